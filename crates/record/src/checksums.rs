@@ -92,3 +92,20 @@ fn digest(path: &Path) -> Result<String, RunDirError> {
     }
     Ok(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_of_a_long_file_is_of_all_its_bytes() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("long");
+        // A test vector of FIPS 180-2; it is read in four pieces.
+        std::fs::write(&path, vec![b'a'; 1_000_000]).unwrap();
+        assert_eq!(
+            digest(&path).unwrap(),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
+        );
+    }
+}

@@ -324,6 +324,20 @@ mod tests {
             prop_assert_eq!(times.below(1 << power), expected);
             prop_assert_eq!((times.count(), times.sum_us()), (all.len() as u64, all.iter().sum()));
         }
+
+        #[test]
+        fn times_of_two_workers_are_those_that_one_would_have_counted(
+            ones in prop::collection::vec(0u64..100_000, 0..20), others in prop::collection::vec(0u64..100_000, 0..20)
+        ) {
+            let times = |all: &[u64]| {
+                let mut times = Times::default();
+                all.iter().for_each(|us| times.record(*us));
+                times
+            };
+            let mut merged = times(&ones);
+            merged.merge(&times(&others));
+            prop_assert_eq!(merged, times(&[ones, others].concat()));
+        }
     }
 
     #[test]

@@ -393,6 +393,25 @@ mod tests {
     }
 
     #[test]
+    fn long_texts_beside_a_table_come_into_it_before_they_fill_the_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        let columns = vec![Column::new("word", Kind::Text, "")];
+        let mut writer = TableWriter::create_recoverable(&path, columns).unwrap();
+        writer.push(&[Cell::Text("first")]).unwrap();
+        writer.flush_into(0).unwrap_err();
+        let long = "x".repeat(60_000);
+        for row in 0..=TEXT_BYTES_PER_GROUP / long.len() {
+            assert!(writer.aside.is_some(), "{row}");
+            writer.push(&[Cell::Text(&long)]).unwrap();
+            writer.keep().unwrap();
+        }
+        assert!(writer.aside.is_none(), "there is room again");
+        writer.finish().unwrap();
+        assert_eq!(Table::read(&path, &["word"]).unwrap().rows(), TEXT_BYTES_PER_GROUP / long.len() + 2);
+    }
+
+    #[test]
     fn a_table_without_room_at_its_end_stays_unfinished_and_is_read_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.parquet");

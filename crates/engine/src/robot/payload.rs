@@ -240,3 +240,48 @@ impl Parts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use assay_http::coding::GzipWriter;
+    use assay_http::range::MultipartWriter;
+
+    use super::*;
+
+    const SIZE: u64 = 1000;
+
+    #[test]
+    fn a_wrong_byte_of_an_object_is_found_in_every_kind_of_body() {
+        let (pool, body) = (Pool::new(1), Body::new(7, 1, SIZE));
+        let mut object = Vec::new();
+        while (object.len() as u64) < SIZE {
+            object.extend_from_slice(body.chunk(&pool, object.len() as u64, usize::MAX));
+        }
+        let spans = [Span { from: 100, to: 200 }, Span { from: 600, to: 900 }];
+        let multipart = MultipartWriter { boundary: "b", mime_type: None, total: SIZE };
+        for wrong in [None, Some(600), Some(899)] {
+            let mut sent = object.clone();
+            if let Some(at) = wrong {
+                sent[at as usize] ^= 1;
+            }
+            let of = |span: Span| &sent[span.from as usize..span.to as usize];
+            let mut several = Vec::new();
+            for span in spans {
+                multipart.part(span, &mut several);
+                several.extend_from_slice(of(span));
+            }
+            multipart.end(&mut several);
+            let mut coded = Vec::new();
+            GzipWriter::new().encode([&sent[..]], &mut coded);
+            for (mut payload, bytes) in [
+                (Payload::whole(body.clone(), SIZE), &sent[..]),
+                (Payload::part(body.clone(), spans[1]), of(spans[1])),
+                (Payload::parts(body.clone(), b"b", spans.to_vec()), &several),
+                (Payload::gzip(body.clone(), SIZE), &coded),
+            ] {
+                let found = payload.feed(bytes, &pool).and_then(|()| payload.end());
+                assert_eq!(found, wrong.map_or(Ok(()), |at| Err(Wrong::Bytes { at }.into())), "{payload:?}");
+            }
+        }
+    }
+}

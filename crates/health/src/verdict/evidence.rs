@@ -378,6 +378,14 @@ mod tests {
     }
 
     #[test]
+    fn a_stall_that_begins_as_the_last_phase_ends_counts_for_that_phase() {
+        let mut evidence = two_phases();
+        evidence.stall(&Stall { role: "robots".into(), at_ms: 3000, length_us: 50_000, ..Stall::default() });
+        let counts = |phase: &PhaseEvidence| phase.stalls.get(&Side::Robots).map_or(0, |sum| sum.count);
+        assert_eq!(evidence.phases.iter().map(counts).collect::<Vec<_>>(), [0, 1, 0]);
+    }
+
+    #[test]
     fn the_use_of_processors_is_added_up_one_by_one() {
         let mut evidence = two_phases();
         for cpu in [0, 1] {

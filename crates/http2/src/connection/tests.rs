@@ -285,6 +285,32 @@ fn a_peer_that_ignores_windows_is_stopped() {
 }
 
 #[test]
+fn windows_get_back_what_was_taken_of_them_once() {
+    let window = 65_535;
+    let config = Config { stream_window: window, connection_window: window, ..Config::default() };
+    let mut server = Connection::server(config);
+    let post = raw(kind::HEADERS, WHOLE, 1, POST_BLOCK);
+    let data = raw(kind::DATA, 0, 1, &[0; 10_000]).repeat(20);
+    transcript(&mut server, &[PREFACE, &settings(), &post, &data].concat(), usize::MAX);
+    let mut given = [0, 0];
+    let mut output = server.output();
+    while let Some((head, rest)) = output.split_first_chunk::<{ frame::HEAD_BYTES }>() {
+        let head = FrameHead::parse(head);
+        let (payload, rest) = rest.split_at(head.length as usize);
+        if head.kind == kind::WINDOW_UPDATE {
+            let bytes = u32::from_be_bytes(payload.try_into().expect("four bytes"));
+            given[head.stream as usize] += i64::from(bytes);
+        }
+        output = rest;
+    }
+    let state = server.streams.get(server.streams.find(1).expect("is open")).expect("is open");
+    let sides = [(server.receive_window, server.consumed), (state.receive_window, state.consumed)];
+    for ((left, kept), given) in sides.into_iter().zip(given) {
+        assert_eq!((given + i64::from(kept), left), (200_000, i64::from(window) - 200_000 + given));
+    }
+}
+
+#[test]
 fn floods_end_the_connection_and_a_busy_peer_does_not() {
     let open_and_reset = |n: u32| {
         let id = 2 * n + 1;

@@ -247,6 +247,25 @@ mod tests {
     }
 
     #[test]
+    fn ideal_hits_are_known_of_all_robots_on_one_machine_and_not_of_parts_of_them() {
+        let ideal = || {
+            let mut interval = interval(0, 3, 10);
+            let counts = &mut interval.counts;
+            (counts.ideal_basic, counts.ideal_hits) = (2, 1);
+            (counts.ideal_basic_bytes, counts.ideal_hit_bytes) = (20, 10);
+            interval
+        };
+        let alone = events(Gather::new(&[1]).take(0, measured(ideal())));
+        assert_eq!(alone, [Event::Measured(Measured::Robots(ideal().into()))]);
+        let mut gather = Gather::new(&[1, 1]);
+        assert!(gather.take(0, measured(ideal())).is_empty());
+        let both = events(gather.take(1, measured(ideal())));
+        let mut sum = interval(0, 3, 10);
+        sum.merge(&interval(0, 3, 10));
+        assert_eq!(both, [Event::Measured(Measured::Robots(sum.into()))]);
+    }
+
+    #[test]
     fn nothing_is_lost_of_an_interval_that_one_machine_has_nothing_to_say_of() {
         let mut gather = Gather::new(&[1, 1]);
         assert!(gather.take(0, measured(interval(0, 3, 10))).is_empty());

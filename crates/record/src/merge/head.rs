@@ -205,3 +205,53 @@ fn distinct<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut known = BTreeSet::new();
     all.filter(|text| known.insert(*text)).cloned().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::WorkloadInfo;
+
+    /// The head of a part with two of four robots, and with one phase, which has ended.
+    fn half(first: u32, span_ms: (u64, u64)) -> RunInfo {
+        let part = PartInfo {
+            robots: vec![(first, first + 1)],
+            all_robots: 4,
+            expected_requests: vec![Some(9.0)],
+            ..PartInfo::default()
+        };
+        let phase = PhaseInfo { start_ms: Some(span_ms.0), end_ms: Some(span_ms.1), ..PhaseInfo::default() };
+        RunInfo {
+            workload: WorkloadInfo { robots: 2, ..WorkloadInfo::default() },
+            phases: vec![phase],
+            boundaries: vec![vec![first, 7]],
+            part: Some(part),
+            ..RunInfo::default()
+        }
+    }
+
+    #[test]
+    fn a_phase_of_joined_parts_is_from_the_first_beginning_to_the_last_end() {
+        let (one, other) = (half(0, (5, 1000)), half(2, (3, 1001)));
+        for parts in [[&one, &other], [&other, &one]] {
+            let parts = parts.map(|info| (String::new(), info));
+            let phase = &joined(&parts, &Wish::default()).unwrap().phases[0];
+            assert_eq!(
+                (phase.start_ms, phase.end_ms, phase.expected_requests),
+                (Some(3), Some(1001), Some(9.0))
+            );
+        }
+    }
+
+    #[test]
+    fn boundaries_of_joined_parts_are_those_of_all_robots_in_their_order() {
+        let (one, other) = (half(0, (0, 1)), half(2, (0, 1)));
+        let joined = |parts: &[&RunInfo]| {
+            let parts: Vec<_> = parts.iter().map(|info| (String::new(), *info)).collect();
+            joined(&parts, &Wish::default()).unwrap()
+        };
+        let all = joined(&[&one, &other]);
+        assert_eq!((all.workload.robots, all.boundaries), (4, vec![vec![0, 7, 2, 7]]));
+        let some = joined(&[&one]);
+        assert_eq!((some.workload.robots, some.boundaries.len()), (2, 0), "nobody knows those of the others");
+    }
+}

@@ -190,6 +190,13 @@ mod tests {
     }
 
     #[test]
+    fn a_last_modified_counts_to_the_second_in_whatever_form_it_is_written() {
+        let modified = "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+        assert!(same(modified, "Last-Modified: Sunday, 06-Nov-94 08:49:37 GMT\r\n"));
+        assert!(!same(modified, "Last-Modified: Sun, 06 Nov 1994 08:49:38 GMT\r\n"));
+    }
+
+    #[test]
     fn the_first_field_that_differs_is_named_as_its_owner_spells_it() {
         assert_eq!(
             found("X-A: 1\r\nX-B: 1\r\n", "X-A: 1\r\nx-b: 2\r\nX-C: 3\r\n", false).as_deref(),
