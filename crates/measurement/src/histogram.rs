@@ -169,7 +169,7 @@ impl Histogram {
     }
 
     /// The buckets that have something in them, ascending, each with how much.
-    fn filled(&self) -> impl Iterator<Item = (usize, u64)> {
+    fn filled(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> {
         self.counts.iter().copied().enumerate().filter(|(_, count)| *count > 0)
     }
 
@@ -250,21 +250,20 @@ impl Histogram {
         high_us(bucket_of(value_us))
     }
 
-    /// Smallest value that shares a bucket with `value_us`.
-    pub fn bucket_low_us(&self, value_us: u64) -> u64 {
-        low_us(bucket_of(value_us))
-    }
-
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.counts.fill(0);
         (self.count, self.sum_us, self.max_us) = (0, 0, 0);
     }
 
+    /// The lowest value of each bucket that has something in it, in microseconds, and how much; ascending.
+    pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> {
+        self.filled().map(|(bucket, count)| (low_us(bucket), count))
+    }
+
     /// The buckets that have something in them.
     pub fn to_sparse(&self) -> SparseHistogram {
-        let buckets = self.filled().map(|(bucket, count)| (low_us(bucket), count)).collect();
-        SparseHistogram { sum_us: self.sum_us, max_us: self.max_us, buckets }
+        SparseHistogram { sum_us: self.sum_us, max_us: self.max_us, buckets: self.buckets().collect() }
     }
 }
 
@@ -358,7 +357,7 @@ mod tests {
             // The end of the last bucket of all is one less to the library: the value behind it does not fit into 64 bits.
             let highest = library.highest_equivalent(limit);
             prop_assert_eq!(ours.bucket_high_us(limit), highest + u64::from(highest == u64::MAX - 1));
-            prop_assert_eq!(ours.bucket_low_us(limit), library.lowest_equivalent(limit));
+            prop_assert_eq!(low_us(bucket_of(limit)), library.lowest_equivalent(limit));
             let above = library.highest_equivalent(limit.min(MAX_US)) + 1;
             let over = if above > MAX_US { 0 } else { library.count_between(above, MAX_US) };
             prop_assert_eq!(ours.count_over_us(limit), over);

@@ -59,8 +59,7 @@ pub const PRECISION_US: f64 = 100.0;
 /// Nor is an error of this part of a figure.
 pub const PRECISION_SHARE: f64 = 0.1;
 
-/// The stretches in which it is counted how long the target waited for processors. (Older records have some of 10 ms: how
-/// long those of a record are follows from how many there are.)
+/// The stretches in which it is counted how long the target waited for processors.
 pub const WAIT_WINDOW: Duration = Duration::from_millis(2);
 
 /// How well a figure is known, apart from chance.
@@ -116,7 +115,10 @@ impl OwnInterval {
 /// For how long the target waited in each of many stretches of time of one length.
 #[derive(Debug, Clone)]
 struct Windows {
-    waits: Histogram,
+    /// Longest wait of each bucket, in microseconds, and how many waits there were; ascending.
+    waits: Vec<(u64, u64)>,
+    /// Number of all waits.
+    count: u64,
     /// How long each of them was.
     window_us: f64,
     /// How many waits each time met.
@@ -138,6 +140,7 @@ pub struct OwnError {
     least: Histogram,
     /// The same, where all that is in none of the records may be missing, too.
     lowest: Histogram,
+    ranks: Vec<Rank>,
     most: Histogram,
     spread_us: f64,
     windows: Option<Windows>,
@@ -153,12 +156,30 @@ pub struct OwnError {
     lost: u64,
 }
 
+/// How many of the lowest times there are up to the end of one of their buckets.
+#[derive(Debug, Clone, Copy)]
+struct Rank {
+    count: u64,
+    /// Lowest value of the bucket.
+    low_us: u64,
+}
+
+fn ranks(lowest: &Histogram) -> Vec<Rank> {
+    let rank = |count: &mut u64, (low_us, number)| {
+        *count = count.saturating_add(number);
+        Some(Rank { count: *count, low_us })
+    };
+    lowest.buckets().scan(0, rank).collect()
+}
+
 impl OwnError {
     /// Of `all` times, none of which was disturbed.
     pub fn undisturbed(all: &Histogram, unrecorded: Unrecorded) -> Self {
+        let lowest = less_unrecorded(all, unrecorded);
         Self {
             least: all.clone(),
-            lowest: less_unrecorded(all, unrecorded),
+            ranks: ranks(&lowest),
+            lowest,
             most: all.clone(),
             spread_us: 0.0,
             windows: None,
@@ -178,7 +199,7 @@ impl OwnError {
         let mut lowest = less_unrecorded(&shortest, unrecorded);
         shortest.merge(least);
         lowest.merge(least);
-        Self { least: shortest, lowest, ..Self::undisturbed(all, unrecorded) }
+        Self { least: shortest, ranks: ranks(&lowest), lowest, ..Self::undisturbed(all, unrecorded) }
     }
 
     /// Others took the target's processors: that can have made all times together longer by this much per time, in
@@ -193,8 +214,10 @@ impl OwnError {
     /// `length_us`; each time met so many of them.
     #[must_use]
     pub fn windows(mut self, waits: Histogram, length_us: f64, met: f64) -> Self {
-        let window_us = (length_us / waits.count().max(1) as f64).max(1.0);
-        self.windows = Some(Windows { waits, window_us, met }).filter(|windows| windows.waits.count() > 0);
+        let count = waits.count();
+        let window_us = (length_us / count.max(1) as f64).max(1.0);
+        let waits = waits.buckets().map(|(us, number)| (waits.bucket_high_us(us), number)).collect();
+        self.windows = (count > 0).then_some(Windows { waits, count, window_us, met });
         self
     }
 
@@ -339,18 +362,19 @@ impl OwnError {
 
     /// The lowest of the values that share a bucket with a quantile of the lowest times.
     fn lowest_at(&self, quantile: f64) -> f64 {
-        self.lowest.quantile_us(quantile).map_or(0.0, |us| self.lowest.bucket_low_us(us) as f64)
+        let rank = ((quantile.min(1.0) * self.lowest.count() as f64).ceil() as u64).max(1);
+        let place = self.ranks.partition_point(|bucket| bucket.count < rank);
+        self.ranks.get(place).map_or(0.0, |bucket| bucket.low_us as f64)
     }
 
     /// The least quantile if delays with a mean of `spread_us` were given to those times with which they do most: those just
     /// above it.
     fn least_by_sum(&self, quantile: f64) -> f64 {
-        let buckets = self.lowest.to_sparse().buckets;
         let count = self.lowest.count() as f64;
         let mut budget_us = self.spread_us * count;
         let mut above = count * (1.0 - quantile);
         let (mut mass, mut at_us) = (0.0, None::<f64>);
-        for &(us, number) in buckets.iter().rev() {
+        for (us, number) in self.lowest.buckets().rev() {
             let number = number as f64;
             if above >= number {
                 above -= number;
@@ -374,16 +398,15 @@ impl OwnError {
     /// share of times met a longer one, and all others none that was longer. A wait that was over in a window may have begun
     /// before it by as much as it was long: it can be met in both.
     fn least_by_windows(&self, quantile: f64) -> f64 {
-        let Some(Windows { waits, window_us, met }) = &self.windows else { return 0.0 };
+        let Some(Windows { waits, count, window_us, met }) = &self.windows else { return 0.0 };
         let at = |share: f64| if share > 0.0 { self.lowest_at(share) } else { 0.0 };
-        let reach = |us: u64| 1.0 + waits.bucket_high_us(us) as f64 / window_us;
-        let mut longer: f64 =
-            waits.to_sparse().buckets.iter().map(|&(us, number)| number as f64 * reach(us)).sum();
+        let reach = |us: u64| 1.0 + us as f64 / window_us;
+        let mut longer: f64 = waits.iter().map(|&(us, number)| number as f64 * reach(us)).sum();
         let mut low_us: f64 = 0.0;
-        for &(us, number) in &waits.to_sparse().buckets {
+        for &(us, number) in waits {
             longer -= number as f64 * reach(us);
-            let share = (met * longer.max(0.0) / waits.count() as f64).min(1.0);
-            low_us = low_us.max(at(quantile - share) - met * waits.bucket_high_us(us) as f64);
+            let share = (met * longer.max(0.0) / *count as f64).min(1.0);
+            low_us = low_us.max(at(quantile - share) - met * us as f64);
         }
         low_us
     }
@@ -422,8 +445,7 @@ impl OwnError {
         let all = self.least.count().max(1) as f64;
         let most_us = self.most_shortened_us();
         let of_one = |us: u64| lateness.bucket_high_us(us).min(u64::from(BEGUN_LATE_US)) as f64;
-        let by_lateness_us: f64 =
-            lateness.to_sparse().buckets.iter().map(|&(us, number)| of_one(us) * number as f64).sum();
+        let by_lateness_us: f64 = lateness.buckets().map(|(us, number)| of_one(us) * number as f64).sum();
         let by_busy_us = most_us * self.at_most_by_chance(all, self.busy);
         (by_lateness_us.min(by_busy_us) / all).min(most_us)
     }
@@ -458,7 +480,7 @@ impl OwnError {
 /// They are spans that are not shorter than the time to the first byte, so no more can be missing than their own length tells.
 fn less_unrecorded(times: &Histogram, unrecorded: Unrecorded) -> Histogram {
     let mut less = Histogram::new();
-    for (us, count) in times.to_sparse().buckets {
+    for (us, count) in times.buckets() {
         let missing_us = unrecorded.recorded_from_us(times.bucket_high_us(us));
         less.record_many(us.saturating_sub(missing_us), count);
     }

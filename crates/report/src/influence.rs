@@ -149,13 +149,8 @@ impl Influence {
         let sum_us: f64 = if waits.count() > 0 {
             // What the target waited for its own threads is its own.
             let of_others = (self.taken_us / self.waited_us.max(1.0)).min(1.0);
-            let sum = waits.to_sparse();
-            let all: f64 = sum
-                .buckets
-                .iter()
-                .map(|&(us, count)| delays(waits.bucket_high_us(us) as f64) * count as f64)
-                .sum();
-            all * of_others
+            let delay = |(us, count)| delays(waits.bucket_high_us(us) as f64) * count as f64;
+            waits.buckets().map(delay).sum::<f64>() * of_others
         } else {
             let wait_us = self.wait_us.max(SLICE_US);
             delays(wait_us) * self.taken_us / wait_us

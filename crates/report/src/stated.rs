@@ -254,7 +254,7 @@ impl Tally {
     fn beside_us(&self) -> f64 {
         let sum_us = |delays: &Histogram, most_us: u32| {
             let beside = |(us, count): (u64, u64)| us.min(u64::from(most_us)) * count;
-            delays.to_sparse().buckets.into_iter().map(beside).sum::<u64>() as f64
+            delays.buckets().map(beside).sum::<u64>() as f64
         };
         let sum_us = sum_us(&self.unread, SOONER_US) + sum_us(&self.lateness, BEGUN_LATE_US);
         sum_us / self.robots.completed.max(1) as f64

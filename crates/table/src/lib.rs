@@ -17,7 +17,7 @@ mod unfinished;
 mod write;
 
 pub use error::FileError;
-pub use read::{MOST, Table, columns_of};
+pub use read::{Integers, MOST, Table, columns_of};
 pub use unfinished::{is_readable, is_unfinished, partial_path};
 pub use write::TableWriter;
 

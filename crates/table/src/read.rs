@@ -207,8 +207,7 @@ impl Table {
 
     /// An integer; null is an error.
     pub fn int(&self, name: &str, row: usize) -> Result<i64, FileError> {
-        let value = self.opt_int(name, row)?;
-        self.required(name, value)
+        self.integers(name)?.int(row)
     }
 
     /// An unsigned integer, or null.
@@ -218,14 +217,17 @@ impl Table {
 
     /// An unsigned integer; null is an error.
     pub fn uint(&self, name: &str, row: usize) -> Result<u64, FileError> {
-        Ok(self.int(name, row)?.cast_unsigned())
+        self.integers(name)?.uint(row)
     }
 
-    /// An unsigned integer that is added to others, as counts, bytes and times are; null is an error, and so is more than [`MOST`]: it
-    /// was not counted, and a sum of such numbers could not be held.
+    /// An unsigned integer that is added to others: see [`Integers::count`].
     pub fn count(&self, name: &str, row: usize) -> Result<u64, FileError> {
-        let value = self.uint(name, row)?;
-        if value > MOST { Err(self.out_of_range(name, value)) } else { Ok(value) }
+        self.integers(name)?.count(row)
+    }
+
+    /// A column of integers, looked up once: for tables of many rows.
+    pub fn integers<'a>(&'a self, name: &'a str) -> Result<Integers<'a>, FileError> {
+        Ok(Integers { table: self, name, values: self.values(name, Values::ints)? })
     }
 
     /// A double; null is an error.
@@ -278,6 +280,32 @@ impl Table {
     /// A value that the caller does not know.
     pub fn unknown(&self, name: &str, value: &str) -> FileError {
         FileError::damaged(&self.path, format!("column {name} holds {value:?}, which is not known"))
+    }
+}
+
+/// A column of integers.
+#[derive(Clone, Copy)]
+pub struct Integers<'a> {
+    table: &'a Table,
+    name: &'a str,
+    values: &'a [Option<i64>],
+}
+
+impl Integers<'_> {
+    fn int(&self, row: usize) -> Result<i64, FileError> {
+        self.table.required(self.name, self.values.get(row).copied().flatten())
+    }
+
+    /// An unsigned integer; null is an error.
+    pub fn uint(&self, row: usize) -> Result<u64, FileError> {
+        Ok(self.int(row)?.cast_unsigned())
+    }
+
+    /// An unsigned integer that is added to others, as counts, bytes and times are; null is an error, and so is more than [`MOST`]: it
+    /// was not counted, and a sum of such numbers could not be held.
+    pub fn count(&self, row: usize) -> Result<u64, FileError> {
+        let value = self.uint(row)?;
+        if value > MOST { Err(self.table.out_of_range(self.name, value)) } else { Ok(value) }
     }
 }
 

@@ -309,18 +309,21 @@ fn read_buckets(
     head: &mut usize,
     group: &Table,
 ) -> Result<(), FileError> {
+    let known = heads.integers("histogram")?;
+    let [numbers, lowest, counts] = ["histogram", "low_us", "count"].map(|name| group.integers(name));
+    let (numbers, lowest, counts) = (numbers?, lowest?, counts?);
     let mut row = 0;
     while row < group.rows() {
-        let number = group.uint("histogram", row)?;
-        while *head < heads.rows() && heads.uint("histogram", *head)? != number {
+        let number = numbers.uint(row)?;
+        while *head < heads.rows() && known.uint(*head)? != number {
             *head += 1;
         }
         if *head == heads.rows() {
             return Err(group.unknown("histogram", &number.to_string()));
         }
         let histogram = histogram_of(series, heads, *head)?;
-        while row < group.rows() && group.uint("histogram", row)? == number {
-            histogram.buckets.push((group.count("low_us", row)?, group.count("count", row)?));
+        while row < group.rows() && numbers.uint(row)? == number {
+            histogram.buckets.push((lowest.count(row)?, counts.count(row)?));
             row += 1;
         }
         histogram.buckets.shrink_to_fit();
@@ -357,8 +360,7 @@ fn histogram_of<'a>(
 
 fn read_counter(series: &mut Series, table: &Table, row: usize) -> Result<(), FileError> {
     let at_ms = table.uint("at_ms", row)?;
-    // Runs that were recorded when there was never more than one have no such column.
-    let cache = table.opt_text("cache", row).ok().flatten().unwrap_or_default();
+    let cache = table.text("cache", row)?;
     let (name, value) = (table.text("counter", row)?.to_owned(), table.float("value", row)?);
     if series.proxy.last().is_none_or(|sample| (sample.at_ms, sample.cache.as_str()) != (at_ms, cache)) {
         series.proxy.push(ProxySample { cache: cache.to_owned(), at_ms, counters: BTreeMap::new() });

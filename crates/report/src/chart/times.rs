@@ -214,14 +214,12 @@ pub fn cdf(id: &'static str, title: &'static str, about: &'static str, classes: 
         _ => Vec::new(),
     };
     let line = |&(name, role, histogram): &Named<'_>| {
-        let sparse = histogram.to_sparse();
-        let (mut upto, mut next) = (0, 0);
+        let mut buckets = histogram.buckets().peekable();
+        let mut upto = 0;
         let values = marks.iter().map(|mark_us| {
             // A bucket is up to 0.1 % wide, far less than the distance of two marks.
-            while let Some((low_us, count)) = sparse.buckets.get(next).filter(|b| b.0 as f64 <= *mark_us) {
-                debug_assert!(*low_us as f64 <= *mark_us);
+            while let Some((_, count)) = buckets.next_if(|(low_us, _)| *low_us as f64 <= *mark_us) {
                 upto += count;
-                next += 1;
             }
             (histogram.count() > 0).then(|| short(upto as f64 * 100.0 / histogram.count() as f64))
         });
