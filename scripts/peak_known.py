@@ -192,7 +192,7 @@ def main():
     parser.add_argument("--at-once", type=int, default=1, help="searches that are made at the same time")
     args = parser.parse_args()
     assay = os.environ.get("ASSAY", "target/release/assay")
-    print("| target | limit/s | interval | middle / limit | steps, kept/broken/invalid | within | ended |\n|---|--:|---|--:|---|---|---|")
+    print("| target | limit/s | interval | middle / limit | steps, kept/broken/undecided | within | ended |\n|---|--:|---|--:|---|---|---|")
 
     def one(turn):
         kind, limit = list(PROMISES)[turn % 2], 150 + 50 * turn
@@ -204,7 +204,7 @@ def main():
         for kind, truth, peak in pool.map(one, range(args.searches)):
             low, high = peak["low_per_s"], peak["high_per_s"]
             outcomes = [step["outcome"] for step in peak["steps"]]
-            counts = "/".join(str(outcomes.count(name)) for name in ("kept", "broken", "invalid"))
+            counts = "/".join(str(outcomes.count(name)) for name in ("kept", "broken", "undecided"))
             middle = (low + high) / 2 / truth if low and high else float("nan")
             within = bool(low and high and low <= truth <= high)
             right += within

@@ -45,8 +45,8 @@ def peak_rows(name, truth, peak):
     low, high, found = peak["low_per_s"], peak["high_per_s"], peak["peak_per_s"]
     known = None not in (low, high, found)
     # On a machine that is too busy to measure on, the search says so of each step, and cannot be expected to be close.
-    invalid = sum(step["outcome"] == "invalid" for step in peak["steps"])
-    busy = 2 * invalid > len(peak["steps"])
+    undecided = sum(step["outcome"] == "undecided" for step in peak["steps"])
+    busy = 2 * undecided > len(peak["steps"])
     yield Row(
         f"{name}, interval of the limit",
         f"with {truth:.0f}/s in it, ± {NEAR:.0%}",
@@ -110,8 +110,8 @@ def test_limits(lab):
     yield UNTOUCHED, list(peak_rows("test", 126.0, peak))
     yield "an interval beside it", list(peak_rows("test", 126.0, peak | {"low_per_s": 131.0, "high_per_s": 140.0}))
     yield "an interval that says nothing", list(peak_rows("test", 126.0, peak | {"low_per_s": 1.0}))
-    most_invalid = peak["steps"] + 2 * [{"offered_per_s": 200.0, "outcome": "invalid"}]
-    yield UNTOUCHED, list(peak_rows("test", 126.0, peak | {"low_per_s": 50.0, "steps": most_invalid}))
+    most_undecided = peak["steps"] + 2 * [{"offered_per_s": 200.0, "outcome": "undecided"}]
+    yield UNTOUCHED, list(peak_rows("test", 126.0, peak | {"low_per_s": 50.0, "steps": most_undecided}))
     yield "no limit", list(peak_rows("test", 126.0, peak | {"peak_per_s": None}))
     yield (
         "kept far above",

@@ -213,7 +213,6 @@ pub struct Doubt {
     pub blame: Blame,
     /// True: it can have moved times so much that the interval of a figure shows it, or it leaves figures unknown. False: it
     /// is worth knowing.
-    #[serde(alias = "invalidates")]
     pub serious: bool,
     /// Indices of the phases that it touches; empty: the run as a whole.
     pub phases: Vec<u16>,

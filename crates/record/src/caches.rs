@@ -27,7 +27,6 @@ pub struct CacheLogs {
     /// The logs.
     pub logs: Vec<LogRead>,
     /// Requests of robots to their own caches: a row for each combination that occurred.
-    #[serde(alias = "answers")]
     pub responses: Vec<Responses>,
     /// Requests of caches to each other.
     pub traffic: Vec<Traffic>,

@@ -129,7 +129,6 @@ pub struct ClusterPoint {
     /// Requests offered in a second, if it was an open loop.
     pub rate_per_s: Option<f64>,
     /// Responses a second, by repetition.
-    #[serde(alias = "answered_per_s_by_repetition")]
     pub responses_per_s_by_repetition: Vec<f64>,
     /// Requests that failed for good, in all repetitions.
     pub failed: u64,

@@ -16,7 +16,6 @@ pub enum Outcome {
     /// It was broken, whatever they did: a part of it holds nowhere in that interval.
     Broken,
     /// In between; or the target was not given the load.
-    #[serde(alias = "invalid")]
     Undecided,
 }
 

@@ -471,7 +471,6 @@ pub struct PhaseInfo {
     /// The workload wants to be judged by it.
     pub primary: bool,
     /// Something serious happened in it: its numbers have intervals, or are not known.
-    #[serde(alias = "invalid")]
     pub disturbed: bool,
 }
 

@@ -87,8 +87,7 @@ fn read_row(table: &Table, row: usize) -> Result<XactRow, FileError> {
         ready_us: table.opt_int("ready_us", row)?,
         sent_us: table.opt_int("sent_us", row)?,
         connected_us: table.opt_int("connected_us", row)?,
-        // Logs of before have no such column.
-        secured_us: if table.has("secured_us") { table.opt_int("secured_us", row)? } else { None },
+        secured_us: table.opt_int("secured_us", row)?,
         first_byte_us: table.opt_int("first_byte_us", row)?,
         last_byte_us: table.opt_int("last_byte_us", row)?,
         outcome: known("outcome")?
@@ -103,8 +102,7 @@ fn read_row(table: &Table, row: usize) -> Result<XactRow, FileError> {
         fault: known("fault")?
             .map(|name| PlannedFault::from_name(name).ok_or_else(|| table.unknown("fault", name)))
             .transpose()?,
-        // Logs of before have no such column.
-        fault_met: table.has("fault_met") && table.bool("fault_met", row)?,
+        fault_met: table.bool("fault_met", row)?,
     })
 }
 

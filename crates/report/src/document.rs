@@ -267,7 +267,7 @@ pub struct PhaseFigures {
     /// Recurrence factor at its start and end.
     pub recurrence: (f64, f64),
     /// True: something serious happened in it; its numbers have intervals, or are not known.
-    #[serde(default, alias = "invalid")]
+    #[serde(default)]
     pub disturbed: bool,
     /// Reasons to doubt it that are among `doubts`, worst first, also those worth knowing.
     #[serde(default)]

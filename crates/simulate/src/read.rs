@@ -129,17 +129,6 @@ fn only(fields: &Fields<'_>) -> Result<(), Mistake> {
     fields.only(&known)
 }
 
-/// Fields of a node that there were once.
-fn gone(fields: &Fields<'_>) -> Result<(), Mistake> {
-    let found = ["crowd-cost", "crowd-most"].into_iter().find_map(|key| fields.get(key));
-    found.map_or(Ok(()), |value| {
-        Err(value.wrong(
-            "there are no `crowd-cost` and `crowd-most` any more: say `crowded-speed`, the part of the speed that is left when \
-             more requests compute than there are processors (0.88 for crowd-cost = 0.15 and crowd-most = 0.12)",
-        ))
-    })
-}
-
 /// A file and the one that it extends.
 struct Layers<'f, 'a> {
     own: &'f Fields<'a>,
@@ -189,7 +178,6 @@ fn experiment(layers: &Layers<'_, '_>) -> Result<Experiment, Mistake> {
         None => None,
     };
     if let Some(node) = &node {
-        gone(node)?;
         node.only(&NODE)?;
     }
     let ways = layers
@@ -404,14 +392,6 @@ fn group(layers: &[&Fields<'_>]) -> Result<Group, Mistake> {
 fn clusters(layers: &Layers<'_, '_>, node: Option<&Fields<'_>>) -> Result<Vec<Cluster>, Mistake> {
     let known = |more: &[&'static str]| NODE.into_iter().chain(more.iter().copied()).collect::<Vec<_>>();
     let mut found = Vec::new();
-    let listed = layers.get("cluster").map_or(Ok(Vec::new()), |value| value.list())?;
-    for value in listed {
-        let cluster = value.fields("[[cluster]]")?;
-        gone(&cluster)?;
-        for group in cluster.get("group").map_or(Ok(Vec::new()), |value| value.list())? {
-            gone(&group.fields("[[cluster.group]]")?)?;
-        }
-    }
     for fields in layers.tables("cluster", "[[cluster]]", &known(&["label", "nodes", "group"]))? {
         let mut groups = Vec::new();
         for own in fields.tables("group", "[[cluster.group]]", &known(&["nodes"]))? {

@@ -33,11 +33,9 @@ fn numbered<T: Described>() -> Vec<Column> {
 }
 
 impl TableSpec {
-    /// Names of all columns, and those that some of them have in older files.
+    /// Names of all columns.
     pub(crate) fn names(&self) -> Vec<&'static str> {
-        let names: Vec<_> = (self.columns)().iter().map(|column| column.name).collect();
-        let older = rows::BEFORE.iter().filter(|(name, _)| names.contains(name)).map(|(_, before)| *before);
-        names.iter().copied().chain(older).collect()
+        (self.columns)().iter().map(|column| column.name).collect()
     }
 }
 

@@ -3,9 +3,6 @@
 use assay_measurement::declared::{Described, Kind as Declared, Value};
 use assay_table::{Cell, Column, FileError, Kind, Table};
 
-/// Columns that were once called otherwise: today's name, and the one that older files have.
-pub(crate) const BEFORE: [(&str, &str); 1] = [("listener", "door")];
-
 /// Columns that hold any number of 64 bits: they are never added up as counts are.
 const DIGESTS: [&str; 1] = ["due_digest"];
 
@@ -40,8 +37,7 @@ pub(crate) fn cells<T: Described>(item: &T) -> impl Iterator<Item = Cell<'_>> {
 pub(crate) fn read<T: Described>(table: &Table, row: usize) -> Result<T, FileError> {
     let mut item = T::default();
     for field in T::FIELDS {
-        let before = BEFORE.iter().find(|(name, before)| *name == field.name && table.has(before));
-        let name = before.map_or(field.name, |(_, before)| before);
+        let name = field.name;
         if !table.has(name) && !["start_ms", "length_ms", "at_ms"].contains(&name) {
             continue;
         }

@@ -89,12 +89,12 @@ impl SpeDir {
 
     /// `responses.parquet`.
     pub fn responses_path(&self) -> PathBuf {
-        self.either("responses.parquet", "answers.parquet")
+        self.path.join("responses.parquet")
     }
 
     /// `listeners.parquet`.
     pub fn listeners_path(&self) -> PathBuf {
-        self.either("listeners.parquet", "doors.parquet")
+        self.path.join("listeners.parquet")
     }
 
     /// `collector.parquet`: the Collector's own log.
@@ -104,13 +104,7 @@ impl SpeDir {
 
     /// `responses.log`: the document's text form, where it was requested.
     pub fn log_path(&self) -> PathBuf {
-        self.either("responses.log", "answers.log")
-    }
-
-    /// A file by its name, or under its earlier name where the directory has that one.
-    fn either(&self, name: &str, before: &str) -> PathBuf {
-        let older = self.path.join(before);
-        if older.is_file() { older } else { self.path.join(name) }
+        self.path.join("responses.log")
     }
 
     /// `proxies/<label>/`: configuration and logs of a proxy that was started here.
@@ -164,23 +158,6 @@ mod tests {
         dir.write_info(&info).unwrap();
         assert_eq!(SpeDir::open(&path).unwrap().read_info().unwrap(), info);
         assert!(matches!(SpeDir::create(&path), Err(SpeDirError::NotEmpty { .. })));
-    }
-
-    #[test]
-    fn files_are_also_found_by_their_names_of_before() {
-        let tmp = tempfile::tempdir().unwrap();
-        let dir = SpeDir::create(&tmp.path().join("e")).unwrap();
-        assert!(dir.responses_path().ends_with("responses.parquet"));
-        for name in ["answers.parquet", "doors.parquet", "answers.log"] {
-            std::fs::write(dir.path().join(name), "").unwrap();
-        }
-        for (path, name) in [
-            (dir.responses_path(), "answers.parquet"),
-            (dir.listeners_path(), "doors.parquet"),
-            (dir.log_path(), "answers.log"),
-        ] {
-            assert!(path.ends_with(name), "{}", path.display());
-        }
     }
 
     #[test]

@@ -99,16 +99,4 @@ mod tests {
         writer.finish().unwrap();
         assert_eq!(read_listeners(&path).unwrap(), rows);
     }
-
-    #[test]
-    fn a_column_is_also_found_by_its_name_of_before() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("doors.parquet");
-        let mut columns = (LISTENERS.columns)();
-        columns.iter_mut().filter(|column| column.name == "listener").for_each(|column| column.name = "door");
-        let mut writer = TableWriter::create(&path, columns).unwrap();
-        some_rows().iter().for_each(|row| writer.push(&rows::row(None, row)).unwrap());
-        writer.finish().unwrap();
-        assert_eq!(read_listeners(&path).unwrap(), some_rows());
-    }
 }

@@ -412,14 +412,9 @@ fn a_run_of_before_says_that_own_errors_were_not_recorded() {
     // As it was written then.
     head.as_object_mut().unwrap().remove("own_errors");
     head["assay_version"] = "0.0.9".into();
-    for phase in head["phases"].as_array_mut().unwrap() {
-        let disturbed = phase.as_object_mut().unwrap().remove("disturbed").unwrap();
-        phase["invalid"] = disturbed;
-    }
-    head["phases"][3]["invalid"] = true.into();
-    head["verdict"]["valid"] = false.into();
+    head["phases"][3]["disturbed"] = true.into();
     head["verdict"]["doubts"] =
-        serde_json::json!([{"reason": "late", "invalidates": true, "phases": [3], "seen": "late"}]);
+        serde_json::json!([{"reason": "late", "serious": true, "phases": [3], "seen": "late"}]);
     std::fs::write(&path, head.to_string()).unwrap();
     std::fs::remove_file(run.dir.checksums_path()).unwrap();
     let summary = Summary::from_run(&run.dir).unwrap();
