@@ -58,12 +58,12 @@ def nextest():
     return str(program) if program.is_file() else None
 
 
-def run(program, profile, filters):
+def run(program, profile, filters, *options):
     """Runs tests; the exit code and the results."""
     # There even where CARGO_TARGET_DIR is set.
     report = ROOT / "target" / "nextest" / profile / "junit.xml"
     report.unlink(missing_ok=True)
-    command = [program, "nextest", "run", "--workspace", "--lib", "--bins", "--tests", "--profile", profile]
+    command = [program, "nextest", "run", "--workspace", "--lib", "--bins", "--tests", "--profile", profile, *options]
     code = subprocess.run([*command, *(word for text in filters for word in ("-E", text))], cwd=ROOT).returncode
     results = []
     for suite in xml.parse(report).getroot().iter("testsuite") if report.is_file() else ():
@@ -105,7 +105,9 @@ def main(tier, *filters):
     program = nextest()
     if program is None:
         return cargo_test(tier)
-    code, results = run(program, tier, filters)
+    # A fourth of the time of the first tier is waiting for sockets. Of the second, some tests are judged by their times.
+    options = ["--test-threads", str(2 * len(os.sched_getaffinity(0)))] if tier == "gate" else []
+    code, results = run(program, tier, filters, *options)
     failed = [test for test in results if not test.passed]
     # 100: tests failed. Any other code is an error of another kind, such as code that does not build.
     if code not in (0, 100) or (code == 100 and not failed):

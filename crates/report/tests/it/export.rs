@@ -15,7 +15,7 @@ fn table(run: &synthetic::Run, name: &str, form: TableForm) -> String {
 
 #[test]
 fn every_table_goes_out_whole_in_both_forms() {
-    let run = synthetic::run(Story::Troubled);
+    let run = synthetic::make(Story::Troubled, 2);
     let out = tempfile::tempdir().unwrap();
     for (form, extension) in [(TableForm::Csv, "csv"), (TableForm::JsonLines, "ndjson")] {
         let exported = export::tables(&run.dir, out.path(), form).unwrap();

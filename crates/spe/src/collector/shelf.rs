@@ -27,7 +27,7 @@ pub type Key = Rc<[u8]>;
 /// Largest share of the memory that one body may take.
 const LARGEST_SHARE: u64 = 4;
 /// Most recordings under one key, all of which are looked at for each request: 4,096 take half a millisecond.
-const MOST_RECORDINGS: usize = 4096;
+const MOST_RECORDINGS: usize = if cfg!(test) { 64 } else { 4096 };
 /// Slots of the table of resources that were changed; one that is shared makes a fetch more than needed, at worst.
 const CHANGED_SLOTS: usize = 1 << 14;
 /// Bytes of memory of an allocation beside its size.
