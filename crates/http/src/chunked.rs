@@ -33,6 +33,9 @@ pub enum ChunkError {
     /// A chunk size over 2^64 − 1.
     #[error("a chunk size does not fit in 64 bits")]
     SizeOverflow,
+    /// An extension that is neither a name nor a name with a value (RFC 9112, 7.1.1).
+    #[error("a chunk extension is neither a name nor a name with a value")]
+    BadExtension,
     /// A size line or the trailers are too long, or hold a control character.
     #[error("a chunk extension or the trailers are too long or hold a control character")]
     BadLine,
@@ -63,8 +66,8 @@ enum State {
     Size,
     /// Within white space behind the digits.
     SizeSpace,
-    /// Within an extension.
-    Extension,
+    /// Within extensions.
+    Extension(Extension),
     /// CR of the size line seen.
     SizeLf,
     /// Within payload.
@@ -85,6 +88,53 @@ enum State {
     EndLf,
     /// All read.
     End,
+}
+
+/// A part of `*( BWS ";" BWS name [ BWS "=" BWS value ] )` (RFC 9112, 7.1.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extension {
+    /// Before a name.
+    NameStart,
+    Name,
+    /// White space behind a name.
+    NameSpace,
+    /// Before a value.
+    ValueStart,
+    /// A value that is a token.
+    Value,
+    /// A value that is a quoted string.
+    Quoted,
+    /// Behind a backslash in a quoted string.
+    QuotedPair,
+    /// Behind a quoted string.
+    QuotedEnd,
+    /// White space behind a value.
+    ValueSpace,
+}
+
+impl Extension {
+    /// The part that the next byte is in.
+    fn after(self, byte: u8) -> Result<Self, ChunkError> {
+        let is_space = matches!(byte, b' ' | b'\t');
+        Ok(match self {
+            Self::NameStart | Self::ValueStart | Self::NameSpace | Self::ValueSpace if is_space => self,
+            Self::Name if is_space => Self::NameSpace,
+            Self::Value | Self::QuotedEnd if is_space => Self::ValueSpace,
+            Self::NameStart | Self::Name if is_token_byte(byte) => Self::Name,
+            Self::ValueStart | Self::Value if is_token_byte(byte) => Self::Value,
+            Self::Name | Self::NameSpace if byte == b'=' => Self::ValueStart,
+            Self::ValueStart if byte == b'"' => Self::Quoted,
+            Self::Quoted if byte == b'"' => Self::QuotedEnd,
+            Self::Quoted if byte == b'\\' => Self::QuotedPair,
+            Self::Quoted | Self::QuotedPair => Self::Quoted,
+            Self::Name | Self::NameSpace | Self::Value | Self::QuotedEnd | Self::ValueSpace
+                if byte == b';' =>
+            {
+                Self::NameStart
+            }
+            _ => return Err(ChunkError::BadExtension),
+        })
+    }
 }
 
 /// Takes a chunked body apart.
@@ -149,11 +199,13 @@ impl Decoder {
             State::Size | State::SizeSpace => match byte {
                 b'\r' => Ok(State::SizeLf),
                 b' ' | b'\t' => self.text(byte, MAX_SIZE_LINE, State::SizeSpace),
-                b';' => self.text(byte, MAX_SIZE_LINE, State::Extension),
+                b';' => self.text(byte, MAX_SIZE_LINE, State::Extension(Extension::NameStart)),
                 _ => Err(ChunkError::BadSize),
             },
-            State::Extension if byte == b'\r' => Ok(State::SizeLf),
-            State::Extension => self.text(byte, MAX_SIZE_LINE, State::Extension),
+            State::Extension(Extension::Name | Extension::Value | Extension::QuotedEnd) if byte == b'\r' => {
+                Ok(State::SizeLf)
+            }
+            State::Extension(part) => self.text(byte, MAX_SIZE_LINE, State::Extension(part.after(byte)?)),
             State::SizeLf if self.left == 0 => {
                 self.line = 0;
                 line_feed(byte, State::TrailerStart)
@@ -285,6 +337,58 @@ mod tests {
     }
 
     #[test]
+    fn extensions_are_names_with_or_without_values() {
+        let read = |extension: &[u8]| {
+            decode(&[b"1", extension, b"\r\nx\r\n0\r\n\r\n"].concat(), &[]).map(|found| found.0)
+        };
+        for extension in [
+            &b";a"[..],
+            b";a=b",
+            b";a;b=c;d",
+            b"\t;\ta\t=\tb",
+            b" ; a = \"b\" ; c",
+            b";a=\"\"",
+            b";a=\"x;y=z,\"",
+            b";a=\"\\\"\"",
+            b";a=\"\\\\\"",
+            b";a=\"\xc3\xa4\"",
+            b";a=\"b\tc\"",
+            b";!#$%&'*+-.^_`|~0=1",
+        ] {
+            assert_eq!(read(extension), Ok(b"x".to_vec()), "{:?}", extension.escape_ascii().to_string());
+        }
+        for extension in [
+            &b";"[..],
+            b"; ",
+            b";;",
+            b";a;",
+            b";a=b;",
+            b";=x",
+            b";a=",
+            b";a= ",
+            b";a==b",
+            b";a=b=c",
+            b";a b",
+            b";a=b c",
+            b";a=\"b\"c",
+            b";a=\"b\"\"c\"",
+            b";a=b\"c\"",
+            b";bad[=x",
+            b";a=[",
+            b";a,b",
+            b";\"a\"",
+            b";\xc3\xa4=1",
+            b";a=\xc3\xa4",
+            b";a=\"b",
+            b";a=\"\\\"",
+            b";a ",
+            b";a=b ",
+        ] {
+            assert!(read(extension).is_err(), "{:?}", extension.escape_ascii().to_string());
+        }
+    }
+
+    #[test]
     fn sloppy_framing_is_refused() {
         for (body, error) in [
             (&b"x\r\n"[..], ChunkError::BadSize),
@@ -292,7 +396,8 @@ mod tests {
             (b"-1\r\n", ChunkError::BadSize),
             (b"0x1\r\n", ChunkError::BadSize),
             (b"1\nz", ChunkError::BadSize),
-            (b"1;\nz", ChunkError::BadLine),
+            (b"1;\nz", ChunkError::BadExtension),
+            (b"1;a=\"\nz", ChunkError::BadLine),
             (b"1 1\r\n", ChunkError::BadSize),
             (b"1 z\r\n", ChunkError::BadSize),
             (b"0\r\nA\r\n", ChunkError::BadTrailer),
