@@ -3,6 +3,7 @@
 //! The directives that matter to a shared cache (RFC 9111, 5.2; RFC 5861; RFC 8246). Where a sender is unclear the stricter
 //! reading wins: the shorter of two ages, an age that is no number is 0, and `private="field"` is `private`.
 
+use crate::dictionary::Value;
 use crate::field::{decimal, list, tokens, trim};
 
 /// Longest time kept, in seconds; longer ones count as this (RFC 9111, 1.2.2).
@@ -75,6 +76,32 @@ impl CacheControl {
         match member.iter().position(|&byte| byte == b'=') {
             Some(equals) => self.directive(trim(&member[..equals]), Some(trim(&member[equals + 1..]))),
             None => self.directive(member, None),
+        }
+    }
+
+    /// Takes a member of a field for one kind of cache, such as `CDN-Cache-Control`. A value of another type than its directive's is
+    /// not taken (RFC 9213, 2.1), and the last member of a name counts.
+    pub fn set(&mut self, name: &[u8], value: Value<'_>) {
+        let seconds = match value {
+            Value::Integer(seconds) => u64::try_from(seconds).ok().map(|seconds| seconds.min(MAX_DELTA_S)),
+            _ => None,
+        };
+        let is_on = value == Value::Boolean(true);
+        let is_on_or_names = is_on || matches!(value, Value::String(_));
+        match name {
+            b"max-age" => self.max_age_s = seconds,
+            b"s-maxage" => self.s_maxage_s = seconds,
+            b"stale-while-revalidate" => self.stale_while_revalidate_s = seconds,
+            b"stale-if-error" => self.stale_if_error_s = seconds,
+            b"no-cache" => self.no_cache = is_on_or_names,
+            b"private" => self.private = is_on_or_names,
+            b"no-store" => self.no_store = is_on,
+            b"public" => self.public = is_on,
+            b"must-revalidate" => self.must_revalidate = is_on,
+            b"proxy-revalidate" => self.proxy_revalidate = is_on,
+            b"immutable" => self.immutable = is_on,
+            b"no-transform" => self.no_transform = is_on,
+            _ => {}
         }
     }
 
@@ -161,6 +188,41 @@ mod tests {
         assert!(found.public && found.must_revalidate && !found.no_store);
         assert_eq!((found.max_age_s, found.s_maxage_s), (Some(60), Some(30)));
         assert_eq!(found.shared_lifetime_s(), Some(30));
+    }
+
+    #[test]
+    fn a_value_of_another_type_than_its_directives_is_not_taken() {
+        let set = |line: &str| {
+            let mut found = CacheControl::default();
+            crate::dictionary::members(line.as_bytes(), |name, value| found.set(name, value)).unwrap();
+            found
+        };
+        assert_eq!(set("max-age=60;x=1, s-maxage=30").shared_lifetime_s(), Some(30));
+        assert_eq!(set("max-age=999999999999999").max_age_s, Some(MAX_DELTA_S));
+        for wrong in [
+            "max-age=\"60\"",
+            "max-age=60.0",
+            "max-age=sixty",
+            "max-age=?1",
+            "max-age",
+            "max-age=-1",
+            "max-age=(60)",
+        ] {
+            assert_eq!(set(wrong), CacheControl::default(), "{wrong}");
+        }
+        assert_eq!(set("max-age=60, max-age=5, max-age=9").max_age_s, Some(9));
+        assert_eq!(set("max-age=60, max-age=\"5\"").max_age_s, None);
+        assert!(set("no-store").no_store && set("no-store=?1").no_store && set("private=\"a, b\"").private);
+        for wrong in [
+            "no-store=?0",
+            "no-store=1",
+            "no-store=\"x\"",
+            "private=1",
+            "no-cache=x",
+            "no-store, no-store=?0",
+        ] {
+            assert_eq!(set(wrong), CacheControl::default(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,16 +1,37 @@
-//! Dictionaries of structured fields (RFC 9651, 3.2): whether a line is one, as fields like `CDN-Cache-Control` have to be.
+//! Dictionaries of structured fields (RFC 9651, 3.2), as `CDN-Cache-Control` is one.
 
-/// Members of a dictionary; none: the line is no dictionary.
-pub fn members(line: &[u8]) -> Option<usize> {
-    let mut rest = trim_spaces(line);
+/// The value of a member, without its parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'v> {
+    /// Also that of a member without a value, which is true.
+    Boolean(bool),
+    /// A number without a fraction.
+    Integer(i64),
+    /// A number with a fraction.
+    Decimal,
+    /// What is between the quotes, as it is written.
+    String(&'v [u8]),
+    /// A word.
+    Token(&'v [u8]),
+    /// Bytes in Base64.
+    Bytes,
+    /// Items in parentheses.
+    List,
+}
+
+/// Hands out each member's key and value in order; none: the line is no dictionary. What was handed out counts only if all of it is
+/// one, and of several members of a key the last (RFC 9651, 4.2.2).
+pub fn members<'v>(line: &'v [u8], mut each: impl FnMut(&'v [u8], Value<'v>)) -> Option<usize> {
+    let mut rest = trim_start(line).trim_ascii_end();
     let mut count = 0;
     while !rest.is_empty() {
-        rest = key(rest)?;
-        rest = match rest {
-            [b'=', value @ ..] => value_end(value)?,
-            _ => rest,
+        let (name, after_key) = key(rest)?;
+        let (value, after_value) = match after_key {
+            [b'=', written @ ..] => value(written)?,
+            _ => (Value::Boolean(true), after_key),
         };
-        rest = parameters(rest)?;
+        each(name, value);
+        rest = parameters(after_value)?;
         count += 1;
         rest = trim_start(rest);
         match rest {
@@ -23,30 +44,24 @@ pub fn members(line: &[u8]) -> Option<usize> {
     Some(count)
 }
 
-fn trim_spaces(text: &[u8]) -> &[u8] {
-    trim_start(text).trim_ascii_end()
-}
-
 fn trim_start(text: &[u8]) -> &[u8] {
-    let at = text.iter().position(|byte| !matches!(byte, b' ' | b'\t')).unwrap_or(text.len());
-    &text[at..]
+    split(text, |byte| matches!(byte, b' ' | b'\t')).1
 }
 
-/// What follows a key.
-fn key(text: &[u8]) -> Option<&[u8]> {
+/// A key, and what follows it.
+fn key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     text.first().filter(|first| first.is_ascii_lowercase() || **first == b'*')?;
-    let is_of_key = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(byte);
-    Some(after(text, is_of_key))
+    Some(split(text, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(byte)))
 }
 
-/// What follows an item, or a list in parentheses.
-fn value_end(text: &[u8]) -> Option<&[u8]> {
-    let [b'(', inner @ ..] = text else { return bare_item(text) };
+/// An item or a list in parentheses, and what follows it.
+fn value(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
+    let [b'(', inner @ ..] = text else { return item(text) };
     let mut rest = trim_start(inner);
     loop {
         match rest {
-            [b')', rest @ ..] => return Some(rest),
-            _ => rest = parameters(bare_item(rest)?)?,
+            [b')', rest @ ..] => return Some((Value::List, rest)),
+            _ => rest = parameters(item(rest)?.1)?,
         }
         let next = trim_start(rest);
         if next.len() == rest.len() && next.first() != Some(&b')') {
@@ -59,65 +74,98 @@ fn value_end(text: &[u8]) -> Option<&[u8]> {
 /// What follows the parameters of an item, of which there may be none.
 fn parameters(mut text: &[u8]) -> Option<&[u8]> {
     while let [b';', rest @ ..] = text {
-        let rest = key(trim_start(rest))?;
-        text = match rest {
-            [b'=', value @ ..] => bare_item(value)?,
-            _ => rest,
+        text = match key(trim_start(rest))?.1 {
+            [b'=', value @ ..] => item(value)?.1,
+            rest => rest,
         };
     }
     Some(text)
 }
 
-/// What follows a number, a string, a token, a Boolean or bytes.
-fn bare_item(text: &[u8]) -> Option<&[u8]> {
+/// A number, a string, a token, a Boolean or bytes, and what follows.
+fn item(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
     match text {
-        [b'?', b'0' | b'1', rest @ ..] => Some(rest),
+        [b'?', digit @ (b'0' | b'1'), rest @ ..] => Some((Value::Boolean(*digit == b'1'), rest)),
         [b'"', rest @ ..] => string(rest),
         [b':', rest @ ..] => {
-            let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
-            after(rest, is_base64).strip_prefix(b":")
+            let (_, rest) = split(rest, |byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte));
+            Some((Value::Bytes, rest.strip_prefix(b":")?))
         }
-        [b'-', rest @ ..] => number(rest),
-        [first, ..] if first.is_ascii_digit() => number(text),
+        [b'-', rest @ ..] => number(rest, -1),
+        [first, ..] if first.is_ascii_digit() => number(text, 1),
         [first, ..] if first.is_ascii_alphabetic() || *first == b'*' => {
-            Some(after(text, |byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(byte)))
+            let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(byte);
+            let (token, rest) = split(text, is_part);
+            Some((Value::Token(token), rest))
         }
         _ => None,
     }
 }
 
-fn string(mut text: &[u8]) -> Option<&[u8]> {
+/// A string behind its first quote, and what follows.
+fn string(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
+    let mut rest = text;
     loop {
-        match text {
-            [b'"', rest @ ..] => return Some(rest),
-            [b'\\', b'"' | b'\\', rest @ ..] | [b' '..=b'!' | b'#'..=b'[' | b']'..=b'~', rest @ ..] => {
-                text = rest
+        match rest {
+            [b'"', after @ ..] => return Some((Value::String(&text[..text.len() - rest.len()]), after)),
+            [b'\\', b'"' | b'\\', after @ ..] | [b' '..=b'!' | b'#'..=b'[' | b']'..=b'~', after @ ..] => {
+                rest = after;
             }
             _ => return None,
         }
     }
 }
 
-fn number(text: &[u8]) -> Option<&[u8]> {
-    let whole = after(text, u8::is_ascii_digit);
-    let digits = text.len() - whole.len();
-    let [b'.', fraction @ ..] = whole else { return (1..=15).contains(&digits).then_some(whole) };
-    let rest = after(fraction, u8::is_ascii_digit);
-    ((1..=12).contains(&digits) && (1..=3).contains(&(fraction.len() - rest.len()))).then_some(rest)
+/// A number behind its sign, and what follows.
+fn number(text: &[u8], sign: i64) -> Option<(Value<'_>, &[u8])> {
+    let (digits, rest) = split(text, u8::is_ascii_digit);
+    if let [b'.', fraction @ ..] = rest {
+        let (decimals, rest) = split(fraction, u8::is_ascii_digit);
+        let fits = (1..=12).contains(&digits.len()) && (1..=3).contains(&decimals.len());
+        return fits.then_some((Value::Decimal, rest));
+    }
+    if !(1..=15).contains(&digits.len()) {
+        return None;
+    }
+    let sum = digits.iter().fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
+    Some((Value::Integer(sign * sum), rest))
 }
 
-fn after(text: &[u8], is_part: impl Fn(&u8) -> bool) -> &[u8] {
-    let at = text.iter().position(|byte| !is_part(byte)).unwrap_or(text.len());
-    &text[at..]
+fn split(text: &[u8], is_part: impl Fn(&u8) -> bool) -> (&[u8], &[u8]) {
+    text.split_at(text.iter().position(|byte| !is_part(byte)).unwrap_or(text.len()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn count(text: &str) -> Option<usize> {
+        members(text.as_bytes(), |_, _| ())
+    }
+
+    #[test]
+    fn each_member_has_a_value_of_one_type() {
+        let mut found = Vec::new();
+        let line = br#"a, b=?0, c=-60, d=1.5, e="x\"y";q="z", f=tok/en;n, g=:YQ==:, h=(1 2);p"#;
+        assert_eq!(members(line, |key, value| found.push((key.to_vec(), value))), Some(8));
+        let values = [
+            Value::Boolean(true),
+            Value::Boolean(false),
+            Value::Integer(-60),
+            Value::Decimal,
+            Value::String(br#"x\"y"#),
+            Value::Token(b"tok/en"),
+            Value::Bytes,
+            Value::List,
+        ];
+        for ((key, value), (name, expected)) in found.into_iter().zip((b'a'..).zip(values)) {
+            assert_eq!((key, value), (vec![name], expected));
+        }
+    }
+
     #[test]
     fn members_of_a_dictionary_are_counted() {
-        for (text, count) in [
+        for (text, expected) in [
             ("", 0),
             ("  ", 0),
             ("no-store", 1),
@@ -126,7 +174,7 @@ mod tests {
             ("a=()", 1),
             ("private=\"X-Own, \\\"b\\\"\"", 1),
         ] {
-            assert_eq!(members(text.as_bytes()), Some(count), "{text}");
+            assert_eq!(count(text), Some(expected), "{text}");
         }
     }
 
@@ -152,7 +200,7 @@ mod tests {
             "a=1234567890123456",
             "a;=1",
         ] {
-            assert_eq!(members(text.as_bytes()), None, "{text}");
+            assert_eq!(count(text), None, "{text}");
         }
     }
 }

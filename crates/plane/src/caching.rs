@@ -107,12 +107,10 @@ enum Targeted {
 
 impl Targeted {
     fn with(self, line: &[u8]) -> Self {
-        match (self, dictionary::members(line)) {
-            (Targeted::Valid { mut directives, is_empty }, Some(members)) => {
-                directives.add(line);
-                Targeted::Valid { directives, is_empty: is_empty && members == 0 }
-            }
-            _ => Targeted::Invalid,
+        let Targeted::Valid { mut directives, is_empty } = self else { return self };
+        match dictionary::members(line, |name, value| directives.set(name, value)) {
+            Some(members) => Targeted::Valid { directives, is_empty: is_empty && members == 0 },
+            None => Targeted::Invalid,
         }
     }
 }
@@ -286,6 +284,8 @@ mod tests {
             assert!(of(&format!("CDN-Cache-Control: {ignored}\r\n")).no_store, "{ignored}");
         }
         assert!(of("CDN-Cache-Control: max-age=60\r\nCDN-Cache-Control: =\r\n").no_store);
+        let other_types = of("CDN-Cache-Control: max-age=\"60\", s-maxage=30.5, no-store=1, public\r\n");
+        assert_eq!(other_types, ResponseControl { public: true, ..ResponseControl::default() });
     }
 
     #[test]
