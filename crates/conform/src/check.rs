@@ -1,6 +1,6 @@
 //! What was seen of a step, held against what the case expects. Pure.
 
-use crate::case::{Expect, FieldTest, Served, Step, Test};
+use crate::case::{Expect, FieldTest, Response, Served, Step, Test};
 use crate::http2::frame::matches;
 use crate::message::Message;
 use crate::observe::{Arrival, Observation, Received};
@@ -36,7 +36,7 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
             .received
             .first()
             .is_some_and(|received| received.problem.is_some() && !received.is_over());
-        let why = no_response(step, observation).filter(|_| hangs);
+        let why = no_response(step, observation).filter(|_| hangs).or_else(|| own_error(step, observation));
         return why.map_or(Finding::Met, Finding::Nothing);
     }
     if let Some(problem) = unreached(observation) {
@@ -75,6 +75,11 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
         return without_response(expect, observation, why);
     }
     let Some(response) = observation.response() else { return Finding::Nothing("no response".to_owned()) };
+    let is_about_response = !(expect.incomplete || only_negative(expect) || only_of_the_origin(expect));
+    if let Some(why) = own_error(step, observation).filter(|_| is_about_response && expect.status.is_empty())
+    {
+        return Finding::Nothing(why);
+    }
     of_response(expect, observation, response, values)
         .or_else(|| origin_of_body(expect, step, seen, index))
         .unwrap_or(Finding::Met)
@@ -88,6 +93,20 @@ fn unreached(observation: &Observation) -> Option<String> {
     }
     let problem = received.problem.as_deref().unwrap_or_default();
     received.unreached.then(|| format!("no connection: {problem}"))
+}
+
+/// An error of the target's own making in place of the origin's response, which was whole and no error: it shows neither what the
+/// target does with such a response, nor that it has stored it.
+fn own_error(step: &Step, observation: &Observation) -> Option<String> {
+    let status = observation.response().filter(|own| own.value(STEP_FIELD).is_none())?.status();
+    let is_whole = |response: &Response| response.raw.is_none() && response.cut.is_none();
+    let may_be_sent = [Some(&step.origin), step.validated.as_ref(), step.part.as_ref()];
+    let of_origin = observation.before_response().last()?.status;
+    let is_own =
+        status >= 500 && (1..500).contains(&of_origin) && may_be_sent.into_iter().flatten().all(is_whole);
+    is_own.then(|| {
+        format!("the target made the response itself: {status}, where the origin responded with {of_origin}")
+    })
 }
 
 /// What came over HTTP/2 beside the response, or instead of it; none: the response decides.
@@ -355,6 +374,18 @@ fn origin_of_body(expect: &Expect, step: &Step, seen: &[Observation], index: usi
     }
     let response = seen.get(index)?.response()?;
     let found = made_in(response, step.request.method == "HEAD", seen);
+    let is_bodiless = step.request.method == "HEAD" || matches!(response.status(), 204 | 304);
+    // A 304 replaces the fields of what is stored, the mark among them.
+    let is_of_validation = |step: &usize| {
+        let marked = step.checked_sub(1).and_then(|index| seen.get(index));
+        let arrivals = marked.into_iter().flat_map(|step| &step.arrivals);
+        is_bodiless && arrivals.last().is_some_and(|arrival| arrival.status == 304)
+    };
+    let is_as_expected = |step: &usize| expect.from.contains(step) && !expect.not_from.contains(step);
+    if let Some(step) = found.filter(|step| !is_as_expected(step) && is_of_validation(step)) {
+        let why = format!("the response has the mark of step {step}, whose 304 has replaced that of another");
+        return Some(Finding::Nothing(why));
+    }
     let words = |found: Option<usize>| match found {
         Some(step) => format!("the response is the one of step {step}"),
         None => format!("the response is none of the origin's: status {}", response.status()),

@@ -85,6 +85,52 @@ fn an_error_of_the_target_itself_says_nothing_about_its_store() {
 }
 
 #[test]
+fn an_error_in_place_of_the_origins_response_decides_nothing() {
+    let error = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
+    let observed = || seen(error, &[(5.0, GET)]);
+    for expect in
+        ["served = \"origin\"", "served = \"store\"", "from = 1", "fields = [\"Age\"]", "body = \"abc\""]
+    {
+        assert!(matches!(found(expect, observed()), Finding::Nothing(_)), "{expect}");
+    }
+    assert!(is_met("status = 503", observed()), "a case may be about it");
+    assert!(!is_met("status = 200", observed()));
+    assert!(is_met("not-status = 200", observed()));
+    let marked = error.replace("Content-Length", "X-Step: 1\r\nContent-Length");
+    assert!(is_met("served = \"origin\"", seen(&marked, &[(5.0, GET)])), "the origin made it");
+    let mut failed = observed();
+    failed.arrivals[0].status = 500;
+    assert!(is_met("served = \"origin\"", failed), "the origin failed");
+    let first = |origin: &str| {
+        let case = case(&format!("{{ {origin} }}, {{ expect = {{ status = 200 }} }}"));
+        check(&case.steps[0], 0, &[observed()], &values())
+    };
+    assert!(matches!(first(""), Finding::Nothing(_)), "what follows would rest on it");
+    assert_eq!(first("origin = { cut = 1 }"), Finding::Met, "it is right to fail");
+}
+
+#[test]
+fn a_mark_that_a_304_has_replaced_decides_nothing() {
+    let head = |mark: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX-Step: {mark}\r\n\r\n");
+    let observed = |mark, status| {
+        let mut first = seen(OK, &[(5.0, GET)]);
+        let mut validated = seen(OK, &[(5.0, "GET / HTTP/1.1\r\nIf-None-Match: \"v1\"\r\n\r\n")]);
+        validated.arrivals[0].status = status;
+        first.origin_body = b"abc".to_vec();
+        validated.origin_body = b"def".to_vec();
+        let mut last = seen("", &[]);
+        let (message, _) = Message::head(head(mark).as_bytes()).unwrap();
+        last.received[0].response = Some(Message { is_complete: true, ..message });
+        [first, validated, last]
+    };
+    let case = case("{}, {}, { method = \"HEAD\", expect = { from = 1 } }");
+    let found = |mark, status| check(&case.steps[2], 2, &observed(mark, status), &values());
+    assert_eq!(found(1, 304), Finding::Met);
+    assert!(matches!(found(2, 304), Finding::Nothing(_)));
+    assert!(matches!(found(2, 200), Finding::Unmet(_)));
+}
+
+#[test]
 fn fields_are_compared_as_lists_and_as_numbers() {
     for (expect, is_so) in [
         ("fields = [\"Age\"]", true),
