@@ -12,7 +12,7 @@ pub(crate) struct Line {
 /// A URL of HTTP.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Url {
-    /// `host` or `host:port`, in lower case.
+    /// `host`, or `host:port` with another port than 80, in lower case.
     pub authority: String,
     /// Path and query; at least `/`.
     pub path: String,
@@ -35,7 +35,10 @@ fn url(written: &str) -> Result<Url, String> {
     let rest = rest.split('#').next().unwrap_or(rest);
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    let authority = authority.rsplit('@').next().unwrap_or(authority).to_ascii_lowercase();
+    let authority = authority.rsplit('@').next().unwrap_or(authority);
+    // A port that is empty, or that of HTTP, says nothing (RFC 9110, 4.2.3).
+    let authority = authority.strip_suffix(":80").or(authority.strip_suffix(':')).unwrap_or(authority);
+    let authority = authority.to_ascii_lowercase();
     let slash = if path.starts_with('/') { "" } else { "/" };
     Ok(Url { authority, path: format!("{slash}{path}") })
 }
@@ -54,5 +57,9 @@ mod tests {
         assert_eq!(all[1], Line { number: 4, url: url("b.test", "/") });
         assert_eq!(all[2].url, Err("ftp".into()));
         assert_eq!(super::url("http://a.test?q"), url("a.test", "/?q"));
+        for written in ["http://a.test/", "http://a.test:80/", "http://A.TEST:/", "http://a.test:80"] {
+            assert_eq!(super::url(written), url("a.test", "/"), "{written}");
+        }
+        assert_eq!(super::url("http://[2001:db8::80]/"), url("[2001:db8::80]", "/"));
     }
 }

@@ -27,9 +27,9 @@ impl Builder<'_> {
             return;
         }
         let names: Vec<String> =
-            self.choices(record, "names").iter().filter_map(|c| visible(&c.value)).collect();
+            self.members(record, "names").iter().filter_map(|c| visible(&c.value)).collect();
         let addresses: Vec<String> =
-            self.choices(record, "addresses").iter().filter_map(|c| visible(&c.value)).collect();
+            self.members(record, "addresses").iter().filter_map(|c| visible(&c.value)).collect();
         if names.is_empty() || addresses.is_empty() {
             return;
         }
@@ -227,7 +227,7 @@ impl Builder<'_> {
         }
         let field = if new.is_some() { "http_proxies" } else { "proxies" };
         let mut proxies = Vec::new();
-        for choice in self.choices(record, field) {
+        for choice in self.members(record, field) {
             let Value::Address(address) = &choice.value else { continue };
             if address.port().is_none() {
                 self.warn(

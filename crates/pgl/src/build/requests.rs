@@ -206,7 +206,7 @@ impl Builder<'_> {
     /// `accept_content_encodings`.
     fn accepts(&mut self, record: &Record) -> Vec<Coding> {
         let mut accepted = Vec::new();
-        for choice in self.choices(record, "accept_content_encodings") {
+        for choice in self.members(record, "accept_content_encodings") {
             let coding = match &*choice.value.to_string() {
                 "gzip" | "x-gzip" => Coding::Gzip,
                 "identity" => Coding::Identity,

@@ -46,6 +46,18 @@ impl Builder<'_> {
         choices.into_iter().flat_map(singles_of).map(|choice| placed(choice, span)).collect()
     }
 
+    /// The items of a list of which all count: shares have no effect in it.
+    pub(super) fn members(&mut self, record: &Record, field: &str) -> Vec<Choice> {
+        if let Some((array, span)) = self.array(record, field)
+            && array.weighted()
+        {
+            let what = format!("shares in `{}.{field}` have no effect", record.kind.name());
+            let warning = Diagnostic::warning(Code::NoEffect, span, &what);
+            self.diagnostics.add_once(what, warning.label("all that is listed here counts alike"));
+        }
+        self.choices(record, field)
+    }
+
     fn warn_scaled(&mut self, what: &str, scaled: Scaled, span: Span) {
         let (sum, then) = match scaled {
             Scaled::Up(sum) => (sum, "they are scaled up to 100%"),

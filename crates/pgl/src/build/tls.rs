@@ -137,7 +137,7 @@ impl Builder<'_> {
     /// The ciphers, in the order of preference.
     fn tls_ciphers(&mut self, wrap: &Record) -> Vec<TlsCipher> {
         let mut named: Vec<TlsCipher> = Vec::new();
-        for choice in self.choices(wrap, "ciphers") {
+        for choice in self.members(wrap, "ciphers") {
             let text = choice.value.to_string();
             for word in text.split([':', ',', ' ']).filter(|word| !word.is_empty()) {
                 let (ciphers, is_exact) = nearest(word);
@@ -159,7 +159,7 @@ impl Builder<'_> {
 
     /// Whether keys of RSA are wanted.
     fn has_rsa(&mut self, wrap: &Record) -> bool {
-        let sizes = self.choices(wrap, "rsa_key_sizes");
+        let sizes = self.members(wrap, "rsa_key_sizes");
         // 2,048 bits.
         let other = sizes.iter().find(|choice| !matches!(choice.value, Value::Size(256.0)));
         if let Some(other) = other {

@@ -77,6 +77,8 @@ fn parse_table(text: &str) -> Result<(Base, Vec<Bin>), Wrong> {
     let ty = first.split_whitespace().next().and_then(Ty::named).filter(|ty| ty.random);
     let ty = ty.filter(|_| first.ends_with('{')).ok_or_else(|| (at, header()))?;
     let mut bins: Vec<Bin> = Vec::new();
+    // The line of each bin.
+    let mut places: Vec<usize> = Vec::new();
     let mut missing: Option<(usize, f64)> = None;
     let mut closed = false;
     for (at, line) in lines {
@@ -107,17 +109,8 @@ fn parse_table(text: &str) -> Result<(Base, Vec<Bin>), Wrong> {
             return Err((at, "a weight is a number, not below zero".into()));
         }
         bins.push(Bin { low, high, weight });
+        places.push(at);
     }
-    finish_table(text, ty.base, bins, missing, closed)
-}
-
-fn finish_table(
-    text: &str,
-    kind: Base,
-    mut bins: Vec<Bin>,
-    missing: Option<(usize, f64)>,
-    closed: bool,
-) -> Result<(Base, Vec<Bin>), Wrong> {
     let last = text.lines().count().max(1);
     if !closed {
         return Err((last, "expected `}` at the end".into()));
@@ -128,16 +121,28 @@ fn finish_table(
             bin.weight = (total - rest).max(0.0);
         }
     }
-    bins.retain(|bin| bin.weight > 0.0);
-    let mut sorted: Vec<&Bin> = bins.iter().collect();
-    sorted.sort_by(|a, b| a.low.total_cmp(&b.low));
-    if sorted.windows(2).any(|pair| matches!(pair, [a, b] if b.low < a.high || (a.low == b.low))) {
-        return Err((last, "bins overlap".into()));
+    if let Some((first, second)) = overlap(&bins, &places) {
+        return Err((second, format!("this bin overlaps with that of line {first}")));
     }
+    bins.retain(|bin| bin.weight > 0.0);
     if bins.is_empty() {
         return Err((last, "expected at least one bin with a weight".into()));
     }
-    Ok((kind, bins))
+    Ok((ty.base, bins))
+}
+
+/// The lines of two bins with a value in common, the first one first. A bin holds all from its low end up to its high end, which
+/// belongs to the next; one whose ends are the same holds that value, and takes it from a bin that begins there.
+fn overlap(bins: &[Bin], lines: &[usize]) -> Option<(usize, usize)> {
+    let mut sorted: Vec<(&Bin, usize)> = bins.iter().zip(lines.iter().copied()).collect();
+    sorted.retain(|(bin, _)| bin.weight > 0.0);
+    sorted.sort_by(|(a, _), (b, _)| a.low.total_cmp(&b.low).then(a.high.total_cmp(&b.high)));
+    let mut pairs = sorted.windows(2);
+    pairs.find_map(|pair| {
+        let &[(a, first), (b, second)] = pair else { return None };
+        let is_same_value = a.low == b.high;
+        (b.low < a.high || is_same_value).then_some((first.min(second), first.max(second)))
+    })
 }
 
 /// `500`, `lo:hi`, or `:hi`, which begins where the last ended.
@@ -218,13 +223,28 @@ mod tests {
     }
 
     #[test]
+    fn a_bin_of_one_value_may_stand_where_another_begins_or_ends() {
+        for text in ["0 5\n:10 5", "0:0 5\n:10 5", "0:10 5\n10 1\n10:20 1", "10:20 1\n10 1", "100 1\n:200 1"]
+        {
+            let (_, bins) = parse_table(&format!("size_distr d = {{\n{text}\n}}")).unwrap();
+            assert_eq!(bins.len(), text.lines().count(), "{text}");
+        }
+        let (_, bins) = parse_table("size_distr d = {\n0 5\n:10 5\n}").unwrap();
+        assert_eq!(Distribution::Table(bins).mean(), 2.5);
+    }
+
+    #[test]
     fn broken_tables_name_their_line() {
         for (text, line) in [
             ("", 1),
             ("x {\n}", 1),
             ("int_distr a = {\n5 x\n}", 2),
             ("int_distr a = {\n9:5 1\n}", 2),
-            ("int_distr a = {\n1:5 1\n4:6 1\n}", 4),
+            ("int_distr a = {\n1:5 1\n4:6 1\n\n}", 3),
+            ("int_distr a = {\n4:6 1\n9 1\n1:5 1\n}", 4),
+            ("int_distr a = {\n1:5 1\n3 1\n}", 3),
+            ("int_distr a = {\n1:5 1\n1:6 1\n}", 3),
+            ("int_distr a = {\n3 1\n3 1\n}", 3),
             ("int_distr a = {\n1 1", 2),
             ("int_distr a = {\n}", 2),
             ("int_distr a = {\n1 */5\n2 */5\n}", 3),

@@ -76,3 +76,37 @@ fn right_programs_give_the_workloads_that_are_kept() {
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
+
+#[test]
+fn shares_are_warned_of_where_all_that_is_listed_counts() {
+    let program = |codings: &str, sharing: &str| {
+        format!(
+            "Content C = {{ size = exp(13KB); }};\n\
+             Server S = {{ contents = [C]; addresses = ['10.0.0.1:80']; }};\n\
+             Robot R = {{ addresses = ['10.0.1.1-3']; origins = S.addresses; accept_content_encodings = [{codings}]; \
+             req_methods = [{sharing}]; }};\n\
+             Phase p = {{ name = \"p\"; goal.duration = 1min; }};\nschedule(p);\nuse(S, R);\n"
+        )
+    };
+    let warned = |text: &str| said(&compile_text(text, &[])).matches("warning[PGL069]").count();
+    let shared = "\"GET\": 60%, \"HEAD\": 40%";
+    assert_eq!(warned(&program("\"gzip\", \"identity\"", shared)), 0);
+    assert_eq!(warned(&program("\"gzip\": 25%, \"identity\"", shared)), 1);
+    assert_eq!(warned(&program("\"gzip\": 25%, \"identity\": 75%", shared)), 1);
+}
+
+#[test]
+fn a_host_with_and_without_the_port_of_http_is_one() {
+    let text = "Content C = { size = exp(13KB); };\n\
+                Server S = { contents = [C]; addresses = ['10.0.0.1:80']; };\n\
+                AddrMap M = { names = tracedHosts(\"t.urls\"); addresses = S.addresses; };\n\
+                Robot R = { addresses = ['10.0.1.1-3']; origins = S.addresses; interests = [\"foreign\"]; \
+                foreign_trace = \"t.urls\"; };\n\
+                Phase p = { name = \"p\"; goal.duration = 1min; };\nschedule(p);\nuse(S, M, R);\n";
+    let urls = "http://www.a.test/1\nhttp://www.a.test:80/2\nhttp://www.a.test:/1\n";
+    let result = compile_text(text, &[("t.urls", urls)]);
+    assert_eq!(said(&result), "");
+    let compiled = result.unwrap_or_else(|_| panic!("it compiles"));
+    let paths: Vec<&str> = compiled.workload.foreign.iter().map(|url| url.path.as_str()).collect();
+    assert_eq!(paths, ["/1", "/2", "/1"]);
+}
