@@ -170,7 +170,9 @@ pub enum Command {
 /// The command line as it was typed, or an error in words that suit a person who made a mistake in it.
 pub fn parse(typed: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(typed).map_err(|error| {
-        on_one_machine(error, typed).unwrap_or_else(|error| in_plain_words(suggesting(error, typed)))
+        on_one_machine(error, typed)
+            .or_else(|error| of_another_tool(error, typed))
+            .unwrap_or_else(|error| in_plain_words(suggesting(error, typed)))
     })
 }
 
@@ -181,6 +183,9 @@ fn suggesting(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
         ErrorKind::UnknownArgument => (ContextKind::InvalidArg, ContextKind::SuggestedArg),
         _ => return error,
     };
+    // What is proposed beside a name is to write it as the value of another argument (`-- --flag`), or a usage that has the nearest
+    // flag in it: neither is what was meant.
+    let _ = (error.remove(ContextKind::Suggested), error.remove(ContextKind::Usage));
     let Some(ContextValue::String(word)) = error.get(wrong).cloned() else { return error };
     let mut top = Cli::command();
     top.build();
@@ -252,6 +257,72 @@ fn on_one_machine(error: clap::Error, typed: &[OsString]) -> Result<clap::Error,
     let known = ON_ONE_MACHINE.iter().find(|(name, _)| is_fleet && Some(*name) == command);
     let Some((name, instead)) = known else { return Err(error) };
     let message = format!("`assay {name}` cannot take the machines of a fleet (--fleet): {instead}.\n");
+    Ok(clap::Error::raw(error.kind(), message))
+}
+
+/// Flags that other tools have and Assay has not: of which command, and what is to be done instead.
+const OF_OTHER_TOOLS: &[(&str, &[&str], &str)] = &[
+    ("run", &["--cert", "--robot-cert", "--client-cert"], "client certificates are not spoken"),
+    ("run", &["--proxy-protocol", "--haproxy-protocol"], "the PROXY protocol is not spoken"),
+    (
+        "run",
+        &["-c", "--vus", "--users", "--clients", "--connections"],
+        "the number of robots is set by `--robots N`",
+    ),
+    (
+        "run",
+        &["-z", "-d", "--time"],
+        "its length is set by `--duration DUR`, or by `--rehearse DUR` for all phases in proportion",
+    ),
+    ("run", &["-R", "-q", "--qps", "--rps"], "the rate is set by `--rate N`, in requests a second"),
+    ("run", &["-targets", "--targets"], "a list of URLs is sent by `assay replay --urls FILE`"),
+    ("run", &["-t"], "the number of threads is set by `--threads N`"),
+    (
+        "run",
+        &["--http2", "--h2", "--http1", "--h1", "--http1.1"],
+        "the version is set by `--robot-http 2` or `--robot-http 1.1`",
+    ),
+    ("run", &["--http3", "--h3", "--quic"], "HTTP/3 is not spoken"),
+    ("run", &["-k"], "certificates are not verified with `--insecure`"),
+    ("run", &["--no-tui", "--quiet"], "the live view is left out with `--no-live`"),
+    ("run", &["-m"], "requests at once on a connection of HTTP/2 are limited by `--streams K`"),
+    ("run", &["-x"], "a forward proxy is named by `--proxy HOST:PORT --forward`"),
+    (
+        "run",
+        &["--out", "--summary-export"],
+        "each request is kept by `--xact-log`, the summary by `--json -o FILE`",
+    ),
+    (
+        "run",
+        &["-H", "--header", "--headers"],
+        "fields of requests are `http_headers` of a Robot in the workload",
+    ),
+    ("run", &["-s", "--script", "--config"], "the workload is the argument: `assay run FILE.pg`"),
+    ("run", &["--latency"], "response times are always in the report"),
+    ("run", &["--log-format"], "access logs are read by `assay logs -f FORMAT FILE`"),
+    ("replay", &["--http", "--http2", "--h2", "--http3"], "a replay goes over HTTP/1.1"),
+    ("replay", &["-targets", "--targets"], "a list of URLs is read with `--urls`"),
+    ("logs", &["--log-format"], "the format is named by `-f FORMAT`"),
+];
+
+/// A flag that another tool has: what is to be done instead.
+fn of_another_tool(error: clap::Error, typed: &[OsString]) -> Result<clap::Error, clap::Error> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return Err(error) };
+    if error.kind() != ErrorKind::UnknownArgument {
+        return Err(error);
+    }
+    // Of `-targets` clap names the first letter alone.
+    let words =
+        typed.iter().filter_map(|word| word.to_str()).map(|word| word.split('=').next().unwrap_or(word));
+    let written = words.clone().find(|word| word.starts_with(unknown.as_str())).unwrap_or(unknown);
+    let command = words.clone().nth(1).unwrap_or_default();
+    let of = |flag: &str| {
+        let mut all = OF_OTHER_TOOLS.iter();
+        all.find(|(name, flags, _)| *name == command && flags.contains(&flag))
+            .map(|known| (flag.to_owned(), known.2))
+    };
+    let Some((flag, instead)) = of(written).or_else(|| of(unknown)) else { return Err(error) };
+    let message = format!("`assay {command}` has no {flag}: {instead}.\n");
     Ok(clap::Error::raw(error.kind(), message))
 }
 
@@ -350,6 +421,35 @@ mod tests {
     }
 
     #[test]
+    fn flags_of_other_tools_are_answered_with_what_there_is_instead() {
+        let said = |line: &str| {
+            let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            parse(&typed).unwrap_err()
+        };
+        let mut top = Cli::command();
+        top.build();
+        for (name, flags, instead) in OF_OTHER_TOOLS {
+            let command = top.find_subcommand(name).unwrap_or_else(|| panic!("there is no {name}"));
+            for flag in *flags {
+                let error = said(&format!("assay {name} demo {flag} 5"));
+                assert_eq!(error.exit_code(), 2, "{name} {flag}");
+                assert!(error.to_string().contains(instead) && error.to_string().contains(flag), "{error}");
+            }
+            // What is named instead is there.
+            for word in instead.split(['`', ' ']).filter(|word| word.starts_with("--")) {
+                let other = if instead.contains("assay replay") { "replay" } else { name };
+                let command =
+                    if other == *name { command } else { top.find_subcommand(other).expect("is there") };
+                assert!(
+                    command.get_arguments().any(|known| known.get_long() == word.get(2..)),
+                    "{name}: {word}"
+                );
+            }
+        }
+        assert!(said("assay run demo --vus=5").to_string().contains("`--robots N`"));
+    }
+
+    #[test]
     fn misspelt_commands_and_flags_are_suggested_as_everywhere_else() {
         let said = |line: &str| {
             let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
@@ -365,7 +465,11 @@ mod tests {
             assert!(said(line).contains(meant), "{line}: {}", said(line));
         }
         for line in ["assay xyzzy", "assay run demo --xyzzy"] {
-            assert!(!said(line).contains("similar"), "{line}: {}", said(line));
+            assert!(
+                !said(line).contains("similar") && !said(line).contains("tip:"),
+                "{line}: {}",
+                said(line)
+            );
         }
     }
 

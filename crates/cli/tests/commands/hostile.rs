@@ -54,7 +54,9 @@ fn a_message_about_what_others_named_is_one_message() {
             &["size", &missing],
             &["merge", &missing, &inner, "--out", "merged"],
             &["replay", "--urls", &missing, "--to", "127.0.0.1:9"],
-            &["conform", "--suite", &missing],
+            &["conform", &missing],
+            &["conform", "builtin", "--case", &missing],
+            &["conform", "builtin", "--cases", &missing],
             &["run", "demo", "--topology", &missing],
             &["run", "demo", "--proxy", &missing],
         ] {

@@ -75,6 +75,12 @@ fn unknown(name: &str, user_dirs: &[PathBuf]) -> DescriptionError {
             message: format!("{name} is an address without a port; write it like {name}:8080"),
         };
     }
+    if name.starts_with("unix:") || name.ends_with(".sock") {
+        let message = format!(
+            "`{name}` names a Unix socket; proxies are reached over TCP: give the HOST:PORT of this one"
+        );
+        return DescriptionError { message };
+    }
     let names: Vec<String> = described(user_dirs).into_iter().flatten().map(|d| d.name).collect();
     let near = or_did_you_mean(name, names.iter().map(String::as_str).chain(["builtin", "direct"]));
     let there = if near.is_empty() { "; there" } else { " There" };
@@ -136,6 +142,9 @@ mod tests {
         let said = refused(file.to_str().unwrap());
         assert!(said.contains("configuration of your own") && said.contains("HOST:PORT"), "{said}");
         assert!(refused("127.0.0.1").contains("write it like 127.0.0.1:8080"), "{}", refused("127.0.0.1"));
+        for socket in ["unix:/run/v.sock", "/run/v.sock"] {
+            assert!(refused(socket).contains("over TCP"), "{}", refused(socket));
+        }
         assert!(refused("varnisch").contains("did you mean `varnish`?"), "{}", refused("varnisch"));
     }
 
