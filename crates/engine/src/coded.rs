@@ -64,6 +64,13 @@ pub fn chunks<'b>(body: &'b Body, pool: &'b Pool) -> impl Iterator<Item = &'b [u
     })
 }
 
+/// A body as origins send it in gzip. The same on each machine whose library chooses the same matches.
+pub fn gzip(body: &Body, pool: &Pool) -> Vec<u8> {
+    let mut coded = Vec::new();
+    GzipWriter::new().encode(chunks(body, pool), &mut coded);
+    coded
+}
+
 /// How long bodies are as they are sent. Made once, before the start.
 #[derive(Debug)]
 pub struct CodedSizes {

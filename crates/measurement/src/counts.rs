@@ -146,6 +146,8 @@ counts! {
         // Completed xacts that are no plain objects; classes of their own, and not basic (coded ones can be).
         parts: "responses with parts of an object (206)", special "parts and codings" "206";
         multiparts: "responses with more than one part of an object", special "parts and codings" "multipart";
+        unchecked_parts: "parts of a coded body whose bytes could not be compared: the target has coded it itself, or it is large",
+            special "parts and codings" "206, not compared";
         coded: "responses with a coded body (gzip), decoded and compared", special "parts and codings" "coded";
         unsatisfied: "requests for parts none of which the object has (416)", special "parts and codings" "416";
         redirected: "completed after one redirection or more", special "redirections and logins" "redirected";

@@ -44,9 +44,10 @@ impl Extras {
     pub fn count(&self, ending: Ending, counts: &mut RobotCounts) {
         match ending {
             Ending::Object => {}
-            Ending::Parts { several } => {
+            Ending::Parts { several, is_checked } => {
                 counts.parts += 1;
                 counts.multiparts += u64::from(several);
+                counts.unchecked_parts += u64::from(!is_checked);
             }
             Ending::Coded => counts.coded += 1,
             Ending::Unsatisfied => counts.unsatisfied += 1,
@@ -101,6 +102,8 @@ pub enum Ending {
     Parts {
         /// More than one.
         several: bool,
+        /// The bytes that they are of are known.
+        is_checked: bool,
     },
     /// The object, coded.
     Coded,

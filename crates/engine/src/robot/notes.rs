@@ -94,7 +94,8 @@ mod tests {
     #[test]
     fn an_arrival_is_told_once_and_only_where_requests_are_not_collapsed() {
         let at = |at_us| vec![IdealNote::Arrived { key: 7, sent_us: 10, at_us }];
-        for ending in [Ending::Object, Ending::Coded, Ending::BrokenOff, Ending::Parts { several: true }] {
+        let parts = Ending::Parts { several: true, is_checked: true };
+        for ending in [Ending::Object, Ending::Coded, Ending::BrokenOff, parts] {
             assert_eq!(told(SharesFrom::Sent, ending), []);
             assert_eq!(told(SharesFrom::Begun, ending), at(20));
             assert_eq!(told(SharesFrom::Complete, ending), at(30));

@@ -35,11 +35,11 @@ pub enum Other {
         /// Bytes so far.
         seen: u64,
     },
-    /// One part of an object (206).
+    /// One part of a representation (206).
     Part {
-        /// The object's bytes.
-        body: Body,
-        /// Which of them.
+        /// What it is a part of; none: its bytes are not known.
+        whole: Option<Representation>,
+        /// Which of its bytes.
         span: Span,
         /// How far it has come.
         check: BodyCheck,
@@ -62,15 +62,45 @@ pub enum Other {
 /// A body of several parts.
 #[derive(Debug)]
 pub struct Parts {
-    body: Body,
+    /// What they are parts of; none: its bytes are not known.
+    whole: Option<Representation>,
     reader: MultipartReader,
-    /// The requested parts that the object has.
+    /// The requested parts that it has.
     wanted: Vec<Span>,
     /// What has come.
     come: Vec<Span>,
-    /// Position in the object of the next byte of a part.
+    /// Position in it of the next byte of a part.
     at: u64,
     seen: u64,
+}
+
+/// What parts are cut out of: an object, or what it is in a coding (RFC 9110, 14.1.2).
+#[derive(Debug)]
+pub enum Representation {
+    /// The object as it is.
+    Object(Body),
+    /// All of its coded bytes.
+    Coded(Vec<u8>),
+}
+
+impl Representation {
+    /// Length, in bytes.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Representation::Object(body) => body.size(),
+            Representation::Coded(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Compares bytes with those from a position on; an error has the position of the first that differs.
+    fn matches(&self, pool: &Pool, from: u64, bytes: &[u8]) -> Result<(), u64> {
+        let coded = match self {
+            Representation::Object(body) => return body.matches(pool, from, bytes),
+            Representation::Coded(coded) => coded.get(from as usize..).unwrap_or_default(),
+        };
+        let same = coded.iter().zip(bytes).take_while(|(one, other)| one == other).count();
+        if same == bytes.len() { Ok(()) } else { Err(from + same as u64) }
+    }
 }
 
 impl Payload {
@@ -84,16 +114,16 @@ impl Payload {
         Payload::Other(Box::new(Other::Remark { seen: 0 }))
     }
 
-    /// One part of an object.
-    pub fn part(body: Body, span: Span) -> Self {
+    /// One part of a representation; none: its bytes are not known, and its length alone is checked.
+    pub fn part(whole: Option<Representation>, span: Span) -> Self {
         let check = BodyCheck::new(span.to - span.from);
-        Payload::Other(Box::new(Other::Part { body, span, check }))
+        Payload::Other(Box::new(Other::Part { whole, span, check }))
     }
 
     /// Several parts.
-    pub fn parts(body: Body, boundary: &[u8], wanted: Vec<Span>) -> Self {
+    pub fn parts(whole: Option<Representation>, boundary: &[u8], wanted: Vec<Span>) -> Self {
         let reader = MultipartReader::new(boundary);
-        let parts = Parts { body, reader, wanted, come: Vec::new(), at: 0, seen: 0 };
+        let parts = Parts { whole, reader, wanted, come: Vec::new(), at: 0, seen: 0 };
         Payload::Other(Box::new(Other::Parts(parts)))
     }
 
@@ -167,9 +197,11 @@ impl Other {
                     Ok(())
                 }
             }
-            Other::Part { body, span, check } => {
+            Other::Part { whole, span, check } => {
                 let first = span.from;
-                let compare = |from: u64, slice: &[u8]| body.matches(pool, first + from, slice);
+                let compare = |from: u64, slice: &[u8]| {
+                    whole.as_ref().map_or(Ok(()), |whole| whole.matches(pool, first + from, slice))
+                };
                 Ok(check.feed(bytes, compare)?)
             }
             Other::Parts(parts) => parts.feed(bytes, pool),
@@ -212,14 +244,19 @@ impl Parts {
             rest = &rest[used..];
             match part {
                 Part::Begin { span, total } => {
-                    if total.is_some_and(|total| total != self.body.size()) || span.to > self.body.size() {
+                    let is_other = |whole: &Representation| {
+                        total.is_some_and(|total| total != whole.bytes()) || span.to > whole.bytes()
+                    };
+                    if self.whole.as_ref().is_some_and(is_other) {
                         return Err(Flaw::Parts(MultipartError::Range));
                     }
                     self.come.push(span);
                     self.at = span.from;
                 }
                 Part::Data(slice) => {
-                    self.body.matches(pool, self.at, slice).map_err(|at| Wrong::Bytes { at })?;
+                    if let Some(whole) = &self.whole {
+                        whole.matches(pool, self.at, slice).map_err(|at| Wrong::Bytes { at })?;
+                    }
                     self.at += slice.len() as u64;
                 }
                 Part::NeedMore | Part::End => return Ok(()),
@@ -275,8 +312,10 @@ mod tests {
             GzipWriter::new().encode([&sent[..]], &mut coded);
             for (mut payload, bytes) in [
                 (Payload::whole(body.clone(), SIZE), &sent[..]),
-                (Payload::part(body.clone(), spans[1]), of(spans[1])),
-                (Payload::parts(body.clone(), b"b", spans.to_vec()), &several),
+                (Payload::part(Some(Representation::Object(body.clone())), spans[1]), of(spans[1])),
+                (Payload::part(Some(Representation::Coded(object.clone())), spans[1]), of(spans[1])),
+                (Payload::parts(Some(Representation::Object(body.clone())), b"b", spans.to_vec()), &several),
+                (Payload::parts(Some(Representation::Coded(object.clone())), b"b", spans.to_vec()), &several),
                 (Payload::gzip(body.clone(), SIZE), &coded),
             ] {
                 let found = payload.feed(bytes, &pool).and_then(|()| payload.end());

@@ -9,15 +9,18 @@ use assay_http::head::ResponseHead;
 use assay_http::range::{ContentRange, Span, boundary};
 use assay_role::mark::{Note, ResponseMark};
 use assay_workload::Universe;
-use assay_workload::model::RequestType;
+use assay_workload::model::{Coding, RequestType};
 use assay_workload::object::ObjectId;
 
 use super::extras::{Ending, Extras};
 use super::flaw::Flaw;
-use super::payload::Payload;
+use super::payload::{Payload, Representation};
 use super::xact::Xact;
 use crate::check::Wrong;
-use crate::coded::on_the_wire;
+use crate::coded::{gzip, on_the_wire};
+
+/// Largest object of whose coded bytes parts are compared: to code a megabyte takes a robot about 8 ms.
+const MOST_CODED_BYTES: u64 = 1 << 20;
 
 /// Steps that an xact takes at most: more redirections are a loop, and so are more challenges.
 pub const MOST_STEPS: u8 = 5;
@@ -88,11 +91,20 @@ pub fn settle(
         406 if universe.coding(object.id.content, |coding| extras.takes(coding)).is_none() => {
             Some(Ending::Refused)
         }
-        416 if extras.wanted(object.size_bytes).is_some_and(|spans| spans.is_empty()) => {
-            Some(Ending::Unsatisfied)
-        }
+        416 if is_beyond_the_end(universe, xact, extras, mark) => Some(Ending::Unsatisfied),
         _ => None,
     })
+}
+
+/// Whether nothing of the parts requested is there: in the object, or in its coded bytes, which are fewer.
+fn is_beyond_the_end(universe: &Universe, xact: &Xact, extras: &Extras, mark: Option<&ResponseMark>) -> bool {
+    let is_beyond = |bytes: u64| extras.wanted(bytes).is_some_and(|spans| spans.is_empty());
+    let may_be_coded = extras.accepts.contains(&coding::Coding::Gzip)
+        && universe.codings(xact.object.id.content).contains(&Coding::Gzip);
+    is_beyond(xact.object.size_bytes)
+        || (may_be_coded
+            && coded(universe, xact, mark.map_or(0, |mark| mark.version))
+                .is_none_or(|bytes| is_beyond(bytes.len() as u64)))
 }
 
 /// The body that must follow the head of a response with parts of an object, or with all of it, coded. None: as it is.
@@ -103,34 +115,60 @@ pub fn payload(
     version: u64,
 ) -> Result<Option<(Ending, Payload)>, Flaw> {
     let Some(extras) = &xact.extras else { return Ok(None) };
-    let size = xact.object.size_bytes;
-    let body = || universe.body(&xact.object, version);
-    if head.status == 206 {
-        let wanted = extras.wanted(size).unwrap_or_default();
-        let kind = head.header("Content-Type").unwrap_or_default();
-        if let Some(boundary) = boundary(kind) {
-            return Ok(Some((Ending::Parts { several: true }, Payload::parts(body(), boundary, wanted))));
-        }
-        let range = head.header("Content-Range").and_then(ContentRange::parse);
-        let span = match range {
-            Some(ContentRange::Part { span, total }) if total.is_none_or(|total| total == size) => span,
-            _ => return Err(Wrong::NoContentRange.into()),
-        };
-        return match wanted.iter().find(|span_wanted| !covers(&span, span_wanted)) {
-            None => Ok(Some((Ending::Parts { several: false }, Payload::part(body(), span)))),
-            Some(missing) => Err(Wrong::PartMissing { from: missing.from, to: missing.to }.into()),
-        };
+    let coding = head.header("Content-Encoding").and_then(coding::Coding::from_name);
+    let is_coded = coding == Some(coding::Coding::Gzip);
+    if is_coded && !extras.accepts.contains(&coding::Coding::Gzip) {
+        return Err(Wrong::CodingUnrequested.into());
     }
-    match head.header("Content-Encoding") {
-        Some(name) if name.eq_ignore_ascii_case(b"gzip") => {
-            if extras.accepts.contains(&coding::Coding::Gzip) {
-                Ok(Some((Ending::Coded, Payload::gzip(body(), size))))
-            } else {
-                Err(Wrong::CodingUnrequested.into())
-            }
-        }
+    let size = xact.object.size_bytes;
+    match head.status {
+        206 => parts(universe, xact, extras, (head, is_coded), version).map(Some),
+        _ if is_coded => Ok(Some((Ending::Coded, Payload::gzip(universe.body(&xact.object, version), size)))),
         _ => Ok(None),
     }
+}
+
+/// The parts of an object that must follow, or those of its coded bytes: a cache that has these cuts parts out of them, in whatever
+/// coding the origin would send parts.
+fn parts(
+    universe: &Universe,
+    xact: &Xact,
+    extras: &Extras,
+    (head, is_coded): (&ResponseHead<'_>, bool),
+    version: u64,
+) -> Result<(Ending, Payload), Flaw> {
+    let size = xact.object.size_bytes;
+    let whole = match is_coded {
+        false => Some(Representation::Object(universe.body(&xact.object, version))),
+        true => coded(universe, xact, version).map(Representation::Coded),
+    };
+    let kind = head.header("Content-Type").unwrap_or_default();
+    if let Some(boundary) = boundary(kind) {
+        let wanted = whole.as_ref().and_then(|whole| extras.wanted(whole.bytes())).unwrap_or_default();
+        let ending = Ending::Parts { several: true, is_checked: whole.is_some() };
+        return Ok((ending, Payload::parts(whole, boundary, wanted)));
+    }
+    let range = head.header("Content-Range").and_then(ContentRange::parse);
+    let Some(ContentRange::Part { span, total }) = range else { return Err(Wrong::NoContentRange.into()) };
+    let is_of = |whole: &Representation| total.is_none_or(|total| total == whole.bytes());
+    let whole = whole.filter(is_of);
+    // A target may code bodies itself, and then has other bytes; but none as many as the object has.
+    if whole.is_none() && (!is_coded || total == Some(size)) {
+        return Err(Wrong::NoContentRange.into());
+    }
+    let bytes = whole.as_ref().map(Representation::bytes).or(total);
+    let wanted = bytes.and_then(|bytes| extras.wanted(bytes)).unwrap_or_default();
+    if let Some(missing) = wanted.iter().find(|wanted| !covers(&span, wanted)) {
+        return Err(Wrong::PartMissing { from: missing.from, to: missing.to }.into());
+    }
+    let ending = Ending::Parts { several: false, is_checked: whole.is_some() };
+    Ok((ending, Payload::part(whole, span)))
+}
+
+/// The coded bytes of an object; none: to make them would cost a robot too much.
+fn coded(universe: &Universe, xact: &Xact, version: u64) -> Option<Vec<u8>> {
+    let body = universe.body(&xact.object, version);
+    (body.size() <= MOST_CODED_BYTES).then(|| gzip(&body, universe.pool()))
 }
 
 fn covers(span: &Span, wanted: &Span) -> bool {
@@ -151,7 +189,98 @@ pub fn path_of(location: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    use assay_role::mark::XactId;
+    use assay_workload::model::{BodySource, Distribution, Extent, RangeSpec, Weighted};
+    use assay_workload::object::Space;
+
     use super::*;
+    use crate::origin::testing::workload;
+
+    const SIZE: u64 = 30_000;
+
+    /// An xact that requests bytes 100 to 1,099 of an object of words, and accepts gzip.
+    fn of_words() -> (Universe, Xact) {
+        let mut workload = workload();
+        let content = &mut workload.contents[0];
+        (content.body.codings, content.body.source) =
+            (vec![Coding::Gzip, Coding::Identity], BodySource::Words);
+        content.size_bytes = Distribution::Constant(SIZE as f64);
+        let robots = &mut workload.robots[0];
+        robots.accepts = vec![Coding::Gzip];
+        robots.request_types = Weighted::one(RequestType::Range);
+        robots.ranges =
+            Weighted::one(RangeSpec::Span { first: Extent::Bytes(100), last: Some(Extent::Bytes(1099)) });
+        let universe = Universe::new(workload.into(), 7, 1, Default::default()).expect("a universe");
+        let id = ObjectId { origin: 0, content: 0, space: Space::Public, serial: 1 };
+        let object = universe.object(id);
+        let mut xact = Xact::new(XactId { robot: 0, number: 1, place: 0 }, 0, 0, object, 0);
+        xact.request_type = RequestType::Range;
+        xact.extras = Some(extras(&universe, &xact, 0));
+        (universe, xact)
+    }
+
+    /// What becomes of a response with these fields and this body.
+    fn received(universe: &Universe, xact: &Xact, fields: &str, body: &[u8]) -> Result<Ending, Flaw> {
+        let text = format!("HTTP/1.1 206 Partial Content\r\n{fields}\r\n");
+        let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
+        let (ending, mut payload) = payload(universe, xact, &head, 0)?.expect("is special");
+        payload.feed(body, universe.pool()).and_then(|()| payload.end()).map(|()| ending)
+    }
+
+    #[test]
+    fn parts_of_a_coded_body_are_those_of_its_coded_bytes() {
+        let (universe, xact) = of_words();
+        let coded = gzip(&universe.body(&xact.object, 0), universe.pool());
+        let length = coded.len();
+        assert!((2_000..SIZE as usize).contains(&length), "{length}");
+        let of = |more: &str, body: &[u8]| {
+            received(&universe, &xact, &format!("Content-Encoding: gzip\r\n{more}\r\n"), body)
+        };
+        let one = |total: &str, body: &[u8]| of(&format!("Content-Range: bytes 100-1099/{total}"), body);
+        let part = &coded[100..1100];
+        let parts = |is_checked| Ok(Ending::Parts { several: false, is_checked });
+        assert_eq!(one(&length.to_string(), part), parts(true));
+        assert_eq!(one("*", part), parts(true));
+        // Of a body that the target has coded itself, nobody knows the bytes.
+        assert_eq!(one("25000", &[7; 1000]), parts(false));
+        assert!(one("25000", &[7; 999]).is_err(), "but how many there are");
+        let mut wrong = part.to_vec();
+        wrong[500] ^= 1;
+        assert_eq!(one(&length.to_string(), &wrong), Err(Wrong::Bytes { at: 600 }.into()));
+        assert_eq!(
+            one(&SIZE.to_string(), part),
+            Err(Wrong::NoContentRange.into()),
+            "the length of another form"
+        );
+        let late = of(&format!("Content-Range: bytes 101-1099/{length}"), &coded[101..1100]);
+        assert_eq!(late, Err(Wrong::PartMissing { from: 100, to: 1100 }.into()));
+        let mut several = Vec::new();
+        let writer =
+            assay_http::range::MultipartWriter { boundary: "b", mime_type: None, total: length as u64 };
+        writer.part(Span { from: 100, to: 1100 }, &mut several);
+        several.extend_from_slice(part);
+        writer.end(&mut several);
+        let kind = "Content-Type: multipart/byteranges; boundary=b";
+        assert_eq!(of(kind, &several), Ok(Ending::Parts { several: true, is_checked: true }));
+    }
+
+    #[test]
+    fn parts_of_an_object_are_those_of_its_own_bytes() {
+        let (universe, mut xact) = of_words();
+        let whole: Vec<u8> = crate::coded::chunks(&universe.body(&xact.object, 0), universe.pool())
+            .flatten()
+            .copied()
+            .collect();
+        let range = format!("Content-Range: bytes 100-1099/{SIZE}\r\n");
+        let found = received(&universe, &xact, &range, &whole[100..1100]);
+        assert_eq!(found, Ok(Ending::Parts { several: false, is_checked: true }));
+        let other = received(&universe, &xact, "Content-Range: bytes 100-1099/25000\r\n", &whole[100..1100]);
+        assert_eq!(other, Err(Wrong::NoContentRange.into()));
+        xact.extras.as_mut().expect("is special").accepts.clear();
+        let coded =
+            received(&universe, &xact, &format!("Content-Encoding: gzip\r\n{range}"), &whole[100..1100]);
+        assert_eq!(coded, Err(Wrong::CodingUnrequested.into()));
+    }
 
     #[test]
     fn a_location_means_the_same_with_and_without_a_host() {
