@@ -96,14 +96,15 @@ fn unreached(observation: &Observation) -> Option<String> {
 }
 
 /// An error of the target's own making in place of the origin's response, which was whole and no error: it shows neither what the
-/// target does with such a response, nor that it has stored it.
+/// target does with such a response, nor that it has stored it. (A 206 may be wrong for its request, and an error then right.)
 fn own_error(step: &Step, observation: &Observation) -> Option<String> {
     let status = observation.response().filter(|own| own.value(STEP_FIELD).is_none())?.status();
     let is_whole = |response: &Response| response.raw.is_none() && response.cut.is_none();
     let may_be_sent = [Some(&step.origin), step.validated.as_ref(), step.part.as_ref()];
     let of_origin = observation.before_response().last()?.status;
-    let is_own =
-        status >= 500 && (1..500).contains(&of_origin) && may_be_sent.into_iter().flatten().all(is_whole);
+    let is_own = status >= 500
+        && matches!(of_origin, 1..=205 | 207..=499)
+        && may_be_sent.into_iter().flatten().all(is_whole);
     is_own.then(|| {
         format!("the target made the response itself: {status}, where the origin responded with {of_origin}")
     })

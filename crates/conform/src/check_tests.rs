@@ -101,6 +101,9 @@ fn an_error_in_place_of_the_origins_response_decides_nothing() {
     let mut failed = observed();
     failed.arrivals[0].status = 500;
     assert!(is_met("served = \"origin\"", failed), "the origin failed");
+    let mut partial = observed();
+    partial.arrivals[0].status = 206;
+    assert!(is_met("served = \"origin\"", partial), "the part may be wrong");
     let first = |origin: &str| {
         let case = case(&format!("{{ {origin} }}, {{ expect = {{ status = 200 }} }}"));
         check(&case.steps[0], 0, &[observed()], &values())
