@@ -100,6 +100,12 @@ impl Universe {
         coded.or(identity.then_some(Coding::Identity))
     }
 
+    /// True when an origin sends parts of objects of a type: it does of the identity coding alone.
+    pub fn sends_parts(&self, content: ContentIndex) -> bool {
+        let offers = self.codings(content);
+        offers.is_empty() || offers.contains(&Coding::Identity)
+    }
+
     /// True when responses of a type say `Vary: Accept-Encoding`: the origin has more than one coding to choose from.
     pub fn varies(&self, content: ContentIndex) -> bool {
         self.codings(content).len() > 1

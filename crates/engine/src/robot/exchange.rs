@@ -5,6 +5,7 @@ use std::io;
 use assay_cache::ideal::{FOREVER, Lookup, Request as IdealRequest};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::own_error::{BEGUN_LATE_US, SOONER_US};
+use assay_workload::Universe;
 use assay_workload::model::{HttpVersion, Method, RequestType};
 use assay_workload::object::ObjectId;
 
@@ -68,7 +69,7 @@ impl Crew {
         let note = (caches && xact.may_fill()).then(|| {
             let at_us = clock.since_start_us(now_ns);
             xact.noted_us = Some(at_us);
-            ideal_note(xact, at_us, fresh_until)
+            ideal_note(&self.setup.universe, xact, at_us, fresh_until)
         });
         self.notes.extend(note);
         let recorder = self.recorder(phase);
@@ -79,7 +80,12 @@ impl Crew {
     /// A POST has its response: the ideal cache drops what it has under that URL.
     pub fn note_post(&mut self, xact: &Xact, now_ns: u64) {
         if self.setup.caches {
-            self.notes.push(ideal_note(xact, self.control.clock.since_start_us(now_ns), FOREVER));
+            self.notes.push(ideal_note(
+                &self.setup.universe,
+                xact,
+                self.control.clock.since_start_us(now_ns),
+                FOREVER,
+            ));
         }
     }
 
@@ -335,7 +341,7 @@ impl Crew {
         let again = xact.noted_us.is_some().then(|| {
             let at_us = clock.since_start_us(now_ns);
             xact.noted_us = Some(at_us);
-            ideal_note(xact, at_us, fresh_until_ms(at_us, life.expires_s))
+            ideal_note(&self.setup.universe, xact, at_us, fresh_until_ms(at_us, life.expires_s))
         });
         self.notes.extend(elsewhere);
         self.notes.extend(again);
@@ -395,11 +401,11 @@ impl std::fmt::Display for Extra {
 }
 
 /// What the ideal cache is told of an xact.
-fn ideal_note(xact: &Xact, at_us: u64, fresh_until_ms: u32) -> IdealNote {
+fn ideal_note(universe: &Universe, xact: &Xact, at_us: u64, fresh_until_ms: u32) -> IdealNote {
     let object = &xact.object;
     let lookup = Lookup {
         key: object.key,
-        request: ideal_request(xact),
+        request: ideal_request(universe, xact),
         cachable: object.cachable,
         at_us,
         fresh_until_ms,
@@ -420,12 +426,15 @@ fn fresh_until_ms(at_us: u64, expires_s: Option<i64>) -> u32 {
 }
 
 /// What a request is to a cache.
-fn ideal_request(xact: &Xact) -> IdealRequest {
+fn ideal_request(universe: &Universe, xact: &Xact) -> IdealRequest {
     match (xact.method, xact.request_type) {
         (Method::Post | Method::Put, _) => IdealRequest::Post,
         (Method::Head, _) => IdealRequest::Head,
         (Method::Get, RequestType::Reload) => IdealRequest::Reload,
-        (Method::Get, _) if xact.is_for_parts() => IdealRequest::Range,
+        // Where the origin sends no parts, it sends the whole object.
+        (Method::Get, _) if xact.is_for_parts() && universe.sends_parts(xact.object.id.content) => {
+            IdealRequest::Range
+        }
         (Method::Get, RequestType::Ims200) if xact.since_s.is_some() => IdealRequest::ConditionalChanged,
         (Method::Get, RequestType::Ims304) if xact.since_s.is_some() => IdealRequest::ConditionalUnchanged,
         (Method::Get, _) => IdealRequest::Get,

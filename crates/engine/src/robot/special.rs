@@ -120,28 +120,25 @@ pub fn payload(
     if is_coded && !extras.accepts.contains(&coding::Coding::Gzip) {
         return Err(Wrong::CodingUnrequested.into());
     }
-    let size = xact.object.size_bytes;
-    match head.status {
-        206 => parts(universe, xact, extras, (head, is_coded), version).map(Some),
-        _ if is_coded => Ok(Some((Ending::Coded, Payload::gzip(universe.body(&xact.object, version), size)))),
-        _ => Ok(None),
+    let body = || universe.body(&xact.object, version);
+    match (head.status, is_coded) {
+        (206, true) => {
+            parts(xact, extras, head, coded(universe, xact, version).map(Representation::Coded)).map(Some)
+        }
+        (206, false) => parts(xact, extras, head, Some(Representation::Object(body()))).map(Some),
+        (_, true) => Ok(Some((Ending::Coded, Payload::gzip(body(), xact.object.size_bytes)))),
+        (_, false) => Ok(None),
     }
 }
 
-/// The parts of an object that must follow, or those of its coded bytes: a cache that has these cuts parts out of them, in whatever
-/// coding the origin would send parts.
+/// The parts that must follow, of the object or of its coded bytes; `whole` is none if these are not known.
 fn parts(
-    universe: &Universe,
     xact: &Xact,
     extras: &Extras,
-    (head, is_coded): (&ResponseHead<'_>, bool),
-    version: u64,
+    head: &ResponseHead<'_>,
+    whole: Option<Representation>,
 ) -> Result<(Ending, Payload), Flaw> {
-    let size = xact.object.size_bytes;
-    let whole = match is_coded {
-        false => Some(Representation::Object(universe.body(&xact.object, version))),
-        true => coded(universe, xact, version).map(Representation::Coded),
-    };
+    let is_coded = !matches!(whole, Some(Representation::Object(_)));
     let kind = head.header("Content-Type").unwrap_or_default();
     if let Some(boundary) = boundary(kind) {
         let wanted = whole.as_ref().and_then(|whole| extras.wanted(whole.bytes())).unwrap_or_default();
@@ -153,7 +150,7 @@ fn parts(
     let is_of = |whole: &Representation| total.is_none_or(|total| total == whole.bytes());
     let whole = whole.filter(is_of);
     // A target may code bodies itself, and then has other bytes; but none as many as the object has.
-    if whole.is_none() && (!is_coded || total == Some(size)) {
+    if whole.is_none() && (!is_coded || total == Some(xact.object.size_bytes)) {
         return Err(Wrong::NoContentRange.into());
     }
     let bytes = whole.as_ref().map(Representation::bytes).or(total);
@@ -262,6 +259,16 @@ mod tests {
         writer.end(&mut several);
         let kind = "Content-Type: multipart/byteranges; boundary=b";
         assert_eq!(of(kind, &several), Ok(Ending::Parts { several: true, is_checked: true }));
+    }
+
+    #[test]
+    fn an_origin_sends_parts_of_what_it_does_not_code() {
+        let (universe, xact) = of_words();
+        assert!(universe.sends_parts(xact.object.id.content));
+        let mut workload = workload();
+        workload.contents[0].body.codings = vec![Coding::Gzip];
+        let universe = Universe::new(workload.into(), 7, 1, Default::default()).expect("a universe");
+        assert_eq!([0, 1].map(|content| universe.sends_parts(content)), [false, true]);
     }
 
     #[test]
