@@ -183,8 +183,7 @@ fn suggesting(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
         ErrorKind::UnknownArgument => (ContextKind::InvalidArg, ContextKind::SuggestedArg),
         _ => return error,
     };
-    // What is proposed beside a name is to write it as the value of another argument (`-- --flag`), or a usage that has the nearest
-    // flag in it: neither is what was meant.
+    // clap also proposes `-- --flag`, and a usage line with the nearest flag: neither is what was meant.
     let _ = (error.remove(ContextKind::Suggested), error.remove(ContextKind::Usage));
     let Some(ContextValue::String(word)) = error.get(wrong).cloned() else { return error };
     let mut top = Cli::command();
@@ -260,52 +259,52 @@ fn on_one_machine(error: clap::Error, typed: &[OsString]) -> Result<clap::Error,
     Ok(clap::Error::raw(error.kind(), message))
 }
 
-/// Flags that other tools have and Assay has not: of which command, and what is to be done instead.
+/// Flags that other tools have and Assay lacks: the command they were given to, and what to use instead.
 const OF_OTHER_TOOLS: &[(&str, &[&str], &str)] = &[
-    ("run", &["--cert", "--robot-cert", "--client-cert"], "client certificates are not spoken"),
-    ("run", &["--proxy-protocol", "--haproxy-protocol"], "the PROXY protocol is not spoken"),
+    ("run", &["--cert", "--robot-cert", "--client-cert"], "client certificates are not supported"),
+    ("run", &["--proxy-protocol", "--haproxy-protocol"], "the PROXY protocol is not supported"),
     (
         "run",
         &["-c", "--vus", "--users", "--clients", "--connections"],
-        "the number of robots is set by `--robots N`",
+        "`--robots N` sets the number of robots",
     ),
     (
         "run",
         &["-z", "-d", "--time"],
-        "its length is set by `--duration DUR`, or by `--rehearse DUR` for all phases in proportion",
+        "`--duration DUR` sets the length of the run, `--rehearse DUR` scales all its phases",
     ),
-    ("run", &["-R", "-q", "--qps", "--rps"], "the rate is set by `--rate N`, in requests a second"),
-    ("run", &["-targets", "--targets"], "a list of URLs is sent by `assay replay --urls FILE`"),
-    ("run", &["-t"], "the number of threads is set by `--threads N`"),
+    ("run", &["-R", "-q", "--qps", "--rps"], "`--rate N` sets the rate, in requests per second"),
+    ("run", &["-targets", "--targets"], "`assay replay --urls FILE` requests a list of URLs"),
+    ("run", &["-t"], "`--threads N` sets the number of threads"),
     (
         "run",
         &["--http2", "--h2", "--http1", "--h1", "--http1.1"],
-        "the version is set by `--robot-http 2` or `--robot-http 1.1`",
+        "`--robot-http 2` and `--robot-http 1.1` set the version",
     ),
-    ("run", &["--http3", "--h3", "--quic"], "HTTP/3 is not spoken"),
-    ("run", &["-k"], "certificates are not verified with `--insecure`"),
-    ("run", &["--no-tui", "--quiet"], "the live view is left out with `--no-live`"),
-    ("run", &["-m"], "requests at once on a connection of HTTP/2 are limited by `--streams K`"),
-    ("run", &["-x"], "a forward proxy is named by `--proxy HOST:PORT --forward`"),
+    ("run", &["--http3", "--h3", "--quic"], "HTTP/3 is not supported"),
+    ("run", &["-k"], "`--insecure` accepts any certificate"),
+    ("run", &["--no-tui", "--quiet"], "`--no-live` turns the live view off"),
+    ("run", &["-m"], "`--streams K` limits concurrent requests on an HTTP/2 connection"),
+    ("run", &["-x"], "`--proxy HOST:PORT --forward` goes through a forward proxy"),
     (
         "run",
         &["--out", "--summary-export"],
-        "each request is kept by `--xact-log`, the summary by `--json -o FILE`",
+        "`--xact-log` records every request, `--json -o FILE` writes the summary",
     ),
     (
         "run",
         &["-H", "--header", "--headers"],
-        "fields of requests are `http_headers` of a Robot in the workload",
+        "the workload sets request fields, with `http_headers` of a Robot",
     ),
     ("run", &["-s", "--script", "--config"], "the workload is the argument: `assay run FILE.pg`"),
-    ("run", &["--latency"], "response times are always in the report"),
-    ("run", &["--log-format"], "access logs are read by `assay logs -f FORMAT FILE`"),
-    ("replay", &["--http", "--http2", "--h2", "--http3"], "a replay goes over HTTP/1.1"),
-    ("replay", &["-targets", "--targets"], "a list of URLs is read with `--urls`"),
-    ("logs", &["--log-format"], "the format is named by `-f FORMAT`"),
+    ("run", &["--latency"], "the report always has response times"),
+    ("run", &["--log-format"], "`assay logs -f FORMAT FILE` reads access logs"),
+    ("replay", &["--http", "--http2", "--h2", "--http3"], "replays use HTTP/1.1"),
+    ("replay", &["-targets", "--targets"], "`--urls` reads a list of URLs"),
+    ("logs", &["--log-format"], "`-f FORMAT` names the format"),
 ];
 
-/// A flag that another tool has: what is to be done instead.
+/// A flag that another tool has: what to use instead.
 fn of_another_tool(error: clap::Error, typed: &[OsString]) -> Result<clap::Error, clap::Error> {
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return Err(error) };
     if error.kind() != ErrorKind::UnknownArgument {

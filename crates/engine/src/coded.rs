@@ -64,10 +64,10 @@ pub fn chunks<'b>(body: &'b Body, pool: &'b Pool) -> impl Iterator<Item = &'b [u
     })
 }
 
-/// A body as origins send it in gzip. The same on each machine whose library chooses the same matches.
-pub fn gzip(body: &Body, pool: &Pool) -> Vec<u8> {
+/// A body in gzip: what origins send, and what robots compare parts of it with.
+pub fn gzip(writer: &mut GzipWriter, body: &Body, pool: &Pool) -> Vec<u8> {
     let mut coded = Vec::new();
-    GzipWriter::new().encode(chunks(body, pool), &mut coded);
+    writer.encode(chunks(body, pool), &mut coded);
     coded
 }
 

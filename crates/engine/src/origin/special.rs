@@ -194,8 +194,7 @@ impl<'a> Case<'a> {
                 (Payload::Whole { body, copied: 0 }, digest)
             }
             Verdict::Whole(Coding::Gzip) => {
-                let (body, mut coded) = (body(), Vec::new());
-                gzip.get_or_insert_default().encode(chunks(&body, pool), &mut coded);
+                let coded = coded::gzip(gzip.get_or_insert_default(), &body(), pool);
                 let digest = self.object.checksum.then(|| digest([&coded[..]]));
                 (Payload::bytes(coded), digest)
             }

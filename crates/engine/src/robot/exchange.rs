@@ -490,7 +490,35 @@ fn may_expect_continue(xact: &mut Xact, version: HttpVersion) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use assay_role::mark::XactId;
+    use assay_workload::model::{Coding, Extent, RangeSpec, Weighted};
+    use assay_workload::object::Space;
+
     use super::*;
+    use crate::origin::testing::workload;
+    use crate::robot::special::extras;
+
+    #[test]
+    fn a_cache_may_keep_what_comes_where_the_origin_sends_no_parts() {
+        for (codings, request) in [
+            (vec![], IdealRequest::Range),
+            (vec![Coding::Gzip, Coding::Identity], IdealRequest::Range),
+            (vec![Coding::Gzip], IdealRequest::Get),
+        ] {
+            let mut workload = workload();
+            workload.contents[0].body.codings = codings;
+            workload.robots[0].accepts = vec![Coding::Gzip];
+            workload.robots[0].request_types = Weighted::one(RequestType::Range);
+            workload.robots[0].ranges = Weighted::one(RangeSpec::Suffix(Extent::Bytes(5)));
+            let universe = Universe::new(workload.into(), 7, 1, Default::default()).expect("a universe");
+            let id = ObjectId { origin: 0, content: 0, space: Space::Public, serial: 1 };
+            let id_of_xact = XactId { robot: 0, number: 1, place: 0 };
+            let mut xact = Xact::new(id_of_xact, 0, 0, universe.object(id), 0);
+            xact.request_type = RequestType::Range;
+            xact.extras = Some(extras(&universe, &xact, 0));
+            assert_eq!(ideal_request(&universe, &xact), request);
+        }
+    }
 
     #[test]
     fn a_lifetime_counts_from_the_instant_at_which_the_response_was_made() {

@@ -4,7 +4,7 @@
 //! from `assay_workload`; here it is put into the request, and the response is held against it. Plain xacts, nearly all, have
 //! nothing of this and pass none of this code.
 
-use assay_http::coding;
+use assay_http::coding::{self, GzipWriter};
 use assay_http::head::ResponseHead;
 use assay_http::range::{ContentRange, Span, boundary};
 use assay_role::mark::{Note, ResponseMark};
@@ -165,7 +165,7 @@ fn parts(
 /// The coded bytes of an object; none: to make them would cost a robot too much.
 fn coded(universe: &Universe, xact: &Xact, version: u64) -> Option<Vec<u8>> {
     let body = universe.body(&xact.object, version);
-    (body.size() <= MOST_CODED_BYTES).then(|| gzip(&body, universe.pool()))
+    (body.size() <= MOST_CODED_BYTES).then(|| gzip(&mut GzipWriter::new(), &body, universe.pool()))
 }
 
 fn covers(span: &Span, wanted: &Span) -> bool {
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn parts_of_a_coded_body_are_those_of_its_coded_bytes() {
         let (universe, xact) = of_words();
-        let coded = gzip(&universe.body(&xact.object, 0), universe.pool());
+        let coded = gzip(&mut GzipWriter::new(), &universe.body(&xact.object, 0), universe.pool());
         let length = coded.len();
         assert!((2_000..SIZE as usize).contains(&length), "{length}");
         let of = |more: &str, body: &[u8]| {
@@ -259,16 +259,6 @@ mod tests {
         writer.end(&mut several);
         let kind = "Content-Type: multipart/byteranges; boundary=b";
         assert_eq!(of(kind, &several), Ok(Ending::Parts { several: true, is_checked: true }));
-    }
-
-    #[test]
-    fn an_origin_sends_parts_of_what_it_does_not_code() {
-        let (universe, xact) = of_words();
-        assert!(universe.sends_parts(xact.object.id.content));
-        let mut workload = workload();
-        workload.contents[0].body.codings = vec![Coding::Gzip];
-        let universe = Universe::new(workload.into(), 7, 1, Default::default()).expect("a universe");
-        assert_eq!([0, 1].map(|content| universe.sends_parts(content)), [false, true]);
     }
 
     #[test]

@@ -46,14 +46,14 @@ impl Builder<'_> {
         choices.into_iter().flat_map(singles_of).map(|choice| placed(choice, span)).collect()
     }
 
-    /// The items of a list of which all count: shares have no effect in it.
+    /// The items of a list that is used as a whole: shares have no effect in it.
     pub(super) fn members(&mut self, record: &Record, field: &str) -> Vec<Choice> {
         if let Some((array, span)) = self.array(record, field)
             && array.weighted()
         {
             let what = format!("shares in `{}.{field}` have no effect", record.kind.name());
             let warning = Diagnostic::warning(Code::NoEffect, span, &what);
-            self.diagnostics.add_once(what, warning.label("all that is listed here counts alike"));
+            self.diagnostics.add_once(what, warning.label("all items of this list are used"));
         }
         self.choices(record, field)
     }
