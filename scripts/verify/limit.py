@@ -55,8 +55,8 @@ def peak_rows(name, truth, peak):
     )
     yield Row(
         f"{name}, its width",
-        "at most a fifth of the limit, or most steps invalid",
-        f"{high - low:.0f}, {invalid} of {len(peak['steps'])} invalid" if known else "unknown",
+        "at most a fifth of the limit, or most steps undecided",
+        f"{high - low:.0f}, {undecided} of {len(peak['steps'])} undecided" if known else "unknown",
         bool(known and (busy or high - low <= truth / 5)),
     )
     yield Row(
