@@ -6,10 +6,12 @@
 //! not fills when it is told that the response has arrived ([`IdealCache::arrive`]). A fetch that failed is taken back
 //! with [`IdealCache::undo`].
 //!
-//! An object costs a key and eight bytes. What has expired is as good as forgotten, and is forgotten whenever
-//! the table would have to grow. What is under way costs an entry of its own, until it arrives or fails.
+//! It holds a response for each variant of an object that the origin's `Vary` tells apart (RFC 9111, 4.1): those have keys of their own.
+//!
+//! A response costs a key and eight bytes, one of several variants four times as much. What has expired is as good as forgotten, and is
+//! forgotten whenever the table would have to grow. What is under way costs an entry of its own, until it arrives or fails.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// What the cache does where RFC 9111 leaves it a choice.
@@ -54,8 +56,10 @@ pub enum Request {
 /// One request, at the instant at which it makes a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lookup {
-    /// The object; must be well mixed (it is its own hash).
+    /// The response that the request selects: the object, or one of its variants. Must be well mixed (it is its own hash).
     pub key: u64,
+    /// The object: what a POST drops, with all of its variants.
+    pub object: u64,
     /// What the request is.
     pub request: Request,
     /// The object may be stored.
@@ -70,7 +74,7 @@ pub struct Lookup {
 /// A response that does not say when it expires. The ideal cache takes it as fresh as long as the run lasts.
 pub const FOREVER: u32 = u32::MAX;
 
-/// What is known of one stored object.
+/// What is known of one stored response.
 #[derive(Debug, Clone, Copy)]
 struct Stored {
     fresh_until_ms: u32,
@@ -102,15 +106,22 @@ impl Hasher for KeyIsHash {
 #[derive(Debug)]
 pub struct IdealCache {
     behaviour: Behaviour,
-    objects: HashMap<u64, Stored, BuildHasherDefault<KeyIsHash>>,
-    /// Fetches that nobody can join: object and instant of sending, and until when their responses are fresh.
-    under_way: HashMap<(u64, u64), u32>,
+    responses: HashMap<u64, Stored, BuildHasherDefault<KeyIsHash>>,
+    /// Variants among them: object and key.
+    variants: BTreeSet<(u64, u64)>,
+    /// Fetches that nobody can join, by key and instant of sending.
+    under_way: HashMap<(u64, u64), Lookup>,
 }
 
 impl IdealCache {
     /// An empty cache.
     pub fn new(behaviour: Behaviour) -> Self {
-        Self { behaviour, objects: HashMap::default(), under_way: HashMap::new() }
+        Self {
+            behaviour,
+            responses: HashMap::default(),
+            variants: BTreeSet::new(),
+            under_way: HashMap::new(),
+        }
     }
 
     /// Takes note of a request; true when it would have been served without the origin.
@@ -122,11 +133,11 @@ impl IdealCache {
         }
         if lookup.request == Request::Post {
             if self.behaviour.post_invalidates {
-                self.objects.remove(&lookup.key);
+                self.drop_object(lookup.object);
             }
             return false;
         }
-        let stored = self.objects.get(&lookup.key).copied();
+        let stored = self.responses.get(&lookup.key).copied();
         let fresh = stored.filter(|stored| is_fresh(stored.fresh_until_ms, lookup.at_us));
         if self.fills(lookup.request, stored.is_some(), fresh.is_some()) {
             self.fetch(lookup, fresh);
@@ -152,19 +163,19 @@ impl IdealCache {
     /// Takes note of a fetch; `older` is a copy that is still fresh.
     fn fetch(&mut self, lookup: Lookup, older: Option<Stored>) {
         if !self.behaviour.collapses {
-            self.under_way.insert((lookup.key, lookup.at_us), lookup.fresh_until_ms);
+            self.under_way.insert((lookup.key, lookup.at_us), lookup);
             return;
         }
         // If a reload fails, the older copy is still there: its stamp stays, so it cannot be undone.
         let stamp = older.map_or(stamp(lookup.at_us), |older| older.stamp);
-        self.store(lookup.key, Stored { fresh_until_ms: lookup.fresh_until_ms, stamp }, lookup.at_us);
+        self.store(lookup, stamp, lookup.at_us);
     }
 
     /// The response to a request that was sent at `sent_us` is there for others, from `now_us` on. Says nothing new to a
     /// cache that collapses requests, nor of a request that fetched nothing.
     pub fn arrive(&mut self, key: u64, sent_us: u64, now_us: u64) {
-        if let Some(fresh_until_ms) = self.under_way.remove(&(key, sent_us)) {
-            self.store(key, Stored { fresh_until_ms, stamp: stamp(sent_us) }, now_us);
+        if let Some(lookup) = self.under_way.remove(&(key, sent_us)) {
+            self.store(lookup, stamp(sent_us), now_us);
         }
     }
 
@@ -173,26 +184,41 @@ impl IdealCache {
         if self.under_way.remove(&(key, at_us)).is_some() {
             return;
         }
-        if self.objects.get(&key).is_some_and(|stored| stored.stamp == stamp(at_us)) {
-            self.objects.remove(&key);
+        if self.responses.get(&key).is_some_and(|stored| stored.stamp == stamp(at_us)) {
+            self.responses.remove(&key);
         }
     }
 
-    /// Objects stored, fresh or not.
+    /// Responses stored, fresh or not.
     pub fn len(&self) -> usize {
-        self.objects.len()
+        self.responses.len()
     }
 
     /// True when nothing is stored.
     pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
+        self.responses.is_empty()
     }
 
-    fn store(&mut self, key: u64, stored: Stored, now_us: u64) {
-        if self.objects.len() == self.objects.capacity() {
-            self.objects.retain(|_, stored| is_fresh(stored.fresh_until_ms, now_us));
+    fn store(&mut self, lookup: Lookup, stamp: u32, now_us: u64) {
+        let Lookup { key, object, fresh_until_ms, .. } = lookup;
+        let responses = &mut self.responses;
+        if responses.len() == responses.capacity() {
+            responses.retain(|_, stored| is_fresh(stored.fresh_until_ms, now_us));
+            self.variants.retain(|(_, key)| responses.contains_key(key));
         }
-        self.objects.insert(key, stored);
+        responses.insert(key, Stored { fresh_until_ms, stamp });
+        if key != object {
+            self.variants.insert((object, key));
+        }
+    }
+
+    fn drop_object(&mut self, object: u64) {
+        self.responses.remove(&object);
+        let variants = self.variants.range((object, 0)..=(object, u64::MAX)).copied();
+        for variant in variants.collect::<Vec<_>>() {
+            self.responses.remove(&variant.1);
+            self.variants.remove(&variant);
+        }
     }
 }
 
@@ -224,7 +250,12 @@ mod tests {
     };
 
     fn lookup(key: u64, request: Request, at_us: u64) -> Lookup {
-        Lookup { key, request, cachable: true, at_us, fresh_until_ms: FOREVER }
+        Lookup { key, object: key, request, cachable: true, at_us, fresh_until_ms: FOREVER }
+    }
+
+    /// One for a variant of object 7.
+    fn variant(key: u64, request: Request, at_us: u64) -> Lookup {
+        Lookup { object: 7, ..lookup(key, request, at_us) }
     }
 
     /// Runs requests for one object a microsecond apart and says which would have hit.
@@ -350,6 +381,27 @@ mod tests {
     }
 
     #[test]
+    fn each_variant_is_fetched_and_a_post_drops_them_all() {
+        for collapses in [true, false] {
+            let mut cache = IdealCache::new(Behaviour { collapses, ..PLAIN });
+            let mut hit = |key, at_us| {
+                let is_hit = cache.lookup(variant(key, Get, at_us));
+                cache.arrive(key, at_us, at_us + 1);
+                is_hit
+            };
+            assert_eq!(
+                [(1, 10), (2, 20), (1, 30), (2, 40), (8, 50)].map(|(k, t)| hit(k, t)),
+                [false, false, true, true, false]
+            );
+            cache.lookup(lookup(9, Get, 60));
+            cache.arrive(9, 60, 61);
+            cache.lookup(lookup(7, Post, 70));
+            assert_eq!([1, 2, 8].map(|key| cache.lookup(variant(key, Get, 80))), [false; 3]);
+            assert!(cache.lookup(lookup(9, Get, 80)), "another object is left alone");
+        }
+    }
+
+    #[test]
     fn a_post_drops_the_object_only_where_declared() {
         assert_eq!(hits(PLAIN, &[Get, Post, Get]), [false, false, false]);
         assert_eq!(
@@ -429,7 +481,7 @@ mod tests {
                 let fresh_until_ms = (at_us / 1_000) as u32 + life_s * 1_000;
                 // Every third object may not be stored.
                 let cachable = key % 3 != 0;
-                let hit = cache.lookup(Lookup { key, request, cachable, at_us, fresh_until_ms });
+                let hit = cache.lookup(Lookup { key, object: key, request, cachable, at_us, fresh_until_ms });
                 prop_assert!(!hit || (cachable && caches && seen.contains(&key)));
                 hits += usize::from(hit);
                 seen.insert(key);

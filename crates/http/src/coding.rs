@@ -42,6 +42,12 @@ pub struct Accepted {
     gzip: u16,
 }
 
+impl Default for Accepted {
+    fn default() -> Self {
+        Self::ANYTHING
+    }
+}
+
 impl Accepted {
     /// What a request without `Accept-Encoding` accepts: anything, and best as it is.
     pub const ANYTHING: Accepted = Accepted { identity: 1000, gzip: 999 };

@@ -82,6 +82,7 @@ codes! {
     TooFast = 82, "A rate that the connections of a robot cannot carry.";
     Unused = 83, "Something that is declared and never used.";
     FrozenEmpty = 84, "A working set that is frozen before anything is in it.";
+    CachingField = 85, "An added header field that changes what caches may do.";
     Print = 90, "Output of `print`.";
     TooManyErrors = 99, "More was wrong than is shown.";
 }

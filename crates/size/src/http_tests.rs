@@ -91,7 +91,7 @@ proptest::proptest! {
             let at_ms = *at_s as u32 * 1000;
             let fresh_until_ms = if meaning.life_s == FOREVER_S { FOREVER } else { at_ms + meaning.life_s * 1000 };
             let lookup = Lookup {
-                key: *key, request: meaning.kind, cachable: true, at_us: u64::from(at_ms) * 1000, fresh_until_ms,
+                key: *key, object: *key, request: meaning.kind, cachable: true, at_us: u64::from(at_ms) * 1000, fresh_until_ms,
             };
             hits += u64::from(ideal.lookup(lookup) && meaning.is_counted);
         }

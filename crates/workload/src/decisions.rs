@@ -127,8 +127,8 @@ impl Universe {
     }
 
     /// True when nothing is in store for an xact that would keep it from being basic: no fault, nothing
-    /// broken off, no redirection, and no refusal because the robot never says who it is, or shows a wrong
-    /// password in this session of its. `phase` is the one it is due in.
+    /// broken off, no redirection, and no refusal because the robot takes no coding that there is, never says who it
+    /// is, or shows a wrong password in this session of its. `phase` is the one it is due in.
     #[inline]
     pub fn is_plain(&self, xact: XactId, (phase, session): (u16, u64), object: &Object) -> bool {
         let origin = object.id.origin;
@@ -138,6 +138,7 @@ impl Universe {
             && self.robot_abort(xact, object.size_bytes).is_none()
             && self.origin_abort(xact, origin, object.size_bytes).is_none()
             && self.redirect(xact, phase, object).is_none()
+            && self.has_acceptable(xact.robot, object.id.content)
     }
 
     /// What a launch adds to the offered hit ratios, what is in store for it considered; `object` is that of

@@ -90,14 +90,13 @@ impl Universe {
         &self.workload().contents[usize::from(content)].body.codings
     }
 
-    /// The coding in which a body of a type goes to a client that accepts these (identity is always
-    /// acceptable unless the origin cannot send it): the origin's first that is no identity, else identity;
-    /// none: there is no acceptable one (406).
-    pub fn coding(&self, content: ContentIndex, accepts: impl Fn(Coding) -> bool) -> Option<Coding> {
-        let offers = self.codings(content);
-        let coded = offers.iter().copied().find(|coding| *coding != Coding::Identity && accepts(*coding));
-        let identity = offers.is_empty() || offers.contains(&Coding::Identity);
-        coded.or(identity.then_some(Coding::Identity))
+    /// True if an origin has bodies of a type in a coding that a robot accepts; else it responds with 406. One that does not say what
+    /// it accepts gets any (RFC 9110, 12.5.3).
+    pub fn has_acceptable(&self, robot: RobotIndex, content: ContentIndex) -> bool {
+        let accepts = self.group_of(robot).map_or(&[][..], |group| &self.workload().robots[group].accepts);
+        self.sends_parts(content)
+            || accepts.is_empty()
+            || self.codings(content).iter().any(|coding| accepts.contains(coding))
     }
 
     /// True when an origin sends parts of objects of a type: it does of the identity coding alone.

@@ -52,6 +52,7 @@ mod trace;
 pub mod universe;
 mod users;
 mod validate;
+mod variants;
 mod worlds;
 mod xact;
 

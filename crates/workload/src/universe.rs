@@ -18,6 +18,7 @@ use crate::trace::Trace;
 use crate::users::Users;
 pub use crate::validate::UniverseError;
 use crate::validate::validate;
+use crate::variants::has_variants;
 use crate::xact::XactId;
 use assay_random::{Rng, finalize, fold, hash, unit_of};
 
@@ -44,6 +45,8 @@ pub struct Universe {
     users: Users,
     trace: Trace,
     pool: Pool,
+    /// Some response may say `Vary`.
+    pub(crate) has_variants: bool,
 }
 
 /// A content type, ready for draws.
@@ -146,6 +149,7 @@ impl Universe {
             users: Users::new(&workload),
             trace: Trace::new(&workload),
             pool: Pool::of(seed, &needs(&workload), &workload, files)?,
+            has_variants: has_variants(&workload),
             workload,
         })
     }

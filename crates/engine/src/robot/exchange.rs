@@ -22,7 +22,7 @@ use super::setup::Setup;
 use super::special::path_of;
 use super::xact::{NONE, Xact};
 use crate::check::Verdict;
-use crate::tally::ideal::IdealNote;
+use crate::tally::ideal::{IdealNote, Noted};
 use crate::tally::{method_name, micros};
 use assay_plane::arrival::Received;
 use assay_plane::byte_stream::tls_error;
@@ -66,11 +66,8 @@ impl Crew {
             };
         }
         // A POST drops what is stored when its response comes, not when it is sent: see `note_post`.
-        let note = (caches && xact.may_fill()).then(|| {
-            let at_us = clock.since_start_us(now_ns);
-            xact.noted_us = Some(at_us);
-            ideal_note(&self.setup.universe, xact, at_us, fresh_until)
-        });
+        let note = (caches && xact.may_fill())
+            .then(|| show_ideal(&self.setup.universe, xact, clock.since_start_us(now_ns), fresh_until));
         self.notes.extend(note);
         let recorder = self.recorder(phase);
         recorder.counts.sent += 1;
@@ -80,12 +77,9 @@ impl Crew {
     /// A POST has its response: the ideal cache drops what it has under that URL.
     pub fn note_post(&mut self, xact: &Xact, now_ns: u64) {
         if self.setup.caches {
-            self.notes.push(ideal_note(
-                &self.setup.universe,
-                xact,
-                self.control.clock.since_start_us(now_ns),
-                FOREVER,
-            ));
+            let at_us = self.control.clock.since_start_us(now_ns);
+            let lookup = lookup(&self.setup.universe, xact, at_us, FOREVER);
+            self.notes.push(IdealNote::Sent { lookup, basic: None });
         }
     }
 
@@ -338,10 +332,9 @@ impl Crew {
         let elsewhere = xact.failed(&clock, now_ns);
         xact.object = object;
         let life = self.setup.universe.life(&xact.object, second(&clock, now_ns));
-        let again = xact.noted_us.is_some().then(|| {
+        let again = xact.noted.is_some().then(|| {
             let at_us = clock.since_start_us(now_ns);
-            xact.noted_us = Some(at_us);
-            ideal_note(&self.setup.universe, xact, at_us, fresh_until_ms(at_us, life.expires_s))
+            show_ideal(&self.setup.universe, xact, at_us, fresh_until_ms(at_us, life.expires_s))
         });
         self.notes.extend(elsewhere);
         self.notes.extend(again);
@@ -400,17 +393,25 @@ impl std::fmt::Display for Extra {
     }
 }
 
-/// What the ideal cache is told of an xact.
-fn ideal_note(universe: &Universe, xact: &Xact, at_us: u64, fresh_until_ms: u32) -> IdealNote {
+/// Tells the ideal cache that an xact was sent, and the xact what it was shown as.
+fn show_ideal(universe: &Universe, xact: &mut Xact, at_us: u64, fresh_until_ms: u32) -> IdealNote {
+    let lookup = lookup(universe, xact, at_us, fresh_until_ms);
+    xact.noted = Some(Noted { key: lookup.key, sent_us: at_us });
+    IdealNote::Sent { lookup, basic: xact.basic.then_some(xact.id) }
+}
+
+/// What an xact looks up in a cache.
+fn lookup(universe: &Universe, xact: &Xact, at_us: u64, fresh_until_ms: u32) -> Lookup {
     let object = &xact.object;
-    let lookup = Lookup {
-        key: object.key,
+    let key = universe.response_key(xact.id, object);
+    Lookup {
+        key: key.unwrap_or(object.key),
+        object: object.key,
         request: ideal_request(universe, xact),
-        cachable: object.cachable,
+        cachable: object.cachable && key.is_some(),
         at_us,
         fresh_until_ms,
-    };
-    IdealNote::Sent { lookup, basic: xact.basic.then_some(xact.id) }
+    }
 }
 
 /// Until when a response that is made at `at_us` and says `expires_s` is fresh, in milliseconds of the run.
@@ -491,12 +492,33 @@ fn may_expect_continue(xact: &mut Xact, version: HttpVersion) -> bool {
 #[cfg(test)]
 mod tests {
     use assay_role::mark::XactId;
-    use assay_workload::model::{Coding, Extent, RangeSpec, Weighted};
+    use assay_workload::model::{Coding, Extent, RangeSpec, RobotGroup, Weighted};
     use assay_workload::object::Space;
 
     use super::*;
     use crate::origin::testing::workload;
     use crate::robot::special::extras;
+
+    #[test]
+    fn robots_that_accept_different_codings_look_up_different_responses_for_one_object() {
+        let mut workload = workload();
+        workload.contents[0].body.codings = vec![Coding::Gzip, Coding::Identity];
+        workload.robots[0].accepts = vec![Coding::Gzip];
+        workload.robots.push(RobotGroup { accepts: vec![Coding::Identity], ..workload.robots[0].clone() });
+        let second = workload.robots[0].count();
+        let universe = Universe::new(workload.into(), 7, 1, Default::default()).expect("a universe");
+        let id = ObjectId { origin: 0, content: 0, space: Space::Public, serial: 1 };
+        let [first, other] = [0, second].map(|robot| {
+            let mut xact = Xact::new(XactId { robot, number: 1, place: 0 }, robot, 0, universe.object(id), 0);
+            let IdealNote::Sent { lookup, .. } = show_ideal(&universe, &mut xact, 10, FOREVER) else {
+                panic!("it is sent");
+            };
+            assert_eq!(xact.noted, Some(Noted { key: lookup.key, sent_us: 10 }));
+            lookup
+        });
+        assert_eq!((first.object, first.cachable), (other.object, other.cachable));
+        assert_ne!(first.key, other.key);
+    }
 
     #[test]
     fn a_cache_may_keep_what_comes_where_the_origin_sends_no_parts() {

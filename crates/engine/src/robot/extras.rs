@@ -1,10 +1,9 @@
 //! What may be special about an xact: what its request demands beyond an object, what is in store for it on purpose, and
 //! how it may end.
 
-use assay_http::coding::{self, write_accept_encoding};
+use assay_http::coding::Accepted;
 use assay_http::range::Span;
 use assay_measurement::counts::RobotCounts;
-use assay_workload::model::Coding;
 use assay_workload::object::ObjectId;
 use assay_workload::{Fault, Ranges};
 
@@ -15,8 +14,10 @@ use super::login::Shown;
 pub struct Extras {
     /// Parts of the object that it requests.
     pub ranges: Option<Ranges>,
-    /// Codings that it accepts.
-    pub accepts: Vec<coding::Coding>,
+    /// Codings that its request accepts.
+    pub accepted: Accepted,
+    /// A gzip body is right for it.
+    pub takes_gzip: bool,
     /// Fields of its kind of robots, and of the body it carries, as lines.
     pub fields: Vec<u8>,
     /// The fault that it meets at its origin.
@@ -69,11 +70,6 @@ impl Extras {
             ranges.write(out);
             out.extend_from_slice(b"\r\n");
         }
-        if !self.accepts.is_empty() {
-            out.extend_from_slice(b"Accept-Encoding: ");
-            write_accept_encoding(&self.accepts, out);
-            out.extend_from_slice(b"\r\n");
-        }
         out.extend_from_slice(&self.fields);
     }
 
@@ -82,14 +78,6 @@ impl Extras {
         let ranges = self.ranges.as_ref()?;
         let span = |(first, last): (u64, u64)| Span { from: first, to: last + 1 };
         Some(ranges.parts().iter().filter_map(|part| part.resolve(size_bytes)).map(span).collect())
-    }
-
-    /// A coding is one that it accepts.
-    pub fn takes(&self, coding: Coding) -> bool {
-        match coding {
-            Coding::Identity => true,
-            Coding::Gzip => self.accepts.contains(&coding::Coding::Gzip),
-        }
     }
 }
 

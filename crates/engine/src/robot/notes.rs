@@ -48,12 +48,12 @@ impl Xact {
     /// It came to nothing.
     pub fn failed(&self, clock: &RunClock, now_ns: u64) -> Option<IdealNote> {
         let at_us = clock.since_start_us(now_ns);
-        self.noted_us.map(|sent_us| IdealNote::Failed { key: self.object.key, sent_us, at_us })
+        self.noted.map(|request| IdealNote::Failed { request, at_us })
     }
 
     /// It is over, and got so many bytes of its object's body; none: not the object. Only basic xacts count.
     pub fn settled(&self, body_bytes: Option<u64>, clock: &RunClock, now_ns: u64) -> Option<IdealNote> {
-        if !self.basic || self.noted_us.is_none() {
+        if !self.basic || self.noted.is_none() {
             return None;
         }
         let counted = body_bytes.map(|body_bytes| Counted { phase: self.phase, body_bytes });
@@ -62,8 +62,7 @@ impl Xact {
 
     fn arrived(&self, clock: &RunClock, read_ns: u64, unread_us: u32) -> Option<IdealNote> {
         let at_us = clock.since_start_us(read_ns).saturating_sub(u64::from(unread_us));
-        let key = self.object.key;
-        self.noted_us.map(|sent_us| IdealNote::Arrived { key, sent_us, at_us: at_us.max(sent_us) })
+        self.noted.map(|request| IdealNote::Arrived { request, at_us: at_us.max(request.sent_us) })
     }
 }
 
@@ -74,26 +73,28 @@ mod tests {
     use assay_workload::object::{ObjectId, Space};
 
     use super::*;
+    use crate::tally::ideal::Noted;
 
     const CLOCK: RunClock = RunClock { start_ns: 0, start_unix_s: 0 };
+    const REQUEST: Noted = Noted { key: 7, sent_us: 10 };
 
-    fn xact(noted_us: Option<u64>) -> Xact {
+    fn xact(noted: Option<Noted>) -> Xact {
         let id = ObjectId { origin: 0, content: 0, space: Space::Public, serial: 0 };
         let object = Object { id, key: 7, size_bytes: 10, cachable: true, checksum: false };
         let id = XactId { robot: 0, number: 0, place: 0 };
-        Xact { noted_us, first_byte_ns: 20_000, ..Xact::new(id, 0, 0, object, 0) }
+        Xact { noted, first_byte_ns: 20_000, ..Xact::new(id, 0, 0, object, 0) }
     }
 
     /// What is told of an xact that was sent at 10, began at 20 and ended at 30.
     fn told(shares_from: SharesFrom, ending: Ending) -> Vec<IdealNote> {
-        let xact = xact(Some(10));
+        let xact = xact(Some(REQUEST));
         let begun = xact.begun(shares_from, &CLOCK);
         begun.into_iter().chain(xact.ended(ending, shares_from, &CLOCK, (30_000, 0))).collect()
     }
 
     #[test]
     fn an_arrival_is_told_once_and_only_where_requests_are_not_collapsed() {
-        let at = |at_us| vec![IdealNote::Arrived { key: 7, sent_us: 10, at_us }];
+        let at = |at_us| vec![IdealNote::Arrived { request: REQUEST, at_us }];
         let parts = Ending::Parts { several: true, is_checked: true };
         for ending in [Ending::Object, Ending::Coded, Ending::BrokenOff, parts] {
             assert_eq!(told(SharesFrom::Sent, ending), []);
@@ -104,8 +105,8 @@ mod tests {
 
     #[test]
     fn a_response_is_there_for_others_when_the_kernel_has_it_and_not_when_it_is_read() {
-        let at = |at_us| Some(IdealNote::Arrived { key: 7, sent_us: 10, at_us });
-        let mut xact = xact(Some(10));
+        let at = |at_us| Some(IdealNote::Arrived { request: REQUEST, at_us });
+        let mut xact = xact(Some(REQUEST));
         let ended = |unread_us| xact.ended(Ending::Object, SharesFrom::Complete, &CLOCK, (30_000, unread_us));
         assert_eq!([ended(12), ended(25)], [at(18), at(10)], "never before it was requested");
         xact.own.first_us = 6;
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_came_to_nothing_is_told_everywhere() {
-        let failed = IdealNote::Failed { key: 7, sent_us: 10, at_us: 30 };
+        let failed = IdealNote::Failed { request: REQUEST, at_us: 30 };
         for ending in [Ending::Refused, Ending::Fault, Ending::BreaksOff] {
             assert_eq!(told(SharesFrom::Sent, ending), [failed]);
             assert_eq!(told(SharesFrom::Complete, ending), [failed]);

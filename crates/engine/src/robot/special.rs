@@ -4,7 +4,7 @@
 //! from `assay_workload`; here it is put into the request, and the response is held against it. Plain xacts, nearly all, have
 //! nothing of this and pass none of this code.
 
-use assay_http::coding::{self, GzipWriter};
+use assay_http::coding::{self, Accepted, GzipWriter, write_accept_encoding};
 use assay_http::head::ResponseHead;
 use assay_http::range::{ContentRange, Span, boundary};
 use assay_role::mark::{Note, ResponseMark};
@@ -17,7 +17,7 @@ use super::flaw::Flaw;
 use super::payload::{Payload, Representation};
 use super::xact::Xact;
 use crate::check::Wrong;
-use crate::coded::{gzip, on_the_wire};
+use crate::coded::{choose, gzip, on_the_wire};
 
 /// Largest object of whose coded bytes parts are compared: to code a megabyte takes a robot about 8 ms.
 const MOST_CODED_BYTES: u64 = 1 << 20;
@@ -29,12 +29,27 @@ pub const MOST_STEPS: u8 = 5;
 pub fn extras(universe: &Universe, xact: &Xact, group: usize) -> Box<Extras> {
     let robots = &universe.workload().robots[group];
     let object = &xact.object;
-    let accepts = robots.accepts.iter().copied().map(on_the_wire);
+    let content = object.id.content;
     let ranges = (xact.request_type == RequestType::Range)
-        .then(|| universe.ranges(xact.id, object.id.content, object.size_bytes))
+        .then(|| universe.ranges(xact.id, content, object.size_bytes))
         .flatten();
+    let mut accepts = Vec::new();
+    write_accept_encoding(&robots.accepts.iter().copied().map(on_the_wire).collect::<Vec<_>>(), &mut accepts);
+    let accepts = (!accepts.is_empty()).then_some(accepts.as_slice());
     let mut fields = Vec::new();
+    if let Some(accepts) = accepts {
+        line("Accept-Encoding", accepts, &mut fields);
+    }
     universe.request_headers(xact.id).for_each(|(name, value)| line(name, value, &mut fields));
+    let added =
+        universe.request_headers(xact.id).filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"));
+    let accepted = Accepted::parse(accepts.into_iter().chain(added.map(|(_, value)| value.as_bytes())));
+    // Where nothing is said, any coding is acceptable (RFC 9110, 12.5.3); but an origin that can sends the body as it is.
+    let chosen = choose(universe.codings(content), &accepted, object.size_bytes, ranges.is_some());
+    let takes_gzip = match accepted {
+        Accepted::ANYTHING => chosen == Some(Coding::Gzip),
+        _ => accepted.quality(coding::Coding::Gzip) > 0,
+    };
     if let Some(body) = xact.post_body.map(|id| universe.object(id)) {
         universe.content_headers(&body).for_each(|(name, value)| line(name, value, &mut fields));
     }
@@ -42,7 +57,8 @@ pub fn extras(universe: &Universe, xact: &Xact, group: usize) -> Box<Extras> {
     let lifetime = universe.lifetime(xact.id);
     Box::new(Extras {
         ranges,
-        accepts: accepts.collect(),
+        accepted,
+        takes_gzip,
         fields,
         fault: universe.fault(xact.id, object.id.origin),
         break_off: universe.robot_abort(xact.id, object.size_bytes),
@@ -55,10 +71,10 @@ pub fn extras(universe: &Universe, xact: &Xact, group: usize) -> Box<Extras> {
     })
 }
 
-fn line(name: &str, value: &str, out: &mut Vec<u8>) {
+fn line(name: &str, value: impl AsRef<[u8]>, out: &mut Vec<u8>) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
-    out.extend_from_slice(value.as_bytes());
+    out.extend_from_slice(value.as_ref());
     out.extend_from_slice(b"\r\n");
 }
 
@@ -88,8 +104,9 @@ pub fn settle(
         401 if universe.auth_demand(object).is_some() => Some(Ending::Refused),
         407 => Some(Ending::Refused),
         417 if extras.expects => Some(Ending::Uninvited),
-        406 if universe.coding(object.id.content, |coding| extras.takes(coding)).is_none() => {
-            Some(Ending::Refused)
+        406 => {
+            let offered = universe.codings(object.id.content);
+            choose(offered, &extras.accepted, object.size_bytes, false).is_none().then_some(Ending::Refused)
         }
         416 if is_beyond_the_end(universe, xact, extras, mark) => Some(Ending::Unsatisfied),
         _ => None,
@@ -99,8 +116,8 @@ pub fn settle(
 /// Whether nothing of the parts requested is there: in the object, or in its coded bytes, which are fewer.
 fn is_beyond_the_end(universe: &Universe, xact: &Xact, extras: &Extras, mark: Option<&ResponseMark>) -> bool {
     let is_beyond = |bytes: u64| extras.wanted(bytes).is_some_and(|spans| spans.is_empty());
-    let may_be_coded = extras.accepts.contains(&coding::Coding::Gzip)
-        && universe.codings(xact.object.id.content).contains(&Coding::Gzip);
+    let content = xact.object.id.content;
+    let may_be_coded = extras.takes_gzip && universe.codings(content).contains(&Coding::Gzip);
     is_beyond(xact.object.size_bytes)
         || (may_be_coded
             && coded(universe, xact, mark.map_or(0, |mark| mark.version))
@@ -117,7 +134,7 @@ pub fn payload(
     let Some(extras) = &xact.extras else { return Ok(None) };
     let coding = head.header("Content-Encoding").and_then(coding::Coding::from_name);
     let is_coded = coding == Some(coding::Coding::Gzip);
-    if is_coded && !extras.accepts.contains(&coding::Coding::Gzip) {
+    if is_coded && !extras.takes_gzip {
         return Err(Wrong::CodingUnrequested.into());
     }
     let body = || universe.body(&xact.object, version);
@@ -187,7 +204,9 @@ pub fn path_of(location: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use assay_role::mark::XactId;
-    use assay_workload::model::{BodySource, Distribution, Extent, RangeSpec, Weighted};
+    use assay_workload::model::{
+        BodySource, Distribution, Extent, HeaderRule, RangeSpec, Weighted, Workload,
+    };
     use assay_workload::object::Space;
 
     use super::*;
@@ -273,10 +292,43 @@ mod tests {
         assert_eq!(found, Ok(Ending::Parts { several: false, is_checked: true }));
         let other = received(&universe, &xact, "Content-Range: bytes 100-1099/25000\r\n", &whole[100..1100]);
         assert_eq!(other, Err(Wrong::NoContentRange.into()));
-        xact.extras.as_mut().expect("is special").accepts.clear();
+        xact.extras.as_mut().expect("is special").takes_gzip = false;
         let coded =
             received(&universe, &xact, &format!("Content-Encoding: gzip\r\n{range}"), &whole[100..1100]);
         assert_eq!(coded, Err(Wrong::CodingUnrequested.into()));
+    }
+
+    #[test]
+    fn a_coding_that_nobody_requested_is_wrong_and_one_that_the_origin_alone_has_is_right() {
+        let outcome = |offered: &[Coding], accepts: &[Coding], added: Option<&str>| {
+            let (universe, mut xact) = of_words();
+            let mut workload = Workload::clone(universe.workload());
+            workload.contents[0].body.codings = offered.to_vec();
+            workload.robots[0].accepts = accepts.to_vec();
+            let rule = |value: &str| HeaderRule {
+                fields: vec![("accept-encoding".into(), value.into())],
+                probability: 1.0,
+            };
+            workload.robots[0].headers = added.map(rule).into_iter().collect();
+            let universe = Universe::new(workload.into(), 7, 1, Default::default()).expect("a universe");
+            xact.request_type = RequestType::Basic;
+            xact.extras = Some(extras(&universe, &xact, 0));
+            let text = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n";
+            let (head, _) = ResponseHead::parse(text).expect("is HTTP").expect("is complete");
+            payload(&universe, &xact, &head, 0).map(|found| found.expect("is special").0)
+        };
+        let unrequested = Err(Wrong::CodingUnrequested.into());
+        let (gzip, identity) = (Coding::Gzip, Coding::Identity);
+        assert_eq!(outcome(&[gzip, identity], &[gzip], None), Ok(Ending::Coded));
+        assert_eq!(outcome(&[gzip, identity], &[identity], None), unrequested);
+        assert_eq!(
+            outcome(&[gzip, identity], &[], None),
+            unrequested,
+            "the origin would have sent it as it is"
+        );
+        assert_eq!(outcome(&[gzip], &[], None), Ok(Ending::Coded), "there is nothing else");
+        assert_eq!(outcome(&[gzip, identity], &[], Some("gzip;q=0.5")), Ok(Ending::Coded));
+        assert_eq!(outcome(&[gzip], &[], Some("gzip;q=0")), unrequested);
     }
 
     #[test]

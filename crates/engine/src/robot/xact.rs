@@ -13,6 +13,7 @@ use super::extras::{Ending, Extras};
 use super::setup::Setup;
 use crate::check::Requested;
 use crate::tally::flights::{Exposure, Held};
+use crate::tally::ideal::Noted;
 use crate::tally::{Instants, OwnDelays, micros};
 use assay_plane::arrival::sooner_us;
 
@@ -64,8 +65,8 @@ pub struct Xact {
     pub at_origin: Option<Held>,
     /// From when on waits of the target can have delayed it, if that is sooner than when it was sent: others had its connection.
     pub since_ns: Option<NonZeroU64>,
-    /// When it was sent, in microseconds of the run, as the ideal cache was told; none: it was not.
-    pub noted_us: Option<u64>,
+    /// What the ideal cache was shown of it; none: nothing.
+    pub noted: Option<Noted>,
     /// The page it belongs to or is; [`NONE`]: it has to do with no page.
     pub page: u32,
     /// Which connection of the robot carries it.
@@ -99,7 +100,7 @@ impl Xact {
             own: OwnDelays::default(),
             at_origin: None,
             since_ns: None,
-            noted_us: None,
+            noted: None,
             page: NONE,
             connection: None,
             next: NONE,
@@ -238,7 +239,7 @@ impl Xact {
             since_s: self.since_s,
             must_reach_origin: self.is_reload() && setup.reloads_reach_origin,
             parts: self.is_for_parts(),
-            coded: self.extras.as_ref().is_some_and(|extras| !extras.accepts.is_empty()),
+            coded: self.extras.as_ref().is_some_and(|extras| extras.takes_gzip),
             sent_us,
             clock_error_us: setup.clocks.error_us(),
             key: self.object.key,

@@ -29,22 +29,27 @@ pub enum IdealNote {
     },
     /// The response to a request that was noted as sent is there for others. Of no interest where requests are collapsed.
     Arrived {
-        /// The object.
-        key: u64,
-        /// When it was sent, as noted.
-        sent_us: u64,
+        /// What was noted.
+        request: Noted,
         /// When it arrived, in microseconds since the start of the run.
         at_us: u64,
     },
     /// A request that was noted as sent has failed, or got something else than the object.
     Failed {
-        /// The object.
-        key: u64,
-        /// When it was sent, as noted.
-        sent_us: u64,
+        /// What was noted.
+        request: Noted,
         /// When it failed, in microseconds since the start of the run.
         at_us: u64,
     },
+}
+
+/// A request that was noted as sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Noted {
+    /// The response that it selects ([`Lookup::key`]).
+    pub key: u64,
+    /// When it was sent, in microseconds since the start of the run.
+    pub sent_us: u64,
 }
 
 /// What a basic xact counts for that got its object: the same as for the measured hit ratio.
@@ -118,8 +123,10 @@ impl IdealFeed {
         let ready = self.waiting.partition_point(|note| note.at_us() < until_us);
         for note in self.waiting.drain(..ready) {
             match note {
-                IdealNote::Failed { key, sent_us, .. } => self.cache.undo(key, sent_us),
-                IdealNote::Arrived { key, sent_us, at_us } => self.cache.arrive(key, sent_us, at_us),
+                IdealNote::Failed { request, .. } => self.cache.undo(request.key, request.sent_us),
+                IdealNote::Arrived { request, at_us } => {
+                    self.cache.arrive(request.key, request.sent_us, at_us);
+                }
                 IdealNote::Sent { lookup, basic } => {
                     let hit = self.cache.lookup(lookup);
                     // One that was redirected sends another request: its last response counts.
@@ -154,7 +161,8 @@ mod tests {
 
     /// A basic request that was sent then; its number is that instant.
     fn sent(key: u64, at_us: u64) -> IdealNote {
-        let lookup = Lookup { key, request: Request::Get, cachable: true, at_us, fresh_until_ms: FOREVER };
+        let (object, request, fresh_until_ms) = (key, Request::Get, FOREVER);
+        let lookup = Lookup { key, object, request, cachable: true, at_us, fresh_until_ms };
         IdealNote::Sent { lookup, basic: Some(id(at_us)) }
     }
 
@@ -177,7 +185,10 @@ mod tests {
     #[test]
     fn notes_of_several_workers_are_fed_in_the_order_of_sending() {
         let mut feed = IdealFeed::new(CacheBehaviour::default());
-        feed.take(&mut vec![sent(1, 10), IdealNote::Failed { key: 1, sent_us: 10, at_us: 20 }]);
+        feed.take(&mut vec![
+            sent(1, 10),
+            IdealNote::Failed { request: Noted { key: 1, sent_us: 10 }, at_us: 20 },
+        ]);
         feed.take(&mut vec![sent(1, 15), sent(1, 25), sent(1, 30)]);
         feed.take(&mut vec![ended(30, 31, 10), ended(15, 40, 10), ended(25, 41, 10)]);
         // 15 joins the fetch of 10, which fails at 20 and does not count; 25 fetches again.
@@ -187,8 +198,15 @@ mod tests {
     #[test]
     fn without_collapsing_a_request_hits_what_had_arrived_when_it_was_sent() {
         let mut feed = IdealFeed::new(CacheBehaviour { collapses: false, ..CacheBehaviour::default() });
-        feed.take(&mut vec![sent(1, 10), IdealNote::Arrived { key: 1, sent_us: 10, at_us: 20 }]);
-        feed.take(&mut vec![sent(1, 15), sent(1, 25), IdealNote::Arrived { key: 1, sent_us: 15, at_us: 30 }]);
+        feed.take(&mut vec![
+            sent(1, 10),
+            IdealNote::Arrived { request: Noted { key: 1, sent_us: 10 }, at_us: 20 },
+        ]);
+        feed.take(&mut vec![
+            sent(1, 15),
+            sent(1, 25),
+            IdealNote::Arrived { request: Noted { key: 1, sent_us: 15 }, at_us: 30 },
+        ]);
         feed.take(&mut vec![ended(10, 20, 10), ended(15, 30, 10), ended(25, 35, 10)]);
         assert_eq!(hits_until(&mut feed, 100), (1, 3));
     }

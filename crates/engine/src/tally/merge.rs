@@ -235,8 +235,14 @@ mod tests {
     #[test]
     fn ideal_hits_are_counted_across_workers_in_the_phase_of_the_request() {
         let notes = |at_us, phase| {
-            let lookup =
-                Lookup { key: 1, request: Request::Get, cachable: true, at_us, fresh_until_ms: FOREVER };
+            let lookup = Lookup {
+                key: 1,
+                object: 1,
+                request: Request::Get,
+                cachable: true,
+                at_us,
+                fresh_until_ms: FOREVER,
+            };
             let xact = XactId { robot: 0, number: at_us, place: 0 };
             let counted = Some(Counted { phase, body_bytes: 10 });
             let ended = IdealNote::Ended { xact, at_us: at_us + 10, counted };
@@ -253,8 +259,14 @@ mod tests {
 
     #[test]
     fn what_ends_at_the_instant_of_the_last_cut_is_counted() {
-        let lookup =
-            Lookup { key: 1, request: Request::Get, cachable: true, at_us: 5, fresh_until_ms: FOREVER };
+        let lookup = Lookup {
+            key: 1,
+            object: 1,
+            request: Request::Get,
+            cachable: true,
+            at_us: 5,
+            fresh_until_ms: FOREVER,
+        };
         let xact = XactId { robot: 0, number: 0, place: 0 };
         let counted = Some(Counted { phase: 1, body_bytes: 10 });
         let notes = vec![

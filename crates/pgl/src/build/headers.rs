@@ -10,6 +10,29 @@ use crate::value::{Record, Value};
 
 /// Fields that say where a message ends, or belong to the agreement of robots and origins.
 const OURS: [&str; 3] = ["content-length", "transfer-encoding", "x-assay"];
+/// Fields that change what a cache may do with a message. `Vary` is not among them: the ideal cache obeys it.
+const OF_CACHES: [&str; 20] = [
+    "age",
+    "authorization",
+    "cache-control",
+    "cdn-cache-control",
+    "content-encoding",
+    "content-range",
+    "cookie",
+    "date",
+    "etag",
+    "expires",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "last-modified",
+    "pragma",
+    "range",
+    "set-cookie",
+    "surrogate-control",
+];
 /// Fields in one list.
 const MAX_FIELDS: u64 = 1000;
 
@@ -78,6 +101,13 @@ impl Builder<'_> {
         if let Some((message, label)) = wrong {
             self.diagnostics.add(Diagnostic::error(Code::BadLiteral, span, message).label(label));
             return None;
+        }
+        if OF_CACHES.contains(&name.to_ascii_lowercase().as_str()) {
+            let message = format!("`{name}` changes what caches may do");
+            self.diagnostics.add(
+                Diagnostic::warning(Code::CachingField, span, message)
+                    .label("ideal hit ratios and the checks of responses take no account of it"),
+            );
         }
         Some((name, value.trim().to_owned()))
     }

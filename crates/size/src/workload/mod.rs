@@ -122,7 +122,11 @@ fn notes(plan: &Plan<'_>, has_closed: bool, response: Duration) -> Vec<String> {
     }
     let accepts = workload.robots.iter().any(|group| group.accepts.contains(&Coding::Gzip));
     if accepts && workload.contents.iter().any(|content| content.body.codings.contains(&Coding::Gzip)) {
-        notes.push("Some bodies are sent coded (gzip), and are smaller then; they are simulated with their plain sizes.".into());
+        notes.push(
+            "Some bodies are sent coded (gzip), and are smaller then; they are simulated with their plain sizes, each variant as an \
+             object of its own."
+                .into(),
+        );
     }
     notes
 }

@@ -89,6 +89,41 @@ fn objects_that_expire_are_validated_and_then_lru_is_simulated_at_each_size() {
 }
 
 #[test]
+fn an_infinite_cache_holds_each_variant_and_a_post_drops_them_all() {
+    use assay_cache::ideal::{FOREVER, IdealCache, Lookup, Request};
+    use assay_workload::model::Method;
+
+    let content = r#"cachable = 100%; encodings = ["gzip", "identity"];"#;
+    let robot = r#"req_rate = 5/sec; accept_content_encodings = ["gzip"]; req_methods = ["GET", "POST": 10%]; post_contents = [cntAny];"#;
+    let others =
+        r#"Robot Q = R; Q.accept_content_encodings = ["identity"]; Q.addresses = ['10.3.0.1-20']; use(Q);"#;
+    let plan = plan(content, robot, &format!("{TWO_PHASES} {others}"));
+    let requests = read(&plan).unwrap().requests;
+    let (universe, timeline) = (plan.universe.clone(), plan.timeline.clone());
+    let mut ideal = [true, false].map(|has_variants| (has_variants, IdealCache::new(USUAL), 0));
+    for launch in Stream::new(universe.clone(), timeline, Slice::ALL) {
+        let object = universe.object(launch.object).key;
+        let request = if launch.method == Method::Post { Request::Post } else { Request::Get };
+        let at_us = launch.due.as_micros() as u64;
+        for (has_variants, cache, hits) in &mut ideal {
+            let key = object.wrapping_add(u64::from(*has_variants && launch.robot >= 20));
+            *hits += u64::from(cache.lookup(Lookup {
+                key,
+                object,
+                request,
+                cachable: true,
+                at_us,
+                fresh_until_ms: FOREVER,
+            }));
+        }
+    }
+    let hits = simulate::infinite(&requests, 0.into()).total().hits;
+    let [(.., with), (.., without)] = ideal;
+    assert_eq!(hits, with);
+    assert!(with > 1000 && with < without * 9 / 10, "{with} of {without}");
+}
+
+#[test]
 fn only_the_named_phases_are_counted_and_the_others_fill_the_caches() {
     let whole = plan("cachable = 100%;", "req_rate = 5/sec;", TWO_PHASES);
     let two = ["two".to_owned()];

@@ -1,7 +1,7 @@
 //! All requests of a workload in the order of their times: launches of the stream, of best-effort robots, and embedded objects.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub(super) struct Walk {
     /// Embedded objects whose page is not there yet: when it is, in the order in which they were found.
     later: BinaryHeap<Reverse<Later>>,
     found: u64,
+    /// Variants of objects that were requested, by object: what a POST drops.
+    variants: HashMap<u64, BTreeSet<u64>>,
     /// Robots' own caches, with the session that each is of.
     browsers: HashMap<RobotIndex, (u64, Browser)>,
     is_counted: Vec<bool>,
@@ -68,6 +70,7 @@ impl Walk {
             universe,
             later: BinaryHeap::new(),
             found: 0,
+            variants: HashMap::new(),
             browsers: HashMap::new(),
             is_counted,
             response_ns,
@@ -159,7 +162,7 @@ impl Walk {
         browser.has(object.key, object.cachable)
     }
 
-    fn embedded(&self, later: &Later, gather: &mut Gather) -> Result<(), SizeError> {
+    fn embedded(&mut self, later: &Later, gather: &mut Gather) -> Result<(), SizeError> {
         let asked = Asked {
             xact: XactId { robot: later.robot, number: later.number, place: later.place },
             phase: later.phase,
@@ -171,7 +174,13 @@ impl Walk {
     }
 
     /// Adds one request, with what it means to a cache.
-    fn ask(&self, asked: &Asked, object: &Object, at_ns: u64, gather: &mut Gather) -> Result<(), SizeError> {
+    fn ask(
+        &mut self,
+        asked: &Asked,
+        object: &Object,
+        at_ns: u64,
+        gather: &mut Gather,
+    ) -> Result<(), SizeError> {
         let universe = &self.universe;
         let Asked { xact, phase, session, .. } = *asked;
         let is_basic = asked.method == Method::Get && asked.request_type == RequestType::Basic;
@@ -181,7 +190,10 @@ impl Walk {
             is_counted = false;
             let is_refused =
                 universe.auth_demand(&object).is_some() && !universe.is_welcome(xact.robot, session);
-            if universe.fault(xact, object.id.origin).is_some() || is_refused {
+            if universe.fault(xact, object.id.origin).is_some()
+                || is_refused
+                || !universe.has_acceptable(xact.robot, object.id.content)
+            {
                 return Ok(());
             }
             if let Some(older) = universe.redirect(xact, phase, &object) {
@@ -189,16 +201,17 @@ impl Walk {
             }
         }
         let at_s = (at_ns / SECOND_NS) as i64;
-        if !object.cachable {
+        let key = universe.response_key(xact, &object).filter(|_| object.cachable);
+        let Some(key) = key else {
             if is_counted {
                 gather.uncachable(object.size_bytes, Some(at_s));
                 self.label(&object, gather);
                 gather.client(xact.robot);
             }
             return Ok(());
-        }
+        };
         let life = universe.life(&object, at_s);
-        let kind = kind(asked, life.last_modified_s.is_some());
+        let kind = kind(asked, universe.sends_parts(object.id.content), life.last_modified_s.is_some());
         if kind == Kind::Post && !gather.post_invalidates() {
             return Ok(());
         }
@@ -210,10 +223,23 @@ impl Walk {
             kind,
             is_counted,
         };
-        let was_added = gather.meant(object.key, object.size_bytes, Some(at_s), meaning);
-        self.label(&object, gather);
-        gather.client(xact.robot);
-        if was_added { Ok(()) } else { Err(SizeError::TooManyObjects) }
+        let mut keys = vec![key];
+        if key != object.key {
+            let variants = self.variants.entry(object.key).or_default();
+            if kind == Kind::Post {
+                keys = variants.iter().copied().collect();
+            } else {
+                variants.insert(key);
+            }
+        }
+        for key in keys {
+            if !gather.meant(key, object.size_bytes, Some(at_s), meaning) {
+                return Err(SizeError::TooManyObjects);
+            }
+            self.label(&object, gather);
+            gather.client(xact.robot);
+        }
+        Ok(())
     }
 }
 
@@ -237,12 +263,13 @@ impl Walk {
 }
 
 /// What a request means to a cache. A condition takes a date that the object shows.
-fn kind(asked: &Asked, has_date: bool) -> Kind {
+fn kind(asked: &Asked, sends_parts: bool, has_date: bool) -> Kind {
     match (asked.method, asked.request_type) {
         (Method::Post | Method::Put, _) => Kind::Post,
         (Method::Head, _) => Kind::Head,
         (Method::Get, RequestType::Reload) => Kind::Reload,
-        (Method::Get, RequestType::Range) => Kind::Range,
+        // Where the origin sends no parts, it sends the whole object.
+        (Method::Get, RequestType::Range) if sends_parts => Kind::Range,
         (Method::Get, RequestType::Ims200) if has_date => Kind::ConditionalChanged,
         (Method::Get, RequestType::Ims304) if has_date => Kind::ConditionalUnchanged,
         (Method::Get, _) => Kind::Get,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_workload::model::{
     AuthDemand, AuthScheme, Coding, CookieSetting, Distribution, Expectation, Extent, HeaderRule, Method,
-    Origin, Pace, Phase, RandomExtent, RangeSpec, RequestType, Weighted, Workload,
+    Origin, Pace, Phase, RandomExtent, RangeSpec, RequestType, UserRun, Weighted, Workload,
 };
 use assay_workload::object::{ObjectId, Space};
 use assay_workload::{
@@ -34,6 +34,73 @@ pub fn is_share(seen: usize, n: u64, share: f64) -> bool {
 }
 
 const N: u64 = 20_000;
+
+#[test]
+fn requests_share_a_response_where_they_agree_in_what_vary_names() {
+    let mut workload = fixtures::small();
+    let rule = |name: &str, value: &str, probability| HeaderRule {
+        fields: vec![(name.into(), value.into())],
+        probability,
+    };
+    let group = |accepts: &[Coding], headers: &[(&str, &str)]| {
+        let mut robots = fixtures::robots(10, 1.0, 0.5);
+        robots.accepts = accepts.to_vec();
+        robots.headers = headers.iter().map(|(name, value)| rule(name, value, 1.0)).collect();
+        robots
+    };
+    let (gzip, identity) = (Coding::Gzip, Coding::Identity);
+    workload.robots = vec![
+        group(&[gzip], &[]),
+        group(&[gzip, identity], &[("accept-language", "de")]),
+        group(&[identity, gzip], &[("Accept-Language", "fr")]),
+        group(&[], &[("Accept-Encoding", "gzip")]),
+    ];
+    let keys = |workload: &Workload| {
+        let universe = universe(workload.clone());
+        [0, 10, 20, 30].map(|robot| {
+            let key =
+                |robot| universe.response_key(XactId { robot, number: 1, place: 0 }, &public(&universe, 1));
+            assert_eq!(key(robot), key(robot + 9), "robots of one kind send the same fields");
+            key(robot)
+        })
+    };
+    let [first, others @ ..] = keys(&workload);
+    assert_eq!(
+        (first.is_some(), others),
+        (true, [first; 3]),
+        "one coding, so the response varies by nothing"
+    );
+    workload.contents[0].body.codings = vec![gzip, identity];
+    let [a, b, c, d] = keys(&workload);
+    assert!(a != b && b == c && a == d, "codings have no order: {a:?} {b:?} {c:?} {d:?}");
+    workload.servers[0].headers = vec![rule("vary", "Accept-Encoding, ACCEPT-LANGUAGE", 1.0)];
+    let [a, b, c, d] = keys(&workload);
+    assert!(a != b && b != c && a == d, "{a:?} {b:?} {c:?} {d:?}");
+    workload.servers[0].headers = vec![rule("Vary", "*", 1.0)];
+    assert_eq!(keys(&workload), [None; 4]);
+}
+
+#[test]
+fn what_varies_by_cookies_or_credentials_is_a_robots_own() {
+    for field in ["Cookie", "Authorization"] {
+        let mut workload = fixtures::small();
+        let fields = vec![("Vary".to_owned(), field.to_owned())];
+        workload.contents[0].headers = vec![HeaderRule { fields, probability: 1.0 }];
+        let keys = |workload: &Workload| {
+            let universe = universe(workload.clone());
+            [0, 1].map(|robot| {
+                universe.response_key(XactId { robot, number: 1, place: 0 }, &public(&universe, 1))
+            })
+        };
+        workload.robots[0].cookies.share = 0.0;
+        let [first, second] = keys(&workload);
+        assert_eq!(first, second, "neither has any");
+        workload.robots[0].cookies.share = 1.0;
+        workload.robots[0].credentials.users = vec![UserRun::One { user: "a".into(), password: "b".into() }];
+        let [first, second] = keys(&workload);
+        assert!(first.is_some() && first != second, "{field}");
+    }
+}
 
 #[test]
 fn faults_have_their_shares_and_a_request_meets_one_at_most() {
@@ -342,19 +409,24 @@ fn a_share_of_origins_sets_cookies_at_all() {
 }
 
 #[test]
-fn a_coding_is_sent_to_whom_it_can_be_sent() {
+fn a_robot_that_accepts_none_of_the_codings_is_refused() {
     let coding = |offers: &[Coding], accepts: &[Coding]| {
         let mut workload = fixtures::small();
         workload.contents[0].body.codings = offers.to_vec();
+        workload.robots[0].accepts = accepts.to_vec();
         let universe = universe(workload);
-        (universe.coding(0, |coding| accepts.contains(&coding)), universe.varies(0))
+        let object = public(&universe, 1);
+        let is_acceptable = universe.has_acceptable(3, 0);
+        assert_eq!(universe.is_plain(xact(1), (0, 0), &object), is_acceptable);
+        (is_acceptable, universe.varies(0))
     };
     use Coding::{Gzip, Identity};
-    assert_eq!(coding(&[], &[Gzip]), (Some(Identity), false));
-    assert_eq!(coding(&[Gzip], &[Gzip]), (Some(Gzip), false));
-    assert_eq!(coding(&[Gzip], &[]), (None, false), "406");
-    assert_eq!(coding(&[Identity, Gzip], &[Gzip]), (Some(Gzip), true));
-    assert_eq!(coding(&[Identity, Gzip], &[]), (Some(Identity), true));
+    assert_eq!(coding(&[], &[Gzip]), (true, false));
+    assert_eq!(coding(&[Gzip], &[Gzip]), (true, false));
+    assert_eq!(coding(&[Gzip], &[Identity]), (false, false), "406");
+    assert_eq!(coding(&[Gzip], &[]), (true, false), "nothing is refused");
+    assert_eq!(coding(&[Identity, Gzip], &[Gzip]), (true, true));
+    assert_eq!(coding(&[Identity, Gzip], &[Identity]), (true, true));
 }
 
 #[test]
