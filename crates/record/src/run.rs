@@ -36,8 +36,8 @@ pub struct RunInfo {
     pub stream_digest: String,
     /// Requests per robot that the digest covers.
     pub stream_digest_requests: u64,
-    /// How the stream follows from workload and seed; 0: a run of before this was kept, which is version 1. Streams of
-    /// different versions differ in what is due when, even where their digests are the same.
+    /// How the stream follows from workload and seed. Streams of different versions differ in what is due when, even where
+    /// their digests are the same.
     pub stream_version: u32,
     /// Which part of a run this is; none: it is a whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,7 +86,7 @@ pub struct RunInfo {
 impl RunInfo {
     /// What tells its stream from others: version and digest.
     pub fn stream(&self) -> (u32, &str) {
-        (self.stream_version.max(1), &self.stream_digest)
+        (self.stream_version, &self.stream_digest)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A request's identity is (robot, phase, number within the phase). Whether it introduces a public object is
 //! hashed from that alone, so any robot can tell of any past request whether it did: a revisit picks another
-//! robot of the group and a place in a history like its own, and takes it if it was a first visit. Robots
-//! drift apart, so which request of an object comes first is for the run to tell.
+//! robot of the group and a place in a history like its own, and takes it if it was a first visit. Where none is found, as in
+//! the beginning, revisits are of one object. Robots drift apart, so which request of an object comes first is for the run to tell.
 //!
 //! Nothing here may depend on time, so a phase's recurrence, request types and population act with the mean of
 //! their ramp throughout the phase, and load does not act at all.
@@ -25,6 +25,10 @@ use assay_random::{Rng, hash};
 /// Numbers within a phase have this many bits in a serial.
 const NUMBER_BITS: u32 = 40;
 const NUMBERS: u64 = (1 << NUMBER_BITS) - 1;
+/// Set in the serials of objects for revisits that find no first visit; no phase has so high a number.
+const OPENING: u64 = 1 << 63;
+/// Where so many introductions are expected, hardly ever is there none.
+const SURELY_INTRODUCED: f64 = 8.0;
 /// A revisit gives up after so many requests that introduced nothing.
 const TRIES: u32 = 1024;
 
@@ -49,6 +53,8 @@ pub struct ClosedRobot {
     frozen_introduced: Option<u64>,
     hot: HotSet,
     private: Vec<PrivateWorld>,
+    /// By the group's direct types: see [`ClosedRobot::opens`].
+    opened: Vec<bool>,
     phase: PhaseMeans,
 }
 
@@ -98,6 +104,7 @@ impl ClosedRobot {
             frozen_introduced: None,
             hot: HotSet::default(),
             private: vec![PrivateWorld::default(); types],
+            opened: vec![false; table.mix.direct.len()],
             phase: PhaseMeans::new(universe, table, 0),
         }
     }
@@ -170,11 +177,9 @@ impl ClosedRobot {
                 if frozen_at == Some(self.total) {
                     self.freeze();
                 }
-                // Only private histories have a memory of their own.
-                if !self.private.is_empty() {
-                    let mut plan = self.phase.plan(universe, table, self.robot, self.serial());
-                    self.private_visit(universe, table, &mut plan);
-                }
+                let mut plan = self.phase.plan(universe, table, self.robot, self.serial());
+                self.private_visit(universe, table, &mut plan);
+                self.opens(table, &plan);
                 self.count();
             }
         }
@@ -200,7 +205,9 @@ impl ClosedRobot {
         if let Some(visit) = self.private_visit(universe, table, &mut plan) {
             return visit;
         }
-        let revisited = if plan.recur { self.revisit(universe, table, &plan, serial) } else { None };
+        let opens = self.opens(table, &plan);
+        let revisited =
+            if plan.recur && !opens { self.revisit(universe, table, &plan, serial) } else { None };
         if let Some(object) = revisited {
             return (object, true);
         }
@@ -209,14 +216,30 @@ impl ClosedRobot {
         {
             return (object, false);
         }
-        // What should have been a revisit is requested once.
-        let space = if plan.recur { Space::Once(self.robot) } else { Space::BestEffort(self.robot) };
-        let object = match table.mix.direct.get(plan.chosen) {
-            Some(direct) => new_object(direct, space, serial, &mut plan.rng),
+        let Some(direct) = table.mix.direct.get(plan.chosen) else {
             // Not in a workload that passed validation: whoever has no types has a trace.
-            None => ObjectId { origin: 0, content: 0, space, serial },
+            return (ObjectId { origin: 0, content: 0, space: Space::BestEffort(self.robot), serial }, false);
         };
-        (object, false)
+        if !plan.recur {
+            return (new_object(direct, Space::BestEffort(self.robot), serial, &mut plan.rng), false);
+        }
+        let serial = OPENING | u64::from(direct.content);
+        let mut rng = Rng::of(Purpose::Closed, &[universe.seed(), u64::from(table.by_rank[0]), serial]);
+        (new_object(direct, Space::BestEffort(table.by_rank[0]), serial, &mut rng), !opens)
+    }
+
+    /// True for the request that introduces the object which revisits of a type get that find no first visit: the first revisit of
+    /// the group's first robot, as long as there may be nothing else.
+    fn opens(&mut self, table: &GroupTable, plan: &Plan) -> bool {
+        let introduced = self.expected_introductions() * f64::from(self.phase.living);
+        if self.robot != table.by_rank[0]
+            || plan.kind != Kind::Public
+            || !plan.recur
+            || introduced > SURELY_INTRODUCED
+        {
+            return false;
+        }
+        self.opened.get_mut(plan.chosen).is_some_and(|opened| !std::mem::replace(opened, true))
     }
 
     fn private_visit(
@@ -298,8 +321,11 @@ impl ClosedRobot {
     /// Objects that this robot is expected to have introduced. The working set is counted in these, not in
     /// requests: a phase of nothing but revisits must not push out what there is to revisit.
     fn introduced(&self) -> u64 {
-        let introduced = |(count, share): (&u64, &f64)| *count as f64 * share;
-        self.counts.iter().zip(&self.new_shares).map(introduced).sum::<f64>().ceil() as u64
+        self.expected_introductions().ceil() as u64
+    }
+
+    fn expected_introductions(&self) -> f64 {
+        self.counts.iter().zip(&self.new_shares).map(|(count, share)| *count as f64 * share).sum()
     }
 
     /// Phase and number of a request that may have introduced the object with this index, counted from the
@@ -323,6 +349,9 @@ impl ClosedRobot {
 
 /// An object that a robot introduced before its request with a serial, if the first look finds one.
 pub(crate) fn older(universe: &Universe, robot: RobotIndex, serial: u64, rng: &mut Rng) -> Option<ObjectId> {
+    if serial & OPENING != 0 {
+        return None;
+    }
     let (phase, number) = (serial >> NUMBER_BITS, serial & NUMBERS);
     let table = &universe.groups()[universe.group_of(robot)?];
     let means = PhaseMeans::new(universe, table, phase as u16);

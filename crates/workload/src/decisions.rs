@@ -122,7 +122,10 @@ impl Universe {
                 let older = closed::older(self, robot, id.serial, rng)?;
                 (older.origin == id.origin && older.content == id.content).then_some(older)
             }),
-            Space::Once(_) | Space::Foreign | Space::InPublicPage { .. } | Space::InRobotPage { .. } => None,
+            Space::RequestBody(_)
+            | Space::Foreign
+            | Space::InPublicPage { .. }
+            | Space::InRobotPage { .. } => None,
         }
     }
 

@@ -3,8 +3,8 @@
 //!
 //! A serial is the number of first visits that a world has had before. Robots with a rate make theirs where the world's
 //! Poisson process has a point ([`crate::points`]); robots with a law of their own for their intervals make theirs on their
-//! own instants, which every slice of a stream walks along for all of them ([`crate::arrivals`]). So all slices meet all
-//! first visits in one order, and give them the same serials.
+//! own instants, which every slice of a stream walks along for all of them ([`crate::arrivals`]). The first one may take the place
+//! of a revisit, as there is nothing to revisit before. So all slices meet all first visits in one order, and give them the same serials.
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -31,6 +31,8 @@ struct State {
     /// From the next point on, and where that is due.
     ahead: Walk,
     at: Place,
+    /// What comes next is no point, but the first visit in place of a revisit.
+    is_opening: bool,
     /// First visits so far: the serial of the next one.
     made: u64,
     /// Its size when the working set froze.
@@ -38,7 +40,7 @@ struct State {
     /// From the first point on that may not be revisited yet, and the points before it.
     behind: Walk,
     passed: u64,
-    /// First visits on robots' own instants: when those were that may not be revisited yet, and the number of the others.
+    /// First visits that are no points: when those were that may not be revisited yet, and the number of the others.
     recent: VecDeque<u64>,
     settled: u64,
 }
@@ -50,6 +52,8 @@ pub(crate) struct FirstVisit {
     pub(crate) at: Place,
     pub(crate) world: u32,
     pub(crate) serial: u64,
+    /// It takes the place of a revisit.
+    pub(crate) is_opening: bool,
 }
 
 impl Introductions {
@@ -57,6 +61,7 @@ impl Introductions {
         let state = |world: &World| State {
             ahead: Walk::new(world.points),
             at: Place { segment: 0, u: 0.0 },
+            is_opening: false,
             made: 0,
             frozen: 0,
             behind: Walk::new(world.points),
@@ -74,10 +79,13 @@ impl Introductions {
     /// stay where they are; when they are due may change.
     pub(crate) fn retime(&mut self, worlds: &Worlds, segments: &[Segment]) {
         self.next.clear();
-        for (index, (world, state)) in (0u32..).zip(worlds.worlds().iter().zip(&mut self.states)) {
-            if let Some(due_ns) = state.find(worlds, world, segments, 0) {
-                self.next.push(Reverse((due_ns, index)));
-            }
+        (0..worlds.worlds().len() as u32).for_each(|index| self.look_ahead(worlds, segments, index));
+    }
+
+    fn look_ahead(&mut self, worlds: &Worlds, segments: &[Segment], index: u32) {
+        let (world, state) = (&worlds.worlds()[index as usize], &mut self.states[index as usize]);
+        if let Some(due_ns) = state.find(worlds, world, segments, 0) {
+            self.next.push(Reverse((due_ns, index)));
         }
     }
 
@@ -93,9 +101,14 @@ impl Introductions {
         let mut top = self.next.peek_mut()?;
         let Reverse((due_ns, index)) = *top;
         let (world, state) = (&worlds.worlds()[index as usize], &mut self.states[index as usize]);
-        let taken = FirstVisit { due_ns, at: state.at, world: index, serial: state.made };
+        let is_opening = state.is_opening;
+        let taken = FirstVisit { due_ns, at: state.at, world: index, serial: state.made, is_opening };
         state.made += 1;
-        state.ahead.step();
+        if is_opening {
+            state.recent.push_back(due_ns);
+        } else {
+            state.ahead.step();
+        }
         match state.find(worlds, world, segments, taken.at.segment) {
             Some(due_ns) => *top = Reverse((due_ns, index)),
             None => {
@@ -106,11 +119,22 @@ impl Introductions {
     }
 
     /// Adds a first visit on a robot's own instant. Gives its serial.
-    pub(crate) fn add(&mut self, world: u32, due_ns: u64) -> u64 {
-        let state = &mut self.states[world as usize];
+    pub(crate) fn add(&mut self, worlds: &Worlds, segments: &[Segment], index: u32, due_ns: u64) -> u64 {
+        let state = &mut self.states[index as usize];
         state.recent.push_back(due_ns);
         state.made += 1;
-        state.made - 1
+        let serial = state.made - 1;
+        if state.is_opening {
+            // There is something to revisit now.
+            self.next.retain(|Reverse((_, world))| *world != index);
+            self.look_ahead(worlds, segments, index);
+        }
+        serial
+    }
+
+    /// True if nothing in a world was visited yet.
+    pub(crate) fn is_empty(&self, world: u32) -> bool {
+        self.states[world as usize].made == 0
     }
 
     /// Notes how large all worlds are, if they have not been noted: what comes next is due after the freeze.
@@ -127,8 +151,8 @@ impl Introductions {
         self.frozen.then(|| self.states[world as usize].frozen)
     }
 
-    /// The number of serials that may be revisited at an instant, which is in a segment or behind it. Instants must be
-    /// taken in order.
+    /// The number of serials that may be revisited at an instant, which is in a segment or behind it: those whose first fetch has
+    /// had its time; all, if there are none such yet. Instants must be taken in order.
     #[inline]
     pub(crate) fn available(
         &mut self,
@@ -138,21 +162,29 @@ impl Introductions {
         (now_ns, segment): (u64, usize),
     ) -> u64 {
         let (world, state) = (&worlds.worlds()[index as usize], &mut self.states[index as usize]);
-        let Some(then_ns) = now_ns.checked_sub(world.delta_ns) else { return 0 };
+        let Some(then_ns) = now_ns.checked_sub(world.delta_ns) else { return state.made };
         state.passed += state.behind.pass(worlds.expected_points(world, segments, then_ns, segment));
         while state.recent.front().is_some_and(|instant_ns| *instant_ns <= then_ns) {
             state.recent.pop_front();
             state.settled += 1;
         }
-        state.passed + state.settled
+        match state.passed + state.settled {
+            0 => state.made,
+            fetched => fetched,
+        }
     }
 }
 
 impl State {
-    /// Finds when the next point is due, looking from a segment on; none: not within the schedule.
+    /// Finds when the next first visit is due, looking from a segment on; none: not within the schedule.
     #[inline]
     fn find(&mut self, worlds: &Worlds, world: &World, segments: &[Segment], from: usize) -> Option<u64> {
-        self.at = worlds.place_of_point(world, self.ahead.peek()?, from)?;
-        Some(segments[self.at.segment].instant_ns(self.at.u))
+        let instant_ns = |at: &Place| segments[at.segment].instant_ns(at.u);
+        let point = self.ahead.peek().and_then(|point| worlds.place_of_point(world, point, from));
+        let opening = if self.made == 0 { worlds.place_of_opening(world) } else { None };
+        let due = |place: &Option<Place>| place.as_ref().map_or(u64::MAX, instant_ns);
+        self.is_opening = due(&opening) < due(&point);
+        self.at = if self.is_opening { opening? } else { point? };
+        Some(instant_ns(&self.at))
     }
 }

@@ -139,7 +139,7 @@ impl Universe {
             Method::Put => &mix.put_contents,
             Method::Get | Method::Head => return None,
         };
-        let id = |(content, serial)| ObjectId { origin, content, space: Space::Once(robot), serial };
+        let id = |(content, serial)| ObjectId { origin, content, space: Space::RequestBody(robot), serial };
         let recurrence = self.workload().robots[group].body_recurrence;
         if recurrence > 0.0 {
             let words = [self.seed(), u64::from(robot), number];

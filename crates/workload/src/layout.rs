@@ -1,4 +1,4 @@
-//! Which public worlds a workload has, and how first visits accrue in them: the same whatever the seed.
+//! Which public worlds a workload has, and how requests accrue in them: the same whatever the seed.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) struct Place {
     pub(crate) u: f64,
 }
 
-/// Which worlds there are, and how first visits accrue in them: of a workload alone, whatever the seed.
+/// Which worlds there are, and how requests accrue in them: of a workload alone, whatever the seed.
 #[derive(Debug)]
 pub(crate) struct Layout {
     profiles: Vec<Profile>,
@@ -28,7 +28,7 @@ pub(crate) struct WorldShare {
     pub(crate) what: What,
     /// Place of its profile in the layout.
     pub(crate) profile: usize,
-    /// First visits per unit of the profile.
+    /// Requests per unit of the profile.
     pub(crate) scale: f64,
 }
 
@@ -63,13 +63,16 @@ impl What {
     }
 }
 
-/// How first visits accrue in worlds that differ in scale only.
+/// How requests accrue in worlds that differ in scale only.
 #[derive(Debug)]
 struct Profile {
     content: Option<ContentIndex>,
     /// The expected number of first visits, and of those that are points of the world's process.
     sum: Curve,
     points: Curve,
+    /// The expected number of all requests, and of revisits by robots with a rate.
+    requests: Curve,
+    revisits: Curve,
     /// Groups that request it, with their part of its launches and its recurrence.
     parts: Vec<Part>,
 }
@@ -131,9 +134,15 @@ impl Layout {
                     .all(|(a, b)| a.group == b.group && (a.share - b.share).abs() < 1e-12)
         };
         let profile = self.profiles.iter().position(alike).unwrap_or_else(|| {
-            let sum = sum_of(parts.iter(), segments);
-            let points = sum_of(parts.iter().filter(|part| !part.is_renewal), segments);
-            self.profiles.push(Profile { content: what.content(), sum, points, parts });
+            let with_rate = parts.iter().filter(|part| !part.is_renewal);
+            self.profiles.push(Profile {
+                content: what.content(),
+                sum: sum_of(parts.iter(), segments, |revisits| 1.0 - revisits),
+                points: sum_of(with_rate.clone(), segments, |revisits| 1.0 - revisits),
+                requests: sum_of(parts.iter(), segments, |_| 1.0),
+                revisits: sum_of(with_rate, segments, |revisits| revisits),
+                parts,
+            });
             self.profiles.len() - 1
         });
         self.worlds.push(WorldShare { what, profile, scale });
@@ -147,6 +156,12 @@ impl Layout {
     pub(crate) fn visits(&self, world: usize, segments: &[Segment], at_ns: u64) -> f64 {
         let WorldShare { profile, scale, .. } = self.worlds[world];
         scale * at_instant(&self.profiles[profile].sum, segments, at_ns, 0)
+    }
+
+    /// Requests for a world that are expected until an instant.
+    pub(crate) fn requests(&self, world: usize, segments: &[Segment], at_ns: u64) -> f64 {
+        let WorldShare { profile, scale, .. } = self.worlds[world];
+        scale * at_instant(&self.profiles[profile].requests, segments, at_ns, 0)
     }
 
     /// The groups that request a world, with their shares of its scale.
@@ -170,6 +185,18 @@ impl Layout {
     #[inline]
     pub(crate) fn place_of_point(&self, profile: usize, points: f64, from: usize) -> Option<Place> {
         self.profiles[profile].points.reach(points, from).map(|(segment, u)| Place { segment, u })
+    }
+
+    /// Where so many revisits by robots with a rate are reached; none: not within the schedule.
+    pub(crate) fn place_of_revisit(&self, profile: usize, revisits: f64) -> Option<Place> {
+        self.profiles[profile].revisits.reach(revisits, 0).map(|(segment, u)| Place { segment, u })
+    }
+
+    /// Where so many requests for a world are reached; none: never.
+    pub(crate) fn reach_requests(&self, world: usize, requests: f64) -> Option<Place> {
+        let WorldShare { profile, scale, .. } = self.worlds[world];
+        let place = self.profiles[profile].requests.reach(requests / scale, 0);
+        place.map(|(segment, u)| Place { segment, u })
     }
 
     /// Where so many first visits of a world are reached; none: never.
@@ -207,8 +234,12 @@ fn at_instant(sum: &Curve, segments: &[Segment], at_ns: u64, near: usize) -> f64
     sum.at(segment, u)
 }
 
-/// The sum of first visits by the robots of some parts over all segments.
-fn sum_of<'a>(parts: impl Iterator<Item = &'a Part> + Clone, segments: &[Segment]) -> Curve {
+/// The sum of requests by the robots of some parts over all segments. `share` gives the part that counts from the share of revisits.
+fn sum_of<'a>(
+    parts: impl Iterator<Item = &'a Part> + Clone,
+    segments: &[Segment],
+    share: impl Fn(f64) -> f64,
+) -> Curve {
     let rate = |segment: &Segment| {
         let shape = &segment.shape;
         let of_part = |part: &Part| {
@@ -216,7 +247,7 @@ fn sum_of<'a>(parts: impl Iterator<Item = &'a Part> + Clone, segments: &[Segment
                 .times(shape.load)
                 .times(shape.alive[part.group])
                 .times(shape.launches[part.group])
-                .times(revisit_line(part.recurrence, shape.recurrence).map(|revisits| 1.0 - revisits))
+                .times(revisit_line(part.recurrence, shape.recurrence).map(&share))
         };
         parts.clone().map(of_part).fold(Poly::ZERO, |sum, part| sum.plus(&part))
     };

@@ -27,8 +27,8 @@ pub enum Space {
     Public,
     /// One robot's private world.
     Private(RobotIndex),
-    /// Requested once, because there was nothing to revisit; `serial` is the robot's request number.
-    Once(RobotIndex),
+    /// What a robot sends: the body of a request. `serial` is the robot's request number, or that of a body that it sends again.
+    RequestBody(RobotIndex),
     /// Introduced by a best-effort robot; `serial` is phase × 2^40 + number within the phase.
     BestEffort(RobotIndex),
     /// A URL of the workload's trace; `serial` is its line, that of the first if it stands there more than once.
@@ -38,7 +38,7 @@ pub enum Space {
         /// The page's content type.
         page: ContentIndex,
     },
-    /// Part of a page in a robot's space (private, once or best effort: told by `kind`, 1 to 3).
+    /// Part of a page in a robot's space (private, of a request or best effort: told by `kind`, 1 to 3).
     InRobotPage {
         /// The page's content type.
         page: ContentIndex,
@@ -52,7 +52,7 @@ pub enum Space {
 impl Space {
     /// True when a page in this space brings its embedded objects.
     pub(crate) fn holds_pages(self) -> bool {
-        matches!(self, Space::Public | Space::Private(_) | Space::Once(_) | Space::BestEffort(_))
+        matches!(self, Space::Public | Space::Private(_) | Space::RequestBody(_) | Space::BestEffort(_))
     }
 }
 

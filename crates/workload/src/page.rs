@@ -54,7 +54,7 @@ impl Universe {
         let space = match page.id.space {
             Space::Public => Space::InPublicPage { page: page.id.content },
             Space::Private(robot) => in_robot_page(robot, 1),
-            Space::Once(robot) => in_robot_page(robot, 2),
+            Space::RequestBody(robot) => in_robot_page(robot, 2),
             Space::BestEffort(robot) => in_robot_page(robot, 3),
             // Pages within pages are plain objects, and so is what a trace names.
             Space::Foreign | Space::InPublicPage { .. } | Space::InRobotPage { .. } => return None,

@@ -1,7 +1,7 @@
 //! Objects, written into URLs and read back. `[prefix]/w<world>/t<type>/<space>_<serial>[extension]`.
 //!
 //! The space is a letter, where needed with hexadecimal numbers: `p` public, `s<robot>` private (the robot's
-//! own self), `o<robot>` requested once, `u<robot>` best effort (unscheduled), `i<page type>` in a public page,
+//! own self), `o<robot>` bodies of its requests, `u<robot>` best effort (unscheduled), `i<page type>` in a public page,
 //! `i<page type>s|o|u<robot>` in a page of a robot's space. Objects of a trace have the paths that the trace says.
 
 use crate::Purpose;
@@ -138,7 +138,7 @@ impl Text {
         match space {
             Space::Public | Space::Foreign => self.put(b"p"),
             Space::Private(robot) => letter(b"s", robot),
-            Space::Once(robot) => letter(b"o", robot),
+            Space::RequestBody(robot) => letter(b"o", robot),
             Space::BestEffort(robot) => letter(b"u", robot),
             Space::InPublicPage { page } => letter(b"i", u32::from(page)),
             Space::InRobotPage { page, robot, kind } => {
@@ -182,7 +182,7 @@ fn parse_space(bytes: &[u8]) -> Option<(Space, &[u8])> {
     let first = u32::try_from(first).ok()?;
     let space = match letter {
         b's' => Space::Private(first),
-        b'o' => Space::Once(first),
+        b'o' => Space::RequestBody(first),
         b'u' => Space::BestEffort(first),
         b'i' => return parse_in_page(u16::try_from(first).ok()?, rest),
         _ => return None,

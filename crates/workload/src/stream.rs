@@ -11,7 +11,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Purpose;
 use crate::arrivals::{Arrival, Arrivals};
 use crate::density::revisit_share;
 use crate::introductions::{FirstVisit, Introductions};
@@ -28,11 +27,12 @@ use crate::sessions::SessionClock;
 use crate::timeline::{Freeze, Timeline};
 use crate::universe::Universe;
 use crate::worlds::Worlds;
-use assay_random::{Rng, hash};
+use assay_random::Rng;
 
 /// The version of how a stream follows from workload and seed. Streams of different versions request other things at other
-/// times, whatever their digests say of identities. 1: first visits at nearly even distances; 2: Poisson.
-pub const STREAM_VERSION: u32 = 2;
+/// times, whatever their digests say of identities. 1: first visits at nearly even distances; 2: Poisson; 3: what would be a revisit
+/// where there is nothing to revisit makes the first visit.
+pub const STREAM_VERSION: u32 = 3;
 
 /// Which robots a stream is for: of those from `first` until before `end`, every `count`-th, beginning with
 /// the `index`-th.
@@ -115,8 +115,6 @@ enum Kind {
 
 /// A revisit before it is known of what.
 struct Pick<'a> {
-    robot: RobotIndex,
-    number: u64,
     group: usize,
     popularity: &'a Popularity,
     world: u32,
@@ -204,14 +202,13 @@ impl Stream {
     /// A first visit at a point of its world's process, if its robot is ours.
     fn first_visit(&mut self, first: &FirstVisit) -> Option<Launch> {
         let &FirstVisit { due_ns, at, serial, .. } = first;
-        let world = &self.worlds.worlds()[first.world as usize];
         let segment = &self.timeline.segments()[at.segment];
         let (universe, clocks) = (&self.universe, &mut self.clocks);
         let is_busy = |robot: RobotIndex| {
             let clock = clocks.get_mut(robot as usize).and_then(Option::as_mut);
             clock.is_none_or(|clock| clock.at(universe, due_ns).busy)
         };
-        let robot = self.worlds.owner(&self.universe, (world, serial), at, segment, is_busy);
+        let robot = self.worlds.owner(&self.universe, first, segment, is_busy);
         if !self.slice.has(robot) {
             return None;
         }
@@ -280,48 +277,33 @@ impl Stream {
                 (&direct[chosen].popularity, direct[chosen].recurrence, world)
             }
         };
-        let is_first = is_renewal && rng.unit() >= revisit_share(recurrence, factor);
-        let serial = is_first.then(|| self.introductions.add(world, due_ns));
+        let is_empty = self.introductions.is_empty(world);
+        if is_empty && !is_renewal {
+            // Whose request is the first is drawn for the world.
+            return None;
+        }
+        let is_first = is_renewal && (rng.unit() >= revisit_share(recurrence, factor) || is_empty);
+        let segments = self.timeline.segments();
+        let serial = is_first.then(|| self.introductions.add(&self.worlds, segments, world, due_ns));
         if !is_ours {
             return None;
         }
-        let number = self.count(robot);
         let (object, revisit) = match serial {
             Some(serial) => self.introduced(world, serial)?,
-            None => {
-                self.public_revisit(&Pick { robot, number, group, popularity, world }, due_ns, at, rng)?
-            }
+            None => (self.public_revisit(&Pick { group, popularity, world }, due_ns, at, rng)?, true),
         };
+        let number = self.count(robot);
         Some(self.dress(robot, number, due_ns, at, object, revisit))
     }
 
-    fn public_revisit(
-        &mut self,
-        pick: &Pick<'_>,
-        due_ns: u64,
-        at: Place,
-        rng: &mut Rng,
-    ) -> Option<(ObjectId, bool)> {
+    fn public_revisit(&mut self, pick: &Pick<'_>, due_ns: u64, at: Place, rng: &mut Rng) -> Option<ObjectId> {
         let world = &self.worlds.worlds()[pick.world as usize];
         let now = (due_ns, at.segment);
         let segments = self.timeline.segments();
         let available = self.introductions.available(&self.worlds, segments, pick.world, now);
         let frozen = self.introductions.frozen(pick.world);
         let universe = &self.universe;
-        let Some(window) = Window::new(available, frozen) else {
-            return match world.what {
-                What::Objects(origin, content) => {
-                    let space = Space::Once(pick.robot);
-                    Some((ObjectId { origin, content, space, serial: pick.number }, false))
-                }
-                // The trace has no objects but its own: any of them.
-                What::Trace => {
-                    let words = [universe.seed(), u64::from(pick.robot), pick.number];
-                    let line = hash(Purpose::Foreign, &words) >> 32;
-                    universe.foreign(line).map(|(object, _)| (object, false))
-                }
-            };
-        };
+        let window = Window::new(available, frozen)?;
         let mut unused = HotSet::default();
         let place = pick.group * self.worlds.worlds().len() + pick.world as usize;
         let hot = self.hot.get_mut(place).unwrap_or(&mut unused);
@@ -335,7 +317,7 @@ impl Stream {
         let preference = pick.popularity.size_preference;
         let serial =
             window.prefer(picked, preference, rng, |serial| object(serial).map(|id| universe.object(id)));
-        object(serial).map(|object| (object, true))
+        object(serial)
     }
 
     /// The robot's next number.

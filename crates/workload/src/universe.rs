@@ -231,7 +231,7 @@ impl Universe {
         let (space, robot) = match id.space {
             Space::Public => (0, 0),
             Space::Private(robot) => (1, robot),
-            Space::Once(robot) => (2, robot),
+            Space::RequestBody(robot) => (2, robot),
             Space::BestEffort(robot) => (3, robot),
             // The kinds of pages in robots' spaces end at 8.
             Space::Foreign => (9, 0),

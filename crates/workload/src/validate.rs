@@ -372,7 +372,7 @@ pub(crate) fn id_exists(workload: &Workload, robots: u32, id: &crate::object::Ob
         Space::Public => true,
         // Its path is the trace's own: see the module on paths.
         Space::Foreign => false,
-        Space::Private(robot) | Space::Once(robot) | Space::BestEffort(robot) => robot < robots,
+        Space::Private(robot) | Space::RequestBody(robot) | Space::BestEffort(robot) => robot < robots,
         Space::InPublicPage { page } => page_exists(page),
         Space::InRobotPage { page, robot, kind } => {
             page_exists(page) && robot < robots && (1..=3).contains(&kind)

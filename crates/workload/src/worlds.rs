@@ -4,11 +4,15 @@
 //! process of rate 1 for each world ([`crate::points`]), whose points are given to living robots by chance. No robot needs
 //! to know what another has done. Robots with a law of their own for their intervals make first visits on their own
 //! instants ([`crate::introductions`]).
+//!
+//! Where nothing was visited yet, what would be a revisit is the first visit. When it comes is drawn for the world, and what robots
+//! have of revisits before then is left out: as those are Poisson processes, the instants have the law that they would have had.
 
 use std::collections::HashMap;
 
 use crate::Purpose;
 use crate::curve::Line;
+use crate::introductions::FirstVisit;
 use crate::layout::{GroupShares, Layout, Part, Place, What, WorldShare, delta_ns, trace_delta_ns};
 use crate::mix::DirectMix;
 use crate::model::{OriginIndex, RobotIndex};
@@ -39,7 +43,9 @@ pub(crate) struct World {
     /// The process of its first visits.
     pub(crate) points: u64,
     profile: usize,
-    /// First visits per unit of the profile.
+    /// How many revisits by robots with a rate would have come when one of them makes the first visit.
+    opening: f64,
+    /// Requests per unit of the profile.
     scale: f64,
     /// Time that a first fetch is given before others revisit.
     pub(crate) delta_ns: u64,
@@ -101,6 +107,11 @@ impl Worlds {
         self.layout.place_of_point(world.profile, point / world.scale, from)
     }
 
+    /// Where a revisit makes a world's first visit if nothing else has; none: not within the schedule.
+    pub(crate) fn place_of_opening(&self, world: &World) -> Option<Place> {
+        self.layout.place_of_revisit(world.profile, world.opening / world.scale)
+    }
+
     /// The expected number of a world's points until an instant. `near` is a segment to look from.
     #[inline]
     pub(crate) fn expected_points(
@@ -113,18 +124,17 @@ impl Worlds {
         world.scale * self.layout.points(world.profile, segments, at_ns, near)
     }
 
-    /// The robot that makes the first visit at a point: one of the living, and busy if any is. `is_busy` is
-    /// called for groups with sessions only.
+    /// The robot that makes a first visit: one of the living, and busy if any is. `is_busy` is called for groups with sessions only.
     #[inline]
     pub(crate) fn owner(
         &self,
         universe: &Universe,
-        (world, serial): (&World, u64),
-        at: Place,
+        first: &FirstVisit,
         segment: &Segment,
         mut is_busy: impl FnMut(RobotIndex) -> bool,
     ) -> RobotIndex {
-        let mut rng = Rng::of(Purpose::Owner, &[world.hash, serial]);
+        let (world, at) = (&self.worlds[first.world as usize], first.at);
+        let mut rng = Rng::of(Purpose::Owner, &[world.hash, first.serial]);
         let parts = self.layout.parts_of(world.profile);
         let shape = &segment.shape;
         let factor = shape.recurrence.at(at.u);
@@ -134,7 +144,7 @@ impl Worlds {
             }
             let revisits = crate::density::revisit_share(part.recurrence, factor);
             let launches = shape.alive[part.group].at(at.u) * shape.launches[part.group].at(at.u);
-            part.per_second * part.share * launches * (1.0 - revisits)
+            part.per_second * part.share * launches * if first.is_opening { revisits } else { 1.0 - revisits }
         };
         let chosen = match parts {
             [_] => 0,
@@ -156,8 +166,9 @@ impl Worlds {
     }
 }
 
-/// Sets a world's process apart from what else is hashed from the world. The number is arbitrary and must stay.
+/// Set a world's process, and its opening, apart from what else is hashed from the world. The numbers are arbitrary and must stay.
 const POINTS: u64 = 0x706f_6973;
+const OPENING: u64 = 0x6f70_656e;
 
 impl World {
     fn new(universe: &Universe, share: &WorldShare) -> Self {
@@ -170,7 +181,8 @@ impl World {
             What::Trace => (hash(Purpose::World, &[seed]), trace_delta_ns(workload)),
         };
         let WorldShare { what, profile, scale } = *share;
-        Self { what, hash, points: fold(hash, POINTS), profile, scale, delta_ns }
+        let opening = Rng::new(fold(hash, OPENING)).exponential();
+        Self { what, hash, points: fold(hash, POINTS), opening, profile, scale, delta_ns }
     }
 }
 

@@ -113,14 +113,14 @@ fn streams_of_another_version_are_not_judged_though_their_digests_agree() {
         other.iter().for_each(|path| change(path, |info| info.stream_version = second));
         compared(&paths, Liberties::default())
     };
-    for (first, second) in [(0, 2), (1, 2), (2, 0)] {
+    for (first, second) in [(1, 2), (2, 1)] {
         let found = versions(first, second);
         let dhr = contrast(&found, "dhr");
         assert_eq!(dhr.verdict, Verdict::NotComparable, "versions {first} and {second}");
         assert!(dhr.why.as_ref().unwrap().contains("different versions"), "{:?}", dhr.why);
         assert_eq!(found.differences[0].name, "stream version");
     }
-    for (first, second) in [(0, 0), (0, 1), (2, 2)] {
+    for (first, second) in [(1, 1), (2, 2)] {
         let found = versions(first, second);
         assert_eq!(contrast(&found, "dhr").verdict, Verdict::Better, "versions {first} and {second}");
     }

@@ -2,7 +2,6 @@
 
 use assay_measurement::error_kind::ErrorKind;
 use assay_workload::digest::launch_digest;
-use assay_workload::object::Space;
 use assay_workload::{Child, Launch, Object, Offered};
 
 use super::crew::{Alarm, Crew, Robot};
@@ -61,12 +60,8 @@ impl Crew {
         self.count_launch(launch, &object, robot, (best_effort, grows));
     }
 
-    /// True if an object that this launch is the first to request becomes part of the working set. What is requested instead of
-    /// a revisit, because there is nothing to revisit yet, will never be requested again.
+    /// True if an object that this launch is the first to request becomes part of the working set.
     fn working_set_grows(&self, launch: &Launch, robot: u32) -> bool {
-        if matches!(launch.object.space, Space::Once(_)) {
-            return false;
-        }
         match &self.robots[robot as usize].closed {
             Some(closed) => closed.stream.grows(),
             None => self.agenda.working_set_grows_at(launch.due),

@@ -224,7 +224,7 @@ fn doubts(workload: &Workload, timeline: &Timeline) -> Vec<String> {
         workload.schedule.phases.iter().map(|phase| least(phase.recurrence)).fold(f64::MAX, f64::min);
     note(
         living().any(|group| group.recurrence * factor >= 1.0),
-        "with a recurrence of 100% nothing is ever introduced, so nothing can be revisited",
+        "with a recurrence of 100% only the first request for a type at an origin introduces an object; all others are for that",
     );
     let phases = || workload.schedule.phases.iter();
     note(

@@ -1,8 +1,7 @@
 //! What is to be expected of each phase: the integrals of its rates, and what changes while there is nothing to revisit yet.
 //!
-//! A public world has something to revisit from its first point on, plus the time that a first fetch is given: before that,
-//! what would have been a revisit requests something new. Where S first visits are expected, there is none yet with
-//! probability e^-S. A robot's first request in its private world never is a revisit. A trace that has been walked through
+//! The first request in a public world is a first visit, also where it would have been a revisit. Where S requests are expected, there
+//! was none yet with probability e^-S. A robot's first request in its private world never is a revisit. A trace that has been walked through
 //! begins again, with nothing new in it. All three are known in advance, so the offered ratios stated here are those of the
 //! stream itself, but for chance.
 
@@ -12,7 +11,7 @@ use super::shape::{Segment, Shape};
 use super::span::{Expected, WorkingSetSize};
 use crate::curve::integrate;
 use crate::density::{Densities, PerLaunch, Target, revisit_share};
-use crate::layout::{GroupShares, Layout, What, delta_ns, trace_delta_ns};
+use crate::layout::{GroupShares, Layout, What};
 use crate::model::{Pace, Workload};
 
 /// What all phases together are computed with.
@@ -43,8 +42,7 @@ pub(super) fn expected(
 }
 
 impl Account<'_> {
-    /// Takes from each public world the revisits that come before there is anything to revisit. Gives the
-    /// size of the public working set.
+    /// Takes from each public world the revisit that makes its first visit. Gives the size of the public working set.
     fn public(&self, sums: &mut [Expected], frozen_ns: u64) -> WorkingSetSize {
         let mut size = WorkingSetSize::default();
         let groups = self.densities.groups.iter().enumerate().filter(|(_, group)| group.count > 0);
@@ -69,15 +67,8 @@ impl Account<'_> {
                     size.add(urls, (1.0, self.densities.mean_line()));
                 }
             }
-            let delta_ns = match world.what {
-                What::Objects(origin, _) => delta_ns(self.workload, origin),
-                What::Trace => trace_delta_ns(self.workload),
-            };
-            let empty = |at_ns: u64| {
-                let visits = |then_ns| layout.visits(index, self.segments, then_ns);
-                libm::exp(-at_ns.checked_sub(delta_ns).map_or(0.0, visits))
-            };
-            let stretches = self.stretches_until_filled(&layout, index, delta_ns);
+            let empty = |at_ns: u64| libm::exp(-layout.requests(index, self.segments, at_ns));
+            let stretches = self.stretches_until_filled(&layout, index, frozen_ns);
             for part in layout.parts(index) {
                 let target = match world.what {
                     What::Objects(_, content) => {
@@ -90,7 +81,13 @@ impl Account<'_> {
                 let share = part.share * world.scale;
                 let lost = |factor, at_ns| share * revisit_share(part.recurrence, factor) * empty(at_ns);
                 for from_until in &stretches {
-                    self.exchange(part.group, target, *from_until, lost, sums);
+                    let opened = self.exchange(part.group, target, *from_until, lost, sums);
+                    match world.what {
+                        What::Objects(_, content) if from_until.1 <= frozen_ns => {
+                            size.add(opened, self.densities.with_embedded(content));
+                        }
+                        _ => {}
+                    }
                 }
                 for (from_until, seen) in self.known_lines(&layout, index, world.what) {
                     let news = |factor, _| -share * (1.0 - revisit_share(part.recurrence, factor)) * seen;
@@ -102,21 +99,21 @@ impl Account<'_> {
     }
 
     /// Stretches of time until a world has something to revisit almost surely, short enough for the chance that it has
-    /// nothing to be smooth in each.
-    fn stretches_until_filled(&self, layout: &Layout, world: usize, delta_ns: u64) -> Vec<(u64, u64)> {
-        const VISITS: [f64; 5] = [0.0, 0.5, 1.5, 4.0, 12.0];
-        let reached = |visits: f64| {
-            let place = layout.reach(world, visits)?;
-            Some(self.segments[place.segment].instant_ns(place.u).saturating_add(delta_ns))
+    /// nothing to be smooth in each. None begins before the freeze and ends after it.
+    fn stretches_until_filled(&self, layout: &Layout, world: usize, frozen_ns: u64) -> Vec<(u64, u64)> {
+        const REQUESTS: [f64; 7] = [0.25, 0.75, 1.5, 3.0, 6.0, 12.0, 30.0];
+        let reached = |requests: f64| {
+            let place = layout.reach_requests(world, requests);
+            place.map_or(u64::MAX, |place| self.segments[place.segment].instant_ns(place.u))
         };
-        let mut from_ns = 0;
-        let mut stretches = Vec::with_capacity(VISITS.len());
-        for visits in VISITS {
-            let until_ns = reached(visits).unwrap_or(u64::MAX);
-            stretches.push((from_ns, until_ns));
-            from_ns = until_ns;
-        }
-        stretches
+        let mut ends_ns: Vec<u64> = REQUESTS.map(reached).to_vec();
+        let last_ns = ends_ns[REQUESTS.len() - 1];
+        ends_ns.push(frozen_ns.min(last_ns));
+        ends_ns.sort_unstable();
+        ends_ns
+            .iter()
+            .scan(0, |from_ns, end_ns| Some((std::mem::replace(from_ns, *end_ns), *end_ns)))
+            .collect()
     }
 
     /// Where a trace names URLs again: stretches of time, and the share of the lines reached in them that
@@ -143,7 +140,8 @@ impl Account<'_> {
     }
 
     /// Makes a part of a group's launches first visits that were counted as revisits (or, where the part is
-    /// negative, the other way round) between two instants. `part` gives it for a recurrence factor and an instant.
+    /// negative, the other way round) between two instants. `part` gives it for a recurrence factor and an instant. Gives the
+    /// number of these launches.
     fn exchange(
         &self,
         group: usize,
@@ -151,7 +149,8 @@ impl Account<'_> {
         (from_ns, until_ns): (u64, u64),
         part: impl Fn(f64, u64) -> f64,
         sums: &mut [Expected],
-    ) {
+    ) -> f64 {
+        let mut exchanged = 0.0;
         for segment in self.segments {
             if segment.end_ns <= from_ns || segment.start_ns >= until_ns {
                 continue;
@@ -161,12 +160,16 @@ impl Account<'_> {
             let until = segment.place_of(until_ns).clamp(0.0, cut);
             let shape = &segment.shape;
             let sum = &mut sums[usize::from(segment.phase)];
-            sum.integrate(segment.span_s(), (from, until), |u| {
+            let launches = |u| {
                 let launches = shape.requests(self.densities, group, u) * shape.launches[group].at(u);
-                let each = self.densities.new_for_revisit(group, target, shape.special.at(u));
-                (launches * part(shape.recurrence.at(u), segment.instant_ns(u)), each)
+                launches * part(shape.recurrence.at(u), segment.instant_ns(u))
+            };
+            sum.integrate(segment.span_s(), (from, until), |u| {
+                (launches(u), self.densities.new_for_revisit(group, target, shape.special.at(u)))
             });
+            exchanged += segment.span_s() * integrate(from, until.max(from), launches);
         }
+        exchanged
     }
 
     /// Takes from each robot's private worlds the first request, if it would have been a revisit. Adds what

@@ -212,7 +212,7 @@ fn a_page_holds_its_links_each_where_it_ends() {
     workload.contents[1].embedded = Some(Embedded { count: Distribution::Zipf { n: 60.0 }, contents });
     let universe = universe(workload, 3);
     for serial in 0..400 {
-        for space in [Space::Public, Space::Private(1599), Space::Once(7), Space::BestEffort(1599)] {
+        for space in [Space::Public, Space::Private(1599), Space::RequestBody(7), Space::BestEffort(1599)] {
             let page = universe.object(ObjectId { origin: 0, content: 1, space, serial: serial << 40 });
             let body = bytes_of(&universe, &page, 2, 5000);
             let count = universe.embedded_count(&page);

@@ -44,6 +44,30 @@ fn revisits_have_their_share_and_name_first_visits() {
 }
 
 #[test]
+fn a_hot_object_is_introduced_once_whatever_the_recurrence() {
+    for recurrence in [0.5, 0.9, 0.95, 0.99, 0.999, 1.0] {
+        for (robots, each) in [(1, 10), (1, 500), (10, 2), (10, 100), (1000, 1), (1000, 5)] {
+            let mut workload = fixtures::small();
+            workload.robots = vec![fixtures::robots(robots, 1.0, recurrence)];
+            workload.robots[0].pace = Pace::BestEffort;
+            workload.schedule.phases = vec![phase("a", 1.0)];
+            let universe = universe(workload);
+            let launches = run(&universe, robots, each);
+            let objects: HashSet<_> = launches.iter().map(|launch| launch.object).collect();
+            let first_visits = launches.iter().filter(|launch| !launch.revisit).count();
+            assert_eq!(first_visits, objects.len(), "{recurrence}, {robots} robots, {each} each");
+            let expected = (1.0 - recurrence) * launches.len() as f64;
+            let allowed = 4.0 * (expected * recurrence).sqrt() + 1.0;
+            assert!(
+                (objects.len() as f64 - 0.5 - expected).abs() <= allowed,
+                "{} of {expected}",
+                objects.len()
+            );
+        }
+    }
+}
+
+#[test]
 fn private_interest_stays_with_the_robot() {
     let mut workload = best_effort(3, 0.8);
     workload.robots[0].private_share = 0.5;

@@ -55,7 +55,7 @@ fn every_part_of_an_id_makes_another_object() {
         ObjectId { content: 0, ..page(1) },
         ObjectId { space: Space::Private(0), ..page(1) },
         ObjectId { space: Space::Private(1), ..page(1) },
-        ObjectId { space: Space::Once(0), ..page(1) },
+        ObjectId { space: Space::RequestBody(0), ..page(1) },
         ObjectId { space: Space::BestEffort(0), ..page(1) },
         ObjectId { space: Space::InPublicPage { page: 0 }, ..page(1) },
         ObjectId { space: Space::InPublicPage { page: 1 }, ..page(1) },

@@ -23,7 +23,7 @@ fn any_id() -> impl Strategy<Value = ObjectId> {
     let space = prop_oneof![
         Just(Space::Public),
         robot.clone().prop_map(Space::Private),
-        robot.clone().prop_map(Space::Once),
+        robot.clone().prop_map(Space::RequestBody),
         robot.clone().prop_map(Space::BestEffort),
         Just(Space::InPublicPage { page: 1 }),
         (robot, 1u8..=3).prop_map(|(robot, kind)| Space::InRobotPage { page: 1, robot, kind }),

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use assay_workload::model::{
-    ClientBehaviour, Method, Origin, Phase, Popularity, PopularityLaw, RequestType, WorkingSet, Workload,
+    ClientBehaviour, Distribution, Method, Origin, Pace, Phase, Popularity, PopularityLaw, RequestType,
+    WorkingSet, Workload,
 };
 use assay_workload::object::{ObjectId, Space};
 use assay_workload::rehearse::rehearse;
@@ -130,11 +131,11 @@ fn a_revisit_gives_the_first_visit_time_to_finish() {
         let mut first = HashMap::new();
         let mut revisits = 0;
         for launch in stream(workload, 6).iter().filter(|l| l.object.space == Space::Public) {
-            if launch.revisit {
+            if launch.revisit && launch.due > seconds(4) {
                 revisits += 1;
                 let introduced = first.get(&launch.object).expect("a first visit comes first");
                 assert!(launch.due + std::time::Duration::from_nanos(2) >= *introduced + seconds(delta));
-            } else {
+            } else if !launch.revisit {
                 assert_eq!(first.insert(launch.object, launch.due), None, "a first visit comes once");
             }
         }
@@ -142,12 +143,68 @@ fn a_revisit_gives_the_first_visit_time_to_finish() {
     }
 }
 
+/// One world of cachable objects, for which 20 requests a second come from robots in two groups.
+fn one_world(robots: u32, recurrence: f64, length_s: f64) -> Workload {
+    let mut workload = fixtures::small();
+    workload.contents[0].cachable = 1.0;
+    let group = |count, share: f64| fixtures::robots(count, 20.0 * share / f64::from(count), recurrence);
+    workload.robots = match robots {
+        1 => vec![group(1, 1.0)],
+        more => vec![group(more / 5, 0.3), group(more - more / 5, 0.7)],
+    };
+    workload.schedule.phases = vec![phase("only", length_s)];
+    workload
+}
+
 #[test]
-fn what_cannot_be_revisited_yet_is_requested_once() {
-    let launches = stream(fixtures::small(), 7);
-    let once: Vec<_> = launches.iter().filter(|l| matches!(l.object.space, Space::Once(_))).collect();
-    assert!(!once.is_empty() && once.iter().all(|l| !l.revisit && l.due < seconds(2)));
-    assert!(once.iter().all(|l| l.object.space == Space::Once(l.robot) && l.object.serial == l.number));
+fn the_first_request_in_a_world_makes_its_first_visit_whatever_the_recurrence() {
+    for recurrence in [0.5, 0.9, 0.95, 0.99, 0.999, 1.0] {
+        for (robots, length_s, streams) in
+            [(1, 1.0, 400), (1, 50.0, 20), (10, 1.0, 400), (1000, 1.0, 100), (1000, 50.0, 20)]
+        {
+            let workload = one_world(robots, recurrence, length_s);
+            let expected = Timeline::new(&workload).unwrap().phases()[0].expected.unwrap();
+            let (mut launches, mut first_visits) = (0.0, 0.0);
+            for seed in 0..streams {
+                let mut objects = HashSet::new();
+                for launch in stream(workload.clone(), seed) {
+                    launches += 1.0;
+                    first_visits += f64::from(u8::from(!launch.revisit));
+                    assert_eq!(objects.insert(launch.object), !launch.revisit, "{recurrence}: {launch:?}");
+                }
+            }
+            let n = f64::from(streams as u32);
+            let what = format!("{recurrence}, {robots} robots, {length_s} s, {launches} launches");
+            assert!(close(launches, n * expected.launches), "{what}");
+            let wanted = n * (expected.basic - expected.offered_hits);
+            assert!(close(first_visits, wanted), "{what}: {first_visits} first visits of {wanted}");
+            assert!((expected.fill_objects * n - wanted).abs() < 1e-6 * wanted, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_world_of_robots_with_a_law_of_their_own_is_opened_by_whoever_comes_first() {
+    for recurrence in [0.9, 1.0] {
+        let mut workload = one_world(10, recurrence, 20.0);
+        workload.robots[0].pace = Pace::Renewal(Distribution::Constant(2.0));
+        let mut opened_by_renewal = 0;
+        for seed in 0..50 {
+            let (universe, timeline) = parts(workload.clone(), seed);
+            let slice = |index, count| {
+                Stream::new(universe.clone(), timeline.clone(), Slice::new(index, count)).collect::<Vec<_>>()
+            };
+            let whole = slice(0, 1);
+            assert!(!whole[0].revisit && whole[1..].iter().all(|l| l.revisit || recurrence < 1.0));
+            opened_by_renewal += usize::from(universe.group_of(whole[0].robot) == Some(0));
+            let mut sliced: Vec<Launch> = (0..3).flat_map(|index| slice(index, 3)).collect();
+            sliced.sort_by_key(|launch| (launch.due, launch.robot));
+            let mut sorted = whole.clone();
+            sorted.sort_by_key(|launch| (launch.due, launch.robot));
+            assert_eq!(sliced, sorted);
+        }
+        assert!((1..50).contains(&opened_by_renewal), "{opened_by_renewal}");
+    }
 }
 
 #[test]

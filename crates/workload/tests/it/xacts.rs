@@ -190,7 +190,7 @@ fn redirections_lead_to_older_objects_and_end() {
         steps += 1;
     }
     assert!(steps < 60, "a chain ends");
-    let once = universe.object(ObjectId { space: Space::Once(3), ..object.id });
+    let once = universe.object(ObjectId { space: Space::RequestBody(3), ..object.id });
     assert!((0..100).all(|n| universe.redirect(xact(n), 0, &once).is_none()));
 }
 
