@@ -366,8 +366,7 @@ fn serial_of(phase: usize, number: u64) -> u64 {
 /// The object of the trace that a robot's own walk has reached at a request. Each phase begins elsewhere.
 fn walked(universe: &Universe, robot: RobotIndex, serial: u64) -> Option<ObjectId> {
     let (phase, number) = (serial >> NUMBER_BITS, serial & NUMBERS);
-    let line = universe.walked_line(robot, number + phase * PHASE_STRIDE);
-    universe.foreign(line).map(|(object, _)| object)
+    universe.walked(robot, number + phase * PHASE_STRIDE)
 }
 
 /// Lines between the places where a walk is in two phases; a prime.

@@ -1,42 +1,89 @@
 //! The URL of the workload's trace that is meant, and the object that it names.
 
+use std::borrow::Cow;
+
 use crate::Purpose;
-use crate::model::{OriginIndex, RobotIndex};
+use crate::model::{ForeignUrl, OriginIndex, RobotIndex};
 use crate::object::{ObjectId, Space};
 use crate::universe::Universe;
 use assay_random::{hash, unit_of};
+
+/// Fewest digits of a number in a URL.
+const NUMBER_DIGITS: usize = 8;
 
 impl Universe {
     /// The object of a line of the trace, counted round and round, and whether an earlier line (or round)
     /// named it; none when there is no trace, or when its origin holds nothing.
     pub(crate) fn foreign(&self, line: u64) -> Option<(ObjectId, bool)> {
-        let trace = self.trace();
-        let at = line.checked_rem(trace.len())?;
-        let first = trace.first(at);
-        let origin = self.workload().foreign[first as usize].origin;
-        let server = self.workload().origins.get(usize::from(origin))?.server;
-        let unit = unit_of(hash(Purpose::Foreign, &[self.seed(), first]));
-        let content = trace.content(usize::from(server), unit)?;
-        let id = ObjectId { origin, content, space: Space::Foreign, serial: first };
-        Some((id, line >= trace.len() || first < at))
+        self.foreign_of_walk(line, 0)
     }
 
-    /// The line that a robot's own walk has reached at its request `number`. Requests for other things pass
-    /// lines by.
-    pub(crate) fn walked_line(&self, robot: RobotIndex, number: u64) -> u64 {
+    /// The object that a robot's own walk has reached at its request `number`. Requests for other things pass lines by.
+    pub(crate) fn walked(&self, robot: RobotIndex, number: u64) -> Option<ObjectId> {
         let begin = unit_of(hash(Purpose::Foreign, &[self.seed(), u64::from(robot), 1]));
-        (begin * self.trace().len() as f64) as u64 + number
+        let line = (begin * self.trace().len() as f64) as u64 + number;
+        self.foreign_of_walk(line, u64::from(robot) + 1).map(|(object, _)| object)
+    }
+
+    /// Walks are that of all robots with a rate (0), and those of best-effort robots. Each numbers its visits by itself.
+    fn foreign_of_walk(&self, line: u64, walk: u64) -> Option<(ObjectId, bool)> {
+        let trace = self.trace();
+        let at = line.checked_rem(trace.len())?;
+        let (serial, was_named) = match trace.first(at) {
+            Some(first) => (first, line >= trace.len() || first < at),
+            None => {
+                let walks = if self.has_closed_robots() { u64::from(self.robot_count()) + 1 } else { 1 };
+                let round = (line / trace.len()).wrapping_mul(walks).wrapping_add(walk);
+                (round.wrapping_mul(trace.len()).wrapping_add(at), false)
+            }
+        };
+        Some((self.foreign_object(serial)?, was_named))
+    }
+
+    fn foreign_object(&self, serial: u64) -> Option<ObjectId> {
+        let origin = self.foreign_url(serial)?.origin;
+        let server = self.workload().origins.get(usize::from(origin))?.server;
+        let unit = unit_of(hash(Purpose::Foreign, &[self.seed(), serial]));
+        let content = self.trace().content(usize::from(server), unit)?;
+        Some(ObjectId { origin, content, space: Space::Foreign, serial })
+    }
+
+    /// The line of the trace that an object is of.
+    fn foreign_url(&self, serial: u64) -> Option<&ForeignUrl> {
+        let lines = &self.workload().foreign;
+        lines.get(serial.checked_rem(lines.len() as u64)? as usize)
     }
 
     /// The object of the trace that a path names at an origin.
     pub(crate) fn foreign_at(&self, origin: OriginIndex, path: &[u8]) -> Option<ObjectId> {
-        let line = self.trace().line(origin, std::str::from_utf8(path).ok()?)?;
-        self.foreign(u64::from(line)).map(|(id, _)| id)
+        let text = std::str::from_utf8(path).ok()?;
+        if let Some(line) = self.trace().line(origin, text) {
+            return self.foreign_object(u64::from(line));
+        }
+        if !self.trace().has_numbers() {
+            return None;
+        }
+        let ends =
+            |from: usize| (from + NUMBER_DIGITS..=path.len().min(from + 16)).map(move |end| (from, end));
+        (0..path.len()).flat_map(ends).find_map(|(from, end)| {
+            let digits =
+                text.get(from..end).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
+            let serial = u64::from_str_radix(digits, 16).ok()?;
+            let url = self.foreign_url(serial).filter(|url| url.origin == origin && url.is_numbered())?;
+            (numbered(url, serial) == text).then(|| self.foreign_object(serial)).flatten()
+        })
     }
 
     /// The path of an object of the trace.
-    pub(crate) fn foreign_path(&self, id: &ObjectId) -> &str {
-        let url = usize::try_from(id.serial).ok().and_then(|line| self.workload().foreign.get(line));
-        url.map_or("/", |url| url.path.as_str())
+    pub(crate) fn foreign_path(&self, id: &ObjectId) -> Cow<'_, str> {
+        match self.foreign_url(id.serial) {
+            Some(url) if url.is_numbered() => numbered(url, id.serial).into(),
+            Some(url) => url.path.as_str().into(),
+            None => "/".into(),
+        }
     }
+}
+
+fn numbered(url: &ForeignUrl, serial: u64) -> String {
+    url.path.replace(ForeignUrl::NUMBER, &format!("{serial:0NUMBER_DIGITS$x}"))
 }

@@ -8,8 +8,9 @@ use crate::picker::Picker;
 /// The trace of a workload.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
-    /// For each line, the first line with the same URL.
-    first: Vec<u32>,
+    /// For each line, the first line with the same URL; none: the URL has a number, and is another with each visit.
+    first: Vec<Option<u32>>,
+    has_numbers: bool,
     lines: HashMap<(OriginIndex, String), u32>,
     /// For each kind of server, the types that its URLs may be of.
     contents: Vec<Picker<ContentIndex>>,
@@ -22,7 +23,9 @@ impl Trace {
             return this;
         }
         for (line, url) in (0..u32::MAX).zip(&workload.foreign) {
-            let first = *this.lines.entry((url.origin, url.path.clone())).or_insert(line);
+            let first = || *this.lines.entry((url.origin, url.path.clone())).or_insert(line);
+            let first = (!url.is_numbered()).then(first);
+            this.has_numbers |= first.is_none();
             this.first.push(first);
         }
         this.contents = workload.servers.iter().map(types).collect();
@@ -34,9 +37,14 @@ impl Trace {
         self.first.len() as u64
     }
 
-    /// The first line with the same URL as this one.
-    pub(crate) fn first(&self, line: u64) -> u64 {
-        u64::from(self.first[line as usize])
+    /// The first line with the same URL as this one; none: its URL has a number.
+    pub(crate) fn first(&self, line: u64) -> Option<u64> {
+        self.first[line as usize].map(u64::from)
+    }
+
+    /// True if some URLs have numbers.
+    pub(crate) fn has_numbers(&self) -> bool {
+        self.has_numbers
     }
 
     /// The type of a URL at a kind of server, chosen by `unit`; none: such servers hold nothing.

@@ -184,6 +184,11 @@ impl Universe {
         self.robot_count
     }
 
+    /// True if some robots send their next request when they have a response.
+    pub(crate) fn has_closed_robots(&self) -> bool {
+        self.workload.robots.iter().any(|group| group.pace.is_closed())
+    }
+
     /// The index of a robot's group in the workload; none when there is no such robot.
     pub fn group_of(&self, robot: RobotIndex) -> Option<usize> {
         if robot >= self.robot_count {

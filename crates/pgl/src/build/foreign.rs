@@ -84,8 +84,7 @@ impl Builder<'_> {
                     origin
                 }
             };
-            let number = format!("{:08x}", line.number);
-            let path = url.path.replace("${url_number}", &number).replace("${worker}", "1");
+            let path = url.path.replace("${worker}", "1");
             self.foreign.extend(origin.map(|origin| ForeignUrl { origin, path }));
         }
     }

@@ -189,7 +189,14 @@ fn trace(workload: &Workload) -> Option<String> {
     let urls: std::collections::HashSet<_> =
         workload.foreign.iter().map(|url| (url.origin, url.path.as_str())).collect();
     let (lines, urls) = (count(workload.foreign.len() as u64), count(urls.len() as u64));
-    Some(format!("trace: {lines} lines with {urls} different URLs, walked through in order and round again"))
+    let numbered = workload.foreign.iter().filter(|url| url.is_numbered()).count();
+    let anew = match numbered {
+        0 => String::new(),
+        numbered => format!("; {} of them are other URLs with each visit", count(numbered as u64)),
+    };
+    Some(format!(
+        "trace: {lines} lines with {urls} different URLs, walked through in order and round again{anew}"
+    ))
 }
 
 fn goals(phase: &Phase) -> String {

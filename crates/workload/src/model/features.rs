@@ -321,8 +321,18 @@ pub struct Thermostat {
 pub struct ForeignUrl {
     /// Which origin stands for its host.
     pub origin: OriginIndex,
-    /// Path and query.
+    /// Path and query. [`ForeignUrl::NUMBER`] in it stands for the object's number: each new visit requests another URL.
     pub path: String,
+}
+
+impl ForeignUrl {
+    /// Replaced by the number of the object, in at least eight hexadecimal digits.
+    pub const NUMBER: &str = "${url_number}";
+
+    /// True if each new visit requests another URL.
+    pub fn is_numbered(&self) -> bool {
+        self.path.contains(Self::NUMBER)
+    }
 }
 
 #[cfg(test)]

@@ -63,7 +63,9 @@ impl Account<'_> {
             match world.what {
                 What::Objects(_, content) => size.add(visits, self.densities.with_embedded(content)),
                 What::Trace => {
-                    let urls = visits.min(self.workload.foreign.len() as f64);
+                    let lines = self.workload.foreign.len() as f64;
+                    let numbered = visits * self.numbered_lines();
+                    let urls = numbered + visits.min(lines) * (1.0 - self.numbered_lines());
                     size.add(urls, (1.0, self.densities.mean_line()));
                 }
             }
@@ -116,8 +118,14 @@ impl Account<'_> {
             .collect()
     }
 
+    /// The share of the trace's lines whose URL is another with each visit.
+    fn numbered_lines(&self) -> f64 {
+        let lines = &self.workload.foreign;
+        lines.iter().filter(|url| url.is_numbered()).count() as f64 / lines.len().max(1) as f64
+    }
+
     /// Where a trace names URLs again: stretches of time, and the share of the lines reached in them that
-    /// were there before. After the last line, all are.
+    /// were there before. After the last line, all are whose URLs have no number.
     fn known_lines(&self, layout: &Layout, world: usize, what: What) -> Vec<((u64, u64), f64)> {
         const STRETCHES: usize = 64;
         if what != What::Trace {
@@ -129,13 +137,14 @@ impl Account<'_> {
         let mut stretches = Vec::with_capacity(STRETCHES + 1);
         for lines in trace.chunks(trace.len().div_ceil(STRETCHES)) {
             line += lines.len();
-            let known = lines.iter().filter(|url| !urls.insert((url.origin, url.path.as_str()))).count();
+            let plain = lines.iter().filter(|url| !url.is_numbered());
+            let known = plain.filter(|url| !urls.insert((url.origin, url.path.as_str()))).count();
             let end = layout.reach(world, line as f64);
             let end_ns = end.map_or(u64::MAX, |place| self.segments[place.segment].instant_ns(place.u));
             stretches.push(((at_ns, end_ns), known as f64 / lines.len() as f64));
             at_ns = end_ns;
         }
-        stretches.push(((at_ns, u64::MAX), 1.0));
+        stretches.push(((at_ns, u64::MAX), 1.0 - self.numbered_lines()));
         stretches
     }
 
