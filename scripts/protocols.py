@@ -21,6 +21,7 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ASSAY = os.environ.get("ASSAY", os.path.join(HERE, "target/release/assay"))
 CONTENT = {
     "foreign", "wrong_object", "wrong_length", "wrong_bytes", "truncated_body", "wrong_version", "wrong_not_modified",
+    "unrequested_coding",
     "stale", "hit_on_reload", "hit_on_uncachable", "malformed", "extra_bytes",
 }
 ALL_LEGS = ["none", "robots", "origins", "both"]

@@ -28,6 +28,7 @@ ASSAY = os.environ.get("ASSAY", os.path.join(HERE, "target/release/assay"))
 FORWARD = ("polymix", "datacomm", "polyfill", "downtime")
 CONTENT = {
     "foreign", "wrong_object", "wrong_length", "wrong_bytes", "truncated_body", "wrong_version", "wrong_not_modified",
+    "unrequested_coding",
     "stale", "hit_on_reload", "hit_on_uncachable",
 }
 UNDECIDED, FAILED = 96, 99

@@ -78,7 +78,7 @@ fn whole(summary: &Summary) -> Outcome {
         _ if summary.partial => Outcome::Skipped("it was ended before its schedule was over".into()),
         Conclusion::ServedNothing | Conclusion::NothingMeasured => Outcome::Error(why),
         Conclusion::Failed if !a_requirement_failed => Outcome::Failed(why),
-        Conclusion::Undecided if summary.requirements.is_empty() => Outcome::Skipped(why),
+        Conclusion::Undecided if summary.requires_nothing() => Outcome::Skipped(why),
         Conclusion::Fine | Conclusion::Failed | Conclusion::Undecided => Outcome::Passed,
     }
 }

@@ -24,6 +24,8 @@ pub enum ErrorKind {
     WrongVersion,
     /// 304 to a request that was not conditional, or though the object is newer than the date requested.
     WrongNotModified,
+    /// The body is in a coding that the request did not accept.
+    UnrequestedCoding,
     // Caching: the response may not be served.
     /// Served from the store after it had expired.
     Stale,
@@ -72,7 +74,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All kinds, in table order.
-    pub const ALL: [ErrorKind; 27] = [
+    pub const ALL: [ErrorKind; 28] = [
         ErrorKind::Foreign,
         ErrorKind::WrongObject,
         ErrorKind::WrongLength,
@@ -80,6 +82,7 @@ impl ErrorKind {
         ErrorKind::TruncatedBody,
         ErrorKind::WrongVersion,
         ErrorKind::WrongNotModified,
+        ErrorKind::UnrequestedCoding,
         ErrorKind::Stale,
         ErrorKind::HitOnReload,
         ErrorKind::HitOnUncachable,
@@ -112,6 +115,7 @@ impl ErrorKind {
             ErrorKind::TruncatedBody => "truncated_body",
             ErrorKind::WrongVersion => "wrong_version",
             ErrorKind::WrongNotModified => "wrong_not_modified",
+            ErrorKind::UnrequestedCoding => "unrequested_coding",
             ErrorKind::Stale => "stale",
             ErrorKind::HitOnReload => "hit_on_reload",
             ErrorKind::HitOnUncachable => "hit_on_uncachable",
@@ -138,7 +142,7 @@ impl ErrorKind {
     /// True where a response was not the object that was requested, whole and as the origin made it. Not all of it is the
     /// target's fault: a body can be cut off by the network, and a proxy's own error page is foreign.
     pub fn is_not_as_requested(self) -> bool {
-        self <= ErrorKind::WrongNotModified
+        self <= ErrorKind::UnrequestedCoding
     }
 
     /// True where a response came from a cache that may not have been served from there.
@@ -146,17 +150,13 @@ impl ErrorKind {
         matches!(self, ErrorKind::Stale | ErrorKind::HitOnReload | ErrorKind::HitOnUncachable)
     }
 
-    /// True where the content of a complete response was wrong or had expired: nothing that a busy machine or a network does
-    /// makes it so, and no product does it by default. One such response fails a run without being required to.
+    /// True where a client got a response that is wrong: not as the origin made it, not whole, not HTTP, or not to be served to it.
+    /// One such response fails a run that does not allow it. No response at all, and an error that says so, are not among them: a busy
+    /// machine or an origin can be the cause.
     pub fn is_wrong_content(self) -> bool {
-        matches!(
-            self,
-            ErrorKind::WrongObject
-                | ErrorKind::WrongLength
-                | ErrorKind::WrongBytes
-                | ErrorKind::WrongVersion
-                | ErrorKind::Stale
-        )
+        let is_not_http =
+            matches!(self, ErrorKind::Malformed | ErrorKind::ExtraBytes | ErrorKind::TlsTruncated);
+        self.is_not_as_requested() || self.is_not_to_be_served() || is_not_http
     }
 
     /// True where no response came: the target did not accept, lost or did not complete it in time.
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_body_is_not_as_requested_but_only_wrong_or_expired_content_fails_a_run() {
+    fn what_is_not_as_requested_and_what_may_not_be_served_are_told_apart() {
         assert_eq!(
             names_of(ErrorKind::is_not_as_requested),
             [
@@ -225,12 +225,9 @@ mod tests {
                 "wrong_bytes",
                 "truncated_body",
                 "wrong_version",
-                "wrong_not_modified"
+                "wrong_not_modified",
+                "unrequested_coding"
             ]
-        );
-        assert_eq!(
-            names_of(ErrorKind::is_wrong_content),
-            ["wrong_object", "wrong_length", "wrong_bytes", "wrong_version", "stale"]
         );
         assert_eq!(names_of(ErrorKind::is_not_to_be_served), ["stale", "hit_on_reload", "hit_on_uncachable"]);
     }

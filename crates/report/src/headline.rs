@@ -9,7 +9,7 @@ use crate::document::{Figures, Headline, Percentiles, Summary};
 use crate::figures::figures;
 use crate::left_out;
 use crate::origins_alone;
-use crate::require::Decision;
+use crate::require::{Decision, Judged, Requirement};
 use crate::tally::Tally;
 
 /// Loads this close to the highest count as the highest.
@@ -44,19 +44,30 @@ impl Summary {
         } else if has_nothing && !self.is_own_fault() {
             Conclusion::NothingMeasured
         } else if decided(Decision::Failed)
-            || wrong_content(total) > 0
+            || self.wrong_content() > 0
             || too_many_timed_out(total)
             || left_out::most_failed(total)
         {
             Conclusion::Failed
         } else if has_nothing
             || decided(Decision::Undecided)
-            || (self.requirements.is_empty() && !self.headline.unknown.is_empty())
+            || (self.requires_nothing() && !self.headline.unknown.is_empty())
         {
             Conclusion::Undecided
         } else {
             Conclusion::Fine
         }
+    }
+
+    /// Wrong responses of kinds that the run does not allow.
+    fn wrong_content(&self) -> u64 {
+        let allowed: Vec<ErrorKind> = self.requirements.iter().filter_map(allowed).collect();
+        self.total.errors.of(|kind| kind.is_wrong_content() && !allowed.contains(&kind))
+    }
+
+    /// What it allows is no requirement.
+    pub fn requires_nothing(&self) -> bool {
+        self.requirements.iter().all(|judged| allowed(judged).is_some())
     }
 
     /// Assay itself lost requests, or did not report all that became of them.
@@ -72,9 +83,9 @@ fn served_nothing(figures: &Figures) -> bool {
     figures.errors.total > figures.errors.of(ErrorKind::is_own)
 }
 
-/// Responses with wrong content: a wrong object, version, length or byte, or one that had expired.
-pub(crate) fn wrong_content(figures: &Figures) -> u64 {
-    figures.errors.of(ErrorKind::is_wrong_content)
+/// The kind of wrong content that a requirement is about, for the whole run: it says how much of that there may be.
+fn allowed(judged: &Judged) -> Option<ErrorKind> {
+    judged.text.parse::<Requirement>().ok()?.allows()
 }
 
 /// More requests timed out than can be an accident.
@@ -233,7 +244,7 @@ mod tests {
             summary.conclusion()
         };
         assert_eq!(run(&[], None, &[]), Conclusion::Fine);
-        assert_eq!(run(&[("timed_out", 10), ("hit_on_reload", 90)], None, &[]), Conclusion::Fine);
+        assert_eq!(run(&[("timed_out", 10), ("bad_status", 90)], None, &[]), Conclusion::Fine);
         assert_eq!(run(&[("timed_out", 11)], None, &[]), Conclusion::Failed);
         assert_eq!(run(&[("stale", 1)], None, &["rate"]), Conclusion::Failed);
         assert_eq!(run(&[], None, &["rate"]), Conclusion::Undecided);
@@ -251,14 +262,40 @@ mod tests {
     }
 
     #[test]
-    fn shares_that_are_no_accident_and_wrong_bytes_are_told_from_what_is() {
+    fn shares_that_are_no_accident_are_told_from_those_that_are() {
         let mut figures = Figures::default();
         figures.counts.due = 1000;
         figures.errors.by_kind.insert("timed_out".into(), 10);
-        figures.errors.by_kind.insert("hit_on_reload".into(), 500);
-        assert!(!too_many_timed_out(&figures) && wrong_content(&figures) == 0);
+        assert!(!too_many_timed_out(&figures));
         figures.errors.by_kind.insert("timed_out".into(), 11);
-        figures.errors.by_kind.insert("wrong_bytes".into(), 1);
-        assert!(too_many_timed_out(&figures) && wrong_content(&figures) == 1);
+        assert!(too_many_timed_out(&figures));
+    }
+
+    #[test]
+    fn one_wrong_response_of_each_kind_fails_a_run_that_does_not_allow_it() {
+        for kind in ErrorKind::ALL {
+            let conclusion = |requirements: &[&str]| {
+                let mut summary = Summary::default();
+                (summary.total.counts.due, summary.total.counts.requests) = (1_000, 1_000);
+                summary.total.counts.completed = 999;
+                summary.total.errors.by_kind.insert(kind.name().to_owned(), 1);
+                summary.total.errors.total = 1;
+                let held = |text: &&str| Judged {
+                    text: (*text).to_owned(),
+                    decision: Some(Decision::Held),
+                    ..Judged::default()
+                };
+                summary.requirements = requirements.iter().map(held).collect();
+                (summary.conclusion(), summary.requires_nothing())
+            };
+            let name = kind.name();
+            let by_default = if kind.is_wrong_content() { Conclusion::Failed } else { Conclusion::Fine };
+            assert_eq!(conclusion(&[]), (by_default, true), "{name}");
+            let allowance = format!("run.errors({name}) <= 1");
+            assert_eq!(conclusion(&[&allowance]), (Conclusion::Fine, kind.is_wrong_content()), "{name}");
+            assert_eq!(conclusion(&["run.errors <= 1"]).0, by_default, "{name}: it names no kind");
+            let of_phase = format!("errors({name}) <= 1");
+            assert_eq!(conclusion(&[&of_phase]).0, by_default, "{name}: other phases may have some");
+        }
     }
 }

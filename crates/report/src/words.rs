@@ -279,6 +279,7 @@ pub(crate) fn kind_words(kind: &str) -> &str {
         "truncated_body" => "truncated bodies",
         "wrong_version" => "wrong versions",
         "wrong_not_modified" => "wrong 304s",
+        "unrequested_coding" => "unrequested codings",
         "stale" => "stale responses",
         "hit_on_reload" => "hits on a reload",
         "hit_on_uncachable" => "hits on uncachable objects",
@@ -335,6 +336,7 @@ pub(crate) fn kind_meaning(kind: &str) -> &'static str {
             "The response was of a version that the object never had, or no longer should have."
         }
         "wrong_not_modified" => "The robot was told to keep what it had, though the object had changed.",
+        "unrequested_coding" => "The body is in a coding that the robot did not accept.",
         "stale" => "The response had expired before it was served, and nobody had confirmed it.",
         "hit_on_reload" => "The robot requested a fresh response and got one from the store.",
         "hit_on_uncachable" => "A response that must not be kept was kept, and given to somebody.",

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use assay_report::require::Requirement;
+use assay_measurement::error_kind::ErrorKind;
+use assay_report::require::{Requirement, RequirementError};
 use clap::Args;
 
 use super::report::Form;
@@ -37,12 +38,35 @@ pub struct ResultArgs {
     /// that fails ends with exit code 99
     #[arg(long, value_name = "REQUIREMENT")]
     pub require: Vec<Requirement>,
+    /// Let so many responses be wrong in a way (`stale=5`; without a number: any number) before the run fails by itself: see the exit
+    /// codes. May be given more than once
+    #[arg(long, value_name = "KIND[=N]", value_parser = allowance)]
+    pub allow: Vec<Requirement>,
     /// End the run as soon as a requirement has failed for good
     #[arg(long)]
     pub stop_on_failure: bool,
     /// Who else may watch.
     #[command(flatten)]
     pub watch: WatchArgs,
+}
+
+/// `stale=5` as a requirement of the whole run.
+fn allowance(text: &str) -> Result<Requirement, String> {
+    let (name, most) = text.split_once('=').map_or((text, None), |(name, most)| (name, Some(most)));
+    let kinds = || ErrorKind::ALL.into_iter().filter(|kind| kind.is_wrong_content());
+    if !kinds().any(|kind| kind.name() == name) {
+        let names: Vec<&str> = kinds().map(ErrorKind::name).collect();
+        return Err(format!("`{name}` is no kind of wrong response; expected one of {}", names.join(", ")));
+    }
+    let limit = match most {
+        None => ">= 0".to_owned(),
+        Some(most) => {
+            let most: u64 =
+                most.parse().map_err(|_| format!("`{most}` is no number of responses, like 5"))?;
+            format!("<= {most}")
+        }
+    };
+    format!("run.errors({name}) {limit}").parse().map_err(|error: RequirementError| error.to_string())
 }
 
 impl ResultArgs {

@@ -350,7 +350,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
 fn requirements(args: &RunArgs, prepared: &Prepared) -> Result<Vec<String>, Failure> {
     let workload = &prepared.workload;
     let mut all = workload.requirements.clone();
-    for required in &args.results.require {
+    for required in args.results.require.iter().chain(&args.results.allow) {
         let names = workload.schedule.phases.iter().map(|phase| phase.name.as_str());
         required.check_phase(names).map_err(|error| Failure::usage(anyhow!("--require: {error}")))?;
         all.push(required.text().to_owned());

@@ -102,6 +102,7 @@ fn ideal(universe: &Universe, launches: &[Launch]) -> Vec<bool> {
         let cachable = object.cachable;
         cache.lookup(Lookup {
             key: object.key,
+            object: object.key,
             request: Request::Get,
             cachable,
             at_us,

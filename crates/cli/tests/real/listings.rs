@@ -21,7 +21,7 @@ const REHEARSAL: &str = "20s";
 const PROMPT_MS: f64 = 100.0;
 
 /// Errors that say that a wrong response was given, as opposed to none.
-const CONTENT_ERRORS: [&str; 10] = [
+const CONTENT_ERRORS: [&str; 11] = [
     "foreign",
     "wrong_object",
     "wrong_length",
@@ -29,6 +29,7 @@ const CONTENT_ERRORS: [&str; 10] = [
     "truncated_body",
     "wrong_version",
     "wrong_not_modified",
+    "unrequested_coding",
     "stale",
     "hit_on_reload",
     "hit_on_uncachable",

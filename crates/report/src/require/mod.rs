@@ -16,6 +16,7 @@ mod watch;
 
 use std::str::FromStr;
 
+use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::own_error::{Certainty, OwnInterval};
 use assay_record::run::PhaseInfo;
 use schemars::JsonSchema;
@@ -29,7 +30,7 @@ pub use parse::RequirementError;
 pub use promise::Promise;
 pub use watch::{Standing, State, Watch};
 
-use metric::Metric;
+use metric::{Counted, Metric};
 
 /// The whole run, in place of a phase.
 const RUN: &str = "run";
@@ -47,6 +48,19 @@ pub struct Requirement {
     limit: f64,
     /// The limit was written with a percent sign.
     percent: bool,
+}
+
+impl Requirement {
+    /// The kind of wrong content that it says how much of there may be in the whole run; none: it is about something else.
+    pub fn allows(&self) -> Option<ErrorKind> {
+        let is_of_run = self.phase.as_ref().is_some_and(|(phase, _)| phase == RUN);
+        match self.metric {
+            Metric::Count { of: Counted::Errors(kind), share: false } if is_of_run => {
+                kind.filter(|kind| kind.is_wrong_content())
+            }
+            _ => None,
+        }
+    }
 }
 
 /// How a value is compared with its limit.
