@@ -134,14 +134,18 @@ fn outcome(comparison: &Comparison, tolerances: &[Tolerance], checks: &[Check]) 
         };
         return (Outcome::NotCompared, format!("{what}, so nothing is known about a regression."));
     }
-    let open = checks.iter().filter(|check| check.outcome == CheckOutcome::NotShown).count();
+    let judged = comparison.tables.iter().filter(|table| table.judged).flat_map(|table| &table.rows);
+    let held = judged.filter(|row| tolerance_of(row, tolerances).is_some());
+    let is_unknown = |contrast: &&Contrast| contrast.verdict == Verdict::NotComparable && contrast.pairs > 0;
+    let unknown = held.flat_map(|row| &row.contrasts).filter(is_unknown).count();
+    let open = unknown + checks.iter().filter(|check| check.outcome == CheckOutcome::NotShown).count();
     let plain =
         checks.iter().filter(|check| check.outcome == CheckOutcome::Held && check.interval.is_none()).count();
     let mut why = "Nothing is worse by more than the tolerance, as far as these runs show.".to_owned();
     if open > 0 {
         why.push_str(&format!(
             " For {open} of {} this is not shown: the interval reaches beyond it, and more repetitions would tell, or times are \
-             lower bounds.",
+             lower bounds, or values are not known.",
             format::count(checks.len() as u64)
         ));
     }

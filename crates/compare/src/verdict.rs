@@ -13,14 +13,13 @@ pub const ERROR_PROBABILITY: f64 = 0.05;
 const IN_SO_LARGE_A_TABLE: &str = "alone it would be a difference, but chance brings as much somewhere in a table this \
                                    large; more repetitions can tell";
 
-/// A pair as far as its values are known. What has no upper end can be anything above.
+/// Said of a difference between values of which one can be anything above what was seen: its interval would be all numbers.
+const NO_UPPER_END: &str =
+    "nothing says how much Assay or the machine had part in a value of one of the runs";
+
+/// A pair as far as its values are known.
 fn within(base: &Number, other: &Number) -> Within {
-    /// So many times the value: no verdict survives that.
-    const ANYTHING: f64 = 1e6;
-    let span = |number: &Number| {
-        let (low, high) = number.own;
-        (low, high.unwrap_or(number.value.abs().max(1.0) * ANYTHING))
-    };
+    let span = |number: &Number| (number.own.0, number.own.1.unwrap_or(number.value));
     Within { seen: Pair { base: base.value, other: other.value }, base: span(base), other: span(other) }
 }
 
@@ -68,7 +67,11 @@ impl Case {
         };
         let none_reached =
             !pairs.is_empty() && pairs.iter().all(|(base, other)| base.at_least && other.at_least);
-        Self { metric, level, none_reached, contrast }
+        let mut case = Self { metric, level, none_reached, contrast };
+        if pairs.iter().any(|(base, other)| base.own.1.is_none() || other.own.1.is_none()) {
+            case.incomparable(NO_UPPER_END);
+        }
+        case
     }
 
     /// There is a difference and no verdict: the runs did not get the same requests, say.
@@ -285,6 +288,17 @@ mod tests {
         let one: Vec<_> = [520.0, 560.0, 530.0, 550.0].map(|seen| (exact(seen), beyond(1600.0))).into();
         let found = verdict("saturation_per_s", &one);
         assert_eq!((found.verdict, found.has_bounds()), (Verdict::Better, true));
+    }
+
+    #[test]
+    fn a_value_without_an_upper_end_leaves_the_difference_unknown() {
+        let mut pairs: Vec<_> = [52.0, 56.0, 53.0, 55.0].map(|ms| (exact(ms), exact(ms * 10.0))).into();
+        assert_eq!(verdict("response_p99_ms", &pairs).verdict, Verdict::Worse);
+        pairs[2].1.own.1 = None;
+        let found = verdict("response_p99_ms", &pairs);
+        assert_eq!((found.verdict, found.why.as_deref()), (Verdict::NotComparable, Some(NO_UPPER_END)));
+        assert_eq!((found.interval, found.ratio_interval, found.p), (None, None, None));
+        assert!((found.difference.unwrap() - 486.0).abs() < 1e-9, "what was seen is not kept back");
     }
 
     #[test]

@@ -647,7 +647,8 @@ def known(found, n, influence, seconds, lost, mean_and_least):
 
 
 def special(n, m):
-    ours = ["parts", "multiparts", "unsatisfied", "coded", "redirected", "refused", "faults_passed", "faults_hidden"]
+    ours = ["parts", "multiparts", "unchecked_parts", "unsatisfied", "coded", "redirected", "refused"]
+    ours += ["faults_passed", "faults_hidden"]
     theirs = ["challenges", "authenticated", "wrong_credentials", "cookies_set", "continued", "expectations_refused"]
     made = ["fault_statuses", "fault_resets", "fault_slow_starts", "fault_slow_bodies"]
     counts = {name: int(n[name]) for name in ours + ["broken_off", "broken_off_by_origin", "reloads_from_store"]}
