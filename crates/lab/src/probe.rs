@@ -9,8 +9,9 @@ use std::time::Duration;
 use assay_http2::{Config, Connection, Event, RequestHead};
 use assay_link::Namespace;
 use assay_plane::byte_stream::{ByteStream, LEAST_ROOM, tls_error};
-use assay_tls::error::TlsErrorKind;
+use assay_tls::error::{TlsError, TlsErrorKind};
 use assay_tls::{HTTP_1_1, HTTP_2};
+use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
@@ -132,8 +133,26 @@ pub async fn say(socket: &Path, words: &str, patience: Duration) -> io::Result<S
         .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))?
 }
 
-/// Makes the handshake, where there is to be one. What is wrong with it is said with what to do about it. A server that does not speak
-/// the protocol is invalid data, as one is that responds in another.
+/// A handshake that failed, with what to do about it.
+#[derive(Debug, Error)]
+#[error("TLS: {0}; {advice}", advice = .0.kind.advice())]
+pub struct HandshakeError(TlsError);
+
+/// True if a server's certificate is not accepted: no later attempt will be.
+pub fn is_refused_certificate(error: &io::Error) -> bool {
+    let handshake = error.get_ref().and_then(|error| error.downcast_ref::<HandshakeError>());
+    handshake.is_some_and(|HandshakeError(error)| {
+        matches!(
+            error.kind,
+            TlsErrorKind::CertificateExpired
+                | TlsErrorKind::CertificateName
+                | TlsErrorKind::CertificateUntrusted
+        )
+    })
+}
+
+/// Makes the handshake, where there is to be one. A server that does not speak the protocol is invalid data, as one is that responds in
+/// another.
 async fn secure(
     socket: TcpStream,
     tls: Option<&Probe>,
@@ -146,7 +165,7 @@ async fn secure(
         Some(wrong) => {
             let has_none_in_common = wrong.kind == TlsErrorKind::NoCommonParameters;
             let kind = if has_none_in_common { io::ErrorKind::InvalidData } else { io::ErrorKind::Other };
-            io::Error::new(kind, format!("TLS: {wrong}; {}", wrong.kind.advice()))
+            io::Error::new(kind, HandshakeError(wrong.clone()))
         }
         None => error,
     })?;
@@ -194,6 +213,18 @@ mod tests {
             assert!(!is_whole(&response[..end]), "{end}");
         }
         assert!(!is_whole(b"HTTP/1.1 200 OK\r\n\r\nok"));
+    }
+
+    #[test]
+    fn only_a_certificate_is_not_worth_another_attempt() {
+        use TlsErrorKind::{
+            CertificateExpired, CertificateName, CertificateUntrusted, Failed, NoCommonParameters, NotTls,
+        };
+        let is_refused =
+            |kind| is_refused_certificate(&io::Error::other(HandshakeError(TlsError::new(kind, "seen"))));
+        assert!([CertificateExpired, CertificateName, CertificateUntrusted].into_iter().all(is_refused));
+        assert!(![NotTls, NoCommonParameters, Failed].into_iter().any(is_refused));
+        assert!(!is_refused_certificate(&io::ErrorKind::ConnectionRefused.into()));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub(crate) enum Seen {
     Ready,
     /// Something else, in words; it may be ready later.
     NotYet(String),
+    /// A certificate that is not accepted, in words; it will not be later.
+    Untrusted(String),
     /// The origin of this authority responded in place of the one that was requested.
     Other(String),
 }
@@ -55,6 +57,7 @@ pub(crate) fn order<T>(origins: &[T]) -> impl Iterator<Item = &T> {
 pub(crate) async fn attempt(requested: Requested<'_>) -> Seen {
     let (status, body) = match request(requested).await {
         Ok(response) => response,
+        Err(error) if probe::is_refused_certificate(&error) => return Seen::Untrusted(error.to_string()),
         Err(error) => return Seen::NotYet(error.to_string()),
     };
     if status != 200 {

@@ -222,7 +222,7 @@ impl RealProxy {
                 };
                 match readiness::attempt(requested).await {
                     Seen::Ready => break,
-                    Seen::NotYet(what) => seen = what,
+                    Seen::NotYet(what) | Seen::Untrusted(what) => seen = what,
                     Seen::Other(other) => {
                         return Err(self.did_not_start(&readiness::mixed_up(requested, &other, &origins)));
                     }

@@ -548,6 +548,9 @@ impl Session {
                     let seen = match readiness::attempt(requested).await {
                         Seen::Ready => break,
                         Seen::NotYet(seen) => seen,
+                        Seen::Untrusted(seen) => {
+                            return Err(real::no_response(proxy.0, mode, origin, &seen));
+                        }
                         Seen::Other(other) => {
                             let what = readiness::mixed_up(requested, &other, &origins);
                             return Err(LabError::run(format!("{}: {what}", proxy.0)));
