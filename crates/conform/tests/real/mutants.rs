@@ -96,6 +96,11 @@ const MUTANTS: &[(&str, Broken, &str)] = &[
         "stale-max-age/s-maxage-above-max-age",
     ),
     (
+        "takes text for a number",
+        FromOrigin(|text| text.replace("s-maxage=\"3600\"", "s-maxage=3600")),
+        "cdn-cache-control-wrong-type/string",
+    ),
+    (
         "heeds Expires before max-age",
         FromOrigin(|text| text.replace("max-age=1\r", "public\r")),
         "max-age-over-expires",
