@@ -126,7 +126,21 @@ impl Builder<'_> {
 
     /// Versions of HTTP, 1.1 unless said otherwise.
     pub(super) fn versions(&mut self, record: &Record) -> Weighted<HttpVersion> {
-        let known = [("1.0", HttpVersion::Http10), ("1.1", HttpVersion::Http11), ("2", HttpVersion::Http2)];
+        let known = [
+            ("1.0", HttpVersion::Http10),
+            ("1.1", HttpVersion::Http11),
+            ("2", HttpVersion::Http2),
+            ("3", HttpVersion::Http11),
+        ];
+        let choices = self.choices(record, "http_versions");
+        if let Some(choice) = choices.iter().find(|choice| choice.value.to_string() == "3") {
+            self.warn(
+                Code::NotActedOn,
+                choice.span,
+                "HTTP/3 is not spoken",
+                "these agents speak HTTP/1.1 in its place",
+            );
+        }
         self.words(record, "http_versions", &known).unwrap_or_else(|| Weighted::one(HttpVersion::Http11))
     }
 }
