@@ -27,7 +27,7 @@ const NUMBER_BITS: u32 = 40;
 const NUMBERS: u64 = (1 << NUMBER_BITS) - 1;
 /// Set in the serials of objects for revisits that find no first visit; no phase has so high a number.
 const OPENING: u64 = 1 << 63;
-/// Where so many introductions are expected, hardly ever is there none.
+/// Expected introductions from which on there is almost surely one.
 const SURELY_INTRODUCED: f64 = 8.0;
 /// A revisit gives up after so many requests that introduced nothing.
 const TRIES: u32 = 1024;
@@ -177,9 +177,12 @@ impl ClosedRobot {
                 if frozen_at == Some(self.total) {
                     self.freeze();
                 }
-                let mut plan = self.phase.plan(universe, table, self.robot, self.serial());
-                self.private_visit(universe, table, &mut plan);
-                self.opens(table, &plan);
+                // Only private histories, and a group's first robot, have a memory of their own.
+                if !self.private.is_empty() || self.robot == table.by_rank[0] {
+                    let mut plan = self.phase.plan(universe, table, self.robot, self.serial());
+                    self.private_visit(universe, table, &mut plan);
+                    self.opens(table, &plan);
+                }
                 self.count();
             }
         }
@@ -235,7 +238,7 @@ impl ClosedRobot {
         if self.robot != table.by_rank[0]
             || plan.kind != Kind::Public
             || !plan.recur
-            || introduced > SURELY_INTRODUCED
+            || introduced >= SURELY_INTRODUCED
         {
             return false;
         }

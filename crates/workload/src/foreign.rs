@@ -63,14 +63,14 @@ impl Universe {
         if !self.trace().has_numbers() {
             return None;
         }
+        // Nothing but the number tells the line, and nothing but the line where the number is.
         let ends =
-            |from: usize| (from + NUMBER_DIGITS..=path.len().min(from + 16)).map(move |end| (from, end));
-        (0..path.len()).flat_map(ends).find_map(|(from, end)| {
-            let digits =
-                text.get(from..end).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
-            let serial = u64::from_str_radix(digits, 16).ok()?;
-            let url = self.foreign_url(serial).filter(|url| url.origin == origin && url.is_numbered())?;
-            (numbered(url, serial) == text).then(|| self.foreign_object(serial)).flatten()
+            |from: usize| (from + NUMBER_DIGITS..=text.len().min(from + 16)).map(move |end| (from, end));
+        (0..text.len()).flat_map(ends).find_map(|(from, end)| {
+            let serial = u64::from_str_radix(text.get(from..end)?, 16).ok()?;
+            let url = self.foreign_url(serial).filter(|url| url.origin == origin)?;
+            let is_there = url.path.find(ForeignUrl::NUMBER) == Some(from);
+            (is_there && numbered(url, serial) == text).then(|| self.foreign_object(serial)).flatten()
         })
     }
 

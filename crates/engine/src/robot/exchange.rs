@@ -67,7 +67,7 @@ impl Crew {
         }
         // A POST drops what is stored when its response comes, not when it is sent: see `note_post`.
         let note = (caches && xact.may_fill())
-            .then(|| show_ideal(&self.setup.universe, xact, clock.since_start_us(now_ns), fresh_until));
+            .then(|| note_sent(&self.setup.universe, xact, clock.since_start_us(now_ns), fresh_until));
         self.notes.extend(note);
         let recorder = self.recorder(phase);
         recorder.counts.sent += 1;
@@ -334,7 +334,7 @@ impl Crew {
         let life = self.setup.universe.life(&xact.object, second(&clock, now_ns));
         let again = xact.noted.is_some().then(|| {
             let at_us = clock.since_start_us(now_ns);
-            show_ideal(&self.setup.universe, xact, at_us, fresh_until_ms(at_us, life.expires_s))
+            note_sent(&self.setup.universe, xact, at_us, fresh_until_ms(at_us, life.expires_s))
         });
         self.notes.extend(elsewhere);
         self.notes.extend(again);
@@ -393,8 +393,8 @@ impl std::fmt::Display for Extra {
     }
 }
 
-/// Tells the ideal cache that an xact was sent, and the xact what it was shown as.
-fn show_ideal(universe: &Universe, xact: &mut Xact, at_us: u64, fresh_until_ms: u32) -> IdealNote {
+/// The note that an xact was sent, which the xact keeps as well.
+fn note_sent(universe: &Universe, xact: &mut Xact, at_us: u64, fresh_until_ms: u32) -> IdealNote {
     let lookup = lookup(universe, xact, at_us, fresh_until_ms);
     xact.noted = Some(Noted { key: lookup.key, sent_us: at_us });
     IdealNote::Sent { lookup, basic: xact.basic.then_some(xact.id) }
@@ -510,7 +510,7 @@ mod tests {
         let id = ObjectId { origin: 0, content: 0, space: Space::Public, serial: 1 };
         let [first, other] = [0, second].map(|robot| {
             let mut xact = Xact::new(XactId { robot, number: 1, place: 0 }, robot, 0, universe.object(id), 0);
-            let IdealNote::Sent { lookup, .. } = show_ideal(&universe, &mut xact, 10, FOREVER) else {
+            let IdealNote::Sent { lookup, .. } = note_sent(&universe, &mut xact, 10, FOREVER) else {
                 panic!("it is sent");
             };
             assert_eq!(xact.noted, Some(Noted { key: lookup.key, sent_us: 10 }));
