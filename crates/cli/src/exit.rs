@@ -13,7 +13,7 @@ pub enum Exit {
     Usage = 2,
     /// Undecided because of Assay or the machine: a requirement, or a headline number where nothing was required.
     Undecided = 96,
-    /// A requirement failed, content was wrong, responses did not come, or a comparison found a regression.
+    /// A requirement failed, a response was wrong, responses did not come, or a comparison found a regression.
     Unmet = 99,
     /// Interrupted; what was measured until then is in the run directory.
     Interrupted = 105,

@@ -134,11 +134,14 @@ fn savings(summary: &Summary) -> Finding {
         );
     }
     let Some(measured) = total.figure("dhr.measured") else {
-        return finding(
-            Topic::Savings,
-            Mood::Plain,
-            "No plain GET got a response, so there is no hit ratio.",
-        );
+        let text = match total.counts.completed {
+            0 => "No plain GET got a response, so there is no hit ratio.".to_owned(),
+            completed => format!(
+                "None of the {} responses was to a plain GET that met no fault on purpose (a slow body is one), so there is no hit ratio.",
+                count(completed)
+            ),
+        };
+        return finding(Topic::Savings, Mood::Plain, text);
     };
     let Some(value) = measured.value else {
         return finding(Topic::Savings, Mood::Doubtful, "What it saved is not known.");
