@@ -252,6 +252,18 @@ mod tests {
     }
 
     #[test]
+    fn a_metric_that_is_not_known_beside_others_that_are_is_counted_as_not_shown() {
+        let mut found = comparison(Direction::Less, 1.0, Some((-2.0, 4.0)));
+        let unknown = comparison(Direction::More, -90.0, None).tables.remove(0).rows.remove(0);
+        found.tables[0].rows.push(unknown);
+        let contrast = &mut found.tables[0].rows[1].contrasts[0];
+        (contrast.verdict, contrast.pairs) = (Verdict::NotComparable, 3);
+        let gate = hold(&found, &[tolerance("5%")]);
+        assert_eq!((gate.outcome, gate.checks.len()), (Outcome::Held, 2));
+        assert!(gate.why.contains("For 1 of 2"), "{}", gate.why);
+    }
+
+    #[test]
     fn numbers_that_are_not_known_and_what_cannot_be_compared_are_never_a_pass() {
         let mut found = comparison(Direction::Less, 0.0, None);
         found.tables[0].rows[0].contrasts[0].verdict = Verdict::NotComparable;

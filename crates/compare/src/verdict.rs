@@ -13,9 +13,8 @@ pub const ERROR_PROBABILITY: f64 = 0.05;
 const IN_SO_LARGE_A_TABLE: &str = "alone it would be a difference, but chance brings as much somewhere in a table this \
                                    large; more repetitions can tell";
 
-/// Said of a difference between values of which one can be anything above what was seen: its interval would be all numbers.
-const NO_UPPER_END: &str =
-    "nothing says how much Assay or the machine had part in a value of one of the runs";
+/// Why a difference has no interval: a value without an upper bound would make it all numbers.
+const NO_UPPER_END: &str = "in one of the runs, nothing bounds what Assay or the machine added to the value";
 
 /// A pair as far as its values are known.
 fn within(base: &Number, other: &Number) -> Within {

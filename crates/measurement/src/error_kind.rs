@@ -231,4 +231,27 @@ mod tests {
         );
         assert_eq!(names_of(ErrorKind::is_not_to_be_served), ["stale", "hit_on_reload", "hit_on_uncachable"]);
     }
+
+    #[test]
+    fn what_a_client_got_and_should_not_have_is_wrong_and_nothing_else_is() {
+        assert_eq!(
+            names_of(|kind| !kind.is_wrong_content()),
+            [
+                "bad_status",
+                "connect_failed",
+                "tls_certificate_expired",
+                "tls_certificate_name",
+                "tls_certificate_untrusted",
+                "tls_no_common_parameters",
+                "tls_not_spoken",
+                "tls_failed",
+                "stream_reset",
+                "connection_lost",
+                "timed_out",
+                "queue_overflow",
+                "ports_exhausted",
+                "descriptors_exhausted"
+            ]
+        );
+    }
 }

@@ -38,8 +38,8 @@ pub struct ResultArgs {
     /// that fails ends with exit code 99
     #[arg(long, value_name = "REQUIREMENT")]
     pub require: Vec<Requirement>,
-    /// Let so many responses be wrong in a way (`stale=5`; without a number: any number) before the run fails by itself: see the exit
-    /// codes. May be given more than once
+    /// Accept up to N wrong responses of a kind, like stale=5 (any number without N), each of which otherwise fails the run; may be
+    /// given more than once
     #[arg(long, value_name = "KIND[=N]", value_parser = allowance)]
     pub allow: Vec<Requirement>,
     /// End the run as soon as a requirement has failed for good
@@ -56,13 +56,17 @@ fn allowance(text: &str) -> Result<Requirement, String> {
     let kinds = || ErrorKind::ALL.into_iter().filter(|kind| kind.is_wrong_content());
     if !kinds().any(|kind| kind.name() == name) {
         let names: Vec<&str> = kinds().map(ErrorKind::name).collect();
-        return Err(format!("`{name}` is no kind of wrong response; expected one of {}", names.join(", ")));
+        return Err(format!(
+            "`{name}` is not a kind of wrong response; expected one of {}",
+            names.join(", ")
+        ));
     }
     let limit = match most {
         None => ">= 0".to_owned(),
         Some(most) => {
-            let most: u64 =
-                most.parse().map_err(|_| format!("`{most}` is no number of responses, like 5"))?;
+            let most: u64 = most
+                .parse()
+                .map_err(|_| format!("`{most}` is not a number of responses; write it like stale=5"))?;
             format!("<= {most}")
         }
     };
@@ -93,5 +97,20 @@ impl ResultArgs {
     pub fn check(&self) -> Result<(), Failure> {
         output::check_results(self.output.as_deref(), [self.junit.as_deref()])?;
         self.form().map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allowance_is_a_requirement_of_the_whole_run() {
+        let text = |text| allowance(text).map(|requirement| requirement.text().to_owned());
+        assert_eq!(text("stale=5").as_deref(), Ok("run.errors(stale) <= 5"));
+        assert_eq!(text("truncated_body").as_deref(), Ok("run.errors(truncated_body) >= 0"));
+        for wrong in ["", "stale=", "stale=x", "stale=-1", "timed_out=5", "errors"] {
+            assert!(text(wrong).is_err(), "{wrong}");
+        }
     }
 }
