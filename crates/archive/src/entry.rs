@@ -122,7 +122,9 @@ impl Entry {
         let any = |state| info.cells.iter().any(|cell| cell.state == state);
         self.state = match info.finished {
             false => State::Unfinished,
-            true if any(CellState::Failed) => State::Failed,
+            true if any(CellState::Failed) || info.cells.iter().any(|cell| cell.fault.is_some()) => {
+                State::Failed
+            }
             true if any(CellState::Invalid) => State::Undecided,
             true => State::Fine,
         };

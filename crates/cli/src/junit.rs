@@ -102,11 +102,12 @@ fn experiment(info: &ExperimentInfo, judged: &[(String, Vec<Judged>)]) -> Suite 
 
 fn cell(cell: &CellInfo) -> Case {
     let why = || cell.why.clone().unwrap_or_else(|| "no reason is known".into());
-    let outcome = match cell.state {
-        CellState::Done => Outcome::Passed,
-        CellState::Invalid => Outcome::Skipped(why()),
-        CellState::Failed => Outcome::Error(why()),
-        CellState::Waiting | CellState::Running => Outcome::Skipped("it has not run".into()),
+    let outcome = match (cell.state, &cell.fault) {
+        (CellState::Failed, _) => Outcome::Error(why()),
+        (CellState::Waiting | CellState::Running, _) => Outcome::Skipped("it has not run".into()),
+        (CellState::Done | CellState::Invalid, Some(fault)) => Outcome::Failed(fault.clone()),
+        (CellState::Done, None) => Outcome::Passed,
+        (CellState::Invalid, None) => Outcome::Skipped(why()),
     };
     Case { class: format!("{}.{}", cell.workload, cell.subject), name: cell.id.clone(), outcome }
 }
@@ -163,10 +164,20 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_failed_is_an_error_and_one_that_is_not_known_is_skipped() {
-        let of = |state| cell(&CellInfo { state, why: Some("why".into()), ..CellInfo::default() }).outcome;
-        assert_eq!(of(CellState::Done), Outcome::Passed);
-        assert_eq!(of(CellState::Failed), Outcome::Error("why".into()));
-        assert_eq!(of(CellState::Invalid), Outcome::Skipped("why".into()));
+    fn a_cell_that_failed_is_an_error_one_whose_target_has_a_fault_fails_and_one_that_is_not_known_is_skipped()
+     {
+        let of = |state, fault: Option<&str>| {
+            let fault = fault.map(str::to_owned);
+            cell(&CellInfo { state, why: Some("why".into()), fault, ..CellInfo::default() }).outcome
+        };
+        assert_eq!(of(CellState::Done, None), Outcome::Passed);
+        assert_eq!(of(CellState::Failed, None), Outcome::Error("why".into()));
+        assert_eq!(of(CellState::Invalid, None), Outcome::Skipped("why".into()));
+        for state in [CellState::Done, CellState::Invalid] {
+            assert_eq!(
+                of(state, Some("3 responses were wrong")),
+                Outcome::Failed("3 responses were wrong".into())
+            );
+        }
     }
 }

@@ -90,6 +90,8 @@ pub struct CellInfo {
     pub state: CellState,
     /// Why it failed, or why its numbers are not to be trusted: the last words.
     pub why: Option<String>,
+    /// What its target did wrong, whatever was required of it: responses that were wrong or did not come. Its numbers stand.
+    pub fault: Option<String>,
     /// Its run directory, relative to the experiment's; none until it has been tried.
     pub run: Option<String>,
     /// How often it was tried.

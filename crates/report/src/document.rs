@@ -252,7 +252,7 @@ pub enum Mood {
 }
 
 /// A phase and its numbers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseFigures {
     /// Name.
     pub name: String,

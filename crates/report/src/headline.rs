@@ -7,25 +7,24 @@ use assay_record::run::PhaseInfo;
 
 use crate::document::{Figures, Headline, Percentiles, Summary};
 use crate::figures::figures;
+use crate::format::count;
 use crate::left_out;
 use crate::origins_alone;
 use crate::require::{Decision, Judged, Requirement};
+use crate::speed::{self, KeptUp};
 use crate::tally::Tally;
 
 /// Loads this close to the highest count as the highest.
 const SAME_LOAD: f64 = 0.99;
-
-/// Share of requests without a response in time above which something is wrong, whatever was required.
-const TIMED_OUT: f64 = 0.01;
 
 /// What follows from a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conclusion {
     /// All that was required holds, and nothing is wrong.
     Fine,
-    /// A requirement cannot be decided; or nothing was required, and a headline number is not known.
+    /// A requirement cannot be decided; or nothing was required, and a headline number or whether the target kept up is not known.
     Undecided,
-    /// A requirement failed, content was wrong, responses did not come, or most requests failed.
+    /// A requirement failed, or the run has a [fault](Summary::fault).
     Failed,
     /// The target served nothing at all.
     ServedNothing,
@@ -43,26 +42,46 @@ impl Summary {
             Conclusion::ServedNothing
         } else if has_nothing && !self.is_own_fault() {
             Conclusion::NothingMeasured
-        } else if decided(Decision::Failed)
-            || self.wrong_content() > 0
-            || too_many_timed_out(total)
-            || left_out::most_failed(total)
-        {
+        } else if decided(Decision::Failed) || self.fault().is_some() {
             Conclusion::Failed
-        } else if has_nothing
-            || decided(Decision::Undecided)
-            || (self.requires_nothing() && !self.headline.unknown.is_empty())
-        {
+        } else if has_nothing || decided(Decision::Undecided) || (self.requires_nothing() && self.is_open()) {
             Conclusion::Undecided
         } else {
             Conclusion::Fine
         }
     }
 
-    /// Wrong responses of kinds that the run does not allow.
-    fn wrong_content(&self) -> u64 {
+    /// What the target did wrong, whatever was required of it; none: nothing.
+    pub fn fault(&self) -> Option<String> {
+        let mut faults = Vec::new();
+        faults.extend(self.wrong_responses());
+        if speed::kept_up(self) == KeptUp::No && !self.requirements.iter().any(limits_missing) {
+            faults.push(speed::fell_behind(self));
+        }
+        if left_out::most_failed(&self.total) {
+            faults.push("most of the requests sent ended in errors".to_owned());
+        }
+        (!faults.is_empty()).then(|| faults.join("; "))
+    }
+
+    /// How many responses were wrong, by kind, of kinds that the run does not allow; none: no response was.
+    pub fn wrong_responses(&self) -> Option<String> {
         let allowed: Vec<ErrorKind> = self.requirements.iter().filter_map(allowed).collect();
-        self.total.errors.of(|kind| kind.is_wrong_content() && !allowed.contains(&kind))
+        let is_wrong = |kind: ErrorKind| kind.is_wrong_content() && !allowed.contains(&kind);
+        let all = self.total.errors.of(is_wrong);
+        let by_kind = |kind: ErrorKind| {
+            let number = self.total.errors.by_kind.get(kind.name()).filter(|_| is_wrong(kind))?;
+            Some(format!("{} {}", kind.name(), count(*number)))
+        };
+        let kinds: Vec<String> = ErrorKind::ALL.into_iter().filter_map(by_kind).collect();
+        let were = if all == 1 { "response was" } else { "responses were" };
+        (all > 0).then(|| format!("{} {were} wrong ({})", count(all), kinds.join(", ")))
+    }
+
+    /// A headline number is not known, or whether the target kept up.
+    fn is_open(&self) -> bool {
+        !self.headline.unknown.is_empty()
+            || matches!(speed::kept_up(self), KeptUp::Late | KeptUp::ShortPhases)
     }
 
     /// What it allows is no requirement.
@@ -88,10 +107,9 @@ fn allowed(judged: &Judged) -> Option<ErrorKind> {
     judged.text.parse::<Requirement>().ok()?.allows()
 }
 
-/// More requests timed out than can be an accident.
-pub(crate) fn too_many_timed_out(figures: &Figures) -> bool {
-    let timed_out = figures.errors.of(|kind| kind == ErrorKind::TimedOut);
-    timed_out as f64 > figures.counts.due as f64 * TIMED_OUT
+/// A requirement says how many requests of the whole run may get no correct response.
+fn limits_missing(judged: &Judged) -> bool {
+    judged.text.parse().is_ok_and(|requirement: Requirement| requirement.limits_missing())
 }
 
 /// The phases that measure, by index: those that are marked as primary, else those of constant full load that are in the
@@ -175,7 +193,7 @@ mod tests {
     use assay_measurement::times::TimesRecorder;
 
     use super::*;
-    use crate::document::Judged;
+    use crate::document::{Judged, PhaseFigures};
     use crate::tally::Span;
 
     fn planned(name: &str, load: (f64, f64), log_stats: bool, primary: bool) -> PhaseInfo {
@@ -253,8 +271,10 @@ mod tests {
         assert_eq!(run(&[], Some(Decision::Failed), &[]), Conclusion::Failed);
         assert_eq!(run(&[("connect_failed", 1_000)], None, &[]), Conclusion::ServedNothing);
         assert_eq!(run(&[("ports_exhausted", 1_000)], None, &["rate"]), Conclusion::Undecided);
-        assert_eq!(run(&[("connection_lost", 500)], Some(Decision::Held), &[]), Conclusion::Fine);
-        assert_eq!(run(&[("connection_lost", 501)], Some(Decision::Held), &[]), Conclusion::Failed);
+        assert_eq!(run(&[("connection_lost", 10)], Some(Decision::Held), &[]), Conclusion::Fine);
+        assert_eq!(run(&[("connection_lost", 11)], Some(Decision::Held), &[]), Conclusion::Failed);
+        assert_eq!(run(&[("bad_status", 500)], Some(Decision::Held), &[]), Conclusion::Fine);
+        assert_eq!(run(&[("bad_status", 501)], Some(Decision::Held), &[]), Conclusion::Failed);
         assert_eq!(Summary::default().conclusion(), Conclusion::NothingMeasured);
         let mut unreported = Summary::default();
         unreported.headline.unknown = vec!["errors".to_owned()];
@@ -262,13 +282,47 @@ mod tests {
     }
 
     #[test]
-    fn shares_that_are_no_accident_are_told_from_those_that_are() {
-        let mut figures = Figures::default();
-        figures.counts.due = 1000;
-        figures.errors.by_kind.insert("timed_out".into(), 10);
-        assert!(!too_many_timed_out(&figures));
-        figures.errors.by_kind.insert("timed_out".into(), 11);
-        assert!(too_many_timed_out(&figures));
+    fn a_target_that_did_not_keep_up_fails_a_run_that_does_not_say_how_much_may_be_missing() {
+        let run = |change: &dyn Fn(&mut Summary), required: &[&str]| {
+            let mut summary = Summary::default();
+            (summary.total.counts.due, summary.total.counts.requests) = (1_000, 870);
+            summary.total.counts.completed = 870;
+            let held = |text: &&str| Judged {
+                text: (*text).to_owned(),
+                decision: Some(Decision::Held),
+                ..Judged::default()
+            };
+            summary.requirements = required.iter().map(held).collect();
+            change(&mut summary);
+            summary.phases = vec![PhaseFigures { figures: summary.total.clone(), ..PhaseFigures::default() }];
+            (summary.conclusion(), summary.fault())
+        };
+        let never_sent = |summary: &mut Summary| summary.total.counts.unsent = 130;
+        let (conclusion, fault) = run(&never_sent, &[]);
+        assert_eq!(conclusion, Conclusion::Failed);
+        assert!(fault.is_some_and(|fault| fault.contains("130 of 1,000")));
+        assert_eq!(run(&never_sent, &["dhr > 0.5"]).0, Conclusion::Failed);
+        assert_eq!(run(&never_sent, &["run.completed >= 80%"]), (Conclusion::Fine, None));
+        assert_eq!(
+            run(&never_sent, &["completed >= 80%"]).0,
+            Conclusion::Failed,
+            "other phases may lose more"
+        );
+        let disturbed = |summary: &mut Summary| {
+            summary.total.counts.unsent = 130;
+            summary.disturbance = Some("Assay stood still for a while".to_owned());
+        };
+        assert_eq!(run(&disturbed, &[]), (Conclusion::Undecided, None));
+        assert_eq!(run(&disturbed, &["dhr > 0.5"]).0, Conclusion::Fine, "it was not required");
+        let timed_out = |summary: &mut Summary| {
+            disturbed(summary);
+            summary.total.errors.by_kind.insert("timed_out".to_owned(), 11);
+        };
+        assert_eq!(
+            run(&timed_out, &[]).0,
+            Conclusion::Failed,
+            "nothing short makes a request wait that long"
+        );
     }
 
     #[test]

@@ -23,18 +23,22 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
     let short = Shortfall::of(total);
     let kept = kept_up(summary);
     let unknown = match kept {
-        KeptUp::Late => Some("that did not come in time, and Assay itself was late"),
-        KeptUp::ShortPhases => {
-            Some("that were under way when their phase ended: its phases are short beside its response times")
-        }
+        KeptUp::Late => Some((
+            short.kept_waiting(),
+            "were not sent before their phase ended, and that can be because of Assay or the machine",
+        )),
+        KeptUp::ShortPhases => Some((
+            short.not_reached,
+            "were embedded in pages that were under way when their phase ended: its phases are short beside its response times",
+        )),
         KeptUp::Yes | KeptUp::No => None,
     };
-    if let Some(which) = unknown {
+    if let Some((number, why)) = unknown {
         let text = format!(
-            "Whether {it} kept up is unknown: {} of {} requests due ({}) were embedded in pages {which}.{times}",
-            count(short.not_reached),
+            "Whether {it} kept up is unknown: {} of {} requests due ({}) {why}.{times}",
+            count(number),
             count(total.counts.due),
-            share(short.not_reached, total.counts.due)
+            share(number, total.counts.due)
         );
         return finding(Topic::Speed, Mood::Doubtful, text);
     }
@@ -68,23 +72,25 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
         let text = sentence(&format!("{reported}{it} kept up: {most}{errors}{lost}"));
         return finding(Topic::Speed, mood, format!("{text}{times}"));
     }
-    let worst = summary.phases.iter().max_by_key(|phase| Shortfall::of(&phase.figures).sum());
-    let worst = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
     let p99 = total.response_time_ms.completed.figure("p99").filter(|p99| p99.value.is_some());
     let responded = p99.map_or_else(String::new, |p99| {
         format!(" The 99th percentile of the responses that came is {}.", time(p99))
     });
-    finding(
-        Topic::Speed,
-        Mood::Bad,
-        format!(
-            "{} did not keep up: {} of {} requests due ({}) got no response{worst}: {}.{times}{responded}",
-            capital(it),
-            count(short.sum()),
-            count(total.counts.due),
-            share(short.sum(), total.counts.due),
-            short.words(),
-        ),
+    finding(Topic::Speed, Mood::Bad, format!("{}.{times}{responded}", capital(&fell_behind(summary)),))
+}
+
+/// That the target did not keep up, with what got no response.
+pub(crate) fn fell_behind(summary: &Summary) -> String {
+    let (short, due) = (Shortfall::of(&summary.total), summary.total.counts.due);
+    let it = if is_direct(summary) { "they" } else { "it" };
+    let worst = summary.phases.iter().max_by_key(|phase| Shortfall::of(&phase.figures).sum());
+    let worst = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
+    format!(
+        "{it} did not keep up: {} of {} requests due ({}) got no response{worst}: {}",
+        count(short.sum()),
+        count(due),
+        share(short.sum(), due),
+        short.words()
     )
 }
 
@@ -135,8 +141,13 @@ impl Shortfall {
         }
     }
 
+    /// Those that were not sent before their phase ended.
+    fn kept_waiting(&self) -> u64 {
+        self.unsent + self.not_reached
+    }
+
     fn sum(&self) -> u64 {
-        self.unsent + self.not_reached + self.errors.iter().map(|(_, count)| count).sum::<u64>()
+        self.kept_waiting() + self.errors.iter().map(|(_, count)| count).sum::<u64>()
     }
 
     fn words(&self) -> String {
@@ -212,7 +223,7 @@ fn headline_times(summary: &Summary) -> String {
 pub(crate) enum KeptUp {
     /// Next to nothing was left without a response.
     Yes,
-    /// Only objects of pages that came too late were, and that can have been because of Assay.
+    /// Only requests that were not sent before their phase ended were, and that can have been because of Assay or the machine.
     Late,
     /// Only objects of pages were that were under way when their phase ended, no more than response times explain.
     ShortPhases,
@@ -226,7 +237,7 @@ pub(crate) fn kept_up(summary: &Summary) -> KeptUp {
     judge(&summary.total, &phases, summary.disturbance.is_some())
 }
 
-/// `disturbed`: pages can have come too late because of Assay.
+/// `disturbed`: Assay or the machine can have kept requests waiting until their phase ended, but not until they timed out.
 fn judge(total: &Figures, phases: &[&Figures], disturbed: bool) -> KeptUp {
     let few_short = |excused: &dyn Fn(&Figures) -> u64| {
         let few = |figures: &Figures, excused: u64| {
@@ -239,7 +250,7 @@ fn judge(total: &Figures, phases: &[&Figures], disturbed: bool) -> KeptUp {
     };
     if few_short(&|_| 0) {
         KeptUp::Yes
-    } else if disturbed && few_short(&|figures| figures.counts.not_reached) {
+    } else if disturbed && few_short(&|figures| Shortfall::of(figures).kept_waiting()) {
         KeptUp::Late
     } else if few_short(&cut_off) {
         KeptUp::ShortPhases
@@ -328,7 +339,8 @@ mod tests {
         for kind in ["timed_out", "connect_failed", "stream_reset", "connection_lost", "queue_overflow"] {
             assert_eq!(kept_up(&error(kind), true), KeptUp::No, "{kind}");
         }
-        assert_eq!(kept_up(&|figures| figures.counts.unsent = 101, true), KeptUp::No);
+        assert_eq!(kept_up(&|figures| figures.counts.unsent = 101, false), KeptUp::No);
+        assert_eq!(kept_up(&|figures| figures.counts.unsent = 101, true), KeptUp::Late);
         assert_eq!(kept_up(&|figures| figures.counts.not_reached = 101, false), KeptUp::No);
         let late_by_assay = kept_up(&|figures| figures.counts.not_reached = 101, true);
         assert_eq!(late_by_assay, KeptUp::Late, "pages can have come late by Assay's fault");

@@ -7,7 +7,8 @@ use assay_experiment::peak::{self, PeakEvent, Stretch, Wish};
 use assay_lab::{LabError, RunOutcome, RunPlan};
 use assay_record::dir::RunDir;
 use assay_record::peak::{FILE, Outcome, Peak};
-use assay_report::require::Promise;
+use assay_report::require::{Promise, Requirement};
+use assay_report::summary::Summary;
 use assay_report::{html, sheet};
 use clap::Args;
 use tokio::sync::{mpsc, watch};
@@ -49,7 +50,7 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 /// Searches, keeps the result in the run directory, and says it.
-pub fn find(args: &RunArgs, promise: &Promise, plan: RunPlan) -> Result<Exit, Failure> {
+pub fn find(args: &RunArgs, promise: &Promise, mut plan: RunPlan) -> Result<Exit, Failure> {
     let PeakArgs { peak_step, peak_warm, peak_from, .. } = args.peak;
     for (name, length) in [("--peak-step", peak_step), ("--peak-warm", peak_warm)] {
         if length < Duration::from_secs(1) || length.subsec_nanos() != 0 {
@@ -66,6 +67,9 @@ pub fn find(args: &RunArgs, promise: &Promise, plan: RunPlan) -> Result<Exit, Fa
         );
         return Err(Failure::usage(why).hint("give --rehearse more, or shorten --peak-warm and --peak-step"));
     }
+    // Others are about the workload's own phases, which are not run.
+    plan.requirements
+        .retain(|text| text.parse().is_ok_and(|required: Requirement| required.allows().is_some()));
     let wish = Wish {
         promise: promise.parts().map(str::to_owned).collect(),
         warm: peak_warm,
@@ -116,13 +120,17 @@ fn conclude(args: &RunArgs, peak: &Peak, outcome: &RunOutcome) -> Result<Exit, F
         format!("\n{words}\nKept in {}: {}\n", outcome.run_dir.display(), kept.join(", "))
     };
     output::result(&text, args.results.output.as_deref())?;
-    Ok(exit(peak, outcome.verdict.partial))
+    let wrong = Summary::from_run(&dir).map_err(Failure::failed)?.wrong_responses();
+    wrong.iter().for_each(|words| output::say(words));
+    Ok(exit(peak, outcome.verdict.partial, wrong.is_some()))
 }
 
-fn exit(peak: &Peak, partial: bool) -> Exit {
+/// The exit code of a search that ended early (`partial`), or in which responses were wrong.
+fn exit(peak: &Peak, partial: bool, wrong: bool) -> Exit {
     let own = peak.suspects.first().is_some_and(|suspect| suspect.name == "assay" && suspect.is_full);
     match peak.peak_per_s {
         _ if partial => Exit::Interrupted,
+        _ if wrong => Exit::Unmet,
         // Where Assay gave out first, or was late in all that was not kept, nobody knows what the target can.
         _ if own || peak.is_own_limit => Exit::Undecided,
         None => Exit::Unmet,
@@ -199,13 +207,14 @@ mod tests {
     #[test]
     fn what_the_search_came_to_decides_the_exit_code() {
         let found = Peak { peak_per_s: Some(5.0), ..Peak::default() };
-        assert_eq!((exit(&found, false), exit(&found, true)), (Exit::Fine, Exit::Interrupted));
-        assert_eq!(exit(&Peak::default(), false), Exit::Unmet);
+        assert_eq!((exit(&found, false, false), exit(&found, true, true)), (Exit::Fine, Exit::Interrupted));
+        assert_eq!(exit(&found, false, true), Exit::Unmet, "at a rate that it keeps, or beyond");
+        assert_eq!(exit(&Peak::default(), false, false), Exit::Unmet);
         let own = Suspect { name: "assay".into(), is_full: true, ..Suspect::default() };
-        assert_eq!(exit(&Peak { suspects: vec![own], ..found.clone() }, false), Exit::Undecided);
+        assert_eq!(exit(&Peak { suspects: vec![own], ..found.clone() }, false, false), Exit::Undecided);
         let late = Suspect { name: "assay".into(), used: Some(0.05), ..Suspect::default() };
-        assert_eq!(exit(&Peak { suspects: vec![late], ..found.clone() }, false), Exit::Fine);
-        assert_eq!(exit(&Peak { is_own_limit: true, ..found }, false), Exit::Undecided);
+        assert_eq!(exit(&Peak { suspects: vec![late], ..found.clone() }, false, false), Exit::Fine);
+        assert_eq!(exit(&Peak { is_own_limit: true, ..found }, false, false), Exit::Undecided);
     }
 
     #[test]

@@ -154,11 +154,12 @@ impl Cells {
                 Some(format!("{:>4}/{all}  {id}: runs; {}", cell + 1, self.left_words()))
             }
             CellEvent::Tried { cell, index, took } => {
-                let result = match (cell.state, &cell.why) {
+                let mut result = match (cell.state, &cell.why) {
                     (CellState::Waiting, Some(why)) => format!("to be run again: {why}"),
                     (state, Some(why)) => format!("{}: {why}", word(state)),
                     (state, None) => word(state).into(),
                 };
+                cell.fault.iter().for_each(|fault| result += &format!("; {fault}"));
                 let took = show_duration(*took);
                 Some(format!("{:>4}/{all}  {}: {result} (after {took})", index + 1, cell.id))
             }
@@ -200,7 +201,9 @@ impl Cells {
             (Some((now, Doing::Running)), _) if now == index => line(&self.run),
             (_, CellState::Done) => {
                 let took = self.took.get(index).copied().flatten();
-                took.map_or_else(String::new, |took| format!("in {}", show_duration(took)))
+                let took = took.map(|took| format!("in {}", show_duration(took)));
+                let parts: Vec<String> = took.into_iter().chain(cell.fault.clone()).collect();
+                parts.join("; ")
             }
             _ => cell.why.as_deref().and_then(|why| why.lines().next()).unwrap_or_default().to_owned(),
         }
@@ -217,8 +220,9 @@ fn word(state: CellState) -> &'static str {
     }
 }
 
-fn colour(state: CellState) -> Color {
-    match state {
+fn colour(cell: &CellInfo) -> Color {
+    match cell.state {
+        _ if cell.fault.is_some() => Color::Red,
         CellState::Waiting => Color::DarkGray,
         CellState::Running => Color::Cyan,
         CellState::Done => Color::Green,
@@ -267,7 +271,7 @@ fn draw_bar(frame: &mut Frame, area: Rect, all: &[CellInfo]) {
     let of_column = |column: usize| all.get(column * all.len() / width.max(1));
     let marks = (0..width).filter_map(of_column).map(|cell| {
         let waits = cell.state == CellState::Waiting;
-        Span::styled(if waits { "░" } else { "█" }, Paint::new().fg(colour(cell.state)))
+        Span::styled(if waits { "░" } else { "█" }, Paint::new().fg(colour(cell)))
     });
     let bar = Line::from(marks.collect::<Vec<_>>());
     frame.render_widget(bar, Rect { x: area.x + u16::from(width > 0), width: width as u16, ..area });
@@ -286,7 +290,7 @@ fn draw_table(frame: &mut Frame, area: Rect, cells: &Cells) {
     let rows = all.iter().enumerate().skip(first).take(room).map(|(index, cell)| {
         let number = format!("{:>5}", index + 1);
         let words = [number, cell.id.clone(), word(cell.state).to_owned(), cells.standing(index, cell)];
-        let row = Row::new(words).style(Paint::new().fg(colour(cell.state)));
+        let row = Row::new(words).style(Paint::new().fg(colour(cell)));
         if index == now { row.bold() } else { row }
     });
     let widths = [

@@ -186,6 +186,7 @@ pub fn write(dir: &Path, plan: &Plan<'_>) -> ExperimentInfo {
                         state: CellState::Done,
                         why: None,
                         run: Some(run),
+                        fault: None,
                         tries: 1,
                     });
                 }

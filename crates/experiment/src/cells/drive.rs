@@ -57,6 +57,20 @@ pub struct Ending {
     pub hopeless: Option<String>,
 }
 
+/// What a run came to, by its summary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// It has numbers.
+    Measured {
+        /// Names of headline numbers that are unknown.
+        unknown: Vec<String>,
+        /// What the target did wrong, whatever was required of it.
+        fault: Option<String>,
+    },
+    /// The target served nothing at all.
+    ServedNothing,
+}
+
 /// What is being done for a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
@@ -101,13 +115,13 @@ pub enum CellEvent {
     Note(String),
 }
 
-/// Runs every cell that waits. `plan_of` makes the plan of a cell (its run directory is set here); `unknown_of` gives the names
-/// of a run's headline numbers that are unknown, from its run directory (none: it cannot be summarised). `stop` turning true
-/// ends the cell that runs and the experiment; dropping the future kills what was started.
+/// Runs every cell that waits. `plan_of` makes the plan of a cell (its run directory is set here); `judgement_of` says
+/// what a run came to, from its run directory (none: it cannot be summarised). `stop` turning true ends the cell that runs and the
+/// experiment; dropping the future kills what was started.
 pub async fn drive(
     course: Course<'_>,
     plan_of: impl FnMut(&CellInfo) -> Result<RunPlan, LabError>,
-    unknown_of: impl FnMut(&Path) -> Option<Vec<String>>,
+    judgement_of: impl FnMut(&Path) -> Option<Judgement>,
     events: mpsc::UnboundedSender<CellEvent>,
     stop: watch::Receiver<bool>,
 ) -> Result<Ending, LabError> {
@@ -115,7 +129,7 @@ pub async fn drive(
         streak: Streak::new(course.experiment.retries),
         course,
         plan_of,
-        unknown_of,
+        judgement_of,
         events,
         stop,
         clock: Clock::default(),
@@ -135,10 +149,10 @@ pub async fn drive(
     Ok(Ending { interrupted, hopeless: driver.streak.is_hopeless(), info: driver.course.info })
 }
 
-struct Driver<'a, P, U> {
+struct Driver<'a, P, J> {
     course: Course<'a>,
     plan_of: P,
-    unknown_of: U,
+    judgement_of: J,
     streak: Streak,
     events: mpsc::UnboundedSender<CellEvent>,
     stop: watch::Receiver<bool>,
@@ -151,10 +165,10 @@ struct Driver<'a, P, U> {
     no_page_cache_drop: Option<String>,
 }
 
-impl<P, U> Driver<'_, P, U>
+impl<P, J> Driver<'_, P, J>
 where
     P: FnMut(&CellInfo) -> Result<RunPlan, LabError>,
-    U: FnMut(&Path) -> Option<Vec<String>>,
+    J: FnMut(&Path) -> Option<Judgement>,
 {
     /// Finds out, before anything runs, whether every cell can, and whether what comes out belongs to what is there.
     async fn look_ahead(&mut self) -> Result<(), LabError> {
@@ -341,7 +355,7 @@ where
         let cell = &mut self.course.info.cells[index];
         // Of an earlier try, should something have stood in the way of putting it aside then.
         self.course.dir.set_aside(cell)?;
-        (cell.state, cell.why) = (CellState::Running, None);
+        (cell.state, cell.why, cell.fault) = (CellState::Running, None, None);
         cell.tries += 1;
         cell.run = Some(ExperimentDir::cell(&cell.id));
         self.save()?;
@@ -376,16 +390,26 @@ where
         outcome: Result<RunOutcome, LabError>,
         tries: u32,
     ) -> Result<(), LabError> {
+        let mut fault = None;
         let (state, why, aside) = match outcome {
             Ok(RunOutcome { verdict, .. }) if verdict.partial => {
                 (CellState::Waiting, Some("it was interrupted".into()), true)
             }
-            Ok(RunOutcome { run_dir, verdict }) => self.judge_numbers(&run_dir, &verdict, tries),
+            Ok(RunOutcome { run_dir, verdict }) => match (self.judgement_of)(&run_dir) {
+                Some(Judgement::ServedNothing) => {
+                    (CellState::Failed, Some("its target served nothing at all".into()), true)
+                }
+                Some(Judgement::Measured { unknown, fault: found }) => {
+                    fault = found;
+                    self.judge_numbers(&unknown, &verdict, tries)
+                }
+                None => self.judge_numbers(&all_unknown(&verdict), &verdict, tries),
+            },
             Err(LabError::Interrupted) => (CellState::Waiting, Some("it was interrupted".into()), true),
             Err(error) => (CellState::Failed, Some(shortened(&error.to_string())), true),
         };
         let cell = &mut self.course.info.cells[index];
-        (cell.state, cell.why) = (state, why);
+        (cell.state, cell.why, cell.fault) = (state, why, fault);
         if aside {
             cell.run = self.course.dir.set_aside(cell)?;
         }
@@ -409,19 +433,18 @@ where
     /// From what is known of a whole run to how its cell stands, why, and whether the run is put aside.
     fn judge_numbers(
         &mut self,
-        run_dir: &Path,
+        unknown: &[String],
         verdict: &Verdict,
         tries: u32,
     ) -> (CellState, Option<String>, bool) {
-        let unknown = (self.unknown_of)(run_dir).unwrap_or_else(|| all_unknown(verdict));
         if unknown.is_empty() {
             self.streak.result();
             return (CellState::Done, None, false);
         }
-        self.streak.disturbed(&unknown, &verdict.doubts);
+        self.streak.disturbed(unknown, &verdict.doubts);
         let again = tries <= self.course.experiment.retries;
         let state = if again { CellState::Waiting } else { CellState::Invalid };
-        (state, Some(not_known(&unknown, verdict)), again)
+        (state, Some(not_known(unknown, verdict)), again)
     }
 
     fn save(&mut self) -> Result<(), LabError> {

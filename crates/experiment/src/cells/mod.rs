@@ -24,7 +24,7 @@ use std::time::Duration;
 use assay_record::experiment::{ConditionInfo, SubjectInfo};
 
 pub use directory::ExperimentDir;
-pub use drive::{CellEvent, Course, Doing, Ending, drive, expected, planned};
+pub use drive::{CellEvent, Course, Doing, Ending, Judgement, drive, expected, planned};
 pub use order::{cells, info};
 pub use rates::{at_rate, world};
 pub use resume::{Mixture, Resumed, differences, resume};

@@ -74,7 +74,7 @@ pub enum PeakEvent {
 }
 
 /// Looks for the highest rate at which the promise is kept. The run directory is that of any run. `stop` turning true ends
-/// it early; what is known by then is the result. Call it on a runtime whose threads outlive it.
+/// it early; what is known by then is the result. The plan has no requirement for a phase: those of the workload are not run. Call it on a runtime whose threads outlive it.
 pub async fn find(
     plan: RunPlan,
     wish: Wish,
@@ -90,12 +90,8 @@ pub async fn find(
         )
     })?;
     let first_per_s = wish.from_per_s.unwrap_or(usual_per_s);
-    let plan = RunPlan {
-        workload: stepped(&plan.workload, &busiest, first_per_s / usual_per_s, &wish),
-        // They are about the workload's own phases, which are not run.
-        requirements: Vec::new(),
-        ..plan
-    };
+    let plan =
+        RunPlan { workload: stepped(&plan.workload, &busiest, first_per_s / usual_per_s, &wish), ..plan };
     let (orders, given) = mpsc::unbounded_channel();
     let (told, mut heard) = mpsc::unbounded_channel();
     let mut driver = Driver::new(&wish, first_per_s, busiest.load() / usual_per_s, judge, events);

@@ -173,7 +173,11 @@ pub(crate) fn trust(summary: &Summary) -> Finding {
         let text = format!("{cause}{}", listed(&roughly));
         return say(
             Mood::Plain,
-            format!("{} All other headline numbers are known to within a tenth.", sentence(&text)),
+            format!(
+                "{}{}",
+                sentence(&text),
+                known(summary).map_or_else(String::new, |known| format!(" {}.", capital(&known)))
+            ),
         );
     }
     if summary.total.counts.due == 0 && !origins_alone::is_so(summary) {
@@ -187,11 +191,19 @@ pub(crate) fn trust(summary: &Summary) -> Finding {
     if summary.unfinished {
         return say(Mood::Doubtful, format!("The run was killed; what it left is known: {grounds}"));
     }
+    let known = known(summary).unwrap_or_else(|| "all numbers are known, as far as there are any".to_owned());
     let text = match cause {
-        Some(cause) => format!("{cause}, but that moved no headline number by more than a tenth: {grounds}"),
-        None => format!("every headline number is known to within a tenth: {grounds}"),
+        Some(cause) => format!("{cause}, but {known}: {grounds}"),
+        None => format!("{known}: {grounds}"),
     };
     say(Mood::Good, capital(&text))
+}
+
+/// Which headline numbers are known; none: there are none. Reports show others, such as percentiles, of which this says nothing.
+fn known(summary: &Summary) -> Option<String> {
+    let names: Vec<&str> = summary.headline.known.iter().map(|name| called(name)).collect();
+    let are = if names.len() == 1 { "is" } else { "are" };
+    (!names.is_empty()).then(|| format!("{} {are} known to within a tenth", listed(&names)))
 }
 
 /// Which headline numbers are not known, and what is known of the others.

@@ -53,13 +53,21 @@ pub struct Requirement {
 impl Requirement {
     /// The kind of wrong content that it says how much of there may be in the whole run; none: it is about something else.
     pub fn allows(&self) -> Option<ErrorKind> {
-        let is_of_run = self.phase.as_ref().is_some_and(|(phase, _)| phase == RUN);
         match self.metric {
-            Metric::Count { of: Counted::Errors(kind), share: false } if is_of_run => {
+            Metric::Count { of: Counted::Errors(kind), share: false } if self.is_of_run() => {
                 kind.filter(|kind| kind.is_wrong_content())
             }
             _ => None,
         }
+    }
+
+    /// It says how many requests of the whole run must get a correct response, and so how many may get none.
+    pub fn limits_missing(&self) -> bool {
+        self.is_of_run() && matches!(self.metric, Metric::Count { of: Counted::Completed, .. })
+    }
+
+    fn is_of_run(&self) -> bool {
+        self.phase.as_ref().is_some_and(|(phase, _)| phase == RUN)
     }
 }
 

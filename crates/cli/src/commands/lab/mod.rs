@@ -10,10 +10,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use assay_compare::is_experiment;
-use assay_experiment::cells::{Course, Ending, Experiment, ExperimentDir, differences, drive, resume};
+use assay_experiment::cells::{
+    Course, Ending, Experiment, ExperimentDir, Judgement, differences, drive, resume,
+};
 use assay_lab::LabError;
 use assay_record::dir::RunDir;
-use assay_record::experiment::{CellState, ExperimentInfo};
+use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use assay_report::headline::Conclusion;
 use assay_report::require::{Decision, Judged};
 use assay_report::summary::Summary;
@@ -228,7 +230,7 @@ async fn watched(course: Course<'_>, plans: Plans, style: Style) -> Result<Optio
     let (stop_sender, stop) = watch::channel(false);
     let (key_sender, mut keys) = mpsc::unbounded_channel();
     let title = course.experiment.name.clone();
-    let work = drive(course, |cell| plans.plan(cell), unknown, sender, stop);
+    let work = drive(course, |cell| plans.plan(cell), judgement, sender, stop);
     let both = async { tokio::join!(work, cells::watch(events, &title, style, key_sender)).0 };
     tokio::pin!(both);
     let mut requested_before = false;
@@ -252,15 +254,20 @@ async fn watched(course: Course<'_>, plans: Plans, style: Style) -> Result<Optio
     }
 }
 
-/// The headline numbers of a run that are unknown. Of one without any it is all of them, whatever is known of how many there were.
-fn unknown(run_dir: &Path) -> Option<Vec<String>> {
+/// What a run came to. Of one without any number all are unknown, whatever is known of how many there were.
+fn judgement(run_dir: &Path) -> Option<Judgement> {
     let summary = Summary::from_run(&RunDir::open(run_dir).ok()?).ok()?;
-    match summary.conclusion() {
-        Conclusion::NothingMeasured => {
-            Some(vec!["all numbers, because no request came to its end".to_owned()])
+    Some(match summary.conclusion() {
+        Conclusion::ServedNothing => Judgement::ServedNothing,
+        Conclusion::NothingMeasured => Judgement::Measured {
+            unknown: vec!["all numbers, because no request came to its end".to_owned()],
+            fault: None,
+        },
+        Conclusion::Fine | Conclusion::Undecided | Conclusion::Failed => {
+            let fault = summary.fault();
+            Judgement::Measured { unknown: summary.headline.unknown, fault }
         }
-        _ => Some(summary.headline.unknown),
-    }
+    })
 }
 
 fn go_on(file: &Path, dir: &Path) -> String {
@@ -301,14 +308,21 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     }
     let judged = judged(dir, info);
     junit::of_experiment(args.junit.as_deref(), info, &judged)?;
-    let [unmet, undecided] = not_held(&judged);
+    let mut unmet: Vec<String> = info.cells.iter().filter_map(fault).collect();
+    let [not_met, undecided] = not_held(&judged);
+    unmet.extend(not_met);
     unmet.iter().chain(&undecided).for_each(|line| output::say(line));
     let unknown = invalid + undecided.len() + usize::from(ending.hopeless.is_some());
     Ok(exit(ending.interrupted, failed, unmet.len(), unknown))
 }
 
-/// The exit code, by cells that failed, requirements that were not met, and what is not known. What did not hold did not, whatever else is
-/// unknown.
+/// What the target of a cell did wrong, in a line.
+fn fault(cell: &CellInfo) -> Option<String> {
+    Some(format!("{}: {}", cell.id, cell.fault.as_ref()?))
+}
+
+/// The exit code, by cells that failed, requirements that were not met and faults of targets, and what is not known. What did not hold did
+/// not, whatever else is unknown.
 fn exit(interrupted: bool, failed: usize, unmet: usize, unknown: usize) -> Exit {
     match (interrupted, failed, unmet, unknown) {
         (true, ..) => Exit::Interrupted,
