@@ -56,6 +56,7 @@ pub mod watched;
 mod work;
 
 pub use arithmetic::{arithmetic, check_carried, free_bytes, port_rest_s, ports, raise_descriptor_limit};
+pub use assay_health::host::ProcessorWaits;
 pub use assay_link::{LinkSettings, SettingsError};
 pub use bed::BedPlan;
 pub use cgroup::Limits;

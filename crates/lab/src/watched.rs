@@ -11,6 +11,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use assay_health::host::ProcessorWaits;
+
 /// Where systemd keeps the processes of a service, by the version of control groups.
 const SERVICES: [&str; 2] = ["/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice"];
 /// A listening socket in `/proc/net/tcp`.
@@ -83,6 +85,12 @@ pub fn find(watch: &Watch, address: SocketAddr) -> Result<Vec<u32>, String> {
         Watch::Listener => of_listener(address)?,
     };
     Ok(roots(&all, parent))
+}
+
+/// For how long the threads of whoever listens at `address` wait for a processor from now on; none: it is not on this machine, or cannot be
+/// seen.
+pub fn processor_waits(address: SocketAddr) -> Option<ProcessorWaits> {
+    find(&Watch::Listener, address).ok().map(ProcessorWaits::of)
 }
 
 /// What a process is called, for the record.

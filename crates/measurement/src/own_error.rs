@@ -193,6 +193,18 @@ impl OwnError {
         }
     }
 
+    /// Of `all` times of responses that came within `passed_us`, while threads that they needed waited for a processor for `waited_us`
+    /// altogether, and nothing tells which of them that delayed: each wait can have kept all that were under way, and what came behind it
+    /// for as long again.
+    pub fn beside_waits(all: &Histogram, waited_us: f64, passed_us: f64) -> Self {
+        let error = Self::undisturbed(all, Unrecorded::ByTime);
+        let Some(mean_us) = all.mean_us().filter(|_| waited_us > 0.0 && passed_us > 0.0) else {
+            return error;
+        };
+        let under_way = (all.count() as f64 * mean_us / passed_us).max(1.0);
+        error.spread(2.0 * waited_us * under_way / all.count() as f64)
+    }
+
     /// Of `all` times, among them the disturbed ones: as they were `seen`, and at `least`.
     pub fn new(all: &Histogram, [seen, least]: &[Histogram; 2], unrecorded: Unrecorded) -> Self {
         let mut shortest = all.without(seen);

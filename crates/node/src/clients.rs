@@ -11,9 +11,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_dispatch::{Choice, Moment, Request};
+use assay_measurement::censored::Bounds;
+use assay_measurement::histogram::Histogram;
+use assay_measurement::own_error::{Certainty, OwnError, OwnInterval, PRECISION_US};
 use assay_plane::body::{BodyError, BodyReader};
+use assay_plane::clock::monotonic_ns;
 use assay_plane::connection::Resources;
 use assay_plane::pool::Pool;
+use assay_plane::thread_times::ThreadTimes;
 use assay_plane::upstream::{Patience, Received};
 use assay_random::Rng;
 use assay_record::cluster::Tally;
@@ -106,6 +111,11 @@ pub struct Outcome {
     pub connections: u64,
     /// Failures by kind.
     pub failures: BTreeMap<String, u64>,
+    /// Time for which the thread of all clients was ready to run and waited for a processor, as a share of the time in which all was
+    /// counted; none: the system does not tell.
+    pub waiting_share: Option<f64>,
+    /// How well the median response time is known beside that.
+    pub median: Certainty,
 }
 
 /// One request and its response.
@@ -218,19 +228,43 @@ async fn converse(spec: ClientsSpec) -> Result<Outcome, NodeError> {
         crowd.alarm.until(crowd.from).await;
         crowd.http_client.0.pool.take_opened();
         crowd.http_client.0.failures.borrow_mut().clear();
+        let (began_ns, before) = (monotonic_ns(), ThreadTimes::now());
         crowd.alarm.until(crowd.until).await;
+        let passed_ns = monotonic_ns().saturating_sub(began_ns).max(1);
+        let waited = |now: ThreadTimes| Some(now.since(before?).waited_ns as f64 / passed_ns as f64);
+        ThreadTimes::now().and_then(waited)
     };
-    tokio::select! {
+    let waiting_share = tokio::select! {
         // It ends only when the timer does not work.
-        ended = crowd.alarm.run() => ended.map_err(NodeError::start("a timer"))?,
-        () = ending => {}
-    }
+        ended = crowd.alarm.run() => {
+            ended.map_err(NodeError::start("a timer"))?;
+            None
+        }
+        waiting_share = ending => waiting_share,
+    };
     let inner = &crowd.http_client.0;
+    let tally = crowd.tally.take();
     Ok(Outcome {
-        tally: crowd.tally.take(),
+        median: median(tally.all_times(), waiting_share.unwrap_or(0.0), spec.measure_s),
+        tally,
         connections: inner.pool.take_opened(),
         failures: inner.failures.take(),
+        waiting_share,
     })
+}
+
+/// How well the median of times is known that were taken within `measured_s` by a thread which waited for a processor for this share of it.
+fn median(times: &Histogram, waiting_share: f64, measured_s: f64) -> Certainty {
+    let passed_us = measured_s * 1e6;
+    let error = OwnError::beside_waits(times, waiting_share * passed_us, passed_us);
+    match error.quantile(0.5) {
+        Some(bounds) if bounds.low_us <= 0.0 => Certainty::Unknown,
+        Some(Bounds { low_us, high_us }) => {
+            let seen_us = times.quantile_us(0.5).unwrap_or(0) as f64;
+            OwnInterval::of(seen_us, low_us, high_us, PRECISION_US).certainty
+        }
+        None => Certainty::Known,
+    }
 }
 
 impl Crowd {

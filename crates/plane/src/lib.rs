@@ -7,7 +7,7 @@
 //! ([`flow`]), fields ([`fields`]) and interim responses ([`interim`]) passed on as intermediaries must, what they say to a cache ([`caching`]), connections to
 //! servers ([`upstream`]) and their reuse ([`pool`]), listening ([`listen`]), places for a bounded number of clients ([`places`]) and hosts that they may name ([`own_host`]), one table of bounds ([`limits`]); deadlines to within
 //! microseconds ([`timer`]), and sockets without tasks ([`sockets`]), on a clock of one kind ([`clock`]), and when what is read was received ([`arrival`]); threads pinned and
-//! joined ([`worker`]), which let messages come together when there are many ([`gather`]), and messages to and from the parent
+//! joined ([`worker`]), how long they ran and waited ([`thread_times`]), which let messages come together when there are many ([`gather`]), and messages to and from the parent
 //! process ([`stdio`]).
 //!
 //! *Does not:* decide what is requested, sent, stored or compared; that is left to its users.
@@ -36,6 +36,7 @@ pub mod refused;
 pub mod relay;
 pub mod sockets;
 pub mod stdio;
+pub mod thread_times;
 pub mod timer;
 pub mod tls;
 pub mod tune;

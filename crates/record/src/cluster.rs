@@ -15,6 +15,9 @@ use schemars::JsonSchema;
 
 use crate::cluster_parts::{Histograms, Part};
 
+/// Share of requests up to which those that failed take nothing from a result.
+const FEW: f64 = 0.01;
+
 /// Version of the document.
 pub const SCHEMA: &str = "assay-cluster/1";
 
@@ -302,6 +305,16 @@ impl Tally {
     /// Requests that failed for good.
     pub fn failures(&self) -> u64 {
         self.failed
+    }
+
+    /// More requests failed than can be an accident.
+    pub fn has_fault(&self) -> bool {
+        self.failed as f64 > (self.responded + self.failed) as f64 * FEW
+    }
+
+    /// Response times of all services, in microseconds.
+    pub fn all_times(&self) -> &Histogram {
+        &self.all
     }
 
     /// Body bytes of the responses.

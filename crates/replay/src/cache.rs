@@ -140,19 +140,22 @@ impl CacheTally {
 impl Cache {
     /// As text.
     pub(crate) fn to_terminal(&self, logged: &Logged) -> String {
-        let share = |value: Option<f64>| match value {
+        let share = |value: Option<f64>, none: &str| match value {
             Some(value) => format!("{:.2} %", value * 100.0),
-            None => "–".to_owned(),
+            None => none.to_owned(),
         };
+        let responses = self.hits + self.joined + self.revalidated + self.misses + self.own;
+        // It is not known, or there is none.
+        let measured = if responses > 0 { "?" } else { "–" };
         let mut text = format!("\n{:<16} {:>10} {:>10}\n", "", "DHR", "BHR");
         let logged_shares = (ratio(logged.hits, logged.known), ratio(logged.hit_bytes, logged.known_bytes));
-        for (name, (dhr, bhr)) in [
-            ("measured", (self.dhr, self.bhr)),
-            ("ideal", (self.ideal_dhr, self.ideal_bhr)),
-            ("in the log", logged_shares),
+        for (name, (dhr, bhr), none) in [
+            ("measured", (self.dhr, self.bhr), measured),
+            ("ideal", (self.ideal_dhr, self.ideal_bhr), "–"),
+            ("in the log", logged_shares, "–"),
         ] {
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "{name:<16} {:>10} {:>10}", share(dhr), share(bhr));
+            let _ = writeln!(text, "{name:<16} {:>10} {:>10}", share(dhr, none), share(bhr, none));
         }
         let mut line = |name: &str, value: String| {
             let _ = writeln!(text, "{name:<16} {value}");

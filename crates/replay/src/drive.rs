@@ -8,6 +8,7 @@ use std::time::Duration;
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
 use assay_plane::connection::Resources;
 use assay_plane::pool::Pool;
+use assay_plane::thread_times::ThreadTimes;
 use assay_plane::timer::Timer;
 use assay_plane::upstream::Upstream;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -17,7 +18,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::error::ReplayError;
 use crate::exchange::{Route, Seen, exchange};
 use crate::options::Options;
-use crate::own::ThreadTimes;
+use crate::origin::Simulated;
+use crate::own::Threads;
 use crate::plan::Planned;
 use crate::results::{Results, Sent, Tally};
 use crate::source::{Fed, Source};
@@ -61,9 +63,9 @@ struct Shared {
     /// On the timer, to be sent.
     scheduled: Cell<usize>,
     start_ns: Cell<u64>,
-    /// What the thread had used when it was created.
-    thread: Option<ThreadTimes>,
+    /// When it was created, and what threads had done by then.
     made_ns: u64,
+    threads: Threads,
     /// Requests begun so far.
     begun: Cell<u64>,
     /// Someone should look whether there is room, or whether all is done.
@@ -83,6 +85,7 @@ pub async fn drive(
     let xacts = options.xacts.as_deref().map(Xacts::create).transpose()?;
     let resources = Resources::new();
     resources.keep_deadlines();
+    let threads = Threads::now(&options);
     let shared = Rc::new(Shared {
         options,
         timer: Timer::new(0)?,
@@ -93,8 +96,8 @@ pub async fn drive(
         open: Cell::new(0),
         scheduled: Cell::new(0),
         start_ns: Cell::new(0),
-        thread: ThreadTimes::now(),
         made_ns: monotonic_ns(),
+        threads,
         begun: Cell::new(0),
         changed: Notify::new(),
         stopped: Cell::new(false),
@@ -119,6 +122,7 @@ pub async fn drive(
         Some(xacts) => xacts.finish()?,
         None => 0,
     };
+    shared.each_second(&mut watch);
     let mut results = shared.results(&fed);
     results.interrupted = interrupted;
     results.rows_lost = lost;
@@ -272,13 +276,40 @@ impl Shared {
     fn results(&self, fed: &Fed) -> Results {
         let started = self.start_ns.get();
         let passed_ns = if started == 0 { 0 } else { monotonic_ns().saturating_sub(started) };
-        let mut results = self.tally.borrow().results(passed_ns, fed);
+        let threads = Threads {
+            passed_ns: monotonic_ns().saturating_sub(self.made_ns),
+            ..Threads::now(&self.options).since(&self.threads)
+        };
+        let mut results = self.tally.borrow().results(passed_ns, fed, &threads);
         results.to = self.options.to.to_string();
         results.forward = self.options.forward;
         results.under_way = self.open.get() as u64;
-        results.own = results.own.with_thread(self.thread, monotonic_ns().saturating_sub(self.made_ns));
         results.cache = self.options.simulated.as_deref().map(|from| self.tally.borrow().cache(from));
         results
+    }
+}
+
+impl Threads {
+    /// What they have done until now.
+    fn now(options: &Options) -> Self {
+        Self {
+            passed_ns: 0,
+            sender: ThreadTimes::now(),
+            origins: options.simulated.as_deref().and_then(Simulated::thread_times),
+            target_waited_us: options.target_waited_us.as_deref().map(Cell::get),
+        }
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        let of = |now: Option<ThreadTimes>, before: Option<ThreadTimes>| {
+            Some(now?.since(before.unwrap_or_default()))
+        };
+        Self {
+            sender: of(self.sender, before.sender),
+            origins: of(self.origins, before.origins),
+            target_waited_us: self.target_waited_us,
+            ..*self
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! How requests are sent.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,4 +32,7 @@ pub struct Options {
     /// The origins that it all comes from, where they are our own: hits are told, and responses are checked against what they
     /// must be.
     pub simulated: Option<Arc<Simulated>>,
+    /// For how long threads of the target have waited for a processor, in microseconds, added up: kept up to date by whoever is told how
+    /// the replay goes; none: nobody watches them.
+    pub target_waited_us: Option<Rc<Cell<u64>>>,
 }

@@ -7,8 +7,8 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,6 +22,7 @@ use assay_plane::clock::monotonic_ns;
 use assay_plane::connection::Resources;
 use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
 use assay_plane::listen::{accept, listen_alone};
+use assay_plane::thread_times::{ThreadTimes, this_thread};
 use assay_role::mark::HEADER;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,8 @@ pub struct Simulated {
     lifetime_s: u64,
     think: Duration,
     counts: Counts,
+    /// The number of the thread that serves them.
+    thread: OnceLock<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +84,13 @@ impl Simulated {
             lifetime_s: lifetime.as_secs(),
             think,
             counts: Counts::default(),
+            thread: OnceLock::new(),
         }
+    }
+
+    /// What their thread did until now; none: it does not run, or the system does not tell.
+    pub(crate) fn thread_times(&self) -> Option<ThreadTimes> {
+        ThreadTimes::of(*self.thread.get()?)
     }
 
     /// What is known of the log.
@@ -159,6 +168,7 @@ fn serve(
     let Ok(runtime) = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) else {
         return;
     };
+    simulated.thread.get_or_init(this_thread);
     runtime.block_on(async move {
         let resources = Resources::new();
         resources.keep_deadlines();

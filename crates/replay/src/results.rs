@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use assay_measurement::histogram::Histogram;
+use assay_measurement::response_error::ResponseError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +12,12 @@ use crate::cache::{Cache, CacheTally};
 use crate::error::ReplayError;
 use crate::exchange::Seen;
 use crate::origin::Simulated;
-use crate::own::Own;
+use crate::own::{Own, Threads};
 use crate::request::Call;
 use crate::source::{Fed, UNVERIFIED};
+
+/// Share of requests due up to which those without a whole response take nothing from a result.
+const FEW: f64 = 0.01;
 
 /// Version of the document.
 pub const RESULTS_SCHEMA: &str = "assay-replay/1";
@@ -146,7 +150,9 @@ impl Times {
 
     /// A line of the table, with its end.
     fn line(&self, name: &str) -> String {
-        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |ms| format!("{ms:.3}"));
+        // Times that are not known are there, those of nothing are not.
+        let none = if self.count > 0 { "?" } else { "–" };
+        let cell = |value: Option<f64>| value.map_or_else(|| none.to_owned(), |ms| format!("{ms:.3}"));
         let [mean, p50, p90, p99, p999, max] =
             [self.mean, self.p50, self.p90, self.p99, self.p999, self.max].map(cell);
         format!("{name:<16} {mean:>10} {p50:>10} {p90:>10} {p99:>10} {p999:>10} {max:>10}\n")
@@ -247,7 +253,7 @@ impl Tally {
         was_spoken.then(|| Handshakes { handshake_ms: Times::of(&self.handshake), ..self.tls.clone() })
     }
 
-    pub(crate) fn results(&self, passed_ns: u64, fed: &Fed) -> Results {
+    pub(crate) fn results(&self, passed_ns: u64, fed: &Fed, threads: &Threads) -> Results {
         let duration_s = (passed_ns / 1_000_000) as f64 / 1000.0;
         let rate = (duration_s > 0.0).then(|| (self.responded as f64 / duration_s * 1000.0).round() / 1000.0);
         Results {
@@ -270,7 +276,7 @@ impl Tally {
             first_byte_ms: Times::of(&self.first_byte),
             connect_ms: Times::of(&self.connect),
             lateness_ms: Times::of(&self.lateness),
-            own: Own::of(&self.response, &self.from_due),
+            own: Own::of(&self.response, &self.from_due, threads),
             tls: self.handshakes(),
             ..Results::default()
         }
@@ -278,9 +284,9 @@ impl Tally {
 }
 
 impl Results {
-    /// The document as text, with a newline at its end.
+    /// The document as text, with a newline at its end; what is unknown is null.
     pub fn to_json(&self) -> Result<String, ReplayError> {
-        let mut text = serde_json::to_string_pretty(self)?;
+        let mut text = serde_json::to_string_pretty(&self.without_unknown())?;
         text.push('\n');
         Ok(text)
     }
@@ -290,8 +296,12 @@ impl Results {
         schemars::schema_for!(Results).to_value()
     }
 
-    /// As text, with a newline at its end.
+    /// As text, with a newline at its end; what is unknown is a question mark.
     pub fn to_terminal(&self) -> String {
+        self.without_unknown().all_to_terminal()
+    }
+
+    fn all_to_terminal(&self) -> String {
         let mut text = String::new();
         let kind = if self.forward { "forward proxy" } else { "server" };
         // Writing to a string cannot fail.
@@ -301,6 +311,9 @@ impl Results {
         }
         if let Some(words) = self.without_response() {
             let _ = writeln!(text, "  {words}.");
+        }
+        if let Some(fault) = self.fault() {
+            let _ = writeln!(text, "  {fault}.");
         }
         if let Some(failure) = self.tls_failure() {
             let _ = writeln!(text, "  TLS: {failure}.");
@@ -370,6 +383,50 @@ impl Results {
         text
     }
 
+    /// What the target did wrong; none: nothing. A response that was wrong is one thing that nobody has to look for twice, and more than
+    /// one request in a hundred without a whole response is another.
+    pub fn fault(&self) -> Option<String> {
+        let of = |errors: &[ResponseError]| -> u64 {
+            errors.iter().filter_map(|error| self.errors.get(error.name())).sum()
+        };
+        let [cut, garbage] =
+            [&[ResponseError::Truncated][..], &[ResponseError::Garbage, ResponseError::TooLong]].map(of);
+        let other = self.cache.as_ref().map_or(0, |cache| cache.wrong);
+        let wrong =
+            [(other, "not what the origin made"), (cut, "cut short"), (garbage, "no HTTP that is of use")];
+        let mut faults: Vec<String> = wrong
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| format!("{}: {what}", several(number, "response")))
+            .collect();
+        let (missing, due) = (self.requests - self.responses + self.skipped, self.requests + self.skipped);
+        if missing as f64 > due as f64 * FEW {
+            faults.push(format!(
+                "it did not keep up: {missing} of {due} requests due got no whole response ({} were not sent, as too many were under way)",
+                self.skipped
+            ));
+        }
+        (!faults.is_empty()).then(|| faults.join("; "))
+    }
+
+    /// Without what is not known: times, and hit ratios that waits can have changed as well.
+    fn without_unknown(&self) -> Self {
+        let mut results = self.clone();
+        if !self.own.leaves_unknown() {
+            return results;
+        }
+        let unknown = |times: &mut Times| *times = Times { count: times.count, ..Times::default() };
+        unknown(&mut results.response_ms);
+        unknown(&mut results.first_byte_ms);
+        unknown(&mut results.own.from_due_ms);
+        if let Some(cache) = &mut results.cache {
+            (cache.dhr, cache.bhr) = (None, None);
+            unknown(&mut cache.hit_ms);
+            unknown(&mut cache.miss_ms);
+        }
+        results
+    }
+
     /// How many requests got no whole response, where there are any, and what went wrong.
     pub fn without_response(&self) -> Option<String> {
         let lost: u64 = self.errors.values().sum();
@@ -432,6 +489,8 @@ fn listed(counts: &BTreeMap<String, u64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use assay_measurement::own_error::{Certainty, OwnInterval};
+
     use super::*;
 
     #[test]
@@ -456,5 +515,49 @@ mod tests {
         assert!(some.to_terminal().lines().nth(1).unwrap().contains(words), "{}", some.to_terminal());
         let none = Results { requests: 3, responses: 3, ..Results::default() };
         assert_eq!(none.without_response(), None);
+    }
+
+    #[test]
+    fn one_wrong_response_is_a_fault_and_so_are_more_than_one_in_a_hundred_missing() {
+        let with = |error: Option<ResponseError>, missing: u64, change: &dyn Fn(&mut Results)| {
+            let errors = error.map(|error| (error.name().to_owned(), missing)).into_iter().collect();
+            let mut results =
+                Results { requests: 1_000, responses: 1_000 - missing, errors, ..Results::default() };
+            change(&mut results);
+            results.fault()
+        };
+        assert_eq!(with(None, 0, &|_| {}), None);
+        for wrong in [ResponseError::Truncated, ResponseError::Garbage, ResponseError::TooLong] {
+            assert!(with(Some(wrong), 1, &|_| {}).is_some_and(|fault| fault.starts_with("1 response: ")));
+        }
+        for absent in [ResponseError::Refused, ResponseError::Reset, ResponseError::TimedOut] {
+            assert_eq!(with(Some(absent), 10, &|_| {}), None);
+            assert!(with(Some(absent), 11, &|_| {}).is_some_and(|fault| fault.contains("11 of 1000")));
+        }
+        assert!(with(None, 0, &|results| results.skipped = 150).is_some());
+        assert!(
+            with(None, 0, &|results| results.cache = Some(Cache { wrong: 1, ..Cache::default() })).is_some()
+        );
+    }
+
+    #[test]
+    fn what_waits_left_unknown_is_neither_shown_nor_in_the_document() {
+        let times = Times { count: 10, p50: Some(1_108.0), ..Times::default() };
+        let cache = Cache { dhr: Some(0.239), hit_ms: times, ..Cache::default() };
+        let of = |certainty| {
+            let own =
+                Own { p50_ms: Some(OwnInterval { certainty, ..OwnInterval::UNKNOWN }), ..Own::default() };
+            let results =
+                Results { response_ms: times, cache: Some(cache.clone()), own, ..Results::default() };
+            let document: Results = serde_json::from_str(&results.to_json().unwrap()).unwrap();
+            (document, results.to_terminal())
+        };
+        let (known, shown) = of(Certainty::Roughly);
+        assert_eq!((known.response_ms, known.cache.unwrap().dhr), (times, Some(0.239)));
+        assert!(shown.contains("1108.000"), "{shown}");
+        let (unknown, shown) = of(Certainty::Unknown);
+        assert_eq!((unknown.response_ms.p50, unknown.response_ms.count), (None, 10));
+        assert!(unknown.cache.is_some_and(|cache| cache.dhr.is_none() && cache.hit_ms.p50.is_none()));
+        assert!(!shown.contains("1108") && !shown.contains("23.9"), "{shown}");
     }
 }

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use assay_measurement::own_error::Certainty;
+use assay_node::clients::Outcome;
 use assay_record::cluster::{ClusterResult, SCHEMA};
 use assay_review::policies;
 use clap::Args;
@@ -46,6 +48,43 @@ pub struct Results {
     /// Compare it with another result, point by point: a cluster with its simulation
     #[arg(long, value_name = "RESULT.json")]
     pub against: Option<PathBuf>,
+}
+
+/// What runs of live clients came to beside their numbers.
+#[derive(Debug, Default)]
+pub struct Standing {
+    has_fault: bool,
+    /// Largest share of a run for which clients waited for a processor so long that its median is unknown.
+    waiting_share: Option<f64>,
+}
+
+impl Standing {
+    /// With one more run.
+    pub fn add(&mut self, outcome: &Outcome) {
+        self.has_fault |= outcome.tally.has_fault();
+        if outcome.median == Certainty::Unknown {
+            self.waiting_share =
+                Some(self.waiting_share.unwrap_or(0.0).max(outcome.waiting_share.unwrap_or(0.0)));
+        }
+    }
+
+    /// Says what is wrong with them; the exit code.
+    pub fn conclude(&self) -> Exit {
+        if let Some(share) = self.waiting_share {
+            output::say(&format!(
+                "response times are unknown: clients waited {:.0} % of the time for a processor; use fewer, or a machine with less other work",
+                share * 100.0
+            ));
+        }
+        match (self.has_fault, self.waiting_share) {
+            (true, _) => {
+                output::say("more than one request in a hundred failed");
+                Exit::Unmet
+            }
+            (false, Some(_)) => Exit::Undecided,
+            (false, None) => Exit::Fine,
+        }
+    }
 }
 
 impl Results {

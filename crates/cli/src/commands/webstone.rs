@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use super::by_hand::start_time;
 use super::crowd::{Crowds, crowds, range};
-use super::policies::Results;
+use super::policies::{Results, Standing};
 use crate::exit::{Exit, Failure};
 use crate::target::{no_url, reachable};
 use crate::{interrupt, output, units};
@@ -115,26 +115,25 @@ pub fn webstone(args: &WebstoneArgs) -> Result<Exit, Failure> {
     reachable(plan.to)?;
     let stop = interrupt::noticed().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
     let mut sums: Vec<PointSum> = plan.crowds.0.iter().map(|_| PointSum::default()).collect();
-    let complete = all(args, &plan, &mut sums, &stop)?;
+    let mut standing = Standing::default();
+    let complete = all(args, &plan, (&mut sums, &mut standing), &stop)?;
     if !complete && sums.iter().all(PointSum::is_empty) {
         output::eprint("interrupted before the first run was complete; nothing was measured\n");
         return Ok(Exit::Interrupted);
     }
-    let shown = args.results.show_with(&result(args, &plan, &sums), services_words)?;
-    match complete {
-        true => Ok(shown),
-        false => {
-            output::eprint("interrupted; runs that were complete are told\n");
-            Ok(Exit::Interrupted)
-        }
+    args.results.show_with(&result(args, &plan, &sums), services_words)?;
+    if complete {
+        return Ok(standing.conclude());
     }
+    output::eprint("interrupted; runs that were complete are told\n");
+    Ok(Exit::Interrupted)
 }
 
 /// All runs. False: somebody wanted an end before.
 fn all(
     args: &WebstoneArgs,
     plan: &Plan,
-    sums: &mut [PointSum],
+    (sums, standing): (&mut [PointSum], &mut Standing),
     stop: &watch::Receiver<bool>,
 ) -> Result<bool, Failure> {
     // As WebStone does: all numbers of clients, then all of them again.
@@ -151,6 +150,7 @@ fn all(
                 return Ok(false);
             };
             told(plan, (*clients, iteration), &outcome);
+            standing.add(&outcome);
             sum.add(&outcome.tally, plan.time_s);
         }
     }

@@ -217,7 +217,7 @@ const READS_ANYTHING: [(&str, &str); 16] = [
     ("files/src/", "it is what asks"),
     ("health/src/", "files of the kernel"),
     ("engine/src/watch/usage.rs", "a file of the kernel"),
-    ("replay/src/own.rs", "a file of the kernel"),
+    ("plane/src/thread_times.rs", "files of the kernel"),
     ("spe/src/memory.rs", "a file of the kernel"),
     ("link/src/", "files of the kernel"),
     ("lab/src/resting.rs", "files of the kernel"),

@@ -35,6 +35,7 @@ use pace::own_time;
 use processes::Tree;
 use waits::Waits;
 
+pub use processes::ProcessorWaits;
 pub use trace::Trace;
 
 /// The role whose waits are watched in short stretches.

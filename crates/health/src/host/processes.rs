@@ -160,6 +160,28 @@ impl Tree {
     }
 }
 
+/// For how long the threads of some processes and of all their descendants have waited for a processor, added up.
+#[derive(Debug)]
+pub struct ProcessorWaits {
+    tree: Tree,
+    room: Room,
+    waited_us: u64,
+}
+
+impl ProcessorWaits {
+    /// From now on, of these processes and all below them.
+    pub fn of(roots: Vec<u32>) -> Self {
+        let mut room = Room::default();
+        Self { tree: Tree::new(roots, &mut room), room, waited_us: 0 }
+    }
+
+    /// Until now, in microseconds. What a thread waited that has ended since the last call is missing.
+    pub fn until_now_us(&mut self) -> u64 {
+        self.waited_us += self.tree.follow(&mut self.room).run_delay_us;
+        self.waited_us
+    }
+}
+
 /// Ticks in programs, ticks in the kernel, faults without a disk, faults with one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts([u64; 4]);

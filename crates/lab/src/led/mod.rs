@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use assay_health::host::ProcessorWaits;
 use assay_role::message::Event;
 use assay_role::proxy::{Chosen, EVERY_HOST, OriginRoute, ProxySpec};
 use tokio::sync::mpsc;
@@ -255,6 +256,15 @@ impl Led {
         };
         let all: Vec<String> = self.started.iter().filter_map(told).collect();
         (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// For how long its threads wait for a processor from now on.
+    pub fn processor_waits(&self) -> ProcessorWaits {
+        let pids = self.started.iter().flat_map(|one| match &one.body {
+            Body::Real(real) => real.pids(),
+            Body::Builtin(role) => role.pid().into_iter().collect(),
+        });
+        ProcessorWaits::of(pids.collect())
     }
 
     /// Ends it; of several, those first that send requests to others.

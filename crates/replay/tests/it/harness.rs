@@ -23,6 +23,7 @@ pub fn options(to: SocketAddr) -> Options {
         most_open: 1000,
         xacts: None,
         simulated: None,
+        target_waited_us: None,
     }
 }
 

@@ -16,6 +16,7 @@ use assay_simulate::{Cell, Experiment, cells, choice};
 use tokio::sync::watch;
 
 use super::{ClusterArgs, front, kind};
+use crate::commands::policies::Standing;
 use crate::commands::simulate::collect;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
@@ -30,14 +31,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Exit, Failure> {
     let all = cells(experiment);
     let stop = interrupt::noticed().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
-    let (mut taken, mut latest_ms) = (Vec::new(), 0.0_f64);
+    let (mut taken, mut latest_ms, mut standing) = (Vec::new(), 0.0_f64, Standing::default());
     for (number, cell) in all.iter().enumerate() {
         let labels = collect::labels(experiment, cell);
         let load = match (labels.clients, labels.rate_per_s) {
             (Some(clients), _) => format!("{clients} clients"),
             (None, rate) => format!("{}/s", rate.unwrap_or(0.0)),
         };
-        let Some((tally, late_us)) = measure(args, experiment, (cell, number == 0), stop.clone())? else {
+        let Some((tally, late_us)) =
+            measure(args, experiment, (cell, number == 0), (&mut standing, stop.clone()))?
+        else {
             break;
         };
         let late_ms = late_us.mean_us().map(|us| us / 1e3);
@@ -66,12 +69,12 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
         output::eprint("interrupted before the first run was complete; nothing was measured\n");
         return Ok(Exit::Interrupted);
     }
-    let shown = args.results.show(&collect::result(name, experiment, Origin::Measured, &taken))?;
+    args.results.show(&collect::result(name, experiment, Origin::Measured, &taken))?;
     if !complete {
         output::eprint("interrupted; runs that were complete are told\n");
         return Ok(Exit::Interrupted);
     }
-    Ok(shown)
+    Ok(standing.conclude())
 }
 
 /// Fresh nodes, a fresh switch, and clients, for one repetition, which may be the first of all; none: it was interrupted.
@@ -79,7 +82,7 @@ fn measure(
     args: &ClusterArgs,
     experiment: &Experiment,
     (cell, is_first): (&Cell, bool),
-    mut stop: watch::Receiver<bool>,
+    (standing, mut stop): (&mut Standing, watch::Receiver<bool>),
 ) -> Result<Option<(Tally, Histogram)>, Failure> {
     let (mix, cluster) = (&experiment.mixes[cell.mix], &experiment.clusters[cell.cluster]);
     let seed = experiment.seed.wrapping_add(u64::from(cell.repetition));
@@ -130,6 +133,7 @@ fn measure(
     for (kind, count) in &outcome.failures {
         output::say(&format!("  {count} × {kind}"));
     }
+    standing.add(&outcome);
     let mut tally = outcome.tally;
     let counted = Moment::from_secs(experiment.warm_up_s)
         ..=Moment::from_secs(experiment.warm_up_s + experiment.measure_s);

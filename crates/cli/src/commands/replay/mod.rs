@@ -3,12 +3,14 @@
 mod secured;
 mod through;
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use assay_lab::units;
+use assay_lab::{ProcessorWaits, units};
 use assay_logs::format::Format;
 use assay_replay::filter::{Filter, METHODS, Statuses};
 use assay_replay::plan::list::Arrivals;
@@ -186,8 +188,10 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
     let text = if args.json { results.to_json().map_err(Failure::failed)? } else { results.to_terminal() };
     output::result(&text, file)?;
     let lost = results.without_response();
-    if let Some(doubt) = results.own.doubt().filter(|_| args.json || args.output.is_some()) {
-        output::say(&format!("warning: {doubt}"));
+    // In words they stand in the result; who reads that with another program is told here.
+    if args.json || args.output.is_some() {
+        let words = [results.own.doubt(), lost.clone(), results.fault()];
+        words.iter().flatten().for_each(|words| output::say(&format!("warning: {words}")));
     }
     match lost {
         _ if results.proxy_ended.is_some() => Err(proxy_ended(&results)),
@@ -203,12 +207,9 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
             let hint = results.tls_failure().map_or_else(usual, str::to_owned);
             Err(Failure::failed(anyhow!("{words}")).hint(hint))
         }
-        // In words it stands in the result; who reads that with another program is told here.
-        Some(words) if args.json || args.output.is_some() => {
-            output::say(&format!("warning: {words}"));
-            Ok(Exit::Fine)
-        }
         _ if results.requests == 0 => Err(nothing_sent(&results)),
+        _ if results.fault().is_some() => Ok(Exit::Unmet),
+        _ if results.own.leaves_unknown() => Ok(Exit::Undecided),
         _ => Ok(Exit::Fine),
     }
 }
@@ -241,8 +242,29 @@ async fn sent(
         return through::replay(args, (source, tls), interrupts).await;
     }
     let stop = async move { interrupts.next().await };
-    let options = Options { tls, ..options(args, resolved(args)?) };
-    drive(options, source, |so_far| tell(args, so_far), stop).await.map(Some).map_err(failure)
+    let to = resolved(args)?;
+    let options = Options { tls, ..options(args, to) };
+    let waits = assay_lab::watched::processor_waits(to);
+    watched(args, options, source, waits, stop).await.map(Some)
+}
+
+/// Sends all of it, shows how it goes, and watches for how long the target's threads wait for a processor.
+async fn watched(
+    args: &ReplayArgs,
+    mut options: Options,
+    source: Source,
+    mut waits: Option<ProcessorWaits>,
+    stop: impl Future<Output = ()>,
+) -> Result<Results, Failure> {
+    let waited_us = waits.as_ref().map(|_| Rc::new(Cell::new(0)));
+    options.target_waited_us.clone_from(&waited_us);
+    let each_second = |so_far: &Results| {
+        if let (Some(waits), Some(waited_us)) = (&mut waits, &waited_us) {
+            waited_us.set(waits.until_now_us());
+        }
+        tell(args, so_far);
+    };
+    drive(options, source, each_second, stop).await.map_err(failure)
 }
 
 /// Waits for the second Ctrl-C.
@@ -280,6 +302,7 @@ fn options(args: &ReplayArgs, to: SocketAddr) -> Options {
         most_open: args.most_open,
         xacts: args.xacts.clone(),
         simulated: None,
+        target_waited_us: None,
     }
 }
 

@@ -12,10 +12,10 @@ use assay_lab::led::{self, Ground, Led, LedPlan};
 use assay_lab::led::{UnderTest, Which};
 use assay_logs::format::recognise;
 use assay_logs::input::Input;
-use assay_replay::{Catalogue, Listener, Options, Origins, Results, Simulated, Source, Tls, drive};
+use assay_replay::{Catalogue, Listener, Options, Origins, Results, Simulated, Source, Tls};
 use clap::{ArgGroup, Args};
 
-use super::{ReplayArgs, failure, options, resolved, tell};
+use super::{ReplayArgs, failure, options, resolved, watched};
 use crate::commands::spe::targets;
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
@@ -113,7 +113,7 @@ pub async fn replay(
     options.simulated = Some(simulated);
     options.xacts.get_or_insert_with(|| prepared.plan.directory.join("xacts.parquet"));
     let stop = async move { interrupts.next().await };
-    let driven = drive(options, source, |so_far| tell(args, so_far), stop).await.map_err(failure);
+    let driven = watched(args, options, source, Some(led.processor_waits()), stop).await;
     let ended = led.died().await;
     if let Some(words) = led.deaths() {
         output::say(&format!("warning: {words}"));
@@ -157,7 +157,8 @@ async fn beside_a_running_one(
     let mut options = Options { tls, ..options(args, to) };
     options.simulated = Some(simulated);
     let stop = async move { interrupts.next().await };
-    let mut results = drive(options, source, |so_far| tell(args, so_far), stop).await.map_err(failure)?;
+    let waits = assay_lab::watched::processor_waits(to);
+    let mut results = watched(args, options, source, waits, stop).await?;
     name_proxy(&mut results, &to.to_string());
     Ok(results)
 }
