@@ -1,8 +1,7 @@
 //! The age of a stored response, how long it is fresh, and whether it may be reused for a request (RFC 9111, 4.2 and 5.2).
 //!
-//! Instants are Unix time in milliseconds; what HTTP itself says is in whole seconds. No heuristics: a response
-//! that does not say how long it is fresh is stale at once, and is confirmed by its origin each time it is
-//! requested.
+//! Instants are Unix time in milliseconds; what HTTP itself says is in whole seconds. The only heuristic is one lifetime for all responses
+//! that do not say theirs, which may be none: such a response is confirmed by its origin each time it is requested.
 
 /// Longest lifetime that is told apart, in seconds (RFC 9111, 1.2.2).
 const MAX_DELTA_S: u64 = 1 << 31;
@@ -87,6 +86,8 @@ pub struct ResponseFacts {
     pub has_validator: bool,
     /// `Cache-Control`.
     pub control: ResponseControl,
+    /// How long it is fresh if it does not say so itself, in seconds.
+    pub default_lifetime_s: u64,
 }
 
 /// Whether a stored response may be reused for a request.
@@ -228,8 +229,19 @@ fn lifetime_ms(response: &ResponseFacts, date_ms: i64) -> i64 {
     }
     match response.expires {
         Expires::At(at_s) => seconds_to_ms(at_s).saturating_sub(date_ms).clamp(0, delta_to_ms(MAX_DELTA_S)),
+        Expires::Absent if may_be_assumed_fresh(response) => delta_to_ms(response.default_lifetime_s),
         Expires::Invalid | Expires::Absent => 0,
     }
+}
+
+/// A lifetime may be assumed for it: it says none, and its status or `public` allows that (4.2.2).
+pub fn may_be_assumed_fresh(response: &ResponseFacts) -> bool {
+    !has_explicit_lifetime(response) && (response.control.public || is_cachable_by_default(response.status))
+}
+
+/// Statuses that may be stored without being told so (RFC 9110, 15.1), without 206.
+pub fn is_cachable_by_default(status: u16) -> bool {
+    matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
 fn seconds_to_ms(seconds: i64) -> i64 {
@@ -292,6 +304,23 @@ mod tests {
         assert_eq!(plain(&at(&silent), T * 1000), Reuse::Validate);
         let broken = ResponseFacts { expires: Expires::Invalid, ..silent };
         assert_eq!(plain(&at(&broken), T * 1000), Reuse::Validate);
+    }
+
+    #[test]
+    fn a_lifetime_is_assumed_where_none_is_said_and_the_status_allows_it() {
+        let silent = ResponseFacts { status: 200, default_lifetime_s: 60, ..ResponseFacts::default() };
+        let fresh_for_s = |response: &ResponseFacts| at(response).remaining_ms(T * 1000) / 1000;
+        assert_eq!(fresh_for_s(&silent), 60);
+        assert_eq!(fresh_for_s(&ResponseFacts { default_lifetime_s: 0, ..silent }), 0);
+        assert_eq!(fresh_for_s(&ResponseFacts { status: 302, ..silent }), 0);
+        let public = ResponseControl { public: true, ..ResponseControl::default() };
+        assert_eq!(fresh_for_s(&ResponseFacts { status: 302, control: public, ..silent }), 60);
+        assert_eq!(fresh_for_s(&ResponseFacts { expires: Expires::Invalid, ..silent }), 0, "it has expired");
+        let said = ResponseControl { max_age_s: Some(5), ..ResponseControl::default() };
+        assert_eq!(fresh_for_s(&ResponseFacts { control: said, ..silent }), 5);
+        let no_cache = ResponseControl { no_cache: true, ..ResponseControl::default() };
+        let unconfirmed = at(&ResponseFacts { control: no_cache, ..silent });
+        assert_eq!(plain(&unconfirmed, T * 1000), Reuse::Validate);
     }
 
     #[test]

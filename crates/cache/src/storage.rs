@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::freshness::{RequestControl, ResponseFacts, has_explicit_lifetime};
+use crate::freshness::{RequestControl, ResponseFacts, has_explicit_lifetime, is_cachable_by_default};
 
 /// What a method means to a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,15 +91,10 @@ pub fn may_store(
     if !(explicit || control.public || is_cachable_by_default(response.status)) {
         return Err(NotStored::Status);
     }
-    if !(explicit || response.has_validator) {
+    if !(explicit || response.default_lifetime_s > 0 || response.has_validator) {
         return Err(NotStored::Useless);
     }
     Ok(())
-}
-
-/// Statuses that may be stored without being told so (RFC 9110, 15.1), without 206.
-fn is_cachable_by_default(status: u16) -> bool {
-    matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
 #[cfg(test)]

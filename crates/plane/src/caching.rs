@@ -191,7 +191,7 @@ impl<'h> ResponseFields<'h> {
         }
     }
 
-    /// What they come to.
+    /// What they come to, without a default lifetime.
     pub fn facts(&self, status: u16, age_s: u64) -> ResponseFacts {
         let control = self.control();
         let has_last_modified = self.last_modified.and_then(date_s).is_some();
@@ -216,6 +216,7 @@ impl<'h> ResponseFields<'h> {
                 stale_if_error_s: control.stale_if_error_s,
                 stale_while_revalidate_s: control.stale_while_revalidate_s,
             },
+            default_lifetime_s: 0,
         }
     }
 }

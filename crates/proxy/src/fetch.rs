@@ -339,7 +339,9 @@ async fn get(
     };
     let keep = |head: &ResponseHead<'_>| interim.push(head, &shared.name);
     let (upstream, taken) = shared.pool.exchange(address, request, shared.patience(), keep, take).await?;
-    let (origin_response, times) = taken.map_err(|error| UpstreamError::BadResponse(address, error))?;
+    let (mut origin_response, times) = taken.map_err(|error| UpstreamError::BadResponse(address, error))?;
+    origin_response.response =
+        origin_response.response.with_default_lifetime(shared.default_lifetime_s, times);
     Ok((upstream, origin_response, times))
 }
 

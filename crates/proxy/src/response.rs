@@ -67,6 +67,14 @@ impl Response {
         })
     }
 
+    /// The same, fresh for `lifetime_s` if it does not say how long it is and heuristics are allowed.
+    #[must_use]
+    pub fn with_default_lifetime(mut self, lifetime_s: u64, times: Times) -> Self {
+        self.facts.default_lifetime_s = lifetime_s;
+        self.freshness = Freshness::new(&self.facts, times.requested_ms, times.received_ms);
+        self
+    }
+
     /// From a status line and fields that go to clients as they are.
     fn from_text(mut text: Vec<u8>, age_s: Option<u64>, times: Times) -> Result<Self, HeadError> {
         text.extend_from_slice(b"\r\n");
@@ -102,7 +110,8 @@ impl Response {
         }
         newer.for_each(|field| fields::append(&mut text, field.name, field.value));
         let age_s = confirmation.has_age.then_some(confirmation.facts.age_s);
-        let mut updated = Self::from_text(text, age_s, times)?;
+        let updated = Self::from_text(text, age_s, times)?;
+        let mut updated = updated.with_default_lifetime(self.facts.default_lifetime_s, times);
         // It may say so in a field that goes no further.
         updated.facts.control.no_store |= confirmation.facts.control.no_store;
         Ok(updated)

@@ -130,6 +130,8 @@ pub struct Shared {
     pub limits: Limits,
     /// How stale a response may be served when its origin fails and it says nothing about that, in seconds.
     pub stale_if_error_s: u64,
+    /// How long a response is fresh that does not say so, in seconds.
+    pub default_lifetime_s: u64,
     /// What is prefetched.
     pub prefetcher: Prefetcher,
     /// Where this proxy listens.
@@ -167,6 +169,7 @@ impl Shared {
             clock,
             limits,
             stale_if_error_s: spec.stale_if_error_s,
+            default_lifetime_s: spec.storing.default_lifetime_s,
             prefetcher: Prefetcher::new(spec.prefetch),
             address,
             access_log: access_log.map(RefCell::new),

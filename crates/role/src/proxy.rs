@@ -60,14 +60,23 @@ pub struct ProxySpec {
     pub origin_http2: bool,
 }
 
-/// What a cache stores, and what goes when there is no room.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What a cache stores, for how long, and what goes when there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Words", into = "Words")]
 pub struct Storing {
     /// What goes.
     pub policy: Replacement,
     /// What is stored.
     pub admission: Admission,
+    /// How long a response is fresh that does not say so, in seconds.
+    pub default_lifetime_s: u64,
+}
+
+impl Default for Storing {
+    fn default() -> Self {
+        let (policy, admission) = (Replacement::default(), Admission::default());
+        Self { policy, admission, default_lifetime_s: DEFAULT_LIFETIME_S }
+    }
 }
 
 /// The same in words.
@@ -75,6 +84,7 @@ pub struct Storing {
 struct Words {
     policy: String,
     admission: String,
+    ttl: String,
 }
 
 impl TryFrom<Words> for Storing {
@@ -84,14 +94,26 @@ impl TryFrom<Words> for Storing {
         let mut chosen = Chosen::default();
         chosen.set(POLICY, &words.policy)?;
         chosen.set(ADMISSION, &words.admission)?;
+        chosen.set(TTL, &words.ttl)?;
         Ok(chosen.storing)
     }
 }
 
 impl From<Storing> for Words {
     fn from(storing: Storing) -> Self {
-        Self { policy: storing.policy.name().into(), admission: admission_word(storing.admission) }
+        Self {
+            policy: storing.policy.name().into(),
+            admission: admission_word(storing.admission),
+            ttl: ttl_word(storing.default_lifetime_s),
+        }
     }
+}
+
+/// As descriptions of other proxies have it, so that the two can be compared: `1d`, `90s`, `0`.
+fn ttl_word(lifetime_s: u64) -> String {
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+    let fitting = units.into_iter().find(|(_, factor)| lifetime_s > 0 && lifetime_s.is_multiple_of(*factor));
+    fitting.map_or_else(|| "0".into(), |(unit, factor)| format!("{}{unit}", lifetime_s / factor))
 }
 
 fn admission_word(admission: Admission) -> String {
@@ -106,6 +128,10 @@ fn admission_word(admission: Admission) -> String {
 const PREFETCH: &str = "prefetch";
 const POLICY: &str = "policy";
 const ADMISSION: &str = "admission";
+const TTL: &str = "ttl";
+
+/// A day, as the descriptions of all other proxies have it.
+const DEFAULT_LIFETIME_S: u64 = 86_400;
 
 /// What can be chosen about the built-in proxy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -138,7 +164,7 @@ impl Setting {
 
 impl Chosen {
     /// All settings; the first word is the default.
-    pub const SETTINGS: [Setting; 3] = [
+    pub const SETTINGS: [Setting; 4] = [
         Setting {
             name: PREFETCH,
             about: "What it fetches before it is requested: what pages are shown with, or the pages that they lead to as well",
@@ -158,6 +184,12 @@ impl Chosen {
             words: &["all", "second", "tinylfu"],
             or: ", or a size",
         },
+        Setting {
+            name: TTL,
+            about: "How long a response that does not say when it expires stays fresh, in whole seconds; with 0 it is confirmed each time",
+            words: &["1d"],
+            or: ", or another time",
+        },
     ];
 
     /// Sets one of them.
@@ -172,17 +204,18 @@ impl Chosen {
         let known = match name {
             PREFETCH => Prefetch::from_word(value).map(|prefetch| self.prefetch = prefetch),
             POLICY => Replacement::from_name(value).map(|policy| self.storing.policy = policy),
+            TTL => ttl_s(value).map(|lifetime_s| self.storing.default_lifetime_s = lifetime_s),
             _ => admission(value).map(|admission| self.storing.admission = admission),
         };
         known.ok_or_else(|| format!("{name} = {value}: it takes {}", setting.allowed()))
     }
 
-    /// Those that are not the default, as they can be typed.
+    /// All of them, as they can be typed.
     pub fn as_typed(&self) -> BTreeMap<String, String> {
         let prefetch = self.prefetch.map_or("none", |prefetch| prefetch.word());
-        let Storing { policy, admission } = self.storing;
-        let all = [prefetch.to_owned(), policy.name().to_owned(), admission_word(admission)];
-        let named = Self::SETTINGS.iter().zip(all).filter(|(setting, value)| setting.words[0] != value);
+        let Words { policy, admission, ttl } = self.storing.into();
+        let all = [prefetch.to_owned(), policy, admission, ttl];
+        let named = Self::SETTINGS.iter().zip(all);
         named.map(|(setting, value)| (setting.name.to_owned(), value)).collect()
     }
 }
@@ -194,6 +227,14 @@ fn admission(word: &str) -> Option<Admission> {
         "tinylfu" => Some(Admission::TinyLfu),
         _ => word.parse().ok().or_else(|| units::size(word).ok()).map(Admission::UpTo),
     }
+}
+
+fn ttl_s(word: &str) -> Option<u64> {
+    if word == "0" {
+        return Some(0);
+    }
+    let time = units::duration(word).ok()?;
+    (time.subsec_nanos() == 0).then_some(time.as_secs())
 }
 
 /// What is prefetched.
@@ -304,23 +345,37 @@ mod tests {
             for word in setting.words {
                 assert_eq!(chosen.set(setting.name, word), Ok(()));
                 let typed = chosen.as_typed();
-                assert_eq!(typed.get(setting.name).map_or(setting.words[0], String::as_str), *word);
+                assert_eq!(typed[setting.name], *word);
             }
             let refused = chosen.set(setting.name, "much").unwrap_err();
             assert!(refused.contains(&setting.allowed()), "{refused}");
         }
         let refused = Chosen::default().set("prefetsch", "none").unwrap_err();
-        assert!(refused.contains("it has prefetch, policy, admission"), "{refused}");
+        assert!(refused.contains("it has prefetch, policy, admission, ttl"), "{refused}");
     }
 
     #[test]
     fn what_is_stored_is_passed_on_in_words() {
         let mut chosen = Chosen::default();
-        assert_eq!([chosen.set("policy", "s3-fifo"), chosen.set("admission", "64KB")], [Ok(()), Ok(())]);
+        for (name, value) in [("policy", "s3-fifo"), ("admission", "64KB"), ("ttl", "1m")] {
+            assert_eq!(chosen.set(name, value), Ok(()));
+        }
         let words = Words::from(chosen.storing);
-        assert_eq!([&words.policy, &words.admission], ["s3-fifo", "65536"]);
+        assert_eq!([&words.policy, &words.admission, &words.ttl], ["s3-fifo", "65536", "1m"]);
         assert_eq!(Storing::try_from(words), Ok(chosen.storing));
-        let wrong = Words { policy: "lru".into(), admission: "some".into() };
-        assert!(Storing::try_from(wrong).is_err());
+        let words = |admission: &str, ttl: &str| Words {
+            policy: "lru".into(),
+            admission: admission.into(),
+            ttl: ttl.into(),
+        };
+        assert_eq!(Storing::try_from(words("all", "1d")), Ok(Storing::default()));
+        for (word, lifetime_s) in [("0", 0), ("90s", 90), ("2h", 7_200)] {
+            let storing = Storing::try_from(words("all", word));
+            assert_eq!(storing, Ok(Storing { default_lifetime_s: lifetime_s, ..Storing::default() }));
+            assert_eq!(storing.map(|storing| Words::from(storing).ttl), Ok(word.to_owned()));
+        }
+        for wrong in [words("some", "1d"), words("all", "0.5s"), words("all", "10")] {
+            assert!(Storing::try_from(wrong).is_err());
+        }
     }
 }

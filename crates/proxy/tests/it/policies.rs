@@ -90,7 +90,8 @@ fn policies_differ() {
 #[test]
 fn tinylfu_lets_a_scan_pass_by_as_its_simulation_does() {
     run(async {
-        let storing = Storing { policy: Replacement::Lru, admission: Admission::TinyLfu };
+        let storing =
+            Storing { policy: Replacement::Lru, admission: Admission::TinyLfu, ..Storing::default() };
         let (filtered, weight) = measured(storing).await;
         let order = TinyLfu::new(Replacement::Lru.order(memory_bytes(), 120), 120);
         let differ = differences(&filtered, &simulated(order, weight));

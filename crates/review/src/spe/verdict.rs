@@ -5,6 +5,8 @@ use super::views::{interval, signed_ms};
 use assay_report::document::Mood;
 use assay_report::format::{self, count, time_ms};
 
+/// Settings that say how long a response stays fresh that does not say so itself.
+const LIFETIMES: [&str; 2] = ["ttl", "max-age"];
 /// Replays later than this are worth a look, in microseconds: the pace of a response is told to within a millisecond.
 const LATE_US: u64 = 1_000;
 /// A proxy that delivers a smaller share of the responses has not done the work that it could save bytes by.
@@ -55,7 +57,7 @@ fn not_compared(evaluation: &Evaluation) -> Option<String> {
 fn subject(evaluation: &Evaluation) -> String {
     let number = evaluation.targets.len().saturating_sub(1);
     let names: Vec<&str> = proxies(evaluation).map(|target| target.label.as_str()).collect();
-    let proxies = if number == 1 { "proxy" } else { "proxies" };
+    let noun = if number == 1 { "proxy" } else { "proxies" };
     let how = match evaluation.when.as_str() {
         "after" => ", each sent the request when the client's response was complete",
         "at_once" => ", each sent the request as soon as it came",
@@ -63,11 +65,31 @@ fn subject(evaluation: &Evaluation) -> String {
     };
     let lasted = evaluation.duration_s.map_or_else(String::new, |s| format!(" in {}", format::duration_s(s)));
     format!(
-        "{number} {proxies} ({}) on the same {} requests{lasted}{how}, as {} proxies.",
+        "{number} {noun} ({}) on the same {} requests{lasted}{how}, as {} proxies.{}",
         if names.is_empty() { "none".to_owned() } else { names.join(", ") },
         count(evaluation.requests),
-        if evaluation.forward { "forward" } else { "reverse" }
+        if evaluation.forward { "forward" } else { "reverse" },
+        lifetimes(proxies(evaluation)).map_or_else(String::new, |text| format!(" {text}"))
     )
+}
+
+/// How long proxies that Assay started kept what does not say when it expires: what they saved depends on it.
+fn lifetimes<'a>(proxies: impl Iterator<Item = &'a TargetFigures>) -> Option<String> {
+    let named: Vec<(&str, &str)> = proxies
+        .filter_map(|target| {
+            let lifetime = LIFETIMES.iter().find_map(|name| target.settings.get(*name))?;
+            Some((target.label.as_str(), lifetime.as_str()))
+        })
+        .collect();
+    let (_, first) = *named.first()?;
+    if named.iter().all(|(_, lifetime)| *lifetime == first) {
+        return Some(format!("Responses that do not say when they expire stayed fresh for {first}."));
+    }
+    let each: Vec<String> = named.iter().map(|(label, lifetime)| format!("{lifetime} in {label}")).collect();
+    Some(format!(
+        "Not on equal terms: responses that do not say when they expire stayed fresh for {}.",
+        each.join(", ")
+    ))
 }
 
 /// The lowest mean, and whether it can be told from the next.
@@ -262,5 +284,26 @@ fn trust(evaluation: &Evaluation) -> (Mood, String) {
     match doubts.is_empty() {
         true => (Mood::Good, "Nothing speaks against it.".to_owned()),
         false => (Mood::Doubtful, format!("With care: {}.", doubts.join("; "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_that_keep_silent_responses_for_different_times_are_not_on_equal_terms() {
+        let target = |label: &str, setting: Option<(&str, &str)>| TargetFigures {
+            label: label.to_owned(),
+            settings: setting.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            ..TargetFigures::default()
+        };
+        let said = |targets: &[TargetFigures]| lifetimes(targets.iter());
+        let (nginx, running) = (target("nginx", Some(("ttl", "1d"))), target("running", None));
+        let haproxy = |lifetime| target("haproxy", Some(("max-age", lifetime)));
+        assert_eq!(said(std::slice::from_ref(&running)), None);
+        assert!(said(&[nginx.clone(), haproxy("1d"), running]).is_some_and(|text| text.ends_with("for 1d.")));
+        let differ = said(&[nginx, haproxy("10d")]);
+        assert!(differ.is_some_and(|text| text.starts_with("Not on equal terms") && text.contains("10d in haproxy")));
     }
 }

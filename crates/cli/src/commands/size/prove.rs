@@ -93,7 +93,10 @@ impl Proved {
         if !model.is_builtin() {
             return vec![Storing::default()];
         }
-        self.policies.iter().map(|&policy| Storing { policy, admission: self.admission }).collect()
+        self.policies
+            .iter()
+            .map(|&policy| Storing { policy, admission: self.admission, ..Storing::default() })
+            .collect()
     }
 }
 
