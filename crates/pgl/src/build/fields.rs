@@ -24,9 +24,8 @@ fn number(
 ) -> Option<f64> {
     let slot = record.get(field)?;
     let x = match slot.value {
-        Value::Float(x) => x,
         Value::Int(x) => f64::from(x),
-        _ => return None,
+        _ => slot.value.float()?,
     };
     if x.is_finite() && x >= low && x <= high + SLACK {
         return Some(x.min(high));

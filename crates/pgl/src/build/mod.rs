@@ -267,7 +267,7 @@ fn says_so_itself(value: &Value) -> bool {
 fn requests_nothing(value: &Value) -> bool {
     match value {
         Value::Broken | Value::Bool(false) | Value::Int(0) => true,
-        Value::Float(x) => *x == 0.0,
+        Value::Float(x) | Value::Percent(x) => *x == 0.0,
         Value::Array(array) => array.count() == 0,
         _ => false,
     }

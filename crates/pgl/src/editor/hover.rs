@@ -122,7 +122,7 @@ fn about_literal(literal: &Literal) -> Option<String> {
     Some(match literal {
         Literal::Time(seconds) => format!("a time: {seconds} s"),
         Literal::Size(bytes) => format!("a size: {bytes} bytes"),
-        Literal::Percent(share) => format!("a share: {share}"),
+        Literal::Percent(percents) => format!("a share: {}", percents / 100.0),
         Literal::Address(range) if range.count() > 1 => format!("{} addresses: {range}", range.count()),
         _ => return None,
     })

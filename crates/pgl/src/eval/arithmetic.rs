@@ -35,7 +35,7 @@ enum Kind {
 fn kind(value: &Value) -> Option<(Kind, f64)> {
     Some(match value {
         Value::Int(x) => (Kind::Int, f64::from(*x)),
-        Value::Float(x) => (Kind::Float, *x),
+        Value::Float(_) | Value::Percent(_) => (Kind::Float, value.float()?),
         Value::Time(x) => (Kind::Time, *x),
         Value::Size(x) => (Kind::Size, *x),
         Value::Rate(x) => (Kind::Rate, *x),
@@ -64,6 +64,7 @@ pub(crate) fn unary(operator: Operator, value: &Value) -> Outcome {
         (Operator::Not, Value::Bool(x)) => Ok(Value::Bool(!x)),
         (Operator::Not, Value::Int(x)) => Ok(Value::Bool(*x == 0)),
         (Operator::Not, Value::Regex(x)) => Ok(Value::Regex(format!("!({x})").into())),
+        (Operator::Minus, Value::Percent(x)) => Ok(Value::Percent(-x)),
         (Operator::Minus, Value::Int(x)) => x.checked_neg().map(Value::Int).ok_or_else(overflow),
         (Operator::Plus | Operator::Minus, value) => match kind(value) {
             Some(_) if operator == Operator::Plus => Ok(value.clone()),
@@ -122,8 +123,7 @@ fn number(left: &Value, operator: Operator, right: &Value) -> Outcome {
             "the remainder is of integers; for a percentage write `5%` without a space",
         ))),
         Operator::Plus | Operator::Minus => {
-            let zero = |x: &Value| matches!(x, Value::Int(_) | Value::Float(_));
-            let help = (zero(left) || zero(right)).then_some("give the number the same unit");
+            let help = (plain(a_kind) || plain(b_kind)).then_some("give the number the same unit");
             Err(Failed::NoSuchOperator(help))
         }
         _ => no_operator(),
@@ -231,13 +231,12 @@ fn equal(left: &Value, right: &Value) -> Result<bool, Failed> {
             };
             a.len() == b.len() && a.iter().zip(&b).all(same)
         }
-        (Value::Float(_) | Value::Int(_), Value::Float(_) | Value::Int(_))
-        | (Value::Rate(_), Value::Rate(_)) => {
-            return Err(Failed::NoSuchOperator(Some(
-                "real numbers are seldom equal; compare with `<=` or `>=`",
-            )));
+        _ => {
+            let is_real =
+                |value: &Value| matches!(kind(value), Some((Kind::Float | Kind::Int | Kind::Rate, _)));
+            let help = "real numbers are seldom equal; compare with `<=` or `>=`";
+            return Err(Failed::NoSuchOperator((is_real(left) && is_real(right)).then_some(help)));
         }
-        _ => return Err(Failed::NoSuchOperator(None)),
     })
 }
 

@@ -142,17 +142,18 @@ pub(crate) fn ages(random: &Random) -> Option<PopularityLaw> {
 
 /// What to write instead of a value that does not fit.
 fn single_help(value: &Value, wanted: Base) -> Option<String> {
+    let is_number = matches!(value, Value::Int(_) | Value::Float(_) | Value::Percent(_));
     let units = |units: &str| Some(format!("write the unit directly behind the number: {units}"));
     match (value, wanted) {
-        (Value::Float(_), Base::Int) => Some("`int(x)` cuts off what is behind the point".into()),
+        (Value::Float(_) | Value::Percent(_), Base::Int) => {
+            Some("`int(x)` cuts off what is behind the point".into())
+        }
         (Value::Text(_), Base::Int) => Some("`int(x)` reads a string".into()),
         (Value::Text(_), Base::Float) => Some("`float(x)` reads a string".into()),
-        (Value::Int(_) | Value::Float(_), Base::Time) => units("`5sec`, `300msec`"),
-        (Value::Int(_) | Value::Float(_), Base::Size) => units("`13KB`, `1GB`"),
-        (Value::Int(_) | Value::Float(_), Base::Rate) => {
-            Some("a rate is a number over a time: `400/sec`".into())
-        }
-        (Value::Int(_) | Value::Float(_) | Value::Size(_), Base::Bandwidth) => {
+        (_, Base::Time) if is_number => units("`5sec`, `300msec`"),
+        (_, Base::Size) if is_number => units("`13KB`, `1GB`"),
+        (_, Base::Rate) if is_number => Some("a rate is a number over a time: `400/sec`".into()),
+        (_, Base::Bandwidth) if is_number || matches!(value, Value::Size(_)) => {
             Some("a bandwidth is a size over a time: `100Mb/sec`".into())
         }
         (Value::Text(text), Base::Address) => Some(format!("an address stands in single quotes: '{text}'")),

@@ -16,7 +16,7 @@ use crate::value::{Random, Value};
 fn measured(value: &Value) -> Option<(Base, f64)> {
     Some(match value {
         Value::Int(x) => (Base::Int, f64::from(*x)),
-        Value::Float(x) => (Base::Float, *x),
+        Value::Float(_) | Value::Percent(_) => (Base::Float, value.float()?),
         Value::Time(x) | Value::Date(x) => (Base::Time, *x),
         Value::Size(x) => (Base::Size, *x),
         Value::Rate(x) => (Base::Rate, *x),
@@ -136,7 +136,7 @@ pub(super) fn popularity_zipf(
     arguments: &[Argument],
 ) -> Evaluated<Value> {
     let [argument] = arguments else { return Err(Reported) };
-    let Value::Float(skew) = i.argument(argument, Base::Float)? else { return Err(Reported) };
+    let skew = i.argument(argument, Base::Float)?.float().ok_or(Reported)?;
     i.sensible(call, skew > 0.0, "a positive skew")?;
     Ok(Value::Popularity(PopularityLaw::Zipf { skew }))
 }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use assay_workload::model::ExpiryBase;
 
 use super::arithmetic::{self, Failed};
+use super::script::measured;
 use super::{Evaluated, Interpreter, Reported};
 use crate::ast::{Expr, ExprKind, Operator};
 use crate::diagnostic::{Code, Diagnostic};
@@ -47,6 +48,11 @@ impl Interpreter<'_> {
             // The right side is looked at even when the left is broken: it may have mistakes of its own.
             let right = self.value(expr);
             let whole = span.to(expr.span);
+            if let (Ok(left), Ok(right)) = (&left, &right)
+                && measured::is_share_of_percents(left, *operator, right)
+            {
+                self.diagnostics.add(share_of_percents(whole));
+            }
             left = match (left, right) {
                 (Ok(left), Ok(right)) => arithmetic::binary(&left, *operator, &right, (span, expr.span))
                     .or_else(|why| {
@@ -110,15 +116,21 @@ impl Interpreter<'_> {
     /// A probability behind a colon.
     pub(super) fn probability(&mut self, expr: &Expr) -> Evaluated<f64> {
         let value = self.value(expr)?;
-        match self.fit(value, Ty::one(Base::Float), expr.span)? {
-            Value::Float(p) if p >= 0.0 && p.is_finite() => Ok(p),
-            Value::Float(_) => self.fail(
+        match self.fit(value, Ty::one(Base::Float), expr.span)?.float().ok_or(Reported)? {
+            p if p >= 0.0 && p.is_finite() => Ok(p),
+            _ => self.fail(
                 Diagnostic::error(Code::OutOfRange, expr.span, "a probability cannot be negative")
                     .label("expected 0% to 100%"),
             ),
-            _ => Err(Reported),
         }
     }
+}
+
+/// Why a comparison may mean something else.
+fn share_of_percents(span: Span) -> Diagnostic {
+    Diagnostic::warning(Code::OutOfRange, span, "a ratio is compared with at most one percent")
+        .label("ratios are in percent, from 0 to 100")
+        .help("write `50%` if half is meant, or `0.5%` if one in two hundred is")
 }
 
 /// Why an array was not made.
@@ -132,7 +144,8 @@ fn literal_value(literal: &Literal, span: Span) -> Option<Value> {
     Some(match literal {
         Literal::Bool(x) => Value::Bool(*x),
         Literal::Int(x) => Value::Int(*x),
-        Literal::Float(x) | Literal::Percent(x) => Value::Float(*x),
+        Literal::Float(x) => Value::Float(*x),
+        Literal::Percent(x) => Value::Percent(*x),
         Literal::Time(x) => Value::Time(*x),
         Literal::Size(x) => Value::Size(*x),
         Literal::Date(x) => Value::Date(*x),

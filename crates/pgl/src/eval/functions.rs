@@ -236,9 +236,15 @@ impl Interpreter<'_> {
         arguments: &[Argument],
         wanted: Operator,
     ) -> Evaluated<Value> {
+        let counted = arguments.iter().find_map(|argument| measured::counted(&argument.value));
+        let plain = |argument: &Argument| {
+            let value = measured::beside(counted, &argument.value, argument.span);
+            Argument { value, ..argument.clone() }
+        };
+        let arguments: Vec<Argument> = arguments.iter().map(plain).collect();
         let first = arguments.first().ok_or(Reported)?;
         let mut base = None;
-        for argument in arguments {
+        for argument in &arguments {
             let spans = (first.span, argument.span);
             let fits = arithmetic::binary(&argument.value, wanted, &first.value, spans).is_ok();
             let kind = argument.value.ty().and_then(measured::number_base);
@@ -254,7 +260,7 @@ impl Interpreter<'_> {
         }
         let of: Vec<ScriptExpr> = arguments.iter().filter_map(|a| measured::expr_of(&a.value)).collect();
         let greatest = wanted == Operator::Greater;
-        Ok(measured::value(ScriptExpr::Extreme { greatest, of }, base.ok_or(Reported)?))
+        Ok(measured::counting(ScriptExpr::Extreme { greatest, of }, base.ok_or(Reported)?, counted))
     }
 }
 
@@ -263,7 +269,7 @@ fn int(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> E
     if let Value::Measured(number) = &argument.value
         && matches!(number.base, Base::Int | Base::Float | Base::Bool)
     {
-        return Ok(measured::value(measured::truncated(number.expr.clone()), Base::Int));
+        return Ok(measured::counting(measured::truncated(number.expr.clone()), Base::Int, number.counted));
     }
     if let Value::Text(text) = &argument.value {
         let text = text.to_string();
@@ -272,8 +278,8 @@ fn int(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> E
             Err(_) => not_a_number(interpreter, argument, "an integer"),
         };
     }
-    match interpreter.argument(argument, Base::Float)? {
-        Value::Float(x) if x.abs() <= f64::from(i32::MAX) => Ok(Value::Int(x.trunc() as i32)),
+    match interpreter.argument(argument, Base::Float)?.float() {
+        Some(x) if x.abs() <= f64::from(i32::MAX) => Ok(Value::Int(x.trunc() as i32)),
         _ => interpreter.fail(
             Diagnostic::error(Code::Arithmetic, argument.span, "the number does not fit an integer")
                 .label(format!("this is {}; the largest integer is {}", argument.value, i32::MAX)),

@@ -47,7 +47,7 @@ pub(crate) enum Literal {
     Bool(bool),
     Int(i32),
     Float(f64),
-    /// Already divided by 100.
+    /// As written, not divided by 100.
     Percent(f64),
     /// Seconds.
     Time(f64),

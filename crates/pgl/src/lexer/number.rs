@@ -14,7 +14,7 @@ impl Scanner<'_, '_, '_> {
         let number: f64 = digits.parse().unwrap_or(f64::INFINITY);
         let literal = if self.peek() == Some('%') {
             self.at += 1;
-            Literal::Percent(number / 100.0)
+            Literal::Percent(number)
         } else if self.peek().is_some_and(is_word_start) {
             self.unit(start, number)
         } else if real {

@@ -45,8 +45,8 @@ fn numbers_carry_their_unit_and_percent_sign() {
     assert_eq!(literal("2."), Literal::Float(2.0));
     assert_eq!(literal("1e3"), Literal::Float(1000.0));
     assert_eq!(literal("2.5e-1"), Literal::Float(0.25));
-    assert_eq!(literal("13%"), Literal::Percent(0.13));
-    assert_eq!(literal("0.01%"), Literal::Percent(0.0001));
+    assert_eq!(literal("13%"), Literal::Percent(13.0));
+    assert_eq!(literal("0.01%"), Literal::Percent(0.01));
     assert_eq!(literal("5min"), Literal::Time(300.0));
     assert_eq!(literal("0.5year"), Literal::Time(15_768_000.0));
     assert_eq!(literal("8.5KB"), Literal::Size(8704.0));
@@ -56,7 +56,7 @@ fn numbers_carry_their_unit_and_percent_sign() {
 #[test]
 fn a_percent_sign_belongs_to_the_number_before_it() {
     let (kinds, codes) = lexed("7%2");
-    assert_eq!(kinds, [TokenKind::Literal(Literal::Percent(0.07)), TokenKind::Literal(Literal::Int(2))]);
+    assert_eq!(kinds, [TokenKind::Literal(Literal::Percent(7.0)), TokenKind::Literal(Literal::Int(2))]);
     assert!(codes.is_empty());
     assert!(lexed("7 % 2").0.contains(&TokenKind::Mark("%")));
 }

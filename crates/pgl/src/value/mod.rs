@@ -30,6 +30,8 @@ pub(crate) enum Value {
     Bool(bool),
     Int(i32),
     Float(f64),
+    /// A real number that was written with `%`, as written: 5 for `5%`.
+    Percent(f64),
     /// Seconds.
     Time(f64),
     /// Bytes.
@@ -77,6 +79,17 @@ pub(crate) struct Measured {
     pub expr: ScriptExpr,
     /// What kind of number it is.
     pub base: Base,
+    /// What a plain number counts, where that is known.
+    pub counted: Option<Counted>,
+}
+
+/// What statistics count that are plain numbers, as in Web Polygraph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    Percents,
+    Milliseconds,
+    Bytes,
+    PerSecond,
 }
 
 /// A distribution, in the basic unit of its kind: seconds, bytes, per second.
@@ -146,6 +159,15 @@ impl Record {
 }
 
 impl Value {
+    /// A real number, with `%` or without.
+    pub fn float(&self) -> Option<f64> {
+        match self {
+            Value::Float(x) => Some(*x),
+            Value::Percent(x) => Some(x / 100.0),
+            _ => None,
+        }
+    }
+
     /// A plain string.
     pub fn text(text: impl Into<String>) -> Value {
         Value::Text(Rc::new(Pattern::plain(text)))
@@ -206,7 +228,7 @@ impl Value {
         let base = match self {
             Value::Bool(_) => Base::Bool,
             Value::Int(_) => Base::Int,
-            Value::Float(_) => Base::Float,
+            Value::Float(_) | Value::Percent(_) => Base::Float,
             Value::Time(_) | Value::Date(_) => Base::Time,
             Value::Size(_) => Base::Size,
             Value::Rate(_) => Base::Rate,
@@ -237,9 +259,13 @@ impl Value {
 
     /// Mixes it into a hash that tells unlike values apart.
     pub fn hash_into(&self, hasher: &mut impl Hasher) {
+        // The way in which a number is written makes no other number.
+        if let Value::Percent(x) = self {
+            return Value::Float(x / 100.0).hash_into(hasher);
+        }
         std::mem::discriminant(self).hash(hasher);
         match self {
-            Value::Undefined | Value::Broken => {}
+            Value::Undefined | Value::Broken | Value::Percent(_) => {}
             Value::Bool(x) => x.hash(hasher),
             Value::Int(x) => x.hash(hasher),
             Value::Float(x)

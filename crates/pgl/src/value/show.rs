@@ -15,6 +15,7 @@ impl fmt::Display for Value {
             Value::Bool(x) => f.write_str(if *x { "yes" } else { "no" }),
             Value::Int(x) => write!(f, "{x}"),
             Value::Float(x) => write!(f, "{}", number(*x)),
+            Value::Percent(x) => write!(f, "{}", number(x / 100.0)),
             Value::Time(x) => f.write_str(&in_units(*x, &TIMES)),
             Value::Size(x) => f.write_str(&in_units(*x, &SIZES)),
             Value::Rate(x) => write!(f, "{}/sec", number(*x)),

@@ -82,8 +82,8 @@ pub enum ScriptExpr {
     Text(String),
     /// A variable.
     Variable(u16),
-    /// A statistic of a sample variable, by its dotted name (`rep.rptm.mean`), in seconds, bytes, per second
-    /// or a count.
+    /// A statistic of a sample variable, by its dotted name (`rep.rptm.mean`), in seconds, bytes, per second, percent
+    /// or a count; standard deviations of times in milliseconds.
     Statistic {
         /// The sample variable.
         sample: u16,

@@ -185,7 +185,8 @@ impl Sample {
             || goal.errors.is_some_and(errors)
     }
 
-    /// A statistic by its dotted name; none when there is none of that name.
+    /// A statistic by its dotted name; none when there is none of that name. As in Web Polygraph, ratios and relative
+    /// deviations are percents, and standard deviations plain numbers: milliseconds of times, bytes of sizes.
     pub fn statistic(&self, name: &str) -> Option<Value> {
         let number = |value: f64| Some(Value::Number(value));
         let per_second = |count: u64| number(count as f64 / self.duration_s);
@@ -194,7 +195,7 @@ impl Sample {
             "ok_xact.count" => return number(self.ok as f64),
             "err_xact.count" => return number(self.errors as f64),
             "err_xact.ratio" => {
-                return number(self.errors as f64 / ((self.ok + self.errors) as f64).max(1.0));
+                return number(100.0 * self.errors as f64 / ((self.ok + self.errors) as f64).max(1.0));
             }
             "retr_xact.count" => return number(self.retries as f64),
             "baseline.req.rate" | "req.rate" => return per_second(self.requests),
@@ -217,16 +218,21 @@ impl Sample {
             _ => return None,
         };
         let (value, has_unit) = moment(sums.count, spread, what)?;
-        Some(if is_time && has_unit { Value::Seconds(value) } else { Value::Number(value) })
+        Some(match what {
+            "std_dev" if is_time => Value::Number(value * 1e3),
+            _ if is_time && has_unit => Value::Seconds(value),
+            _ => Value::Number(value),
+        })
     }
 
+    /// In percent.
     fn ratio(&self, yes: Class, no: Class, bytes: bool) -> f64 {
         let of = |class| {
             let sums = self.class(class);
             if bytes { sums.bytes.sum } else { sums.count as f64 }
         };
         let all = of(yes) + of(no);
-        if all > 0.0 { of(yes) / all } else { 0.0 }
+        if all > 0.0 { 100.0 * of(yes) / all } else { 0.0 }
     }
 }
 
@@ -241,8 +247,8 @@ fn moment(count: u64, spread: &Spread, what: &str) -> Option<(f64, bool)> {
         "mean" => (mean, true),
         "min" => (of_some(spread.min), true),
         "max" => (of_some(spread.max), true),
-        "std_dev" => (deviation, true),
-        "rel_dev" => (if mean > 0.0 { deviation / mean } else { 0.0 }, false),
+        "std_dev" => (deviation, false),
+        "rel_dev" => (if mean > 0.0 { 100.0 * deviation / mean } else { 0.0 }, false),
         "sum" => (spread.sum, true),
         _ => return None,
     })

@@ -172,6 +172,8 @@ fn statistics_have_the_names_of_polygraph() {
     sample.errors = 2;
     sample.class_mut(Class::OfferedHit).record(0.1, 3000);
     sample.class_mut(Class::OfferedMiss).record(0.1, 1000);
+    sample.class_mut(Class::Head).record(0.1, 300);
+    sample.class_mut(Class::Head).record(0.3, 100);
     let value = |name: &str| sample.statistic(name).map(|value| value.number());
     for (name, expected) in [
         ("rep.rptm.mean", 0.2),
@@ -180,17 +182,21 @@ fn statistics_have_the_names_of_polygraph() {
         ("rep.rptm.count", 10.0),
         ("rep.rptm.rel_dev", 0.0),
         ("baseline.req.rate", 10.0),
-        ("offered.ratio.obj", 0.5),
-        ("offered.ratio.byte", 0.75),
+        ("offered.ratio.obj", 50.0),
+        ("offered.ratio.byte", 75.0),
         ("offered.hit.size.mean", 3000.0),
         ("page.rptm.mean", 0.0),
         ("err_xact.count", 2.0),
-        ("err_xact.ratio", 2.0 / 12.0),
+        ("err_xact.ratio", 200.0 / 12.0),
+        ("head.rptm.std_dev", 100.0),
+        ("head.rptm.rel_dev", 50.0),
+        ("head.size.std_dev", 100.0),
         ("duration", 1.0),
     ] {
-        assert!((value(name).expect(name) - expected).abs() < 1e-6, "{name}");
+        assert!((value(name).expect(name) - expected).abs() < 1e-4, "{name}");
     }
     assert_eq!(sample.statistic("duration"), Some(Value::Seconds(1.0)));
+    assert!(matches!(sample.statistic("head.rptm.std_dev"), Some(Value::Number(_))), "a plain number");
     for name in ["rep", "rep.rptm", "rep.rptm.median", "rep.colour.mean", "nothing.rptm.mean", "", "."] {
         assert!(!is_statistic(name), "{name}");
     }

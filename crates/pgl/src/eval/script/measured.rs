@@ -9,7 +9,7 @@ use crate::ast::Operator;
 use crate::eval::arithmetic::{self, Failed};
 use crate::schema::{Base, Ty};
 use crate::source::Span;
-use crate::value::{Measured, Value};
+use crate::value::{Counted, Measured, Value};
 
 /// Operators inside each other in one value.
 const MAX_DEPTH: u32 = 200;
@@ -35,14 +35,68 @@ pub(in crate::eval) fn expr_of(value: &Value) -> Option<ScriptExpr> {
             // Less than nothing.
             Err(_) => ScriptExpr::Number(*x),
         },
-        Value::Float(x) | Value::Size(x) | Value::Rate(x) | Value::Bandwidth(x) => ScriptExpr::Number(*x),
+        Value::Float(_) | Value::Percent(_) => ScriptExpr::Number(value.float()?),
+        Value::Size(x) | Value::Rate(x) | Value::Bandwidth(x) => ScriptExpr::Number(*x),
         _ => return None,
     })
 }
 
 /// A measured value of a kind.
 pub(in crate::eval) fn value(expr: ScriptExpr, base: Base) -> Value {
-    Value::Measured(Rc::new(Measured { expr, base }))
+    counting(expr, base, None)
+}
+
+/// A measured value that counts something.
+pub(in crate::eval) fn counting(expr: ScriptExpr, base: Base, counted: Option<Counted>) -> Value {
+    Value::Measured(Rc::new(Measured { expr, base, counted }))
+}
+
+/// What a value counts, if it is a measured number.
+pub(in crate::eval) fn counted(value: &Value) -> Option<Counted> {
+    match value {
+        Value::Measured(measured) => measured.counted,
+        _ => None,
+    }
+}
+
+/// A value that stands beside a plain number: what has the unit of that number becomes a plain number, too.
+pub(in crate::eval) fn beside(number: Option<Counted>, value: &Value, span: Span) -> Value {
+    let one = match (number, value) {
+        (Some(Counted::Percents), Value::Percent(x)) => return Value::Float(*x),
+        (Some(Counted::Milliseconds), _) => Value::Time(1e-3),
+        (Some(Counted::Bytes), _) => Value::Size(1.0),
+        (Some(Counted::PerSecond), _) => Value::Rate(1.0),
+        _ => return value.clone(),
+    };
+    let plain =
+        (value.ty() == one.ty()).then(|| arithmetic::binary(value, Operator::Divide, &one, (span, span)));
+    plain.and_then(Result::ok).unwrap_or_else(|| value.clone())
+}
+
+/// A real number up to 1 that is compared with percents: it may be meant as a share.
+pub(in crate::eval) fn is_share_of_percents(left: &Value, operator: Operator, right: &Value) -> bool {
+    let (number, other) = if counted(left).is_some() { (left, right) } else { (right, left) };
+    is_comparison(operator)
+        && counted(number) == Some(Counted::Percents)
+        && matches!(other, Value::Float(x) if *x > 0.0 && *x <= 1.0)
+}
+
+fn is_comparison(operator: Operator) -> bool {
+    matches!(operator, Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual)
+}
+
+/// What the result of an operator counts.
+fn counted_together(left: &Value, operator: Operator, right: &Value) -> Option<Counted> {
+    let is_plain = |value: &Value| {
+        let number = matches!(value.ty().and_then(number_base), Some(Base::Int | Base::Float));
+        number && counted(value).is_none()
+    };
+    match operator {
+        Operator::Plus | Operator::Minus => counted(left).or(counted(right)),
+        Operator::Times | Operator::Divide if is_plain(right) => counted(left),
+        Operator::Times if is_plain(left) => counted(right),
+        _ => None,
+    }
 }
 
 /// A measured value where another kind of number is wanted.
@@ -87,9 +141,14 @@ pub(in crate::eval) fn binary(
     right: &Value,
     spans: (Span, Span),
 ) -> Result<Value, Failed> {
-    let tried = arithmetic::binary(&stand_in(left), operator, &stand_in(right), spans)?;
+    let counts = counted_together(left, operator, right);
+    let joins =
+        matches!(operator, Operator::Plus | Operator::Minus | Operator::Divide) || is_comparison(operator);
+    let (of_left, of_right) = (counted(left).filter(|_| joins), counted(right).filter(|_| joins));
+    let (left, right) = (beside(of_right, left, spans.0), beside(of_left, right, spans.1));
+    let tried = arithmetic::binary(&stand_in(&left), operator, &stand_in(&right), spans)?;
     let base = base_of(&tried)?;
-    let (Some(a), Some(b)) = (expr_of(left), expr_of(right)) else {
+    let (Some(a), Some(b)) = (expr_of(&left), expr_of(&right)) else {
         return Err(Failed::NoSuchOperator(None));
     };
     if depth(&a).max(depth(&b)) >= MAX_DEPTH {
@@ -97,7 +156,7 @@ pub(in crate::eval) fn binary(
     }
     let whole = operator == Operator::Divide && base == Base::Int;
     let expr = ScriptExpr::Binary(operator.text().to_owned(), Box::new(a), Box::new(b));
-    Ok(value(if whole { truncated(expr) } else { expr }, base))
+    Ok(counting(if whole { truncated(expr) } else { expr }, base, counts))
 }
 
 /// `operator value` of a measured value.
@@ -113,7 +172,8 @@ pub(in crate::eval) fn unary(operator: Operator, operand: &Measured) -> Result<V
     if depth(&operand.expr) >= MAX_DEPTH {
         return Err(Failed::Arithmetic("the expression is too long".into()));
     }
-    Ok(value(ScriptExpr::Unary(sign, Box::new(operand.expr.clone())), base))
+    let counts = operand.counted.filter(|_| sign == '-');
+    Ok(counting(ScriptExpr::Unary(sign, Box::new(operand.expr.clone())), base, counts))
 }
 
 /// A number without what is behind its point: x - x % 1.

@@ -158,7 +158,7 @@ impl Interpreter<'_> {
         if let Some(value) = measured::expr_of(&first) {
             self.emit(ScriptStatement::Set { variable: number, value });
         }
-        Value::Measured(Rc::new(Measured { expr: ScriptExpr::Variable(number), base }))
+        measured::counting(ScriptExpr::Variable(number), base, measured::counted(&first))
     }
 
     fn take_sample(&mut self, whole_phase: bool) -> Value {

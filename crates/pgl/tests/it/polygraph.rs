@@ -1,0 +1,140 @@
+//! Programs as Web Polygraph reads them: each must mean the same here, or be refused.
+
+use assay_workload::script::{Action, Class, Factors, Sample, ScriptRun};
+
+use crate::{compile_text, said};
+
+/// A workload whose phase has this script.
+fn scripted(script: &str) -> String {
+    format!(
+        "Content C = {{ size = const(1KB); }};
+         Server S = {{ contents = [C]; addresses = ['10.0.0.1:80']; }};
+         Robot R = {{ addresses = ['10.0.1.1']; origins = S.addresses; }};
+         Goal g = {{ duration = 1sec; }};
+         float limit = 7%; float half = 50% / 100;
+         Phase p = {{ name = \"p\"; goal.duration = 1min; script = {{ {script} }}; }};
+         schedule(p); use(S, R);"
+    )
+}
+
+/// A second with 7 errors in 100 xacts, 30 hits of 40, and response times of 100 and 300 ms.
+fn second() -> Sample {
+    let mut sample = Sample::default();
+    (sample.duration_s, sample.requests, sample.ok, sample.errors) = (1.0, 100, 93, 7);
+    (0..30).for_each(|_| sample.class_mut(Class::RealHit).record(0.1, 1000));
+    (0..10).for_each(|_| sample.class_mut(Class::RealMiss).record(0.1, 1000));
+    sample.class_mut(Class::Rep).record(0.1, 500);
+    sample.class_mut(Class::Rep).record(0.3, 1500);
+    sample
+}
+
+/// What a script prints that has the sample `s` of that second.
+fn printed(statements: &str) -> Vec<String> {
+    let text = scripted(&format!("every g do {{ StatSample s = currentSample(); {statements} }}"));
+    let result = compile_text(&text, &[]);
+    let said = said(&result);
+    let Ok(compiled) = result else { panic!("{statements}: {said}") };
+    let script = compiled.workload.schedule.phases[0].script.as_ref().expect("a script");
+    let factors = Factors { load: 1.0, population: 1.0 };
+    let (mut run, _) = ScriptRun::start(script, factors);
+    let line = |action| match action {
+        Action::Print(line) => line,
+        other => panic!("{other:?}"),
+    };
+    run.tell(&second(), factors).into_iter().map(line).collect()
+}
+
+/// Whether a condition on `s` is true.
+fn holds(condition: &str) -> bool {
+    printed(&format!("if ({condition}) then {{ print(\"yes\"); }} else {{ print(\"no\"); }}")) == ["yes"]
+}
+
+#[test]
+fn ratios_are_percents_and_a_percent_sign_means_what_it_says() {
+    for (condition, expected) in [
+        ("s.err_xact.ratio > 5", true),
+        ("s.err_xact.ratio > 7.5", false),
+        ("s.err_xact.ratio >= 7%", true),
+        ("7% <= s.err_xact.ratio", true),
+        ("s.err_xact.ratio > 7%", false),
+        ("s.err_xact.ratio < 8%", true),
+        ("s.err_xact.ratio >= limit", true),
+        ("s.err_xact.ratio > limit", false),
+        ("s.real.ratio.obj >= 75", true),
+        ("s.real.ratio.byte < 76%", true),
+        ("s.real.ratio.obj - 70% >= 5%", true),
+        ("-s.real.ratio.obj < -74%", true),
+        ("s.real.ratio.obj * 2 > 149%", true),
+        ("s.real.ratio.obj / 2 < 38%", true),
+        ("max(s.err_xact.ratio, 5%) < 8", true),
+        ("min(10%, s.err_xact.ratio) < 7.1", true),
+        ("int(s.err_xact.ratio) == 7", true),
+        ("s.rep.rptm.rel_dev > 49", true),
+        ("s.rep.size.rel_dev < 51%", true),
+        ("s.real.ratio.obj / s.err_xact.ratio > 10", true),
+    ] {
+        assert_eq!(holds(condition), expected, "{condition}");
+    }
+    assert_eq!(printed("print(s.real.ratio.obj);"), ["75"]);
+    assert_eq!(
+        printed("float r = s.real.ratio.obj; if (r > 74%) then { r = r + 1%; print(r); }"),
+        ["76"],
+        "a variable that begins with a ratio"
+    );
+    assert_eq!(
+        printed("print(10% * 2, \" \", 2.5%, \" \", int(250%), \" \", [5%] == [0.05]);"),
+        ["0.2 0.025 2 yes"]
+    );
+}
+
+#[test]
+fn a_share_that_is_compared_with_percents_is_warned_of() {
+    for (condition, expected) in [
+        ("s.err_xact.ratio > 0.5", 1),
+        ("half < s.err_xact.ratio", 1),
+        ("s.err_xact.ratio > 0.5%", 0),
+        ("s.err_xact.ratio > limit", 0),
+        ("s.err_xact.ratio > 1", 0),
+        ("s.err_xact.ratio > 1.5", 0),
+        ("s.err_xact.ratio > 0", 0),
+        ("s.rep.rptm.std_dev > 0.5", 0),
+    ] {
+        let script = format!("StatSample s = currentPhase(); if ({condition}) then {{ print(1); }}");
+        let result = compile_text(&scripted(&script), &[]);
+        assert!(result.is_ok(), "{condition}: {}", said(&result));
+        assert_eq!(said(&result).matches("PGL061").count(), expected, "{condition}");
+    }
+}
+
+#[test]
+fn deviations_and_rates_are_plain_numbers_and_may_be_compared_with_units() {
+    for (condition, expected) in [
+        ("s.rep.rptm.std_dev > 99", true),
+        ("s.rep.rptm.std_dev > 101", false),
+        ("s.rep.rptm.std_dev > 99msec", true),
+        ("s.rep.rptm.std_dev < 0.2sec", true),
+        ("s.rep.rptm.std_dev < s.rep.rptm.mean", true),
+        ("s.rep.rptm.std_dev / s.rep.rptm.mean < 0.6", true),
+        ("s.rep.rptm.std_dev + 10msec > 109", true),
+        ("max(s.rep.rptm.std_dev, 150msec) > 149", true),
+        ("s.rep.size.std_dev >= 500", true),
+        ("s.rep.size.std_dev < 1KB", true),
+        ("s.baseline.req.rate > 99", true),
+        ("s.baseline.req.rate > 101/sec", false),
+        ("s.baseline.rep.rate < 120/min", false),
+        ("s.baseline.rep.rate < 121/min", true),
+    ] {
+        assert_eq!(holds(condition), expected, "{condition}");
+    }
+    assert_eq!(printed("float f = s.rep.rptm.std_dev; print(f, \" \", s.baseline.req.rate);"), ["100 100"]);
+}
+
+#[test]
+fn a_statistic_that_is_not_measured_is_said_to_be_no_number() {
+    let script = "StatSample s = currentPhase(); if (s.ssl.conn.started > 5) then { print(1); }";
+    let said = said(&compile_text(&scripted(script), &[]));
+    assert!(
+        said.contains("`ssl.conn.started` is not measured") && said.contains("it is no number"),
+        "{said}"
+    );
+}
