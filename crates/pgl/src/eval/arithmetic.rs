@@ -2,8 +2,10 @@
 
 use std::rc::Rc;
 
+use super::convert::convert;
 use super::script::measured;
 use crate::ast::Operator;
+use crate::schema::{Base, Ty};
 use crate::source::Span;
 use crate::value::array::{Array, Item};
 use crate::value::{Random, Value};
@@ -75,11 +77,33 @@ pub(crate) fn unary(operator: Operator, value: &Value) -> Outcome {
     }
 }
 
+/// A plain zero as a quantity of the kind of another value; all else as it is.
+pub(crate) fn zero_like(value: &Value, other: &Value) -> Value {
+    match (value, kind(other)) {
+        (Value::Int(0), Some((kind @ (Kind::Time | Kind::Size | Kind::Rate | Kind::Bandwidth), _))) => {
+            of_kind(kind, 0.0).unwrap_or_else(|_| value.clone())
+        }
+        _ => value.clone(),
+    }
+}
+
 /// `left operator right`.
 pub(crate) fn binary(left: &Value, operator: Operator, right: &Value, spans: (Span, Span)) -> Outcome {
     if matches!(left, Value::Measured(_)) || matches!(right, Value::Measured(_)) {
         return measured::binary(left, operator, right, spans);
     }
+    let takes_zero = matches!(
+        operator,
+        Operator::Plus
+            | Operator::Minus
+            | Operator::Equal
+            | Operator::NotEqual
+            | Operator::Less
+            | Operator::LessOrEqual
+            | Operator::Greater
+            | Operator::GreaterOrEqual
+    );
+    let right = if takes_zero { &zero_like(right, left) } else { right };
     match operator {
         Operator::Range => range(left, right, spans.0),
         Operator::Clone => clone(left, right, spans.0),
@@ -247,7 +271,9 @@ fn order(left: &Value, operator: Operator, right: &Value) -> Outcome {
     let plain = |kind: Kind| matches!(kind, Kind::Int | Kind::Float);
     if a_kind != b_kind && !(plain(a_kind) && plain(b_kind)) {
         let number = plain(a_kind) || plain(b_kind);
-        return Err(Failed::NoSuchOperator(number.then_some("give the number the same unit, even a zero")));
+        return Err(Failed::NoSuchOperator(
+            number.then_some("give the number the same unit; only a zero on the right needs none"),
+        ));
     }
     Ok(Value::Bool(match operator {
         Operator::Less => a < b,
@@ -301,14 +327,14 @@ pub(crate) fn fits(array: &Array) -> bool {
     !(array.too_large() || deep || array.count() > u64::from(u32::MAX))
 }
 
-/// `now + distribution`.
+/// `now + distribution`. A qualifier that the distribution has already is replaced.
 fn qualify(left: &Value, right: &Value) -> Outcome {
-    match (left, right) {
-        (Value::Moment(moment), Value::Random(random)) if random.moment.is_none() => {
-            Ok(Value::Random(Rc::new(Random { moment: Some(*moment), ..(**random).clone() })))
+    match (left, convert(right.clone(), Ty::random(Base::Time))) {
+        (Value::Moment(moment), Ok(Value::Random(random))) => {
+            Ok(Value::Random(Rc::new(Random { moment: Some(*moment), ..(*random).clone() })))
         }
         _ => Err(Failed::NoSuchOperator(Some(
-            "a distribution follows `now`, `lmt` and `nmt`: `now + const(1day)`",
+            "a distribution of times follows `now`, `lmt` and `nmt`: `now + const(1day)`",
         ))),
     }
 }

@@ -211,7 +211,8 @@ impl Interpreter<'_> {
                 continue;
             };
             let spans = (before.span, argument.span);
-            match arithmetic::binary(&argument.value, wanted, &before.value, spans) {
+            let value = arithmetic::zero_like(&argument.value, &before.value);
+            match arithmetic::binary(&value, wanted, &before.value, spans) {
                 Ok(Value::Bool(true)) => best = Some(argument),
                 Ok(_) => {}
                 Err(_) => {
@@ -246,9 +247,11 @@ impl Interpreter<'_> {
         let mut base = None;
         for argument in &arguments {
             let spans = (first.span, argument.span);
-            let fits = arithmetic::binary(&argument.value, wanted, &first.value, spans).is_ok();
+            let fits =
+                |a: &Argument, b: &Argument| arithmetic::binary(&a.value, wanted, &b.value, spans).is_ok();
             let kind = argument.value.ty().and_then(measured::number_base);
-            if !fits || kind.is_none() {
+            // A plain zero needs no unit, but on the right only.
+            if !(fits(argument, first) || fits(first, argument)) || kind.is_none() {
                 let kinds = format!("{} and {}", first.value.type_name(), argument.value.type_name());
                 let message = format!("`{}()` cannot compare {kinds}", call.name.text);
                 return self.fail(

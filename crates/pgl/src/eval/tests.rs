@@ -48,6 +48,20 @@ fn arithmetic_keeps_its_units() {
         ("[1,2] + [3] + 4", "[1, 2, 3, 4]"),
         ("count([1,2] ** 3)", "6"),
         ("count('10.0-255.0-255.0-127')", "8388608"),
+        // A plain zero on the right needs no unit.
+        ("3sec > 0", "yes"),
+        ("5sec + 0", "5sec"),
+        ("0KB - 0", "0Byte"),
+        ("(1KB - 1KB) == 0", "yes"),
+        ("3sec != 0", "yes"),
+        ("(1/sec) >= 0", "yes"),
+        ("(1KB/sec) <= 0", "no"),
+        ("max(5sec, 0)", "5sec"),
+        ("max(0, 5sec)", "5sec"),
+        ("min(1KB, 0)", "0"),
+        // The last qualifier counts.
+        ("lmt + (now + norm(2sec, 1sec))", "lmt + norm(2sec, 1sec)"),
+        ("now + 0", "now + const(0sec)"),
     ] {
         assert_eq!(value(expression), result, "{expression}");
     }
@@ -58,7 +72,15 @@ fn kinds_that_do_not_go_together_are_refused() {
     for expression in [
         "5sec + 3",
         "5sec * 3sec",
-        "3sec > 0",
+        "0 < 3sec",
+        "0 + 3sec",
+        "0 == 3sec",
+        "3sec > 1",
+        "3sec > 0.0",
+        "1/sec == 0",
+        "5 + 0KB",
+        "now + 1",
+        "now + exp(3KB)",
         "1.5 == 1.5",
         "\"a\" + \"b\"",
         "exp(3) + 1",

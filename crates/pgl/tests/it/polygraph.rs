@@ -138,3 +138,21 @@ fn a_statistic_that_is_not_measured_is_said_to_be_no_number() {
         "{said}"
     );
 }
+
+#[test]
+fn a_measured_time_may_be_compared_with_a_plain_zero() {
+    for (condition, expected) in [
+        ("s.rep.rptm.mean > 0", true),
+        ("s.rep.rptm.mean == 0", false),
+        ("s.rep.size.sum != 0", true),
+        ("s.rep.rptm.mean - 0 <= 0", false),
+        ("max(s.rep.rptm.min, 0) > 99msec", true),
+        ("max(0, s.rep.rptm.min) > 99msec", true),
+    ] {
+        assert_eq!(holds(condition), expected, "{condition}");
+    }
+    for condition in ["0 < s.rep.rptm.mean", "s.rep.rptm.mean > 1", "s.rep.rptm.mean > 0.0"] {
+        let script = format!("StatSample s = currentPhase(); if ({condition}) then {{ print(1); }}");
+        assert!(said(&compile_text(&scripted(&script), &[])).contains("PGL031"), "{condition}");
+    }
+}
