@@ -180,6 +180,9 @@ impl Layout<'_, '_> {
     fn gap(&self, at: usize) -> Gap {
         let (before, piece) = (&self.pieces[at - 1], &self.pieces[at]);
         let same_line = piece.line_ends == 0;
+        if before.kind == Kind::Directive && same_line && piece.is(";") {
+            return Gap::Nothing;
+        }
         if before.ends_line() || piece.kind == Kind::Directive {
             return Gap::Line;
         }

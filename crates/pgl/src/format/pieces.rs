@@ -15,7 +15,7 @@ pub(super) enum Kind {
     LineComment,
     /// `/* … */`.
     BlockComment,
-    /// A line that begins with `#`.
+    /// `#include "name"`, with the comments behind it.
     Directive,
 }
 

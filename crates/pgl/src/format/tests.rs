@@ -87,6 +87,8 @@ fn lines_of_lists_and_expressions_are_the_authors() {
 fn includes_stay_on_lines_of_their_own() {
     let text = "  #include \"a.pg\"  \nint[] a = [\n#include \"items.pg\"\n];";
     assert_eq!(laid_out(text), "#include \"a.pg\"\nint[] a = [\n    #include \"items.pg\"\n];\n");
+    let text = "#include \"a.pg\" ; // c\n#include \"b.pg\" int x=1;";
+    assert_eq!(laid_out(text), "#include \"a.pg\"; // c\n#include \"b.pg\"\nint x = 1;\n");
 }
 
 #[test]

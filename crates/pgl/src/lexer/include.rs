@@ -10,7 +10,7 @@ const MAX_DEPTH: usize = 32;
 const MAX_INCLUDES: usize = 1000;
 
 impl Scanner<'_, '_, '_> {
-    /// A line that begins with `#`.
+    /// A `#` at the start of a line, and the file that it includes. What follows on the line is read after that file.
     pub(super) fn directive(&mut self) {
         let start = self.at;
         if !self.fresh_line {
@@ -25,12 +25,11 @@ impl Scanner<'_, '_, '_> {
             return;
         }
         let line = self.take_while(|c| c != '\n');
-        let words = line[1..].trim();
-        if words.is_empty() {
+        if line[1..].trim().is_empty() {
             return;
         }
-        let span = self.span(start);
-        let Some(name) = included_name(words) else {
+        let Some((name, length)) = included_name(line) else {
+            let span = self.span(start);
             self.lexer.diagnostics.add(
                 Diagnostic::error(Code::Directive, span, "this line is not an `#include`")
                     .label("expected `#include \"file\"`")
@@ -38,6 +37,9 @@ impl Scanner<'_, '_, '_> {
             );
             return;
         };
+        self.at = start + length;
+        self.fresh_line = false;
+        let span = self.span(start);
         self.lexer.includes += 1;
         if self.lexer.chain.len() >= MAX_DEPTH || self.lexer.includes > MAX_INCLUDES {
             self.error(Code::TooDeep, span, "too many files are included", "this one is not read");
@@ -70,11 +72,10 @@ impl Scanner<'_, '_, '_> {
     }
 }
 
-/// `name` of `include "name"`, with nothing but a comment after it.
-fn included_name(words: &str) -> Option<&str> {
-    let after = words.strip_prefix("include")?.trim_start().strip_prefix('"')?;
-    let (name, after) = after.split_once('"')?;
-    let after = after.trim();
-    let comment = after.starts_with("//") || (after.starts_with("/*") && after.ends_with("*/"));
-    (!name.is_empty() && (after.is_empty() || comment)).then_some(name)
+/// `name` of `#include "name"`, and the length of all that.
+fn included_name(line: &str) -> Option<(&str, usize)> {
+    let after =
+        line.strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start().strip_prefix('"')?;
+    let (name, rest) = after.split_once('"')?;
+    (!name.is_empty()).then_some((name, line.len() - rest.len()))
 }

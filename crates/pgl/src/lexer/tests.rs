@@ -104,8 +104,11 @@ fn includes_are_spliced_and_other_directives_are_not() {
     let (kinds, codes) = lexed("a\n#include \"inc.pg\" // why\nb");
     assert_eq!(kinds, [word("a"), word("included"), TokenKind::Literal(Literal::Int(5)), word("b")]);
     assert!(codes.is_empty());
+    let (kinds, codes) = lexed("#include \"inc.pg\"; b");
+    assert_eq!(kinds[2..], [TokenKind::Mark(";"), word("b")]);
+    assert!(codes.is_empty());
     assert_eq!(lexed("#\n  #  \n").1, []);
-    for wrong in ["#include \"none.pg\"", "#include inc.pg", "#define A", "#include \"inc.pg\" x"] {
+    for wrong in ["#include \"none.pg\"", "#include inc.pg", "#define A", "#include \"none.pg\" x"] {
         assert_eq!(lexed(wrong).1, [Code::Directive], "{wrong}");
     }
     assert_eq!(lexed("a # b").1, [Code::StrayCharacter]);

@@ -156,3 +156,38 @@ fn a_measured_time_may_be_compared_with_a_plain_zero() {
         assert!(said(&compile_text(&scripted(&script), &[])).contains("PGL031"), "{condition}");
     }
 }
+
+/// A workload with these statements before `use`, and the robot's and server's addresses.
+fn linked(robot: &str, server: &str, statements: &str) -> String {
+    format!(
+        "Content C = {{ size = const(1KB); }};
+         Server S = {{ contents = [C]; addresses = ['{server}']; }};
+         Robot R = {{ addresses = ['{robot}']; origins = S.addresses; }};
+         Phase p = {{ name = \"p\"; goal.duration = 1min; }};
+         schedule(p); {statements}
+         use(S, R);"
+    )
+}
+
+#[test]
+fn what_follows_an_include_on_its_line_is_read_after_the_file() {
+    let files = [("one.pg", "int one = 1;\n"), ("items.pg", "1, 2")];
+    for (text, result) in [
+        ("#include \"one.pg\"; print(one);", Ok("1")),
+        ("#include \"one.pg\" print(one); // a comment", Ok("1")),
+        ("#include \"one.pg\" /* a\ncomment */ print(one);", Ok("1")),
+        ("int[] a = [\n#include \"items.pg\" , 3 ]; print(a);", Ok("[1, 2, 3]")),
+        ("#include \"one.pg\" #include \"items.pg\"", Err("`#` means nothing here")),
+        ("#include one.pg", Err("this line is not an `#include`")),
+        ("#include \"\"", Err("this line is not an `#include`")),
+    ] {
+        let said = said(&compile_text(&linked("10.0.1.1", "10.0.0.1:80", &format!("\n{text}\n")), &files));
+        match result {
+            Ok(shown) => assert!(
+                said.contains(&format!("script output: {shown}\n")) && !said.contains("error"),
+                "{said}"
+            ),
+            Err(why) => assert!(said.contains(why), "{said}"),
+        }
+    }
+}
