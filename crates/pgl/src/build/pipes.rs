@@ -13,6 +13,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::eval::Registered;
 use crate::schema::RecordKind;
 use crate::source::Span;
+use crate::value::address::AddrRange;
 use crate::value::array::{Array, MAX_ITEMS};
 use crate::value::{Record, Value};
 
@@ -26,10 +27,15 @@ struct Pipe {
     is_inward: bool,
     /// It carries what leaves them.
     is_outward: bool,
+    /// Its addresses as given, and their hosts.
+    addresses: HashSet<Address>,
     hosts: HashSet<String>,
     road: Link,
     is_used: bool,
 }
+
+/// A host, with the port if there is one.
+type Address = (String, Option<u16>);
 
 /// The pipes of an address, by index: what it receives passes the first, what it sends the second.
 type Ends = (Option<usize>, Option<usize>);
@@ -70,8 +76,8 @@ impl Builder<'_> {
     fn pipe(&mut self, record: &Record, span: Span) -> Option<Pipe> {
         self.note_fields(record);
         let road = self.road(record);
-        let hosts = match self.array(record, "addresses").filter(|(array, _)| array.count() > 0) {
-            Some((addresses, _)) => hosts(addresses),
+        let addresses = match self.array(record, "addresses").filter(|(array, _)| array.count() > 0) {
+            Some((addresses, _)) => listed(addresses),
             None => {
                 let label = self.text(record, "kind").map_or(String::new(), |label| format!(" \"{label}\""));
                 self.diagnostics.add(
@@ -86,17 +92,19 @@ impl Builder<'_> {
                 return None;
             }
         };
-        let Some(hosts) = hosts else {
+        let Some(addresses) = addresses else {
             let label = "these cannot be listed";
             self.error(Code::TooMany, span, "this NetPipe has too many addresses", label);
             return None;
         };
         let outgoing = self.truth(record, "outgoing");
-        let hosts = hosts.into_iter().map(|(host, _)| host).collect();
+        let addresses: HashSet<Address> = addresses.into_iter().map(|(address, _)| address).collect();
+        let hosts = addresses.iter().map(|(host, _)| host.clone()).collect();
         Some(Pipe {
             place: span,
             is_inward: outgoing != Some(true),
             is_outward: outgoing != Some(false),
+            addresses,
             hosts,
             road,
             is_used: false,
@@ -199,15 +207,17 @@ impl Builder<'_> {
 
 /// How many addresses of agents have which pipes, in the order in which they come.
 fn classes<'r>(agents: impl Iterator<Item = &'r Record>, pipes: &[Pipe]) -> Vec<(Ends, u64)> {
-    let first = |host: &str, carries: fn(&Pipe) -> bool| {
-        pipes.iter().position(|pipe| carries(pipe) && pipe.hosts.contains(host))
+    // The pipe of just this address comes before one of its host: robots and servers may share a host.
+    let first = |address: &Address, carries: fn(&Pipe) -> bool| {
+        let exact = pipes.iter().position(|pipe| carries(pipe) && pipe.addresses.contains(address));
+        exact.or_else(|| pipes.iter().position(|pipe| carries(pipe) && pipe.hosts.contains(&address.0)))
     };
     let mut classes: Vec<(Ends, u64)> = Vec::new();
     let mut places: HashMap<Ends, usize> = HashMap::new();
     for agent in agents {
         let Some(Value::Array(array)) = agent.get("addresses").map(|slot| &slot.value) else { continue };
-        for (host, times) in hosts(array).into_iter().flatten() {
-            let ends = (first(&host, |pipe| pipe.is_inward), first(&host, |pipe| pipe.is_outward));
+        for (address, times) in listed(array).into_iter().flatten() {
+            let ends = (first(&address, |pipe| pipe.is_inward), first(&address, |pipe| pipe.is_outward));
             let place = *places.entry(ends).or_insert_with(|| {
                 classes.push((ends, 0));
                 classes.len() - 1
@@ -218,15 +228,16 @@ fn classes<'r>(agents: impl Iterator<Item = &'r Record>, pipes: &[Pipe]) -> Vec<
     classes
 }
 
-/// The hosts of addresses, each with how often it is repeated; none if there are too many to list.
-fn hosts(addresses: &Array) -> Option<Vec<(String, u64)>> {
+/// Addresses, each with how often it is repeated; none if there are too many to list.
+fn listed(addresses: &Array) -> Option<Vec<(Address, u64)>> {
     let runs = addresses.runs()?;
     let ranges = runs.iter().filter_map(|run| match &run.value {
-        Value::Address(range) => Some((range.with_port(None), run.times)),
+        Value::Address(range) => Some((range.clone(), run.times)),
         _ => None,
     });
     let ranges: Vec<_> = ranges.collect();
-    let listed = ranges.iter().fold(0_u64, |sum, (range, _)| sum.saturating_add(range.count()));
-    let all = ranges.iter().flat_map(|(range, times)| range.iter().map(|address| (address.host(), *times)));
-    (listed <= MAX_ITEMS).then(|| all.collect())
+    let count = ranges.iter().fold(0_u64, |sum, (range, _)| sum.saturating_add(range.count()));
+    let of_range = |address: AddrRange, times: u64| ((address.host(), address.port()), times);
+    let all = ranges.iter().flat_map(|(range, times)| range.iter().map(|address| of_range(address, *times)));
+    (count <= MAX_ITEMS).then(|| all.collect())
 }

@@ -191,3 +191,33 @@ fn what_follows_an_include_on_its_line_is_read_after_the_file() {
         }
     }
 }
+
+#[test]
+fn a_pipe_of_an_address_with_its_port_comes_before_one_of_the_host() {
+    let pipes = |first: &str, second: &str| {
+        linked(
+            "127.0.0.1",
+            "127.0.0.1:8080",
+            &format!(
+                "NetPipe a = {{ bandwidth = 1Mb/sec; addresses = R.addresses; }};
+                 NetPipe b = {{ bandwidth = 8Mb/sec; addresses = S.addresses; }};
+                 use({first}, {second});"
+            ),
+        )
+    };
+    for text in [pipes("a", "b"), pipes("b", "a")] {
+        let result = compile_text(&text, &[]);
+        assert_eq!(said(&result), "");
+        let links = result.expect("is a workload").workload.links.expect("has links");
+        assert_eq!(links.robots.expect("a link").bits_per_s, Some(1 << 20));
+        assert_eq!(links.origins.expect("a link").bits_per_s, Some(8 << 20));
+    }
+    // A host alone is that of all its ports.
+    let alone = linked(
+        "10.0.1.1",
+        "10.0.0.1:80",
+        "NetPipe a = { bandwidth = 1Mb/sec; addresses = ['10.0.0.1']; }; use(a);",
+    );
+    let links = compile_text(&alone, &[]).expect("is a workload").workload.links.expect("has links");
+    assert_eq!((links.robots, links.origins.map(|link| link.bits_per_s)), (None, Some(Some(1 << 20))));
+}
