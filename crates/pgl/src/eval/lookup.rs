@@ -85,8 +85,7 @@ impl Interpreter<'_> {
     }
 
     fn unknown_field<T>(&mut self, kind: RecordKind, name: &Name) -> Evaluated<T> {
-        let rejected = REJECTED.iter().find(|(of, field, _)| *of == kind && *field == &*name.text);
-        let retired = rejected.map(|(.., why)| (*why).to_owned());
+        let retired = retired(kind, &name.text).map(str::to_owned);
         let known = || kind.fields().map(|field| field.name);
         let meant = nearest(&name.text, known()).filter(|_| retired.is_none());
         let help = retired.or_else(|| {
@@ -118,7 +117,8 @@ impl Interpreter<'_> {
         let object = self.frames.last().and_then(|frame| frame.object.as_ref()).map(|object| object.kind);
         if let Some(kind) = object.filter(|_| assigned) {
             let near_field = nearest(&name.text, kind.fields().map(|field| field.name)).is_some();
-            let near_name = !near_field && self.nearest_declared(name).is_some();
+            let known = near_field || retired(kind, &name.text).is_some();
+            let near_name = !known && self.nearest_declared(name).is_some();
             if !near_name {
                 return self.unknown_field(kind, name);
             }
@@ -307,6 +307,11 @@ impl Interpreter<'_> {
             None => self.no_value(name, None, false),
         }
     }
+}
+
+/// What to do about a field that a type does not have any more.
+fn retired(kind: RecordKind, name: &str) -> Option<&'static str> {
+    REJECTED.iter().find(|(of, field, _)| *of == kind && *field == name).map(|(.., why)| *why)
 }
 
 /// The object in a value of an object type; made when there is none.

@@ -221,3 +221,11 @@ fn a_pipe_of_an_address_with_its_port_comes_before_one_of_the_host() {
     let links = compile_text(&alone, &[]).expect("is a workload").workload.links.expect("has links");
     assert_eq!((links.robots, links.origins.map(|link| link.bits_per_s)), (None, Some(Some(1 << 20))));
 }
+
+#[test]
+fn a_field_that_is_gone_is_explained_though_a_name_is_like_it() {
+    let text = linked("10.0.1.1", "10.0.0.1:80", "Robot ClientR = R; Proxy P = { client = ClientR; };");
+    let said = said(&compile_text(&text, &[]));
+    assert!(said.contains("the proxy under test is named on the command line"), "{said}");
+    assert!(!said.contains("did you mean"), "{said}");
+}
