@@ -4,7 +4,7 @@ use assay_workload::model::{
     Bin, BodySource, BodySpec, Coding, Distribution, FileSet, FileSetIndex, Injection,
 };
 
-use super::Builder;
+use super::{Builder, wanted};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::{ResolvedFiles, Span};
 use crate::value::{Record, Value};
@@ -174,7 +174,7 @@ impl Builder<'_> {
             self.missing_injection(at, "how many bodies get any", "`infect_prob`, such as 100%,");
         }
         if object == Injected::Uri {
-            if let Some(gap) = record.get("inject_gap") {
+            if let Some(gap) = wanted(record, "inject_gap") {
                 self.warn(
                     Code::NoEffect,
                     gap.span,

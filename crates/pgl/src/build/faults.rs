@@ -2,7 +2,7 @@
 
 use assay_workload::model::{AuthDemand, AuthScheme, CookieSetting, Distribution, Faults, Weighted};
 
-use super::Builder;
+use super::{Builder, wanted};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::value::Record;
@@ -27,7 +27,7 @@ impl Builder<'_> {
                 "`error_prob` and `reset_prob` must add up to at most 100%",
             );
         }
-        let lifetime = record.get("xact_lifetime").filter(|_| record.get("xact_think").is_none());
+        let lifetime = wanted(record, "xact_lifetime").filter(|_| record.get("xact_think").is_none());
         if let Some(slot) = lifetime {
             self.warn(
                 Code::NoEffect,
@@ -63,7 +63,9 @@ impl Builder<'_> {
                             .help(help),
                     );
                 }
-                (Some(slot), _) if share <= 0.0 && record.get(name).is_none() => {
+                (Some(slot), _)
+                    if share <= 0.0 && record.get(name).is_none() && wanted(record, field).is_some() =>
+                {
                     self.warn(
                         Code::NoEffect,
                         slot.span,
@@ -100,7 +102,7 @@ impl Builder<'_> {
         let schemes = self.words(record, "auth_schemes", &known);
         let Some(schemes) = schemes else {
             for field in ["auth_realm", "auth_prob"] {
-                if let Some(slot) = record.get(field)
+                if let Some(slot) = wanted(record, field)
                     && record.get("auth_schemes").is_none()
                 {
                     self.warn(

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use assay_workload::model::ForeignUrl;
 
-use super::Builder;
+use super::{Builder, wanted};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::Topic;
 use crate::source::Span;
@@ -17,12 +17,11 @@ const MAX_URLS: usize = 1 << 20;
 impl Builder<'_> {
     /// Adds the trace of robots that have an interest in foreign URLs.
     pub(super) fn foreign(&mut self, record: &Record, share: f64, span: Span) {
-        let at = record.get("foreign_trace").map(|slot| slot.span);
         if share <= 0.0 {
-            if let Some(at) = at {
+            if let Some(slot) = wanted(record, "foreign_trace") {
                 self.warn(
                     Code::NoEffect,
-                    at,
+                    slot.span,
                     "`foreign_trace` has no effect",
                     "these robots have no interest in \"foreign\" URLs",
                 );
@@ -33,7 +32,7 @@ impl Builder<'_> {
         if !self.require(record, "foreign_trace", span, help) {
             return;
         }
-        let at = at.unwrap_or(span);
+        let at = record.get("foreign_trace").map_or(span, |slot| slot.span);
         let name = self.text(record, "foreign_trace").unwrap_or_default();
         if !self.traces.insert(name.clone()) {
             return;

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use assay_workload::model::{
-    Content, ContentIndex, FileSet, FileSetIndex, ForeignUrl, Goal, Origin, RobotGroup, Server, ServerIndex,
-    Workload,
+    Content, ContentIndex, Distribution, FileSet, FileSetIndex, ForeignUrl, Goal, Origin, RobotGroup, Server,
+    ServerIndex, Workload,
 };
 
 use crate::diagnostic::{Code, Diagnostic};
@@ -17,7 +17,7 @@ use crate::diagnostics::Diagnostics;
 use crate::eval::Registered;
 use crate::schema::{Effect, RecordKind};
 use crate::source::{Resolver, Source, Span};
-use crate::value::{Record, Value};
+use crate::value::{Record, Slot, Value};
 
 mod agents;
 mod bodies;
@@ -263,11 +263,23 @@ fn says_so_itself(value: &Value) -> bool {
     matches!(value, Value::Record(inner) if matches!(inner.kind.definition().effect, Effect::None(_)))
 }
 
+/// A field whose value is more than "none".
+fn wanted<'r>(record: &'r Record, field: &str) -> Option<&'r Slot> {
+    record.get(field).filter(|slot| !requests_nothing(&slot.value))
+}
+
 /// True for a value that requests nothing to be done: a field without effect that says so is no news.
 fn requests_nothing(value: &Value) -> bool {
     match value {
         Value::Broken | Value::Bool(false) | Value::Int(0) => true,
-        Value::Float(x) | Value::Percent(x) => *x == 0.0,
+        Value::Float(x)
+        | Value::Percent(x)
+        | Value::Time(x)
+        | Value::Size(x)
+        | Value::Rate(x)
+        | Value::Bandwidth(x) => *x == 0.0,
+        Value::Random(random) => random.moment.is_none() && random.law == Distribution::Constant(0.0),
+        Value::Text(text) => text.is_empty(),
         Value::Array(array) => array.count() == 0,
         _ => false,
     }

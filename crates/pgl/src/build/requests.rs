@@ -4,7 +4,7 @@ use assay_workload::model::{
     Coding, ContentIndex, Expectation, Method, RangeSpec, RequestType, RobotGroup, Weighted,
 };
 
-use super::Builder;
+use super::{Builder, wanted};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::value::Record;
@@ -184,7 +184,7 @@ impl Builder<'_> {
             fields,
             "robots send `Expect` before some bodies by chance, or before large ones",
         );
-        if let Some(slot) = fields.into_iter().find_map(|field| record.get(field))
+        if let Some(slot) = fields.into_iter().find_map(|field| wanted(record, field))
             && !bodies
         {
             self.warn(

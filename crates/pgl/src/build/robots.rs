@@ -8,7 +8,7 @@ use assay_workload::model::{
     ServerIndex, Weighted,
 };
 
-use super::Builder;
+use super::{Builder, wanted};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::value::{Record, Value};
@@ -172,7 +172,7 @@ impl Builder<'_> {
     fn pace(&mut self, record: &Record) -> Pace {
         self.exclude(record, ["req_rate", "req_inter_arrival"], "robots have one pace");
         let open = record.get("req_rate").or(record.get("req_inter_arrival"));
-        let think = record.get("xact_think").map(|slot| slot.span);
+        let think = wanted(record, "xact_think").map(|slot| slot.span);
         if let (Some(_), Some(think)) = (open, think) {
             self.warn(
                 Code::NoEffect,

@@ -229,3 +229,30 @@ fn a_field_that_is_gone_is_explained_though_a_name_is_like_it() {
     assert!(said.contains("the proxy under test is named on the command line"), "{said}");
     assert!(!said.contains("did you mean"), "{said}");
 }
+
+#[test]
+fn a_setting_that_means_none_is_not_said_to_have_no_effect() {
+    let of_robot =
+        |field: &str| linked("10.0.1.1", "10.0.0.1:80", &format!("R.{field}; R.req_rate = 1/sec;"));
+    let of_server = |field: &str| linked("10.0.1.1", "10.0.0.1:80", &format!("S.{field};"));
+    for text in [
+        of_robot("foreign_trace = \"\""),
+        of_robot("xact_think = 0"),
+        of_robot("req_body_pause_prob = 0%"),
+        of_robot("raw_uri_thrower = \"\""),
+        of_server("xact_lifetime = const(0sec)"),
+        of_server("auth_realm = \"\""),
+        of_server("auth_prob = 0"),
+        of_server("slow_start = 0"),
+    ] {
+        assert_eq!(said(&compile_text(&text, &[])), "", "{text}");
+    }
+    for text in [
+        of_robot("foreign_trace = \"x\""),
+        of_robot("xact_think = const(1sec)"),
+        of_server("auth_realm = \"x\""),
+        of_server("xact_lifetime = now + const(0sec)"),
+    ] {
+        assert!(said(&compile_text(&text, &[])).contains("PGL069"), "{text}");
+    }
+}
