@@ -11,6 +11,7 @@ use crate::value::pattern::Pattern;
 mod include;
 mod number;
 mod quoted;
+mod template;
 
 #[cfg(test)]
 mod tests;
@@ -182,6 +183,9 @@ impl<'t> Scanner<'_, '_, 't> {
         let Some(c) = self.peek() else {
             return;
         };
+        if let Some(length) = template::mark_length(rest) {
+            return self.template_mark(length);
+        }
         match c {
             '\n' => {
                 self.at += 1;

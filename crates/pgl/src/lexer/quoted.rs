@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Literal, Scanner, TokenKind};
+use super::{Literal, Scanner, TokenKind, template};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::value::address::AddrRange;
@@ -62,8 +62,10 @@ impl Scanner<'_, '_, '_> {
             self.at += 1;
         }
         let range = closed.then(|| Piece::range(inside)).flatten();
-        if range.is_none() {
-            let span = self.span(open);
+        let span = self.span(open);
+        if range.is_none() && template::mark_length(&self.text[open..]).is_some() {
+            self.refuse_template(Code::BadLiteral, span);
+        } else if range.is_none() {
             self.lexer.diagnostics.add(
                 Diagnostic::error(Code::BadLiteral, span, "this is not a range")
                     .label("expected `[lo-hi]` with whole numbers, lo not above hi")
@@ -115,6 +117,10 @@ impl Scanner<'_, '_, '_> {
         }
         match AddrRange::parse(inside) {
             Ok(address) => Literal::Address(Rc::new(address)),
+            Err(_) if template::is_marked(inside) => {
+                self.refuse_template(Code::BadLiteral, span);
+                Literal::Broken
+            }
             Err(why) => {
                 let looks_like_text = !inside.contains('.') && !inside.contains(':');
                 let mut diagnostic =

@@ -256,3 +256,26 @@ fn a_setting_that_means_none_is_not_said_to_have_no_effect() {
         assert!(said(&compile_text(&text, &[])).contains("PGL069"), "{text}");
     }
 }
+
+#[test]
+fn a_template_is_refused_once_with_what_to_do() {
+    for marked in [
+        "rate a = [% rate %]/sec; rate b = [% rate %]/sec;",
+        "\n[% FOREACH x IN y %]\nint c = 5;\n[% END %]\n",
+        "rate a = @RATE@/sec;",
+        "addr a = '[% host %]:80'; addr b = '@HOST@';",
+        "string s = \"[% name %]\";",
+    ] {
+        let said = said(&compile_text(&linked("10.0.1.1", "10.0.0.1:80", marked), &[]));
+        assert_eq!(said.matches("error").count(), 1, "{said}");
+        assert!(said.contains("this looks like a template"), "{said}");
+    }
+    for plain in [
+        "string s = \"@NAME@\";",
+        "string s = \"a[%1-5]\";",
+        "int[] a = [7, 1]; print(7 %2);",
+        "addr a = 'a@b.c';",
+    ] {
+        assert!(!said(&compile_text(&linked("10.0.1.1", "10.0.0.1:80", plain), &[])).contains("template"));
+    }
+}
