@@ -98,6 +98,13 @@ fn demand(plan: &RunPlan, timeline: &Timeline, placement: &Placement) -> Demand 
         length: timeline.total(),
         recorded_requests: if plan.records_xacts(requests) { requests } else { 0.0 },
         loads,
+        links: [(false, &plan.bed.robot_link), (true, &plan.bed.origin_link)]
+            .into_iter()
+            .filter_map(|(is_to_origins, link)| {
+                let bits_per_s = link.as_ref()?.rate_bits_per_s?;
+                Some(demand::LinkRate { is_to_origins, bits_per_s })
+            })
+            .collect(),
     }
 }
 

@@ -38,7 +38,7 @@ impl Summary {
         let total = &self.total;
         let decided = |decision| self.requirements.iter().any(|one| one.decision == Some(decision));
         let has_nothing = total.counts.completed == 0 && !origins_alone::is_so(self);
-        if has_nothing && served_nothing(total) {
+        if has_nothing && self.is_counted() && served_nothing(total) {
             Conclusion::ServedNothing
         } else if has_nothing && !self.is_own_fault() {
             Conclusion::NothingMeasured
@@ -55,6 +55,9 @@ impl Summary {
     pub fn fault(&self) -> Option<String> {
         let mut faults = Vec::new();
         faults.extend(self.wrong_responses());
+        if !self.is_counted() {
+            return faults.pop();
+        }
         if speed::kept_up(self) == KeptUp::No && !self.requirements.iter().any(limits_missing) {
             faults.push(speed::fell_behind(self));
         }
@@ -80,8 +83,7 @@ impl Summary {
 
     /// A headline number is not known, or whether the target kept up.
     fn is_open(&self) -> bool {
-        !self.headline.unknown.is_empty()
-            || matches!(speed::kept_up(self), KeptUp::Late | KeptUp::ShortPhases)
+        !self.headline.unknown.is_empty() || !matches!(speed::kept_up(self), KeptUp::Yes | KeptUp::No)
     }
 
     /// What it allows is no requirement.
@@ -93,7 +95,12 @@ impl Summary {
     fn is_own_fault(&self) -> bool {
         let total = &self.total;
         let lost = total.errors.of(ErrorKind::is_own) + total.counts.unsent_late;
-        lost > 0 || self.headline.unknown.iter().any(|name| name == "errors")
+        lost > 0 || !self.is_counted()
+    }
+
+    /// All that became of requests was reported.
+    fn is_counted(&self) -> bool {
+        !self.headline.unknown.iter().any(|name| name == "errors")
     }
 }
 
@@ -279,6 +286,10 @@ mod tests {
         let mut unreported = Summary::default();
         unreported.headline.unknown = vec!["errors".to_owned()];
         assert_eq!(unreported.conclusion(), Conclusion::Undecided, "requests may have come to their end");
+        unreported.total.counts.due = 1_000;
+        unreported.total.errors.by_kind.insert("timed_out".to_owned(), 1_000);
+        unreported.total.errors.total = 1_000;
+        assert_eq!(unreported.conclusion(), Conclusion::Undecided, "the origins may have stood still");
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! Whether the target kept up, in words: rate and times of the phases that measure, and what got no response.
 
 use assay_measurement::error_kind::ErrorKind;
+use assay_record::run::BedInfo;
 
 use crate::document::{Figures, Finding, Mood, Percentiles, Summary, Topic};
 use crate::figure_words::{in_words, time};
 use crate::format::{count, duration_s, number, share};
 use crate::left_out::{FEW, is_more_than_few};
 use crate::words::{capital, finding, in_headline, is_direct, rehearsed, reported, sentence};
+
+/// Share of requests due up to which pages that were under way when their phase ended leave open no more than any number may.
+const A_TENTH: f64 = 0.1;
 
 /// Requests below which a phase's shares and ratios say little.
 pub(crate) const ENOUGH: u64 = 2000;
@@ -31,6 +35,9 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
             short.not_reached,
             "were embedded in pages that were under way when their phase ended: its phases are short beside its response times",
         )),
+        KeptUp::FullLink => {
+            Some((short.sum(), "got no response, and the queue of an emulated link was full"))
+        }
         KeptUp::Yes | KeptUp::No => None,
     };
     if let Some((number, why)) = unknown {
@@ -46,10 +53,14 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
         let most = match short.sum() {
             0 => "all requests that came due got a response".to_owned(),
             some => format!(
-                "all but {} of {} requests due ({}) got a response",
+                "all but {} of {} requests due ({}) got a response{}",
                 count(some),
                 count(total.counts.due),
-                share(some, total.counts.due)
+                share(some, total.counts.due),
+                match is_more_than_few(some, total.counts.due) {
+                    true => ", and pages were still under way when short phases ended",
+                    false => "",
+                }
             ),
         };
         let due = total.counts.due;
@@ -221,11 +232,13 @@ fn headline_times(summary: &Summary) -> String {
 /// Whether the target kept up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeptUp {
-    /// Next to nothing was left without a response.
+    /// Next to nothing was left without a response, but for a few objects of pages that were under way when their phase ended.
     Yes,
     /// Only requests that were not sent before their phase ended were, and that can have been because of Assay or the machine.
     Late,
-    /// Only objects of pages were that were under way when their phase ended, no more than response times explain.
+    /// More was, and an emulated link could carry no more.
+    FullLink,
+    /// Only objects of pages were that were under way when their phase ended: no more than response times explain, and more than a few.
     ShortPhases,
     /// More was.
     No,
@@ -234,7 +247,16 @@ pub(crate) enum KeptUp {
 /// Whether it kept up, in the whole run and in every phase that is long enough to judge.
 pub(crate) fn kept_up(summary: &Summary) -> KeptUp {
     let phases: Vec<&Figures> = summary.phases.iter().map(|phase| &phase.figures).collect();
-    judge(&summary.total, &phases, summary.disturbance.is_some())
+    match judge(&summary.total, &phases, summary.disturbance.is_some()) {
+        KeptUp::No if summary.bed.as_ref().is_some_and(has_full_link) => KeptUp::FullLink,
+        judged => judged,
+    }
+}
+
+/// More packets than a few found the queue of an emulated link full. (Connections fill queues to find out what there is room for.)
+fn has_full_link(bed: &BedInfo) -> bool {
+    let mut ways = bed.links.iter().flat_map(|link| &link.directions);
+    ways.any(|way| is_more_than_few(way.queue_full, way.packets))
 }
 
 /// `disturbed`: Assay or the machine can have kept requests waiting until their phase ended, but not until they timed out.
@@ -248,7 +270,8 @@ fn judge(total: &Figures, phases: &[&Figures], disturbed: bool) -> KeptUp {
         few(total, of_all)
             && phases.iter().all(|figures| figures.counts.due < ENOUGH || few(figures, excused(figures)))
     };
-    if few_short(&|_| 0) {
+    let under_way: u64 = phases.iter().map(|figures| cut_off(figures)).sum();
+    if few_short(&|_| 0) || (few_short(&cut_off) && under_way as f64 <= total.counts.due as f64 * A_TENTH) {
         KeptUp::Yes
     } else if disturbed && few_short(&|figures| Shortfall::of(figures).kept_waiting()) {
         KeptUp::Late
@@ -272,6 +295,7 @@ fn cut_off(figures: &Figures) -> u64 {
 #[cfg(test)]
 mod tests {
     use assay_measurement::counts::RobotRequests;
+    use assay_record::run::{LinkInfo, LinkTotals};
 
     use super::*;
 
@@ -300,11 +324,26 @@ mod tests {
             figures.errors.by_kind.insert("timed_out".to_owned(), errors);
             judge(&figures, &[&figures], false)
         };
-        // 1,000 in 2 s are 30 in 60 ms.
-        assert_eq!(kept_up(25, 60.0, 0), KeptUp::ShortPhases);
+        // 1,000 in 2 s are 30 in 60 ms, and 200 in 400 ms.
+        assert_eq!(kept_up(25, 60.0, 0), KeptUp::Yes);
+        assert_eq!(kept_up(100, 400.0, 0), KeptUp::Yes);
+        assert_eq!(kept_up(101, 400.0, 0), KeptUp::ShortPhases, "more than a tenth is open");
         assert_eq!(kept_up(25, 60.0, 11), KeptUp::No, "others got no response either");
         assert_eq!(kept_up(60, 60.0, 0), KeptUp::No, "more than were under way");
         assert_eq!(kept_up(9, 60.0, 0), KeptUp::Yes);
+    }
+
+    #[test]
+    fn a_target_behind_a_full_link_is_not_blamed() {
+        let kept_up = |queue_full| {
+            let mut summary = Summary::default();
+            (summary.total.counts.due, summary.total.counts.unsent) = (1_000, 130);
+            let way = LinkTotals { packets: 10_000, queue_full, ..LinkTotals::default() };
+            let link = LinkInfo { directions: vec![way], ..LinkInfo::default() };
+            summary.bed = Some(BedInfo { links: vec![link], ..BedInfo::default() });
+            kept_up(&summary)
+        };
+        assert_eq!([0, 100, 101].map(kept_up), [KeptUp::No, KeptUp::No, KeptUp::FullLink]);
     }
 
     #[test]

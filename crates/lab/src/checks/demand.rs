@@ -43,6 +43,17 @@ pub struct Demand {
     pub recorded_requests: f64,
     /// Each phase at its peak; empty at best effort.
     pub loads: Vec<PhaseLoad>,
+    /// Emulated links that have a rate.
+    pub links: Vec<LinkRate>,
+}
+
+/// The rate of an emulated link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkRate {
+    /// It is between the target and origins; else between robots and the target.
+    pub is_to_origins: bool,
+    /// Bits per second in each direction.
+    pub bits_per_s: u64,
 }
 
 /// What the target needs for itself.

@@ -2,6 +2,7 @@
 //! nothing of the machine.
 
 pub mod demand;
+mod links;
 pub mod machines;
 mod processors;
 
@@ -75,6 +76,8 @@ pub enum Resource {
     Processors,
     /// Disk space, in bytes.
     Disk,
+    /// What an emulated link carries, in bits per second.
+    Link,
 }
 
 impl Resource {
@@ -85,7 +88,7 @@ impl Resource {
             Resource::Ports => Reason::Ports,
             Resource::Memory => Reason::SocketMemory,
             Resource::Processors => Reason::Saturated,
-            Resource::Disk => Reason::LabFailed,
+            Resource::Disk | Resource::Link => Reason::LabFailed,
         }
     }
 
@@ -94,6 +97,7 @@ impl Resource {
             Resource::Descriptors | Resource::Ports => format!("{amount:.0}"),
             Resource::Memory | Resource::Disk => bytes(amount.clamp(0.0, 1e18) as u64),
             Resource::Processors => processors::show(amount),
+            Resource::Link => format!("{:.1} Mbit/s", amount / 1e6),
         }
     }
 }
@@ -182,6 +186,7 @@ pub fn needs(demand: &Demand, supply: &Supply) -> Vec<Need> {
     needs.push(memory(demand, supply));
     needs.extend(processors::needs(demand, supply));
     needs.extend(disk(demand, supply));
+    needs.extend(links::needs(demand));
     needs
 }
 
@@ -215,7 +220,11 @@ pub fn refusal(needs: &[Need]) -> Option<String> {
 pub fn warnings(needs: &[Need]) -> Vec<String> {
     let tight = needs.iter().filter(|need| need.is_tight());
     let machine = if of_fleet(needs) { "a machine" } else { "this machine" };
-    tight.map(|need| format!("{machine} may be too small for the plan: {}", need.sentence(""))).collect()
+    let too_little = |need: &Need| match need.resource {
+        Resource::Link => "an emulated link may be too slow".to_owned(),
+        _ => format!("{machine} may be too small"),
+    };
+    tight.map(|need| format!("{} for the plan: {}", too_little(need), need.sentence(""))).collect()
 }
 
 fn of_fleet(needs: &[Need]) -> bool {
@@ -398,6 +407,7 @@ mod tests {
             remembered_objects: 1e6,
             length: Some(Duration::from_secs(60)),
             recorded_requests: 0.0,
+            links: Vec::new(),
             loads: vec![load],
         }
     }
@@ -499,6 +509,7 @@ mod tests {
                 length: Some(Duration::MAX),
                 recorded_requests,
                 loads: vec![load],
+                links: vec![demand::LinkRate { is_to_origins: direct, bits_per_s: memory }],
             };
             for supply in [Supply::default(), plenty()] {
                 let needs = needs(&demand, &supply);
