@@ -59,6 +59,10 @@ pub const PRECISION_US: f64 = 100.0;
 /// Nor is an error of this part of a figure.
 pub const PRECISION_SHARE: f64 = 0.1;
 
+/// Share of the time for which threads that every request needs may wait for a processor before nothing is known of times: what follows a wait
+/// lasts as long again, so more than this leaves no half of them undisturbed.
+pub const MOST_WAITING: f64 = 0.25;
+
 /// The stretches in which it is counted how long the target waited for processors.
 pub const WAIT_WINDOW: Duration = Duration::from_millis(2);
 

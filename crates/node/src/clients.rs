@@ -11,9 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_dispatch::{Choice, Moment, Request};
-use assay_measurement::censored::Bounds;
-use assay_measurement::histogram::Histogram;
-use assay_measurement::own_error::{Certainty, OwnError, OwnInterval, PRECISION_US};
+use assay_measurement::own_error::MOST_WAITING;
 use assay_plane::body::{BodyError, BodyReader};
 use assay_plane::clock::monotonic_ns;
 use assay_plane::connection::Resources;
@@ -114,8 +112,13 @@ pub struct Outcome {
     /// Time for which the thread of all clients was ready to run and waited for a processor, as a share of the time in which all was
     /// counted; none: the system does not tell.
     pub waiting_share: Option<f64>,
-    /// How well the median response time is known beside that.
-    pub median: Certainty,
+}
+
+impl Outcome {
+    /// Clients waited so long that response times are unknown.
+    pub fn leaves_unknown(&self) -> bool {
+        self.waiting_share.is_some_and(|share| share > MOST_WAITING)
+    }
 }
 
 /// One request and its response.
@@ -243,28 +246,12 @@ async fn converse(spec: ClientsSpec) -> Result<Outcome, NodeError> {
         waiting_share = ending => waiting_share,
     };
     let inner = &crowd.http_client.0;
-    let tally = crowd.tally.take();
     Ok(Outcome {
-        median: median(tally.all_times(), waiting_share.unwrap_or(0.0), spec.measure_s),
-        tally,
+        tally: crowd.tally.take(),
         connections: inner.pool.take_opened(),
         failures: inner.failures.take(),
         waiting_share,
     })
-}
-
-/// How well the median of times is known that were taken within `measured_s` by a thread which waited for a processor for this share of it.
-fn median(times: &Histogram, waiting_share: f64, measured_s: f64) -> Certainty {
-    let passed_us = measured_s * 1e6;
-    let error = OwnError::beside_waits(times, waiting_share * passed_us, passed_us);
-    match error.quantile(0.5) {
-        Some(bounds) if bounds.low_us <= 0.0 => Certainty::Unknown,
-        Some(Bounds { low_us, high_us }) => {
-            let seen_us = times.quantile_us(0.5).unwrap_or(0) as f64;
-            OwnInterval::of(seen_us, low_us, high_us, PRECISION_US).certainty
-        }
-        None => Certainty::Known,
-    }
 }
 
 impl Crowd {

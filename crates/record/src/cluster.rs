@@ -312,11 +312,6 @@ impl Tally {
         self.failed as f64 > (self.responded + self.failed) as f64 * FEW
     }
 
-    /// Response times of all services, in microseconds.
-    pub fn all_times(&self) -> &Histogram {
-        &self.all
-    }
-
     /// Body bytes of the responses.
     pub fn body_bytes(&self) -> u64 {
         self.bytes

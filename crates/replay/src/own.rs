@@ -2,7 +2,7 @@
 //! sends them and reads their responses, and for how long threads that they needed waited for a processor.
 
 use assay_measurement::histogram::Histogram;
-use assay_measurement::own_error::{Certainty, OwnError, OwnInterval};
+use assay_measurement::own_error::{Certainty, MOST_WAITING, OwnError, OwnInterval};
 use assay_plane::thread_times::ThreadTimes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,10 @@ impl Threads {
         (self.passed_ns > 0).then(|| ns as f64 / self.passed_ns as f64)
     }
 
+    fn waiting_share(&self) -> f64 {
+        if self.passed_ns == 0 { 0.0 } else { self.waited_us() * 1e3 / self.passed_ns as f64 }
+    }
+
     fn waited_us(&self) -> f64 {
         let threads = [self.sender, self.origins].into_iter().flatten();
         let own_ns: u64 = threads.map(|thread| thread.waited_ns).sum();
@@ -67,13 +71,12 @@ impl Own {
     pub(crate) fn of(from_sending: &Histogram, from_due: &Histogram, threads: &Threads) -> Self {
         let (sent, due) = (Times::of(from_sending), Times::of(from_due));
         let least = OwnError::beside_waits(from_sending, threads.waited_us(), threads.passed_ns as f64 / 1e3);
+        let is_known = threads.waiting_share() <= MOST_WAITING;
         let between = |seen: Option<f64>, least_us: Option<f64>, most: Option<f64>| {
             let (seen, low, most) = (seen?, least_us? / 1e3, most?);
-            Some(match low > 0.0 {
+            Some(match is_known {
                 true => OwnInterval::of(seen, low, Some(most), PRECISION_MS),
-                // All of it can have been waiting.
-                false if most > PRECISION_MS => OwnInterval::UNKNOWN,
-                false => OwnInterval::of(seen, 0.0, Some(most), PRECISION_MS),
+                false => OwnInterval::UNKNOWN,
             })
         };
         let quantile = |quantile: f64, seen: Option<f64>, most: Option<f64>| {
@@ -93,7 +96,7 @@ impl Own {
         }
     }
 
-    /// The median is not known: waits can have made most of it, and can have made hits misses.
+    /// Threads waited so long that times are unknown. Hit ratios are, too: requests that take longer overlap, and miss together.
     pub fn leaves_unknown(&self) -> bool {
         self.p50_ms.is_some_and(|interval| interval.certainty == Certainty::Unknown)
     }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use assay_measurement::own_error::Certainty;
 use assay_node::clients::Outcome;
 use assay_record::cluster::{ClusterResult, SCHEMA};
 use assay_review::policies;
@@ -54,7 +53,7 @@ pub struct Results {
 #[derive(Debug, Default)]
 pub struct Standing {
     has_fault: bool,
-    /// Largest share of a run for which clients waited for a processor so long that its median is unknown.
+    /// Largest share of a run for which clients waited for a processor, of runs whose times that leaves unknown.
     waiting_share: Option<f64>,
 }
 
@@ -62,10 +61,8 @@ impl Standing {
     /// With one more run.
     pub fn add(&mut self, outcome: &Outcome) {
         self.has_fault |= outcome.tally.has_fault();
-        if outcome.median == Certainty::Unknown {
-            self.waiting_share =
-                Some(self.waiting_share.unwrap_or(0.0).max(outcome.waiting_share.unwrap_or(0.0)));
-        }
+        let unknown = outcome.waiting_share.filter(|_| outcome.leaves_unknown());
+        self.waiting_share = self.waiting_share.into_iter().chain(unknown).reduce(f64::max);
     }
 
     /// Says what is wrong with them; the exit code.
