@@ -3,6 +3,9 @@
 *Answers*: `demo` and `image` (rehearsed to 20 s) run through the built-in proxy. Hit ratios, errors and throughput should be known,
 the medians too, and the exit code should be 0, as nothing is required.
 
+*Never accused* (case names of bundled workloads, or `bundled` for all of them): rehearsed to 8 s, each runs through the built-in proxy, which
+does nothing wrong. 0 is right, 96 says that something is not known, and 99 is wrong.
+
 *Planted faults*: a workload of 5 s runs through a forwarder (scripts/faulty_forwarder.py) that Assay starts from a description, and that gets one
 thing wrong: it flips a byte in one body of fifty (`wrong-byte`), serves objects long after they changed (`stale`), serves reloads from
 its store (`reload`), lets half of the rate through (`half-rate`), or takes twice as long for the slowest one request of forty
@@ -30,6 +33,17 @@ from kept_runs import ASSAY, HERE
 
 FORWARDER = os.path.join(HERE, "scripts/faulty_forwarder.py")
 RUNS = {"demo": ["demo"], "image": ["image", "--rehearse", "20s"]}
+
+
+def bundled():
+    """All bundled workloads, by `bundled:NAME`."""
+    listed = subprocess.run([ASSAY, "workloads"], capture_output=True, text=True, check=True).stdout
+    names = [line.split()[0] for line in listed.splitlines() if line.startswith("  ")]
+    # One is for comparison, without anything in between.
+    flags = {name: ["--direct"] if name.startswith("nolb") else [] for name in names}
+    return {f"bundled:{name}": [name, "--rehearse", "8s", *flags[name]] for name in names}
+
+
 # What each fault breaks, and what says so.
 FAULTS = {
     "wrong-byte": [],
@@ -157,7 +171,7 @@ def looked_at(case, seed, others, code, summary):
     record |= {name: headline[name] for name in ("known", "roughly", "unknown")}
     # The medians with their own error: low, value, high, in milliseconds.
     record["medians"] = {}
-    for kind in ("hit", "miss"):
+    for kind in ("hit", "miss") if headline["figures"] else ():
         times = headline["figures"]["response_time_ms"][kind]
         own = times.get("own", {}).get("p50", {})
         record["medians"][kind] = [own.get("low"), times["p50"], own.get("high")]
@@ -167,33 +181,34 @@ def looked_at(case, seed, others, code, summary):
 
 def report(records):
     """Counts, a line for each case."""
-    print(f"{'case':11} {'runs':>4} {'load':>11}  {'exit codes':20} {'repeated':>8} headline numbers that were not known")
-    for case in [*RUNS, *FAULTS]:
+    print(f"{'case':23} {'runs':>4} {'load':>11}  {'exit codes':20} {'repeated':>8} headline numbers that were not known")
+    for case in dict.fromkeys(record["case"] for record in records):
         mine = [record for record in records if record["case"] == case]
-        if not mine:
-            continue
         loads = sorted(record["load"] for record in mine)
         codes = collections.Counter(record["code"] for record in mine)
         less = collections.Counter(name for record in mine for name in record["roughly"] + record["unknown"])
         codes = ", ".join(f"{code}: {count}" for code, count in sorted(codes.items()))
         again = sum(record.get("tries", 1) > 1 for record in mine)
         less = ", ".join(f"{name} {count}" for name, count in sorted(less.items())) or "none"
-        print(f"{case:11} {len(mine):4} {loads[0]:5.1f}–{loads[-1]:5.1f}  {codes:20} {again:8} {less}")
+        print(f"{case:23} {len(mine):4} {loads[0]:5.1f}–{loads[-1]:5.1f}  {codes:20} {again:8} {less}")
 
 
 def main():
-    cases = [*RUNS, *FAULTS]
+    runs = RUNS | bundled()
+    cases = [*RUNS, *FAULTS, "bundled", *(case for case in runs if case not in RUNS)]
     parser = kept_runs.parser(__doc__, cases, 20, "answers.jsonl")
     parser.add_argument("--retries", type=int, default=2, help="how often an undecided run with a planted fault is repeated at most")
     parser.add_argument("--others", type=float, default=1.5, help="processors that other work wants on average, 0 to 2")
-    args = kept_runs.parse(parser, cases)
+    args = kept_runs.parse(parser, cases, [*RUNS, *FAULTS])
+    if "bundled" in args.case:
+        args.case = [case for case in runs if case.startswith("bundled:")]
     kept = kept_runs.Kept(args.json)
     for seed in range(1, args.times + 1):
         for case in args.case:
             if kept.has(case, seed):
                 continue
             with other_work(args.others, seed):
-                flags = RUNS.get(case)
+                flags = runs.get(case)
                 code, summary, tries = run([*flags, "--seed", str(seed)]) if flags else through_forwarder(case, seed, args.retries)
             kept.add(looked_at(case, seed, args.others, code, summary) | {"tries": tries})
     report(kept.records)

@@ -38,11 +38,11 @@ def parser(description, cases, times, name):
     return made
 
 
-def parse(made, cases):
-    """The flags that were given, with all cases where none was named."""
+def parse(made, cases, usual=None):
+    """The flags that were given; where no case was named, with the usual ones, or all."""
     args = made.parse_args()
     unknown = [case for case in args.case if case not in cases]
     if unknown:
         made.error(f"there is no case {unknown[0]}; there are {', '.join(cases)}")
-    args.case = args.case or list(cases)
+    args.case = args.case or list(usual or cases)
     return args
