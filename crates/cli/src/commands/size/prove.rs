@@ -100,9 +100,12 @@ impl Proved {
     }
 }
 
-/// Settings of the built-in proxy, by their names.
+/// Settings of the built-in proxy that are not the default, by their names.
 pub fn settings(storing: Storing) -> std::collections::BTreeMap<String, String> {
-    Chosen { storing, ..Chosen::default() }.as_typed()
+    let usual = Chosen::default().as_typed();
+    let mut all = Chosen { storing, ..Chosen::default() }.as_typed();
+    all.retain(|name, value| usual.get(name) != Some(value));
+    all
 }
 
 /// Refuses what a proof cannot do, before anything is simulated.
