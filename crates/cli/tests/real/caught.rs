@@ -73,7 +73,8 @@ fn a_proxy_that_mixes_up_origins_is_told_before_the_run_and_one_that_passes_host
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned(), origins)
     };
     let (code, said, _) = through(Fault::None);
-    assert_eq!(code, Some(0), "{said}");
+    // So short a run may leave open whether pages would have come.
+    assert!(matches!(code, Some(0 | 96)), "{said}");
     let (code, said, [first, second]) = through(Fault::OneOrigin);
     assert_eq!(code, Some(1), "{said}");
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");

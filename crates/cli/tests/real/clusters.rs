@@ -53,7 +53,7 @@ fn webstones_files_are_requested_and_the_report_is_made_again() {
         "--time",
         "400ms",
     ];
-    let said = assay.run(&[&run[..], &["--json", "-o", "w.json", "--label", "node"]].concat()).exits(0);
+    let said = assay.run(&[&run[..], &["--json", "-o", "w.json", "--label", "node"]].concat()).ends_well();
     assert!(
         said.stderr.contains("passed over: RCP") && said.stderr.contains("2/2: 3 clients"),
         "{}",
@@ -92,7 +92,7 @@ fn parts_of_several_client_machines_are_merged_into_one_result() {
             let file = format!("{name}.json");
             let run =
                 ["webstone", "list", "--testbed", "testbed", "--to", to, "--time", "300ms", "--part", name];
-            assay.run(&[&run[..], &["--start-at", start_at, "--json", "-o", &file]].concat()).exits(0);
+            assay.run(&[&run[..], &["--start-at", start_at, "--json", "-o", &file]].concat()).ends_well();
         }
     };
     std::thread::scope(|scope| {
@@ -147,7 +147,7 @@ fn a_cluster_is_measured_as_it_is_simulated() {
     assay.run(&["simulate", small, "--json", "-o", "sim.json", "--html", "sim.html"]).exits(0);
     for front in [&["--without-switch"][..], &["--keep-alive"][..]] {
         let run = ["cluster", small, "--run", "--against", "sim.json", "--json"];
-        let document = json(&assay.run(&[&run[..], front].concat()).exits(0).stdout);
+        let document = json(&assay.run(&[&run[..], front].concat()).ends_well().stdout);
         let points = document["points"].as_array().expect("points");
         assert_eq!(points.len(), 4);
         for point in points {
@@ -183,7 +183,7 @@ fn servers_that_are_already_running_are_watched_if_all_of_them_say_how_busy_they
             &[&["cluster", small, "--run", "--json", "--nodes", &nodes][..], &load[..], &time[..]].concat(),
         )
     };
-    let both = run(&[&nodes[0], &nodes[1]]).exits(0);
+    let both = run(&[&nodes[0], &nodes[1]]).ends_well();
     let series = json(&both.stdout)["points"][0]["node_series"].clone();
     assert_eq!(series.as_array().map(Vec::len), Some(2), "{series}");
     let busy = |node: usize| series[node]["processor"].as_array().expect("seconds").clone();
@@ -218,7 +218,7 @@ fn a_switch_stands_in_front_when_it_is_wanted() {
         "400ms",
         "--json",
     ]);
-    let document = json(&said.exits(0).stdout);
+    let document = json(&said.ends_well().stdout);
     assert_eq!(document["points"][0]["failed"], 0, "{document}");
     assert!(document["points"][0]["response_us"]["count"].as_u64() > Some(2), "{document}");
 }

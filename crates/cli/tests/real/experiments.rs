@@ -179,3 +179,42 @@ fn cells_in_which_no_request_came_due_are_no_result() {
     assert!(after.cells.iter().all(|cell| cell.state != CellState::Done), "{:?}", after.cells);
     assert_nothing_left(&assay.path("e"));
 }
+
+/// Every object is private, and a field for caches lets them share it all the same.
+const SHARED: &str = "
+Content cnt = { kind = \"page\"; size = const(1KB); cachable = 0%; };
+MimeHeader wrong = { name = \"CDN-Cache-Control\"; value = \"max-age=1000\"; };
+Server S = { kind = \"S\"; contents = [ cnt ]; direct_access = [ cnt ]; http_headers = [ wrong ]; };
+Robot R = { kind = \"R\"; req_rate = 10/sec; recurrence = 80%; pop_model = { pop_distr = popUnif(); }; };
+S.addresses = '192.168.0.2:9000';
+R.addresses = [ '192.168.0.3' ** 2 ];
+R.origins = S.addresses;
+Phase p = { name = \"only\"; goal.duration = 2sec; };
+schedule(p);
+use(S, R);
+";
+
+#[test]
+fn a_cell_or_a_search_with_wrong_responses_fails_whatever_is_required() {
+    let assay = with_experiment();
+    assay.file("tiny.pg", SHARED);
+    assay.file(
+        "which.toml",
+        "workloads = [\"tiny.pg\"]\n[[proxy]]\nname = \"builtin\"\n[[proxy]]\nname = \"direct\"\n",
+    );
+    let said = assay.run(&["lab", "which.toml", "--dir", "e", "--no-live", "--junit", "e.xml"]).exits(99);
+    assert!(said.stderr.contains("tiny.pg-builtin: "), "{}", said.stderr);
+    let faults: Vec<Option<bool>> = info(&assay.path("e"))
+        .cells
+        .iter()
+        .map(|cell| cell.fault.as_ref().map(|fault| fault.contains("hit_on_uncachable")))
+        .collect();
+    let mut faults_of_both = faults.clone();
+    faults_of_both.sort();
+    assert_eq!(faults_of_both, [None, Some(true)], "{faults:?}");
+    assert!(read(&assay.path("e.xml")).contains("failures=\"1\""));
+    let search =
+        ["run", "tiny.pg", "--no-live", "--no-report", "--find-peak", "errors <= 100%", "--rehearse", "8s"];
+    let steps = ["--peak-warm", "2s", "--peak-step", "1s"];
+    assay.run(&[&search[..], &steps].concat()).exits(99).complains("hit_on_uncachable");
+}

@@ -13,6 +13,13 @@ impl Said {
     pub fn went_well(&self) -> bool {
         matches!(self.code, Some(0 | 96))
     }
+
+    /// Checks that it went well, and shows everything when it did not.
+    #[track_caller]
+    pub fn ends_well(self) -> Self {
+        assert!(self.went_well(), "code {:?}, stdout:\n{}\nstderr:\n{}", self.code, self.stdout, self.stderr);
+        self
+    }
 }
 
 /// Reads lines of standard error until a run has come to its `second`; gives that of the line, which may be a later one: on a busy
