@@ -53,11 +53,11 @@ impl Summary {
 
     /// What the target did wrong, whatever was required of it; none: nothing.
     pub fn fault(&self) -> Option<String> {
-        let mut faults = Vec::new();
-        faults.extend(self.wrong_responses());
+        let wrong = self.wrong_responses();
         if !self.is_counted() {
-            return faults.pop();
+            return wrong;
         }
+        let mut faults: Vec<String> = wrong.into_iter().collect();
         if speed::kept_up(self) == KeptUp::No && !self.requirements.iter().any(limits_missing) {
             faults.push(speed::fell_behind(self));
         }

@@ -32,8 +32,8 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
             "were not sent before their phase ended, and that can be because of Assay or the machine",
         )),
         KeptUp::ShortPhases => Some((
-            short.not_reached,
-            "were embedded in pages that were under way when their phase ended: its phases are short beside its response times",
+            short.kept_waiting(),
+            "were not sent before their phase ended: phases are short beside response times",
         )),
         KeptUp::FullLink => {
             Some((short.sum(), "got no response, and the queue of an emulated link was full"))
@@ -238,7 +238,7 @@ pub(crate) enum KeptUp {
     Late,
     /// More was, and an emulated link could carry no more.
     FullLink,
-    /// Only objects of pages were that were under way when their phase ended: no more than response times explain, and more than a few.
+    /// Only requests that were not sent before their phase ended were: no more than response times explain, and more than a few.
     ShortPhases,
     /// More was.
     No,
@@ -282,14 +282,18 @@ fn judge(total: &Figures, phases: &[&Figures], disturbed: bool) -> KeptUp {
     }
 }
 
-/// Embedded objects that were not reached as their page was still under way when the phase ended: as many at most as came due in the time
-/// that 99 of 100 responses took. In a phase that is short beside response times, those are many, however well the target keeps up.
+/// Requests that were not sent as others were still under way when the phase ended: embedded objects, of which as many at most came due
+/// as in the time that 99 of 100 responses took, and others, as many as came due while origins took theirs. In a phase that is short
+/// beside these times, those are many, however well the target keeps up. (How long others wait is for the target to answer for.)
 fn cut_off(figures: &Figures) -> u64 {
-    let (Some(p99_ms), Some(duration_s)) = (figures.response_time_ms.all.p99, figures.duration_s) else {
-        return 0;
+    let Some(duration_s) = figures.duration_s else { return 0 };
+    let due_within = |ms: Option<f64>| {
+        let share = ms.unwrap_or(0.0) / 1000.0 / duration_s;
+        (figures.counts.due as f64 * share.min(1.0)).ceil() as u64
     };
-    let under_way = figures.counts.due as f64 * (p99_ms / 1000.0 / duration_s).min(1.0);
-    figures.counts.not_reached.min(under_way.ceil() as u64)
+    let (responses, origins) = (&figures.response_time_ms.all, &figures.origins.service_time_ms);
+    let unsent = figures.counts.unsent.saturating_sub(figures.counts.unsent_late);
+    figures.counts.not_reached.min(due_within(responses.p99)) + unsent.min(due_within(origins.p99))
 }
 
 #[cfg(test)]
@@ -331,6 +335,20 @@ mod tests {
         assert_eq!(kept_up(25, 60.0, 11), KeptUp::No, "others got no response either");
         assert_eq!(kept_up(60, 60.0, 0), KeptUp::No, "more than were under way");
         assert_eq!(kept_up(9, 60.0, 0), KeptUp::Yes);
+    }
+
+    #[test]
+    fn requests_that_wait_while_origins_think_are_no_failure_of_the_target_and_others_are() {
+        let kept_up = |unsent: u64, origins_ms: f64, responses_ms: f64| {
+            let mut figures = Figures { duration_s: Some(2.0), ..Figures::default() };
+            (figures.counts.due, figures.counts.unsent) = (1000, unsent);
+            figures.origins.service_time_ms.p99 = Some(origins_ms);
+            figures.response_time_ms.all.p99 = Some(responses_ms);
+            judge(&figures, &[&figures], false)
+        };
+        assert_eq!(kept_up(300, 2500.0, 2600.0), KeptUp::ShortPhases);
+        assert_eq!(kept_up(25, 60.0, 70.0), KeptUp::Yes);
+        assert_eq!(kept_up(300, 60.0, 1800.0), KeptUp::No, "they waited for the target");
     }
 
     #[test]
