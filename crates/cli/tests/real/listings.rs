@@ -11,7 +11,7 @@ use assay_measurement::outcome::Outcome;
 use serde_json::Value;
 
 use crate::helpers::has;
-use crate::run_command::{Ran, at, run};
+use crate::run_command::{Ran, at, run, workload};
 
 /// Runs that go on at a time: most of a run is waiting.
 const AT_ONCE: usize = 3;
@@ -346,6 +346,27 @@ fn no_proxy_beats_ideal_where_bodies_are_coded() {
     let both = |proxy| ["site.pg", "api.pg"].map(|name| (name, proxy));
     let pairs: Vec<_> = here().into_iter().flat_map(both).collect();
     side_by_side(&pairs, |(name, proxy)| does_not_beat_ideal(name, proxy));
+}
+
+/// Those that keep one variant of a URL at a time, or none where `Vary` is there.
+const WITHOUT_VARIANTS: [&str; 1] = ["haproxy"];
+
+#[test]
+fn no_proxy_is_accused_of_what_it_may_do_with_variants_and_parts_of_coded_bodies() {
+    let both = |proxy| ["variants.pg", "coded-parts.pg"].map(|name| (name, proxy));
+    let pairs: Vec<_> = here().into_iter().flat_map(both).collect();
+    side_by_side(&pairs, |(name, proxy)| {
+        let file = workload(name);
+        let room = ["--memory", "64MB", "--disk", "256MB", "--no-report"];
+        let ran = run(&[&[file.to_str().expect("UTF-8"), "--proxy", proxy][..], &room].concat());
+        assert_eq!(ran.errors_total(), 0, "{name}, {proxy}: {}", ran.json["total"]["errors"]);
+        assert!(matches!(ran.code, 0 | 96), "{name}, {proxy}: {} {:#}", ran.code, ran.json["verdict"]);
+        if *name == "variants.pg" && !WITHOUT_VARIANTS.contains(proxy) {
+            let [ideal, measured] = ["ideal", "measured"]
+                .map(|which| ran.number(&format!("total.dhr.{which}")).unwrap_or_default());
+            assert!((ideal - measured).abs() <= 3.0 * CHANCE, "{proxy}: {measured} of {ideal}");
+        }
+    });
 }
 
 /// Does something with each of `all`, some at a time; the results in their order.
