@@ -11,7 +11,7 @@ use assay_lab::instant::StartInstant;
 use assay_lab::led::{UnderTest, Which};
 use assay_lab::real::RealProxy;
 use assay_lab::roles::{Role, RoleKind, Said};
-use assay_lab::{LabError, Mode};
+use assay_lab::{LabError, Mode, ProcessorWaits};
 use assay_record::dir::RunDirError;
 use assay_record::spe::{
     CollectorSettings, DIRECT, Ended, How, ListenerWriter, SCHEMA, SpeDir, SpeDirError, SpeInfo, Target,
@@ -22,7 +22,7 @@ use assay_role::message::{Command, Event};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::plan::{SpeEvent, SpeOutcome, SpePlan, Standing};
+use crate::plan::{SpeEvent, SpeOutcome, SpePlan, Standing, Waits};
 use crate::start::{listeners, millis};
 
 /// How long a role may take to be ready.
@@ -53,9 +53,19 @@ pub(crate) struct Evaluation {
     is_told_of_listener_rows: bool,
     standing: Standing,
     start: Option<StartInstant>,
+    /// None: it has not begun.
+    waits: Option<WaitsSoFar>,
     /// The last thing that a role said went wrong.
     fault: Option<String>,
     done: Vec<RoleKind>,
+}
+
+/// Waits for processors, from the start on.
+struct WaitsSoFar {
+    began: Instant,
+    own: ProcessorWaits,
+    /// By the number of the target.
+    targets: Vec<(usize, ProcessorWaits)>,
 }
 
 impl Evaluation {
@@ -92,6 +102,7 @@ impl Evaluation {
             is_told_of_listener_rows: false,
             standing,
             start: None,
+            waits: None,
             fault: None,
             done: Vec::new(),
         };
@@ -133,7 +144,35 @@ impl Evaluation {
             role.tell(start.command()).await?;
         }
         self.start = Some(start);
+        self.waits = Some(self.begin_waits());
         Ok(address)
+    }
+
+    fn begin_waits(&self) -> WaitsSoFar {
+        let own = self.multiplier.iter().chain(&self.collector).filter_map(Role::pid).collect();
+        let builtins = self.builtins.iter().filter_map(|role| match role.kind {
+            // Behind `direct`, targets are in the order of the proxies.
+            RoleKind::Proxy(place) => Some((usize::from(place) + 1, vec![role.pid()?])),
+            _ => None,
+        });
+        let reals = self.reals.iter().filter_map(|(label, proxy)| {
+            Some((self.standing.labels.iter().position(|known| known == label)?, proxy.pids()))
+        });
+        let targets = builtins.chain(reals).map(|(target, pids)| (target, ProcessorWaits::of(pids)));
+        WaitsSoFar { began: Instant::now(), own: ProcessorWaits::of(own), targets: targets.collect() }
+    }
+
+    fn look_at_waits(&mut self) {
+        let Some(waits) = &mut self.waits else { return };
+        let mut targets_us = vec![0; self.standing.labels.len()];
+        for (target, waits) in &mut waits.targets {
+            targets_us[*target] = waits.until_now_us();
+        }
+        self.standing.waits = Waits {
+            passed_us: u64::try_from(waits.began.elapsed().as_micros()).unwrap_or(u64::MAX),
+            own_us: waits.own.until_now_us(),
+            targets_us,
+        };
     }
 
     /// Waits until a role is ready: where it listens.
@@ -179,6 +218,7 @@ impl Evaluation {
                 Some((kind, said)) = self.heard.recv() => self.hear(kind, said).await?,
                 _ = second.tick() => {
                     self.look_after();
+                    self.look_at_waits();
                     self.tell(SpeEvent::Second(Box::new(self.standing.clone())));
                 }
             }
@@ -286,6 +326,7 @@ impl Evaluation {
 
     /// Stops everybody and writes down how it ended.
     pub(crate) async fn finish(mut self, ended: Result<How, LabError>) -> Result<SpeOutcome, LabError> {
+        self.look_at_waits();
         let how = match &ended {
             Ok(how) => how.clone(),
             Err(LabError::Interrupted) => How::Interrupted,
@@ -422,5 +463,8 @@ fn totals(standing: &Standing) -> Totals {
         recordings: collector.recordings,
         stored_bytes: collector.memory_bytes + collector.disk_bytes,
         peak_memory_bytes: multiplier.peak_memory_bytes + collector.peak_memory_bytes,
+        watched_us: standing.waits.passed_us,
+        own_waited_us: standing.waits.own_us,
+        targets_waited_us: standing.waits.targets_us.clone(),
     }
 }

@@ -156,6 +156,12 @@ pub struct Totals {
     pub stored_bytes: u64,
     /// Most resident memory of the Collector and the Multiplier together, in bytes.
     pub peak_memory_bytes: u64,
+    /// For how long it was watched whether threads had a processor, in microseconds.
+    pub watched_us: u64,
+    /// For how long threads of the Collector and the Multiplier were ready to run and waited for one meanwhile, added up.
+    pub own_waited_us: u64,
+    /// The same of each target's threads; 0: it was not started here.
+    pub targets_waited_us: Vec<u64>,
 }
 
 impl Totals {

@@ -2,6 +2,8 @@
 
 use super::document::{Conclusion, Difference, Evaluation, TargetFigures};
 use super::views::{interval, signed_ms};
+use assay_measurement::own_error::MOST_WAITING;
+use assay_record::spe::Totals;
 use assay_report::document::Mood;
 use assay_report::format::{self, count, time_ms};
 
@@ -265,6 +267,7 @@ fn trust(evaluation: &Evaluation) -> (Mood, String) {
         let broken = count(evaluation.totals.given_up);
         doubts.push(format!("the Collector itself broke off {broken} responses, see the warnings"));
     }
+    doubts.extend(waits(&evaluation.totals, evaluation.targets.iter().map(|target| target.label.as_str())));
     let late = evaluation.targets.iter().filter_map(|target| target.replay_late_max_us).max().unwrap_or(0);
     if evaluation.collector.replay && late > LATE_US {
         doubts.push(format!("a replayed chunk was written {} late", time_ms(late as f64 / 1000.0)));
@@ -287,9 +290,44 @@ fn trust(evaluation: &Evaluation) -> (Mood, String) {
     }
 }
 
+/// Whose threads waited for a processor for a large part of the time.
+fn waits<'a>(totals: &Totals, labels: impl Iterator<Item = &'a str>) -> Option<String> {
+    let share = |waited_us: u64| waited_us as f64 / totals.watched_us.max(1) as f64;
+    let own = ("Assay's own threads".to_owned(), share(totals.own_waited_us));
+    let targets =
+        labels.zip(&totals.targets_waited_us).map(|(label, us)| (format!("those of {label}"), share(*us)));
+    let named: Vec<String> = std::iter::once(own)
+        .chain(targets)
+        .filter(|(_, share)| *share > MOST_WAITING)
+        .map(|(whose, share)| format!("{whose} {} %", format::percent(Some(share))))
+        .collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "response times are not known, since threads waited for a processor for so much of the time: {}",
+            named.join(", ")
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_evaluation_without_processors_is_not_trusted() {
+        let said = |own_waited_us, waited_us| {
+            let totals = Totals {
+                watched_us: 10_000_000,
+                own_waited_us,
+                targets_waited_us: vec![0, waited_us],
+                ..Totals::default()
+            };
+            waits(&totals, ["direct", "nginx"].into_iter())
+        };
+        assert_eq!(said(2_500_000, 2_500_000), None);
+        assert!(said(2_600_000, 0).is_some_and(|text| text.ends_with("Assay's own threads 26.0 %")));
+        assert!(said(0, 4_600_000).is_some_and(|text| text.ends_with("those of nginx 46.0 %")));
+    }
 
     #[test]
     fn proxies_that_keep_silent_responses_for_different_times_are_not_on_equal_terms() {

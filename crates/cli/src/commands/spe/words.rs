@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use assay_evaluation::{SpeEvent, SpeOutcome, Standing};
+use assay_measurement::own_error::MOST_WAITING;
 use assay_role::evaluation::{CollectorCounters, MultiplierCounters, OpenedCounters, TargetCounters};
 
 /// What was said last.
@@ -79,8 +80,16 @@ impl View {
 
 /// What came of it in all.
 pub fn summary(outcome: &SpeOutcome) -> String {
-    let Standing { labels, multiplier, collector } = &outcome.standing;
+    let Standing { labels, multiplier, collector, waits } = &outcome.standing;
     let mut text = String::new();
+    if waits.share() > MOST_WAITING {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "response times are not known: threads of Assay and of a proxy waited for a processor for {:.0} % of the time",
+            waits.share() * 100.0
+        );
+    }
     for (label, target) in labels.iter().zip(&multiplier.targets).filter(|(_, target)| target.not_kept > 0) {
         // Writing to a string cannot fail.
         let _ = writeln!(
@@ -205,6 +214,7 @@ fn milliseconds(us: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use assay_evaluation::Waits;
     use assay_record::spe::How;
 
     use super::*;
@@ -227,6 +237,7 @@ mod tests {
                 ..MultiplierCounters::default()
             },
             collector: CollectorCounters { origin_requests: 4, ..CollectorCounters::default() },
+            waits: Waits::default(),
         }
     }
 
@@ -245,6 +256,8 @@ mod tests {
             summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, standing: standing.clone() })
         };
         assert!(!said(&standing).contains("503") && !said(&standing).contains("make room"));
+        let waits = Waits { passed_us: 1_000_000, own_us: 200_000, targets_us: vec![0, 60_000] };
+        assert!(said(&Standing { waits, ..standing.clone() }).contains("for 26 % of the time"));
         let multiplier = &mut standing.multiplier;
         (multiplier.no_room, multiplier.dismissed_clients, multiplier.slow_clients) = (4, 3, 2);
         standing.collector.dismissed_connections = 1;
