@@ -205,8 +205,9 @@ impl OwnError {
         let Some(mean_us) = all.mean_us().filter(|_| waited_us > 0.0 && passed_us > 0.0) else {
             return error;
         };
-        let under_way = (all.count() as f64 * mean_us / passed_us).max(1.0);
-        error.spread(2.0 * waited_us * under_way / all.count() as f64)
+        let under_way = all.count() as f64 * mean_us / passed_us;
+        // Where hardly two are under way at once, hardly any comes behind.
+        error.spread(waited_us * under_way.max(1.0) * (1.0 + under_way.min(1.0)) / all.count() as f64)
     }
 
     /// Of `all` times, among them the disturbed ones: as they were `seen`, and at `least`.
