@@ -73,7 +73,7 @@ Exit codes:
   0 fine · 1 the run failed
   2 usage or workload error, or a plan this machine cannot carry
   96 undecided: Assay or the machine left a requirement or number unknown
-  99 a requirement failed, a response was wrong, or something got worse
+  99 a requirement failed, responses were wrong or missing, or it got worse
   105 interrupted";
 
 /// Measure how fast, effective and correct a caching proxy is: put it under a known stream of requests, and check every byte

@@ -164,8 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_failed_is_an_error_one_whose_target_has_a_fault_fails_and_one_that_is_not_known_is_skipped()
-     {
+    fn a_cell_whose_target_has_a_fault_fails_and_one_that_failed_is_an_error() {
         let of = |state, fault: Option<&str>| {
             let fault = fault.map(str::to_owned);
             cell(&CellInfo { state, why: Some("why".into()), fault, ..CellInfo::default() }).outcome

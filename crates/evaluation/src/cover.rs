@@ -15,14 +15,14 @@ use assay_lab::{LabError, Mode, ProcessorWaits};
 use assay_record::dir::RunDirError;
 use assay_record::spe::{
     CollectorSettings, DIRECT, Ended, How, ListenerWriter, SCHEMA, SpeDir, SpeDirError, SpeInfo, Target,
-    Totals,
+    Totals, Waits,
 };
 use assay_role::evaluation::{Turns, When};
 use assay_role::message::{Command, Event};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::plan::{SpeEvent, SpeOutcome, SpePlan, Standing, Waits};
+use crate::plan::{SpeEvent, SpeOutcome, SpePlan, Standing};
 use crate::start::{listeners, millis};
 
 /// How long a role may take to be ready.
@@ -54,14 +54,14 @@ pub(crate) struct Evaluation {
     standing: Standing,
     start: Option<StartInstant>,
     /// None: it has not begun.
-    waits: Option<WaitsSoFar>,
+    waits: Option<ProcessorWatch>,
     /// The last thing that a role said went wrong.
     fault: Option<String>,
     done: Vec<RoleKind>,
 }
 
 /// Waits for processors, from the start on.
-struct WaitsSoFar {
+struct ProcessorWatch {
     began: Instant,
     own: ProcessorWaits,
     /// By the number of the target.
@@ -144,11 +144,11 @@ impl Evaluation {
             role.tell(start.command()).await?;
         }
         self.start = Some(start);
-        self.waits = Some(self.begin_waits());
+        self.waits = Some(self.watch_processors());
         Ok(address)
     }
 
-    fn begin_waits(&self) -> WaitsSoFar {
+    fn watch_processors(&self) -> ProcessorWatch {
         let own = self.multiplier.iter().chain(&self.collector).filter_map(Role::pid).collect();
         let builtins = self.builtins.iter().filter_map(|role| match role.kind {
             // Behind `direct`, targets are in the order of the proxies.
@@ -159,14 +159,16 @@ impl Evaluation {
             Some((self.standing.labels.iter().position(|known| known == label)?, proxy.pids()))
         });
         let targets = builtins.chain(reals).map(|(target, pids)| (target, ProcessorWaits::of(pids)));
-        WaitsSoFar { began: Instant::now(), own: ProcessorWaits::of(own), targets: targets.collect() }
+        ProcessorWatch { began: Instant::now(), own: ProcessorWaits::of(own), targets: targets.collect() }
     }
 
-    fn look_at_waits(&mut self) {
+    fn count_waits(&mut self) {
         let Some(waits) = &mut self.waits else { return };
         let mut targets_us = vec![0; self.standing.labels.len()];
         for (target, waits) in &mut waits.targets {
-            targets_us[*target] = waits.until_now_us();
+            if let Some(waited_us) = targets_us.get_mut(*target) {
+                *waited_us = waits.until_now_us();
+            }
         }
         self.standing.waits = Waits {
             passed_us: u64::try_from(waits.began.elapsed().as_micros()).unwrap_or(u64::MAX),
@@ -218,7 +220,7 @@ impl Evaluation {
                 Some((kind, said)) = self.heard.recv() => self.hear(kind, said).await?,
                 _ = second.tick() => {
                     self.look_after();
-                    self.look_at_waits();
+                    self.count_waits();
                     self.tell(SpeEvent::Second(Box::new(self.standing.clone())));
                 }
             }
@@ -326,7 +328,7 @@ impl Evaluation {
 
     /// Stops everybody and writes down how it ended.
     pub(crate) async fn finish(mut self, ended: Result<How, LabError>) -> Result<SpeOutcome, LabError> {
-        self.look_at_waits();
+        self.count_waits();
         let how = match &ended {
             Ok(how) => how.clone(),
             Err(LabError::Interrupted) => How::Interrupted,
@@ -463,8 +465,6 @@ fn totals(standing: &Standing) -> Totals {
         recordings: collector.recordings,
         stored_bytes: collector.memory_bytes + collector.disk_bytes,
         peak_memory_bytes: multiplier.peak_memory_bytes + collector.peak_memory_bytes,
-        watched_us: standing.waits.passed_us,
-        own_waited_us: standing.waits.own_us,
-        targets_waited_us: standing.waits.targets_us.clone(),
+        waits: standing.waits.clone(),
     }
 }

@@ -18,7 +18,7 @@ use cover::Evaluation;
 
 /// Looks for what stands in the way of a plan, before anything is started.
 pub use check::check;
-pub use plan::{LISTENERS, SpeEvent, SpeOutcome, SpePlan, Standing, Waits};
+pub use plan::{LISTENERS, SpeEvent, SpeOutcome, SpePlan, Standing};
 
 /// Evaluates until the plan's time is over or `stop` turns true; dropping the future kills everything that was started.
 /// Call it on a runtime whose threads outlive it.

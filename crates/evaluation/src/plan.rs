@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use assay_lab::Mode;
 use assay_lab::led::UnderTest;
-use assay_record::spe::How;
+use assay_record::spe::{How, Waits};
 use assay_role::evaluation::{AuthorityFiles, CollectorCounters, MultiplierCounters, Turns, When};
 use assay_role::network::Destinations;
 use assay_role::tls::{ClientTls, ServerTls};
@@ -113,25 +113,6 @@ pub struct Standing {
     pub collector: CollectorCounters,
     /// For how long threads had no processor.
     pub waits: Waits,
-}
-
-/// For how long threads were ready to run and waited for a processor, each process's added up.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Waits {
-    /// Since the evaluation began, in microseconds.
-    pub passed_us: u64,
-    /// Those of the Multiplier and the Collector.
-    pub own_us: u64,
-    /// Those of each target; 0: it was not started here.
-    pub targets_us: Vec<u64>,
-}
-
-impl Waits {
-    /// The largest share of the time for which threads waited that the requests to one target need.
-    pub fn share(&self) -> f64 {
-        let worst_us = self.targets_us.iter().max().copied().unwrap_or(0);
-        (self.own_us + worst_us) as f64 / self.passed_us.max(1) as f64
-    }
 }
 
 /// How it ended.

@@ -208,3 +208,16 @@ fn a_figure_is_known_within_a_tenth_or_a_tenth_of_a_millisecond() {
     let inside = OwnInterval::of(5.0, 6.0, Some(4.0), 1.0);
     assert_eq!((inside.low, inside.high), (Some(5.0), Some(5.0)), "the value itself is possible");
 }
+
+#[test]
+fn waits_lengthen_all_that_was_under_way_and_what_came_behind_it() {
+    let times = histogram([20_000; 100]);
+    let taken_us = |waited_us: f64, passed_us: f64| {
+        let of = |waited_us| OwnError::beside_waits(&times, waited_us, passed_us).mean().unwrap().low_us;
+        of(0.0) - of(waited_us)
+    };
+    // One by one, each wait delays one; one at a time without a pause, another behind it; ten at a time, all ten and as many.
+    assert!((taken_us(100_000.0, 200e6) - 1_010.0).abs() < 1.0);
+    assert!((taken_us(100_000.0, 2e6) - 2_000.0).abs() < 10.0);
+    assert!((taken_us(10_000.0, 0.2e6) - 2_000.0).abs() < 10.0);
+}

@@ -63,8 +63,9 @@ struct Shared {
     /// On the timer, to be sent.
     scheduled: Cell<usize>,
     start_ns: Cell<u64>,
-    /// When it was created, and what threads had done by then.
+    /// When it was created.
     made_ns: u64,
+    /// What threads had done by then.
     threads: Threads,
     /// Requests begun so far.
     begun: Cell<u64>,

@@ -383,8 +383,8 @@ impl Results {
         text
     }
 
-    /// What the target did wrong; none: nothing. A response that was wrong is one thing that nobody has to look for twice, and more than
-    /// one request in a hundred without a whole response is another.
+    /// What the target did wrong; none: nothing. One wrong response is a fault, and so are more than one request in a hundred without a
+    /// whole response.
     pub fn fault(&self) -> Option<String> {
         let of = |errors: &[ResponseError]| -> u64 {
             errors.iter().filter_map(|error| self.errors.get(error.name())).sum()

@@ -58,7 +58,7 @@ impl Summary {
             return wrong;
         }
         let mut faults: Vec<String> = wrong.into_iter().collect();
-        if speed::kept_up(self) == KeptUp::No && !self.requirements.iter().any(limits_missing) {
+        if speed::kept_up(self) == KeptUp::No && !self.requirements.iter().any(allows_shortfall) {
             faults.push(speed::fell_behind(self));
         }
         if left_out::most_failed(&self.total) {
@@ -115,8 +115,8 @@ fn allowed(judged: &Judged) -> Option<ErrorKind> {
 }
 
 /// A requirement says how many requests of the whole run may get no correct response.
-fn limits_missing(judged: &Judged) -> bool {
-    judged.text.parse().is_ok_and(|requirement: Requirement| requirement.limits_missing())
+fn allows_shortfall(judged: &Judged) -> bool {
+    judged.text.parse().is_ok_and(|requirement: Requirement| requirement.allows_shortfall())
 }
 
 /// The phases that measure, by index: those that are marked as primary, else those of constant full load that are in the
@@ -202,6 +202,11 @@ mod tests {
     use super::*;
     use crate::document::{Judged, PhaseFigures};
     use crate::tally::Span;
+
+    /// A requirement that held.
+    fn held(text: &&str) -> Judged {
+        Judged { text: (*text).to_owned(), decision: Some(Decision::Held), ..Judged::default() }
+    }
 
     fn planned(name: &str, load: (f64, f64), log_stats: bool, primary: bool) -> PhaseInfo {
         PhaseInfo { name: name.into(), load, log_stats, primary, ..PhaseInfo::default() }
@@ -298,11 +303,6 @@ mod tests {
             let mut summary = Summary::default();
             (summary.total.counts.due, summary.total.counts.requests) = (1_000, 870);
             summary.total.counts.completed = 870;
-            let held = |text: &&str| Judged {
-                text: (*text).to_owned(),
-                decision: Some(Decision::Held),
-                ..Judged::default()
-            };
             summary.requirements = required.iter().map(held).collect();
             change(&mut summary);
             summary.phases = vec![PhaseFigures { figures: summary.total.clone(), ..PhaseFigures::default() }];
@@ -345,11 +345,6 @@ mod tests {
                 summary.total.counts.completed = 999;
                 summary.total.errors.by_kind.insert(kind.name().to_owned(), 1);
                 summary.total.errors.total = 1;
-                let held = |text: &&str| Judged {
-                    text: (*text).to_owned(),
-                    decision: Some(Decision::Held),
-                    ..Judged::default()
-                };
                 summary.requirements = requirements.iter().map(held).collect();
                 (summary.conclusion(), summary.requires_nothing())
             };

@@ -9,7 +9,7 @@ use crate::format::{count, duration_s, number, share};
 use crate::left_out::{FEW, is_more_than_few};
 use crate::words::{capital, finding, in_headline, is_direct, rehearsed, reported, sentence};
 
-/// Share of requests due up to which pages that were under way when their phase ended leave open no more than any number may.
+/// Share of requests due up to which those that were not sent before their phase ended leave open no more than any number may.
 const A_TENTH: f64 = 0.1;
 
 /// Requests below which a phase's shares and ratios say little.
@@ -58,8 +58,8 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
                 count(total.counts.due),
                 share(some, total.counts.due),
                 match is_more_than_few(some, total.counts.due) {
-                    true => ", and pages were still under way when short phases ended",
-                    false => "",
+                    true => format!(", {} of them because their phase ended", count(short.kept_waiting())),
+                    false => String::new(),
                 }
             ),
         };
@@ -87,7 +87,7 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
     let responded = p99.map_or_else(String::new, |p99| {
         format!(" The 99th percentile of the responses that came is {}.", time(p99))
     });
-    finding(Topic::Speed, Mood::Bad, format!("{}.{times}{responded}", capital(&fell_behind(summary)),))
+    finding(Topic::Speed, Mood::Bad, format!("{}.{times}{responded}", capital(&fell_behind(summary))))
 }
 
 /// That the target did not keep up, with what got no response.

@@ -51,13 +51,13 @@ pub struct Results {
 
 /// What runs of live clients came to beside their numbers.
 #[derive(Debug, Default)]
-pub struct Standing {
+pub struct LiveVerdict {
     has_fault: bool,
     /// Largest share of a run for which clients waited for a processor, of runs whose times that leaves unknown.
     waiting_share: Option<f64>,
 }
 
-impl Standing {
+impl LiveVerdict {
     /// With one more run.
     pub fn add(&mut self, outcome: &Outcome) {
         self.has_fault |= outcome.tally.has_fault();
@@ -96,7 +96,7 @@ impl Results {
     }
 
     /// Writes what was found out, in every form that is wanted.
-    pub fn show(&self, result: &ClusterResult) -> Result<Exit, Failure> {
+    pub fn show(&self, result: &ClusterResult) -> Result<(), Failure> {
         self.show_with(result, |_| String::new())
     }
 
@@ -105,7 +105,7 @@ impl Results {
         &self,
         result: &ClusterResult,
         more: impl Fn(&ClusterResult) -> String,
-    ) -> Result<Exit, Failure> {
+    ) -> Result<(), Failure> {
         let other = self.other()?;
         if let Some(path) = &self.html {
             let page = policies::page(result, other.as_ref()).map_err(Failure::failed)?;
@@ -128,15 +128,15 @@ impl Results {
                 text
             }
         };
-        output::result(&text, self.output.as_deref())?;
-        Ok(Exit::Fine)
+        output::result(&text, self.output.as_deref())
     }
 }
 
 /// Shows a result again.
 pub fn policies(args: &PoliciesArgs) -> Result<Exit, Failure> {
     args.results.check()?;
-    args.results.show(&read(&args.result)?)
+    args.results.show(&read(&args.result)?)?;
+    Ok(Exit::Fine)
 }
 
 /// A result as it was written.

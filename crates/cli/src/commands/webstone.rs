@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use super::by_hand::start_time;
 use super::crowd::{Crowds, crowds, range};
-use super::policies::{Results, Standing};
+use super::policies::{LiveVerdict, Results};
 use crate::exit::{Exit, Failure};
 use crate::target::{no_url, reachable};
 use crate::{interrupt, output, units};
@@ -115,15 +115,15 @@ pub fn webstone(args: &WebstoneArgs) -> Result<Exit, Failure> {
     reachable(plan.to)?;
     let stop = interrupt::noticed().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
     let mut sums: Vec<PointSum> = plan.crowds.0.iter().map(|_| PointSum::default()).collect();
-    let mut standing = Standing::default();
-    let complete = all(args, &plan, (&mut sums, &mut standing), &stop)?;
+    let mut verdict = LiveVerdict::default();
+    let complete = all(args, &plan, &mut sums, &mut verdict, &stop)?;
     if !complete && sums.iter().all(PointSum::is_empty) {
         output::eprint("interrupted before the first run was complete; nothing was measured\n");
         return Ok(Exit::Interrupted);
     }
     args.results.show_with(&result(args, &plan, &sums), services_words)?;
     if complete {
-        return Ok(standing.conclude());
+        return Ok(verdict.conclude());
     }
     output::eprint("interrupted; runs that were complete are told\n");
     Ok(Exit::Interrupted)
@@ -133,7 +133,8 @@ pub fn webstone(args: &WebstoneArgs) -> Result<Exit, Failure> {
 fn all(
     args: &WebstoneArgs,
     plan: &Plan,
-    (sums, standing): (&mut [PointSum], &mut Standing),
+    sums: &mut [PointSum],
+    verdict: &mut LiveVerdict,
     stop: &watch::Receiver<bool>,
 ) -> Result<bool, Failure> {
     // As WebStone does: all numbers of clients, then all of them again.
@@ -150,7 +151,7 @@ fn all(
                 return Ok(false);
             };
             told(plan, (*clients, iteration), &outcome);
-            standing.add(&outcome);
+            verdict.add(&outcome);
             sum.add(&outcome.tally, plan.time_s);
         }
     }

@@ -180,24 +180,15 @@ fn cells_in_which_no_request_came_due_are_no_result() {
     assert_nothing_left(&assay.path("e"));
 }
 
-/// Every object is private, and a field for caches lets them share it all the same.
-const SHARED: &str = "
-Content cnt = { kind = \"page\"; size = const(1KB); cachable = 0%; };
-MimeHeader wrong = { name = \"CDN-Cache-Control\"; value = \"max-age=1000\"; };
-Server S = { kind = \"S\"; contents = [ cnt ]; direct_access = [ cnt ]; http_headers = [ wrong ]; };
-Robot R = { kind = \"R\"; req_rate = 10/sec; recurrence = 80%; pop_model = { pop_distr = popUnif(); }; };
-S.addresses = '192.168.0.2:9000';
-R.addresses = [ '192.168.0.3' ** 2 ];
-R.origins = S.addresses;
-Phase p = { name = \"only\"; goal.duration = 2sec; };
-schedule(p);
-use(S, R);
-";
-
 #[test]
 fn a_cell_or_a_search_with_wrong_responses_fails_whatever_is_required() {
     let assay = with_experiment();
-    assay.file("tiny.pg", SHARED);
+    // Every object is private, and a field for caches lets them share it all the same.
+    let shared = TINY
+        .replace("cachable = 100%", "cachable = 0%")
+        .replace("direct_access = [ cnt ];", "direct_access = [ cnt ]; http_headers = [ wrong ];");
+    let wrong = "MimeHeader wrong = { name = \"CDN-Cache-Control\"; value = \"max-age=1000\"; };";
+    assay.file("tiny.pg", &format!("{wrong}{shared}"));
     assay.file(
         "which.toml",
         "workloads = [\"tiny.pg\"]\n[[proxy]]\nname = \"builtin\"\n[[proxy]]\nname = \"direct\"\n",

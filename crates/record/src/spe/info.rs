@@ -156,12 +156,33 @@ pub struct Totals {
     pub stored_bytes: u64,
     /// Most resident memory of the Collector and the Multiplier together, in bytes.
     pub peak_memory_bytes: u64,
-    /// For how long it was watched whether threads had a processor, in microseconds.
-    pub watched_us: u64,
-    /// For how long threads of the Collector and the Multiplier were ready to run and waited for one meanwhile, added up.
-    pub own_waited_us: u64,
-    /// The same of each target's threads; 0: it was not started here.
-    pub targets_waited_us: Vec<u64>,
+    /// For how long threads had no processor.
+    pub waits: Waits,
+}
+
+/// For how long threads were ready to run and waited for a processor, each process's added up.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Waits {
+    /// Since the evaluation began, in microseconds.
+    pub passed_us: u64,
+    /// Those of the Multiplier and the Collector.
+    pub own_us: u64,
+    /// Those of each target; 0: it was not started here.
+    pub targets_us: Vec<u64>,
+}
+
+impl Waits {
+    /// The largest share of the time for which threads waited that the requests to one target need.
+    pub fn share(&self) -> f64 {
+        let worst_us = self.targets_us.iter().max().copied().unwrap_or(0);
+        self.share_of(self.own_us + worst_us)
+    }
+
+    /// So many microseconds as a share of the time.
+    pub fn share_of(&self, waited_us: u64) -> f64 {
+        waited_us as f64 / self.passed_us.max(1) as f64
+    }
 }
 
 impl Totals {

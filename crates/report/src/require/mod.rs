@@ -62,7 +62,7 @@ impl Requirement {
     }
 
     /// It says how many requests of the whole run must get a correct response, and so how many may get none.
-    pub fn limits_missing(&self) -> bool {
+    pub fn allows_shortfall(&self) -> bool {
         self.is_of_run() && matches!(self.metric, Metric::Count { of: Counted::Completed, .. })
     }
 

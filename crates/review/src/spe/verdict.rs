@@ -3,7 +3,7 @@
 use super::document::{Conclusion, Difference, Evaluation, TargetFigures};
 use super::views::{interval, signed_ms};
 use assay_measurement::own_error::MOST_WAITING;
-use assay_record::spe::Totals;
+use assay_record::spe::Waits;
 use assay_report::document::Mood;
 use assay_report::format::{self, count, time_ms};
 
@@ -267,7 +267,10 @@ fn trust(evaluation: &Evaluation) -> (Mood, String) {
         let broken = count(evaluation.totals.given_up);
         doubts.push(format!("the Collector itself broke off {broken} responses, see the warnings"));
     }
-    doubts.extend(waits(&evaluation.totals, evaluation.targets.iter().map(|target| target.label.as_str())));
+    doubts.extend(waits(
+        &evaluation.totals.waits,
+        evaluation.targets.iter().map(|target| target.label.as_str()),
+    ));
     let late = evaluation.targets.iter().filter_map(|target| target.replay_late_max_us).max().unwrap_or(0);
     if evaluation.collector.replay && late > LATE_US {
         doubts.push(format!("a replayed chunk was written {} late", time_ms(late as f64 / 1000.0)));
@@ -290,23 +293,19 @@ fn trust(evaluation: &Evaluation) -> (Mood, String) {
     }
 }
 
-/// Whose threads waited for a processor for a large part of the time.
-fn waits<'a>(totals: &Totals, labels: impl Iterator<Item = &'a str>) -> Option<String> {
-    let share = |waited_us: u64| waited_us as f64 / totals.watched_us.max(1) as f64;
-    let own = ("Assay's own threads".to_owned(), share(totals.own_waited_us));
-    let targets =
-        labels.zip(&totals.targets_waited_us).map(|(label, us)| (format!("those of {label}"), share(*us)));
-    let named: Vec<String> = std::iter::once(own)
+/// Whose threads waited for a processor, if that leaves response times unknown.
+fn waits<'a>(waits: &Waits, labels: impl Iterator<Item = &'a str>) -> Option<String> {
+    if waits.share() <= MOST_WAITING {
+        return None;
+    }
+    let targets = labels.zip(&waits.targets_us).filter(|(_, us)| **us > 0);
+    let named = std::iter::once(("Assay", &waits.own_us))
         .chain(targets)
-        .filter(|(_, share)| *share > MOST_WAITING)
-        .map(|(whose, share)| format!("{whose} {} %", format::percent(Some(share))))
-        .collect();
-    (!named.is_empty()).then(|| {
-        format!(
-            "response times are not known, since threads waited for a processor for so much of the time: {}",
-            named.join(", ")
-        )
-    })
+        .map(|(whose, us)| format!("{} % {whose}", format::percent(Some(waits.share_of(*us)))));
+    Some(format!(
+        "response times are not known, since threads waited for a processor for much of the time ({})",
+        named.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -315,18 +314,13 @@ mod tests {
 
     #[test]
     fn an_evaluation_without_processors_is_not_trusted() {
-        let said = |own_waited_us, waited_us| {
-            let totals = Totals {
-                watched_us: 10_000_000,
-                own_waited_us,
-                targets_waited_us: vec![0, waited_us],
-                ..Totals::default()
-            };
-            waits(&totals, ["direct", "nginx"].into_iter())
+        let said = |own_us, target_us| {
+            let waited = Waits { passed_us: 10_000_000, own_us, targets_us: vec![0, target_us] };
+            waits(&waited, ["direct", "nginx"].into_iter())
         };
-        assert_eq!(said(2_500_000, 2_500_000), None);
-        assert!(said(2_600_000, 0).is_some_and(|text| text.ends_with("Assay's own threads 26.0 %")));
-        assert!(said(0, 4_600_000).is_some_and(|text| text.ends_with("those of nginx 46.0 %")));
+        assert_eq!(said(1_000_000, 1_500_000), None);
+        assert!(said(2_600_000, 0).is_some_and(|text| text.ends_with("(26.0 % Assay)")));
+        assert!(said(100_000, 4_600_000).is_some_and(|text| text.ends_with("(1.0 % Assay, 46.0 % nginx)")));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use assay_simulate::{Cell, Experiment, cells, choice};
 use tokio::sync::watch;
 
 use super::{ClusterArgs, front, kind};
-use crate::commands::policies::Standing;
+use crate::commands::policies::LiveVerdict;
 use crate::commands::simulate::collect;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Exit, Failure> {
     let all = cells(experiment);
     let stop = interrupt::noticed().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
-    let (mut taken, mut latest_ms, mut standing) = (Vec::new(), 0.0_f64, Standing::default());
+    let (mut taken, mut latest_ms, mut verdict) = (Vec::new(), 0.0_f64, LiveVerdict::default());
     for (number, cell) in all.iter().enumerate() {
         let labels = collect::labels(experiment, cell);
         let load = match (labels.clients, labels.rate_per_s) {
@@ -39,7 +39,7 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
             (None, rate) => format!("{}/s", rate.unwrap_or(0.0)),
         };
         let Some((tally, late_us)) =
-            measure(args, experiment, (cell, number == 0), (&mut standing, stop.clone()))?
+            measure(args, experiment, (cell, number == 0), &mut verdict, stop.clone())?
         else {
             break;
         };
@@ -74,7 +74,7 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
         output::eprint("interrupted; runs that were complete are told\n");
         return Ok(Exit::Interrupted);
     }
-    Ok(standing.conclude())
+    Ok(verdict.conclude())
 }
 
 /// Fresh nodes, a fresh switch, and clients, for one repetition, which may be the first of all; none: it was interrupted.
@@ -82,7 +82,8 @@ fn measure(
     args: &ClusterArgs,
     experiment: &Experiment,
     (cell, is_first): (&Cell, bool),
-    (standing, mut stop): (&mut Standing, watch::Receiver<bool>),
+    verdict: &mut LiveVerdict,
+    mut stop: watch::Receiver<bool>,
 ) -> Result<Option<(Tally, Histogram)>, Failure> {
     let (mix, cluster) = (&experiment.mixes[cell.mix], &experiment.clusters[cell.cluster]);
     let seed = experiment.seed.wrapping_add(u64::from(cell.repetition));
@@ -133,7 +134,7 @@ fn measure(
     for (kind, count) in &outcome.failures {
         output::say(&format!("  {count} × {kind}"));
     }
-    standing.add(&outcome);
+    verdict.add(&outcome);
     let mut tally = outcome.tally;
     let counted = Moment::from_secs(experiment.warm_up_s)
         ..=Moment::from_secs(experiment.warm_up_s + experiment.measure_s);

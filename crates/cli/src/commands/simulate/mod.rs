@@ -78,7 +78,8 @@ pub fn simulate(args: &SimulateArgs) -> Result<Exit, Failure> {
         output::result(&text, args.results.output.as_deref())?;
         return Ok(Exit::Fine);
     }
-    args.results.show(&result(&name, &experiment, threads(args)))
+    args.results.show(&result(&name, &experiment, threads(args)))?;
+    Ok(Exit::Fine)
 }
 
 fn list() -> String {

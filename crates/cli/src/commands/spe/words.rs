@@ -214,8 +214,7 @@ fn milliseconds(us: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use assay_evaluation::Waits;
-    use assay_record::spe::How;
+    use assay_record::spe::{How, Waits};
 
     use super::*;
 
