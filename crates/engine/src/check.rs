@@ -162,7 +162,7 @@ impl fmt::Display for Wrong {
             Wrong::NotModifiedSince { modified_s: None, since_s } => {
                 write!(f, "304, but no version of the object is as old as {since_s} (seconds of the run)")
             }
-            Wrong::CodingUnrequested => write!(f, "coded in gzip, which the request did not accept"),
+            Wrong::CodingUnrequested => write!(f, "in a coding that the request did not ask for"),
             Wrong::NoContentRange => write!(f, "status 206 without a Content-Range that fits the object"),
             Wrong::NoMark => write!(f, "no X-Assay of our origins in the response"),
             Wrong::Object { seen, wanted } => write!(f, "object {seen:016x} instead of {wanted:016x}"),

@@ -24,7 +24,7 @@ pub enum ErrorKind {
     WrongVersion,
     /// 304 to a request that was not conditional, or though the object is newer than the date requested.
     WrongNotModified,
-    /// The body is in a coding that the request did not accept.
+    /// The body is in a coding that the request did not ask for.
     UnrequestedCoding,
     // Caching: the response may not be served.
     /// Served from the store after it had expired.

@@ -339,7 +339,7 @@ pub(crate) fn kind_meaning(kind: &str) -> &'static str {
             "The response was of a version that the object never had, or no longer should have."
         }
         "wrong_not_modified" => "The robot was told to keep what it had, though the object had changed.",
-        "unrequested_coding" => "The body is in a coding that the robot did not accept.",
+        "unrequested_coding" => "The body is in a coding that the robot did not ask for.",
         "stale" => "The response had expired before it was served, and nobody had confirmed it.",
         "hit_on_reload" => "The robot requested a fresh response and got one from the store.",
         "hit_on_uncachable" => "A response that must not be kept was kept, and given to somebody.",

@@ -12,7 +12,7 @@ use super::response::Settled;
 use super::setup::Setup;
 use super::special::{self, MOST_STEPS, settle};
 use super::xact::Xact;
-use crate::check::{Response, Verdict, judge_head};
+use crate::check::{Response, Verdict, Wrong, judge_head};
 use crate::tally::flights::Held;
 use assay_plane::clock::RunClock;
 use assay_role::mark::{Note, ResponseMark};
@@ -49,7 +49,14 @@ impl Judge<'_> {
         }
         let requested = self.xact.requested(clock.since_start_us(self.xact.sent_ns), self.setup);
         let life_at = |at_s: i64| universe.life(&self.xact.object, at_s);
-        let verdict = judge_head(&requested, &response, clock.since_start_us(self.now_ns), life_at)?;
+        let verdict = judge_head(&requested, &response, clock.since_start_us(self.now_ns), life_at);
+        let verdict = verdict.map_err(|wrong| match wrong {
+            // It has another length because of that.
+            Wrong::Length { .. } if special::is_in_unrequested_coding(self.xact, head) => {
+                Wrong::CodingUnrequested
+            }
+            wrong => wrong,
+        })?;
         self.take_cookies(head);
         let breaks_off = response.mark.is_some_and(|mark| matches!(mark.note, Some(Note::BreaksOff(_))));
         if let Some((ending, payload)) = special::payload(universe, self.xact, head, verdict.version)? {

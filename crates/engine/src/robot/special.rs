@@ -124,6 +124,16 @@ fn is_beyond_the_end(universe: &Universe, xact: &Xact, extras: &Extras, mark: Op
                 .is_none_or(|bytes| is_beyond(bytes.len() as u64)))
 }
 
+/// The body is in a coding that its request did not ask for.
+pub fn is_in_unrequested_coding(xact: &Xact, head: &ResponseHead<'_>) -> bool {
+    let Some(name) = head.header("Content-Encoding") else { return false };
+    match coding::Coding::from_name(name) {
+        Some(coding::Coding::Identity) => false,
+        Some(coding::Coding::Gzip) => !xact.extras.as_ref().is_some_and(|extras| extras.takes_gzip),
+        None => true,
+    }
+}
+
 /// The body that must follow the head of a response with parts of an object, or with all of it, coded. None: as it is.
 pub fn payload(
     universe: &Universe,
@@ -131,12 +141,14 @@ pub fn payload(
     head: &ResponseHead<'_>,
     version: u64,
 ) -> Result<Option<(Ending, Payload)>, Flaw> {
+    // To a plain request, a body of the right length is not looked at for a coding: its bytes tell.
+    if (xact.extras.is_some() || head.facts.content_length.is_none()) && is_in_unrequested_coding(xact, head)
+    {
+        return Err(Wrong::CodingUnrequested.into());
+    }
     let Some(extras) = &xact.extras else { return Ok(None) };
     let coding = head.header("Content-Encoding").and_then(coding::Coding::from_name);
     let is_coded = coding == Some(coding::Coding::Gzip);
-    if is_coded && !extras.takes_gzip {
-        return Err(Wrong::CodingUnrequested.into());
-    }
     let body = || universe.body(&xact.object, version);
     match (head.status, is_coded) {
         (206, true) => {
@@ -329,6 +341,20 @@ mod tests {
         assert_eq!(outcome(&[gzip], &[], None), Ok(Ending::Coded), "there is nothing else");
         assert_eq!(outcome(&[gzip, identity], &[], Some("gzip;q=0.5")), Ok(Ending::Coded));
         assert_eq!(outcome(&[gzip], &[], Some("gzip;q=0")), unrequested);
+    }
+
+    #[test]
+    fn a_plain_request_asks_for_no_coding_at_all() {
+        let (universe, mut xact) = of_words();
+        xact.extras = None;
+        let of = |coding: &str| {
+            let text = format!(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: {coding}\r\n\r\n"
+            );
+            let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
+            (is_in_unrequested_coding(&xact, &head), payload(&universe, &xact, &head, 0).is_err())
+        };
+        assert_eq!(["gzip", "br", "identity"].map(of), [(true, true), (true, true), (false, false)]);
     }
 
     #[test]
