@@ -5,7 +5,7 @@ use assay_record::run::BedInfo;
 
 use crate::document::{Figures, Finding, Mood, Percentiles, Summary, Topic};
 use crate::figure_words::{in_words, time};
-use crate::format::{count, duration_s, number, share};
+use crate::format::{count, duration_s, number, share, time_ms};
 use crate::left_out::{FEW, is_more_than_few};
 use crate::words::{capital, finding, in_headline, is_direct, rehearsed, reported, sentence};
 
@@ -95,14 +95,30 @@ pub(crate) fn fell_behind(summary: &Summary) -> String {
     let (short, due) = (Shortfall::of(&summary.total), summary.total.counts.due);
     let it = if is_direct(summary) { "they" } else { "it" };
     let worst = summary.phases.iter().max_by_key(|phase| Shortfall::of(&phase.figures).sum());
-    let worst = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
+    let place = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
+    // A link keeps requests, too.
+    let has_links = summary.bed.as_ref().is_some_and(|bed| !bed.links.is_empty());
+    let waited = worst
+        .filter(|_| !has_links && !is_direct(summary))
+        .and_then(|phase| where_misses_waited(&phase.figures));
     format!(
-        "{it} did not keep up: {} of {} requests due ({}) got no response{worst}: {}",
+        "{it} did not keep up: {} of {} requests due ({}) got no response{place}: {}{}",
         count(short.sum()),
         count(due),
         share(short.sum(), due),
-        short.words()
+        short.words(),
+        waited.map_or_else(String::new, |waited| format!("; {waited}"))
     )
+}
+
+/// How much of the time of misses was that of the origins; none: nothing is known of either.
+fn where_misses_waited(figures: &Figures) -> Option<String> {
+    let (all, origins) = (figures.ttfb_ms.miss.mean?, figures.origins.service_time_ms.mean?);
+    Some(format!(
+        "a miss waited {} on average, {} of it for an origin",
+        time_ms(all),
+        time_ms(origins.min(all))
+    ))
 }
 
 /// Why there is nothing, and what to do.

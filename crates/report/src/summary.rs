@@ -54,7 +54,8 @@ impl Summary {
         let WhatIsThere { info, series, missing, .. } = there;
         let unfinished = there.unfinished;
         let spans = tally::spans(info, series);
-        let parts = Tally::of_phases(info, series, &spans);
+        let mut parts = Tally::of_phases(info, series, &spans);
+        cache_logs::add_to(&mut parts, there.caches.as_ref());
         let total = Tally::of_run(&parts, tally::whole(&spans), series);
         let mut doubts = info.verdict.doubts.clone();
         if unfinished {

@@ -38,6 +38,10 @@ pub(super) enum Metric {
         of: Counted,
         share: bool,
     },
+    /// Plain GETs that are a hit to one of robots and logs, and none to the other; or (`share`) their part of those that are in both.
+    Misreported {
+        share: bool,
+    },
 }
 
 /// A span of time in the life of an xact, how late it was sent, or how long a TLS handshake took.
@@ -122,6 +126,14 @@ impl Metric {
                 let value = ratio(of.count(tally), whole)?;
                 Some(of.stated(tally).map(|count| count / whole as f64)).filter(|_| value.is_finite())
             }
+            Metric::Misreported { share } => {
+                let logged = tally.logged?;
+                let value = match share {
+                    true => ratio(logged.misreported, logged.plain)?,
+                    false => logged.misreported as f64,
+                };
+                Some(Stated::exact(value))
+            }
         }
     }
 
@@ -149,6 +161,7 @@ impl Metric {
             Metric::Offload { .. } => counts.sent >= FEW,
             Metric::Rate { .. } => seconds.is_some_and(|length| length >= SHORT_S),
             Metric::Count { .. } => counts.due > 0,
+            Metric::Misreported { .. } => tally.logged.is_some(),
         }
     }
 
@@ -157,7 +170,7 @@ impl Metric {
         match self {
             Metric::Time { .. } => "ms",
             Metric::Rate { .. } => "per_second",
-            Metric::Count { share: false, .. } => "count",
+            Metric::Count { share: false, .. } | Metric::Misreported { share: false } => "count",
             _ => "ratio",
         }
     }
@@ -171,7 +184,9 @@ impl Metric {
         let show = |value: f64| match self {
             Metric::Time { .. } => format::time_ms(value / 1000.0),
             Metric::Rate { .. } => format!("{}/s", format::number(value)),
-            Metric::Count { share: false, .. } => format::count(value.round().max(0.0) as u64),
+            Metric::Count { share: false, .. } | Metric::Misreported { share: false } => {
+                format::count(value.round().max(0.0) as u64)
+            }
             _ if percent => format!("{} %", trimmed(value * 100.0, 2)),
             _ => trimmed(value, 4),
         };

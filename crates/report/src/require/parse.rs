@@ -16,7 +16,7 @@ const MOST_OVER: f64 = 2.0;
 /// Longer texts are no requirements.
 const LONGEST: usize = 400;
 /// Names of metrics; any percentile is one too.
-const METRICS: [&str; 17] = [
+const METRICS: [&str; 18] = [
     "p50",
     "p90",
     "p95",
@@ -34,6 +34,7 @@ const METRICS: [&str; 17] = [
     "unsent",
     "requests",
     "completed",
+    "misreported",
 ];
 const KINDS: [(&str, Kind); 5] = [
     ("response", Kind::Span(SpanOf::Response)),
@@ -196,6 +197,7 @@ impl<'a> Parser<'a> {
         self.check_range(&metric, limit, percent, (start, self.text[..self.at].trim_end().len()))?;
         let metric = match metric {
             Metric::Count { of, .. } => Metric::Count { of, share: percent },
+            Metric::Misreported { .. } => Metric::Misreported { share: percent },
             metric => metric,
         };
         self.skip_spaces();
@@ -294,15 +296,16 @@ impl<'a> Parser<'a> {
                 let of = Counted::Errors(self.choice(class, &of, None, "class of errors")?);
                 Metric::Count { of, share: false }
             }
-            "unsent" | "requests" | "completed" => {
+            "unsent" | "requests" | "completed" | "misreported" => {
                 let of = [("all", ())];
                 self.choice(class, &of, (), "class of these")?;
-                let of = match name {
-                    "unsent" => Counted::Unsent,
-                    "requests" => Counted::Requests,
-                    _ => Counted::Completed,
-                };
-                Metric::Count { of, share: false }
+                let of = |of| Metric::Count { of, share: false };
+                match name {
+                    "unsent" => of(Counted::Unsent),
+                    "requests" => of(Counted::Requests),
+                    "completed" => of(Counted::Completed),
+                    _ => Metric::Misreported { share: false },
+                }
             }
             _ => {
                 let help = did_you_mean(name, METRICS).unwrap_or_else(|| {
@@ -398,8 +401,12 @@ impl<'a> Parser<'a> {
         let (what, most) = match metric {
             Metric::Time { .. } => ("a time is 0 or more", f64::MAX),
             Metric::Rate { .. } => ("a rate is 0 or more", f64::MAX),
-            Metric::Count { .. } if percent => ("a share is from 0 % to 100 %", 1.0),
-            Metric::Count { .. } => ("a number of requests is 0 or more", f64::MAX),
+            Metric::Count { .. } | Metric::Misreported { .. } if percent => {
+                ("a share is from 0 % to 100 %", 1.0)
+            }
+            Metric::Count { .. } | Metric::Misreported { .. } => {
+                ("a number of requests is 0 or more", f64::MAX)
+            }
             Metric::HitRatio { over: None, .. } => ("a hit ratio is from 0 to 1, or from 0 % to 100 %", 1.0),
             // One of them may be a little more than the other.
             Metric::HitRatio { .. } => ("one hit ratio divided by another is from 0 to about 1", MOST_OVER),

@@ -8,6 +8,7 @@ use assay_record::run::{PhaseInfo, RunInfo};
 use proptest::prelude::*;
 
 use super::*;
+use crate::cache_logs::Logged;
 use crate::tally::{Span, Tally};
 
 fn read(text: &str) -> Requirement {
@@ -88,11 +89,32 @@ fn everything_in_the_manual_is_a_requirement() {
         "rate > 1,000/s",
         "throughput >= 950",
         "run.unsent < 1%",
+        "misreported < 0.1%",
+        "run.misreported == 0",
         "\"a phase of mine\".requests != 0",
         "p50 = 1ms",
     ] {
         assert_eq!(read(text).text(), text);
     }
+}
+
+#[test]
+fn hits_that_a_log_calls_misses_fail_a_run_that_requires_none() {
+    let judged = |text: &str, logged: Option<Logged>| {
+        let info = RunInfo { phases: schedule(), requirements: vec![text.into()], ..RunInfo::default() };
+        let parts: Vec<Tally> = (0..4).map(|_| Tally { logged, ..Tally::default() }).collect();
+        judge(&info, &parts, None, false).remove(0)
+    };
+    let some = Some(Logged { plain: 200, misreported: 3 });
+    let of_run = judged("run.misreported == 0", some);
+    assert_eq!((of_run.decision, of_run.seen.as_str()), (Some(Decision::Failed), "12"));
+    assert_eq!(judged("run.misreported < 2%", some).seen, "1.5 %");
+    assert_eq!(judged("run.misreported < 2%", some).decision, Some(Decision::Held));
+    assert_eq!(
+        judged("misreported == 0", None).decision,
+        Some(Decision::Failed),
+        "there is no log to compare with"
+    );
 }
 
 #[test]
