@@ -8,7 +8,7 @@ use assay_conform::run::{Http2, Target, run};
 use assay_conform::suite::Suite;
 use assay_conform::verdict::Verdict;
 
-use crate::mutants::built_in;
+use crate::relay::built_in;
 use crate::targets::{cache_at, on_one_thread};
 
 #[test]

@@ -3,35 +3,35 @@
 //! A rule is broken from outside, by a relay on each side of the proxy that edits messages: a proxy that never sees `Vary`
 //! ignores it.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 
-use assay_conform::message::Message;
 use assay_conform::origin::Origin;
 use assay_conform::run::run;
 use assay_conform::suite::Suite;
 use assay_conform::verdict::Verdict;
-use assay_proxy::{Clock, Limits, Proxy};
-use assay_role::proxy::{EVERY_HOST, OriginRoute, ProxySpec};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinSet, spawn_local};
+use tokio::task::JoinSet;
 
+use crate::relay::{Edit, built_in, relay};
 use crate::targets::{cache_at, on_one_thread};
 
-/// Changes a message as it passes.
-pub type Edit = fn(String) -> String;
+/// Changes a message; bodies in these cases are ASCII.
+pub type TextEdit = fn(String) -> String;
+
+/// A message as text.
+pub fn on_text(edit: TextEdit) -> impl Edit {
+    move |message| edit(String::from_utf8(message).expect("cases send ASCII")).into_bytes()
+}
 
 /// Where a rule is broken.
 enum Broken {
     /// In requests before they reach the proxy.
-    ToProxy(Edit),
+    ToProxy(TextEdit),
     /// In requests that it sends to the origin.
-    ToOrigin(Edit),
+    ToOrigin(TextEdit),
     /// In responses before they reach the proxy.
-    FromOrigin(Edit),
+    FromOrigin(TextEdit),
     /// In responses that it sends to clients.
-    ToClient(Edit),
+    ToClient(TextEdit),
 }
 
 use Broken::{FromOrigin, ToClient, ToOrigin, ToProxy};
@@ -279,6 +279,16 @@ const MUTANTS: &[(&str, Broken, &str)] = &[
         "head-length-is-right",
     ),
     (
+        "gives what is private to all who wait for it",
+        FromOrigin(|text| text.replace("private", "max-age=60")),
+        "collapsed-private",
+    ),
+    (
+        "sends each of many requests for what has expired to the origin",
+        FromOrigin(|text| text.replace("max-age=60\r", "private\r")),
+        "collapses-after-expiry",
+    ),
+    (
         "takes the first of two hosts",
         ToProxy(|text| text.replace("\r\nHost: other.example", "")),
         "host-twice/different",
@@ -334,7 +344,7 @@ fn the_cache_that_nothing_is_wrong_with_passes_what_finds_the_others() {
 
 /// What a case says of the built-in proxy with a rule broken.
 async fn verdict(suite: &Suite, broken: Option<&'static Broken>, case: &str) -> Verdict {
-    let same: Edit = |text| text;
+    let same: TextEdit = |text| text;
     let (mut to_proxy, mut to_origin, mut from_origin, mut to_client) = (same, same, same, same);
     match broken {
         Some(ToProxy(edit)) => to_proxy = *edit,
@@ -344,95 +354,8 @@ async fn verdict(suite: &Suite, broken: Option<&'static Broken>, case: &str) -> 
         None => {}
     }
     let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
-    let behind = relay(origin.address, to_origin, from_origin).await;
-    let proxy = Rc::new(Proxy::bind(&spec(behind), Clock::System, Limits::default()).unwrap());
-    let serving = Rc::clone(&proxy);
-    spawn_local(async move { serving.serve().await });
-    let target = cache_at(relay(proxy.address(), to_proxy, to_client).await);
+    let behind = relay(origin.address, on_text(to_origin), on_text(from_origin)).await;
+    let target = cache_at(relay(built_in(behind), on_text(to_proxy), on_text(to_client)).await);
     let outcomes = run(&suite.chosen(&[case.to_owned()]).unwrap(), &target, &origin, |_, _| ()).await;
     outcomes.iter().find(|outcome| outcome.case.name == case).unwrap().judgement.verdict
-}
-
-/// The built-in proxy in front of an origin: where it listens.
-pub fn built_in(origin: SocketAddr) -> SocketAddr {
-    let proxy = Rc::new(Proxy::bind(&spec(origin), Clock::System, Limits::default()).unwrap());
-    let address = proxy.address();
-    spawn_local(async move { proxy.serve().await });
-    address
-}
-
-fn spec(origin: SocketAddr) -> ProxySpec {
-    ProxySpec {
-        name: "assay".into(),
-        listen: "127.0.0.1:0".parse().unwrap(),
-        threads: 1,
-        cpus: Vec::new(),
-        memory_bytes: 10_000_000,
-        stale_if_error_s: 0,
-        origins: vec![OriginRoute { authority: EVERY_HOST.into(), address: origin }],
-        cooperation: None,
-        access_log: None,
-        prefetch: None,
-        storing: assay_role::proxy::Storing::default(),
-        tls: None,
-        origin_tls: None,
-        origin_http2: false,
-    }
-}
-
-/// Passes messages on to `upstream`, each changed by its edit.
-pub async fn relay(upstream: SocketAddr, request: Edit, response: Edit) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    spawn_local(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            spawn_local(async move { exchanges(stream, upstream, request, response).await });
-        }
-    });
-    address
-}
-
-/// The exchanges of one connection; none: it ended.
-async fn exchanges(mut client: TcpStream, upstream: SocketAddr, request: Edit, response: Edit) -> Option<()> {
-    let mut server = TcpStream::connect(upstream).await.ok()?;
-    let (mut from_client, mut from_server) = (Vec::new(), Vec::new());
-    loop {
-        let (message, _) = message(&mut client, &mut from_client, None).await?;
-        let method = message.split(' ').next()?.to_owned();
-        server.write_all(request(message).as_bytes()).await.ok()?;
-        loop {
-            let (message, is_complete) = self::message(&mut server, &mut from_server, Some(&method)).await?;
-            let is_interim = message.starts_with("HTTP/1.1 1");
-            client.write_all(response(message).as_bytes()).await.ok()?;
-            if !is_complete {
-                return None;
-            }
-            if !is_interim {
-                break;
-            }
-        }
-    }
-}
-
-/// The next message, and whether it is complete; bodies in these cases are ASCII. `method`: it is the response to such a request.
-pub async fn message(
-    stream: &mut TcpStream,
-    buf: &mut Vec<u8>,
-    method: Option<&str>,
-) -> Option<(String, bool)> {
-    let mut ended = false;
-    loop {
-        if let Some((mut head, length)) = Message::head(buf) {
-            let framing =
-                method.map_or_else(|| head.request_framing(), |method| head.response_framing(method));
-            if let Some(used) = head.take_body(&buf[length..], framing, ended) {
-                let bytes: Vec<u8> = buf.drain(..length + used).collect();
-                return Some((String::from_utf8(bytes).ok()?, head.is_complete && !ended));
-            }
-        }
-        if ended {
-            return None;
-        }
-        ended = stream.read_buf(buf).await.ok()? == 0;
-    }
 }

@@ -13,7 +13,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
 
-use crate::mutants::{Edit, message, relay, without};
+use crate::mutants::{TextEdit, on_text, without};
+use crate::relay::{message, relay};
 use crate::schema::errors;
 
 /// Runs a test's future as the command does.
@@ -145,9 +146,10 @@ fn a_target_that_sends_no_http_says_nothing() {
 }
 
 /// What a case says of a gateway of which all is right but this edit of responses.
-async fn verdict_with(edit: Edit, case: &str) -> Verdict {
+async fn verdict_with(edit: TextEdit, case: &str) -> Verdict {
     let origin = Rc::new(Origin::start("127.0.0.1:0".parse().unwrap()).unwrap());
-    let target = Target { stores: false, ..cache_at(relay(origin.address, |text| text, edit).await) };
+    let target =
+        Target { stores: false, ..cache_at(relay(origin.address, |request| request, on_text(edit)).await) };
     verdict(&run(&cases(&[case]), &target, &origin, |_, _| ()).await, case)
 }
 
@@ -179,9 +181,9 @@ async fn two_at_a_time(origin: SocketAddr, is_reversed: bool) -> SocketAddr {
                 }
                 for request in requests {
                     let (mut server, mut buf) = (TcpStream::connect(origin).await.ok()?, Vec::new());
-                    server.write_all(request.as_bytes()).await.ok()?;
+                    server.write_all(&request).await.ok()?;
                     let (response, _) = message(&mut server, &mut buf, Some("GET")).await?;
-                    client.write_all(response.as_bytes()).await.ok()?;
+                    client.write_all(&response).await.ok()?;
                 }
                 Some(())
             });
