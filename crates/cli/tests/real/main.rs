@@ -5,7 +5,6 @@
 //! | module | what must be true |
 //! |---|---|
 //! | `adapting` | load adapts until an origin can bear it |
-//! | `alone::hierarchy` | caches query each other, the built-in proxy and a real Squid too, and what each had is counted |
 //! | `alone::honest` | what Assay or the machine does to a run is found and named, and what the target does is not |
 //! | `alone::links` | links do what they were told, and nothing of them is left behind |
 //! | `alone::slow` | a slow target changes what is late, never what is due |
@@ -23,12 +22,14 @@
 //! | `first_minutes`, `newcomers`, `overriding`, `runs` | runs leave what they should, however they end |
 //! | `fleet`, `fleet_descriptions`, `fleet_lost` | several machines make one run, whoever is killed |
 //! | `full_disk` | a full disk costs only what it has no room for |
+//! | `hierarchy` | caches query each other, the built-in proxy and a real Squid too, and what each had is counted |
 //! | `hostile` | names that others chose do nothing in any output of a run |
 //! | `intercepted` | tunnels that an evaluation opens: clients see what they see directly, the origin gets one request for each need, and proxies are compared |
 //! | `irregular` | a run in which something is missing or no regular file is read without it |
 //! | `listings` | the published listings run through real proxies, and ratios are what they must be |
 //! | `machine`, `peak` | the machine is calibrated, and the limit of a target found |
 //! | `matrix` | runs hit what an ideal cache does |
+//! | `mutants` | caches that are wrong on purpose are found, and the right one is not accused |
 //! | `opened_tunnels` | an evaluation that opens tunnels begins |
 //! | `packages` | packages are complete, and removal leaves nothing |
 //! | `proxies_conform` | cases go through real caches that work together as through one |
@@ -68,6 +69,7 @@ mod fleet_descriptions;
 mod fleet_lost;
 mod full_disk;
 mod helpers;
+mod hierarchy;
 mod hostile;
 #[path = "../commands/hostile_text.rs"]
 mod hostile_text;
@@ -78,6 +80,7 @@ mod irregular_file;
 mod listings;
 mod machine;
 mod matrix;
+mod mutants;
 mod newcomers;
 mod opened_tunnels;
 mod overriding;
@@ -90,6 +93,8 @@ mod proxies_replay;
 mod proxies_tls;
 mod python;
 mod recount;
+#[path = "../../../conform/tests/real/relay.rs"]
+mod relay;
 mod replaying;
 mod requirements;
 mod retrying;

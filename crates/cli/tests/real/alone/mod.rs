@@ -1,6 +1,5 @@
 //! Runs that are judged by their times, beside which nothing else runs (`.config/nextest.toml`).
 
-mod hierarchy;
 mod honest;
 pub mod links;
 mod slow;

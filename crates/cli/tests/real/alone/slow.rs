@@ -27,6 +27,11 @@ fn what_is_due_does_not_depend_on_the_target() {
         assert_eq!(at(a, "dhr.offered"), at(b, "dhr.offered"), "phase {}", a["name"]);
     }
 
+    // It is said where requests wait.
+    assert_eq!(slow.code, 99, "{}", slow.json["headline"]);
+    let found = slow.json["verdict"].to_string();
+    assert!(found.contains("on average, 30") && found.contains(" ms of it for an origin"), "{found}");
+
     // 300 ms at the origin, one request at a time: three a second of the sixty that are due.
     let busy = phase(&slow, "busy");
     let due = at(busy, "rate.offered").as_f64().expect("a rate");

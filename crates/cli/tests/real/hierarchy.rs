@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::links::FINE_OR_UNDECIDED;
+use crate::alone::links::{FINE_OR_UNDECIDED, may_have_namespaces};
 use crate::helpers::has;
 use crate::run_command::{Ran, at, run, workload};
 
@@ -156,7 +156,7 @@ fn median_ms(ran: &Ran, source: &str) -> (f64, u64) {
 
 #[test]
 fn a_link_between_caches_delays_requests_between_them_and_nothing_else() {
-    if !super::links::may_have_namespaces() {
+    if !may_have_namespaces() {
         return;
     }
     let squid = has("squid", "squid").then_some("squid");
