@@ -71,7 +71,9 @@ fn what_to_do(error: &FileError) -> &'static str {
     match error {
         FileError::Read { cause, .. } | FileError::Write { cause, .. } => advice(cause.kind()),
         FileError::Kept { cause, .. } => advice(*cause),
-        FileError::Damaged { .. } => "it is damaged, or was written by another version of Assay",
+        FileError::Damaged { .. } | FileError::Footer { .. } => {
+            "it is damaged, or was written by another version of Assay"
+        }
     }
 }
 

@@ -77,6 +77,9 @@ impl Gaps {
         }
         let (path, gap, what) = match error {
             RunDirError::File(FileError::Damaged { path, detail }) => (path, Gap::Damaged, detail),
+            RunDirError::File(FileError::Footer { path, claim, seen, most }) => {
+                (path, Gap::Damaged, claim.refusal(seen, most))
+            }
             RunDirError::File(FileError::Read { path, cause }) if cause.kind() == io::ErrorKind::NotFound => {
                 (path, Gap::Absent, "it is not there".to_owned())
             }

@@ -1,7 +1,8 @@
 //! What a Parquet file claims to hold, looked at before the library that decodes it believes that.
 //!
-//! A few bytes can claim any number of rows or of list elements, and the library takes time or memory for each. What is damaged in another
-//! way is left to the library, which says what.
+//! A few bytes can claim any number of rows or of list elements, and the library takes time or memory for each: for the path to each
+//! column and for columns within columns, which it goes down into without a bound, more than for all else. What is damaged in another way is
+//! left to the library, which says what.
 
 use std::fs::File;
 use std::io;
@@ -10,15 +11,70 @@ use std::path::Path;
 
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
-use crate::thrift::{self, Wrong};
+use crate::error::Claim;
+use crate::thrift::{self, Visitor, Wrong};
 use crate::{FileError, ROWS_PER_GROUP};
 
 /// Behind the footer: its length in four bytes, and the magic number.
 const TAIL_BYTES: u64 = 8;
 /// So much of a page is read at first to find where its head ends, and about as much at most: heads have some hundred bytes.
 const HEAD_BYTES: std::ops::RangeInclusive<usize> = 512..=1 << 20;
-/// In the head of a page (`PageHeader` in parquet.thrift): the bytes of what follows it.
+/// Most bytes of a footer. A column in a group of rows takes a hundred or more, so that a table of forty columns has a billion rows by then.
+const MOST_FOOTER_BYTES: u64 = 64 << 20;
+/// Most entries of a footer: columns, groups of rows, columns in these, texts about the file. The library takes 400 bytes for each, and the file
+/// as little as three; in 64 MiB there is no room for more of a hundred.
+const MOST_ENTRIES: u64 = 512 << 10;
+/// Most columns. The longest rows of Assay have fewer than a quarter of that.
+const MOST_COLUMNS: u64 = 1024;
+/// Lists within each other in which an entry is: a group of rows, and a column in it.
+const LISTS_OF_ENTRIES: usize = 2;
+
+/// In parquet.thrift: the columns in `FileMetaData`, with the table itself before them, and the columns within one in `SchemaElement`.
+const SCHEMA: i64 = 2;
+const NUM_CHILDREN: i64 = 5;
+/// In the head of a page (`PageHeader`): the bytes of what follows it.
 const COMPRESSED_PAGE_SIZE: i64 = 3;
+
+/// What a footer claims.
+#[derive(Default)]
+struct Footer {
+    entries: u64,
+    /// Elements of the schema so far.
+    elements: u64,
+    /// Columns of the table itself.
+    columns: i64,
+    /// A column has columns within it.
+    is_nested: bool,
+}
+
+impl Visitor for Footer {
+    fn integer(&mut self, path: &[i64], value: i64) {
+        match path {
+            [SCHEMA, NUM_CHILDREN] if self.elements == 1 => self.columns = value,
+            [SCHEMA, NUM_CHILDREN] => self.is_nested |= value != 0,
+            _ => {}
+        }
+    }
+
+    fn element(&mut self, path: &[i64]) {
+        self.elements += u64::from(path == [SCHEMA]);
+        self.entries += u64::from(path.len() <= LISTS_OF_ENTRIES);
+    }
+}
+
+/// How long a page is, as its head says; none: it does not say.
+#[derive(Default)]
+struct PageHead {
+    page_bytes: Option<i64>,
+}
+
+impl Visitor for PageHead {
+    fn integer(&mut self, path: &[i64], value: i64) {
+        if path == [COMPRESSED_PAGE_SIZE] {
+            self.page_bytes = Some(value);
+        }
+    }
+}
 
 /// Refuses a footer that claims what cannot be there.
 pub fn check_footer(path: &Path, file: &File) -> Result<(), FileError> {
@@ -30,9 +86,22 @@ pub fn check_footer(path: &Path, file: &File) -> Result<(), FileError> {
     let [a, b, c, d, ..] = tail;
     let footer_bytes = u32::from_le_bytes([a, b, c, d]);
     let Some(footer_at) = tail_at.checked_sub(u64::from(footer_bytes)) else { return Ok(()) };
+    Claim::Bytes.check(path, footer_bytes.into(), MOST_FOOTER_BYTES)?;
     let mut footer = vec![0; footer_bytes as usize];
     file.read_exact_at(&mut footer, footer_at).map_err(cannot)?;
-    check(path, thrift::walk(&footer, &mut |_, _| ()))
+    check_claims(path, &footer)
+}
+
+fn check_claims(path: &Path, footer: &[u8]) -> Result<(), FileError> {
+    let mut claimed = Footer::default();
+    check(path, thrift::walk(footer, &mut claimed))?;
+    // One that ends too soon is decoded up to there, too.
+    Claim::Columns.check(path, claimed.elements.max(claimed.columns.unsigned_abs()), MOST_COLUMNS)?;
+    Claim::Entries.check(path, claimed.entries, MOST_ENTRIES)?;
+    match claimed.is_nested {
+        true => Err(FileError::damaged(path, "it has columns within columns, which no table of Assay has")),
+        false => Ok(()),
+    }
 }
 
 /// Refuses a group of rows that claims more of them than Assay writes, or one of whose pages claims what cannot be there.
@@ -64,28 +133,24 @@ fn check_pages(
             return Err(FileError::damaged(path, "a column has more pages than rows"));
         }
         pages_left -= 1;
-        let mut page_bytes = -1;
-        let mut take = |field, value| {
-            if field == COMPRESSED_PAGE_SIZE {
-                page_bytes = value;
-            }
-        };
-        let head = walk_at(file, at, &mut take).map_err(|error| FileError::read(path, error))?;
-        check(path, head)?;
+        let mut head = PageHead::default();
+        let walked = walk_at(file, at, &mut head).map_err(|error| FileError::read(path, error))?;
+        check(path, walked)?;
         // Where the head is damaged in another way, nothing behind it will be found.
-        let (Ok(head_bytes), Ok(page_bytes)) = (head, u64::try_from(page_bytes)) else { return Ok(()) };
+        let page_bytes = head.page_bytes.and_then(|bytes| u64::try_from(bytes).ok());
+        let (Ok(head_bytes), Some(page_bytes)) = (walked, page_bytes) else { return Ok(()) };
         at = at.saturating_add(head_bytes as u64).saturating_add(page_bytes);
     }
     Ok(())
 }
 
 /// Walks through the struct at `at`. The end of its column does not bound it: the library reads on, too.
-fn walk_at(file: &File, at: u64, take: &mut dyn FnMut(i64, i64)) -> io::Result<Result<usize, Wrong>> {
+fn walk_at(file: &File, at: u64, head: &mut PageHead) -> io::Result<Result<usize, Wrong>> {
     let mut room = *HEAD_BYTES.start();
     loop {
         let mut bytes = vec![0; room];
         let read = read_up_to(file, &mut bytes, at)?;
-        let walked = thrift::walk(&bytes[..read], take);
+        let walked = thrift::walk(&bytes[..read], head);
         // A list may have more elements than the bytes read so far, and no more than there are.
         if walked.is_ok() || read < room {
             return Ok(walked);
@@ -152,6 +217,110 @@ mod tests {
         std::fs::write(&path, [b"PAR1", &footer[..], &length, b"PAR1"].concat()).unwrap();
         assert!(refused(&path).contains("more elements than it has bytes"), "{}", refused(&path));
         assert!(columns_of(&path).is_err_and(|error| error.to_string().contains("t.parquet")));
+    }
+
+    /// A field behind the one before it, or the first: `1` to `15` more, and its type.
+    fn field(more: u8, kind: u8) -> u8 {
+        more << 4 | kind
+    }
+
+    fn varint(mut value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while value >= 0x80 {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        bytes
+    }
+
+    fn integer(value: i64) -> Vec<u8> {
+        varint((value << 1 ^ value >> 63).cast_unsigned())
+    }
+
+    /// A list of structs.
+    fn list(elements: &[Vec<u8>]) -> Vec<u8> {
+        [&[0xfc][..], &varint(elements.len() as u64), &elements.concat()].concat()
+    }
+
+    /// `1: i32` INT64 unless there are columns in it, `3: i32` REQUIRED, `4: binary` its name, `5: i32` the number of columns in it.
+    fn element(children: i64) -> Vec<u8> {
+        let name = [field(1, 8), 1, b'c'];
+        match children {
+            0 => [&[field(1, 5), 4, field(2, 5), 0][..], &name, &[0]].concat(),
+            _ => [&[field(3, 5), 0][..], &name, &[field(1, 5)], &integer(children), &[0]].concat(),
+        }
+    }
+
+    /// The footer of a file with these elements of its schema, and groups of rows, and nothing else.
+    fn footer(schema: &[Vec<u8>], groups: &[Vec<u8>]) -> Vec<u8> {
+        let (schema, groups) = (list(schema), list(groups));
+        [&[field(1, 5), 2, field(1, 9)][..], &schema, &[field(1, 6), 0, field(1, 9)], &groups, &[0]].concat()
+    }
+
+    /// A table with nothing but a footer.
+    fn file(footer: &[u8]) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let length = (footer.len() as u32).to_le_bytes();
+        std::fs::write(file.path(), [b"PAR1", footer, &length, b"PAR1"].concat()).unwrap();
+        file
+    }
+
+    fn flat(columns: usize) -> Vec<Vec<u8>> {
+        [vec![element(columns as i64)], vec![element(0); columns]].concat()
+    }
+
+    /// A group of rows: `1: list` of columns, whose only `2: i64` is all that the walk needs.
+    fn group(columns: usize) -> Vec<u8> {
+        let column = vec![field(2, 6), 0, 0];
+        [&[field(1, 9)][..], &list(&vec![column; columns]), &[field(1, 6), 0, field(1, 6), 0, 0]].concat()
+    }
+
+    #[test]
+    fn a_footer_has_so_many_bytes_columns_and_entries_and_is_not_decoded_with_more() {
+        let path = Path::new("t.parquet");
+        let told = |footer: &[u8]| match check_claims(path, footer) {
+            Err(FileError::Footer { claim, seen, .. }) => Some((claim, seen)),
+            other => {
+                other.unwrap();
+                None
+            }
+        };
+        let most = MOST_COLUMNS as usize;
+        // The table is an element, too.
+        assert_eq!(told(&footer(&flat(most - 1), &[])), None);
+        assert_eq!(told(&footer(&flat(most), &[])), Some((Claim::Columns, MOST_COLUMNS + 1)));
+        // None of them is there: room is made for them before that is seen.
+        let claimed = footer(&[element(i32::MAX.into())], &[]);
+        assert_eq!(told(&claimed), Some((Claim::Columns, i32::MAX as u64)));
+        let negative = footer(&[element(i32::MIN.into())], &[]);
+        assert_eq!(told(&negative), Some((Claim::Columns, 1 << 31)));
+        // Two elements of the schema, and two entries for each group.
+        let groups = (MOST_ENTRIES as usize - 2) / 2;
+        assert_eq!(told(&footer(&flat(1), &vec![group(1); groups])), None);
+        let (many, seen) = (footer(&flat(1), &vec![group(1); groups + 1]), MOST_ENTRIES + 2);
+        assert_eq!(told(&many), Some((Claim::Entries, seen)));
+        let said = refused(file(&many).path());
+        assert!(said.contains(&format!("{seen} entries")) && said.contains("524288 at most"), "{said}");
+        // It is told before anything of it is read: the file has no more than its end.
+        let long = tempfile::NamedTempFile::new().unwrap();
+        let bytes = MOST_FOOTER_BYTES + 1;
+        long.as_file().set_len(bytes).unwrap();
+        let tail = [&(bytes as u32).to_le_bytes()[..], b"PAR1"].concat();
+        long.as_file().write_all_at(&tail, bytes).unwrap();
+        assert!(refused(long.path()).contains("67108865 bytes"), "{}", refused(long.path()));
+        assert!(columns_of(long.path()).is_err_and(|error| error.to_string().contains("67108865 bytes")));
+    }
+
+    #[test]
+    fn columns_within_columns_are_not_decoded() {
+        // A chain of columns, each within the one before it, would end the process: the library goes down into each.
+        let chain = [vec![element(1); MOST_COLUMNS as usize - 1], vec![element(0)]].concat();
+        for schema in [chain, vec![element(1), element(1), element(0)], vec![element(1), element(-1)]] {
+            let said = refused(file(&footer(&schema, &[])).path());
+            assert!(said.contains("columns within columns"), "{said}");
+        }
+        assert!(check_claims(Path::new("t"), &footer(&flat(3), &[])).is_ok());
     }
 
     #[test]

@@ -7,6 +7,39 @@ use parquet::errors::ParquetError;
 
 use crate::unfinished::rows_path;
 
+/// What there may be too much of at the end of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// Its length.
+    Bytes,
+    /// Columns.
+    Columns,
+    /// Whatever is listed there: columns, groups of rows, columns in these.
+    Entries,
+}
+
+impl Claim {
+    /// Refuses more than `most`.
+    pub(crate) fn check(self, path: &Path, seen: u64, most: u64) -> Result<(), FileError> {
+        match seen > most {
+            true => Err(FileError::Footer { path: path.to_owned(), claim: self, seen, most }),
+            false => Ok(()),
+        }
+    }
+
+    /// What is said of more than `most`.
+    pub fn refusal(self, seen: u64, most: u64) -> String {
+        let unit = match self {
+            Self::Bytes => "bytes",
+            Self::Columns => "columns",
+            Self::Entries => "entries",
+        };
+        format!(
+            "its footer claims {seen} {unit}, and that of a table of Assay has {most} at most: it is damaged, or Assay did not write it"
+        )
+    }
+}
+
 /// Why a file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -38,6 +71,22 @@ pub enum FileError {
         rows: u64,
         /// What the system said.
         cause: io::ErrorKind,
+    },
+    /// The end of a table, which says where its columns are, claims more than that of any table of Assay. It is not decoded: that would take time
+    /// and memory for whatever it claims.
+    #[error(
+        "cannot read {}: {}; take a copy of the file that is whole",
+        assay_quote::line::path(path), claim.refusal(*seen, *most)
+    )]
+    Footer {
+        /// The table.
+        path: PathBuf,
+        /// What there is too much of.
+        claim: Claim,
+        /// How much of it there is, as the footer says.
+        seen: u64,
+        /// How much there may be.
+        most: u64,
     },
     /// The file does not hold what its name says: it is not a table, or not with these columns.
     #[error("cannot make sense of {}: {detail}", assay_quote::line::path(path))]
@@ -75,7 +124,7 @@ impl FileError {
         match self {
             Self::Read { cause, .. } | Self::Write { cause, .. } => cause.kind(),
             Self::Kept { cause, .. } => *cause,
-            Self::Damaged { .. } => io::ErrorKind::InvalidData,
+            Self::Damaged { .. } | Self::Footer { .. } => io::ErrorKind::InvalidData,
         }
     }
 

@@ -16,7 +16,7 @@ mod thrift;
 mod unfinished;
 mod write;
 
-pub use error::FileError;
+pub use error::{Claim, FileError};
 pub use read::{Integers, MOST, Table, columns_of};
 pub use unfinished::{is_readable, is_unfinished, partial_path};
 pub use write::TableWriter;

@@ -76,8 +76,8 @@ pub struct Table {
     path: PathBuf,
     rows: usize,
     columns: BTreeMap<String, Values>,
-    /// Columns that the file has and that were not requested.
-    others: Vec<String>,
+    /// Columns that the file has and that were not requested; none: nothing was read yet.
+    others: Option<Vec<String>>,
 }
 
 impl Table {
@@ -107,10 +107,15 @@ impl Table {
     }
 
     fn empty(path: &Path) -> Self {
-        Self { path: path.to_owned(), rows: 0, columns: BTreeMap::new(), others: Vec::new() }
+        Self { path: path.to_owned(), rows: 0, columns: BTreeMap::new(), others: None }
     }
 
     fn read_part(&mut self, part: Part<'_>, names: &[&str]) -> Result<(), ParquetError> {
+        // All parts of a file have the same columns.
+        self.others.get_or_insert_with(|| {
+            let names = part.columns().map(ColumnDescriptor::name).filter(|name| !names.contains(name));
+            names.map(str::to_owned).collect()
+        });
         match part {
             Part::Group(group) => self.read_group(group, names),
             Part::Rows(schema, rows) => rows.iter().try_for_each(|row| self.read_row(schema, row, names)),
@@ -155,9 +160,6 @@ impl Table {
     ) -> Result<Option<&mut Values>, ParquetError> {
         let name = descriptor.name();
         if !names.contains(&name) {
-            if !self.others.iter().any(|other| other == name) {
-                self.others.push(name.to_owned());
-            }
             return Ok(None);
         }
         let fresh = match descriptor.physical_type() {
@@ -174,7 +176,7 @@ impl Table {
 
     /// Columns that the file has and that were not requested.
     pub fn others(&self) -> &[String] {
-        &self.others
+        self.others.as_deref().unwrap_or_default()
     }
 
     /// How many rows were read.
@@ -314,6 +316,16 @@ enum Part<'a> {
     Group(&'a dyn RowGroupReader),
     /// The rows after the last group of a file that is not finished.
     Rows(&'a SchemaDescriptor, &'a [Vec<Cell<'a>>]),
+}
+
+impl Part<'_> {
+    fn columns(&self) -> impl Iterator<Item = &ColumnDescriptor> {
+        let schema = match self {
+            Part::Group(group) => group.metadata().schema_descr(),
+            Part::Rows(schema, _) => schema,
+        };
+        schema.columns().iter().map(|column| &**column)
+    }
 }
 
 /// Goes through the parts of a table.

@@ -3,7 +3,7 @@
 //! A list of booleans says how many it has, and the library that decodes Parquet skips that many without looking for them: six bytes
 //! keep it busy for seconds, and a footer has room for thousands of them. Here each element takes at least one byte, as the protocol has it.
 //!
-//! *Does not:* know what a field means.
+//! *Does not:* know what a field means: a [`Visitor`] does.
 //! Source: <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>
 
 /// Structs and lists within each other; Parquet has ten.
@@ -19,18 +19,19 @@ pub enum Wrong {
     Impossible,
 }
 
-/// Walks through the struct that `bytes` begin with, and hands the number and the value of each of its own integer fields to `take`; how
-/// many bytes it has.
-pub fn walk(bytes: &[u8], take: &mut dyn FnMut(i64, i64)) -> Result<usize, Wrong> {
-    let mut walker = Walker { bytes, at: 0 };
-    let mut field = 0i64;
-    while let Some((delta, kind)) = walker.field()? {
-        field = if delta == 0 { walker.integer()? } else { field.wrapping_add(i64::from(delta)) };
-        match kind {
-            I16..=I64 => take(field, walker.integer()?),
-            kind => walker.skip(kind, MOST_DEPTH)?,
-        }
-    }
+/// What is told of a struct. A path is the number of each field on the way, from the outermost struct inwards.
+pub trait Visitor {
+    /// A field with an integer.
+    fn integer(&mut self, _path: &[i64], _value: i64) {}
+
+    /// A struct in a list, before its fields.
+    fn element(&mut self, _path: &[i64]) {}
+}
+
+/// Walks through the struct that `bytes` begin with, and tells what is in it; how many bytes it has.
+pub fn walk(bytes: &[u8], visitor: &mut impl Visitor) -> Result<usize, Wrong> {
+    let mut walker = Walker { bytes, at: 0, path: Vec::new(), visitor };
+    walker.skip_struct(MOST_DEPTH)?;
     Ok(walker.at)
 }
 
@@ -47,12 +48,14 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-struct Walker<'b> {
+struct Walker<'b, V> {
     bytes: &'b [u8],
     at: usize,
+    path: Vec<i64>,
+    visitor: &'b mut V,
 }
 
-impl Walker<'_> {
+impl<V: Visitor> Walker<'_, V> {
     fn byte(&mut self) -> Result<u8, Wrong> {
         let byte = *self.bytes.get(self.at).ok_or(Wrong::Truncated)?;
         self.at += 1;
@@ -99,7 +102,11 @@ impl Walker<'_> {
             // The type of a field is its value.
             TRUE | FALSE => Ok(()),
             BYTE => self.skip_bytes(1),
-            I16..=I64 => self.unsigned().map(drop),
+            I16..=I64 => {
+                let value = self.integer()?;
+                self.visitor.integer(&self.path, value);
+                Ok(())
+            }
             DOUBLE => self.skip_bytes(8),
             BINARY => {
                 let length = self.unsigned()?;
@@ -114,11 +121,12 @@ impl Walker<'_> {
     }
 
     fn skip_struct(&mut self, depth: u32) -> Result<(), Wrong> {
+        let mut number = 0i64;
         while let Some((delta, kind)) = self.field()? {
-            if delta == 0 {
-                self.integer()?;
-            }
+            number = if delta == 0 { self.integer()? } else { number.wrapping_add(delta.into()) };
+            self.path.push(number);
             self.skip(kind, depth)?;
+            self.path.pop();
         }
         Ok(())
     }
@@ -151,7 +159,14 @@ impl Walker<'_> {
     fn skip_element(&mut self, kind: u8, depth: u32) -> Result<(), Wrong> {
         match kind {
             TRUE | FALSE => self.skip_bytes(1),
-            kind => self.skip(kind, depth),
+            // Within a list, an integer is no field.
+            I16..=I64 => self.unsigned().map(drop),
+            kind => {
+                if kind == STRUCT {
+                    self.visitor.element(&self.path);
+                }
+                self.skip(kind, depth)
+            }
         }
     }
 }
@@ -162,20 +177,44 @@ mod tests {
 
     use super::*;
 
-    fn walked(bytes: &[u8]) -> (Result<usize, Wrong>, Vec<(i64, i64)>) {
-        let mut fields = Vec::new();
-        let length = walk(bytes, &mut |field, value| fields.push((field, value)));
-        (length, fields)
+    #[derive(Default, Debug, PartialEq)]
+    struct Seen {
+        integers: Vec<(Vec<i64>, i64)>,
+        elements: Vec<Vec<i64>>,
+    }
+
+    impl Visitor for Seen {
+        fn integer(&mut self, path: &[i64], value: i64) {
+            self.integers.push((path.to_vec(), value));
+        }
+
+        fn element(&mut self, path: &[i64]) {
+            self.elements.push(path.to_vec());
+        }
+    }
+
+    fn walked(bytes: &[u8]) -> (Result<usize, Wrong>, Seen) {
+        let mut seen = Seen::default();
+        (walk(bytes, &mut seen), seen)
     }
 
     #[test]
-    fn integers_of_the_struct_itself_are_handed_out_with_their_numbers() {
+    fn integers_are_told_with_the_numbers_of_their_fields() {
         // 1: i32 -2; 3: struct { 1: i32 7 }; 20 (its number follows): i64 150; end; a byte of what follows.
         let bytes = [0x15, 0x03, 0x2c, 0x15, 0x0e, 0x00, 0x06, 0x28, 0xac, 0x02, 0x00, 0xff];
-        assert_eq!(walked(&bytes), (Ok(11), vec![(1, -2), (20, 150)]));
+        let integers = vec![(vec![1], -2), (vec![3, 1], 7), (vec![20], 150)];
+        assert_eq!(walked(&bytes), (Ok(11), Seen { integers, elements: Vec::new() }));
         for end in 0..11 {
             assert_eq!(walked(&bytes[..end]).0, Err(Wrong::Truncated), "{end}");
         }
+    }
+
+    #[test]
+    fn structs_in_lists_are_told_and_integers_in_them_are_not_those_of_fields() {
+        // 4: list of two structs { 1: list of a struct {} and 2: list of the integers 1 and 2 }, { 1: i32 7 }.
+        let bytes = [0x49, 0x2c, 0x19, 0x1c, 0x00, 0x19, 0x25, 0x02, 0x04, 0x00, 0x15, 0x0e, 0x00, 0x00];
+        let elements = vec![vec![4], vec![4, 1], vec![4]];
+        assert_eq!(walked(&bytes), (Ok(14), Seen { integers: vec![(vec![4, 1], 7)], elements }));
     }
 
     #[test]
