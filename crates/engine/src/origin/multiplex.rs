@@ -166,6 +166,7 @@ impl Multiplex {
                         // Nothing can be said before the handshake is over.
                         return Poll::Ready(Ok(()));
                     }
+                    self.abandon();
                     self.wire.go_away(ErrorCode::NO_ERROR);
                 }
             }

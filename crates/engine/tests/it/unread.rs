@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use assay_http2::frame::{FrameHead, flag, kind};
-use assay_http2::{Config, Connection};
+use assay_http2::{Config, Connection, Event, RequestHead};
 use assay_role::tls::{Offer, ServerTls};
 use assay_tls::authority::{Authority, KeyKind, Validity};
 use assay_workload::model::{HttpVersion, Weighted, Workload};
@@ -73,5 +73,35 @@ fn a_connection_without_a_handshake_ends_when_it_is_idle_for_too_long() {
     let mut socket = TcpStream::connect(origins.listening[0]).expect("it listens");
     socket.set_read_timeout(Some(Duration::from_secs(30))).expect("is open");
     assert_eq!(socket.read(&mut [0]).expect("is ended by the origin"), 0);
+    origins.stop();
+}
+
+#[test]
+fn a_request_whose_body_does_not_come_ends_with_its_connection_when_that_is_idle_for_too_long() {
+    let mut workload = simple();
+    workload.servers[0].http_versions = Weighted::one(HttpVersion::Http2);
+    workload.servers[0].idle_timeout = Some(Duration::from_millis(100));
+    let origins = Origins::start(&workload);
+    let mut socket = TcpStream::connect(origins.listening[0]).expect("it listens");
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("is open");
+    let mut wire = Connection::client(Config::default());
+    let head =
+        RequestHead { method: b"POST", scheme: b"http", authority: b"10.0.0.1:80", path: b"/assay/health" };
+    let opened = wire.request(&head, std::iter::empty(), false).expect("may be opened");
+    socket.write_all(wire.output()).expect("is read");
+    let mut all = Vec::new();
+    socket.read_to_end(&mut all).expect("is ended by the origin");
+    let (mut rest, mut resets, mut goaways) = (&all[..], Vec::new(), 0);
+    loop {
+        let (used, event) = wire.next(rest).expect("is HTTP/2");
+        rest = &rest[used..];
+        match event {
+            Event::NeedMore => break,
+            Event::Reset { stream, .. } => resets.push(stream),
+            Event::GoAway { .. } => goaways += 1,
+            _ => {}
+        }
+    }
+    assert_eq!((resets, goaways), (vec![opened], 1));
     origins.stop();
 }

@@ -195,6 +195,8 @@ impl Connection {
 
     #[inline]
     fn take_frame(&mut self, head: FrameHead, payload: &[u8]) -> Outcome {
+        let is_of_block = matches!(head.kind, kind::HEADERS | kind::CONTINUATION);
+        self.wholes += u64::from(!is_of_block || head.has(flag::END_HEADERS));
         match head.kind {
             kind::HEADERS => self.take_headers(head, payload),
             kind::CONTINUATION => self.take_continuation(head, payload),

@@ -611,3 +611,26 @@ proptest! {
         prop_assert!(connection.keeps_windows());
     }
 }
+
+#[test]
+fn what_has_begun_and_is_not_complete_is_told_by_the_number_of_what_came_before() {
+    let mut server = Connection::server(Config::default());
+    let (settings, headers) = (settings(), raw(kind::HEADERS, 0, 1, &POST_BLOCK[..3]));
+    let last = raw(kind::CONTINUATION, WHOLE, 1, &POST_BLOCK[3..]);
+    let data = raw(kind::DATA, 0, 1, b"body");
+    let pieces = [
+        (&PREFACE[..10], Some(0)),
+        (&PREFACE[10..], Some(0)),
+        (&settings[..4], Some(0)),
+        (&settings[4..], None),
+        (&headers[..10], Some(1)),
+        (&headers[10..], Some(1)),
+        (&last[..3], Some(1)),
+        (&last[3..], None),
+        (&data[..10], None),
+    ];
+    for (piece, unfinished) in pieces {
+        transcript(&mut server, piece, piece.len());
+        assert_eq!(server.unfinished(), unfinished, "{}", piece.escape_ascii());
+    }
+}

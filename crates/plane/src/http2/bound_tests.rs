@@ -4,23 +4,35 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_http2::Config;
+use assay_http2::{Config, Connection as Wire, RequestHead};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 use super::share::{LEAST, MOST, MOST_TOGETHER};
-use super::tests::{Client, LIMITS, talk_within};
+use super::tests::{Client, LIMITS, echo, talk_within};
 use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const SLOW: ClientLimits =
     ClientLimits { idle: MINUTE, write: Duration::from_millis(300), least_rate: 500, ..LIMITS };
+/// A client that does not go on is told by these: what is not ended by them waits for longer than the test does.
+const STEP: Duration = Duration::from_millis(300);
+const STALLED: ClientLimits =
+    ClientLimits { idle: Duration::from_secs(3600), head: STEP, read: STEP, write: STEP, ..SLOW };
 /// How often a frame comes of those that open no window.
 const OFTEN: Duration = Duration::from_millis(20);
 /// As many as a client may open before it knows the server's settings.
 const STREAMS: usize = 100;
+/// What so many streams keep of their responses, at most.
+const MOST_KEPT: usize = MOST_TOGETHER + MOST + STREAMS * LEAST;
+const LONG: RequestHead<'_> =
+    RequestHead { method: b"GET", scheme: b"http", authority: b"www.test", path: b"/long" };
 const RST_STREAM: u8 = 3;
 const DATA: u8 = 0;
+const GOAWAY: u8 = 7;
 const NO_SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
 
 /// A frame that opens a window by one byte.
@@ -35,6 +47,7 @@ struct Seen {
     unparsed: Vec<u8>,
     bodies: BTreeMap<u32, usize>,
     resets: Vec<u32>,
+    goaways: usize,
 }
 
 impl Seen {
@@ -49,6 +62,7 @@ impl Seen {
             match kind {
                 DATA => *self.bodies.entry(stream).or_default() += length,
                 RST_STREAM => self.resets.push(stream),
+                GOAWAY => self.goaways += 1,
                 _ => {}
             }
             self.unparsed.drain(..9 + length);
@@ -97,6 +111,133 @@ fn frames_that_open_no_window_or_a_byte_of_it_do_not_keep_a_stream_and_no_other_
     }
 }
 
+/// Reads until the connection ends; what came.
+async fn until_over(client: &mut Client) -> Seen {
+    let (mut seen, mut room) = (Seen::default(), vec![0; 1 << 16]);
+    loop {
+        match client.socket.read(&mut room).await {
+            Ok(0) | Err(_) => return seen,
+            Ok(read) => seen.take(&room[..read]),
+        }
+    }
+}
+
+/// SETTINGS: streams that have no window at first.
+const NO_WINDOW: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
+/// The start of a header block, which goes on in other frames.
+const OPEN_BLOCK: [u8; 10] = [0, 0, 1, 1, 1, 0, 0, 0, 1, 0x82];
+
+#[test]
+fn a_connection_ends_with_a_stream_that_its_client_does_not_go_on_with_unless_it_does_with_another() {
+    for (method, path) in [("GET", "/page"), ("GET", "/long"), ("POST", "/body"), ("POST", "/408")] {
+        let small = Config { stream_window: 65_535, ..Config::default() };
+        talk_within(STALLED, small, async |client: &mut Client| {
+            for _ in 0..3 {
+                client.get(method, path, method == "GET");
+            }
+            client.flush().await;
+            if method == "GET" {
+                client.socket.write_all(&NO_WINDOW).await.expect("is read");
+            }
+            let seen = timeout(MINUTE, until_over(client)).await.expect(path);
+            assert_eq!(seen.goaways, 1, "{path}");
+        });
+    }
+}
+
+#[test]
+fn room_that_a_late_stream_leaves_gives_no_other_more_time() {
+    let (_, server) = talk_within(STALLED, Config::default(), async |client: &mut Client| {
+        client.flush().await;
+        client.socket.write_all(&NO_WINDOW).await.expect("is read");
+        for _ in 0..STREAMS {
+            client.get("GET", "/long", true);
+        }
+        client.flush().await;
+        timeout(MINUTE, until_over(client)).await.expect("it ends");
+    });
+    let written = server.written.get();
+    assert!((MOST_TOGETHER..MOST_KEPT).contains(&written), "{written}");
+}
+
+#[test]
+fn what_begins_and_does_not_go_on_ends_its_connection() {
+    let preface = assay_http2::PREFACE;
+    let begun = |rest: &[u8]| [preface, &NO_SETTINGS, rest].concat();
+    for (what, bytes) in [
+        ("no settings behind the preface", preface.to_vec()),
+        ("half the settings", [preface, &NO_WINDOW[..12]].concat()),
+        ("half the head of a frame", begun(&OPEN_BLOCK[..4])),
+        ("a frame without its payload", begun(&OPEN_BLOCK[..9])),
+        ("half a header block", begun(&OPEN_BLOCK)),
+    ] {
+        talk_within(STALLED, Config::default(), async |client: &mut Client| {
+            client.socket.write_all(&bytes).await.expect("is read");
+            let seen = timeout(MINUTE, until_over(client)).await.expect(what);
+            assert_eq!(seen.goaways, 1, "{what}");
+        });
+    }
+}
+
+#[test]
+fn a_client_that_reads_nothing_loses_its_connection_and_what_was_sent() {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    runtime.expect("a runtime").block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let mut client = TcpStream::connect(listener.local_addr().expect("listens")).await.expect("listens");
+        let (server, _) = listener.accept().await.expect("is connected");
+        let serving = spawn_local(echo(server, STALLED, Default::default()));
+        let mut wire = Wire::client(Config::default());
+        for _ in 0..STREAMS {
+            wire.request(&LONG, std::iter::empty(), true).expect("may be opened");
+        }
+        client.write_all(wire.output()).await.expect("is read");
+        timeout(MINUTE, serving).await.expect("it ends").expect("no panic");
+        let mut all = Vec::new();
+        let read = client.read_to_end(&mut all).await;
+        assert!(read.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset));
+    });
+}
+
+#[test]
+fn the_time_of_the_preface_is_not_that_of_the_first_request() {
+    talk_within(STALLED, Config::default(), async |client: &mut Client| {
+        let mut wire = Wire::client(Config::default());
+        for path in [&b"/late"[..], b"/page"] {
+            let head = RequestHead { path, ..LONG };
+            wire.request(&head, std::iter::empty(), true).expect("may be opened");
+        }
+        // All at once: nothing else is waited for before the requests.
+        client.socket.write_all(&[wire.output(), &NO_WINDOW].concat()).await.expect("is read");
+        let mut seen = Seen::default();
+        // This stream's time began after that of the preface.
+        timeout(MINUTE, seen.until_reset(client, &NO_SETTINGS)).await.expect("it ends");
+        assert_eq!(seen.resets, [3]);
+    });
+}
+
+#[test]
+fn a_connection_goes_on_after_a_stream_that_ended_late_beside_another() {
+    let small = Config { stream_window: 65_535, ..Config::default() };
+    talk_within(STALLED, small, async |client: &mut Client| {
+        let late = client.get("GET", "/late", true);
+        let page = client.get("GET", "/page", true);
+        client.flush().await;
+        let mut seen = Seen::default();
+        timeout(MINUTE, seen.until_reset(client, &NO_SETTINGS)).await.expect("it ends");
+        client.server.late.notify_one();
+        let next = client.get("GET", "/next", true);
+        client.flush().await;
+        let mut room = [0; 4096];
+        while !(seen.bodies.contains_key(&late.id) && seen.bodies.contains_key(&next.id)) {
+            let read = client.socket.read(&mut room).await.expect("goes on");
+            assert!(read > 0, "the connection ends");
+            seen.take(&room[..read]);
+        }
+        assert_eq!((seen.resets, seen.goaways), (vec![page.id], 0));
+    });
+}
+
 #[test]
 fn a_client_that_opens_its_window_slowly_and_steadily_gets_all() {
     let small = Config { stream_window: 65_535, ..Config::default() };
@@ -125,8 +266,7 @@ fn streams_whose_windows_are_closed_keep_no_more_than_a_connection_may() {
     let limits = ClientLimits { write: MINUTE, ..SLOW };
     let (written, _) = talk_within(limits, Config::default(), async |client: &mut Client| {
         client.flush().await;
-        // SETTINGS: streams have no window at first.
-        client.socket.write_all(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]).await.expect("is read");
+        client.socket.write_all(&NO_WINDOW).await.expect("is read");
         for _ in 0..STREAMS {
             client.get("GET", "/long", true);
         }
@@ -143,6 +283,5 @@ fn streams_whose_windows_are_closed_keep_no_more_than_a_connection_may() {
         }
         written.get()
     });
-    let most = MOST_TOGETHER + MOST + STREAMS * LEAST;
-    assert!((MOST_TOGETHER..most).contains(&written), "{written}");
+    assert!((MOST_TOGETHER..MOST_KEPT).contains(&written), "{written}");
 }

@@ -1,4 +1,7 @@
 //! A client's connection of HTTP/2: frames in, pipes out, and what is written into those back into frames.
+//!
+//! Each stream has a time of its own, as its handler keeps it, or this once the handler is done. The connection ends with one
+//! that ended because its client did not go on with it, if the client goes on with no other: over HTTP/1.1 it would be the same connection.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,7 +21,7 @@ use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::connection::{Connection, Resources};
 use crate::exchange::{ClientLimits, Stream};
 use crate::memory::wait;
-use crate::watch::{Awaits, Watch};
+use crate::watch::{Awaits, Deadline, Watch};
 
 /// No more of bodies is made into frames while so many bytes have not been written.
 pub(super) const MOST_UNWRITTEN: usize = 64 * 1024;
@@ -46,10 +49,18 @@ enum Patience {
     Client,
     /// No request is.
     Idle,
+    /// One ended because the client did not go on with it, and it goes on with no other: the connection ends.
+    Abandoned,
     /// The client does not take what is sent.
     Writing,
     /// It sends nothing more, and may have gone: it is asked.
     Gone,
+}
+
+/// A frame or header block that has begun ([`Wire::unfinished`]), and the time that the client has for the rest: that of a head over HTTP/1.1.
+struct Unfinished {
+    number: u64,
+    deadline: Deadline,
 }
 
 struct Served<S, F> {
@@ -65,6 +76,9 @@ struct Served<S, F> {
     /// Those whose window is used up.
     stalled: Vec<Rc<RefCell<State>>>,
     patience: Patience,
+    unfinished: Option<Unfinished>,
+    /// When it last went on with a stream, or began one.
+    moved_ns: u64,
     refilled_ns: u64,
     /// The client has ended its side of the connection: what it has requested in full still gets its response.
     is_half_closed: bool,
@@ -88,16 +102,20 @@ pub async fn serve<S: Stream>(
         ..Config::default()
     };
     connection.deadline.set_pace(limits.least_rate);
+    // The preface is here, and had the time of a head.
+    connection.deadline.set(Duration::MAX);
     let mut served = Served {
         connection,
         limits,
         start,
         wire: Wire::server(config),
-        hub: Rc::default(),
+        hub: Hub::of_server(),
         streams: Vec::new(),
         turns: VecDeque::new(),
         stalled: Vec::new(),
         patience: Patience::Handlers,
+        unfinished: None,
+        moved_ns: monotonic_ns(),
         refilled_ns: monotonic_ns(),
         is_half_closed: false,
         has_failed: false,
@@ -106,6 +124,10 @@ pub async fn serve<S: Stream>(
     served.take(input.unread());
     let ended = poll_fn(|context| served.poll(context)).await;
     served.let_go();
+    // What a client does not take would stay in the system's memory for as long as it likes.
+    if ended.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+        served.connection.stream.reset_on_close();
+    }
     ended?;
     Box::pin(served.connection.linger()).await;
     Ok(())
@@ -117,9 +139,13 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             Some(known) => known.clone_from(context.waker()),
             none => *none = Some(context.waker().clone()),
         }
+        let (mut stands_still, mut is_late) = (false, false);
         loop {
+            let open = self.wire.open_streams();
+            stands_still |= self.is_standing_still();
             self.look();
-            self.send();
+            is_late |= self.send();
+            is_late |= stands_still && self.wire.open_streams() < open;
             let is_blocked = self.poll_write(context)?.is_pending();
             let is_written = self.wire.output().is_empty();
             if is_written && !self.turns.is_empty() {
@@ -129,10 +155,14 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             if self.has_failed || (is_written && is_last && self.wire.open_streams() == 0) {
                 return Poll::Ready(Ok(()));
             }
-            self.set_patience(is_blocked);
+            let is_abandoned = is_late && (stands_still || self.wire.open_streams() == 0);
+            self.set_patience(is_blocked, is_abandoned);
             if !self.is_half_closed && self.wire.output().len() < MOST_UNANSWERED {
                 match self.poll_read(context) {
-                    Poll::Ready(Ok(true)) => continue,
+                    Poll::Ready(Ok(true)) => {
+                        (stands_still, is_late) = (false, false);
+                        continue;
+                    }
                     Poll::Ready(Ok(false)) => {
                         self.end_input();
                         continue;
@@ -142,7 +172,12 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                 }
             }
             if self.end_late(context) {
+                is_late = true;
                 continue;
+            }
+            let is_unfinished = |unfinished: &Unfinished| unfinished.deadline.check(context).is_err();
+            if self.patience == Patience::Abandoned || self.unfinished.as_ref().is_some_and(is_unfinished) {
+                return self.go_away(context);
             }
             return match wait(&self.connection.deadline, context) {
                 Poll::Ready(Err(_)) if self.patience == Patience::Gone => {
@@ -150,15 +185,17 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                     self.connection.deadline.set(PROBE);
                     continue;
                 }
-                Poll::Ready(Err(_)) if self.patience == Patience::Idle => {
-                    self.wire.go_away(ErrorCode::NO_ERROR);
-                    // The client is idle: the socket has room.
-                    let _ = self.poll_write(context)?;
-                    Poll::Ready(Ok(()))
-                }
+                Poll::Ready(Err(_)) if self.patience == Patience::Idle => self.go_away(context),
                 waited => waited,
             };
         }
+    }
+
+    /// Ends it with a GOAWAY, if the socket has room for that.
+    fn go_away(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.wire.go_away(ErrorCode::NO_ERROR);
+        let _ = self.poll_write(context)?;
+        Poll::Ready(Ok(()))
     }
 
     /// Writes what there is.
@@ -198,11 +235,20 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         read
     }
 
+    /// Nobody but the client could go on, and it has not for half of the time that it has for a step. Should a stream end now, that is its doing,
+    /// whoever ends it, and no other is to have its time: what one has kept makes room for another's handler, which would count as progress.
+    fn is_standing_still(&self) -> bool {
+        let step = self.limits.read.min(self.limits.write);
+        let has_stood = || u128::from(monotonic_ns().saturating_sub(self.moved_ns)) >= (step / 2).as_nanos();
+        self.patience == Patience::Client && has_stood()
+    }
+
     /// Sets the deadline when what is waited for has changed.
-    fn set_patience(&mut self, is_blocked: bool) {
+    fn set_patience(&mut self, is_blocked: bool, is_abandoned: bool) {
         let wait_for_client = || self.streams.iter().flatten().all(|state| state.borrow().waits_for_peer());
         let patience = match self.wire.open_streams() {
             _ if is_blocked => Patience::Writing,
+            _ if is_abandoned => Patience::Abandoned,
             0 => Patience::Idle,
             _ if self.is_half_closed => Patience::Gone,
             _ if wait_for_client() => Patience::Client,
@@ -217,6 +263,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             Patience::Writing => return deadline.await_peer(self.limits.write),
             Patience::Client => return deadline.await_peer(LONG),
             Patience::Idle => (self.limits.idle, Awaits::Request),
+            Patience::Abandoned => return,
             Patience::Gone => (PROBE, Awaits::Other),
             Patience::Handlers => (Duration::MAX, Awaits::Other),
         };
@@ -257,6 +304,25 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             self.refilled_ns = now_ns;
             self.wire.refill();
         }
+        self.take_frames(bytes, now_ns);
+        self.keep_time_of_unfinished();
+    }
+
+    /// Begins to wait for the rest of what has begun to come.
+    fn keep_time_of_unfinished(&mut self) {
+        let number = self.wire.unfinished();
+        if number == self.unfinished.as_ref().map(|unfinished| unfinished.number) {
+            return;
+        }
+        self.unfinished = number.map(|number| {
+            let deadline = self.connection.resources().watch.enter();
+            deadline.set(self.limits.head);
+            deadline.set_awaits(Awaits::Head);
+            Unfinished { number, deadline }
+        });
+    }
+
+    fn take_frames(&mut self, bytes: &[u8], now_ns: u64) {
         let (mut rest, mut payload) = (bytes, 0);
         loop {
             let (used, event) = match self.wire.next(rest) {
@@ -268,6 +334,9 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                 }
             };
             rest = &rest[used..];
+            if !matches!(event, Event::NeedMore | Event::Pong(_) | Event::Priority { .. }) {
+                self.moved_ns = now_ns;
+            }
             match event {
                 Event::NeedMore => break,
                 // A tunnel is no request of HTTP/1.1 with a body: its bytes would be taken for chunks. Another scheme is another resource
@@ -391,10 +460,11 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         }
     }
 
-    /// Sends of responses what can be sent, each stream in turn.
-    fn send(&mut self) {
+    /// Sends of responses what can be sent, each stream in turn; true: one was broken off.
+    fn send(&mut self) -> bool {
+        let mut is_broken_off = false;
         while self.wire.output().len() < MOST_UNWRITTEN {
-            let Some(state) = self.turns.pop_front() else { return };
+            let Some(state) = self.turns.pop_front() else { break };
             let mut it = state.borrow_mut();
             let it = &mut *it;
             let Some(stream) = it.stream.filter(|stream| self.wire.is_open(*stream)) else { continue };
@@ -444,12 +514,14 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                     self.wire.reset(stream, ErrorCode::NO_ERROR);
                 }
                 Sent::Broken | Sent::NoStream | Sent::Closing => {
+                    is_broken_off |= sent == Sent::Broken;
                     it.go();
                     self.streams[stream.place as usize] = None;
                     self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
                 }
             }
         }
+        is_broken_off
     }
 
     /// The connection has ended: so have all requests that are under way.

@@ -10,7 +10,9 @@
 //! HTTP/1.1 has it, and the response is read from it. [`Clients`] are the connections to one server.
 //!
 //! *Bounds:* a stream keeps at most its window of a request's body, and 64 KiB of a response, all streams of a connection some 2 MiB of their
-//! responses (`share`); a client that opens no window has as long for each stream as one that takes nothing has over HTTP/1.1. There are at most
+//! responses (`share`); a client that opens no window has as long for each stream as one that takes nothing has over HTTP/1.1, and
+//! so has one that does not send a body; a frame or header block that has begun has the time of a head, and to the preface belong the settings. A connection
+//! ends with a stream that ends so, if its client goes on with no other. There are at most
 //! [`MOST_STREAMS`] streams, and [`MOST_PIPES`] pipes where handlers have not noticed yet that theirs was reset. Floods of frames end the
 //! connection (`assay_http2::flood`).
 //!

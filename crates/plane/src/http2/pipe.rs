@@ -43,6 +43,8 @@ pub(super) struct Hub {
     pub(super) touched: RefCell<Vec<Rc<RefCell<State>>>>,
     /// The connection's task.
     pub(super) waker: RefCell<Option<Waker>>,
+    /// The connection is that of a client, and keeps the time that it is waited for.
+    is_server: bool,
     /// The connection has ended: what has not been sent never will be.
     pub(super) is_over: Cell<bool>,
     /// Pipes that handlers still have.
@@ -308,6 +310,10 @@ fn spare(buffer: &mut Vec<u8>) {
 }
 
 impl Hub {
+    pub(super) fn of_server() -> Rc<Self> {
+        Rc::new(Self { is_server: true, ..Self::default() })
+    }
+
     /// Takes note of a pipe that is free for another request, if it is.
     pub(super) fn note_free(&self, pipe: &Rc<RefCell<State>>, state: &mut State) -> bool {
         let is_free = !self.is_over.get() && state.is_free();
@@ -341,6 +347,11 @@ impl Hub {
             return;
         }
         self.touched.borrow_mut().push(Rc::clone(pipe));
+        self.wake();
+    }
+
+    /// Has the connection look at what it waits for.
+    fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();
         }
@@ -446,6 +457,10 @@ impl AsyncRead for Pipe {
         }
         if let Some(kind) = self.gone(&state) {
             return Poll::Ready(Err(kind.into()));
+        }
+        // From now on, the client is waited for.
+        if self.hub.is_server && state.reader.is_none() && !state.is_resting {
+            self.hub.wake();
         }
         state.reader = Some(context.waker().clone());
         Poll::Pending

@@ -54,6 +54,13 @@ impl Handler for Echo {
         assert_eq!(*received, Received::Http2, "whatever its head looks like");
         self.seen.handled.set(self.seen.handled.get() + 1);
         match head.target {
+            // As those do who tell a client that its body has not come.
+            "/408" => {
+                while let Ok(Some(_)) = self.exchange.next_part().await {}
+                self.exchange.give_up();
+                self.exchange.send_text(408, b"", "too slow", false).await?;
+                return Ok(Next::Request);
+            }
             "/unread" => {
                 self.exchange.give_up();
                 self.exchange.send_text(413, b"", "too long", false).await?;

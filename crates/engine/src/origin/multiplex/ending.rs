@@ -7,7 +7,7 @@ use assay_http2::ErrorCode;
 use assay_plane::arrival::is_delivered;
 use assay_plane::clock::monotonic_ns;
 
-use super::Multiplex;
+use super::{Multiplex, Stage};
 use crate::origin::closing::Closing;
 use crate::origin::local::Due;
 
@@ -55,12 +55,24 @@ impl Multiplex {
         self.idle = Some((0, self.local.timer.schedule(at_ns, due)));
     }
 
-    /// No request has been under way for as long as an idle connection is kept; if not, the alarm rings when that may be.
+    /// Gives up the requests that are under way.
+    pub(super) fn abandon(&mut self) {
+        for served in std::mem::take(&mut self.served).into_iter().flatten() {
+            self.wire.reset(served.stream, ErrorCode::CANCEL);
+            self.local.tally.borrow_mut().here().counts.broken += 1;
+        }
+        self.load = 0;
+    }
+
+    /// No request has been under way for as long as an idle connection is kept, or none but those whose bodies do not come; if not, the alarm
+    /// rings when that may be.
     pub(super) fn is_idle_for_too_long(&mut self) -> bool {
         let Some((idle_ns, ticket)) = &mut self.idle else { return false };
-        let end_ns = self.used_ns.saturating_add(*idle_ns);
+        let mut under_way = self.served.iter().flatten();
+        let used_ns = if self.load > 0 { self.used_ns.max(self.read_ns) } else { self.used_ns };
+        let end_ns = used_ns.saturating_add(*idle_ns);
         let now_ns = monotonic_ns();
-        if now_ns >= end_ns && self.load == 0 {
+        if now_ns >= end_ns && under_way.all(|served| matches!(served.stage, Stage::Body(..))) {
             return true;
         }
         let next_ns = end_ns.max(now_ns.saturating_add(*idle_ns / 2));
