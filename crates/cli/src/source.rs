@@ -136,11 +136,12 @@ impl Files for FileSystem {
             let read = || {
                 let bytes = assay_files::limited(io::stdin(), assay_files::SOURCE_MAX);
                 let bytes = bytes.map_err(|error| error.to_string())?;
-                String::from_utf8(bytes).map_err(|_| "it is not text (UTF-8)".to_owned())
+                assay_files::lossy_text(bytes).map_err(|error| error.to_string())
             };
             return self.standard_input.get_or_init(read).clone().map(Some);
         }
-        match assay_files::text(Path::new(path), assay_files::SOURCE_MAX) {
+        let bytes = assay_files::bytes(Path::new(path), assay_files::SOURCE_MAX);
+        match bytes.and_then(assay_files::lossy_text) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.to_string()),

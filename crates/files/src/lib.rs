@@ -23,10 +23,21 @@ pub const DOCUMENT_MAX: u64 = 256 << 20;
 /// Most bytes of a file that bodies are made of, which every role has in memory, and of a file that an agent hands over.
 pub const BODY_MAX: u64 = 4 << 30;
 
+const NOT_TEXT: &str = "it is not text (UTF-8)";
+
 /// The text (UTF-8) of a regular file of at most so many bytes.
 pub fn text(path: &Path, most_bytes: u64) -> io::Result<String> {
     String::from_utf8(bytes(path, most_bytes)?)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text (UTF-8)"))
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, NOT_TEXT))
+}
+
+/// Bytes of a text that somebody wrote, with U+FFFD for those that are no UTF-8: for texts in which some of it does not matter, such as
+/// comments. What has a byte 0 is no text in any coding of single bytes.
+pub fn lossy_text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).or_else(|error| match error.as_bytes().contains(&0) {
+        true => Err(io::Error::new(io::ErrorKind::InvalidData, NOT_TEXT)),
+        false => Ok(String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    })
 }
 
 /// The bytes of a regular file of at most so many.
@@ -107,6 +118,12 @@ mod tests {
         );
         std::fs::write(&path, b"\xff").expect("a folder of its own");
         assert!(complaint(&path.display().to_string(), 9).contains("UTF-8"));
+    }
+
+    #[test]
+    fn what_is_no_text_is_replaced_where_that_is_allowed_unless_it_is_no_text_at_all() {
+        assert_eq!(lossy_text(b"caf\xe9 \xc3\xa9".to_vec()).expect("is text"), "caf\u{fffd} \u{e9}");
+        assert!(lossy_text(b"\x7fELF\x00\xff".to_vec()).is_err_and(|error| error.to_string() == NOT_TEXT));
     }
 
     #[test]

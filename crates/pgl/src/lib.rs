@@ -42,8 +42,8 @@ pub use diagnostic::{Code, Diagnostic, Severity};
 pub use editor::{Analysis, Completion, CompletionKind, Hover, Symbol, SymbolKind, analyse};
 pub use format::format;
 pub use source::{
-    Files, Listing, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source, Span, Texts, bundled,
-    bundled_names,
+    Files, Listing, REPLACED, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source, Span, Texts,
+    bundled, bundled_names,
 };
 
 /// A workload that compiled.

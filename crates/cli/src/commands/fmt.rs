@@ -71,7 +71,12 @@ fn one(file: &Path, check: bool) -> Result<Outcome, Failure> {
         return Err(other.refused(&name, Kind::Workload));
     }
     let text = if is_input { standard_input() } else { assay_files::text(file, assay_files::SOURCE_MAX) };
-    let text = text.with_context(|| format!("cannot read {name}")).map_err(Failure::usage)?;
+    let text = text.map_err(|error| {
+        let is_no_text = error.kind() == io::ErrorKind::InvalidData;
+        let failure = Failure::usage(anyhow!(error).context(format!("cannot read {name}")));
+        // What is passed over in comments when a workload is run would be lost when it is written.
+        if is_no_text { failure.hint("save it as UTF-8 first: `iconv -f LATIN1 -t UTF-8`") } else { failure }
+    })?;
     let formatted = assay_pgl::format(&name, &text).map_err(|failure| {
         let colour = io::stderr().is_terminal() && !output::no_colour();
         let said: String =

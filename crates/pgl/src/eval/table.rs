@@ -11,6 +11,7 @@ use super::{Evaluated, Interpreter, Reported};
 use crate::ast::Call;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, Ty};
+use crate::source::REPLACED;
 use crate::trace;
 use crate::units::{self, Unit};
 use crate::value::address::AddrRange;
@@ -69,9 +70,14 @@ type Wrong = (usize, String);
 
 /// `<type>_distr name = {`, lines of bin and weight, `}`.
 fn parse_table(text: &str) -> Result<(Base, Vec<Bin>), Wrong> {
-    let lines =
-        text.lines().enumerate().map(|(at, line)| (at + 1, line.split('#').next().unwrap_or("").trim()));
-    let mut lines = lines.filter(|(_, line)| !line.is_empty());
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.split('#').next().unwrap_or("")));
+    for (at, line) in lines.clone() {
+        if let Some(before) = line.find(REPLACED) {
+            let column = line[..before].chars().count() + 1;
+            return Err((at, format!("column {column} is not text (UTF-8)")));
+        }
+    }
+    let mut lines = lines.map(|(at, line)| (at, line.trim())).filter(|(_, line)| !line.is_empty());
     let header = || "expected `<type>_distr name = {`".to_owned();
     let (at, first) = lines.next().ok_or_else(|| (1, header()))?;
     let ty = first.split_whitespace().next().and_then(Ty::named).filter(|ty| ty.random);
@@ -201,8 +207,15 @@ pub(super) fn traced_hosts(i: &mut Interpreter<'_>, call: &Call, arguments: &[Ar
     let text = i.file(file)?;
     let mut hosts = BTreeSet::new();
     for line in trace::lines(&text) {
-        if let Ok(url) = line.url {
-            hosts.insert(url.authority);
+        match line.url {
+            Ok(url) => drop(hosts.insert(url.authority)),
+            Err(trace::Wrong::Scheme(_)) => {}
+            Err(trace::Wrong::NotText(column)) => {
+                return i.fail(
+                    Diagnostic::error(Code::Files, file.span, "a URL is not text (UTF-8)")
+                        .label(format!("line {} of the file, column {column}", line.number)),
+                );
+            }
         }
     }
     let addresses = hosts.iter().filter_map(|host| AddrRange::parse(host).ok());
@@ -231,6 +244,13 @@ mod tests {
         }
         let (_, bins) = parse_table("size_distr d = {\n0 5\n:10 5\n}").unwrap();
         assert_eq!(Distribution::Table(bins).mean(), 2.5);
+    }
+
+    #[test]
+    fn what_is_no_text_is_read_in_comments_and_nowhere_else() {
+        assert!(parse_table("# caf\u{fffd}\nint_distr a = { # \u{fffd}\n5 1 # \u{fffd}\n}").is_ok());
+        let wrong = parse_table("int_distr a = {\n5 1\u{fffd} # a\n}").unwrap_err();
+        assert_eq!(wrong, (2, "column 4 is not text (UTF-8)".to_owned()));
     }
 
     #[test]

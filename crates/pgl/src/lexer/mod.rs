@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::diagnostics::Diagnostics;
-use crate::source::{Resolver, Source, Span};
+use crate::source::{REPLACED, Resolver, Source, Span};
 use crate::value::address::AddrRange;
 use crate::value::pattern::Pattern;
 
@@ -109,6 +109,7 @@ impl Lexer<'_> {
             return;
         };
         let text: Rc<str> = source.text.as_str().into();
+        let has_replaced = text.contains(REPLACED);
         if text.len() > MAX_BYTES {
             let span = Span { source: index, start: 0, end: 0 };
             let message =
@@ -117,7 +118,8 @@ impl Lexer<'_> {
             return;
         }
         self.chain.push(index);
-        let mut scanner = Scanner { lexer: self, text: &text, source: index, at: 0, fresh_line: true };
+        let mut scanner =
+            Scanner { lexer: self, text: &text, source: index, at: 0, fresh_line: true, has_replaced };
         scanner.run();
         self.chain.pop();
     }
@@ -131,6 +133,8 @@ struct Scanner<'l, 'a, 't> {
     at: usize,
     /// No token yet on this line.
     fresh_line: bool,
+    /// Some of it was no text.
+    has_replaced: bool,
 }
 
 impl<'t> Scanner<'_, '_, 't> {
@@ -164,9 +168,24 @@ impl<'t> Scanner<'_, '_, 't> {
     }
 
     fn push(&mut self, kind: TokenKind, start: usize) {
+        if self.has_replaced {
+            self.refuse_replaced(start);
+        }
         let span = self.span(start);
         self.lexer.tokens.push(Token { kind, span, first_on_line: self.fresh_line });
         self.fresh_line = false;
+    }
+
+    /// Refuses what was no text in the token that ends here; in comments, which are no tokens, it is read.
+    fn refuse_replaced(&mut self, start: usize) {
+        let Some(before) = self.text[start..self.at].find(REPLACED) else { return };
+        let at = (start + before) as u32;
+        let span = Span { source: self.source, start: at, end: at + REPLACED.len_utf8() as u32 };
+        self.lexer.diagnostics.add(
+            Diagnostic::error(Code::StrayCharacter, span, "this is not text (UTF-8)")
+                .label("expected a character")
+                .help("save the file as UTF-8: `iconv -f LATIN1 -t UTF-8`; in comments, any bytes are read"),
+        );
     }
 
     /// Reads while the test holds.
@@ -220,6 +239,9 @@ impl<'t> Scanner<'_, '_, 't> {
     fn stray(&mut self, c: char) {
         let start = self.at;
         self.at += c.len_utf8();
+        if c == REPLACED {
+            return self.push(TokenKind::Stray, start);
+        }
         if matches!(c, '\u{201c}' | '\u{201d}' | '\u{2018}' | '\u{2019}') {
             return self.curly(start, c);
         }

@@ -127,3 +127,29 @@ fn everything_that_is_cut_off_is_reported_once() {
         assert_eq!(lexed(text).1.first(), Some(&code), "{text}");
     }
 }
+
+#[test]
+fn what_is_no_text_is_read_in_comments_and_is_an_error_at_its_place_elsewhere() {
+    assert_eq!(lexed("// caf\u{fffd}\na /* \u{fffd}\n\u{fffd} */ b").1, []);
+    for text in [
+        "a\n \u{fffd}b",
+        "a\n\"\u{fffd}\"",
+        "a\n'\u{fffd}'",
+        "a\n`\u{fffd}`",
+        "a\nu =~/\u{fffd}/",
+        "a\n\"[1-\u{fffd}]\"",
+    ] {
+        let mut sources = vec![Source { name: "t.pg".into(), text: text.into(), included_from: None }];
+        let mut diagnostics = Diagnostics::default();
+        lex(&mut sources, &OneFile, &mut diagnostics);
+        let of_text = |d: &Diagnostic| d.message == "this is not text (UTF-8)";
+        let places: Vec<_> = diagnostics.finish().iter().filter(|d| of_text(d)).map(|d| d.span).collect();
+        let at = text.find(REPLACED).unwrap();
+        assert_eq!(places.len(), 1, "{text}");
+        assert_eq!(
+            places[0].map(|span| sources[0].position(span.start as usize)),
+            Some(sources[0].position(at)),
+            "{text}"
+        );
+    }
+}
