@@ -21,6 +21,8 @@ pub struct Access<'a> {
     pub status: u16,
     /// Bytes of the response, as the proxy counts them.
     pub bytes: u64,
+    /// Version of HTTP that the request came in; none: the line does not say.
+    pub version: Option<Version>,
     /// Method of the request.
     pub method: &'a [u8],
     /// URL of the request, or path and query where the host stands elsewhere or nowhere.
@@ -47,6 +49,31 @@ pub struct Access<'a> {
     pub xact: &'a [u8],
     /// The line itself, without what other systems put before it.
     pub line: &'a [u8],
+}
+
+/// A version of HTTP, as far as requests are sent in another way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.1, or one before it.
+    Http1,
+    /// HTTP/2.
+    Http2,
+    /// HTTP/3.
+    Http3,
+}
+
+impl Version {
+    /// What logs write: `HTTP/2.0`, `HTTP/2`, `2.0`, `h2`.
+    #[inline]
+    pub(crate) fn of(text: &[u8]) -> Option<Self> {
+        let number = text.strip_prefix(b"HTTP/").or_else(|| text.strip_prefix(b"h")).unwrap_or(text);
+        match number {
+            [b'0' | b'1'] | [b'0' | b'1', b'.', ..] => Some(Self::Http1),
+            b"2" | b"2.0" => Some(Self::Http2),
+            b"3" | b"3.0" => Some(Self::Http3),
+            _ => None,
+        }
+    }
 }
 
 impl<'a> Access<'a> {
@@ -101,6 +128,20 @@ fn scheme_end(url: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_version_is_read_as_any_log_writes_it() {
+        for (texts, version) in [
+            (["HTTP/1.1", "HTTP/1.0", "1.1", "HTTP/0.9"], Some(Version::Http1)),
+            (["HTTP/2.0", "HTTP/2", "2.0", "h2"], Some(Version::Http2)),
+            (["HTTP/3.0", "HTTP/3", "3.0", "h3"], Some(Version::Http3)),
+            (["", "-", "HTTP/", "HTTP/20"], None),
+        ] {
+            for text in texts {
+                assert_eq!(Version::of(text.as_bytes()), version, "{text}");
+            }
+        }
+    }
 
     #[test]
     fn the_host_comes_from_the_url_or_from_its_own_field() {

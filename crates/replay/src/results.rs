@@ -349,6 +349,9 @@ impl Results {
         if !left_out.is_empty() {
             line("left out", left_out);
         }
+        if self.read.logged.newer_versions > 0 {
+            line("versions", self.versions());
+        }
         text.push('\n');
         let _ = writeln!(
             text,
@@ -452,6 +455,12 @@ impl Results {
         self.rate.map_or_else(String::new, |rate| format!(" ({rate:.1}/s)"))
     }
 
+    /// How many requests are sent in another version of HTTP than they came in: a server may have more connections and other times for that.
+    fn versions(&self) -> String {
+        let (newer, lines) = (self.read.logged.newer_versions, self.read.lines);
+        format!("{newer} of {} came in HTTP/2 or HTTP/3; all were sent in HTTP/1.1", several(lines, "line"))
+    }
+
     /// What of the log or list is not sent, and why.
     fn left_out(&self) -> String {
         let parts = [
@@ -492,6 +501,7 @@ mod tests {
     use assay_measurement::own_error::{Certainty, OwnInterval};
 
     use super::*;
+    use crate::source::Logged;
 
     #[test]
     fn one_of_something_is_not_called_several() {
@@ -502,6 +512,21 @@ mod tests {
         let said = results.to_terminal();
         assert!(said.contains("1 sent, 1 response") && !said.contains("1 responses"), "{said}");
         assert!(said.contains("1 line not of the format"), "{said}");
+    }
+
+    #[test]
+    fn requests_that_came_in_another_version_are_told_and_none_are_not() {
+        let of = |newer_versions| {
+            let logged = Logged { newer_versions, ..Logged::default() };
+            let read = Fed { lines: 20, logged, ..Fed::default() };
+            Results { read, ..Results::default() }.to_terminal()
+        };
+        assert!(
+            of(12).contains("12 of 20 lines came in HTTP/2 or HTTP/3; all were sent in HTTP/1.1"),
+            "{}",
+            of(12)
+        );
+        assert!(!of(0).contains("HTTP/2"));
     }
 
     #[test]

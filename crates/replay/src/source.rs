@@ -4,7 +4,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use assay_logs::access::Access;
+use assay_logs::access::{Access, Version};
 use assay_logs::class::{self, Class};
 use assay_logs::error::LogsError;
 use assay_logs::format::Format;
@@ -114,10 +114,14 @@ pub struct Logged {
     pub known_bytes: u64,
     /// Bytes of the hits.
     pub hit_bytes: u64,
+    /// Requests that came in HTTP/2 or HTTP/3. They are sent in HTTP/1.1.
+    #[serde(default)]
+    pub newer_versions: u64,
 }
 
 impl Logged {
     fn count(&mut self, told: Told) {
+        self.newer_versions += u64::from(matches!(told.version, Some(Version::Http2 | Version::Http3)));
         let Some(hit) = told.hit else { return };
         self.known += 1;
         self.known_bytes += told.bytes;
@@ -242,7 +246,7 @@ impl Log {
             at_us: time_us.saturating_sub_unsigned(took_us),
             client: String::from_utf8_lossy(access.client).into_owned().into_boxed_str(),
             call,
-            told: Told { hit: was_hit(access), bytes: access.bytes },
+            told: Told { hit: was_hit(access), bytes: access.bytes, version: access.version },
         })
     }
 

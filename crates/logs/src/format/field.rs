@@ -1,7 +1,7 @@
 //! The fields of a line, and how each is read.
 
 use super::time::{Clock, TimePattern, fraction_us};
-use crate::access::Access;
+use crate::access::{Access, Version};
 
 /// One field of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(crate) enum Field {
     Bytes,
     /// Bytes of the response's body alone.
     Body,
+    /// Version of HTTP of the request.
+    Version,
     Method,
     Url,
     Scheme,
@@ -91,6 +93,7 @@ impl Field {
             Field::Server => "server",
             Field::Status => "status",
             Field::Bytes | Field::Body => "number of bytes",
+            Field::Version => "version of HTTP",
             Field::Method => "method",
             Field::Url | Field::HostPath => "URL",
             Field::Scheme => "scheme",
@@ -179,6 +182,7 @@ impl Field {
             },
             Field::Status => access.status = status(text)?,
             Field::Bytes | Field::Body => access.bytes = bytes(text)?,
+            Field::Version => access.version = Version::of(text),
             Field::Method => access.method = text_or_none(text),
             Field::Url | Field::Path => access.url = text,
             Field::Host => access.host = text_or_none(text),
@@ -303,6 +307,7 @@ fn request_line<'a>(text: &'a [u8], access: &mut Access<'a>) {
     let rest = &text[method + 1..];
     let end = memchr::memrchr(b' ', rest).filter(|at| rest[at + 1..].starts_with(b"HTTP/"));
     access.url = &rest[..end.unwrap_or(rest.len())];
+    access.version = end.and_then(|at| Version::of(&rest[at + 1..]));
 }
 
 /// The field for a request's header field of this name (in lower case).

@@ -142,6 +142,7 @@ fn field(name: &str) -> Result<Field, String> {
         "tsc" | "ts" => Field::Termination,
         "ST" => Field::Status,
         "B" => Field::Bytes,
+        "HV" => Field::Version,
         "HM" => Field::Method,
         "HU" => Field::Url,
         "HP" | "HPO" => Field::Path,

@@ -82,6 +82,7 @@ fn field(letter: &str, argument: &str) -> Result<Field, String> {
         },
         "m" => Field::Method,
         "r" => Field::RequestLine,
+        "H" => Field::Version,
         "U" => Field::Path,
         "q" => Field::Query,
         "v" | "V" => Field::Host,
@@ -91,8 +92,8 @@ fn field(letter: &str, argument: &str) -> Result<Field, String> {
         "o" => of_response_header(&header).unwrap_or(Field::Skip),
         "e" if header == "cache-status" => Field::Outcome,
         "x" if matches!(header.as_str(), "varnish:hitmiss" | "varnish:handling") => Field::Outcome,
-        "A" | "C" | "e" | "f" | "H" | "I" | "k" | "l" | "L" | "M" | "n" | "p" | "P" | "R" | "S" | "u"
-        | "X" | "x" | "^ti" | "^to" => Field::Skip,
+        "A" | "C" | "e" | "f" | "I" | "k" | "l" | "L" | "M" | "n" | "p" | "P" | "R" | "S" | "u" | "X"
+        | "x" | "^ti" | "^to" => Field::Skip,
         other => return Err(format!("`%{other}` is no letter that httpd or varnishncsa know")),
     })
 }

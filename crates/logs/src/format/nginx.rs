@@ -48,6 +48,7 @@ fn field(name: &str) -> Field {
         "body_bytes_sent" => Field::Body,
         "bytes_sent" => Field::Bytes,
         "request" => Field::RequestLine,
+        "server_protocol" => Field::Version,
         "request_method" => Field::Method,
         "scheme" => Field::Scheme,
         "http_host" | "host" | "server_name" => Field::Host,

@@ -176,6 +176,7 @@ fn field(code: &str, argument: Option<&str>) -> Result<Field, String> {
         "Ss" => Field::Outcome,
         ">Hs" | "Hs" => Field::Status,
         "<st" | "st" => Field::Bytes,
+        "rv" | ">rv" => Field::Version,
         "rm" | ">rm" => Field::Method,
         "ru" | ">ru" => Field::Url,
         "rp" | ">rp" => Field::Path,

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::says::Fact;
 use super::*;
+use crate::access::Version;
 
 proptest! {
     #[test]
@@ -99,6 +100,41 @@ fn lines_of_httpd_and_varnishncsa_are_read() {
         read(assay, r#"971211336.125 7 ::1 "cache hit"/200 5 GET http://a:80/x?y=z"#).unwrap(),
         format!("{} 7 c=::1 o=cache hit h= p= t= 200 5 GET /x?y=z host=a:80 type=", AT + 125_000)
     );
+}
+
+#[test]
+fn the_version_of_http_is_read_in_every_dialect() {
+    let at = "[10/Oct/2000:13:55:36 -0700]";
+    for (format, line) in [
+        ("common", format!(r#"a - - {at} "GET / HTTP/V" 200 -"#)),
+        (r#"%h %t %m %U %H %s %b"#, format!("a {at} GET / HTTP/V 200 1")),
+        (
+            "$time_local $request_uri $server_protocol $status",
+            "10/Oct/2000:13:55:36 -0700 / HTTP/V 200".into(),
+        ),
+        (
+            "#Fields: date time cs-uri-stem cs-protocol-version sc-status",
+            "2000-10-10 20:55:36 / HTTP/V 200".into(),
+        ),
+        ("#Fields: date time cs-uri-stem cs-version sc-status", "2000-10-10 20:55:36 / HTTP/V 200".into()),
+        ("%ci [%tr] %HM %HU %HV %ST %B", "1.2.3.4 [10/Oct/2000:20:55:36.655] GET / HTTP/V 200 9".into()),
+        ("squid-combined", format!(r#"a - - {at} "GET http://b/ HTTP/V" 200 1 "-" "-" TCP_HIT:HIER_NONE"#)),
+        ("%<cqtq> %<cquuc> %<cqpv> %<pssc>", "971211336.125 http://b/ HTTP/V 200".into()),
+    ] {
+        let format = Format::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
+        for (number, version) in [("1.1", Version::Http1), ("2.0", Version::Http2), ("3.0", Version::Http3)] {
+            let line = line.replace('V', number);
+            let mut access = Access::default();
+            read_line(&format, line.as_bytes(), &mut access)
+                .map_err(|wrong| format.explain(&wrong))
+                .expect(&line);
+            assert_eq!(access.version, Some(version), "{line}");
+        }
+    }
+    let mut access = Access::default();
+    let squid = Format::parse("squid").expect("is known");
+    let line = b"971211336.000      0 a TCP_HIT/200 1 GET http://b/ - HIER_NONE/- -";
+    assert!(read_line(&squid, line, &mut access).is_ok() && access.version.is_none());
 }
 
 #[test]

@@ -58,6 +58,7 @@ fn field(name: &str) -> Result<Field, String> {
         "pssc" => Field::Status,
         "psql" => Field::Bytes,
         "pscl" => Field::Body,
+        "cqhv" | "cqpv" => Field::Version,
         "cqhm" => Field::Method,
         "cquc" | "cquuc" | "cqu" | "pqu" => Field::Url,
         "cqup" | "pqup" => Field::Path,

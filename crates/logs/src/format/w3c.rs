@@ -38,6 +38,7 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
         pieces.push(match field {
             // Some programs put texts with blanks in them into quotes.
             Field::Skip
+            | Field::Version
             | Field::Url
             | Field::Path
             | Field::Agent
@@ -61,6 +62,8 @@ fn field(name: &str) -> Field {
         "time" | "gmttime" => Field::Time(TimePattern::known("%H:%M:%S")),
         "c-ip" => Field::Client,
         "cs-method" => Field::Method,
+        // The second is CloudFront's.
+        "cs-version" | "cs-protocol-version" => Field::Version,
         "cs-uri" => Field::Url,
         "cs-uri-stem" => Field::Path,
         "cs-uri-query" => Field::Query,

@@ -5,6 +5,8 @@ pub mod log;
 mod order;
 mod spread;
 
+use assay_logs::access::Version;
+
 use crate::request::Call;
 
 /// What a log says became of a request.
@@ -14,6 +16,8 @@ pub struct Told {
     pub hit: Option<bool>,
     /// Bytes of the response, as the log counts them.
     pub bytes: u64,
+    /// Version of HTTP that the request came in; none: the log does not say.
+    pub version: Option<Version>,
 }
 
 /// Something to send.

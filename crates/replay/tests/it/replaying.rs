@@ -23,7 +23,8 @@ fn a_log_is_sent_again_in_its_order_with_each_client_on_connections_of_its_own()
     // A minute apart even at this speed is long enough for the response before to be there.
     for n in 0..20u32 {
         let (client, method) = (1 + (n % 2) as u8, if n % 5 == 4 { "HEAD" } else { "GET" });
-        text += &combined(client, n * 120, &format!("{method} /{n} HTTP/1.1"));
+        let version = if n < 3 { "2.0" } else { "1.1" };
+        text += &combined(client, n * 120, &format!("{method} /{n} HTTP/{version}"));
     }
     text += &combined(1, 2400, "POST /form HTTP/1.1");
     text += "no line of a log\n";
@@ -49,7 +50,7 @@ fn a_log_is_sent_again_in_its_order_with_each_client_on_connections_of_its_own()
         (results.requests, results.responses, results.read.other_methods, results.read.malformed),
         (20, 20, 1, 1)
     );
-    assert_eq!(results.statuses["200"], 20);
+    assert_eq!((results.statuses["200"], results.read.logged.newer_versions), (20, 3));
     assert_eq!(results.body_bytes, 16 * 5, "HEAD has no body");
     assert!(results.connections <= 20 && results.errors.is_empty());
     assert_eq!((results.response_ms.count, results.lateness_ms.count), (20, 20));
