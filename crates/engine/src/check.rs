@@ -114,7 +114,7 @@ pub enum Wrong {
     Length { seen: u64, wanted: u64 },
     /// More body than the object has.
     Longer { wanted: u64 },
-    /// A coding that the robot does not accept.
+    /// A coding that the request did not ask for.
     CodingUnrequested,
     /// 206 without a `Content-Range` that fits the object.
     NoContentRange,

@@ -27,8 +27,12 @@ const NOT_TEXT: &str = "it is not text (UTF-8)";
 
 /// The text (UTF-8) of a regular file of at most so many bytes.
 pub fn text(path: &Path, most_bytes: u64) -> io::Result<String> {
-    String::from_utf8(bytes(path, most_bytes)?)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, NOT_TEXT))
+    utf8(bytes(path, most_bytes)?)
+}
+
+/// Bytes as the text (UTF-8) that they must be.
+pub fn utf8(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, NOT_TEXT))
 }
 
 /// Bytes of a text that somebody wrote, with U+FFFD for those that are no UTF-8: for texts in which some of it does not matter, such as

@@ -63,10 +63,11 @@ pub enum Version {
 }
 
 impl Version {
-    /// What logs write: `HTTP/2.0`, `HTTP/2`, `2.0`, `h2`.
+    /// What logs write: `HTTP/2.0`, `HTTP/2`, `http/2`, `2.0`, `h2`.
     #[inline]
     pub(crate) fn of(text: &[u8]) -> Option<Self> {
-        let number = text.strip_prefix(b"HTTP/").or_else(|| text.strip_prefix(b"h")).unwrap_or(text);
+        let prefix = [&b"HTTP/"[..], b"http/", b"h"];
+        let number = prefix.iter().find_map(|prefix| text.strip_prefix(*prefix)).unwrap_or(text);
         match number {
             [b'0' | b'1'] | [b'0' | b'1', b'.', ..] => Some(Self::Http1),
             b"2" | b"2.0" => Some(Self::Http2),
@@ -132,8 +133,8 @@ mod tests {
     #[test]
     fn a_version_is_read_as_any_log_writes_it() {
         for (texts, version) in [
-            (["HTTP/1.1", "HTTP/1.0", "1.1", "HTTP/0.9"], Some(Version::Http1)),
-            (["HTTP/2.0", "HTTP/2", "2.0", "h2"], Some(Version::Http2)),
+            (["HTTP/1.1", "http/1.1", "1.1", "HTTP/0.9"], Some(Version::Http1)),
+            (["HTTP/2.0", "http/2", "2.0", "h2"], Some(Version::Http2)),
             (["HTTP/3.0", "HTTP/3", "3.0", "h3"], Some(Version::Http3)),
             (["", "-", "HTTP/", "HTTP/20"], None),
         ] {

@@ -42,7 +42,7 @@ pub use diagnostic::{Code, Diagnostic, Severity};
 pub use editor::{Analysis, Completion, CompletionKind, Hover, Symbol, SymbolKind, analyse};
 pub use format::format;
 pub use source::{
-    Files, Listing, REPLACED, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source, Span, Texts,
+    Files, Listing, REPLACEMENT, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source, Span, Texts,
     bundled, bundled_names,
 };
 

@@ -9,7 +9,7 @@ use assay_workload::model::{FileEntry, FileSet};
 
 /// What stands in a text for bytes that are no text (UTF-8): whoever reads files puts it there ([`Files::text`]). Written where it means
 /// something, it is refused; old files have names in other codings in their comments.
-pub const REPLACED: char = char::REPLACEMENT_CHARACTER;
+pub const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
 /// One text that took part in a compilation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub struct Listing {
 
 /// A file system, as far as [`SearchPath`] needs one. Errors say why something that is there cannot be read.
 pub trait Files {
-    /// The text of a file, with [`REPLACED`] for what is none; none when there is no such file.
+    /// The text of a file, with [`REPLACEMENT`] for what is none; none when there is no such file.
     fn text(&self, path: &str) -> Result<Option<String>, String>;
 
     /// What a file or directory holds; none when there is neither.

@@ -1,6 +1,7 @@
 //! Traces of URLs.
 
-use crate::source::REPLACED;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::{REPLACEMENT, Span};
 
 /// A line of a trace that has a URL.
 #[derive(Debug, PartialEq, Eq)]
@@ -8,16 +9,24 @@ pub(crate) struct Line {
     /// From 1.
     pub number: usize,
     /// What it requests.
-    pub url: Result<Url, Wrong>,
+    pub url: Result<Url, UrlError>,
 }
 
 /// Why a URL is not requested.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub(crate) enum UrlError {
     /// It is written with this scheme, which is not HTTP.
     Scheme(String),
     /// It has bytes that are no text (UTF-8), from this column on (from 1, in characters).
     NotText(usize),
+}
+
+impl UrlError {
+    /// That a URL in a line of the file that is named there is not text from this column on.
+    pub fn not_text(at: Span, line: usize, column: usize) -> Diagnostic {
+        Diagnostic::error(Code::Files, at, "a URL is not text (UTF-8)")
+            .label(format!("line {line} of the file, column {column}"))
+    }
 }
 
 /// A URL of HTTP.
@@ -34,18 +43,18 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = Line> {
     text.lines().enumerate().filter_map(|(index, line)| {
         let is_comment = line.trim_start().starts_with('#');
         let written = line.split_whitespace().find(|word| word.contains("://")).filter(|_| !is_comment)?;
-        let url = match written.find(REPLACED) {
+        let url = match written.find(REPLACEMENT) {
             None => url(written),
-            Some(at) => Err(Wrong::NotText(line[..line.find(written)? + at].chars().count() + 1)),
+            Some(at) => Err(UrlError::NotText(line[..line.find(written)? + at].chars().count() + 1)),
         };
         Some(Line { number: index + 1, url })
     })
 }
 
-fn url(written: &str) -> Result<Url, Wrong> {
+fn url(written: &str) -> Result<Url, UrlError> {
     let (scheme, rest) = written.split_once("://").unwrap_or(("", written));
     if !scheme.eq_ignore_ascii_case("http") {
-        return Err(Wrong::Scheme(scheme.to_ascii_lowercase()));
+        return Err(UrlError::Scheme(scheme.to_ascii_lowercase()));
     }
     let rest = rest.split('#').next().unwrap_or(rest);
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -70,9 +79,12 @@ mod tests {
         let url = |authority: &str, path: &str| Ok(Url { authority: authority.into(), path: path.into() });
         assert_eq!(all[0], Line { number: 2, url: url("a.test:8080", "/x?y") });
         assert_eq!(all[1], Line { number: 4, url: url("b.test", "/") });
-        assert_eq!(all[2].url, Err(Wrong::Scheme("ftp".into())));
+        assert_eq!(all[2].url, Err(UrlError::Scheme("ftp".into())));
         let replaced = "# caf\u{fffd} http://no.test/\n\u{fffd} GET http://a.test/caf\u{fffd}\n\u{fffd}\n";
-        assert_eq!(lines(replaced).collect::<Vec<_>>(), [Line { number: 2, url: Err(Wrong::NotText(24)) }]);
+        assert_eq!(
+            lines(replaced).collect::<Vec<_>>(),
+            [Line { number: 2, url: Err(UrlError::NotText(24)) }]
+        );
         assert_eq!(super::url("http://a.test?q"), url("a.test", "/?q"));
         for written in ["http://a.test/", "http://a.test:80/", "http://A.TEST:/", "http://a.test:80"] {
             assert_eq!(super::url(written), url("a.test", "/"), "{written}");

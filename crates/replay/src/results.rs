@@ -455,10 +455,13 @@ impl Results {
         self.rate.map_or_else(String::new, |rate| format!(" ({rate:.1}/s)"))
     }
 
-    /// How many requests are sent in another version of HTTP than they came in: a server may have more connections and other times for that.
+    /// How many requests came in a newer version of HTTP than they are sent in, which can change connections and times.
     fn versions(&self) -> String {
-        let (newer, lines) = (self.read.logged.newer_versions, self.read.lines);
-        format!("{newer} of {} came in HTTP/2 or HTTP/3; all were sent in HTTP/1.1", several(lines, "line"))
+        let newer = self.read.logged.newer_versions;
+        format!(
+            "{newer} of {} came in HTTP/2 or HTTP/3; all were sent in HTTP/1.1",
+            several(self.requests, "request")
+        )
     }
 
     /// What of the log or list is not sent, and why.

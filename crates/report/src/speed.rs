@@ -98,9 +98,8 @@ pub(crate) fn fell_behind(summary: &Summary) -> String {
     let place = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
     // A link keeps requests, too.
     let has_links = summary.bed.as_ref().is_some_and(|bed| !bed.links.is_empty());
-    let waited = worst
-        .filter(|_| !has_links && !is_direct(summary))
-        .and_then(|phase| where_misses_waited(&phase.figures));
+    let waited =
+        worst.filter(|_| !has_links && !is_direct(summary)).and_then(|phase| miss_time(&phase.figures));
     format!(
         "{it} did not keep up: {} of {} requests due ({}) got no response{place}: {}{}",
         count(short.sum()),
@@ -111,13 +110,13 @@ pub(crate) fn fell_behind(summary: &Summary) -> String {
     )
 }
 
-/// How much of the time of misses was that of the origins; none: nothing is known of either.
-fn where_misses_waited(figures: &Figures) -> Option<String> {
-    let (all, origins) = (figures.ttfb_ms.miss.mean?, figures.origins.service_time_ms.mean?);
+/// How long misses waited, beside what origins took; none: one of them is not known.
+fn miss_time(figures: &Figures) -> Option<String> {
+    let (misses, origins) = (figures.ttfb_ms.miss.mean?, figures.origins.service_time_ms.mean?);
     Some(format!(
-        "a miss waited {} on average, {} of it for an origin",
-        time_ms(all),
-        time_ms(origins.min(all))
+        "a miss waited {} on average; origins took {} for a response",
+        time_ms(misses),
+        time_ms(origins)
     ))
 }
 

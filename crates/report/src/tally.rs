@@ -11,7 +11,7 @@ use assay_measurement::ratios::Offload;
 use assay_measurement::times::TimesSum;
 use assay_record::run::RunInfo;
 
-use crate::cache_logs::Logged;
+use crate::cache_logs::LogAgreement;
 use crate::influence::Influence;
 
 /// A stretch of the run, in milliseconds since its start.
@@ -225,8 +225,8 @@ pub struct Tally {
     pub(crate) origin_connections_peak: u64,
     /// Origins were measured, so that no request at them means that they got none.
     pub(crate) origins_seen: bool,
-    /// What the logs of caches say of the same requests; none: they were not put together one by one.
-    pub(crate) logged: Option<Logged>,
+    /// How far the logs of caches and robots agree; none: their requests were not put together one by one.
+    pub(crate) log_agreement: Option<LogAgreement>,
     pub(crate) resources: BTreeMap<String, Use>,
     pub(crate) disk: Option<DiskUse>,
     /// What Assay and the lab did to it, beyond what is in the times.
@@ -305,7 +305,7 @@ impl Tally {
         self.origin_lateness.merge(&part.origin_lateness);
         self.raise_peaks(part.peaks);
         self.influence.merge(&part.influence);
-        match (&mut self.logged, part.logged) {
+        match (&mut self.log_agreement, part.log_agreement) {
             (Some(all), Some(more)) => all.add(more),
             (all, more) => *all = all.or(more),
         }

@@ -96,8 +96,7 @@ fn one(file: &Path, check: bool) -> Result<Outcome, Failure> {
 }
 
 fn standard_input() -> io::Result<String> {
-    let bytes = assay_files::limited(io::stdin(), assay_files::SOURCE_MAX)?;
-    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text (UTF-8)"))
+    assay_files::utf8(assay_files::limited(io::stdin(), assay_files::SOURCE_MAX)?)
 }
 
 /// Puts a text in place of a file, whole or not at all: a full disk must not cost a workload.

@@ -11,6 +11,7 @@ use assay_lab::checks;
 use assay_lab::watched::Watched;
 use assay_lab::{LabError, Limits, Part, RunOutcome, RunPlan, TargetChoice};
 use assay_report::headline::Conclusion;
+use assay_report::require::Requirement;
 use assay_workload::overrides::Overrides;
 use tokio::sync::{mpsc, watch};
 
@@ -323,7 +324,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         tls: args.tls.plan(args.robot_tls, args.origin_tls, prepared.workload.tls.as_ref()),
         part: Part::Whole,
         start_at: None,
-        xact_log: args.xact_log,
+        xact_log: args.xact_log || needs_xact_log(&requirements),
         trace_disk: args.trace_disk,
         watched: args.watch.clone().map(|who| Watched { who, store: args.watch_store.clone() }),
         robot_sources: Vec::new(),
@@ -358,6 +359,11 @@ fn requirements(args: &RunArgs, prepared: &Prepared) -> Result<Vec<String>, Fail
     let mut known = BTreeSet::new();
     all.retain(|text| known.insert(text.clone()));
     Ok(all)
+}
+
+/// One of them is decided by what is known of each request.
+pub fn needs_xact_log(requirements: &[String]) -> bool {
+    requirements.iter().any(|text| text.parse().is_ok_and(|required: Requirement| required.needs_xact_log()))
 }
 
 /// Conformance cases to try beside the load.

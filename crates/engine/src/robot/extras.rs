@@ -18,6 +18,8 @@ pub struct Extras {
     pub accepted: Accepted,
     /// A gzip body is right for it.
     pub takes_gzip: bool,
+    /// The workload adds an `Accept-Encoding`, which may name codings that robots do not know.
+    pub names_codings: bool,
     /// Fields of its kind of robots, and of the body it carries, as lines.
     pub fields: Vec<u8>,
     /// The fault that it meets at its origin.

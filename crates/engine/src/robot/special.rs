@@ -41,9 +41,13 @@ pub fn extras(universe: &Universe, xact: &Xact, group: usize) -> Box<Extras> {
         line("Accept-Encoding", accepts, &mut fields);
     }
     universe.request_headers(xact.id).for_each(|(name, value)| line(name, value, &mut fields));
-    let added =
-        universe.request_headers(xact.id).filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"));
-    let accepted = Accepted::parse(accepts.into_iter().chain(added.map(|(_, value)| value.as_bytes())));
+    let mut added = universe
+        .request_headers(xact.id)
+        .filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"))
+        .map(|(_, value)| value.as_bytes())
+        .peekable();
+    let names_codings = added.peek().is_some();
+    let accepted = Accepted::parse(accepts.into_iter().chain(added));
     // Where nothing is said, any coding is acceptable (RFC 9110, 12.5.3); but an origin that can sends the body as it is.
     let chosen = choose(universe.codings(content), &accepted, object.size_bytes, ranges.is_some());
     let takes_gzip = match accepted {
@@ -59,6 +63,7 @@ pub fn extras(universe: &Universe, xact: &Xact, group: usize) -> Box<Extras> {
         ranges,
         accepted,
         takes_gzip,
+        names_codings,
         fields,
         fault: universe.fault(xact.id, object.id.origin),
         break_off: universe.robot_abort(xact.id, object.size_bytes),
@@ -126,11 +131,14 @@ fn is_beyond_the_end(universe: &Universe, xact: &Xact, extras: &Extras, mark: Op
 
 /// The body is in a coding that its request did not ask for.
 pub fn is_in_unrequested_coding(xact: &Xact, head: &ResponseHead<'_>) -> bool {
-    let Some(name) = head.header("Content-Encoding") else { return false };
-    match coding::Coding::from_name(name) {
+    head.header("Content-Encoding").is_some_and(|coding| is_unrequested(coding, xact.extras.as_deref()))
+}
+
+fn is_unrequested(coding: &[u8], extras: Option<&Extras>) -> bool {
+    match coding::Coding::from_name(coding) {
         Some(coding::Coding::Identity) => false,
-        Some(coding::Coding::Gzip) => !xact.extras.as_ref().is_some_and(|extras| extras.takes_gzip),
-        None => true,
+        Some(coding::Coding::Gzip) => !extras.is_some_and(|extras| extras.takes_gzip),
+        None => !extras.is_some_and(|extras| extras.names_codings),
     }
 }
 
@@ -141,14 +149,16 @@ pub fn payload(
     head: &ResponseHead<'_>,
     version: u64,
 ) -> Result<Option<(Ending, Payload)>, Flaw> {
-    // To a plain request, a body of the right length is not looked at for a coding: its bytes tell.
-    if (xact.extras.is_some() || head.facts.content_length.is_none()) && is_in_unrequested_coding(xact, head)
-    {
+    // A body of another length is in another form: the caller looks for its coding then.
+    if xact.extras.is_none() && (head.facts.content_length.is_some() || head.status == 304) {
+        return Ok(None);
+    }
+    let coding = head.header("Content-Encoding");
+    if coding.is_some_and(|coding| is_unrequested(coding, xact.extras.as_deref())) {
         return Err(Wrong::CodingUnrequested.into());
     }
     let Some(extras) = &xact.extras else { return Ok(None) };
-    let coding = head.header("Content-Encoding").and_then(coding::Coding::from_name);
-    let is_coded = coding == Some(coding::Coding::Gzip);
+    let is_coded = coding.and_then(coding::Coding::from_name) == Some(coding::Coding::Gzip);
     let body = || universe.body(&xact.object, version);
     match (head.status, is_coded) {
         (206, true) => {
@@ -355,6 +365,9 @@ mod tests {
             (is_in_unrequested_coding(&xact, &head), payload(&universe, &xact, &head, 0).is_err())
         };
         assert_eq!(["gzip", "br", "identity"].map(of), [(true, true), (true, true), (false, false)]);
+        let unchanged = b"HTTP/1.1 304 Not Modified\r\nContent-Encoding: gzip\r\n\r\n";
+        let (head, _) = ResponseHead::parse(unchanged).expect("is HTTP").expect("is complete");
+        assert!(payload(&universe, &xact, &head, 0).is_ok(), "no body comes");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::{Builder, wanted};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::Topic;
 use crate::source::Span;
-use crate::trace::{self, Wrong};
+use crate::trace::{self, UrlError};
 use crate::value::Record;
 
 /// URLs in all traces of a workload.
@@ -58,13 +58,12 @@ impl Builder<'_> {
         for line in trace::lines(text) {
             let url = match line.url {
                 Ok(url) => url,
-                Err(Wrong::Scheme(scheme)) => {
+                Err(UrlError::Scheme(scheme)) => {
                     self.other_scheme(&scheme, name, line.number, at);
                     continue;
                 }
-                Err(Wrong::NotText(column)) => {
-                    let label = format!("line {} of `{name}`, column {column}", line.number);
-                    return self.error(Code::Files, at, "a URL is not text (UTF-8)", label);
+                Err(UrlError::NotText(column)) => {
+                    return self.diagnostics.add(UrlError::not_text(at, line.number, column));
                 }
             };
             if self.foreign.len() >= MAX_URLS {

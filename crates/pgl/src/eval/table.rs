@@ -11,8 +11,8 @@ use super::{Evaluated, Interpreter, Reported};
 use crate::ast::Call;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, Ty};
-use crate::source::REPLACED;
-use crate::trace;
+use crate::source::REPLACEMENT;
+use crate::trace::{self, UrlError};
 use crate::units::{self, Unit};
 use crate::value::address::AddrRange;
 use crate::value::{Random, Value};
@@ -72,7 +72,7 @@ type Wrong = (usize, String);
 fn parse_table(text: &str) -> Result<(Base, Vec<Bin>), Wrong> {
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.split('#').next().unwrap_or("")));
     for (at, line) in lines.clone() {
-        if let Some(before) = line.find(REPLACED) {
+        if let Some(before) = line.find(REPLACEMENT) {
             let column = line[..before].chars().count() + 1;
             return Err((at, format!("column {column} is not text (UTF-8)")));
         }
@@ -209,12 +209,9 @@ pub(super) fn traced_hosts(i: &mut Interpreter<'_>, call: &Call, arguments: &[Ar
     for line in trace::lines(&text) {
         match line.url {
             Ok(url) => drop(hosts.insert(url.authority)),
-            Err(trace::Wrong::Scheme(_)) => {}
-            Err(trace::Wrong::NotText(column)) => {
-                return i.fail(
-                    Diagnostic::error(Code::Files, file.span, "a URL is not text (UTF-8)")
-                        .label(format!("line {} of the file, column {column}", line.number)),
-                );
+            Err(UrlError::Scheme(_)) => {}
+            Err(UrlError::NotText(column)) => {
+                return i.fail(UrlError::not_text(file.span, line.number, column));
             }
         }
     }

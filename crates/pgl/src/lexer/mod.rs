@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::diagnostics::Diagnostics;
-use crate::source::{REPLACED, Resolver, Source, Span};
+use crate::source::{REPLACEMENT, Resolver, Source, Span};
 use crate::value::address::AddrRange;
 use crate::value::pattern::Pattern;
 
@@ -109,7 +109,7 @@ impl Lexer<'_> {
             return;
         };
         let text: Rc<str> = source.text.as_str().into();
-        let has_replaced = text.contains(REPLACED);
+        let has_replacement = text.contains(REPLACEMENT);
         if text.len() > MAX_BYTES {
             let span = Span { source: index, start: 0, end: 0 };
             let message =
@@ -119,7 +119,7 @@ impl Lexer<'_> {
         }
         self.chain.push(index);
         let mut scanner =
-            Scanner { lexer: self, text: &text, source: index, at: 0, fresh_line: true, has_replaced };
+            Scanner { lexer: self, text: &text, source: index, at: 0, fresh_line: true, has_replacement };
         scanner.run();
         self.chain.pop();
     }
@@ -134,7 +134,7 @@ struct Scanner<'l, 'a, 't> {
     /// No token yet on this line.
     fresh_line: bool,
     /// Some of it was no text.
-    has_replaced: bool,
+    has_replacement: bool,
 }
 
 impl<'t> Scanner<'_, '_, 't> {
@@ -168,8 +168,8 @@ impl<'t> Scanner<'_, '_, 't> {
     }
 
     fn push(&mut self, kind: TokenKind, start: usize) {
-        if self.has_replaced {
-            self.refuse_replaced(start);
+        if self.has_replacement {
+            self.refuse_replacement(start);
         }
         let span = self.span(start);
         self.lexer.tokens.push(Token { kind, span, first_on_line: self.fresh_line });
@@ -177,13 +177,13 @@ impl<'t> Scanner<'_, '_, 't> {
     }
 
     /// Refuses what was no text in the token that ends here; in comments, which are no tokens, it is read.
-    fn refuse_replaced(&mut self, start: usize) {
-        let Some(before) = self.text[start..self.at].find(REPLACED) else { return };
+    fn refuse_replacement(&mut self, start: usize) {
+        let Some(before) = self.text[start..self.at].find(REPLACEMENT) else { return };
         let at = (start + before) as u32;
-        let span = Span { source: self.source, start: at, end: at + REPLACED.len_utf8() as u32 };
+        let span = Span { source: self.source, start: at, end: at + REPLACEMENT.len_utf8() as u32 };
         self.lexer.diagnostics.add(
             Diagnostic::error(Code::StrayCharacter, span, "this is not text (UTF-8)")
-                .label("expected a character")
+                .label("U+FFFD stands for bytes that are none; expected a character")
                 .help("save the file as UTF-8: `iconv -f LATIN1 -t UTF-8`; in comments, any bytes are read"),
         );
     }
@@ -239,7 +239,7 @@ impl<'t> Scanner<'_, '_, 't> {
     fn stray(&mut self, c: char) {
         let start = self.at;
         self.at += c.len_utf8();
-        if c == REPLACED {
+        if c == REPLACEMENT {
             return self.push(TokenKind::Stray, start);
         }
         if matches!(c, '\u{201c}' | '\u{201d}' | '\u{2018}' | '\u{2019}') {

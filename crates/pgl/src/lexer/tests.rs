@@ -144,7 +144,7 @@ fn what_is_no_text_is_read_in_comments_and_is_an_error_at_its_place_elsewhere() 
         lex(&mut sources, &OneFile, &mut diagnostics);
         let of_text = |d: &Diagnostic| d.message == "this is not text (UTF-8)";
         let places: Vec<_> = diagnostics.finish().iter().filter(|d| of_text(d)).map(|d| d.span).collect();
-        let at = text.find(REPLACED).unwrap();
+        let at = text.find(REPLACEMENT).unwrap();
         assert_eq!(places.len(), 1, "{text}");
         assert_eq!(
             places[0].map(|span| sources[0].position(span.start as usize)),

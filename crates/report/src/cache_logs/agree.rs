@@ -8,21 +8,22 @@ use super::ALL;
 use super::document::Agreement;
 use crate::format::count;
 
-/// Plain GETs with a response that robots and the logs of caches both have.
+/// Plain GETs of whose response both robots and the logs of caches say where it came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Logged {
+pub(crate) struct LogAgreement {
     pub(crate) plain: u64,
     /// Of these, hits to one side and misses to the other. What an origin confirmed, or joined another's fetch, is neither: not every
     /// proxy has words for these.
     pub(crate) misreported: u64,
 }
 
-impl Logged {
+impl LogAgreement {
     pub(super) fn of<'a>(rows: impl Iterator<Item = &'a Responses>) -> Self {
         let mut all = Self { plain: 0, misreported: 0 };
-        for row in rows.filter(|row| row.basic && is_response(row.seen) && row.source != Source::Unlogged) {
+        let is_said = |source: Source| !matches!(source, Source::Unlogged | Source::Unsaid);
+        for row in rows.filter(|row| row.basic && is_response(row.seen) && is_said(row.source)) {
             let is_misreported = match row.seen {
-                Seen::Hit => !row.source.is_hit() && row.source != Source::Revalidated,
+                Seen::Hit => matches!(row.source, Source::Origin | Source::ThroughParent),
                 Seen::Miss => row.source.is_hit() && row.source != Source::Joined,
                 _ => false,
             };

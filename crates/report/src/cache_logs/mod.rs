@@ -16,7 +16,7 @@ use assay_record::run::RunInfo;
 use self::document::{CacheLogFigures, CacheSources, SourceFigures, TrafficFigures};
 use crate::figures::{percentiles, ratio};
 use crate::tally::Tally;
-pub(crate) use agree::Logged;
+pub(crate) use agree::LogAgreement;
 pub use show::{sentences, tables};
 
 /// What stands for all caches together.
@@ -54,14 +54,14 @@ pub fn figures(
     })
 }
 
-/// Tells each phase, and what belongs to none of them (the last), what logs say of its requests; nothing, where requests were not put
+/// Adds to each phase, and to what belongs to none of them (the last), how far logs and robots agree; nothing, where requests were not put
 /// together one by one.
-pub(crate) fn add_to(parts: &mut [Tally], logs: Option<&CacheLogs>) {
+pub(crate) fn add_log_agreement(parts: &mut [Tally], logs: Option<&CacheLogs>) {
     let Some(logs) = logs.filter(|logs| logs.joined) else { return };
     let last = parts.len().saturating_sub(1);
     for (index, part) in parts.iter_mut().enumerate() {
         let rows = logs.responses.iter().filter(|row| usize::from(row.phase).min(last) == index);
-        part.logged = Some(Logged::of(rows));
+        part.log_agreement = Some(LogAgreement::of(rows));
     }
 }
 
@@ -223,16 +223,17 @@ mod tests {
             row("a", 1, Seen::Collapsed, Source::Origin, 4),
             row("a", 1, Seen::Failed, Source::Origin, 7),
             row("a", 1, Seen::Hit, Source::Unlogged, 9),
+            row("a", 1, Seen::Hit, Source::Unsaid, 6),
         ];
         let misreported = |logs: &CacheLogs| {
             let mut parts = [Tally::default(), Tally::default(), Tally::default()];
-            add_to(&mut parts, Some(logs));
-            let all = Tally::of_some(parts.iter()).logged;
-            parts.map(|part| part.logged).into_iter().chain([all]).collect::<Vec<_>>()
+            add_log_agreement(&mut parts, Some(logs));
+            let all = Tally::of_some(parts.iter()).log_agreement;
+            parts.map(|part| part.log_agreement).into_iter().chain([all]).collect::<Vec<_>>()
         };
-        let logged = |plain, misreported| Some(Logged { plain, misreported });
+        let counted = |plain, misreported| Some(LogAgreement { plain, misreported });
         let joined = logs(rows.clone());
-        assert_eq!(misreported(&joined), [logged(27, 5), logged(7, 3), logged(0, 0), logged(34, 8)]);
+        assert_eq!(misreported(&joined), [counted(27, 5), counted(7, 3), counted(0, 0), counted(34, 8)]);
         assert_eq!(misreported(&CacheLogs { joined: false, ..logs(rows) }), [None; 4]);
     }
 

@@ -7,6 +7,7 @@ use assay_measurement::own_error::Certainty;
 use assay_measurement::ratios::{HitRatio, ratio};
 use assay_measurement::times::SpanOf;
 
+use crate::cache_logs::LogAgreement;
 use crate::document::Figure;
 use crate::format;
 use crate::influence;
@@ -38,7 +39,7 @@ pub(super) enum Metric {
         of: Counted,
         share: bool,
     },
-    /// Plain GETs that are a hit to one of robots and logs, and none to the other; or (`share`) their part of those that are in both.
+    /// Plain GETs that robots call a hit and logs a miss, or the reverse; or (`share`) their part of those in both.
     Misreported {
         share: bool,
     },
@@ -127,12 +128,15 @@ impl Metric {
                 Some(of.stated(tally).map(|count| count / whole as f64)).filter(|_| value.is_finite())
             }
             Metric::Misreported { share } => {
-                let logged = tally.logged?;
-                let value = match share {
-                    true => ratio(logged.misreported, logged.plain)?,
-                    false => logged.misreported as f64,
-                };
-                Some(Stated::exact(value))
+                let LogAgreement { plain, misreported } = tally.log_agreement?;
+                let (value, unsure) = (misreported as f64, counts.unsure_outcomes as f64);
+                let count = Stated::between(value, (value - unsure).max(0.0), Some(value + unsure), 0.0)
+                    .unless(tally.influence.unknown == Extent::Everything);
+                match share {
+                    true if plain == 0 => None,
+                    true => Some(count.map(|count| count / plain as f64)),
+                    false => Some(count),
+                }
             }
         }
     }
@@ -161,7 +165,7 @@ impl Metric {
             Metric::Offload { .. } => counts.sent >= FEW,
             Metric::Rate { .. } => seconds.is_some_and(|length| length >= SHORT_S),
             Metric::Count { .. } => counts.due > 0,
-            Metric::Misreported { .. } => tally.logged.is_some(),
+            Metric::Misreported { .. } => tally.log_agreement.is_some(),
         }
     }
 

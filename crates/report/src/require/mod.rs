@@ -66,6 +66,11 @@ impl Requirement {
         self.is_of_run() && matches!(self.metric, Metric::Count { of: Counted::Completed, .. })
     }
 
+    /// It is decided by what robots and the proxy's log say of each request.
+    pub fn needs_xact_log(&self) -> bool {
+        matches!(self.metric, Metric::Misreported { .. })
+    }
+
     fn is_of_run(&self) -> bool {
         self.phase.as_ref().is_some_and(|(phase, _)| phase == RUN)
     }

@@ -8,7 +8,7 @@ use assay_record::run::{PhaseInfo, RunInfo};
 use proptest::prelude::*;
 
 use super::*;
-use crate::cache_logs::Logged;
+use crate::cache_logs::LogAgreement;
 use crate::tally::{Span, Tally};
 
 fn read(text: &str) -> Requirement {
@@ -100,12 +100,12 @@ fn everything_in_the_manual_is_a_requirement() {
 
 #[test]
 fn hits_that_a_log_calls_misses_fail_a_run_that_requires_none() {
-    let judged = |text: &str, logged: Option<Logged>| {
+    let judged = |text: &str, log_agreement: Option<LogAgreement>| {
         let info = RunInfo { phases: schedule(), requirements: vec![text.into()], ..RunInfo::default() };
-        let parts: Vec<Tally> = (0..4).map(|_| Tally { logged, ..Tally::default() }).collect();
+        let parts: Vec<Tally> = (0..4).map(|_| Tally { log_agreement, ..Tally::default() }).collect();
         judge(&info, &parts, None, false).remove(0)
     };
-    let some = Some(Logged { plain: 200, misreported: 3 });
+    let some = Some(LogAgreement { plain: 200, misreported: 3 });
     let of_run = judged("run.misreported == 0", some);
     assert_eq!((of_run.decision, of_run.seen.as_str()), (Some(Decision::Failed), "12"));
     assert_eq!(judged("run.misreported < 2%", some).seen, "1.5 %");
