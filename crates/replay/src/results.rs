@@ -521,11 +521,11 @@ mod tests {
     fn requests_that_came_in_another_version_are_told_and_none_are_not() {
         let of = |newer_versions| {
             let logged = Logged { newer_versions, ..Logged::default() };
-            let read = Fed { lines: 20, logged, ..Fed::default() };
-            Results { read, ..Results::default() }.to_terminal()
+            let read = Fed { lines: 30, logged, ..Fed::default() };
+            Results { requests: 20, read, ..Results::default() }.to_terminal()
         };
         assert!(
-            of(12).contains("12 of 20 lines came in HTTP/2 or HTTP/3; all were sent in HTTP/1.1"),
+            of(12).contains("12 of 20 requests came in HTTP/2 or HTTP/3; all were sent in HTTP/1.1"),
             "{}",
             of(12)
         );

@@ -30,6 +30,7 @@ mod host;
 pub mod html;
 mod influence;
 mod left_out;
+mod log_agreement;
 mod origins_alone;
 mod own;
 pub mod page;

@@ -55,7 +55,7 @@ impl Summary {
         let unfinished = there.unfinished;
         let spans = tally::spans(info, series);
         let mut parts = Tally::of_phases(info, series, &spans);
-        cache_logs::add_log_agreement(&mut parts, there.caches.as_ref());
+        Tally::add_log_agreement(&mut parts, there.caches.as_ref());
         let total = Tally::of_run(&parts, tally::whole(&spans), series);
         let mut doubts = info.verdict.doubts.clone();
         if unfinished {

@@ -9,10 +9,11 @@ use assay_measurement::machine::{BlockInterval, DiskInterval};
 use assay_measurement::measured::Series;
 use assay_measurement::ratios::Offload;
 use assay_measurement::times::TimesSum;
+use assay_record::caches::CacheLogs;
 use assay_record::run::RunInfo;
 
-use crate::cache_logs::LogAgreement;
 use crate::influence::Influence;
+use crate::log_agreement::LogAgreement;
 
 /// A stretch of the run, in milliseconds since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -257,6 +258,16 @@ impl Tally {
         tallies
     }
 
+    /// Adds to each of [`Tally::of_phases`] how far logs and robots agree; nothing, where requests were not put together one by one.
+    pub(crate) fn add_log_agreement(parts: &mut [Tally], logs: Option<&CacheLogs>) {
+        let Some(logs) = logs.filter(|logs| logs.joined) else { return };
+        let last = parts.len().saturating_sub(1);
+        for (index, part) in parts.iter_mut().enumerate() {
+            let rows = logs.responses.iter().filter(|row| usize::from(row.phase).min(last) == index);
+            part.log_agreement = Some(LogAgreement::of(rows));
+        }
+    }
+
     /// The whole run from its parts.
     pub fn of_run(parts: &[Tally], span: Option<Span>, series: &Series) -> Tally {
         let mut total = Tally { span, ..Tally::default() };
@@ -373,11 +384,37 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assay_record::caches::{Responses, Seen, Source};
     use assay_record::run::PhaseInfo;
 
     fn busy(phase: u16, start_ms: u64) -> RobotInterval {
         let counts = RobotCounts { due: 1, ..RobotCounts::default() };
         RobotInterval { start_ms, length_ms: 1000, phase, counts, ..RobotInterval::default() }
+    }
+
+    #[test]
+    fn what_belongs_to_no_phase_has_its_log_agreement_too() {
+        let counted = |phases: [u16; 2], joined| {
+            let rows = phases.map(|phase| Responses {
+                cache: String::new(),
+                phase,
+                basic: true,
+                seen: Seen::Hit,
+                source: Source::Origin,
+                requests: 1,
+                other_status: 0,
+                body_bytes: 0,
+                logged_bytes: 0,
+                response: Histogram::new().to_sparse(),
+                duration: Histogram::new().to_sparse(),
+            });
+            let logs = CacheLogs { joined, responses: rows.to_vec(), ..CacheLogs::default() };
+            let mut parts = [Tally::default(), Tally::default(), Tally::default()];
+            Tally::add_log_agreement(&mut parts, Some(&logs));
+            parts.map(|part| part.log_agreement.map(|agreement| agreement.misreported))
+        };
+        assert_eq!(counted([1, u16::MAX], true), [Some(0), Some(1), Some(1)]);
+        assert_eq!(counted([1, u16::MAX], false), [None; 3]);
     }
 
     #[test]

@@ -8,37 +8,6 @@ use super::ALL;
 use super::document::Agreement;
 use crate::format::count;
 
-/// Plain GETs of whose response both robots and the logs of caches say where it came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LogAgreement {
-    pub(crate) plain: u64,
-    /// Of these, hits to one side and misses to the other. What an origin confirmed, or joined another's fetch, is neither: not every
-    /// proxy has words for these.
-    pub(crate) misreported: u64,
-}
-
-impl LogAgreement {
-    pub(super) fn of<'a>(rows: impl Iterator<Item = &'a Responses>) -> Self {
-        let mut all = Self { plain: 0, misreported: 0 };
-        let is_said = |source: Source| !matches!(source, Source::Unlogged | Source::Unsaid);
-        for row in rows.filter(|row| row.basic && is_response(row.seen) && is_said(row.source)) {
-            let is_misreported = match row.seen {
-                Seen::Hit => matches!(row.source, Source::Origin | Source::ThroughParent),
-                Seen::Miss => row.source.is_hit() && row.source != Source::Joined,
-                _ => false,
-            };
-            all.plain += row.requests;
-            all.misreported += if is_misreported { row.requests } else { 0 };
-        }
-        all
-    }
-
-    pub(crate) fn add(&mut self, more: Self) {
-        self.plain += more.plain;
-        self.misreported += more.misreported;
-    }
-}
-
 /// What both sides counted in the whole run: by cache where requests were put together one by one, in all otherwise.
 pub(super) fn agreement(logs: &CacheLogs, robots: &RobotCounts, origins: &OriginCounts) -> Vec<Agreement> {
     let all: Vec<&Responses> = logs.responses.iter().collect();

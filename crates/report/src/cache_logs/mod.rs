@@ -15,8 +15,6 @@ use assay_record::run::RunInfo;
 
 use self::document::{CacheLogFigures, CacheSources, SourceFigures, TrafficFigures};
 use crate::figures::{percentiles, ratio};
-use crate::tally::Tally;
-pub(crate) use agree::LogAgreement;
 pub use show::{sentences, tables};
 
 /// What stands for all caches together.
@@ -52,17 +50,6 @@ pub fn figures(
         traffic: traffic(logs.traffic.iter().filter(|row| counts(row.phase))),
         agreement: agree::agreement(logs, &robots, &origins),
     })
-}
-
-/// Adds to each phase, and to what belongs to none of them (the last), how far logs and robots agree; nothing, where requests were not put
-/// together one by one.
-pub(crate) fn add_log_agreement(parts: &mut [Tally], logs: Option<&CacheLogs>) {
-    let Some(logs) = logs.filter(|logs| logs.joined) else { return };
-    let last = parts.len().saturating_sub(1);
-    for (index, part) in parts.iter_mut().enumerate() {
-        let rows = logs.responses.iter().filter(|row| usize::from(row.phase).min(last) == index);
-        part.log_agreement = Some(LogAgreement::of(rows));
-    }
 }
 
 /// What came from where in some phases, for all of several caches together; none: there is one only, or nothing is known.
@@ -211,30 +198,6 @@ mod tests {
         let whole = figures(&info(), &Series::default(), Some(&logs), None).unwrap();
         assert_eq!((whole.caches[2].requests, whole.traffic[0].requests), (70, 6));
         assert_eq!(figures(&info(), &Series::default(), None, None), None);
-    }
-
-    #[test]
-    fn what_a_log_calls_a_miss_and_robots_a_hit_is_misreported_by_phase() {
-        let rows = vec![
-            row("a", 0, Seen::Hit, Source::Origin, 5),
-            row("a", 0, Seen::Hit, Source::Local, 20),
-            row("a", 0, Seen::Hit, Source::Revalidated, 2),
-            row("a", 1, Seen::Miss, Source::Local, 3),
-            row("a", 1, Seen::Collapsed, Source::Origin, 4),
-            row("a", 1, Seen::Failed, Source::Origin, 7),
-            row("a", 1, Seen::Hit, Source::Unlogged, 9),
-            row("a", 1, Seen::Hit, Source::Unsaid, 6),
-        ];
-        let misreported = |logs: &CacheLogs| {
-            let mut parts = [Tally::default(), Tally::default(), Tally::default()];
-            add_log_agreement(&mut parts, Some(logs));
-            let all = Tally::of_some(parts.iter()).log_agreement;
-            parts.map(|part| part.log_agreement).into_iter().chain([all]).collect::<Vec<_>>()
-        };
-        let counted = |plain, misreported| Some(LogAgreement { plain, misreported });
-        let joined = logs(rows.clone());
-        assert_eq!(misreported(&joined), [counted(27, 5), counted(7, 3), counted(0, 0), counted(34, 8)]);
-        assert_eq!(misreported(&CacheLogs { joined: false, ..logs(rows) }), [None; 4]);
     }
 
     #[test]

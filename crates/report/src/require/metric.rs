@@ -7,10 +7,10 @@ use assay_measurement::own_error::Certainty;
 use assay_measurement::ratios::{HitRatio, ratio};
 use assay_measurement::times::SpanOf;
 
-use crate::cache_logs::LogAgreement;
 use crate::document::Figure;
 use crate::format;
 use crate::influence;
+use crate::log_agreement::LogAgreement;
 use crate::stated::{Class, Stated, StatedTimes};
 use crate::tally::Tally;
 

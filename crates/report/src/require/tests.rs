@@ -8,7 +8,7 @@ use assay_record::run::{PhaseInfo, RunInfo};
 use proptest::prelude::*;
 
 use super::*;
-use crate::cache_logs::LogAgreement;
+use crate::log_agreement::LogAgreement;
 use crate::tally::{Span, Tally};
 
 fn read(text: &str) -> Requirement {
