@@ -12,6 +12,7 @@ use std::path::Path;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use crate::error::Claim;
+use crate::format::{footer_admits, page_admits};
 use crate::thrift::{self, Visitor, Wrong};
 use crate::{FileError, ROWS_PER_GROUP};
 
@@ -22,7 +23,7 @@ const HEAD_BYTES: std::ops::RangeInclusive<usize> = 512..=1 << 20;
 /// Most bytes of a footer. A column in a group of rows takes a hundred or more, so that a table of forty columns has a billion rows by then.
 const MOST_FOOTER_BYTES: u64 = 64 << 20;
 /// Most entries of a footer: columns, groups of rows, columns in these, texts about the file. The library takes 400 bytes for each, and the file
-/// as little as three; in 64 MiB there is no room for more of a hundred.
+/// as little as three. Tables of forty columns reach it at 800 million rows.
 const MOST_ENTRIES: u64 = 512 << 10;
 /// Most columns. The longest rows of Assay have fewer than a quarter of that.
 const MOST_COLUMNS: u64 = 1024;
@@ -56,6 +57,10 @@ impl Visitor for Footer {
         }
     }
 
+    fn admits(&mut self, path: &[i64], kind: u8) -> bool {
+        footer_admits(path, kind)
+    }
+
     fn element(&mut self, path: &[i64]) {
         self.elements += u64::from(path == [SCHEMA]);
         self.entries += u64::from(path.len() <= LISTS_OF_ENTRIES);
@@ -73,6 +78,10 @@ impl Visitor for PageHead {
         if path == [COMPRESSED_PAGE_SIZE] {
             self.page_bytes = Some(value);
         }
+    }
+
+    fn admits(&mut self, path: &[i64], kind: u8) -> bool {
+        page_admits(path, kind)
     }
 }
 
@@ -95,8 +104,9 @@ pub fn check_footer(path: &Path, file: &File) -> Result<(), FileError> {
 fn check_claims(path: &Path, footer: &[u8]) -> Result<(), FileError> {
     let mut claimed = Footer::default();
     check(path, thrift::walk(footer, &mut claimed))?;
-    // One that ends too soon is decoded up to there, too.
-    Claim::Columns.check(path, claimed.elements.max(claimed.columns.unsigned_abs()), MOST_COLUMNS)?;
+    // One that ends too soon is decoded up to there, too. The first element is the table itself.
+    let columns = claimed.elements.saturating_sub(1).max(claimed.columns.unsigned_abs());
+    Claim::Columns.check(path, columns, MOST_COLUMNS)?;
     Claim::Entries.check(path, claimed.entries, MOST_ENTRIES)?;
     match claimed.is_nested {
         true => Err(FileError::damaged(path, "it has columns within columns, which no table of Assay has")),
@@ -212,7 +222,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.parquet");
         // In the library, each of these thousand lists takes seconds.
-        let footer = [MANY.repeat(1000), vec![0]].concat();
+        // They are fields that it does not know, behind one with the number 100.
+        let footer = [&[0x05, 0xc8, 0x01, 0][..], &MANY.repeat(1000), &[0]].concat();
         let length = (footer.len() as u32).to_le_bytes();
         std::fs::write(&path, [b"PAR1", &footer[..], &length, b"PAR1"].concat()).unwrap();
         assert!(refused(&path).contains("more elements than it has bytes"), "{}", refused(&path));
@@ -287,9 +298,11 @@ mod tests {
             }
         };
         let most = MOST_COLUMNS as usize;
-        // The table is an element, too.
-        assert_eq!(told(&footer(&flat(most - 1), &[])), None);
-        assert_eq!(told(&footer(&flat(most), &[])), Some((Claim::Columns, MOST_COLUMNS + 1)));
+        assert_eq!(told(&footer(&flat(most), &[])), None);
+        assert_eq!(told(&footer(&flat(most + 1), &[])), Some((Claim::Columns, MOST_COLUMNS + 1)));
+        // As many, and the table says that it has one.
+        let more = [vec![element(1)], vec![element(0); most + 1]].concat();
+        assert_eq!(told(&footer(&more, &[])), Some((Claim::Columns, MOST_COLUMNS + 1)));
         // None of them is there: room is made for them before that is seen.
         let claimed = footer(&[element(i32::MAX.into())], &[]);
         assert_eq!(told(&claimed), Some((Claim::Columns, i32::MAX as u64)));
@@ -310,6 +323,67 @@ mod tests {
         long.as_file().write_all_at(&tail, bytes).unwrap();
         assert!(refused(long.path()).contains("67108865 bytes"), "{}", refused(long.path()));
         assert!(columns_of(long.path()).is_err_and(|error| error.to_string().contains("67108865 bytes")));
+    }
+
+    /// A field of each type, by the types of the protocol, and bytes that are one of that type.
+    const FIELDS: [(u8, &[u8]); 11] = [
+        (1, &[]),
+        (3, &[0]),
+        (4, &[0]),
+        (5, &[0]),
+        (6, &[0]),
+        (7, &[0; 8]),
+        (8, &[0]),
+        (9, &[0]),
+        (10, &[0]),
+        (11, &[0]),
+        (12, &[0]),
+    ];
+
+    #[test]
+    fn a_field_that_the_library_knows_has_no_other_type_than_the_library_takes_it_for() {
+        // `2: binary` of 28 bytes; to the library a list of one element, whose `4: binary` is its name and whose `5: i32` is 2^31-1.
+        let hidden =
+            [&[0x28, 0x1c, 0x48, 0x01, 0x63, 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f][..], &[0; 20]].concat();
+        assert_eq!(hidden.len(), 31);
+        assert!(refused(file(&hidden).path()).contains("structure that Parquet does not have"));
+        for field in 1..=7u8 {
+            let admitted: Vec<u8> = FIELDS
+                .into_iter()
+                .filter(|(kind, bytes)| {
+                    let footer = [&[field << 4 | kind][..], bytes, &[0]].concat();
+                    check_claims(Path::new("t"), &footer).is_ok()
+                })
+                .map(|(kind, _)| kind)
+                .collect();
+            let expected: &[u8] = match field {
+                1 | 3 => &[4, 5, 6],
+                6 => &[8],
+                _ => &[9],
+            };
+            assert_eq!(admitted, expected, "{field}");
+        }
+        // The union of logical types: STRING as a binary, INTEGER with a width of 32 bits; both as they are.
+        let logical = |bytes: &[u8]| {
+            let element = [&[field(4, 8), 1, b'c', field(6, 12)][..], bytes, &[0, 0]].concat();
+            check_claims(Path::new("t"), &footer(&[element], &[]))
+        };
+        assert!(
+            logical(&[field(1, 8), 0]).is_err()
+                && logical(&[field(10, 12), field(1, 5), 8, 0x11, 0]).is_err()
+        );
+        logical(&[field(1, 12), 0]).unwrap();
+        logical(&[field(10, 12), field(1, 3), 64, field(1, 1), 0]).unwrap();
+        // A column in a group of rows: `3: struct`, its `5: i64`, and these as what they are not.
+        let column = |bytes: &[u8]| {
+            let columns = list(&[[bytes, &[0]].concat()]);
+            let group = [&[field(1, 9)][..], &columns, &[0]].concat();
+            check_claims(Path::new("t"), &footer(&flat(1), &[group]))
+        };
+        column(&[field(3, 12), field(5, 6), 0, 0]).unwrap();
+        assert!(
+            column(&[field(3, 8), 1, 0]).is_err() && column(&[field(3, 12), field(5, 8), 1, 0, 0]).is_err()
+        );
     }
 
     #[test]

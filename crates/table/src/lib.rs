@@ -10,6 +10,7 @@
 mod buffer;
 mod claims;
 mod error;
+mod format;
 mod read;
 mod rows;
 mod thrift;

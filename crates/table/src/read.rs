@@ -76,8 +76,8 @@ pub struct Table {
     path: PathBuf,
     rows: usize,
     columns: BTreeMap<String, Values>,
-    /// Columns that the file has and that were not requested; none: nothing was read yet.
-    others: Option<Vec<String>>,
+    /// Columns that the file has and that were not requested.
+    others: Vec<String>,
 }
 
 impl Table {
@@ -107,15 +107,17 @@ impl Table {
     }
 
     fn empty(path: &Path) -> Self {
-        Self { path: path.to_owned(), rows: 0, columns: BTreeMap::new(), others: None }
+        Self { path: path.to_owned(), rows: 0, columns: BTreeMap::new(), others: Vec::new() }
     }
 
     fn read_part(&mut self, part: Part<'_>, names: &[&str]) -> Result<(), ParquetError> {
         // All parts of a file have the same columns.
-        self.others.get_or_insert_with(|| {
+        if self.others.is_empty() && self.rows == 0 {
             let names = part.columns().map(ColumnDescriptor::name).filter(|name| !names.contains(name));
-            names.map(str::to_owned).collect()
-        });
+            self.others = names.map(str::to_owned).collect();
+            self.others.sort_unstable();
+            self.others.dedup();
+        }
         match part {
             Part::Group(group) => self.read_group(group, names),
             Part::Rows(schema, rows) => rows.iter().try_for_each(|row| self.read_row(schema, row, names)),
@@ -176,7 +178,7 @@ impl Table {
 
     /// Columns that the file has and that were not requested.
     pub fn others(&self) -> &[String] {
-        self.others.as_deref().unwrap_or_default()
+        &self.others
     }
 
     /// How many rows were read.

@@ -1,10 +1,13 @@
 //! The compact protocol of Thrift, in which Parquet writes its footer and the head of each page: walked, to see what it claims.
 //!
 //! A list of booleans says how many it has, and the library that decodes Parquet skips that many without looking for them: six bytes
-//! keep it busy for seconds, and a footer has room for thousands of them. Here each element takes at least one byte, as the protocol has it.
+//! keep it busy for seconds, and a footer has room for thousands of them; and what follows them is another footer to it than to the walk. What is
+//! walked here has no booleans in lists.
 //!
 //! *Does not:* know what a field means: a [`Visitor`] does.
 //! Source: <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>
+
+use std::ops::RangeInclusive;
 
 /// Structs and lists within each other; Parquet has ten.
 const MOST_DEPTH: u32 = 32;
@@ -14,8 +17,8 @@ const MOST_DEPTH: u32 = 32;
 pub enum Wrong {
     /// The bytes end within it.
     Truncated,
-    /// It cannot be what it says that it is: a list with more elements than bytes, a type that there is not, too many structs within each
-    /// other.
+    /// It cannot be what it says that it is: a list with more elements than bytes or with booleans, a type that there is not or that a field does
+    /// not have, too many structs within each other.
     Impossible,
 }
 
@@ -23,6 +26,11 @@ pub enum Wrong {
 pub trait Visitor {
     /// A field with an integer.
     fn integer(&mut self, _path: &[i64], _value: i64) {}
+
+    /// Whether a field may have this type. The library reads those that it knows as what they must be, whatever type they say.
+    fn admits(&mut self, _path: &[i64], _kind: u8) -> bool {
+        true
+    }
 
     /// A struct in a list, before its fields.
     fn element(&mut self, _path: &[i64]) {}
@@ -37,15 +45,15 @@ pub fn walk(bytes: &[u8], visitor: &mut impl Visitor) -> Result<usize, Wrong> {
 
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
-const BYTE: u8 = 3;
-const I16: u8 = 4;
-const I64: u8 = 6;
-const DOUBLE: u8 = 7;
-const BINARY: u8 = 8;
-const LIST: u8 = 9;
+pub const BYTE: u8 = 3;
+/// Of 16, 32 and 64 bits.
+pub const INTEGERS: RangeInclusive<u8> = 4..=6;
+pub const DOUBLE: u8 = 7;
+pub const BINARY: u8 = 8;
+pub const LIST: u8 = 9;
 const SET: u8 = 10;
 const MAP: u8 = 11;
-const STRUCT: u8 = 12;
+pub const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
 struct Walker<'b, V> {
@@ -102,7 +110,7 @@ impl<V: Visitor> Walker<'_, V> {
             // The type of a field is its value.
             TRUE | FALSE => Ok(()),
             BYTE => self.skip_bytes(1),
-            I16..=I64 => {
+            kind if INTEGERS.contains(&kind) => {
                 let value = self.integer()?;
                 self.visitor.integer(&self.path, value);
                 Ok(())
@@ -125,6 +133,10 @@ impl<V: Visitor> Walker<'_, V> {
         while let Some((delta, kind)) = self.field()? {
             number = if delta == 0 { self.integer()? } else { number.wrapping_add(delta.into()) };
             self.path.push(number);
+            // The library takes the lower 16 bits of a number for the whole.
+            if i16::try_from(number).is_err() || !self.visitor.admits(&self.path, kind) {
+                return Err(Wrong::Impossible);
+            }
             self.skip(kind, depth)?;
             self.path.pop();
         }
@@ -151,16 +163,16 @@ impl<V: Visitor> Walker<'_, V> {
         })
     }
 
-    /// Each element takes at least one byte.
+    /// Each element takes at least one byte; the library looks for none where it skips booleans.
     fn can_have(&self, count: u64) -> Result<(), Wrong> {
         if count > (self.bytes.len() - self.at) as u64 { Err(Wrong::Impossible) } else { Ok(()) }
     }
 
     fn skip_element(&mut self, kind: u8, depth: u32) -> Result<(), Wrong> {
         match kind {
-            TRUE | FALSE => self.skip_bytes(1),
+            TRUE | FALSE => Err(Wrong::Impossible),
             // Within a list, an integer is no field.
-            I16..=I64 => self.unsigned().map(drop),
+            kind if INTEGERS.contains(&kind) => self.unsigned().map(drop),
             kind => {
                 if kind == STRUCT {
                     self.visitor.element(&self.path);
@@ -219,13 +231,26 @@ mod tests {
 
     #[test]
     fn a_list_has_no_more_elements_than_there_are_bytes() {
-        // 1: list of 2^31 booleans, of 3 booleans, of 16 of which 15 are there.
-        assert_eq!(walked(&[0x19, 0xf1, 0x80, 0x80, 0x80, 0x80, 0x08, 0x00]).0, Err(Wrong::Impossible));
-        assert_eq!(walked(&[0x19, 0x31, 1, 2, 1, 0x00]).0, Ok(6));
-        assert_eq!(walked(&[&[0x19, 0xf1, 0x10][..], &[1; 15]].concat()).0, Err(Wrong::Impossible));
-        // 1: map of 2^31 booleans to booleans.
-        assert_eq!(walked(&[0x1b, 0x80, 0x80, 0x80, 0x80, 0x08, 0x11, 0x00]).0, Err(Wrong::Impossible));
+        // 1: list of 2^31 bytes, of 3 bytes, of 16 of which 15 are there.
+        assert_eq!(walked(&[0x19, 0xf3, 0x80, 0x80, 0x80, 0x80, 0x08, 0x00]).0, Err(Wrong::Impossible));
+        assert_eq!(walked(&[0x19, 0x33, 1, 2, 1, 0x00]).0, Ok(6));
+        assert_eq!(walked(&[&[0x19, 0xf3, 0x10][..], &[1; 15]].concat()).0, Err(Wrong::Impossible));
+        // 1: map of 2^31 bytes to bytes.
+        assert_eq!(walked(&[0x1b, 0x80, 0x80, 0x80, 0x80, 0x08, 0x33, 0x00]).0, Err(Wrong::Impossible));
         assert_eq!(walked(&[0x1b, 0x00, 0x00]).0, Ok(3));
+    }
+
+    #[test]
+    fn what_the_library_would_take_for_other_bytes_is_refused() {
+        // 1: list, set and map of booleans, of which the library skips none; lists without any are alike to both.
+        for bytes in [&[0x19, 0x11, 1, 0x00][..], &[0x1a, 0x12, 1, 0x00], &[0x1b, 1, 0x31, 1, 1, 0x00]] {
+            assert_eq!(walked(bytes).0, Err(Wrong::Impossible), "{bytes:?}");
+        }
+        assert_eq!(walked(&[0x19, 0x01, 0x00]).0, Ok(3));
+        // 32,767 and 65,538, of which the library sees 2; 32,767 and one more.
+        assert_eq!(walked(&[0x05, 0xfe, 0xff, 0x03, 0x00, 0x00]).0, Ok(6));
+        assert_eq!(walked(&[0x05, 0x84, 0x80, 0x08, 0x00, 0x00]).0, Err(Wrong::Impossible));
+        assert_eq!(walked(&[0x05, 0xfe, 0xff, 0x03, 0x00, 0x15, 0x00, 0x00]).0, Err(Wrong::Impossible));
     }
 
     #[test]

@@ -381,9 +381,10 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let dir = RunDir::create(&tmp.path().join("run")).unwrap();
         let mut columns = (columns::PROXY.columns)();
-        columns.push(Column::new("mood", Kind::Text, ""));
+        columns.extend(["mood", "mood"].map(|name| Column::new(name, Kind::Text, "")));
         let mut table = TableWriter::create(&dir.path().join("proxy.parquet"), columns).unwrap();
-        let row = [Cell::Uint(5), Cell::Text("hits"), Cell::Float(7.0), Cell::Text(""), Cell::Text("good")];
+        let good = Cell::Text("good");
+        let row = [Cell::Uint(5), Cell::Text("hits"), Cell::Float(7.0), Cell::Text(""), good, good];
         table.push(&row).unwrap();
         table.finish().unwrap();
         let mut gaps = Gaps::tolerant();
@@ -391,7 +392,7 @@ mod tests {
         assert_eq!(series.proxy[0].counters["hits"], 7.0);
         let found = gaps.into_found();
         let proxy = found.iter().find(|missing| missing.file == "proxy.parquet").unwrap();
-        assert!(proxy.gap == Gap::Unknown && proxy.what.contains("mood"), "{proxy:?}");
+        assert!(proxy.gap == Gap::Unknown && proxy.what.contains("the columns mood besides"), "{proxy:?}");
         assert!(found.iter().any(|missing| missing.file == "robots.parquet" && missing.gap == Gap::Absent));
     }
 }
