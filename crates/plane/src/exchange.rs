@@ -33,6 +33,9 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin {
     /// From now on, closing it shows the other side that something is missing.
     fn reset_on_close(&self);
 
+    /// Its client was late with the body of a request, or with taking the response.
+    fn set_late(&self) {}
+
     /// Its client has been at a head, or at a handshake, for long: until it is said that it is not slow any more, nothing is urgent on it.
     fn set_slow(&self, _is_slow: bool) {}
 
@@ -245,7 +248,9 @@ pub async fn serve<H: Handler>(handler: &mut H) -> io::Result<Next> {
         };
         // What a client does not take would stay in the system's memory for as long as it likes.
         if ended.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
-            handler.exchange().connection.stream.reset_on_close();
+            let exchange = handler.exchange();
+            exchange.connection.stream.reset_on_close();
+            exchange.note_late();
         }
         handler.ended(ended.is_ok());
         if ended? == Next::Detached {
@@ -414,9 +419,20 @@ impl<S: Stream> Exchange<S> {
 
     /// The next part of the request's body; none when it is complete. Nothing is lost when the future is dropped.
     pub async fn next_part(&mut self) -> Result<Option<Chunk>, BodyError> {
-        let part = self.body.next(&mut self.connection, self.limits.read).await?;
+        let part = self.body.next(&mut self.connection, self.limits.read).await;
+        if matches!(&part, Err(BodyError::Io(error)) if error.kind() == io::ErrorKind::TimedOut) {
+            self.note_late();
+        }
+        let part = part?;
         self.leaves_unread = !self.body.is_done();
         Ok(part)
+    }
+
+    /// Its client has had all the time that there is for a step: where others needed the place, it may have had less.
+    pub fn note_late(&self) {
+        if !self.connection.deadline.is_dismissed() {
+            self.connection.stream.set_late();
+        }
     }
 
     /// All of the request's body was read, or it has none.

@@ -121,6 +121,12 @@ impl Stream for HttpStream {
         }
     }
 
+    fn set_late(&self) {
+        if let Self::Http2(pipe, _) = self {
+            pipe.set_late();
+        }
+    }
+
     fn is_opening(&self) -> bool {
         matches!(self, Self::Socket(stream) if !stream.is_open())
     }

@@ -166,8 +166,12 @@ impl Multiplex {
                         // Nothing can be said before the handshake is over.
                         return Poll::Ready(Ok(()));
                     }
-                    self.abandon();
-                    self.wire.go_away(ErrorCode::NO_ERROR);
+                    // Where this thread was kept from running, what came meanwhile was not read.
+                    let has_come = self.load > 0 && self.poll_input(context)?.is_ready();
+                    if !has_come || self.is_idle_for_too_long() {
+                        self.abandon();
+                        self.wire.go_away(ErrorCode::NO_ERROR);
+                    }
                 }
             }
             self.retire_if_used_up();

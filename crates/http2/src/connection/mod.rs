@@ -142,8 +142,8 @@ pub struct Connection {
     /// Beginning of a frame that has not arrived in full; mostly empty.
     partial: Vec<u8>,
     open_block: Option<OpenBlock>,
-    /// Frames and header blocks that came as a whole.
-    wholes: u64,
+    /// Frames and header blocks that came as a whole, and heads of DATA.
+    frames: u64,
     /// Fragments of the open header block.
     block: Vec<u8>,
     section: Section,
@@ -213,7 +213,7 @@ impl Connection {
             reading: if side == Side::Server { Reading::Preface(0) } else { Reading::Head },
             partial: Vec::new(),
             open_block: None,
-            wholes: 0,
+            frames: 0,
             block: Vec::new(),
             section: Section::default(),
             out,
@@ -277,15 +277,15 @@ impl Connection {
         self.streams.get(stream).is_some()
     }
 
-    /// Which frame or header block of the peer has begun and is not complete, by how many there were before; none: none has. Nothing else
-    /// can come before the rest of it. To the preface belong the settings behind it. Payload of DATA is taken as it comes, and does not count.
-    pub fn unfinished(&self) -> Option<u64> {
+    /// Number of the peer's frame or header block that has begun and is incomplete; none: there is none. Nothing else can come before its
+    /// rest. Settings belong to the preface. Payload of DATA is taken as it comes: such a frame is complete with its head.
+    pub fn partial_frame(&self) -> Option<u64> {
         let has_begun = match self.reading {
             Reading::Head => !self.partial.is_empty() || self.open_block.is_some() || !self.has_peer_settings,
             Reading::Preface(_) | Reading::Payload(_) | Reading::PadLength(_) => true,
             Reading::Data { .. } | Reading::Skip(_) => false,
         };
-        has_begun.then_some(self.wholes)
+        has_begun.then_some(self.frames)
     }
 
     /// Whether more of the peer's message may come on a stream: it is open, and the peer has not ended it.

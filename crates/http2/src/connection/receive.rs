@@ -140,6 +140,7 @@ impl Connection {
             }
         };
         self.check_head(head)?;
+        self.frames += u64::from(head.kind == kind::DATA);
         match head.kind {
             kind::DATA => self.take_data(head),
             // There is nothing to wait for.
@@ -196,7 +197,7 @@ impl Connection {
     #[inline]
     fn take_frame(&mut self, head: FrameHead, payload: &[u8]) -> Outcome {
         let is_of_block = matches!(head.kind, kind::HEADERS | kind::CONTINUATION);
-        self.wholes += u64::from(!is_of_block || head.has(flag::END_HEADERS));
+        self.frames += u64::from(!is_of_block || head.has(flag::END_HEADERS));
         match head.kind {
             kind::HEADERS => self.take_headers(head, payload),
             kind::CONTINUATION => self.take_continuation(head, payload),

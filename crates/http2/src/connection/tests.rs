@@ -628,9 +628,14 @@ fn what_has_begun_and_is_not_complete_is_told_by_the_number_of_what_came_before(
         (&last[..3], Some(1)),
         (&last[3..], None),
         (&data[..10], None),
+        // A body whose pieces all end within the head of the next frame goes on.
+        (&[&data[10..], &data[..3]].concat(), Some(3)),
+        (&[&data[3..], &data[..3]].concat(), Some(4)),
+        (&[&data[3..], &data[..8]].concat(), Some(5)),
+        (&data[8..], None),
     ];
-    for (piece, unfinished) in pieces {
+    for (piece, number) in pieces {
         transcript(&mut server, piece, piece.len());
-        assert_eq!(server.unfinished(), unfinished, "{}", piece.escape_ascii());
+        assert_eq!(server.partial_frame(), number, "{}", piece.escape_ascii());
     }
 }

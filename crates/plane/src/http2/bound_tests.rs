@@ -25,9 +25,9 @@ const STALLED: ClientLimits =
 /// How often a frame comes of those that open no window.
 const OFTEN: Duration = Duration::from_millis(20);
 /// As many as a client may open before it knows the server's settings.
-const STREAMS: usize = 100;
+pub(super) const STREAMS: usize = 100;
 /// What so many streams keep of their responses, at most.
-const MOST_KEPT: usize = MOST_TOGETHER + MOST + STREAMS * LEAST;
+pub(super) const MOST_KEPT: usize = MOST_TOGETHER + MOST + STREAMS * LEAST;
 const LONG: RequestHead<'_> =
     RequestHead { method: b"GET", scheme: b"http", authority: b"www.test", path: b"/long" };
 const RST_STREAM: u8 = 3;
@@ -43,15 +43,15 @@ fn a_byte_more(stream: u32) -> [u8; 13] {
 
 /// What a client that acts on nothing has read: payload of DATA by stream, and streams that were reset.
 #[derive(Default)]
-struct Seen {
+pub(super) struct Seen {
     unparsed: Vec<u8>,
-    bodies: BTreeMap<u32, usize>,
-    resets: Vec<u32>,
-    goaways: usize,
+    pub(super) bodies: BTreeMap<u32, usize>,
+    pub(super) resets: Vec<u32>,
+    pub(super) goaways: usize,
 }
 
 impl Seen {
-    fn take(&mut self, bytes: &[u8]) {
+    pub(super) fn take(&mut self, bytes: &[u8]) {
         self.unparsed.extend_from_slice(bytes);
         while let Some(&[a, b, c, kind, _, d, e, f, g]) = self.unparsed.first_chunk::<9>() {
             let (length, stream) =
@@ -123,42 +123,9 @@ async fn until_over(client: &mut Client) -> Seen {
 }
 
 /// SETTINGS: streams that have no window at first.
-const NO_WINDOW: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
+pub(super) const NO_WINDOW: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
 /// The start of a header block, which goes on in other frames.
 const OPEN_BLOCK: [u8; 10] = [0, 0, 1, 1, 1, 0, 0, 0, 1, 0x82];
-
-#[test]
-fn a_connection_ends_with_a_stream_that_its_client_does_not_go_on_with_unless_it_does_with_another() {
-    for (method, path) in [("GET", "/page"), ("GET", "/long"), ("POST", "/body"), ("POST", "/408")] {
-        let small = Config { stream_window: 65_535, ..Config::default() };
-        talk_within(STALLED, small, async |client: &mut Client| {
-            for _ in 0..3 {
-                client.get(method, path, method == "GET");
-            }
-            client.flush().await;
-            if method == "GET" {
-                client.socket.write_all(&NO_WINDOW).await.expect("is read");
-            }
-            let seen = timeout(MINUTE, until_over(client)).await.expect(path);
-            assert_eq!(seen.goaways, 1, "{path}");
-        });
-    }
-}
-
-#[test]
-fn room_that_a_late_stream_leaves_gives_no_other_more_time() {
-    let (_, server) = talk_within(STALLED, Config::default(), async |client: &mut Client| {
-        client.flush().await;
-        client.socket.write_all(&NO_WINDOW).await.expect("is read");
-        for _ in 0..STREAMS {
-            client.get("GET", "/long", true);
-        }
-        client.flush().await;
-        timeout(MINUTE, until_over(client)).await.expect("it ends");
-    });
-    let written = server.written.get();
-    assert!((MOST_TOGETHER..MOST_KEPT).contains(&written), "{written}");
-}
 
 #[test]
 fn what_begins_and_does_not_go_on_ends_its_connection() {
@@ -181,17 +148,27 @@ fn what_begins_and_does_not_go_on_ends_its_connection() {
 
 #[test]
 fn a_client_that_reads_nothing_loses_its_connection_and_what_was_sent() {
+    reads_nothing(STALLED, &[]);
+}
+
+#[test]
+fn so_does_one_that_begins_a_frame_meanwhile_and_does_not_go_on_with_it() {
+    reads_nothing(ClientLimits { write: Duration::from_secs(3600), ..STALLED }, &NO_SETTINGS[..4]);
+}
+
+/// A client sends requests and these bytes, and reads nothing until its connection has ended.
+fn reads_nothing(limits: ClientLimits, begun: &[u8]) {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let mut client = TcpStream::connect(listener.local_addr().expect("listens")).await.expect("listens");
         let (server, _) = listener.accept().await.expect("is connected");
-        let serving = spawn_local(echo(server, STALLED, Default::default()));
+        let serving = spawn_local(echo(server, limits, Default::default()));
         let mut wire = Wire::client(Config::default());
         for _ in 0..STREAMS {
             wire.request(&LONG, std::iter::empty(), true).expect("may be opened");
         }
-        client.write_all(wire.output()).await.expect("is read");
+        client.write_all(&[wire.output(), begun].concat()).await.expect("is read");
         timeout(MINUTE, serving).await.expect("it ends").expect("no panic");
         let mut all = Vec::new();
         let read = client.read_to_end(&mut all).await;

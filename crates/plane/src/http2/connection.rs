@@ -1,7 +1,7 @@
 //! A client's connection of HTTP/2: frames in, pipes out, and what is written into those back into frames.
 //!
-//! Each stream has a time of its own, as its handler keeps it, or this once the handler is done. The connection ends with one
-//! that ended because its client did not go on with it, if the client goes on with no other: over HTTP/1.1 it would be the same connection.
+//! Each stream has a deadline of its own: its handler's, and this file's once the handler is done. When a client lets a stream time out
+//! and no other makes progress, the connection ends, as it would over HTTP/1.1.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -49,16 +49,16 @@ enum Patience {
     Client,
     /// No request is.
     Idle,
-    /// One ended because the client did not go on with it, and it goes on with no other: the connection ends.
-    Abandoned,
+    /// The client has let one time out, and goes on with no other: the connection ends.
+    TimedOut,
     /// The client does not take what is sent.
     Writing,
     /// It sends nothing more, and may have gone: it is asked.
     Gone,
 }
 
-/// A frame or header block that has begun ([`Wire::unfinished`]), and the time that the client has for the rest: that of a head over HTTP/1.1.
-struct Unfinished {
+/// A frame or header block that has begun ([`Wire::partial_frame`]), and the time that the client has for the rest: that of a head over HTTP/1.1.
+struct PartialFrame {
     number: u64,
     deadline: Deadline,
 }
@@ -76,9 +76,7 @@ struct Served<S, F> {
     /// Those whose window is used up.
     stalled: Vec<Rc<RefCell<State>>>,
     patience: Patience,
-    unfinished: Option<Unfinished>,
-    /// When it last went on with a stream, or began one.
-    moved_ns: u64,
+    partial_frame: Option<PartialFrame>,
     refilled_ns: u64,
     /// The client has ended its side of the connection: what it has requested in full still gets its response.
     is_half_closed: bool,
@@ -114,8 +112,7 @@ pub async fn serve<S: Stream>(
         turns: VecDeque::new(),
         stalled: Vec::new(),
         patience: Patience::Handlers,
-        unfinished: None,
-        moved_ns: monotonic_ns(),
+        partial_frame: None,
         refilled_ns: monotonic_ns(),
         is_half_closed: false,
         has_failed: false,
@@ -139,13 +136,12 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             Some(known) => known.clone_from(context.waker()),
             none => *none = Some(context.waker().clone()),
         }
-        let (mut stands_still, mut is_late) = (false, false);
+        let (mut lacks_progress, mut is_late) = (false, false);
         loop {
-            let open = self.wire.open_streams();
-            stands_still |= self.is_standing_still();
+            // Before streams that end leave room to others, and are told why: both would look like progress.
+            lacks_progress |= self.lacks_progress();
             self.look();
             is_late |= self.send();
-            is_late |= stands_still && self.wire.open_streams() < open;
             let is_blocked = self.poll_write(context)?.is_pending();
             let is_written = self.wire.output().is_empty();
             if is_written && !self.turns.is_empty() {
@@ -155,12 +151,12 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             if self.has_failed || (is_written && is_last && self.wire.open_streams() == 0) {
                 return Poll::Ready(Ok(()));
             }
-            let is_abandoned = is_late && (stands_still || self.wire.open_streams() == 0);
-            self.set_patience(is_blocked, is_abandoned);
+            let has_timed_out = is_late && (lacks_progress || self.wire.open_streams() == 0);
+            self.set_patience(is_blocked, has_timed_out);
             if !self.is_half_closed && self.wire.output().len() < MOST_UNANSWERED {
                 match self.poll_read(context) {
                     Poll::Ready(Ok(true)) => {
-                        (stands_still, is_late) = (false, false);
+                        (lacks_progress, is_late) = (false, false);
                         continue;
                     }
                     Poll::Ready(Ok(false)) => {
@@ -175,8 +171,8 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                 is_late = true;
                 continue;
             }
-            let is_unfinished = |unfinished: &Unfinished| unfinished.deadline.check(context).is_err();
-            if self.patience == Patience::Abandoned || self.unfinished.as_ref().is_some_and(is_unfinished) {
+            let is_overdue = |partial: &PartialFrame| partial.deadline.check(context).is_err();
+            if self.patience == Patience::TimedOut || self.partial_frame.as_ref().is_some_and(is_overdue) {
                 return self.go_away(context);
             }
             return match wait(&self.connection.deadline, context) {
@@ -191,10 +187,12 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         }
     }
 
-    /// Ends it with a GOAWAY, if the socket has room for that.
+    /// Ends it with a GOAWAY. An error: the socket has no room for that, as the client has not taken what was sent before.
     fn go_away(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.wire.go_away(ErrorCode::NO_ERROR);
-        let _ = self.poll_write(context)?;
+        if self.poll_write(context)?.is_pending() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         Poll::Ready(Ok(()))
     }
 
@@ -235,20 +233,22 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         read
     }
 
-    /// Nobody but the client could go on, and it has not for half of the time that it has for a step. Should a stream end now, that is its doing,
-    /// whoever ends it, and no other is to have its time: what one has kept makes room for another's handler, which would count as progress.
-    fn is_standing_still(&self) -> bool {
-        let step = self.limits.read.min(self.limits.write);
-        let has_stood = || u128::from(monotonic_ns().saturating_sub(self.moved_ns)) >= (step / 2).as_nanos();
-        self.patience == Patience::Client && has_stood()
+    /// Nobody but the client could go on, and it has not for the whole time that it has for any of the streams.
+    fn lacks_progress(&self) -> bool {
+        let steps = self.streams.iter().flatten().map(|state| match state.borrow().awaits_body() {
+            true => self.limits.read,
+            false => self.limits.write,
+        });
+        self.patience == Patience::Client
+            && steps.max().is_some_and(|step| self.connection.deadline.has_lasted(step))
     }
 
     /// Sets the deadline when what is waited for has changed.
-    fn set_patience(&mut self, is_blocked: bool, is_abandoned: bool) {
+    fn set_patience(&mut self, is_blocked: bool, has_timed_out: bool) {
         let wait_for_client = || self.streams.iter().flatten().all(|state| state.borrow().waits_for_peer());
         let patience = match self.wire.open_streams() {
             _ if is_blocked => Patience::Writing,
-            _ if is_abandoned => Patience::Abandoned,
+            _ if has_timed_out => Patience::TimedOut,
             0 => Patience::Idle,
             _ if self.is_half_closed => Patience::Gone,
             _ if wait_for_client() => Patience::Client,
@@ -263,7 +263,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             Patience::Writing => return deadline.await_peer(self.limits.write),
             Patience::Client => return deadline.await_peer(LONG),
             Patience::Idle => (self.limits.idle, Awaits::Request),
-            Patience::Abandoned => return,
+            Patience::TimedOut => return,
             Patience::Gone => (PROBE, Awaits::Other),
             Patience::Handlers => (Duration::MAX, Awaits::Other),
         };
@@ -304,25 +304,28 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             self.refilled_ns = now_ns;
             self.wire.refill();
         }
-        self.take_frames(bytes, now_ns);
-        self.keep_time_of_unfinished();
+        self.take_frames(bytes);
+        self.set_frame_deadline();
     }
 
     /// Begins to wait for the rest of what has begun to come.
-    fn keep_time_of_unfinished(&mut self) {
-        let number = self.wire.unfinished();
-        if number == self.unfinished.as_ref().map(|unfinished| unfinished.number) {
+    fn set_frame_deadline(&mut self) {
+        let number = self.wire.partial_frame();
+        if number == self.partial_frame.as_ref().map(|partial| partial.number) {
             return;
         }
-        self.unfinished = number.map(|number| {
+        self.partial_frame = number.map(|number| {
             let deadline = self.connection.resources().watch.enter();
             deadline.set(self.limits.head);
-            deadline.set_awaits(Awaits::Head);
-            Unfinished { number, deadline }
+            // Where requests are under way, others wait for them, too.
+            if self.wire.open_streams() == 0 {
+                deadline.set_awaits(Awaits::Head);
+            }
+            PartialFrame { number, deadline }
         });
     }
 
-    fn take_frames(&mut self, bytes: &[u8], now_ns: u64) {
+    fn take_frames(&mut self, bytes: &[u8]) {
         let (mut rest, mut payload) = (bytes, 0);
         loop {
             let (used, event) = match self.wire.next(rest) {
@@ -334,8 +337,9 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                 }
             };
             rest = &rest[used..];
-            if !matches!(event, Event::NeedMore | Event::Pong(_) | Event::Priority { .. }) {
-                self.moved_ns = now_ns;
+            let is_progress = !matches!(event, Event::NeedMore | Event::Pong(_) | Event::Priority { .. });
+            if is_progress && self.patience == Patience::Client {
+                self.connection.deadline.await_peer(LONG);
             }
             match event {
                 Event::NeedMore => break,
@@ -460,9 +464,9 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         }
     }
 
-    /// Sends of responses what can be sent, each stream in turn; true: one was broken off.
+    /// Sends of responses what can be sent, each stream in turn; true: one has ended with which its client was late.
     fn send(&mut self) -> bool {
-        let mut is_broken_off = false;
+        let mut is_late = false;
         while self.wire.output().len() < MOST_UNWRITTEN {
             let Some(state) = self.turns.pop_front() else { break };
             let mut it = state.borrow_mut();
@@ -478,6 +482,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                     it.message.send(&mut self.wire, to, written, it.is_over, TURN_BYTES)
                 }
             };
+            is_late |= it.is_late && matches!(sent, Sent::Complete | Sent::Broken);
             let sent_bytes = it.note_outgoing();
             // Where the socket is full, what it takes of that counts.
             if sent_bytes > 0 && self.patience != Patience::Writing {
@@ -504,6 +509,8 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                 Sent::Stalled if it.is_stalled => {}
                 Sent::Stalled => {
                     it.is_stalled = true;
+                    // What was sent has left room: the time of the handler's next step begins now, not after that of this one.
+                    it.wake_writer();
                     self.stalled.push(Rc::clone(&state));
                 }
                 Sent::Complete => {
@@ -514,14 +521,13 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                     self.wire.reset(stream, ErrorCode::NO_ERROR);
                 }
                 Sent::Broken | Sent::NoStream | Sent::Closing => {
-                    is_broken_off |= sent == Sent::Broken;
                     it.go();
                     self.streams[stream.place as usize] = None;
                     self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
                 }
             }
         }
-        is_broken_off
+        is_late
     }
 
     /// The connection has ended: so have all requests that are under way.

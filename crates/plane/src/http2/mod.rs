@@ -12,7 +12,7 @@
 //! *Bounds:* a stream keeps at most its window of a request's body, and 64 KiB of a response, all streams of a connection some 2 MiB of their
 //! responses (`share`); a client that opens no window has as long for each stream as one that takes nothing has over HTTP/1.1, and
 //! so has one that does not send a body; a frame or header block that has begun has the time of a head, and to the preface belong the settings. A connection
-//! ends with a stream that ends so, if its client goes on with no other. There are at most
+//! ends with a stream on which its client did nothing in time, if no other goes on. There are at most
 //! [`MOST_STREAMS`] streams, and [`MOST_PIPES`] pipes where handlers have not noticed yet that theirs was reset. Floods of frames end the
 //! connection (`assay_http2::flood`).
 //!
@@ -26,6 +26,8 @@ mod client;
 mod client_tests;
 mod clients;
 mod connection;
+#[cfg(test)]
+mod ending_tests;
 pub mod pipe;
 #[cfg(test)]
 mod pool_tests;

@@ -70,6 +70,8 @@ pub(super) struct State {
     pub(super) is_over: bool,
     /// The handler has broken off: what it has written must not look complete.
     pub(super) is_broken: bool,
+    /// Its client was late with the body, or with taking the response.
+    pub(super) is_late: bool,
     /// The handler has let go of it.
     pub(super) is_dropped: bool,
     /// It is among those that something happened to.
@@ -117,7 +119,7 @@ impl State {
     pub(super) fn begin(&mut self, stream: Stream, head: Head<'_>, ends: bool) {
         self.stream = Some(stream);
         self.message = Outgoing::response(head.method() == "HEAD");
-        (self.held, self.read, self.is_ended) = (0, 0, false);
+        (self.held, self.read, self.is_ended, self.is_late) = (0, 0, false, false);
         (self.deadline, self.last_chunk) = (None, None);
         self.incoming.clear();
         self.outgoing.clear();
@@ -140,6 +142,7 @@ impl State {
             deadline: None,
             is_over: false,
             is_broken: false,
+            is_late: false,
             is_dropped: false,
             is_touched: false,
             is_stalled: false,
@@ -284,7 +287,12 @@ impl State {
 
     /// Nothing but the peer can go on with it: it has to open the window, to take what was written, or to send.
     pub(super) fn waits_for_peer(&self) -> bool {
-        (self.is_stalled && self.is_left()) || self.reader.is_some() || self.writer.is_some()
+        (self.is_stalled && self.is_left()) || self.awaits_body() || self.writer.is_some()
+    }
+
+    /// The peer has to send. Who responds early reads no more, and does not say so.
+    pub(super) fn awaits_body(&self) -> bool {
+        self.reader.is_some() && !self.message.has_begun()
     }
 
     /// The handler may write on.
@@ -414,6 +422,10 @@ impl Pipe {
 impl exchange::Stream for Pipe {
     fn reset_on_close(&self) {
         self.state.borrow_mut().is_broken = true;
+    }
+
+    fn set_late(&self) {
+        self.state.borrow_mut().is_late = true;
     }
 
     fn rest(&mut self) {

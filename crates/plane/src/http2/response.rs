@@ -107,6 +107,11 @@ impl Outgoing {
         Self { kind: Kind::Request { scheme }, stage: Stage::Head, unchunked: Vec::new() }
     }
 
+    /// Its final head was sent.
+    pub(super) fn has_begun(&self) -> bool {
+        !matches!(self.stage, Stage::Head)
+    }
+
     /// All of it was sent.
     pub(super) fn is_complete(&self) -> bool {
         matches!(self.stage, Stage::Complete)

@@ -89,6 +89,21 @@ impl Handler for Echo {
                 self.exchange.write(&[&response, &[b'x'; PAGE]]).await?;
                 return Ok(Next::Request);
             }
+            // A response that does not wait for the body, and whose own body comes later.
+            "/early" => {
+                tokio::select! {
+                    biased;
+                    () = self.seen.late.notified() => {}
+                    _ = self.exchange.next_part() => {}
+                }
+                self.exchange.give_up();
+                let mut response = b"HTTP/1.1 401 Unauthorized\r\n".to_vec();
+                self.exchange.append_framing(&mut response, Framing::Length(4));
+                self.exchange.write(&[&response]).await?;
+                self.seen.late.notified().await;
+                self.exchange.write(&[b"late"]).await?;
+                return Ok(Next::Request);
+            }
             "/never" => std::future::pending().await,
             // Not before the client has ended its side.
             "/late" => self.seen.late.notified().await,
@@ -157,7 +172,7 @@ pub(super) struct Client {
     /// It has ended its side: what it would still say is lost.
     has_ended: bool,
     pub(super) server: Seen,
-    wire: Wire,
+    pub(super) wire: Wire,
     got: BTreeMap<u32, Got>,
 }
 
@@ -234,12 +249,17 @@ fn of(got: &mut BTreeMap<u32, Got>, stream: StreamId) -> &mut Got {
 pub(super) async fn echo<S: Stream>(server: S, limits: ClientLimits, seen: Seen) {
     let resources = Resources::new();
     resources.keep_deadlines();
-    let mut connection = Connection::new(server, &resources);
+    echo_with(&resources, server, limits, seen).await;
+}
+
+/// The same, with deadlines that somebody else keeps.
+async fn echo_with<S: Stream>(resources: &Rc<Resources>, server: S, limits: ClientLimits, seen: Seen) {
+    let mut connection = Connection::new(server, resources);
     if !is_begun(&mut connection, &limits).await.expect("is open") {
         return;
     }
     let start = |pipe| {
-        let exchange = Exchange::new(pipe, &resources, limits);
+        let exchange = Exchange::new(pipe, resources, limits);
         seen.begun.set(seen.begun.get() + 1);
         let mut echo = Echo { exchange, seen: seen.clone() };
         spawn_local(async move { drop(exchange::serve(&mut echo).await) });
@@ -259,11 +279,26 @@ pub(super) fn talk_within<T>(
     config: Config,
     script: impl AsyncFnOnce(&mut Client) -> T,
 ) -> (T, Seen) {
+    talk_with(limits, config, async |client: &mut Client, resources: &Rc<Resources>| {
+        resources.keep_deadlines();
+        script(client).await
+    })
+}
+
+/// The same, with deadlines that the client keeps.
+pub(super) fn talk_with<T>(
+    limits: ClientLimits,
+    config: Config,
+    script: impl AsyncFnOnce(&mut Client, &Rc<Resources>) -> T,
+) -> (T, Seen) {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
         let (socket, server) = tokio::io::duplex(1 << 14);
-        let seen = Seen::default();
-        let serving = spawn_local(echo(server, limits, seen.clone()));
+        let (seen, resources) = (Seen::default(), Resources::new());
+        let serving = spawn_local({
+            let (resources, seen) = (Rc::clone(&resources), seen.clone());
+            async move { echo_with(&resources, server, limits, seen).await }
+        });
         let mut client = Client {
             socket,
             has_ended: false,
@@ -271,7 +306,7 @@ pub(super) fn talk_within<T>(
             wire: Wire::client(config),
             got: BTreeMap::new(),
         };
-        let told = script(&mut client).await;
+        let told = script(&mut client, &resources).await;
         drop(client);
         serving.await.expect("no panic");
         (told, seen)
@@ -397,6 +432,19 @@ fn a_body_that_breaks_off_is_a_reset_and_nothing_else_ends() {
         assert_eq!((got.reset, got.is_complete), (Some(ErrorCode::INTERNAL_ERROR), false));
         assert!(client.got[&other.id].is_complete);
     });
+}
+
+#[test]
+fn a_connection_outlives_a_body_that_breaks_off_alone_on_it() {
+    let (_, handled) = talk(Config::default(), async |client: &mut Client| {
+        let broken = client.get("GET", "/breaks", true);
+        assert!(client.until_ended(1).await);
+        assert_eq!(client.got[&broken.id].reset, Some(ErrorCode::INTERNAL_ERROR));
+        let next = client.get("GET", "/next", true);
+        assert!(client.until_ended(2).await);
+        assert_eq!((client.got[&next.id].status, client.wire.is_closing()), (200, false));
+    });
+    assert_eq!(handled, 2);
 }
 
 #[test]

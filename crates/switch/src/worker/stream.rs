@@ -240,6 +240,12 @@ impl exchange::Stream for Stream {
         }
     }
 
+    fn set_late(&self) {
+        if let Self::Http2(pipe) = self {
+            pipe.set_late();
+        }
+    }
+
     fn set_slow(&self, is_slow: bool) {
         match self {
             Self::Clear(socket) => socket.set_slow(is_slow),

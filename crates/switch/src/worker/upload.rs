@@ -90,7 +90,10 @@ impl Client {
             Err(error) if error.kind() == io::ErrorKind::TimedOut && waits_for_server => {
                 Err(Fault::Server(loss(&slot.server, &error), false))
             }
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Fault::Refused(Refusal::TooSlow)),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                self.exchange.note_late();
+                Err(Fault::Refused(Refusal::TooSlow))
+            }
             Err(error) => Err(Fault::Client(error)),
         }
     }

@@ -1,6 +1,6 @@
 //! Slow clients are served as others are, and make room where they keep others out.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
 
 use assay_switch::Switch;
@@ -61,6 +61,30 @@ fn a_connection_of_http_2_whose_request_is_served_makes_no_room() {
     (0..3).for_each(|_| go.send(()).expect("it waits"));
     third.stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     assert_eq!(third.response().0, 200, "one of the others waits for a request now");
+}
+
+#[test]
+fn a_connection_of_http_2_ends_with_an_upload_that_does_not_come_alone_on_it() {
+    let server = Server::named("s");
+    let switch = switch(&file("http2 = \"all\"", &[&server], "[timeouts]\nclient-request = \"1s\"\n"));
+    let mut request = request_http2(&[]);
+    // POST, and DATA is to follow; behind the head of the frame.
+    let head_at = request.len() - 15;
+    (request[head_at + 4], request[head_at + 9]) = (4, 0x83);
+    let mut all = Vec::new();
+    // Nothing comes where the request was too late for the switch.
+    while all.is_empty() {
+        let mut client = Client::new(&switch);
+        let _ = client.stream.write_all(&request);
+        let read = client.stream.read_to_end(&mut all);
+        // Without a request, it has an hour.
+        assert!(
+            !read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock),
+            "the connection does not end"
+        );
+    }
+    // GOAWAY without an error, behind what was the last stream.
+    assert!(all.ends_with(b"\0\0\x08\x07\0\0\0\0\0\0\0\0\x01\0\0\0\0"), "{}", all.escape_ascii());
 }
 
 #[test]

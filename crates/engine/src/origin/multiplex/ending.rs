@@ -64,7 +64,7 @@ impl Multiplex {
         self.load = 0;
     }
 
-    /// No request has been under way for as long as an idle connection is kept, or none but those whose bodies do not come; if not, the alarm
+    /// No request, or none but such whose bodies do not come, has been under way for as long as an idle connection is kept; if not, the alarm
     /// rings when that may be.
     pub(super) fn is_idle_for_too_long(&mut self) -> bool {
         let Some((idle_ns, ticket)) = &mut self.idle else { return false };
@@ -78,5 +78,69 @@ impl Multiplex {
         let next_ns = end_ns.max(now_ns.saturating_add(*idle_ns / 2));
         *ticket = self.local.timer.schedule(next_ns, Due::Idle(Rc::clone(&self.alarm)));
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::io::Write;
+    use std::task::Poll;
+    use std::time::Duration;
+
+    use assay_http2::{Config, Connection as Client, RequestHead};
+    use assay_workload::model::{HttpVersion, Weighted};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::origin::local::Local;
+    use crate::origin::testing::{workload, world_of};
+
+    const HEAD: RequestHead<'_> =
+        RequestHead { method: b"POST", scheme: b"http", authority: b"a.test:80", path: b"/assay/health" };
+
+    /// Does what can be done now; whether it has ended.
+    async fn turn(served: &mut Multiplex) -> bool {
+        poll_fn(|context| Poll::Ready(served.poll(context).is_ready())).await
+    }
+
+    /// An upload has begun, and the alarm rings as late as that of a thread that did not run meanwhile: whether the request goes on, and whether
+    /// the connection is about to end.
+    async fn rung_late(has_more: bool) -> (bool, bool) {
+        let mut workload = workload();
+        workload.servers[0].http_versions = Weighted::one(HttpVersion::Http2);
+        workload.servers[0].idle_timeout = Some(Duration::from_secs(3600));
+        let local = Rc::new(Local::new(world_of(workload).into(), 0).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let transport = local.world.accept(listener.accept().await.unwrap().0, 0).unwrap();
+        let mut served = Multiplex::new(local, transport, 0);
+        let mut client = Client::client(Config::default());
+        let stream = client.request(&HEAD, std::iter::empty(), false).unwrap();
+        socket.write_all(client.output()).unwrap();
+        client.wrote(client.output().len());
+        while served.load == 0 {
+            assert!(!turn(&mut served).await);
+            tokio::task::yield_now().await;
+        }
+        if has_more {
+            assert!(!turn(&mut served).await, "all is read");
+            client.data(stream, b"more", false).unwrap();
+            socket.write_all(client.output()).unwrap();
+            served.transport.socket().readable().await.unwrap();
+        }
+        // As long as the machine has run, and that is over.
+        (served.used_ns, served.read_ns) = (0, 0);
+        served.idle.as_mut().unwrap().0 = monotonic_ns();
+        served.alarm.ring_idle();
+        turn(&mut served).await;
+        (served.load == 1, served.wire.is_closing())
+    }
+
+    #[test]
+    fn what_lies_unread_when_the_alarm_rings_late_has_come_in_time() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        assert_eq!(runtime.block_on(rung_late(true)), (true, false));
+        assert_eq!(runtime.block_on(rung_late(false)), (false, true));
     }
 }
