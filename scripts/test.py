@@ -106,7 +106,7 @@ def main(tier, *filters):
     if program is None:
         return cargo_test(tier)
     # A fourth of the time of the first tier, and three fourths of that of the second, are waiting. What is judged by its times runs alone.
-    options = ["--test-threads", str((3 if tier == "real" else 2) * len(os.sched_getaffinity(0)))]
+    options = ["--test-threads", str(2 * len(os.sched_getaffinity(0)))]
     code, results = run(program, tier, filters, *options)
     failed = [test for test in results if not test.passed]
     # 100: tests failed. Any other code is an error of another kind, such as code that does not build.
