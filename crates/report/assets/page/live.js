@@ -34,7 +34,10 @@ const takeOver = (fresh) => {
   const cursors = [...plots].filter(([, plot]) => plot.cursor.idx !== null && plot.cursor.idx !== undefined && plot.cursor.left >= 0);
   const cursor = cursors.map(([id, plot]) => [id, plot.cursor.left, plot.cursor.top])[0];
   const sideways = [...document.querySelectorAll("main .scroll")].map((box) => [pathOf(box), box.scrollLeft]).filter(([, left]) => left > 0);
-  const top = scrollY;
+  // What the reader looks at stays where it is, whatever grows above it.
+  const isAbove = (node) => node.getBoundingClientRect().top < innerHeight / 2;
+  const sight = scrollY > 0 && [...document.querySelectorAll("main > section[id], main figure.chart[id]")].filter(isAbove).at(-1);
+  const top = sight ? sight.getBoundingClientRect().top : 0;
   const followed = [...views].filter(([number, view]) => view.max >= whole(data.axes ? data.axes[number] : data).max);
   const section = (id, page) => page.querySelector(`main > section[id="${id}"]`);
   const main = document.querySelector("main");
@@ -57,7 +60,8 @@ const takeOver = (fresh) => {
   sideways.forEach(([path, left]) => { const box = found(path); if (box) box.scrollLeft = left; });
   if (cursor) plots.get(cursor[0])?.setCursor({ left: cursor[1], top: cursor[2] });
   found(focus)?.focus({ preventScroll: true });
-  if (scrollY !== top) scrollTo({ top, behavior: "instant" });
+  const place = sight && document.getElementById(sight.id);
+  if (place) scrollBy({ top: place.getBoundingClientRect().top - top, behavior: "instant" });
 };
 
 const told = (text, mood) => {

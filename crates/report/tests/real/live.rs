@@ -86,7 +86,7 @@ fn a_live_page_takes_over_what_is_new_and_leaves_its_reader_where_he_is() {
     assert_eq!(page.js("document.querySelector('#chart-response-p50').dataset.shows"), shows, "zoom");
     let now = page.js("document.querySelector('#chart-response-p50').getBoundingClientRect().top");
     let moved = now.as_f64().unwrap() - top.as_f64().unwrap();
-    assert!(moved.abs() < 200.0, "it moved by {moved} pixels under the reader's eyes");
+    assert!(moved.abs() < 1.0, "it moved by {moved} pixels under the reader's eyes");
 
     let requested = page.requests().len();
     page.key("Escape");
