@@ -46,7 +46,7 @@ demo:
 # second variable is what `cargo clippy -- -D warnings` sets.
 test test-real instructions-dev: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
 test test-real instructions-dev: export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
-# Each of them builds all: what is kept to build a part of it again costs time and gigabytes.
+# These build everything: incremental state would only cost time and gigabytes.
 test test-real instructions-dev: export CARGO_INCREMENTAL = 0
 
 # Needs Rust, a C compiler and Python's standard library. The machine has no say in what these tests find.

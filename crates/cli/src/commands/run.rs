@@ -361,8 +361,8 @@ fn requirements(args: &RunArgs, prepared: &Prepared) -> Result<Vec<String>, Fail
     Ok(all)
 }
 
-/// One of them is decided by what is known of each request.
-pub fn needs_xact_log(requirements: &[String]) -> bool {
+/// One of them is decided by the outcome of each request.
+fn needs_xact_log(requirements: &[String]) -> bool {
     requirements.iter().any(|text| text.parse().is_ok_and(|required: Requirement| required.needs_xact_log()))
 }
 

@@ -149,7 +149,7 @@ pub fn payload(
     head: &ResponseHead<'_>,
     version: u64,
 ) -> Result<Option<(Ending, Payload)>, Flaw> {
-    // A body of another length is in another form: the caller looks for its coding then.
+    // A plain request costs no lookup: its checked bytes tell, and a wrong length makes the caller look.
     if xact.extras.is_none() && (head.facts.content_length.is_some() || head.status == 304) {
         return Ok(None);
     }
