@@ -28,8 +28,9 @@ fuzz_target!(|text: &str| {
         }
         Err(error) => assert!(!error.why.is_empty()),
     }
-    if let Some(recognised) = recognise(log.as_bytes()) {
-        assert!(0 < recognised.fit && recognised.fit <= recognised.tried);
+    match recognise(log.as_bytes()) {
+        Ok(recognised) => assert!(0 < recognised.fit && recognised.fit <= recognised.tried),
+        Err(why) => assert!(!why.to_string().is_empty()),
     }
     let _ = instant_us(first);
 });

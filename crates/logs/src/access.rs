@@ -1,8 +1,22 @@
 //! One line of an access log.
 
+/// What a line is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A request of a client.
+    #[default]
+    Request,
+    /// A fetch of the cache itself from a backend.
+    Fetch,
+    /// A connection, of whose requests the line says nothing.
+    Connection,
+}
+
 /// One request as a proxy wrote it down. Texts are slices of the line; what a line does not say is empty, none or 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Access<'a> {
+    /// What the line is about.
+    pub kind: Kind,
     /// When it ended or began, whichever the proxy writes down, in microseconds since 1970.
     pub time_us: Option<i64>,
     /// How long it took, in microseconds.
@@ -27,6 +41,8 @@ pub struct Access<'a> {
     pub method: &'a [u8],
     /// URL of the request, or path and query where the host stands elsewhere or nowhere.
     pub url: &'a [u8],
+    /// The path lacks the slash before it.
+    pub is_rootless: bool,
     /// Query of the URL, where it stands apart from the path; without its question mark.
     pub query: &'a [u8],
     /// Host of the request, where it is not part of the URL.
@@ -85,6 +101,11 @@ impl<'a> Access<'a> {
         without_usual_port(scheme, written)
     }
 
+    /// True when its URL is a path, whose host stands elsewhere or nowhere.
+    pub fn is_path(&self) -> bool {
+        self.is_rootless || self.url.first() == Some(&b'/')
+    }
+
     /// The scheme, and the host as it was written; both empty where the line does not say.
     pub(crate) fn authority(&self) -> (&'a [u8], &'a [u8]) {
         if let Some(found) = authority(self.url) {
@@ -115,7 +136,14 @@ pub(crate) fn authority(url: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = scheme_end(url)?;
     let rest = &url[colon + SCHEME_MARK.len()..];
     let end = memchr::memchr3(b'/', b'?', b'#', rest).unwrap_or(rest.len());
-    Some((&url[..colon], &rest[..end]))
+    // Balancers of AWS write `http://host:80-` for a request that names no path.
+    let host = rest[..end].strip_suffix(b"-").filter(|host| ends_in_port(host)).unwrap_or(&rest[..end]);
+    Some((&url[..colon], host))
+}
+
+fn ends_in_port(host: &[u8]) -> bool {
+    let digits = host.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && host[..host.len() - digits].ends_with(b":")
 }
 
 /// Where the scheme of an absolute URL ends.
@@ -157,6 +185,8 @@ mod tests {
         };
         assert_eq!(of("GET", "http://a.example:81/x?y=http://b/", "other"), "a.example:81");
         assert_eq!(of("GET", "http://a.example?x", ""), "a.example");
+        assert_eq!(of("-", "http://lb-1.example:80-", ""), "lb-1.example");
+        assert_eq!(of("GET", "http://a-/", ""), "a-");
         assert_eq!(of("GET", "/x", "b.example"), "b.example");
         assert_eq!(of("GET", "/x?u=http://c/", ""), "");
         assert_eq!(of("CONNECT", "c.example:443", ""), "c.example:443");

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::access::{Access, Kind};
+
 /// What became of a request, as its proxy wrote it down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -38,6 +40,8 @@ pub enum Class {
     QueryMiss,
     /// A connection without a request.
     Nothing,
+    /// No request of a client: a fetch of the cache itself from a backend.
+    Fetch,
 }
 
 /// Number of classes that are requests; the others come behind them.
@@ -78,6 +82,7 @@ impl Class {
             Class::QueryHit => "peer query, hit",
             Class::QueryMiss => "peer query, miss",
             Class::Nothing => "no request",
+            Class::Fetch => "fetch from a backend",
         }
     }
 
@@ -121,65 +126,154 @@ pub enum Route {
     Other,
 }
 
-/// Reads a proxy's word for an outcome.
+/// Words for what failed, one after the other as [`words_of`] has them; each is a whole word or several.
+const FAILED: [&str; 6] =
+    [" ABORTED ", " TIMEDOUT ", " FAIL ERR ", " ERROR ", " LIMITEXCEEDED ", " CAPACITYEXCEEDED "];
+/// For what the cache had no part in.
+const NO_CACHE: [&str; 5] =
+    [" NOSRV ", " REDIRECT ", " CONSTRUCTED ", " LAMBDAGENERATEDRESPONSE ", " FUNCTIONGENERATEDRESPONSE "];
+const JOINED: [&str; 3] = [" CF HIT ", " CF MISS ", " HIT WAIT "];
+const REVALIDATED: [&str; 5] =
+    [" REFRESH UNMODIFIED ", " REFRESH HIT ", " REFRESHHIT ", " REVALIDATED ", " CONDITIONAL CACHE HIT "];
+/// For what was fetched. What Varnish and Fastly remember as not worth caching is called a hit on that. The reasons for which httpd
+/// does not keep a response stand behind the words of all.
+const FETCHED: [&str; 20] = [
+    " MISS ",
+    " HITMISS ",
+    " HITPASS ",
+    " HIT FOR ",
+    " PASS ",
+    " BYPASS ",
+    " EXPIRED ",
+    " DYNAMIC ",
+    " IGNORED ",
+    " REFRESH MODIFIED ",
+    " NO STORE ",
+    " INVALIDATED ",
+    " HTTP STATUS ",
+    " NOT CACHEABLE ",
+    " NOTCACHEABLE ",
+    " QUERY STRING PRESENT ",
+    " CACHE CONTROL ",
+    " NO LAST MODIFIED ",
+    " EXPIRES HEADER ",
+    " VARY HEADER ",
+];
+/// Squid and nginx serve what is stale while, or because, a refresh cannot be had.
+const HIT: [&str; 6] =
+    [" HIT ", " STALE ", " HITSTALE ", " UPDATING ", " REFRESH FAIL ", " ORIGINSHIELDHIT "];
+
+/// Reads a proxy's word for an outcome. Only whole words count: a service called *whitelabel* is no hit.
 pub fn word(text: &[u8]) -> Word {
-    let mut upper = [0; 64];
-    let length = text.len().min(upper.len());
-    upper[..length].copy_from_slice(&text[..length]);
-    upper.make_ascii_uppercase();
-    let code = &upper[..length];
-    let has = |part: &str| memchr::memmem::find(code, part.as_bytes()).is_some();
-    if code.is_empty() {
+    let text = nearest(text).trim_ascii();
+    if let Some(word) = cache_status(text) {
+        return word;
+    }
+    let mut upper = [0; WORDS_BYTES];
+    let words = words_of(text, &mut upper);
+    let has = |part: &&str| memchr::memmem::find(words, part.as_bytes()).is_some();
+    let has_any = |parts: &[&str]| parts.iter().any(has);
+    if words == b" " {
         return Word::Unknown;
     }
-    if code.starts_with(b"UDP_") || code.starts_with(b"ICP_") {
-        return Word::Class(if has("HIT") { Class::QueryHit } else { Class::QueryMiss });
+    if words.starts_with(b" UDP ") || words.starts_with(b" ICP ") {
+        return Word::Class(if has(&" HIT ") { Class::QueryHit } else { Class::QueryMiss });
     }
-    if has("DENIED") {
+    if has(&" DENIED ") {
         return Word::Class(Class::Denied);
     }
     // TCP_MISS_ABORTED and its like: the client or a time-out ended it.
-    if code.starts_with(b"ERR") || has("ABORTED") || has("TIMEDOUT") || has("FAIL_ERR") || has("ERROR") {
+    if words.starts_with(b" ERR ") || has_any(&FAILED) {
         return Word::Class(Class::Error);
     }
-    if has("TUNNEL") || code == b"PIPE" {
+    if has_any(&[" TUNNEL ", " PIPE "]) {
         return Word::Class(Class::Tunnel);
     }
-    if code.starts_with(b"TAG_NONE") || code.starts_with(b"NONE") || code == b"SYNTH" || code == b"<NOSRV>" {
+    let is_none = words.starts_with(b" TAG NONE ") || words.starts_with(b" NONE ");
+    // Varnish made it up; `HIT-SYNTH` of Fastly was kept.
+    if is_none || words == b" SYNTH " || has_any(&NO_CACHE) {
         return Word::NoCache;
     }
-    if has("CF_HIT") || has("CF_MISS") {
+    if has_any(&JOINED) {
         return Word::Class(Class::Joined);
     }
-    if has("REFRESH_UNMODIFIED") || has("REFRESH_HIT") || has("REVALIDATED") || has("CONDITIONAL CACHE HIT") {
+    if has_any(&REVALIDATED) {
         return Word::Class(Class::Revalidated);
     }
-    if has("MEM_HIT") || has("CACHE>") || has("RAM_HIT") {
+    if has_any(&[" MEM HIT ", " RAM HIT "]) || text.eq_ignore_ascii_case(b"<CACHE>") {
         return Word::Class(Class::MemoryHit);
     }
-    // What Varnish remembers as not worth caching is called a hit on that, and is fetched.
-    let fetched = [
-        "MISS",
-        "HITPASS",
-        "HIT-FOR",
-        "PASS",
-        "EXPIRED",
-        "REFRESH_MODIFIED",
-        "NO-STORE",
-        "INVALIDATED",
-        "HTTP STATUS",
-    ];
-    if fetched.iter().any(|part| has(part)) {
+    if has_any(&FETCHED) {
         return Word::Fetched;
     }
-    if code == b"TCP_HIT" {
+    if words == b" TCP HIT " {
         return Word::Class(Class::DiskHit);
     }
-    // Squid and nginx serve what is stale while, or because, a refresh cannot be had.
-    if has("HIT") || has("STALE") || has("UPDATING") || has("REFRESH_FAIL") {
+    if has_any(&HIT) {
         return Word::Class(Class::Hit);
     }
     Word::Unknown
+}
+
+/// The word of the cache that is the nearest to the client. Each cache on the way adds its own behind those before it; Akamai writes
+/// `Miss from child, Hit from parent`.
+fn nearest(text: &[u8]) -> &[u8] {
+    let Some(comma) = memchr::memrchr(b',', text) else { return text };
+    if memchr::memmem::find(text, b" from child").is_some() {
+        let end = memchr::memchr(b',', text).unwrap_or(comma);
+        return &text[..end];
+    }
+    &text[comma + 1..]
+}
+
+const WORDS_BYTES: usize = 80;
+
+/// The words of a text in capitals, each with a blank before and behind it: ` TCP MEM HIT `. What stands behind *from* is the name of a
+/// cache (`HIT from cache-1`).
+fn words_of<'b>(text: &[u8], buffer: &'b mut [u8; WORDS_BYTES]) -> &'b [u8] {
+    buffer[0] = b' ';
+    let mut length = 1;
+    for byte in text.iter().chain(b" ").take(WORDS_BYTES - 2) {
+        if byte.is_ascii_alphanumeric() {
+            buffer[length] = byte.to_ascii_uppercase();
+            length += 1;
+        } else if buffer[length - 1] != b' ' {
+            buffer[length] = b' ';
+            length += 1;
+            if buffer[..length].ends_with(b" FROM ") {
+                return &buffer[..length - b"FROM ".len()];
+            }
+        }
+    }
+    if buffer[length - 1] != b' ' {
+        buffer[length] = b' ';
+        length += 1;
+    }
+    &buffer[..length]
+}
+
+/// A member of `Cache-Status` (RFC 9211): the name of a cache, and parameters that say what it did.
+fn cache_status(text: &[u8]) -> Option<Word> {
+    let (_, parameters) = text.split_at(memchr::memchr(b';', text)?);
+    let has = |wanted: &[u8]| {
+        parameters.split(|byte| *byte == b';').any(|one| one.trim_ascii().eq_ignore_ascii_case(wanted))
+    };
+    let is_forwarded = memchr::memmem::find(parameters, b"fwd=").is_some();
+    if has(b"hit") {
+        Some(Word::Class(Class::Hit))
+    } else if has(b"collapsed") {
+        Some(Word::Class(Class::Joined))
+    } else if has(b"fwd=stale") && has(b"fwd-status=304") {
+        Some(Word::Class(Class::Revalidated))
+    } else {
+        is_forwarded.then_some(Word::Fetched)
+    }
+}
+
+/// True for the code of a hierarchy: capitals and low lines. `-` is none, and one all the same.
+pub(crate) fn is_route(text: &[u8]) -> bool {
+    let is_code = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
+    matches!(text, b"" | b"-") || (text.iter().all(is_code) && text.iter().any(u8::is_ascii_uppercase))
 }
 
 /// Reads a hierarchy code.
@@ -195,19 +289,28 @@ pub fn route(text: &[u8]) -> Route {
 }
 
 /// What became of a request, from its line.
-pub fn of(access: &crate::access::Access<'_>) -> Class {
+pub fn of(access: &Access<'_>) -> Class {
     let word = if access.outcome.is_empty() { Word::Unknown } else { word(access.outcome) };
-    class(word, route(access.hierarchy), access.termination, access.status)
+    class(word, route(access.hierarchy), access, access.status)
 }
 
-/// What became of a request. `termination` is HAProxy's.
+/// What became of the request of a line. Its status is given apart: a format may not say it.
 #[inline]
-pub fn class(word: Word, route: Route, termination: &[u8], status: u16) -> Class {
+pub fn class(word: Word, route: Route, access: &Access<'_>, status: u16) -> Class {
     let failed = status >= 500 || status == 0;
+    match access.kind {
+        Kind::Request => {}
+        Kind::Fetch => return Class::Fetch,
+        Kind::Connection => return Class::Nothing,
+    }
+    // How HAProxy's session ended decides before who responded: a hit that the client broke off is no hit.
+    match access.termination.first() {
+        Some(b'C' | b'S' | b'R' | b'I' | b'c' | b's') => return Class::Error,
+        Some(b'P') => return Class::Denied,
+        _ => {}
+    }
     match word {
         Word::Class(class) => class,
-        _ if matches!(termination.first(), Some(b'C' | b'S' | b'R' | b'I' | b'c' | b's')) => Class::Error,
-        _ if termination.first() == Some(&b'P') => Class::Denied,
         Word::Fetched => match route {
             Route::SiblingHit => Class::SiblingHit,
             Route::ParentHit => Class::ParentHit,
@@ -217,6 +320,8 @@ pub fn class(word: Word, route: Route, termination: &[u8], status: u16) -> Class
         Word::NoCache if status == 0 => Class::Nothing,
         Word::NoCache if status >= 400 => Class::Error,
         Word::Unknown if status >= 500 => Class::Error,
+        // A balancer writes such a line for a connection that never spoke HTTP.
+        Word::Unknown if status == 0 && access.url.is_empty() && !access.is_rootless => Class::Nothing,
         Word::NoCache | Word::Unknown => Class::Unknown,
     }
 }
@@ -226,7 +331,8 @@ mod tests {
     use super::*;
 
     fn of(code: &str, hierarchy: &str, status: u16) -> Class {
-        class(word(code.as_bytes()), route(hierarchy.as_bytes()), b"", status)
+        let access = Access { url: b"/", ..Access::default() };
+        class(word(code.as_bytes()), route(hierarchy.as_bytes()), &access, status)
     }
 
     #[test]
@@ -299,10 +405,71 @@ mod tests {
     }
 
     #[test]
+    fn the_words_of_networks_of_caches_are_known() {
+        for (code, expected) in [
+            ("Hit from cloudfront", Class::Hit),
+            ("RefreshHit from cloudfront", Class::Revalidated),
+            ("OriginShieldHit", Class::Hit),
+            ("LimitExceeded", Class::Error),
+            ("Error", Class::Error),
+            ("Redirect", Class::Unknown),
+            ("HIT from permissions-1", Class::Hit),
+            ("MISS from whitelabel:3128", Class::Miss),
+            // Of several caches the last is the nearest to the client.
+            ("MISS, HIT", Class::Hit),
+            ("HIT, MISS", Class::Miss),
+            ("Miss from child, Hit from parent", Class::Miss),
+            ("HitStale from child", Class::Hit),
+            ("NotCacheable from child", Class::Miss),
+            ("HIT-CLUSTER", Class::Hit),
+            ("HIT-STALE", Class::Hit),
+            ("HIT-WAIT", Class::Joined),
+            ("HIT-SYNTH", Class::Hit),
+            ("MISS-WAIT-CLUSTER", Class::Miss),
+            ("HITPASS", Class::Miss),
+            ("MISS-CLUSTER", Class::Miss),
+            ("dynamic", Class::Miss),
+            ("bypass", Class::Miss),
+            ("revalidated", Class::Revalidated),
+            ("none", Class::Unknown),
+            ("miss-1; hit; ttl=376", Class::Hit),
+            ("origin-hit; hit, edge; fwd=uri-miss; stored", Class::Miss),
+            ("edge; fwd=stale; fwd-status=304", Class::Revalidated),
+            ("edge; fwd=miss; collapsed", Class::Joined),
+        ] {
+            assert_eq!(of(code, "", 200), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn words_that_only_contain_an_outcome_are_none() {
+        for code in
+            ["whitelabel", "shop-permissions-80", "PASSWORD", "compassion", "transmission", "HITS", "-", ""]
+        {
+            assert_eq!(word(code.as_bytes()), Word::Unknown, "{code}");
+        }
+    }
+
+    #[test]
     fn how_haproxy_ended_a_session_decides_before_its_server_does() {
-        assert_eq!(class(Word::Fetched, Route::Other, b"CD--", 200), Class::Error);
-        assert_eq!(class(Word::NoCache, Route::Other, b"PR--", 403), Class::Denied);
-        assert_eq!(class(word(b"<CACHE>"), Route::Other, b"LR--", 200), Class::MemoryHit);
-        assert_eq!(class(Word::Fetched, Route::Other, b"----", 200), Class::Miss);
+        let of = |code: &str, termination: &'static str, status| {
+            let access = Access { url: b"/", termination: termination.as_bytes(), ..Access::default() };
+            class(word(code.as_bytes()), Route::Other, &access, status)
+        };
+        assert_eq!(of("MISS", "CD--", 200), Class::Error);
+        assert_eq!(of("<CACHE>", "CD--", 200), Class::Error);
+        assert_eq!(of("<NOSRV>", "PR--", 403), Class::Denied);
+        assert_eq!(of("<CACHE>", "LR--", 200), Class::MemoryHit);
+        assert_eq!(of("MISS", "----", 200), Class::Miss);
+    }
+
+    #[test]
+    fn what_is_no_request_of_a_client_has_a_class_of_its_own() {
+        let of = |access: Access<'static>| super::of(&access);
+        let hit = Access { outcome: b"hit", url: b"/", status: 200, ..Access::default() };
+        assert_eq!(of(Access { kind: Kind::Fetch, ..hit }), Class::Fetch);
+        assert_eq!(of(Access { kind: Kind::Connection, ..hit }), Class::Nothing);
+        assert_eq!(of(Access { outcome: b"", status: 0, url: b"", ..hit }), Class::Nothing);
+        assert!(!Class::Fetch.is_request() && !Class::Nothing.is_request());
     }
 }

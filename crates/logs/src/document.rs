@@ -80,7 +80,7 @@ pub struct InputInfo {
     pub not_logged: Vec<NotLogged>,
     /// Share of its first lines that fit, when the format was recognised; none: it was given.
     pub recognised: Option<f64>,
-    /// `gzip`, `zstd`, or none.
+    /// `gzip`, `zstd`, `bzip2`, `xz`, or none.
     pub compression: Option<String>,
     /// Bytes, uncompressed.
     pub bytes: u64,
@@ -134,6 +134,8 @@ pub struct Lines {
     pub peer_queries: u64,
     /// Connections without a request.
     pub without_request: u64,
+    /// Fetches of the cache from a backend, which are no requests of clients.
+    pub fetches: u64,
     /// Requests outside the selected time.
     pub outside: u64,
     /// Requests for URLs that were not selected: in a run's log, those that no robot sent.

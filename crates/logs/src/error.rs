@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::format::FormatError;
+use crate::format::{FormatError, Unrecognised};
 
 /// Why a log could not be analysed at all. What is wrong with single lines is never an error.
 #[derive(Debug, Error)]
@@ -31,12 +31,41 @@ pub enum LogsError {
         name: String,
     },
     /// The format was not recognised.
-    #[error("the format of {} was not recognised; its first line is `{line}`", shown(name))]
+    #[error("the format of {} was not recognised; its first line is `{line}`: {why}", shown(name))]
     Unrecognised {
         /// The file.
         name: String,
         /// Its first line, cut.
         line: String,
+        /// What was tried.
+        why: Unrecognised,
+    },
+    /// It is something else than a text in UTF-8.
+    #[error("{} is {what}, and no text in UTF-8", shown(name))]
+    Unreadable {
+        /// The file.
+        name: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// Not a single line could be read.
+    #[error(
+        "no line of {} could be read as {format} (there are {lines}): line {line} is `{text}`, and {why}",
+        shown(name)
+    )]
+    NoLine {
+        /// The file, or the first of several.
+        name: String,
+        /// How many lines there are.
+        lines: u64,
+        /// Name of the format.
+        format: String,
+        /// Number of the first line.
+        line: u64,
+        /// That line, cut.
+        text: String,
+        /// Why it could not be read.
+        why: String,
     },
     /// The format that was given cannot be used.
     #[error(transparent)]

@@ -2,27 +2,41 @@
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
+use lzma_rust2::XzReader;
 
 use crate::error::LogsError;
 
 /// The longest line that is read; a longer one is counted as malformed and skipped.
 pub const LINE_BYTES: usize = 65_536;
 const BUFFER_BYTES: usize = 4 * LINE_BYTES;
+/// What a decoder of xz may take: `xz -9` needs a third of it, and a header can claim gigabytes.
+const XZ_MEMORY_KB: u32 = 200 * 1024;
 
 /// A log that is being read.
 pub struct Input {
     /// Its name, `-` for standard input.
     pub name: String,
-    /// How it is compressed: `gzip`, `zstd`, or none.
+    /// How it is compressed: `gzip`, `zstd`, `bzip2`, `xz`, or none.
     pub compression: Option<&'static str>,
+    /// What it is, where that is no text that can be read: `UTF-16`, `a zip archive`.
+    pub unreadable: Option<&'static str>,
+    /// NULs before lines, which were skipped: a copy leaves them where the log was truncated under it.
+    pub nuls: u64,
+    /// Lines end in CR alone.
+    pub ends_in_cr: bool,
+    /// Lines are JSON: escapes of what needs none are taken out of them.
+    pub is_json: bool,
     reader: Box<dyn Read>,
     buffer: Vec<u8>,
     from: usize,
     to: usize,
     ended: bool,
+    has_begun: bool,
     /// In the middle of a line that is too long.
     skipping: bool,
     /// Why reading stopped before the end.
@@ -59,7 +73,7 @@ impl Input {
 
     /// Reads from anything.
     pub fn new(name: String, mut reader: Box<dyn Read>) -> io::Result<Self> {
-        let mut head = [0; 4];
+        let mut head = [0; 6];
         let mut length = 0;
         while length < head.len() {
             match reader.read(&mut head[length..])? {
@@ -70,17 +84,28 @@ impl Input {
         let whole = Box::new(Cursor::new(head[..length].to_vec()).chain(reader));
         let (compression, reader): (_, Box<dyn Read>) = match &head {
             [0x1f, 0x8b, ..] => (Some("gzip"), Box::new(MultiGzDecoder::new(whole))),
-            [0x28, 0xb5, 0x2f, 0xfd] => (Some("zstd"), Box::new(zstd::stream::read::Decoder::new(whole)?)),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+                (Some("zstd"), Box::new(zstd::stream::read::Decoder::new(whole)?))
+            }
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => (Some("bzip2"), Box::new(MultiBzDecoder::new(whole))),
+            [0xfd, b'7', b'z', b'X', b'Z', 0] => {
+                (Some("xz"), Box::new(XzReader::new_mem_limit(whole, true, XZ_MEMORY_KB)))
+            }
             _ => (None, whole),
         };
         Ok(Self {
             name,
             compression,
+            unreadable: None,
+            nuls: 0,
+            ends_in_cr: false,
+            is_json: false,
             reader,
             buffer: vec![0; BUFFER_BYTES],
             from: 0,
             to: 0,
             ended: false,
+            has_begun: false,
             skipping: false,
             broken: None,
             bytes: 0,
@@ -89,10 +114,45 @@ impl Input {
 
     /// Its first lines, up to [`LINE_BYTES`], which are read again later.
     pub fn head(&mut self) -> &[u8] {
-        while self.to < LINE_BYTES && !self.ended {
+        while self.to - self.from < LINE_BYTES && !self.ended {
             self.fill();
+            self.skip_nuls();
+        }
+        if !self.has_begun {
+            self.has_begun = true;
+            self.begin();
         }
         &self.buffer[self.from..self.to]
+    }
+
+    /// Finds out from its first bytes what it is.
+    fn begin(&mut self) {
+        const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
+        let head = &mut self.buffer[self.from..self.to];
+        self.unreadable = match head {
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
+            [b'P', b'K', 3, 4, ..] => Some("a zip archive"),
+            [0x04, 0x22, 0x4d, 0x18, ..] => Some("compressed with lz4"),
+            [b'P', b'A', b'R', b'1', ..] => Some("a Parquet file"),
+            _ => None,
+        };
+        self.ends_in_cr = !head.contains(&b'\n') && head.contains(&b'\r');
+        if self.ends_in_cr {
+            end_lines(head);
+        }
+        if head.starts_with(UTF8_MARK) {
+            self.from += UTF8_MARK.len();
+        }
+    }
+
+    /// Skips NULs before the line that comes next.
+    fn skip_nuls(&mut self) {
+        let waiting = &self.buffer[self.from..self.to];
+        if waiting.first() == Some(&0) {
+            let nuls = waiting.iter().position(|byte| *byte != 0).unwrap_or(waiting.len());
+            self.from += nuls;
+            self.nuls += nuls as u64;
+        }
     }
 
     /// The next bytes, for a format without lines; none at the end.
@@ -108,6 +168,9 @@ impl Input {
     /// The next lines; none at the end.
     pub fn next_piece(&mut self) -> Option<Piece<'_>> {
         loop {
+            if !self.skipping {
+                self.skip_nuls();
+            }
             let waiting = &self.buffer[self.from..self.to];
             if self.skipping {
                 let end = memchr::memchr(b'\n', waiting);
@@ -116,7 +179,8 @@ impl Input {
             } else if let Some(end) = memchr::memrchr(b'\n', waiting) {
                 let lines = self.from..self.from + end + 1;
                 self.from = lines.end;
-                return Some(Piece::Lines(&self.buffer[lines]));
+                self.nuls += nuls_before_lines(&self.buffer[lines.clone()]);
+                return Some(Piece::Lines(self.unescaped(lines)));
             } else if waiting.len() == self.buffer.len() {
                 self.skipping = true;
                 let head = self.from..self.from + 256;
@@ -126,7 +190,7 @@ impl Input {
                 let lines = self.from..self.to;
                 self.from = self.to;
                 let cut = self.broken.is_some();
-                return (!lines.is_empty()).then(|| Piece::Unended { line: &self.buffer[lines], cut });
+                return (!lines.is_empty()).then(|| Piece::Unended { line: self.unescaped(lines), cut });
             }
             if self.ended && self.from == self.to {
                 return None;
@@ -135,6 +199,31 @@ impl Input {
                 self.fill();
             }
         }
+    }
+
+    /// Lines of the buffer, without the escapes that some writers of JSON put into URLs: `\/`, and `\u0026` for `&`.
+    fn unescaped(&mut self, lines: Range<usize>) -> &[u8] {
+        let text = &mut self.buffer[lines];
+        if !self.is_json || memchr::memchr(b'\\', text).is_none() {
+            return text;
+        }
+        let (mut from, mut to) = (0, 0);
+        while from < text.len() {
+            let plain = plain_escape(&text[from..]);
+            text[to] = plain.unwrap_or(text[from]);
+            // Other escapes stay, whole: a quote in them does not end a text.
+            if plain.is_none() && text[from] == b'\\' && from + 1 < text.len() {
+                text[to + 1] = text[from + 1];
+                (from, to) = (from + 1, to + 1);
+            }
+            from += match plain {
+                Some(b'/') if text[from + 1] == b'/' => 2,
+                Some(_) => 6,
+                None => 1,
+            };
+            to += 1;
+        }
+        &text[..to]
     }
 
     fn fill(&mut self) {
@@ -149,6 +238,9 @@ impl Input {
         match self.reader.read(&mut self.buffer[self.to..]) {
             Ok(0) => self.ended = true,
             Ok(more) => {
+                if self.ends_in_cr {
+                    end_lines(&mut self.buffer[self.to..self.to + more]);
+                }
                 self.to += more;
                 self.bytes += more as u64;
             }
@@ -160,6 +252,31 @@ impl Input {
             }
         }
     }
+}
+
+/// Ends lines as they are expected to end.
+fn end_lines(text: &mut [u8]) {
+    text.iter_mut().filter(|byte| **byte == b'\r').for_each(|byte| *byte = b'\n');
+}
+
+/// What an escape at the beginning stands for, where that is printable and needs none in JSON.
+fn plain_escape(text: &[u8]) -> Option<u8> {
+    match text {
+        [b'\\', b'/', ..] => Some(b'/'),
+        [b'\\', b'u', b'0', b'0', high @ b'2'..=b'7', low, ..] => {
+            let byte = (high - b'0') << 4 | char::from(*low).to_digit(16)? as u8;
+            (byte != b'"' && byte != b'\\' && byte != 0x7f).then_some(byte)
+        }
+        _ => None,
+    }
+}
+
+fn nuls_before_lines(text: &[u8]) -> u64 {
+    if memchr::memchr(0, text).is_none() {
+        return 0;
+    }
+    let nuls = |line: &[u8]| line.iter().take_while(|byte| **byte == 0).count() as u64;
+    text.split(|byte| *byte == b'\n').map(nuls).sum()
 }
 
 /// The files that a name stands for: itself, or all that fit a pattern with `*` and `?` in its last part.
@@ -234,6 +351,66 @@ mod tests {
         let zstd = |text: &[u8]| zstd::stream::encode_all(text, 1).unwrap();
         assert_eq!(lines([zstd(&one), zstd(&other)].concat()).0, expected);
         assert_eq!(lines(Vec::new()).0.len(), 0);
+    }
+
+    #[test]
+    fn lines_are_the_same_from_bzip2_and_xz_in_several_parts() {
+        let (one, other) = (b"a\nb\n".repeat(70_000), b"c\n\nd".to_vec());
+        let expected = lines([one.clone(), other.clone()].concat()).0;
+        let bzip2 = |text: &[u8]| {
+            let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+            encoder.write_all(text).unwrap();
+            encoder.finish().unwrap()
+        };
+        assert_eq!(lines([bzip2(&one), bzip2(&other)].concat()).0, expected);
+        let xz = |text: &[u8]| {
+            let options = lzma_rust2::XzOptions::with_preset(1);
+            let mut encoder = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+            encoder.write_all(text).unwrap();
+            encoder.finish().unwrap()
+        };
+        assert_eq!(lines([xz(&one), xz(&other)].concat()).0, expected);
+    }
+
+    #[test]
+    fn nuls_before_a_line_are_skipped_and_counted_whatever_their_number() {
+        for nuls in [1, 100, 70_000, 270_000, 3 * BUFFER_BYTES + 7] {
+            let hole = vec![0; nuls];
+            let input = |text: Vec<u8>| Input::new("test".into(), Box::new(Cursor::new(text))).unwrap();
+            let mut read = input([&hole[..], b"one\n", &hole[..], b"two\n", &hole[..]].concat());
+            let mut found = Vec::new();
+            read.head();
+            while let Some(piece) = read.next_piece() {
+                let Piece::Lines(text) = piece else { panic!("{nuls}") };
+                found
+                    .extend(text.split(|byte| *byte == b'\n').map(|line| crate::format::trim(line).to_vec()));
+            }
+            found.retain(|line| !line.is_empty());
+            assert_eq!(found, [b"one".to_vec(), b"two".to_vec()], "{nuls}");
+            assert_eq!(read.nuls, 3 * nuls as u64);
+        }
+    }
+
+    #[test]
+    fn lines_that_end_in_cr_alone_are_lines() {
+        let mut input = Input::new("test".into(), Box::new(Cursor::new(b"a\rb\r".repeat(90_000)))).unwrap();
+        assert!(input.head().starts_with(b"a\nb\n") && input.ends_in_cr);
+        let mut count = 0;
+        while let Some(Piece::Lines(text)) = input.next_piece() {
+            count += text.iter().filter(|byte| **byte == b'\n').count();
+        }
+        assert_eq!(count, 180_000);
+    }
+
+    #[test]
+    fn escapes_of_what_needs_none_are_taken_out_of_json() {
+        let text = br#"{"url":"\/a\u0026b\u003c","agent":"\"\\/\u0022\u0001\n"}"#;
+        let mut input =
+            Input::new("test".into(), Box::new(Cursor::new([&text[..], b"\n"].concat()))).unwrap();
+        input.is_json = true;
+        let Some(Piece::Lines(line)) = input.next_piece() else { panic!() };
+        let expected = br#"{"url":"/a&b<","agent":"\"\\/\u0022\u0001\n"}"#;
+        assert_eq!(String::from_utf8_lossy(line.trim_ascii_end()), String::from_utf8_lossy(expected));
     }
 
     #[test]

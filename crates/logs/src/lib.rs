@@ -15,12 +15,14 @@ pub mod analysis;
 pub mod class;
 pub mod document;
 pub mod error;
+mod explain;
 pub mod format;
 pub mod hash;
 pub mod input;
 mod not_logged;
 pub mod read;
 pub mod referrer;
+pub mod remarks;
 pub mod replay;
 pub mod run;
 mod set;
@@ -35,7 +37,8 @@ use std::path::{Path, PathBuf};
 use analysis::{Analyser, Options};
 use document::Document;
 use error::LogsError;
-use format::{Format, Recognised, recognise};
+pub use explain::explain;
+use format::{Format, Recognised, SAMPLE_LINES, recognise};
 use input::Input;
 pub use sheet::sheet;
 
@@ -60,7 +63,22 @@ pub fn analyse(names: &[PathBuf], format: Option<&Format>, options: Options) -> 
             None => {}
         }
     }
-    Ok(analyser.finish())
+    let document = analyser.finish();
+    let lines = &document.lines;
+    // Lines that were read and not counted are lines that could be read.
+    if let Some(first) = document.malformed.first()
+        && lines.malformed + lines.empty + lines.cut == lines.read
+    {
+        return Err(LogsError::NoLine {
+            name: first.input.clone(),
+            lines: lines.read - lines.empty,
+            format: document.inputs.first().map(|input| input.format.clone()).unwrap_or_default(),
+            line: first.line,
+            text: first.text.clone(),
+            why: first.reason.clone(),
+        });
+    }
+    Ok(document)
 }
 
 /// Files without those that are named a second time, by another path or a pattern: their requests would count twice.
@@ -74,26 +92,36 @@ fn once(files: Vec<PathBuf>) -> Vec<PathBuf> {
 
 /// The format of a log; none when it is empty. One of which nothing could be read is not.
 fn known(input: &mut Input, format: Option<&Format>) -> Result<Option<Recognised>, LogsError> {
-    if let Some(format) = format {
-        return Ok(Some(Recognised { format: format.clone(), tried: 0, fit: 0 }));
-    }
     let name = input.name.clone();
+    input.head();
+    if let Some(what) = input.unreadable {
+        return Err(LogsError::Unreadable { name, what });
+    }
     let head = input.head();
+    if let Some(format) = format {
+        let lines: Vec<&[u8]> =
+            head.split(|byte| *byte == b'\n').map(format::trim).take(SAMPLE_LINES).collect();
+        return Ok(Some(Recognised::given(&format.clone().with_ports(&lines))));
+    }
     if head.iter().all(u8::is_ascii_whitespace) {
         return match input.broken.take() {
             Some(source) => Err(LogsError::Read { path: name.into(), source }),
             None => Ok(None),
         };
     }
-    match recognise(head) {
-        Some(recognised) => Ok(Some(recognised)),
-        None => {
-            let first = head.split(|byte| *byte == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
-            // What is no text is longer when it is written as such.
-            let line = analysis::printable(&first[..first.len().min(160)]).chars().take(160).collect();
-            Err(LogsError::Unrecognised { name, line })
-        }
-    }
+    let recognised = recognise(head).map_err(|why| {
+        let is_line = |line: &&[u8]| !line.is_empty() && line[0] != b'#';
+        let first = head.split(|byte| *byte == b'\n').map(format::trim).find(is_line).unwrap_or_default();
+        LogsError::Unrecognised { name, line: beginning(first), why }
+    })?;
+    input.is_json = recognised.format.is_json();
+    Ok(Some(recognised))
+}
+
+/// The beginning of a line, for a message.
+fn beginning(line: &[u8]) -> String {
+    // What is no text is longer when it is written as such.
+    analysis::printable(&line[..line.len().min(160)]).chars().take(160).collect()
 }
 
 /// Files by the time of their first request; those without one, and standard input, last.
@@ -115,7 +143,9 @@ fn first_time(path: &Path, format: Option<&Format>) -> Result<Option<i64>, LogsE
     let Some(recognised) = known(&mut input, format)? else { return Ok(None) };
     let time = |line: &[u8]| {
         let mut access = access::Access::default();
-        format::read_line(&recognised.format, format::trim(line), &mut access).ok()?;
+        let formats = std::iter::once(&recognised.format).chain(&recognised.others);
+        let line = format::trim(line);
+        formats.into_iter().find(|format| format::read_line(format, line, &mut access).is_ok())?;
         access.time_us
     };
     Ok(input.head().split(|byte| *byte == b'\n').find_map(time))

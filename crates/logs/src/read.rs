@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::access::Access;
 use crate::error::LogsError;
-use crate::format::{self, Current, Format};
+use crate::format::{self, Current, Format, Recognised};
 use crate::input::{Input, LINE_BYTES, Piece};
 
 /// How many lines a log has.
@@ -20,7 +20,7 @@ pub struct Read {
 pub fn each(path: &Path, format: &Format, mut take: impl FnMut(&Access<'_>)) -> Result<Read, LogsError> {
     let mut input = Input::open(path)?;
     let mut read = Read::default();
-    let mut current = Current::new(format);
+    let mut current = Current::new(&Recognised::given(format));
     while let Some(piece) = input.next_piece() {
         let (Piece::Lines(text) | Piece::Unended { line: text, .. }) = piece else {
             read.lines += 1;

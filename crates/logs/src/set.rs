@@ -3,11 +3,13 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use crate::access::Access;
+use crate::access::{Access, Kind};
+use crate::document::MalformedLine;
 use crate::error::LogsError;
-use crate::format::{Current, Format, trim};
+use crate::format::{Current, Format, Recognised, trim};
 use crate::input::{Input, Piece};
-use crate::{in_order, input, known, once};
+use crate::remarks::Remarks;
+use crate::{beginning, in_order, input, known, once};
 
 /// What was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,12 +22,16 @@ pub struct ReadSet {
     pub files: Vec<PathBuf>,
     /// Name of the format of the last of them.
     pub format: String,
+    /// The first line that could not be read.
+    pub first_malformed: Option<MalformedLine>,
+    /// What else should be known.
+    pub remarks: Remarks,
     /// Files that could not be read to their ends, and why: a compressed log that is still being written ends like this. What comes before
     /// that was handed over.
     pub broken: Vec<(PathBuf, String)>,
 }
 
-/// Hands over every line of these logs that can be read, with the format it is written in, until it is told to stop.
+/// Hands over every request of a client in these logs that can be read, with the format it is written in, until it is told to stop.
 /// Files of a rotated set may come in any order: they are read in the order of their first requests. Without a format
 /// that of each is recognised. A file is read in pieces, whatever its size.
 pub fn for_each_access(
@@ -48,43 +54,91 @@ pub fn for_each_access(
             continue;
         };
         read.format.clone_from(&recognised.format.name);
-        let flow = read_file(&mut input, &recognised.format, &mut read, &mut each);
+        let flow = read_file(&mut input, &recognised, &mut read, &mut each);
         read.broken.extend(input.broken.map(|why| (path.clone(), why.to_string())));
         read.files.push(path.clone());
         if flow.is_break() {
-            break;
+            return Ok(read);
         }
+    }
+    if let Some(first) = read.first_malformed.as_ref().filter(|_| read.malformed == read.lines) {
+        return Err(LogsError::NoLine {
+            name: first.input.clone(),
+            lines: read.lines,
+            format: read.format,
+            line: first.line,
+            text: first.text.clone(),
+            why: first.reason.clone(),
+        });
     }
     Ok(read)
 }
 
 fn read_file(
     input: &mut Input,
-    format: &Format,
+    recognised: &Recognised,
     read: &mut ReadSet,
     each: &mut impl FnMut(&Access<'_>, &Format) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let mut current = Current::new(format);
-    while let Some(piece) = input.next_piece() {
-        // Of a line that was cut, the end of a number may be missing.
-        let (Piece::Lines(text) | Piece::Unended { line: text, cut: false }) = piece else {
-            read.lines += 1;
-            read.malformed += 1;
-            continue;
+    let mut current = Current::new(recognised);
+    let name = input.name.clone();
+    let mut number = 0;
+    let mut flow = ControlFlow::Continue(());
+    while let Some(piece) = input.next_piece()
+        && flow.is_continue()
+    {
+        let text = match piece {
+            Piece::Lines(text) | Piece::Unended { line: text, cut: false } => text,
+            // Of a line that was cut, the end of a number may be missing.
+            Piece::Unended { line, cut: true } | Piece::TooLong(line) => {
+                number += 1;
+                read.lines += 1;
+                read.malformed(&name, number, line, || "it is cut off, or too long".into());
+                continue;
+            }
         };
-        for line in text.split(|byte| *byte == b'\n').map(trim) {
+        for line in text.strip_suffix(b"\n").unwrap_or(text).split(|byte| *byte == b'\n').map(trim) {
+            number += 1;
             if line.is_empty() || (line[0] == b'#' && current.remark(line).is_ok()) {
                 continue;
             }
             read.lines += 1;
             let mut access = Access::default();
             match current.read(line, &mut access) {
-                Ok(()) => each(&access, current.format())?,
-                Err(_) => read.malformed += 1,
+                Ok(()) => flow = read.hand_over(&access, current.format(), each),
+                Err(wrong) => read.malformed(&name, number, line, || current.explain(wrong.as_ref())),
+            }
+            if flow.is_break() {
+                break;
             }
         }
     }
-    ControlFlow::Continue(())
+    read.remarks.add(input, &current);
+    flow
+}
+
+impl ReadSet {
+    fn hand_over(
+        &mut self,
+        access: &Access<'_>,
+        format: &Format,
+        each: &mut impl FnMut(&Access<'_>, &Format) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match access.kind {
+            Kind::Request => return each(access, format),
+            Kind::Fetch => self.remarks.fetches += 1,
+            Kind::Connection => self.remarks.connections += 1,
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn malformed(&mut self, input: &str, line: u64, text: &[u8], reason: impl FnOnce() -> String) {
+        self.malformed += 1;
+        if self.first_malformed.is_none() {
+            let (input, text) = (input.to_owned(), beginning(text));
+            self.first_malformed = Some(MalformedLine { input, line, reason: reason(), text });
+        }
+    }
 }
 
 #[cfg(test)]

@@ -352,6 +352,9 @@ impl Results {
         if self.read.logged.newer_versions > 0 {
             line("versions", self.versions());
         }
+        for note in &self.read.notes {
+            line("note", note.clone());
+        }
         text.push('\n');
         let _ = writeln!(
             text,

@@ -39,7 +39,7 @@ pub struct Log {
     /// Files, as `assay logs` takes them.
     pub files: Vec<PathBuf>,
     /// Their format; none: it is recognised.
-    pub format: Option<Format>,
+    pub format: Option<Box<Format>>,
     /// How much faster than it was.
     pub speed: f64,
     /// Where a path without a host belongs.
@@ -96,6 +96,9 @@ pub struct Fed {
     pub files: Vec<String>,
     /// Format of the log; empty: a list.
     pub format: String,
+    /// What should be known of how it was read, a sentence each.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// How much of the log's own time was planned, in seconds.
     pub covered_s: f64,
     /// What the log says became of the requests that were planned.
@@ -180,7 +183,7 @@ impl Log {
         let mut fed = Fed::default();
         let mut plan = LogPlan::new(self.speed);
         let mut handed = 0;
-        let read = for_each_access(&self.files, self.format.as_ref(), |access, format| {
+        let read = for_each_access(&self.files, self.format.as_deref(), |access, format| {
             if let Some(entry) = self.entry(access, format, &mut fed) {
                 plan.push(entry);
             }
@@ -195,6 +198,7 @@ impl Log {
         fed.lines = read.lines;
         fed.malformed = read.malformed;
         fed.files = read.files.iter().map(|file| file.display().to_string()).collect();
+        fed.notes = read.remarks.notes();
         fed.format = read.format;
         fed.covered_s = plan.covered_us() as f64 / 1e6;
         if handed == 0 && !to.is_closed() {
@@ -224,7 +228,7 @@ impl Log {
 
     fn survey(&self, catalogue: &mut Catalogue) -> Result<Fed, ReplayError> {
         let mut fed = Fed::default();
-        let read = for_each_access(&self.files, self.format.as_ref(), |access, _| {
+        let read = for_each_access(&self.files, self.format.as_deref(), |access, _| {
             if let Some(call) = self.call(access, &mut fed) {
                 catalogue.note(&call, access);
             }
@@ -266,10 +270,12 @@ impl Log {
         let logged = Some(access.host).filter(|host| !host.is_empty());
         let host = logged.or(self.host.as_deref().map(str::as_bytes));
         let joined;
-        let url = if access.query.is_empty() {
+        let url = if access.query.is_empty() && !access.is_rootless {
             access.url
         } else {
-            joined = [access.url, b"?", access.query].concat();
+            let root: &[u8] = if access.is_rootless { b"/" } else { b"" };
+            let mark: &[u8] = if access.query.is_empty() { b"" } else { b"?" };
+            joined = [root, access.url, mark, access.query].concat();
             &joined
         };
         fed.call(head_only, url, host, self.skips_https)

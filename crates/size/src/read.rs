@@ -351,6 +351,7 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
         is_log: true,
         notes: [
             set.broken.iter().map(|(path, why)| ends_early(path, why)).collect(),
+            set.remarks.notes(),
             log.notes,
             log.told.notes(),
             log.logged.notes(),
@@ -581,7 +582,7 @@ fn returns(gather: &Gather) -> Vec<String> {
 
 /// Stands for the object: its host and its URL with the query, as they were written.
 fn key(access: &Access<'_>) -> u64 {
-    let is_path = access.url.first() == Some(&b'/');
+    let is_path = access.is_path();
     let url = if is_path { hash_on(hash(access.host()), access.url) } else { hash(access.url) };
     if access.query.is_empty() { url } else { hash_on(url, access.query) }
 }

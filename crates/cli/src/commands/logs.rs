@@ -10,7 +10,7 @@ use assay_lab::units;
 use assay_logs::analysis::Options;
 use assay_logs::document::Document;
 use assay_logs::error::LogsError;
-use assay_logs::format::{Format, KNOWN};
+use assay_logs::format::{Format, KNOWN, Unrecognised};
 use assay_logs::terminal::{self, Look};
 use assay_logs::{run, table};
 use assay_record::dir::RunDir;
@@ -42,7 +42,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LogsArgs {
-    /// Access logs, plain, gzip or zstd; `*` and `?` in a name; `-` is standard input; or a run's directory
+    /// Access logs, plain, gzip, zstd, bzip2 or xz; `*` and `?` in a name; `-` is standard input; or a run's directory
     #[arg(value_name = "FILE", required_unless_present_any = ["schema", "formats"])]
     pub files: Vec<PathBuf>,
     /// Name of a format, or a format string as the proxy itself takes it; without, it is recognised
@@ -72,6 +72,9 @@ pub struct LogsArgs {
     /// Where the result goes.
     #[command(flatten)]
     pub form: FormArgs,
+    /// Take the first lines of a log apart, field by field, and say what each is used for
+    #[arg(long, conflicts_with_all = ["json", "of", "cache", "parquet"])]
+    pub explain: bool,
     /// List the formats that have a name
     #[arg(long, conflicts_with_all = ["files", "json"])]
     pub formats: bool,
@@ -92,6 +95,9 @@ pub fn logs(args: &LogsArgs) -> Result<Exit, Failure> {
     }
     output::check_results(args.form.output.as_deref(), [args.form.html.as_deref(), args.parquet.as_deref()])?;
     check_flags(args)?;
+    if args.explain {
+        return explained(args);
+    }
     let document = match args.files.as_slice() {
         [dir] if is_run(&args.files) => of_run(dir, args)?,
         files => {
@@ -114,6 +120,14 @@ pub fn logs(args: &LogsArgs) -> Result<Exit, Failure> {
             terminal::render(&document, Look { colour: style.colour, width: style.width })
         })?;
     }
+    Ok(Exit::Fine)
+}
+
+/// Shows what is read of the first lines of each log.
+fn explained(args: &LogsArgs) -> Result<Exit, Failure> {
+    let format = args.format.as_deref().map(Format::parse).transpose().map_err(Failure::usage)?;
+    let text = assay_logs::explain(&args.files, format.as_ref()).map_err(failure)?;
+    output::result(&text, args.form.output.as_deref())?;
     Ok(Exit::Fine)
 }
 
@@ -255,23 +269,41 @@ fn failure(error: LogsError) -> Failure {
 }
 
 /// What helps when a log cannot be read.
-pub fn hint(error: &LogsError) -> Option<&'static str> {
-    match error {
-        LogsError::Unrecognised { .. } => Some(
-            "say how lines are written with --format; `assay logs --formats` lists the names that can be given",
-        ),
-        LogsError::NoFile { .. } => {
-            Some("check the path; a pattern with `*` and `?` must match at least one file")
+pub fn hint(error: &LogsError) -> Option<String> {
+    let hint = match error {
+        LogsError::Unrecognised { why: Unrecognised::Json { template: Some(template), .. }, .. } => {
+            return Some(format!(
+                "write its keys with nginx's variables for what they are: --format '{template}'"
+            ));
         }
+        LogsError::Unrecognised { why: Unrecognised::Ambiguous { names: [one, other] }, .. } => {
+            return Some(format!("say which it is: --format {one}, or --format {other}"));
+        }
+        LogsError::Unrecognised { .. } => {
+            "say how lines are written with --format; `assay logs --formats` lists the names that can be given, and \
+             `assay logs --explain FILE --format …` shows what is read of the first lines"
+        }
+        LogsError::NoLine { .. } => "`assay logs --explain FILE` takes its first lines apart, field by field",
+        LogsError::Unreadable { what: "UTF-16", .. } => {
+            "convert it: `iconv -f UTF-16 -t UTF-8 FILE | assay logs -`"
+        }
+        LogsError::Unreadable { what, .. } if what.contains("zip") => {
+            "take it out of the archive: `unzip -p FILE | assay logs -`"
+        }
+        LogsError::Unreadable { what, .. } if what.contains("lz4") => {
+            "decompress it: `lz4 -dc FILE | assay logs -`"
+        }
+        LogsError::NoFile { .. } => "check the path; a pattern with `*` and `?` must match at least one file",
         LogsError::Read { source, .. } => match source.kind() {
-            io::ErrorKind::IsADirectory => Some("name the logs in it, like 'DIR/access.log*'"),
-            io::ErrorKind::PermissionDenied => Some(
-                "logs are often kept for root and one group: `sudo cat FILE | assay logs -`, or join that group",
-            ),
-            _ => None,
+            io::ErrorKind::IsADirectory => "name the logs in it, like 'DIR/access.log*'",
+            io::ErrorKind::PermissionDenied => {
+                "logs are often kept for root and one group: `sudo cat FILE | assay logs -`, or join that group"
+            }
+            _ => return None,
         },
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 fn formats() -> String {

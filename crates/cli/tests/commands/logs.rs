@@ -91,3 +91,49 @@ fn a_log_of_which_nothing_is_left_is_an_error_that_leaves_no_file() {
     assay.run(&["logs", log, "--html", "page.html"]).exits(2).complains("access.log is empty");
     assert!(!assay.path("page.html").exists());
 }
+
+#[test]
+fn the_first_lines_are_taken_apart_field_by_field() {
+    let assay = Assay::new();
+    let log = assay.file("access.log", &combined());
+    let text = assay.run(&["logs", "--explain", log]).exits(0).stdout;
+    assert!(text.contains("recognised as combined"), "{text}");
+    for (word, what, value) in
+        [("%h", "client", "192.0.2.7"), ("%l", "(not used)", "-"), ("%b", "bytes of the body", "5")]
+    {
+        let line = text.lines().find(|line| line.trim_start().starts_with(&format!("{word} "))).expect(word);
+        assert!(line.contains(what) && line.ends_with(value), "{line}");
+    }
+    assert_eq!(text.matches("\nline ").count(), 3, "{text}");
+    let format = "%h %l %u %t \"%r\" %>s %b %D %T";
+    let timed = assay
+        .file("timed.log", "192.0.2.7 - - [10/Oct/2025:13:00:00 +0000] \"GET / HTTP/1.1\" 200 5 1200 0\n");
+    let text = assay.run(&["logs", "--explain", timed, "--format", format]).exits(0).stdout;
+    assert!(
+        text.contains("duration in µs") && text.contains("%T is not used: %D says the duration"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_log_that_cannot_be_read_ends_with_2_and_says_what_would_read_it() {
+    let assay = Assay::new();
+    let line = "192.0.2.7 - - [10/Oct/2025:13:00:00 +0000] \"GET / HTTP/1.1\" 200 5 \"-\" \"curl/8\"";
+    let more = assay.file("more.log", &format!("{line} 0.057 10.0.0.6:8080\n"));
+    let json = assay
+        .file("app.json", "{\"when\":\"2026-07-01T13:00:02Z\",\"what\":\"GET / HTTP/1.1\",\"result\":200}\n");
+    let utf16 = assay.path("utf16.log");
+    let units: Vec<u8> = line.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(&utf16, [b"\xff\xfe", &units[..]].concat()).expect("written");
+    let utf16 = utf16.to_str().expect("UTF-8");
+    for command in ["logs", "size"] {
+        for (file, helps) in
+            [(more, "nearest format is combined"), (json, "$result"), (utf16, "iconv -f UTF-16")]
+        {
+            let text = assay.run(&[command, file]).exits(2).stderr;
+            assert!(text.contains(helps), "{command}: {text}");
+        }
+        let text = assay.run(&[command, more, "--format", "common"]).exits(2).stderr;
+        assert!(text.contains("could be read as common") && text.contains("character"), "{command}: {text}");
+    }
+}

@@ -40,7 +40,7 @@ mod tests {
         assert!(check("{time-s} {status}{url}").unwrap_err().contains("nothing stands between"));
         assert!(check("{time-s} {status} {url").unwrap_err().contains("has no end"));
         assert!(check("{time-s} {status} {status} {path}").unwrap_err().contains("twice"));
-        assert!(check("{time-s} {status}").unwrap_err().contains("{url} or {path}"));
+        assert!(check("{time-s} {status}").unwrap_err().contains("{url}, {path}"));
         assert!(check("").is_err());
     }
 }

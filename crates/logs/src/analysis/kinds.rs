@@ -54,7 +54,9 @@ impl Kinds {
     #[inline]
     pub(super) fn hash(access: &Access<'_>) -> u64 {
         let ended = access.termination.first().copied().unwrap_or_default();
-        let mut state = hash(access.outcome) ^ (u64::from(ended) << 16 | u64::from(access.status));
+        let has_url = !access.url.is_empty();
+        let marks = (access.kind as u64) << 25 | u64::from(has_url) << 24 | u64::from(ended) << 16;
+        let mut state = hash(access.outcome) ^ (marks | u64::from(access.status));
         for text in [access.hierarchy, access.content_type, access.method] {
             state = hash_on(state, text);
         }

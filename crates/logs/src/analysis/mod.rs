@@ -17,6 +17,7 @@ use crate::format::{Current, Fact, Format, Recognised, Says};
 use crate::hash::{hash, hash_on};
 use crate::input::{Input, LINE_BYTES, Piece};
 use crate::not_logged;
+use crate::remarks::Remarks;
 use crate::replay::{self, Replay, Wanted};
 use crate::sketch::distinct::Distinct;
 use crate::sketch::frequent::{Frequent, Weights};
@@ -120,6 +121,7 @@ pub struct Analyser {
     usual_ports: u64,
     /// Some request has an outcome that is understood.
     has_outcome: bool,
+    remarks: Remarks,
 }
 
 impl Analyser {
@@ -166,6 +168,7 @@ impl Analyser {
             unended: false,
             usual_ports: 0,
             has_outcome: false,
+            remarks: Remarks::default(),
             options,
         }
     }
@@ -177,7 +180,7 @@ impl Analyser {
         // Where the format changes within a log, this does not.
         self.replay.set_bodies_only(format.counts_bodies());
         self.with_heads |= !format.counts_bodies();
-        let mut current = Current::new(format);
+        let mut current = Current::new(recognised);
         let before = self.lines;
         let (name, mut number) = (input.name.clone(), 0);
         while let Some(piece) = input.next_piece() {
@@ -218,6 +221,7 @@ impl Analyser {
             }
         }
         self.lines.bytes += input.bytes;
+        self.remarks.add(input, &current);
         let format_name = format.name.clone();
         let recognised = (!was_given).then(|| recognised.fit as f64 / recognised.tried.max(1) as f64);
         self.inputs.push(crate::document::InputInfo {
@@ -362,7 +366,7 @@ impl Analyser {
         // A format without statuses does not say that there was no response.
         let status = if self.says.has(Fact::Status) { access.status } else { STATUS_NOT_LOGGED };
         let kind = Kind {
-            class: class::class(word, route, access.termination, status),
+            class: class::class(word, route, access, status),
             wanted: replay::wanted(access.method, access.status),
             outcome,
             hierarchy,
@@ -404,6 +408,11 @@ impl Analyser {
         match class {
             Class::QueryHit => self.queries.hits += 1,
             Class::QueryMiss => self.queries.misses += 1,
+            Class::Fetch => {
+                self.lines.fetches += 1;
+                self.remarks.fetches += 1;
+                return;
+            }
             _ => {
                 self.lines.without_request += 1;
                 return;
@@ -480,7 +489,7 @@ impl Analyser {
             misses: u64::from(requested.counted.class == Class::Miss),
         };
         match self.urls.find(requested.url_key) {
-            _ if requested.url.is_empty() => {}
+            _ if requested.url.is_empty() && !requested.is_rootless => {}
             Some(entry) => entry.sums += one,
             None => {
                 // What is in the table has been counted.
@@ -499,10 +508,12 @@ impl Analyser {
 /// What a request was for, to be counted with others.
 struct Requested<'a> {
     url: &'a [u8],
+    query: &'a [u8],
     host: &'a [u8],
     client: &'a [u8],
     /// The URL holds its host.
     alone: bool,
+    is_rootless: bool,
     /// The host was written with the port that its scheme has anyway.
     has_usual_port: bool,
     url_key: u64,
@@ -519,13 +530,16 @@ impl<'a> Requested<'a> {
         let has_usual_port = host.len() < written.len();
         let host_key = hash(host);
         // An absolute URL holds its host; a path does not.
-        let alone = access.host.is_empty() || access.url.first() != Some(&b'/');
-        let url_key = if alone { hash(access.url) } else { hash_on(host_key, access.url) };
+        let alone = access.host.is_empty() || !access.is_path();
+        let path_key = if alone { hash(access.url) } else { hash_on(host_key, access.url) };
+        let url_key = if access.query.is_empty() { path_key } else { hash_on(path_key, access.query) };
         Self {
             url: access.url,
+            query: access.query,
             host,
             client: access.client,
             alone,
+            is_rootless: access.is_rootless,
             has_usual_port,
             url_key,
             host_key,
@@ -538,15 +552,23 @@ impl<'a> Requested<'a> {
         if !self.alone {
             text.extend_from_slice(self.host);
         }
+        if self.is_rootless {
+            text.push(b'/');
+        }
         text.extend_from_slice(self.url);
+        if !self.query.is_empty() {
+            text.push(b'?');
+            text.extend_from_slice(self.query);
+        }
     }
 }
 
 /// True for a line that is not malformed.
 fn can_read(current: &Current, line: &[u8]) -> bool {
+    let mut current = current.clone();
     let line = crate::format::trim(line);
     let is_remark = line.is_empty() || line[0] == b'#';
-    (is_remark && current.clone().remark(line).is_ok())
+    (is_remark && current.remark(line).is_ok())
         || (!is_remark && current.read(line, &mut Access::default()).is_ok())
 }
 

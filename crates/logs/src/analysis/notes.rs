@@ -15,6 +15,7 @@ const MANY: f64 = 0.01;
 impl Analyser {
     pub(super) fn notes(&self, all: &Tally) -> Vec<String> {
         let mut notes = self.notes_on_outcomes(all);
+        notes.extend(self.remarks.notes());
         notes.extend(self.notes_on_lines());
         notes.extend(self.notes_on_times());
         if self.usual_ports > 0 {

@@ -1,23 +1,34 @@
 //! `{field}`: how descriptions of proxies say what stands in a line of their access log.
 
-use super::field::Field;
+use super::field::{Field, Source, Unit};
 use super::piece::Piece;
+use super::time::TimePattern;
 
 /// Fields of a line, and what they are.
-pub const FIELDS: [(&str, &str); 20] = [
+pub const FIELDS: [(&str, &str); 31] = [
     ("time-s", "when it ended or began, in seconds since 1970"),
+    ("time-ms", "the same in milliseconds"),
+    ("time-us", "the same in microseconds"),
+    ("time-iso", "the same as `2026-01-31T12:00:00.5Z`, with any zone"),
+    ("time-common", "the same as `31/Jan/2026:12:00:00 +0000`"),
     ("duration-s", "how long it took, in seconds"),
     ("duration-ms", "the same in milliseconds"),
     ("duration-us", "the same in microseconds"),
-    ("client", "address of the client"),
+    ("duration-ns", "the same in nanoseconds"),
+    ("part-s", "a part of how long it took, in seconds; the parts are added"),
+    ("client", "address of the client, with a port or without"),
+    ("forwarded", "`X-Forwarded-For`: its first address is the client where nothing else says it"),
     ("outcome", "hit or miss, in the proxy's own words"),
     ("server", "who responded, as HAProxy says it: a server, or `<CACHE>`"),
     ("status", "status of the response"),
     ("bytes", "bytes of the response, as the proxy counts them"),
+    ("body", "bytes of its body alone"),
+    ("request", "the request line, in quotes: `GET /a HTTP/1.1`"),
     ("method", "method of the request"),
     ("url", "URL of the request, with its host"),
     ("host", "host of the request"),
     ("path", "path and query of the request"),
+    ("version", "version of HTTP of the request"),
     ("hierarchy", "how the proxy chose the server"),
     ("origin", "the server that got the request"),
     ("content-type", "content type of the response"),
@@ -25,6 +36,7 @@ pub const FIELDS: [(&str, &str); 20] = [
     ("referrer", "`Referer` of the request"),
     ("xact", "the request's `X-Assay`: by it, a run's requests are found in the logs of its caches"),
     ("other", "anything without a blank"),
+    ("rest", "all that is left of the line"),
 ];
 
 /// A format string in pieces.
@@ -43,42 +55,53 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
             let names: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
             return Err(format!("`{{{name}}}` is no field of a line; there are {}", names.join(", ")));
         };
-        if name != "other" && seen.contains(&name) {
+        if !matches!(name, "other" | "part-s") && seen.contains(&name) {
             return Err(format!("`{{{name}}}` stands in it twice"));
         }
         if behind.starts_with('{') {
             return Err(format!("nothing stands between `{{{name}}}` and the field after it"));
         }
         seen.push(name);
-        pieces.push(Piece::Field(field));
+        pieces.push(Piece::field(field, format!("{{{name}}}")));
         rest = behind;
     }
     if !rest.is_empty() {
         pieces.push(Piece::Text(rest.to_owned()));
     }
     let has = |field: &str| seen.contains(&field);
-    if has("time-s") && has("status") && (has("url") || has("path")) {
+    let has_time = seen.iter().any(|name| name.starts_with("time-"));
+    if has_time && has("status") && (has("url") || has("path") || has("request")) {
         Ok(pieces)
     } else {
-        Err("must have at least {time-s}, {status}, and {url} or {path}".into())
+        Err("must have at least a time like {time-s}, {status}, and {url}, {path} or {request}".into())
     }
 }
 
 fn field(name: &str) -> Option<Field> {
     Some(match name {
         "time-s" => Field::EpochSeconds,
-        "duration-s" => Field::DurationSeconds,
-        "duration-ms" => Field::DurationMs,
-        "duration-us" => Field::DurationUs,
-        "client" => Field::Client,
-        "outcome" => Field::Outcome,
+        "time-ms" => Field::EpochMillis,
+        "time-us" => Field::EpochMicros,
+        "time-iso" => Field::Time(TimePattern::iso8601()),
+        "time-common" => Field::Time(TimePattern::common()),
+        "duration-s" => Field::Duration(Unit::Second),
+        "duration-ms" => Field::Duration(Unit::Millisecond),
+        "duration-us" => Field::Duration(Unit::Microsecond),
+        "duration-ns" => Field::Duration(Unit::Nanosecond),
+        "part-s" => Field::DurationPart(Unit::Second),
+        "client" => Field::Client(Source::Direct),
+        "forwarded" => Field::Client(Source::Indirect),
+        "outcome" => Field::Outcome(Source::Direct),
         "server" => Field::Server,
         "status" => Field::Status,
         "bytes" => Field::Bytes,
+        "body" => Field::Body,
+        "request" => Field::RequestLine,
         "method" => Field::Method,
         "url" => Field::Url,
-        "host" => Field::Host,
+        "host" => Field::Host(Source::Direct),
         "path" => Field::Path,
+        "version" => Field::Version,
         "hierarchy" => Field::Hierarchy,
         "origin" => Field::Peer,
         "content-type" => Field::ContentType,
@@ -90,6 +113,7 @@ fn field(name: &str) -> Option<Field> {
         "xact" => Field::Xact,
         // nginx writes lists where it tried more than one server.
         "other" => Field::SkipList,
+        "rest" => Field::Rest,
         _ => return None,
     })
 }

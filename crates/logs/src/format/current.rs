@@ -1,12 +1,15 @@
 //! The format of the next line. A log that names its fields itself (W3C extended) names others when they change.
 
-use super::{Format, Malformed, Says, read_line, w3c};
+use super::{Format, Malformed, Problem, Recognised, Says, Unused, read_line, w3c};
 use crate::access::Access;
 
 /// The format of the next line of a log.
 #[derive(Debug, Clone)]
 pub(crate) struct Current {
-    format: Format,
+    /// The formats of the log, and how many lines were read by each.
+    formats: Vec<Counted>,
+    /// Place of the format that the last line was read by.
+    last: usize,
     /// The log named its fields by a line that cannot be used: what the lines after it hold is not known.
     is_lost: bool,
     /// Of the lines that were read.
@@ -15,15 +18,34 @@ pub(crate) struct Current {
     says: Says,
 }
 
+#[derive(Debug, Clone)]
+struct Counted {
+    format: Format,
+    lines: u64,
+}
+
+impl Counted {
+    fn new(format: &Format) -> Self {
+        Self { format: format.clone(), lines: 0 }
+    }
+}
+
 impl Current {
     /// Before the first line of a log.
-    pub(crate) fn new(format: &Format) -> Self {
-        Self { format: format.clone(), is_lost: false, key: format.key(), says: format.says() }
+    pub(crate) fn new(recognised: &Recognised) -> Self {
+        let Recognised { format, others, .. } = recognised;
+        Self {
+            formats: std::iter::once(format).chain(others).map(Counted::new).collect(),
+            last: 0,
+            is_lost: false,
+            key: format.key(),
+            says: format.says(),
+        }
     }
 
     /// The format that the last line was read by.
     pub(crate) fn format(&self) -> &Format {
-        &self.format
+        &self.formats[self.last].format
     }
 
     /// What all formats of the lines so far say.
@@ -31,16 +53,26 @@ impl Current {
         self.says
     }
 
+    /// Names of the formats, and how many lines were read by each.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.formats.iter().map(|counted| (counted.format.name.as_str(), counted.lines))
+    }
+
+    /// Fields that no line is read by.
+    pub(crate) fn unused(&self) -> impl Iterator<Item = &Unused> {
+        self.formats.iter().flat_map(|counted| counted.format.unused())
+    }
+
     /// Takes a remark. One that names fields changes the format of the lines after it, if the log was recognised by such a
     /// line; an error says why it cannot be used.
     pub(crate) fn remark(&mut self, line: &[u8]) -> Result<(), String> {
-        if !self.format.is_of_log {
+        if !self.format().is_of_log {
             return Ok(());
         }
         match w3c::named(line) {
             None => Ok(()),
             Some(Ok(format)) => {
-                (self.format, self.is_lost) = (format, false);
+                (self.formats[self.last].format, self.is_lost) = (format, false);
                 Ok(())
             }
             Some(Err(why)) => {
@@ -52,17 +84,45 @@ impl Current {
 
     /// Reads a line into an access that holds nothing yet.
     #[inline]
-    pub(crate) fn read<'a>(&self, line: &'a [u8], access: &mut Access<'a>) -> Result<(), Option<Malformed>> {
+    pub(crate) fn read<'a>(
+        &mut self,
+        line: &'a [u8],
+        access: &mut Access<'a>,
+    ) -> Result<(), Option<Malformed>> {
         if self.is_lost {
             return Err(None);
         }
-        read_line(&self.format, line, access).map_err(Some)
+        if let Some(at) = memchr::memchr(0, line) {
+            return Err(Some(Malformed { step: 0, at, problem: Problem::Nul }));
+        }
+        match read_line(self.format(), line, access) {
+            Ok(()) => {
+                self.formats[self.last].lines += 1;
+                Ok(())
+            }
+            Err(malformed) => self.read_by_others(line, access).ok_or(Some(malformed)),
+        }
+    }
+
+    #[cold]
+    fn read_by_others<'a>(&mut self, line: &'a [u8], access: &mut Access<'a>) -> Option<()> {
+        let last = self.last;
+        let place = self.formats.iter().enumerate().position(|(place, counted)| {
+            if place == last {
+                return false;
+            }
+            *access = Access::default();
+            read_line(&counted.format, line, access).is_ok()
+        })?;
+        self.last = place;
+        self.formats[place].lines += 1;
+        Some(())
     }
 
     /// Why a line could not be read, in words.
     pub(crate) fn explain(&self, malformed: Option<&Malformed>) -> String {
         match malformed {
-            Some(malformed) => self.format.explain(malformed),
+            Some(malformed) => self.format().explain(malformed),
             None => format!("the line `{}` before it cannot be used", w3c::DIRECTIVE),
         }
     }
@@ -70,10 +130,11 @@ impl Current {
     /// True once for a line that was read by another format than those before it.
     #[inline]
     pub(crate) fn has_changed(&mut self) -> bool {
-        let has_changed = self.key != self.format.key();
+        let format = &self.formats[self.last].format;
+        let has_changed = self.key != format.key();
         if has_changed {
-            self.key = self.format.key();
-            self.says = self.says.and(self.format.says());
+            self.key = format.key();
+            self.says = self.says.and(format.says());
         }
         has_changed
     }
@@ -89,10 +150,10 @@ mod tests {
 
     fn of_log() -> Current {
         let recognised = recognise(format!("{FIRST}\n{LINE}\n{LINE}\n").as_bytes()).unwrap();
-        Current::new(&recognised.format)
+        Current::new(&recognised)
     }
 
-    fn status(current: &Current, line: &str) -> Option<u16> {
+    fn status(current: &mut Current, line: &str) -> Option<u16> {
         let mut access = Access::default();
         current.read(line.as_bytes(), &mut access).ok().map(|()| access.status)
     }
@@ -100,15 +161,15 @@ mod tests {
     #[test]
     fn lines_after_a_line_that_names_other_fields_are_read_by_these() {
         let mut current = of_log();
-        assert_eq!((status(&current, LINE), current.has_changed()), (Some(200), false));
+        assert_eq!((status(&mut current, LINE), current.has_changed()), (Some(200), false));
         current.remark(b"#Fields: date time sc-status cs-uri-stem").unwrap();
         let line = "2025-10-10 13:55:36 404 /a";
-        assert_eq!((status(&current, line), current.has_changed()), (Some(404), true));
-        assert_eq!((status(&current, LINE), current.has_changed()), (None, false));
+        assert_eq!((status(&mut current, line), current.has_changed()), (Some(404), true));
+        assert_eq!((status(&mut current, LINE), current.has_changed()), (None, false));
         current.remark(b"#Date: 2025-10-10 13:55:36").unwrap();
-        assert_eq!(status(&current, line), Some(404));
+        assert_eq!(status(&mut current, line), Some(404));
         current.remark(FIRST.as_bytes()).unwrap();
-        assert_eq!((status(&current, LINE), current.has_changed()), (Some(200), true));
+        assert_eq!((status(&mut current, LINE), current.has_changed()), (Some(200), true));
     }
 
     #[test]
@@ -125,18 +186,18 @@ mod tests {
         {
             let mut current = of_log();
             assert!(!current.remark(unusable).unwrap_err().is_empty());
-            assert_eq!(status(&current, LINE), None);
+            assert_eq!(status(&mut current, LINE), None);
             assert!(current.explain(None).contains("#Fields:"));
             current.remark(FIRST.as_bytes()).unwrap();
-            assert_eq!(status(&current, LINE), Some(200));
+            assert_eq!(status(&mut current, LINE), Some(200));
         }
     }
 
     #[test]
     fn a_format_that_was_given_is_that_of_all_lines() {
-        let mut current = Current::new(&Format::parse(FIRST).unwrap());
+        let mut current = Current::new(&Recognised::given(&Format::parse(FIRST).unwrap()));
         current.remark(b"#Fields: nothing").unwrap();
         current.remark(b"#Fields: date time sc-status cs-uri-stem").unwrap();
-        assert_eq!(status(&current, LINE), Some(200));
+        assert_eq!(status(&mut current, LINE), Some(200));
     }
 }

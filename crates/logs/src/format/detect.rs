@@ -1,34 +1,143 @@
-//! Detection of the format that a log is written in. The one that fits most of its first lines.
+//! Detection of the formats that a log is written in: those of which the values of the first lines are such values.
 
+use std::fmt;
 use std::net::IpAddr;
 
+use super::field::{Field, Unit};
 use super::known::WITH_HOST_FIRST;
-use super::{Current, Format, KNOWN, Known, w3c};
+use super::{Current, Cut, Fact, Format, KNOWN, Known, Malformed, Problem, json, w3c};
 use crate::access::Access;
 use crate::class::{self, Word};
 
-/// A format that was recognised.
+/// The formats of a log.
 #[derive(Debug, Clone)]
 pub struct Recognised {
-    /// The format.
+    /// The format of most lines.
     pub format: Format,
+    /// Formats of other lines, where a log has several.
+    pub others: Vec<Format>,
     /// Lines that were looked at.
     pub tried: usize,
-    /// Lines of them that fit.
+    /// Lines of them that fit one of the formats.
     pub fit: usize,
 }
 
-/// Lines that are looked at.
-const LINES: usize = 200;
+impl Recognised {
+    /// The format that somebody gave.
+    pub fn given(format: &Format) -> Self {
+        Self { format: format.clone(), others: Vec::new(), tried: 0, fit: 0 }
+    }
+}
+
+/// Why no format was recognised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unrecognised {
+    /// No line fits any known format.
+    Unknown {
+        /// The format that explains most of the first line; none: not even its first field fits any.
+        nearest: Option<Nearest>,
+    },
+    /// Lines fit two formats equally well, and mean different things in them.
+    Ambiguous {
+        /// The formats.
+        names: [String; 2],
+    },
+    /// Lines are JSON, and their keys are not known.
+    Json {
+        /// The keys.
+        keys: String,
+        /// A format string for them, in nginx's words; none: objects lie in one another.
+        template: Option<String>,
+    },
+    /// The log names its fields itself, and no line after that fits them.
+    Fields {
+        /// What is wrong with the first of them; empty: there is none.
+        why: String,
+    },
+}
+
+/// A format, and why a line does not fit it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nearest {
+    /// Name of the format.
+    pub name: String,
+    /// Where the line ceases to fit, and why.
+    pub why: String,
+}
+
+impl fmt::Display for Unrecognised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { nearest: None } => write!(f, "it begins like a line of no known format"),
+            Self::Unknown { nearest: Some(Nearest { name, why }) } => {
+                write!(f, "the nearest format is {name}, but {why}")
+            }
+            Self::Ambiguous { names: [one, other] } => {
+                write!(f, "it fits {one} and {other}, in which it means different things")
+            }
+            Self::Json { keys, .. } => write!(
+                f,
+                "it is JSON, but its keys ({keys}) do not tell which are the time of a request, and its URL or status"
+            ),
+            Self::Fields { why } if why.is_empty() => write!(f, "the log names its fields, but has no lines"),
+            Self::Fields { why } => write!(f, "the log names its fields, but the lines do not fit: {why}"),
+        }
+    }
+}
+
+/// Lines at the beginning of a log that are looked at to find out how it is written.
+pub(crate) const SAMPLE_LINES: usize = 200;
 /// Of so many lines one must fit: fewer, and it is chance.
 const ONE_IN: usize = 10;
-
-/// Of ten lines so many must have a host first: a line may be broken, or have the name of a client for its address.
+/// Of ten lines that fit so many must have values that mean something, and so many must have a host first: a line may be broken, or have
+/// the name of a client for its address.
 const NEARLY_ALL_OF_10: usize = 9;
+/// Lines that another format than the first must explain.
+const OTHERS_LINES: usize = 3;
+/// Of so many lines one must be of another format, if its lines could be such of the first that were cut.
+const CUT_ONE_IN: usize = 5;
 
-/// Finds the format of the lines in `head`, the beginning of a log. The last line may be cut off, and is left out
-/// unless it is the only one.
-pub fn recognise(head: &[u8]) -> Option<Recognised> {
+/// How well a format fits lines.
+#[derive(Debug, Default)]
+struct Fit<'l> {
+    /// Lines that fit and mean something.
+    lines: usize,
+    /// Words for outcomes that are understood.
+    outcomes: usize,
+    fields: usize,
+    /// The first line that fits, as it was read.
+    first: Option<Access<'l>>,
+}
+
+impl<'l> Fit<'l> {
+    /// Tries a format; none: what its fields would hold is not what they stand for.
+    fn of(format: &Format, lines: &[&'l [u8]]) -> Option<Self> {
+        let mut fit = Self { fields: format.fields(), ..Self::default() };
+        let mut read = 0;
+        for line in lines {
+            let mut access = Access::default();
+            if read_line(format, line, &mut access).is_err() {
+                continue;
+            }
+            read += 1;
+            if format.is_plausible(&access) {
+                fit.lines += 1;
+                fit.outcomes += usize::from(class::word(access.outcome) != Word::Unknown);
+                fit.first.get_or_insert(access);
+            }
+        }
+        (fit.lines > 0 && fit.lines * 10 >= read * NEARLY_ALL_OF_10).then_some(fit)
+    }
+
+    /// Of those that fit about equally well: the one whose words for what became of requests are understood, and that says more.
+    fn rank(&self) -> (usize, usize) {
+        (self.outcomes + self.fields, self.lines)
+    }
+}
+
+/// Finds the formats of the lines in `head`, the beginning of a log. The last line may be cut off, and is left out unless it is the only
+/// one.
+pub fn recognise(head: &[u8]) -> Result<Recognised, Unrecognised> {
     let mut lines: Vec<&[u8]> = head.split(|byte| *byte == b'\n').map(trim).collect();
     if lines.len() > 1 {
         lines.pop();
@@ -38,26 +147,157 @@ pub fn recognise(head: &[u8]) -> Option<Recognised> {
         return recognised;
     }
     lines.retain(|line| !line.is_empty() && line[0] != b'#');
-    lines.truncate(LINES);
-    let mut best: Option<(usize, usize, Format)> = None;
-    for format in KNOWN.iter().filter(|known| !is_host_first(known)).map(Known::format) {
-        let (mut fit, mut told) = (0, 0);
-        for line in &lines {
-            let mut access = Access::default();
-            if read_line(&format, line, &mut access).is_ok() {
-                fit += 1;
-                told += usize::from(class::word(access.outcome) != Word::Unknown);
-            }
-        }
-        // Fits equally well: the one whose words for what became of requests are understood, then the one that says more.
-        let rank = (fit, told + format.fields());
-        if fit > 0 && best.as_ref().is_none_or(|(fit, more, _)| rank > (*fit, *more)) {
-            best = Some((rank.0, rank.1, format));
-        }
+    lines.truncate(SAMPLE_LINES);
+    let tried = lines.len();
+    let known: Vec<Format> = KNOWN.iter().filter(|known| !is_host_first(known)).map(Known::format).collect();
+    if let Some(recognised) = of_json(&known, &lines) {
+        return recognised;
     }
-    let (fit, _, format) = best?;
-    let (fit, format) = with_host_first(&format, fit, &lines).unwrap_or((fit, format));
-    (fit * ONE_IN >= lines.len()).then_some(Recognised { format, tried: lines.len(), fit })
+    let Some(best) = best_of(&known, &lines)? else {
+        return Err(Unrecognised::Unknown { nearest: lines.first().and_then(|line| nearest(&known, line)) });
+    };
+    let (mut fit, format) = match with_host_first(&best.format, best.lines, &lines) {
+        Some((fit, format)) => (fit, format),
+        None => (best.lines, best.format),
+    };
+    let sample = lines.clone();
+    lines.retain(|line| !is_of(&format, line));
+    let others = others_of(&known, &format, &mut lines, &mut fit);
+    if fit * ONE_IN < tried {
+        return Err(Unrecognised::Unknown { nearest: lines.first().and_then(|line| nearest(&known, line)) });
+    }
+    Ok(Recognised { format: format.with_ports(&sample), others, tried, fit })
+}
+
+/// Lines that are JSON objects for the most part, by their keys; none: they are not.
+fn of_json(known: &[Format], lines: &[&[u8]]) -> Option<Result<Recognised, Unrecognised>> {
+    let objects: Vec<&[u8]> = lines.iter().filter_map(|line| object(line)).collect();
+    if objects.len() * 2 < lines.len() || objects.is_empty() {
+        return None;
+    }
+    let format = Format::of_json(&objects)?;
+    let says = format.says();
+    if !says.has(Fact::Time) || !(says.has(Fact::Url) || says.has(Fact::Status)) {
+        let template = json::template(objects[0]);
+        return Some(Err(Unrecognised::Json { keys: format.keys().join(", "), template }));
+    }
+    let can_read = |line: &&[u8]| read_line(&format, line, &mut Access::default()).is_ok();
+    let mut fit = lines.iter().copied().filter(|line| can_read(line)).count();
+    let mut rest: Vec<&[u8]> = lines.iter().copied().filter(|line| !can_read(line)).collect();
+    let others = others_of(known, &format, &mut rest, &mut fit);
+    Some(Ok(Recognised { format, others, tried: lines.len(), fit }))
+}
+
+/// The object in a line, which the head of a syslog message may stand before.
+fn object(line: &[u8]) -> Option<&[u8]> {
+    let begin = memchr::memchr(b'{', line)?;
+    (begin == 0 || line[..begin].ends_with(b": ")).then_some(&line[begin..])
+}
+
+/// Formats of the lines that do not fit the first. Adds to the lines that fit.
+fn others_of(known: &[Format], first: &Format, lines: &mut Vec<&[u8]>, fit: &mut usize) -> Vec<Format> {
+    let tried = *fit + lines.len();
+    let mut others: Vec<Format> = Vec::new();
+    while let Ok(Some(other)) = best_of(known, lines)
+        && other.lines >= OTHERS_LINES
+    {
+        let own = lines.iter().filter(|line| is_of(&other.format, line));
+        let cut = own.filter(|line| is_beginning(first, line)).count();
+        if cut * 2 > other.lines && other.lines * CUT_ONE_IN < tried {
+            break;
+        }
+        *fit += other.lines;
+        lines.retain(|line| !is_of(&other.format, line));
+        others.push(other.format);
+    }
+    others
+}
+
+/// True for a line that would fit a format if it went on.
+fn is_beginning(format: &Format, line: &[u8]) -> bool {
+    let malformed = read_line(format, line, &mut Access::default()).err();
+    malformed.is_some_and(|malformed| malformed.problem == Problem::NoEnd || malformed.at == line.len())
+}
+
+/// A format, and how many lines it fits.
+struct Best {
+    format: Format,
+    lines: usize,
+}
+
+/// The format that fits most lines; none fits any.
+fn best_of(known: &[Format], lines: &[&[u8]]) -> Result<Option<Best>, Unrecognised> {
+    let mut fits: Vec<(&Format, Fit<'_>)> =
+        known.iter().filter_map(|format| Some((format, Fit::of(format, lines)?))).collect();
+    let most = fits.iter().map(|(_, fit)| fit.lines).max().unwrap_or_default();
+    fits.retain(|(_, fit)| fit.lines * 10 >= most * NEARLY_ALL_OF_10);
+    // Of equal ones the first.
+    let Some((format, fit)) = fits.iter().rev().max_by_key(|(_, fit)| fit.rank()) else { return Ok(None) };
+    let rival = fits.iter().find(|(_, other)| other.rank() == fit.rank() && other.first != fit.first);
+    if let Some((rival, _)) = rival {
+        return Err(Unrecognised::Ambiguous { names: [format.name.clone(), rival.name.clone()] });
+    }
+    Ok(Some(Best { format: (*format).clone(), lines: fit.lines }))
+}
+
+fn is_of(format: &Format, line: &[u8]) -> bool {
+    let mut access = Access::default();
+    read_line(format, line, &mut access).is_ok() && format.is_plausible(&access)
+}
+
+/// The format that explains most of a line.
+fn nearest(known: &[Format], line: &[u8]) -> Option<Nearest> {
+    struct Failed<'k> {
+        format: &'k Format,
+        malformed: Malformed,
+    }
+    let failed = known.iter().filter_map(|format| {
+        let malformed = read_line(format, line, &mut Access::default()).err()?;
+        (malformed.at > 0).then_some(Failed { format, malformed })
+    });
+    // One that fits as a whole, with more behind it, before others that come farther; of equal ones the first.
+    let rank = |failed: &Failed<'_>| (failed.malformed.problem == Problem::More, failed.malformed.at);
+    let nearest = failed.reduce(|best, other| if rank(&other) > rank(&best) { other } else { best })?;
+    Some(Nearest { name: nearest.format.name.clone(), why: nearest.format.explain(&nearest.malformed) })
+}
+
+impl Format {
+    /// True when what a line holds in each field is what the field stands for, as far as that can be told.
+    fn is_plausible(&self, access: &Access<'_>) -> bool {
+        let is_plausible = |Cut { field, value, .. }: &Cut<'_, '_>| match field {
+            Field::Outcome(_) => is_nothing(value) || class::word(value) != Word::Unknown,
+            // What is an outcome is no server.
+            Field::Server => {
+                !value.contains(&b' ') && (value.starts_with(b"<") || class::word(value) == Word::Unknown)
+            }
+            Field::Hierarchy => class::is_route(value),
+            Field::Client(_) | Field::ClientAndPort => value.iter().all(is_of_address),
+            Field::Host(_) => value.iter().all(is_of_address),
+            Field::Method => value.iter().all(|byte| byte.is_ascii_alphabetic() || b"-_".contains(byte)),
+            Field::Url | Field::HostPath => {
+                is_nothing(value) || value == b"*" || value.iter().any(|byte| b"/:".contains(byte))
+            }
+            Field::Path => is_nothing(value) || matches!(value[0], b'/' | b'*'),
+            // nginx and CloudFront never leave the fraction out.
+            Field::Duration(Unit::Second) => is_nothing(value) || value.contains(&b'.'),
+            Field::Xact => is_nothing(value) || value.iter().filter(|byte| **byte == b'-').count() >= 3,
+            _ => true,
+        };
+        let walked = self.walk(access.line, |cut, _| is_plausible(&cut).then_some(()));
+        walked.is_ok() && access.time_us.is_none_or(|time_us| (0..LATEST_US).contains(&time_us))
+    }
+}
+
+/// The year 2100: a later time is a number of something else.
+const LATEST_US: i64 = 4_102_444_800_000_000;
+
+fn is_nothing(value: &[u8]) -> bool {
+    matches!(value, b"" | b"-")
+}
+
+/// Letters of addresses and names of hosts, in lists and with ports.
+fn is_of_address(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b".:-_%[], ".contains(byte) || !byte.is_ascii()
 }
 
 /// True for a format that is taken for what the same lines are without their host only if the lines say so.
@@ -87,50 +327,69 @@ fn is_address(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
 }
 
-/// Lines of a log that names its fields itself (W3C extended), read by these; none: it does not. No format is in it when no line
-/// fits.
-fn named_by_itself(lines: &[&[u8]]) -> Option<Option<Recognised>> {
+/// Lines of a log that names its fields itself (W3C extended), read by these; none: it does not.
+fn named_by_itself(lines: &[&[u8]]) -> Option<Result<Recognised, Unrecognised>> {
     let first = lines.iter().find_map(|line| w3c::named(line)?.ok())?;
-    let mut current = Current::new(&first);
+    let mut current = Current::new(&Recognised::given(&first));
     let (mut format, mut tried, mut fit) = (None, 0, 0);
+    let mut why = String::new();
     for line in lines.iter().filter(|line| !line.is_empty()) {
         if line[0] == b'#' {
             // No line fits after one that cannot be used.
             let _ = current.remark(line);
-        } else if tried < LINES {
+        } else if tried < SAMPLE_LINES {
             tried += 1;
-            if current.read(line, &mut Access::default()).is_ok() {
-                fit += 1;
-                format.get_or_insert_with(|| current.format().clone());
+            match current.read(line, &mut Access::default()) {
+                Ok(()) => {
+                    fit += 1;
+                    format.get_or_insert_with(|| current.format().clone());
+                }
+                Err(malformed) if why.is_empty() => why = current.explain(malformed.as_ref()),
+                Err(_) => {}
             }
         }
     }
     let enough = fit * ONE_IN >= tried;
-    Some(format.filter(|_| enough).map(|format| Recognised { format, tried, fit }))
+    let recognised =
+        format.filter(|_| enough).map(|format| Recognised { format, others: Vec::new(), tried, fit });
+    Some(recognised.ok_or(Unrecognised::Fields { why }))
 }
 
-/// Without what other systems put before the end of a line.
+/// Without what other systems put before the end of a line, and without the NULs that a copy left before its beginning when the log was
+/// truncated under it.
 pub(crate) fn trim(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\r").unwrap_or(line)
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    match line.first() {
+        Some(0) => &line[line.iter().position(|byte| *byte != 0).unwrap_or(line.len())..],
+        _ => line,
+    }
 }
 
 /// Reads a line into an access that holds nothing yet; also one that has the head of a syslog message before it
-/// (`Feb  6 12:14:14 host haproxy[14389]: `).
+/// (`Feb  6 12:14:14 host haproxy[14389]: `). What is wrong is told of the attempt that came farthest.
 #[inline]
 pub(crate) fn read_line<'a>(
     format: &Format,
     line: &'a [u8],
     access: &mut Access<'a>,
-) -> Result<(), super::Malformed> {
+) -> Result<(), Malformed> {
     let plain = format.fill(line, access);
-    let Err(malformed) = plain else { return Ok(()) };
+    let Err(mut farthest) = plain else { return Ok(()) };
     let head = &line[..line.len().min(128)];
-    for (at, _) in head.iter().enumerate().filter(|(_, byte)| **byte == b':') {
-        if head[at..].starts_with(b": ") && format.read(&line[at + 2..], access).is_ok() {
-            return Ok(());
+    for (colon, _) in head.iter().enumerate().filter(|(_, byte)| **byte == b':') {
+        if !head[colon..].starts_with(b": ") {
+            continue;
+        }
+        let begin = colon + 2;
+        match format.read(&line[begin..], access) {
+            Ok(()) => return Ok(()),
+            Err(malformed) if malformed.step > farthest.step => {
+                farthest = Malformed { at: begin + malformed.at, ..malformed };
+            }
+            Err(_) => {}
         }
     }
-    Err(malformed)
+    Err(farthest)
 }
 
 /// Reads an instant that a person wrote: Unix seconds, or a date with or without a time of day and a zone.

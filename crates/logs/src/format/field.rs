@@ -1,13 +1,17 @@
 //! The fields of a line, and how each is read.
 
-use super::time::{Clock, TimePattern, fraction_us};
-use crate::access::{Access, Version};
+use std::net::Ipv6Addr;
+
+use super::time::{Clock, DurationParts, TimePattern, fraction_us};
+use crate::access::{Access, Kind, Version};
 
 /// One field of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Field {
-    /// Something that says nothing about caching.
+    /// Something that says nothing about caching, or less than another field.
     Skip,
+    /// All that is left of the line, or nothing.
+    Rest,
     /// Seconds since 1970, whole or with a fraction.
     EpochSeconds,
     /// Milliseconds since 1970.
@@ -18,18 +22,26 @@ pub(crate) enum Field {
     Fraction,
     /// A time in words.
     Time(TimePattern),
+    /// A time that another field has too: it is only cut out.
+    UnusedTime(TimePattern),
+    /// A time in JSON: a number in any unit, or one of these patterns.
+    AnyTime(Box<[TimePattern; 3]>),
     /// How long it took.
-    DurationUs,
-    DurationMs,
-    DurationSeconds,
-    Client,
+    Duration(Unit),
+    /// A part of the time that it took; the parts are added.
+    DurationPart(Unit),
+    Client(Source),
     /// An address and a port, with a colon between them.
     ClientAndPort,
-    Outcome,
+    Outcome(Source),
     /// The server that responded, as HAProxy says it: a server, `<CACHE>`, `<NOSRV>`.
     Server,
     /// `1` when HAProxy's cache had it.
     CacheHit,
+    /// `1` when a cache of Akamai had it, and `0` when it had not.
+    HitFlag,
+    /// Whether the line is a request of a client or a fetch from a backend (`Varnish:side`).
+    Side,
     Status,
     /// Bytes of the response, with its head.
     Bytes,
@@ -40,8 +52,10 @@ pub(crate) enum Field {
     Method,
     Url,
     Scheme,
-    Host,
+    Host(Source),
     Path,
+    /// A path without the slash before it (Akamai).
+    RootlessPath,
     /// A query that stands apart from the path. Right behind the path it is a part of that.
     Query,
     /// Host and path with nothing between them.
@@ -80,25 +94,71 @@ pub(crate) enum Field {
     SkipList,
 }
 
+/// How directly a field says its quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    /// It is taken where nothing more direct is in the line: `X-Forwarded-For`, the configured name of a server.
+    Indirect,
+    Direct,
+}
+
+/// A unit of durations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Unit {
+    /// Seconds without a fraction.
+    WholeSecond,
+    /// Seconds with a fraction.
+    Second,
+    /// Milliseconds without a fraction.
+    WholeMillisecond,
+    /// Milliseconds with a fraction.
+    Millisecond,
+    Microsecond,
+    Nanosecond,
+}
+
+impl Unit {
+    /// Microseconds of one; a nanosecond is less than one.
+    pub(crate) fn us(self) -> u64 {
+        match self {
+            Unit::WholeSecond | Unit::Second => 1_000_000,
+            Unit::WholeMillisecond | Unit::Millisecond => 1000,
+            Unit::Microsecond | Unit::Nanosecond => 1,
+        }
+    }
+
+    /// The unit as it is written behind a number.
+    pub(crate) fn symbol(self) -> &'static str {
+        match self {
+            Unit::WholeSecond | Unit::Second => "s",
+            Unit::WholeMillisecond | Unit::Millisecond => "ms",
+            Unit::Microsecond => "us",
+            Unit::Nanosecond => "ns",
+        }
+    }
+}
+
 impl Field {
     /// Name for people.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Field::Skip | Field::SkipList | Field::Braces => "field",
-            Field::EpochSeconds | Field::EpochMillis | Field::EpochMicros | Field::Time(_) => "time",
+            Field::Skip | Field::SkipList | Field::Braces | Field::Rest => "field",
+            Field::EpochSeconds | Field::EpochMillis | Field::EpochMicros => "time",
+            Field::Time(_) | Field::UnusedTime(_) | Field::AnyTime(_) => "time",
             Field::Fraction => "fraction of the second",
-            Field::DurationUs | Field::DurationMs | Field::DurationSeconds => "duration",
-            Field::Client | Field::ClientAndPort => "client",
-            Field::Outcome | Field::CacheHit => "outcome",
+            Field::Duration(_) | Field::DurationPart(_) => "duration",
+            Field::Client(_) | Field::ClientAndPort => "client",
+            Field::Outcome(_) | Field::CacheHit | Field::HitFlag => "outcome",
             Field::Server => "server",
+            Field::Side => "side (`c` or `b`)",
             Field::Status => "status",
             Field::Bytes | Field::Body => "number of bytes",
             Field::Version => "version of HTTP",
             Field::Method => "method",
             Field::Url | Field::HostPath => "URL",
             Field::Scheme => "scheme",
-            Field::Host => "host",
-            Field::Path => "path",
+            Field::Host(_) => "host",
+            Field::Path | Field::RootlessPath => "path",
             Field::Query => "query",
             Field::RequestLine => "request line",
             Field::ContentType => "content type",
@@ -118,42 +178,71 @@ impl Field {
         }
     }
 
-    /// The unit of a duration in microseconds.
-    pub(crate) fn duration_unit_us(&self) -> Option<u64> {
+    /// What the field is used for; none: for nothing.
+    pub(crate) fn purpose(&self) -> Option<&'static str> {
         match self {
-            Field::DurationUs => Some(1),
-            Field::DurationMs => Some(1000),
-            Field::DurationSeconds => Some(1_000_000),
+            Field::Skip | Field::SkipList | Field::Braces | Field::Rest | Field::UnusedTime(_) => None,
+            Field::Client(Source::Indirect) => Some("client, as forwarded"),
+            Field::Duration(Unit::WholeSecond | Unit::Second) => Some("duration in seconds"),
+            Field::Duration(Unit::WholeMillisecond | Unit::Millisecond) => Some("duration in ms"),
+            Field::Duration(Unit::Microsecond) => Some("duration in µs"),
+            Field::Duration(Unit::Nanosecond) => Some("duration in ns"),
+            Field::DurationPart(_) => Some("part of the duration"),
+            Field::Body => Some("bytes of the body"),
+            Field::Bytes => Some("bytes"),
+            field => Some(field.name()),
+        }
+    }
+
+    /// The unit of a duration.
+    pub(crate) fn duration_unit(&self) -> Option<Unit> {
+        match self {
+            Field::Duration(unit) | Field::DurationPart(unit) => Some(*unit),
             _ => None,
         }
     }
 
-    /// True when there is never a blank in it.
+    /// True when there is never a blank in it, whatever follows it.
     pub(crate) fn is_one_word(&self) -> bool {
         matches!(
             self,
-            Field::Url
-                | Field::HostPath
-                | Field::Path
+            Field::Host(_)
                 | Field::Peer
-                | Field::Outcome
-                | Field::Client
+                | Field::Outcome(_)
+                | Field::Server
+                | Field::Hierarchy
+                | Field::Client(Source::Direct)
+                | Field::ClientAndPort
                 | Field::Xact
         )
+    }
+
+    /// True when no blank is in it where it stands last in the line.
+    pub(crate) fn is_last_word(&self) -> bool {
+        self.is_one_word()
+            || self.is_list()
+            || matches!(self, Field::Url | Field::HostPath | Field::Path | Field::Method)
+    }
+
+    /// True for a list, which may have a blank behind each comma.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self, Field::PeerList | Field::SkipList | Field::Client(Source::Indirect))
     }
 
     /// Takes what stands in the field; none: it cannot be that.
     #[inline]
     pub(crate) fn take<'a>(&self, text: &'a [u8], access: &mut Access<'a>, clock: &mut Clock) -> Option<()> {
         match self {
-            Field::Skip | Field::SkipList | Field::Braces => {}
+            // Another line stands in it.
+            Field::Rest if memchr::memmem::find(text, b" HTTP/").is_some() => return None,
+            Field::Skip | Field::SkipList | Field::Braces | Field::Rest => {}
             // Read by those who need them.
             Field::Request(_) | Field::Cookie(_) | Field::Vary | Field::Validator => {}
             Field::Query => {
                 let text = text_or_none(text);
                 access.query = text.strip_prefix(b"?").unwrap_or(text);
             }
-            Field::EpochSeconds => clock.epoch_us = Some(seconds_us(text)?),
+            Field::EpochSeconds => clock.epoch_us = Some(epoch_us(text)?),
             Field::EpochMillis => clock.epoch_us = Some(signed(text)?.checked_mul(1000)?),
             Field::EpochMicros => clock.epoch_us = Some(signed(text)?),
             Field::Fraction => {
@@ -163,16 +252,18 @@ impl Field {
                 clock.fraction_us = fraction_us(text);
             }
             // Read by its own pattern, which knows where it ends.
-            Field::Time(_) => {}
-            Field::DurationUs => access.duration_us = duration(text, 1)?,
-            Field::DurationMs => access.duration_us = duration(text, 1000)?,
-            Field::DurationSeconds => {
-                access.duration_us = if is_none(text) { None } else { u64::try_from(seconds_us(text)?).ok() };
+            Field::Time(_) | Field::UnusedTime(_) => {}
+            Field::AnyTime(patterns) => any_time(text, patterns.as_slice(), clock)?,
+            Field::Duration(unit) => access.duration_us = duration_us(text, *unit)?,
+            Field::DurationPart(unit) => {
+                let part = duration_us(text, *unit)?;
+                let parts = clock.parts.get_or_insert(DurationParts { sum_us: Some(0) });
+                parts.sum_us = parts.sum_us.zip(part).and_then(|(sum, part)| sum.checked_add(part));
             }
-            Field::Client => access.client = text,
-            Field::ClientAndPort => access.client = address(text)?,
-            Field::Outcome | Field::Server if memchr::memchr(b'"', text).is_some() => return None,
-            Field::Outcome => access.outcome = text_or_none(text),
+            Field::Client(_) => access.client = client(text),
+            Field::ClientAndPort => access.client = text_or_none(before_port(text)?),
+            Field::Outcome(_) | Field::Server if memchr::memchr(b'"', text).is_some() => return None,
+            Field::Outcome(_) => access.outcome = text_or_none(text),
             Field::Server => (access.outcome, access.peer) = server(text),
             Field::CacheHit => match text {
                 b"1" => access.outcome = b"<CACHE>",
@@ -180,18 +271,47 @@ impl Field {
                 b"0" if access.outcome.is_empty() => access.outcome = b"MISS",
                 _ => {}
             },
+            Field::HitFlag => {
+                access.outcome = match text {
+                    b"1" => b"HIT",
+                    b"0" => b"MISS",
+                    _ if is_none(text) => b"",
+                    _ => return None,
+                };
+            }
+            Field::Side => {
+                access.kind = match text {
+                    b"c" => Kind::Request,
+                    b"b" => Kind::Fetch,
+                    _ => return None,
+                };
+            }
             Field::Status => access.status = status(text)?,
             Field::Bytes | Field::Body => access.bytes = bytes(text)?,
-            Field::Version => access.version = Version::of(text),
-            Field::Method => access.method = text_or_none(text),
+            Field::Version => access.version = Version::of(text).or(access.version),
+            // A request line may stand beside these.
+            Field::Method if is_none(text) => {}
+            Field::Url | Field::Path if is_none(text) => {}
+            Field::Url | Field::Path | Field::HostPath if has_bare_quote(text) => return None,
+            Field::Method => access.method = text,
             Field::Url | Field::Path => access.url = text,
-            Field::Host => access.host = text_or_none(text),
+            Field::RootlessPath => {
+                access.url = text_or_none(text);
+                access.is_rootless = true;
+            }
+            Field::Host(_) => access.host = text_or_none(text),
             Field::Scheme => access.scheme = text_or_none(text),
             Field::HostPath => {
                 let at = memchr::memchr(b'/', text).unwrap_or(text.len());
                 (access.host, access.url) = text.split_at(at);
             }
             Field::RequestLine => request_line(text, access),
+            // A blank is in its parameters, or between it and something else.
+            Field::ContentType
+                if memchr::memchr(b' ', text).is_some() && memchr::memchr(b';', text).is_none() =>
+            {
+                return None;
+            }
             Field::ContentType => access.content_type = text_or_none(text),
             Field::CacheControl => access.cache_control = text_or_none(text),
             Field::Expires => access.expires = text_or_none(text),
@@ -210,11 +330,55 @@ impl Field {
     }
 }
 
-/// An address without its port.
-fn address(text: &[u8]) -> Option<&[u8]> {
-    let (address, port) = text.split_at(memchr::memrchr(b':', text)?);
-    let plausible = port[1..].iter().all(u8::is_ascii_digit) && !address.contains(&b' ');
-    plausible.then_some(address)
+/// The address of a client: the first of a forwarded list, without a port. `-` is nobody.
+#[inline]
+fn client(text: &[u8]) -> &[u8] {
+    if memchr::memchr2(b',', b':', text).is_none() {
+        return text_or_none(text);
+    }
+    let first = memchr::memchr(b',', text).map_or(text, |at| &text[..at]);
+    text_or_none(without_port(first.trim_ascii()))
+}
+
+/// An address or a name without the port behind it. IPv6 with a port has brackets in some logs and none in others.
+fn without_port(text: &[u8]) -> &[u8] {
+    if let Some(inside) = text.strip_prefix(b"[")
+        && let Some(end) = memchr::memchr(b']', inside)
+    {
+        return &inside[..end];
+    }
+    let Some(colon) = memchr::memrchr(b':', text) else { return text };
+    let (address, port) = (&text[..colon], &text[colon + 1..]);
+    if unsigned(port).is_none_or(|port| port > u64::from(u16::MAX)) {
+        return text;
+    }
+    let is_ipv6 = |text: &[u8]| std::str::from_utf8(text).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
+    let is_plain = memchr::memchr(b':', address).is_none();
+    if is_plain || (!is_ipv6(text) && is_ipv6(address)) { address } else { text }
+}
+
+/// What stands before a port, where one is always there; none: it is no address.
+fn before_port(text: &[u8]) -> Option<&[u8]> {
+    let address = match memchr::memrchr(b':', text) {
+        Some(colon) if text[colon + 1..].iter().all(u8::is_ascii_digit) => &text[..colon],
+        _ => text,
+    };
+    memchr::memchr(b' ', address).is_none().then_some(address)
+}
+
+/// True for an IPv4 address, or a name, with a port behind it; none: it may be an IPv6 address.
+pub(crate) fn has_port(client: &[u8]) -> Option<bool> {
+    match client.iter().filter(|byte| **byte == b':').count() {
+        0 => Some(false),
+        1 => Some(without_port(client).len() < client.len()),
+        _ => None,
+    }
+}
+
+/// True for a text with a quote that nothing escapes: parts of two lines stand in it.
+fn has_bare_quote(text: &[u8]) -> bool {
+    let bare = |at: usize| at == 0 || text[at - 1] != b'\\';
+    memchr::memchr_iter(b'"', text).any(bare)
 }
 
 fn is_none(text: &[u8]) -> bool {
@@ -244,26 +408,61 @@ fn signed(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Seconds, whole or with a fraction, in microseconds.
-fn seconds_us(text: &[u8]) -> Option<i64> {
+/// A number in two parts: digits, and those behind its point.
+#[inline]
+fn decimal(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (whole, fraction) = match memchr::memchr(b'.', text) {
         Some(at) => (&text[..at], &text[at + 1..]),
         None => (text, &b""[..]),
     };
-    if !fraction.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    signed(whole)?.checked_mul(1_000_000)?.checked_add(fraction_us(fraction))
+    fraction.iter().all(u8::is_ascii_digit).then_some((whole, fraction))
 }
 
-/// A duration in units of so many microseconds; `-` and what is negative are none. HAProxy puts a `+` before one
-/// that was written before the end.
-fn duration(text: &[u8], unit_us: u64) -> Option<Option<u64>> {
+/// An instant since 1970 in microseconds. Seconds have eleven digits at most until the year 5138: what has more counts milliseconds,
+/// microseconds or nanoseconds, whatever the field is called.
+#[inline]
+pub(crate) fn epoch_us(text: &[u8]) -> Option<i64> {
+    let (whole, fraction) = decimal(text)?;
+    match whole.len() {
+        ..12 => signed(whole)?.checked_mul(1_000_000)?.checked_add(fraction_us(fraction)),
+        12..15 => signed(whole)?.checked_mul(1000)?.checked_add(fraction_us(fraction) / 1000),
+        15..18 => signed(whole),
+        18..20 => signed(&whole[..whole.len() - 3]),
+        _ => None,
+    }
+}
+
+fn any_time(text: &[u8], patterns: &[TimePattern], clock: &mut Clock) -> Option<()> {
+    if text.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') {
+        clock.epoch_us = Some(epoch_us(text)?);
+        return Some(());
+    }
+    patterns.iter().find_map(|pattern| {
+        let mut own = Clock::default();
+        let rest = pattern.read(text, &mut own)?;
+        rest.is_empty().then(|| clock.set_time(&own))
+    })
+}
+
+/// A duration, whole or with a fraction; `-` and what is negative are none. HAProxy puts a `+` before one that was written before the
+/// end.
+#[inline]
+fn duration_us(text: &[u8], unit: Unit) -> Option<Option<u64>> {
     if is_none(text) {
         return Some(None);
     }
-    let value = signed(text.strip_prefix(b"+").unwrap_or(text))?;
-    Some(u64::try_from(value).ok().and_then(|value| value.checked_mul(unit_us)))
+    let (whole, fraction) = decimal(text.strip_prefix(b"+").unwrap_or(text))?;
+    if whole.first() == Some(&b'-') {
+        return signed(whole).map(|_| None);
+    }
+    let whole = unsigned(whole)?;
+    let part_us = fraction_us(fraction).unsigned_abs() * unit.us() / 1_000_000;
+    match unit {
+        // A fraction of them is a sign of another unit, or of another field.
+        Unit::Nanosecond | Unit::Microsecond | Unit::WholeMillisecond if !fraction.is_empty() => None,
+        Unit::Nanosecond => Some(Some(whole / 1000)),
+        unit => Some(whole.checked_mul(unit.us()).and_then(|whole_us| whole_us.checked_add(part_us))),
+    }
 }
 
 fn bytes(text: &[u8]) -> Option<u64> {
@@ -295,27 +494,38 @@ fn last_of_list(text: &[u8]) -> &[u8] {
     &text[at..]
 }
 
-/// What is no request line (a TLS greeting, say) becomes an URL without a method: the line is a line all the same.
+/// What is no request line (a TLS greeting, say) becomes an URL without a method: the line is a line all the same. What fields of
+/// their own have said stays.
 fn request_line<'a>(text: &'a [u8], access: &mut Access<'a>) {
     let method =
         text.iter().take_while(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_')).count();
     if method == 0 || text.get(method) != Some(&b' ') {
-        access.url = text_or_none(text);
+        if access.url.is_empty() {
+            access.url = text_or_none(text);
+        }
         return;
     }
-    access.method = &text[..method];
-    let rest = &text[method + 1..];
-    let end = memchr::memrchr(b' ', rest).filter(|at| rest[at + 1..].starts_with(b"HTTP/"));
-    access.url = &rest[..end.unwrap_or(rest.len())];
-    access.version = end.and_then(|at| Version::of(&rest[at + 1..]));
+    let rest = text[method + 1..].trim_ascii_end();
+    let end = memchr::memrchr(b' ', rest)
+        .filter(|at| rest[at + 1..].starts_with(b"HTTP/") || &rest[at + 1..] == b"-");
+    if access.method.is_empty() {
+        access.method = &text[..method];
+    }
+    if access.url.is_empty() {
+        access.url = text_or_none(&rest[..end.unwrap_or(rest.len())]);
+    }
+    access.version = access.version.or_else(|| end.and_then(|at| Version::of(&rest[at + 1..])));
 }
 
 /// The field for a request's header field of this name (in lower case).
 pub(super) fn of_header(name: &str) -> Field {
     match name {
-        "host" => Field::Host,
+        "host" => Field::Host(Source::Direct),
         "user-agent" => Field::Agent,
         "referer" => Field::Referrer,
+        "x-forwarded-for" | "true-client-ip" | "cf-connecting-ip" | "x-real-ip" => {
+            Field::Client(Source::Indirect)
+        }
         name if is_field_name(name) => Field::Request(name.into()),
         _ => Field::Skip,
     }
@@ -339,26 +549,71 @@ pub(super) fn of_response_header(name: &str) -> Option<Field> {
     }
 }
 
+/// The same for a response as the proxy itself sent it, which may say what its cache did.
+pub(super) fn of_sent_header(name: &str) -> Option<Field> {
+    match name {
+        "x-cache" | "x-cache-status" | "cache-status" => Some(Field::Outcome(Source::Indirect)),
+        name => of_response_header(name),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn seconds_with_a_fraction_become_microseconds() {
-        assert_eq!(seconds_us(b"1.5"), Some(1_500_000));
-        assert_eq!(seconds_us(b"1795207212.865"), Some(1_795_207_212_865_000));
-        assert_eq!(seconds_us(b"0.0000019"), Some(1));
+    fn an_instant_is_read_in_whatever_unit_its_digits_show() {
+        assert_eq!(epoch_us(b"1.5"), Some(1_500_000));
+        assert_eq!(epoch_us(b"1795207212.865"), Some(1_795_207_212_865_000));
+        assert_eq!(epoch_us(b"1795207212865"), Some(1_795_207_212_865_000));
+        assert_eq!(epoch_us(b"1795207212865.25"), Some(1_795_207_212_865_250));
+        assert_eq!(epoch_us(b"1795207212865000"), Some(1_795_207_212_865_000));
+        assert_eq!(epoch_us(b"1795207212865000123"), Some(1_795_207_212_865_000));
         for wrong in ["", ".", "1.x", "x", "1e3", "99999999999999999999"] {
-            assert_eq!(seconds_us(wrong.as_bytes()), None, "{wrong}");
+            assert_eq!(epoch_us(wrong.as_bytes()), None, "{wrong}");
         }
     }
 
     #[test]
     fn a_duration_that_was_not_measured_is_none_and_no_error() {
-        assert_eq!(duration(b"-", 1000), Some(None));
-        assert_eq!(duration(b"-1", 1000), Some(None));
-        assert_eq!(duration(b"+12", 1000), Some(Some(12_000)));
-        assert_eq!(duration(b"12ms", 1000), None);
+        assert_eq!(duration_us(b"-", Unit::Millisecond), Some(None));
+        assert_eq!(duration_us(b"-1", Unit::WholeMillisecond), Some(None));
+        assert_eq!(duration_us(b"-0.5", Unit::Second), Some(None));
+        assert_eq!(duration_us(b"+12", Unit::Millisecond), Some(Some(12_000)));
+        assert_eq!(duration_us(b"12ms", Unit::Millisecond), None);
+    }
+
+    #[test]
+    fn a_duration_is_read_in_every_unit() {
+        assert_eq!(duration_us(b"0.0000019", Unit::Second), Some(Some(1)));
+        assert_eq!(duration_us(b"2", Unit::WholeSecond), Some(Some(2_000_000)));
+        assert_eq!(duration_us(b"1.25", Unit::Millisecond), Some(Some(1250)));
+        assert_eq!(duration_us(b"136000999", Unit::Nanosecond), Some(Some(136_000)));
+        assert_eq!(duration_us(b"0.057", Unit::Microsecond), None);
+        assert_eq!(duration_us(b"1782900004.156", Unit::WholeMillisecond), None);
+    }
+
+    #[test]
+    fn a_client_is_an_address_without_port_and_the_first_of_a_list() {
+        for (text, expected) in [
+            ("192.0.2.1", "192.0.2.1"),
+            ("192.0.2.1:64171", "192.0.2.1"),
+            ("203.0.113.1, 10.0.0.1", "203.0.113.1"),
+            ("203.0.113.1:80,10.0.0.1", "203.0.113.1"),
+            ("2001:db8:3::f:64171", "2001:db8:3::f"),
+            ("2001:db8:3::f", "2001:db8:3::f"),
+            ("2001:db8:1:2:3:4:5:6:443", "2001:db8:1:2:3:4:5:6"),
+            ("[2001:db8::1]:443", "2001:db8::1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("a.example:80", "a.example"),
+            ("-", ""),
+            ("-:22222", ""),
+            ("-, 10.0.0.1", ""),
+            ("unix:", "unix:"),
+            ("", ""),
+        ] {
+            assert_eq!(String::from_utf8_lossy(client(text.as_bytes())), expected, "{text}");
+        }
     }
 
     #[test]
@@ -370,7 +625,10 @@ mod tests {
         };
         assert_eq!(of("GET /a b HTTP/1.1"), ("GET", "/a b"));
         assert_eq!(of("GET /a"), ("GET", "/a"));
+        assert_eq!(of("GET /a -"), ("GET", "/a"));
         assert_eq!(of("-"), ("", ""));
+        assert_eq!(of("- - -"), ("-", ""));
+        assert_eq!(of("- - - "), ("-", ""));
         assert_eq!(of("\\x16\\x03"), ("", "\\x16\\x03"));
         assert_eq!(of("GET"), ("", "GET"));
     }

@@ -1,7 +1,7 @@
 //! HAProxy's `log-format`: `%[{flags}]variable` and `%[expression]`.
 
-use super::field::Field;
-use super::piece::Piece;
+use super::field::{Field, Source, Unit};
+use super::piece::{Piece, taken};
 use super::time::TimePattern;
 
 const DATE: &str = "%d/%b/%Y:%H:%M:%S.%f";
@@ -15,7 +15,8 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
         if at > 0 {
             pieces.push(Piece::Text(rest[..at].replace("\\ ", " ")));
         }
-        rest = &rest[at + 1..];
+        let start = &rest[at..];
+        rest = &start[1..];
         if let Some(after) = rest.strip_prefix('%') {
             pieces.push(Piece::Text("%".into()));
             rest = after;
@@ -48,14 +49,15 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
                 Some(field(name)?)
             }
         };
+        let word = taken(start, rest);
         match field {
             // They end by themselves, with the blank behind them.
             Some(Field::Braces) => {
-                pieces.push(Piece::Field(Field::Braces));
+                pieces.push(Piece::field(Field::Braces, word));
                 rest = rest.strip_prefix(' ').unwrap_or(rest);
             }
-            Some(field) if quoted => pieces.push(Piece::Quoted(field)),
-            Some(field) => pieces.push(Piece::Field(field)),
+            Some(field) if quoted => pieces.push(Piece::quoted(field, word)),
+            Some(field) => pieces.push(Piece::field(field, word)),
             None => {}
         }
     }
@@ -90,7 +92,7 @@ fn of_expression(expression: &str) -> Field {
     } else if words.contains("referer") {
         Field::Referrer
     } else if words.contains("host") {
-        Field::Host
+        Field::Host(Source::Direct)
     } else if words.contains("content-type") || words.contains("content_type") {
         Field::ContentType
     } else if words.contains("cache-control") || words.contains("cache_control") {
@@ -108,7 +110,7 @@ fn of_expression(expression: &str) -> Field {
     } else if let Some(name) = SPLITTING.iter().find(|name| words.replace('_', "-").contains(**name)) {
         Field::Request((*name).into())
     } else if words.starts_with("src") {
-        Field::Client
+        Field::Client(Source::Direct)
     } else {
         Field::Skip
     }
@@ -136,8 +138,8 @@ fn field(name: &str) -> Result<Field, String> {
         "ms" => Field::Fraction,
         "t" | "tr" => Field::Time(TimePattern::known(DATE)),
         "T" | "Tl" | "trg" | "trl" => Field::Time(TimePattern::common()),
-        "Ta" => Field::DurationMs,
-        "ci" => Field::Client,
+        "Ta" => Field::Duration(Unit::WholeMillisecond),
+        "ci" => Field::Client(Source::Direct),
         "s" => Field::Server,
         "tsc" | "ts" => Field::Termination,
         "ST" => Field::Status,

@@ -79,8 +79,83 @@ pub const KNOWN: &[Known] = &[
         about: "Combined and the forwarded address, as packages of nginx configure it",
         dialect: Dialect::Nginx,
         text: concat!(
-            r#"$realip_remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "#,
-            r#""$http_referer" "$http_user_agent" "$forwarded_for""#
+            r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "#,
+            r#""$http_referer" "$http_user_agent" "$http_x_forwarded_for""#
+        ),
+    },
+    Known {
+        names: &["ingress-nginx", "nginx-ingress"],
+        about: "what the ingress controller of Kubernetes that nginx is in writes by default (`upstreaminfo`)",
+        dialect: Dialect::Nginx,
+        text: concat!(
+            r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "#,
+            r#""$http_referer" "$http_user_agent" $request_length $request_time [$proxy_upstream_name] "#,
+            "[$proxy_alternative_upstream_name] $upstream_addr $upstream_response_length ",
+            "$upstream_response_time $upstream_status $req_id"
+        ),
+    },
+    Known {
+        names: &["traefik"],
+        about: "what Traefik writes by default",
+        dialect: Dialect::Ncsa,
+        text: concat!(
+            r#"%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i" %{count}n "%{router}n" "%{server}n" "#,
+            "%{ms}Tms"
+        ),
+    },
+    Known {
+        names: &["envoy"],
+        about: "what Envoy writes by default",
+        dialect: Dialect::Assay,
+        text: concat!(
+            r#"[{time-iso}] "{request}" {status} {other} {other} {body} {duration-ms} {other} "{forwarded}" "#,
+            r#""{user-agent}" "{other}" "{host}" "{origin}""#
+        ),
+    },
+    Known {
+        names: &["istio"],
+        about: "what the Envoy of Istio writes by default",
+        dialect: Dialect::Assay,
+        text: concat!(
+            r#"[{time-iso}] "{request}" {status} {other} {other} {other} "{other}" {other} {body} {duration-ms} "#,
+            r#"{other} "{forwarded}" "{user-agent}" "{other}" "{host}" "{origin}" {other} {other} {other} {client} "#,
+            "{other} {other}"
+        ),
+    },
+    Known {
+        names: &["aws-alb", "alb"],
+        about: "what Application Load Balancers of AWS write",
+        dialect: Dialect::Assay,
+        text: concat!(
+            "{other} {time-iso} {other} {client}:{other} {origin} {part-s} {part-s} {part-s} {status} {other} ",
+            r#"{other} {bytes} "{request}" "{user-agent}"{rest}"#
+        ),
+    },
+    Known {
+        names: &["aws-elb", "elb"],
+        about: "what Classic Load Balancers of AWS write",
+        dialect: Dialect::Assay,
+        text: concat!(
+            "{time-iso} {other} {client}:{other} {origin} {part-s} {part-s} {part-s} {status} {other} {other} ",
+            r#"{bytes} "{request}" "{user-agent}"{rest}"#
+        ),
+    },
+    Known {
+        names: &["aws-s3", "s3"],
+        about: "what S3 writes of requests to a bucket",
+        dialect: Dialect::Assay,
+        text: concat!(
+            r#"{other} {other} [{time-common}] {client} {other} {other} {other} {other} "{request}" {status} {other} "#,
+            r#"{body} {other} {duration-ms} {other} "{referrer}" "{user-agent}"{rest}"#
+        ),
+    },
+    Known {
+        names: &["bunny"],
+        about: "what bunny.net writes",
+        dialect: Dialect::Assay,
+        text: concat!(
+            "{outcome}|{status}|{time-ms}|{bytes}|{other}|{client}|{referrer}|{url}|{other}|{user-agent}|{other}|",
+            "{other}"
         ),
     },
     Known {
@@ -100,8 +175,8 @@ pub const KNOWN: &[Known] = &[
         about: "nginx-main with the host before it",
         dialect: Dialect::Nginx,
         text: concat!(
-            r#"$host $realip_remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "#,
-            r#""$http_referer" "$http_user_agent" "$forwarded_for""#
+            r#"$host $remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "#,
+            r#""$http_referer" "$http_user_agent" "$http_x_forwarded_for""#
         ),
     },
     Known {
@@ -139,6 +214,12 @@ pub const KNOWN: &[Known] = &[
         about: "what HAProxy writes with `option httpslog`",
         dialect: Dialect::Haproxy,
         text: HTTPSLOG,
+    },
+    Known {
+        names: &["haproxy-tcp", "tcplog"],
+        about: "what HAProxy writes of connections with `option tcplog`: there are no requests in it",
+        dialect: Dialect::Haproxy,
+        text: "%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq",
     },
     Known {
         names: &["haproxy-clf"],
@@ -233,7 +314,8 @@ impl Known {
     /// The format, compiled.
     pub fn format(&self) -> Format {
         let mut format = Format::compile(self.dialect, self.text)
-            .expect("formats of our own compile; a test goes through all of them");
+            .expect("formats of our own compile; a test goes through all of them")
+            .that_ends();
         self.names[0].clone_into(&mut format.name);
         self.about.clone_into(&mut format.about);
         format

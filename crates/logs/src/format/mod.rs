@@ -4,11 +4,13 @@
 //! anything; one blank in a format stands for any number of them in a line, because proxies pad.
 
 mod assay;
+mod choice;
 mod current;
 mod detect;
 mod extra;
 mod field;
 mod haproxy;
+mod json;
 mod known;
 mod ncsa;
 mod nginx;
@@ -24,16 +26,17 @@ use std::fmt;
 use thiserror::Error;
 
 pub use assay::FIELDS as ASSAY_FIELDS;
+pub use choice::Unused;
 pub(crate) use current::Current;
-pub use detect::{Recognised, instant_us, recognise};
-pub(crate) use detect::{read_line, trim};
+pub use detect::{Recognised, Unrecognised, instant_us, recognise};
+pub(crate) use detect::{SAMPLE_LINES, read_line, trim};
 pub use extra::{Extra, how_to_log, title};
 pub use known::{KNOWN, Known};
 pub use says::{Fact, Says};
 
-use crate::access::Access;
+use crate::access::{Access, Kind};
 use crate::hash::hash;
-use field::Field;
+use field::{Field, Source};
 use piece::Piece;
 use time::Clock;
 
@@ -64,6 +67,8 @@ pub enum Dialect {
     Assay,
     /// W3C extended: the line `#Fields: …` of the log itself.
     W3c,
+    /// JSON lines: the keys of the log itself.
+    Json,
 }
 
 /// A compiled format.
@@ -73,25 +78,64 @@ pub struct Format {
     pub name: String,
     /// What it is, for people.
     pub about: String,
-    steps: Vec<Step>,
+    body: Body,
     /// How many fields there are.
     parts: usize,
     dialect: Dialect,
     says: Says,
     counts_bodies: bool,
     duration_unit_us: u64,
+    unused: Vec<Unused>,
+    /// Lines are of connections, and say nothing of requests (HAProxy's `option tcplog`).
+    is_of_connections: bool,
     key: u64,
     /// The log itself names its fields, and may name others later.
     is_of_log: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+enum Body {
+    Steps(Vec<Step>),
+    Keys(json::Keys),
+}
+
+impl Body {
+    fn fields(&self) -> impl Iterator<Item = &Field> {
+        let (steps, keys): (&[Step], &[json::Key]) = match self {
+            Body::Steps(steps) => (steps, &[]),
+            Body::Keys(keys) => (&[], keys.list()),
+        };
+        steps.iter().filter_map(Step::field).chain(keys.iter().map(|key| &key.field))
+    }
+
+    fn fields_mut(&mut self) -> impl Iterator<Item = &mut Field> {
+        let (steps, keys): (&mut [Step], &mut [json::Key]) = match self {
+            Body::Steps(steps) => (steps, &mut []),
+            Body::Keys(keys) => (&mut [], keys.list_mut()),
+        };
+        let steps = steps.iter_mut().filter_map(|step| match step {
+            Step::Text(_) => None,
+            Step::Field(step) => Some(&mut step.field),
+        });
+        steps.chain(keys.iter_mut().map(|key| &mut key.field))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     /// What must stand there; blanks in it are as many as there are.
     Text(Box<[u8]>),
-    Field(Field, Until),
-    /// The same, in quotes if it begins with one.
-    Quoted(Field, Until),
+    Field(FieldStep),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FieldStep {
+    field: Field,
+    /// The field as the format writes it.
+    word: Box<str>,
+    until: Until,
+    /// It is in quotes if it begins with one.
+    may_be_quoted: bool,
 }
 
 /// Where a field ends.
@@ -101,10 +145,31 @@ enum Until {
     End,
     /// There too, and no blank is in it.
     EndOfWord,
+    /// There too, and this is not in it: it stands between all fields.
+    EndWithout(u8),
     /// Before this text.
     Text(Box<[u8]>),
+    /// There too, and no blank is in it.
+    TextInWord(Box<[u8]>),
     /// Before this text, which begins with a quote that no backslash takes the meaning from.
     Quote(Box<[u8]>),
+}
+
+/// A field of a line, for people.
+pub(crate) struct Part<'f, 'l> {
+    /// The field as the format writes it.
+    pub word: &'f str,
+    /// What it is read as; none: it is not used.
+    pub what: Option<&'static str>,
+    pub value: &'l [u8],
+}
+
+/// A field of a line, and what stands in it.
+struct Cut<'f, 'l> {
+    /// Place of the field among the steps of its format, or among the keys of the log.
+    place: usize,
+    field: &'f Field,
+    value: &'l [u8],
 }
 
 /// Why a line could not be read.
@@ -126,6 +191,10 @@ enum Problem {
     Wrong,
     /// There is more than the format says.
     More,
+    /// It is no JSON object.
+    NoObject,
+    /// There is a NUL: the line was broken off, and another one follows in it.
+    Nul,
 }
 
 impl Format {
@@ -156,32 +225,89 @@ impl Format {
             Dialect::TrafficServer => trafficserver::pieces(text),
             Dialect::Assay => assay::pieces(text),
             Dialect::W3c => w3c::pieces(text),
+            Dialect::Json => Err("JSON lines are read by their own keys".into()),
         };
-        pieces
-            .and_then(assemble)
-            .map(|steps| Self::of(text, dialect, steps))
-            .map_err(|why| FormatError { format: text.to_owned(), why })
+        let compiled = pieces.and_then(|pieces| {
+            let mut pieces = join(pieces);
+            let unused = choice::choose(&mut pieces);
+            Ok(Self::of(text, dialect, Body::Steps(assemble(&pieces, dialect)?), unused))
+        });
+        compiled.map_err(|why| FormatError { format: text.to_owned(), why })
     }
 
-    fn of(text: &str, dialect: Dialect, steps: Vec<Step>) -> Self {
-        let fields = || {
-            steps.iter().filter_map(|step| match step {
-                Step::Field(field, _) | Step::Quoted(field, _) => Some(field),
-                Step::Text(_) => None,
-            })
-        };
+    /// The format of JSON lines, by their keys; none: they are no objects.
+    fn of_json(lines: &[&[u8]]) -> Option<Self> {
+        let json::Found { name, about, mut keys } = json::find(lines)?;
+        let mut pieces: Vec<Piece> =
+            keys.list().iter().map(|key| Piece::field(key.field.clone(), &*key.path)).collect();
+        let unused = choice::choose(&mut pieces);
+        for (key, piece) in keys.list_mut().iter_mut().zip(pieces) {
+            if let Piece::Field { field, .. } = piece {
+                key.field = field;
+            }
+        }
+        let paths: Vec<&str> = keys.list().iter().map(|key| &*key.path).collect();
+        let text = paths.join(" ");
+        let format = Self::of(&text, Dialect::Json, Body::Keys(keys), unused);
+        Some(Self { name: name.into(), about: about.into(), ..format })
+    }
+
+    fn of(text: &str, dialect: Dialect, body: Body, unused: Vec<Unused>) -> Self {
+        let fields = || body.fields();
+        let says = Says::of(fields());
+        let has_request = [Fact::Status, Fact::Method, Fact::Url].iter().any(|fact| says.has(*fact));
+        let is_of_connections = !has_request && fields().any(|field| *field == Field::Termination);
+        let duration_unit_us =
+            fields().filter_map(Field::duration_unit).map(field::Unit::us).max().unwrap_or(1);
+        let counts_bodies = fields().any(|field| *field == Field::Body);
+        let parts = fields().count();
         Self {
             name: text.to_owned(),
             about: format!("a format of your own, in the words of {}", dialect.owner()),
-            parts: fields().count(),
+            parts,
             dialect,
-            says: Says::of(fields()),
-            counts_bodies: fields().any(|field| *field == Field::Body),
-            duration_unit_us: fields().filter_map(Field::duration_unit_us).max().unwrap_or(1),
+            says,
+            counts_bodies,
+            duration_unit_us,
+            unused,
+            is_of_connections,
             key: hash(text.as_bytes()),
             is_of_log: false,
-            steps,
+            body,
         }
+    }
+
+    /// The same for lines of which all clients have a port, as far as that can be told: then those with IPv6 addresses have one, too.
+    pub(crate) fn with_ports(mut self, lines: &[&[u8]]) -> Self {
+        let (mut with, mut without) = (0, 0);
+        for line in lines {
+            let _ = self.walk(line, |cut, _| {
+                if *cut.field == Field::Client(Source::Direct) && cut.value != b"-" {
+                    match field::has_port(cut.value) {
+                        Some(true) => with += 1,
+                        Some(false) => without += 1,
+                        None => {}
+                    }
+                }
+                Some(())
+            });
+        }
+        if with > 0 && without == 0 {
+            let clients = self.body.fields_mut().filter(|field| **field == Field::Client(Source::Direct));
+            clients.for_each(|field| *field = Field::ClientAndPort);
+        }
+        self
+    }
+
+    /// The same, of which the last field ends with its word: what follows is no part of it.
+    fn that_ends(mut self) -> Self {
+        if let Body::Steps(steps) = &mut self.body
+            && let Some(Step::Field(FieldStep { field: Field::Skip, until: until @ Until::End, .. })) =
+                steps.last_mut()
+        {
+            *until = Until::EndOfWord;
+        }
+        self
     }
 
     /// Stands for its format string: formats of logs that name their fields themselves all have the same name.
@@ -192,6 +318,11 @@ impl Format {
     /// True when bytes are those of bodies alone; otherwise heads may be among them.
     pub fn counts_bodies(&self) -> bool {
         self.counts_bodies
+    }
+
+    /// True for JSON lines.
+    pub(crate) fn is_json(&self) -> bool {
+        self.dialect == Dialect::Json
     }
 
     /// What its lines say of requests.
@@ -209,6 +340,19 @@ impl Format {
         self.dialect
     }
 
+    /// Fields that are not read, because others say the same.
+    pub fn unused(&self) -> &[Unused] {
+        &self.unused
+    }
+
+    /// Keys of JSON lines.
+    fn keys(&self) -> Vec<&str> {
+        match &self.body {
+            Body::Steps(_) => Vec::new(),
+            Body::Keys(keys) => keys.list().iter().map(|key| &*key.path).collect(),
+        }
+    }
+
     /// How many fields a line has: of two formats that fit, the one with more says more.
     pub fn fields(&self) -> usize {
         self.parts
@@ -222,53 +366,80 @@ impl Format {
 
     /// Reads a line into an access that holds nothing yet.
     fn fill<'a>(&self, line: &'a [u8], access: &mut Access<'a>) -> Result<(), Malformed> {
-        let clock = self.walk(line, |field, value, clock| field.take(value, access, clock))?;
+        let clock = self.walk(line, |cut, clock| cut.field.take(cut.value, access, clock))?;
         access.time_us = clock.unix_us();
+        if let Some(parts) = clock.parts {
+            access.duration_us = parts.sum_us;
+        }
+        if self.is_of_connections {
+            access.kind = Kind::Connection;
+        }
         access.line = line;
         Ok(())
     }
 
     /// What lines say beside what an access holds.
     pub fn extras(&self) -> impl Iterator<Item = Extra<'_>> {
-        self.steps.iter().filter_map(|step| match step {
-            Step::Field(field, _) | Step::Quoted(field, _) => field.extra(),
-            Step::Text(_) => None,
-        })
+        self.body.fields().filter_map(Field::extra)
     }
 
     /// Hands over what a line ([`Access::line`]) says beside what its access holds; what it leaves out is not among that.
     pub fn each_extra<'f, 'a>(&'f self, line: &'a [u8], mut each: impl FnMut(Extra<'f>, &'a [u8])) {
-        let read = self.walk(line, |field, value, _| {
-            if let Some(extra) = field.extra().filter(|_| !matches!(value, b"" | b"-")) {
-                each(extra, value);
+        let read = self.walk(line, |cut, _| {
+            if let Some(extra) = cut.field.extra().filter(|_| !matches!(cut.value, b"" | b"-")) {
+                each(extra, cut.value);
             }
             Some(())
         });
         debug_assert!(read.is_ok(), "the line was read before");
     }
 
-    /// Cuts a line into its fields, and hands over each with what stands in it; none: it cannot be that.
+    /// Cuts a line into its fields, and hands over each; none: what stands in it cannot be that.
     #[inline(always)]
     fn walk<'f, 'a>(
         &'f self,
         line: &'a [u8],
-        mut take: impl FnMut(&'f Field, &'a [u8], &mut Clock) -> Option<()>,
+        mut take: impl FnMut(Cut<'f, 'a>, &mut Clock) -> Option<()>,
     ) -> Result<Clock, Malformed> {
         let mut clock = Clock::default();
+        let steps = match &self.body {
+            Body::Steps(steps) => steps,
+            Body::Keys(keys) => {
+                let walked = keys.each(line, |value| {
+                    let field = &keys.list()[value.key].field;
+                    take(Cut { place: value.key, field, value: value.text }, &mut clock)
+                });
+                return match walked {
+                    Ok(()) => Ok(clock),
+                    Err(json::Stop::Refused { key, at }) => {
+                        Err(Malformed { step: key, at, problem: Problem::Wrong })
+                    }
+                    Err(json::Stop::NoObject { at }) => {
+                        Err(Malformed { step: 0, at, problem: Problem::NoObject })
+                    }
+                };
+            }
+        };
         let mut rest = line;
-        for (index, step) in self.steps.iter().enumerate() {
+        for (index, step) in steps.iter().enumerate() {
             let stop = |problem, rest: &[u8]| Malformed { step: index, at: line.len() - rest.len(), problem };
-            let (field, until, quoted) = match step {
+            let FieldStep { field, until, may_be_quoted, .. } = match step {
                 Step::Text(text) => {
                     rest = skip_text(text, rest).ok_or_else(|| stop(Problem::NotThere, rest))?;
                     continue;
                 }
-                Step::Field(field, until) => (field, until, false),
-                Step::Quoted(field, until) => (field, until, rest.first() == Some(&b'"')),
+                Step::Field(step) => step,
             };
-            if let Field::Time(pattern) = field {
+            let quoted = *may_be_quoted && rest.first() == Some(&b'"');
+            if let Field::Time(pattern) | Field::UnusedTime(pattern) = field {
                 let from = if quoted { &rest[1..] } else { rest };
-                rest = pattern.read(from, &mut clock).ok_or_else(|| stop(Problem::Wrong, rest))?;
+                let mut unused = Clock::default();
+                let own = if matches!(field, Field::Time(_)) { &mut clock } else { &mut unused };
+                let after = pattern.read(from, own).ok_or_else(|| stop(Problem::Wrong, rest))?;
+                let value = &from[..from.len() - after.len()];
+                let cut = Cut { place: index, field, value };
+                take(cut, &mut clock).ok_or_else(|| stop(Problem::Wrong, rest))?;
+                rest = after;
                 if quoted {
                     rest = rest.strip_prefix(b"\"").ok_or_else(|| stop(Problem::NoEnd, rest))?;
                 }
@@ -278,44 +449,89 @@ impl Format {
                 cut_quoted(rest)
             } else if *field == Field::Braces {
                 Some(cut_braces(rest))
-            } else if matches!(field, Field::PeerList | Field::SkipList) {
+            } else if field.is_list() {
                 cut_list(until, rest)
             } else {
                 until.cut(rest)
             };
             let (value, after) = cut.ok_or_else(|| stop(Problem::NoEnd, rest))?;
-            take(field, value, &mut clock).ok_or_else(|| stop(Problem::Wrong, rest))?;
+            let cut = Cut { place: index, field, value };
+            take(cut, &mut clock).ok_or_else(|| stop(Problem::Wrong, rest))?;
             rest = after;
         }
         if !rest.is_empty() {
             let at = line.len() - rest.len();
-            return Err(Malformed { step: self.steps.len(), at, problem: Problem::More });
+            return Err(Malformed { step: steps.len(), at, problem: Problem::More });
         }
         Ok(clock)
+    }
+
+    /// A line taken apart, field by field.
+    pub(crate) fn parts<'f, 'l>(&'f self, line: &'l [u8]) -> Vec<Part<'f, 'l>> {
+        let mut parts = Vec::new();
+        // Up to where it ceases to fit.
+        let _ = self.walk(line, |cut, _| {
+            let word: &str = match &self.body {
+                Body::Steps(steps) => match &steps[cut.place] {
+                    Step::Field(step) => &step.word,
+                    Step::Text(_) => "",
+                },
+                Body::Keys(keys) => &keys.list()[cut.place].path,
+            };
+            parts.push(Part { word, what: cut.field.purpose(), value: cut.value });
+            Some(())
+        });
+        parts
     }
 
     /// Why a line could not be read, in words.
     pub fn explain(&self, malformed: &Malformed) -> String {
         let at = malformed.at + 1;
-        match (self.steps.get(malformed.step), malformed.problem) {
+        let steps = match &self.body {
+            Body::Steps(steps) => steps,
+            Body::Keys(keys) => {
+                return match (keys.list().get(malformed.step), malformed.problem) {
+                    (Some(key), Problem::Wrong) => {
+                        format!("the value of `{}` at character {at} is no {}", key.path, key.field.name())
+                    }
+                    (_, Problem::Nul) => nul(at),
+                    _ => format!("it is no JSON object from character {at} on"),
+                };
+            }
+        };
+        match (steps.get(malformed.step), malformed.problem) {
+            (_, Problem::Nul) => nul(at),
             (Some(Step::Text(text)), _) if text.iter().all(|byte| *byte == b' ') => {
                 format!("the line ends where another field should follow (character {at})")
             }
             (Some(Step::Text(text)), _) => {
                 format!("`{}` does not stand at character {at}", String::from_utf8_lossy(text))
             }
-            (Some(Step::Field(field, _) | Step::Quoted(field, _)), Problem::NoEnd) => {
+            (Some(Step::Field(step)), Problem::NoEnd) => {
                 format!(
                     "the {} at character {at} has no end: the line is cut off, or not of this format",
-                    field.name()
+                    step.field.name()
                 )
             }
-            (Some(Step::Field(field, _) | Step::Quoted(field, _)), _) => {
-                format!("what stands at character {at} is no {}", field.name())
+            (Some(Step::Field(step)), _) => {
+                format!("what stands at character {at} is no {}", step.field.name())
             }
             (None, _) => format!("there is more in the line than the format says, from character {at} on"),
         }
     }
+}
+
+impl Step {
+    fn field(&self) -> Option<&Field> {
+        match self {
+            Step::Text(_) => None,
+            Step::Field(step) => Some(&step.field),
+        }
+    }
+}
+
+fn nul(at: usize) -> String {
+    format!("there is a NUL at character {at}: parts of two lines stand in one")
 }
 
 impl Dialect {
@@ -329,6 +545,7 @@ impl Dialect {
             Dialect::TrafficServer => "Traffic Server",
             Dialect::Assay => "Assay's descriptions of proxies",
             Dialect::W3c => "W3C extended logs",
+            Dialect::Json => "JSON lines",
         }
     }
 }
@@ -363,30 +580,34 @@ fn dialect_of(text: &str) -> Option<Dialect> {
     any(&["{"]).then_some(Dialect::Assay)
 }
 
-/// Pieces to steps: neighbours become one, and every field but the last gets its end.
-fn assemble(pieces: Vec<Piece>) -> Result<Vec<Step>, String> {
-    let pieces = join(pieces);
+/// Pieces to steps: every field but the last gets its end.
+fn assemble(pieces: &[Piece], dialect: Dialect) -> Result<Vec<Step>, String> {
     let mut steps = Vec::with_capacity(pieces.len());
     for (index, piece) in pieces.iter().enumerate() {
-        let quoted = matches!(piece, Piece::Quoted(_));
-        let field = match piece {
+        let (field, word, quoted) = match piece {
             Piece::Text(text) => {
                 steps.push(Step::Text(text.as_bytes().into()));
                 continue;
             }
-            Piece::Field(field) | Piece::Quoted(field) => field.clone(),
+            Piece::Field { field, word, quoted } => (field, word, *quoted),
         };
         let in_quotes = index > 0 && matches!(&pieces[index - 1], Piece::Text(text) if text.ends_with('"'));
         let until = match pieces.get(index + 1) {
             // Fields that know themselves where they end.
-            _ if field == Field::Braces => Until::End,
-            None if field.is_one_word() => Until::EndOfWord,
+            _ if matches!(field, Field::Braces | Field::Rest) => Until::End,
+            None if let Some(separator) = separator(pieces) => Until::EndWithout(separator),
+            None if field.is_last_word() => Until::EndOfWord,
             None => Until::End,
             Some(Piece::Text(text)) if in_quotes && text.starts_with('"') => {
                 Until::Quote(text.as_bytes().into())
             }
-            Some(Piece::Text(text)) => Until::Text(text.as_bytes().into()),
-            Some(Piece::Field(next) | Piece::Quoted(next)) => {
+            Some(Piece::Text(text)) => {
+                check_unit(field, word, text, dialect)?;
+                let is_word = field.is_one_word() && !text.starts_with(' ');
+                let text = text.as_bytes().into();
+                if is_word { Until::TextInWord(text) } else { Until::Text(text) }
+            }
+            Some(Piece::Field { field: next, .. }) => {
                 return Err(format!(
                     "nothing stands between the {} and the {} after it",
                     field.name(),
@@ -394,12 +615,48 @@ fn assemble(pieces: Vec<Piece>) -> Result<Vec<Step>, String> {
                 ));
             }
         };
-        steps.push(if quoted { Step::Quoted(field, until) } else { Step::Field(field, until) });
+        steps.push(Step::Field(FieldStep {
+            field: field.clone(),
+            word: word.as_str().into(),
+            until,
+            may_be_quoted: quoted,
+        }));
     }
-    if !steps.iter().any(|step| !matches!(step, Step::Text(_))) {
+    if steps.iter().all(|step| step.field().is_none()) {
         return Err("there is no field in it".into());
     }
     Ok(steps)
+}
+
+/// The sign that stands between all fields, as in a table.
+fn separator(pieces: &[Piece]) -> Option<u8> {
+    let mut texts = pieces.iter().filter(|piece| piece.as_field().is_none()).map(Piece::text);
+    let first = texts.next()?;
+    let is_sign = matches!(first, "|" | ";" | "," | "\t");
+    (is_sign && texts.all(|text| text == first)).then(|| first.as_bytes()[0])
+}
+
+/// Refuses a unit behind a duration that is counted in another one: `%Dms` would be wrong by 1000.
+fn check_unit(field: &Field, word: &str, behind: &str, dialect: Dialect) -> Result<(), String> {
+    let Some(unit) = field.duration_unit() else { return Ok(()) };
+    let end = behind.find(|c: char| !c.is_alphabetic()).unwrap_or(behind.len());
+    let written = behind[..end].replace('µ', "u");
+    if !["s", "ms", "us", "ns"].contains(&written.as_str()) || written == unit.symbol() {
+        return Ok(());
+    }
+    let right = match (dialect, written.as_str()) {
+        (Dialect::Ncsa, "ms") => "`%{ms}T` is the field for it",
+        (Dialect::Ncsa, "us") => "`%D` is the field for it",
+        (Dialect::Ncsa, "s") => "`%T` is the field for it",
+        (Dialect::Assay, _) => {
+            "`{duration-s}`, `{duration-ms}`, `{duration-us}` and `{duration-ns}` are the fields"
+        }
+        _ => {
+            "its words have none for that: write the format with `{duration-s}`, `{duration-ms}`, `{duration-us}` \
+              or `{duration-ns}`, and other fields in braces"
+        }
+    };
+    Err(format!("`{written}` stands behind `{word}`, which counts in {}; {right}", unit.symbol()))
 }
 
 /// Neighbouring texts become one, and so do fields that are written without anything between them.
@@ -408,28 +665,39 @@ fn join(pieces: Vec<Piece>) -> Vec<Piece> {
     for piece in pieces {
         match (joined.last_mut(), piece) {
             (Some(Piece::Text(before)), Piece::Text(text)) => before.push_str(&text),
-            (Some(Piece::Field(Field::Path | Field::HostPath | Field::Url)), Piece::Field(Field::Query)) => {}
-            (Some(Piece::Field(before @ Field::Host)), Piece::Field(Field::Path | Field::HostPath)) => {
+            (
+                Some(Piece::Field { field: Field::Path | Field::HostPath | Field::Url, word, .. }),
+                Piece::Field { field: Field::Query, word: query, .. },
+            ) => word.push_str(&query),
+            (
+                Some(Piece::Field { field: before @ Field::Host(_), word, .. }),
+                Piece::Field { field: Field::Path | Field::HostPath | Field::Url, word: path, .. },
+            ) => {
                 *before = Field::HostPath;
+                word.push_str(&path);
             }
             (_, piece) => joined.push(piece),
         }
-        match joined.as_slice() {
+        let fused = match joined.as_slice() {
             // Seconds, a point and their fraction are one number.
-            [.., Piece::Field(Field::EpochSeconds), Piece::Text(point), Piece::Field(Field::Fraction)]
-                if point == "." =>
-            {
-                joined.truncate(joined.len() - 2);
-            }
+            [
+                ..,
+                Piece::Field { field: Field::EpochSeconds, .. },
+                Piece::Text(point),
+                Piece::Field { field: Field::Fraction, .. },
+            ] if point == "." => Field::EpochSeconds,
             // An address can have colons in it; a port has none.
-            [.., Piece::Field(Field::Client), Piece::Text(colon), Piece::Field(Field::Skip)]
-                if colon == ":" =>
-            {
-                joined.truncate(joined.len() - 3);
-                joined.push(Piece::Field(Field::ClientAndPort));
-            }
-            _ => {}
-        }
+            [
+                ..,
+                Piece::Field { field: Field::Client(_), .. },
+                Piece::Text(colon),
+                Piece::Field { field: Field::Skip | Field::SkipList, .. },
+            ] if colon == ":" => Field::ClientAndPort,
+            _ => continue,
+        };
+        let parts = joined.split_off(joined.len() - 3);
+        let word: String = parts.iter().map(Piece::text).collect();
+        joined.push(Piece::field(fused, word));
     }
     joined
 }
@@ -481,28 +749,38 @@ impl Until {
         match self {
             Until::End => Some((rest, b"")),
             Until::EndOfWord => memchr::memchr(b' ', rest).is_none().then_some((rest, b"")),
-            Until::Text(text) => {
-                let mut from = 0;
-                loop {
-                    let at = from + find(text[0], &rest[from..])?;
-                    if text.len() == 1 || skip_text(text, &rest[at..]).is_some() {
-                        return Some(rest.split_at(at));
-                    }
-                    from = at + 1;
-                }
+            Until::EndWithout(byte) => memchr::memchr(*byte, rest).is_none().then_some((rest, b"")),
+            Until::Text(text) => cut_before(text, rest),
+            Until::TextInWord(text) => {
+                let (value, after) = cut_before(text, rest)?;
+                memchr::memchr(b' ', value).is_none().then_some((value, after))
             }
+            // The first that nothing escapes: where another text follows it, the line was torn.
             Until::Quote(text) => {
                 let mut from = 0;
                 loop {
                     let at = from + memchr::memchr(b'"', &rest[from..])?;
                     let backslashes = rest[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
-                    if backslashes % 2 == 0 && skip_text(text, &rest[at..]).is_some() {
-                        return Some(rest.split_at(at));
+                    if backslashes % 2 == 0 {
+                        return skip_text(text, &rest[at..]).map(|_| rest.split_at(at));
                     }
                     from = at + 1;
                 }
             }
         }
+    }
+}
+
+/// What stands before a text, and what begins with that text.
+#[inline(always)]
+fn cut_before<'a>(text: &[u8], rest: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let mut from = 0;
+    loop {
+        let at = from + find(text[0], &rest[from..])?;
+        if text.len() == 1 || skip_text(text, &rest[at..]).is_some() {
+            return Some(rest.split_at(at));
+        }
+        from = at + 1;
     }
 }
 
@@ -526,7 +804,13 @@ fn cut_braces(rest: &[u8]) -> (&[u8], &[u8]) {
 fn cut_list<'a>(until: &Until, rest: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     let mut from = 0;
     loop {
-        let (value, after) = until.cut(&rest[from..])?;
+        let (value, after) = match until {
+            Until::EndOfWord => {
+                let part = &rest[from..];
+                part.split_at(memchr::memchr(b' ', part).unwrap_or(part.len()))
+            }
+            until => until.cut(&rest[from..])?,
+        };
         let end = from + value.len();
         let goes_on =
             rest[..end].ends_with(b",") || rest[..end].ends_with(b" :") || after.starts_with(b" : ");

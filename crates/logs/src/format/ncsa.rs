@@ -1,7 +1,7 @@
 //! Apache httpd's `LogFormat` and varnishncsa's `-F`: `%[condition][<|>][{argument}]letter`.
 
-use super::field::{Field, of_header, of_response_header};
-use super::piece::Piece;
+use super::field::{Field, Source, Unit, of_header, of_sent_header};
+use super::piece::{Piece, taken};
 use super::squid::braces;
 use super::time::TimePattern;
 
@@ -15,7 +15,8 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
         if at > 0 {
             pieces.push(Piece::Text(rest[..at].to_owned()));
         }
-        rest = &rest[at + 1..];
+        let start = &rest[at..];
+        rest = &start[1..];
         if let Some(after) = rest.strip_prefix('%') {
             pieces.push(Piece::Text("%".into()));
             rest = after;
@@ -32,7 +33,12 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
             return Err("it ends in `%`; a percent sign itself is written `%%`".into());
         };
         rest = after;
-        push(letter, argument, &mut pieces)?;
+        let word = taken(start, rest);
+        if letter == "t" {
+            time(argument, word, &mut pieces)?;
+        } else {
+            pieces.push(Piece::field(field(letter, argument.unwrap_or_default())?, word));
+        }
     }
     if !rest.is_empty() {
         pieces.push(Piece::Text(rest.to_owned()));
@@ -40,58 +46,53 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-fn push(letter: &str, argument: Option<&str>, pieces: &mut Vec<Piece>) -> Result<(), String> {
-    if letter == "t" {
-        return time(argument, pieces);
-    }
-    pieces.push(Piece::Field(field(letter, argument.unwrap_or_default())?));
-    Ok(())
-}
-
 /// `%t` comes with its own brackets; `%{…}t` does not.
-fn time(argument: Option<&str>, pieces: &mut Vec<Piece>) -> Result<(), String> {
+fn time(argument: Option<&str>, word: &str, pieces: &mut Vec<Piece>) -> Result<(), String> {
     let Some(argument) = argument else {
         pieces.push(Piece::Text("[".into()));
-        pieces.push(Piece::Field(Field::Time(TimePattern::common())));
+        pieces.push(Piece::field(Field::Time(TimePattern::common()), word));
         pieces.push(Piece::Text("]".into()));
         return Ok(());
     };
     let pattern = argument.trim_start_matches("begin:").trim_start_matches("end:");
-    pieces.push(Piece::Field(match pattern {
+    let field = match pattern {
         "sec" | "%s" => Field::EpochSeconds,
         "msec" => Field::EpochMillis,
         "usec" => Field::EpochMicros,
         "msec_frac" | "usec_frac" => Field::Fraction,
         pattern => Field::Time(TimePattern::compile(pattern)?),
-    }));
+    };
+    pieces.push(Piece::field(field, word));
     Ok(())
 }
 
 fn field(letter: &str, argument: &str) -> Result<Field, String> {
     let header = argument.to_ascii_lowercase();
     Ok(match letter {
-        "a" | "h" => Field::Client,
+        "a" | "h" => Field::Client(Source::Direct),
         "s" => Field::Status,
         "b" | "B" => Field::Body,
         "O" => Field::Bytes,
-        "D" => Field::DurationUs,
-        "T" => match argument {
-            "ms" => Field::DurationMs,
-            "us" => Field::DurationUs,
-            _ => Field::DurationSeconds,
-        },
+        "D" => Field::Duration(Unit::Microsecond),
+        "T" => Field::Duration(match argument {
+            "ms" => Unit::WholeMillisecond,
+            "us" => Unit::Microsecond,
+            _ => Unit::WholeSecond,
+        }),
         "m" => Field::Method,
         "r" => Field::RequestLine,
         "H" => Field::Version,
         "U" => Field::Path,
         "q" => Field::Query,
-        "v" | "V" => Field::Host,
+        "v" | "V" => Field::Host(Source::Indirect),
         "i" => of_header(&header),
         "C" if !argument.is_empty() => Field::Cookie(argument.into()),
-        "o" if matches!(header.as_str(), "x-cache" | "x-cache-status" | "cache-status") => Field::Outcome,
-        "o" => of_response_header(&header).unwrap_or(Field::Skip),
-        "e" if header == "cache-status" => Field::Outcome,
-        "x" if matches!(header.as_str(), "varnish:hitmiss" | "varnish:handling") => Field::Outcome,
+        "o" => of_sent_header(&header).unwrap_or(Field::Skip),
+        "e" if header == "cache-status" => Field::Outcome(Source::Direct),
+        "x" if header == "varnish:handling" => Field::Outcome(Source::Direct),
+        // It does not tell a pass from a miss.
+        "x" if header == "varnish:hitmiss" => Field::Outcome(Source::Indirect),
+        "x" if header == "varnish:side" => Field::Side,
         "A" | "C" | "e" | "f" | "I" | "k" | "l" | "L" | "M" | "n" | "p" | "P" | "R" | "S" | "u" | "X"
         | "x" | "^ti" | "^to" => Field::Skip,
         other => return Err(format!("`%{other}` is no letter that httpd or varnishncsa know")),

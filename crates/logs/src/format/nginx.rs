@@ -1,7 +1,7 @@
 //! nginx's `log_format`: `$variable` and `${variable}`.
 
-use super::field::{Field, of_header, of_response_header};
-use super::piece::Piece;
+use super::field::{Field, Source, Unit, of_header, of_response_header, of_sent_header};
+use super::piece::{Piece, taken};
 use super::squid::braces;
 use super::time::TimePattern;
 
@@ -13,7 +13,8 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
         if at > 0 {
             pieces.push(Piece::Text(rest[..at].to_owned()));
         }
-        rest = &rest[at + 1..];
+        let start = &rest[at..];
+        rest = &start[1..];
         let name = if rest.starts_with('{') {
             let (name, after) = braces(rest)?;
             rest = after;
@@ -27,7 +28,7 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
         if name.is_empty() {
             return Err("a `$` without the name of a variable behind it".into());
         }
-        pieces.push(Piece::Field(field(name)));
+        pieces.push(Piece::field(field(name), taken(start, rest)));
     }
     if !rest.is_empty() {
         pieces.push(Piece::Text(rest.to_owned()));
@@ -35,15 +36,21 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
+/// The field of a variable that is known.
+pub(super) fn variable(name: &str) -> Option<Field> {
+    Some(field(name)).filter(|field| !matches!(field, Field::Skip | Field::SkipList))
+}
+
 /// Every name may be a variable: of a module, or of the configuration.
 fn field(name: &str) -> Field {
     match name {
         "msec" => Field::EpochSeconds,
         "time_local" => Field::Time(TimePattern::common()),
-        "time_iso8601" => Field::Time(TimePattern::known("%Y-%m-%dT%H:%M:%S%z")),
-        "request_time" => Field::DurationSeconds,
-        "remote_addr" | "realip_remote_addr" | "http_x_forwarded_for" => Field::Client,
-        "upstream_cache_status" => Field::Outcome,
+        "time_iso8601" => Field::Time(TimePattern::iso8601()),
+        "request_time" => Field::Duration(Unit::Second),
+        "remote_addr" => Field::Client(Source::Direct),
+        "realip_remote_addr" | "proxy_add_x_forwarded_for" => Field::Client(Source::Indirect),
+        "upstream_cache_status" => Field::Outcome(Source::Direct),
         "status" => Field::Status,
         "body_bytes_sent" => Field::Body,
         "bytes_sent" => Field::Bytes,
@@ -51,8 +58,10 @@ fn field(name: &str) -> Field {
         "server_protocol" => Field::Version,
         "request_method" => Field::Method,
         "scheme" => Field::Scheme,
-        "http_host" | "host" | "server_name" => Field::Host,
-        "request_uri" | "uri" => Field::Path,
+        "http_host" | "host" => Field::Host(Source::Direct),
+        "server_name" => Field::Host(Source::Indirect),
+        "request_uri" => Field::Url,
+        "uri" | "document_uri" => Field::Path,
         "http_user_agent" => Field::Agent,
         "http_referer" => Field::Referrer,
         "args" | "query_string" => Field::Query,
@@ -61,9 +70,11 @@ fn field(name: &str) -> Field {
         name if name.starts_with("http_") => of_header(&name["http_".len()..].replace('_', "-")),
         name if name.starts_with("cookie_") => Field::Cookie(name["cookie_".len()..].into()),
         name => {
-            let header =
-                ["sent_http_", "upstream_http_"].iter().find_map(|container| name.strip_prefix(container));
-            let known = header.and_then(|header| of_response_header(&header.replace('_', "-")));
+            let sent = name.strip_prefix("sent_http_").map(|header| header.replace('_', "-"));
+            let upstream = name.strip_prefix("upstream_http_").map(|header| header.replace('_', "-"));
+            let known = sent
+                .and_then(|header| of_sent_header(&header))
+                .or_else(|| upstream.and_then(|header| of_response_header(&header)));
             known.unwrap_or(if name.starts_with("upstream_") { Field::SkipList } else { Field::Skip })
         }
     }

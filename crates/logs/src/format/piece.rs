@@ -6,7 +6,42 @@ use super::field::Field;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     Text(String),
-    Field(Field),
-    /// A field that stands in quotes if it is a text (HAProxy's `%{+Q}o`).
-    Quoted(Field),
+    Field {
+        field: Field,
+        /// The field as the format writes it: `$status`.
+        word: String,
+        /// Whether the field stands in quotes if it is a text (HAProxy's `%{+Q}o`).
+        quoted: bool,
+    },
+}
+
+impl Piece {
+    pub(super) fn field(field: Field, word: impl Into<String>) -> Self {
+        Self::Field { field, word: word.into(), quoted: false }
+    }
+
+    /// Its field; none: it is a text.
+    pub(super) fn as_field(&self) -> Option<&Field> {
+        match self {
+            Self::Text(_) => None,
+            Self::Field { field, .. } => Some(field),
+        }
+    }
+
+    /// The piece as the format writes it.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Field { word, .. } => word,
+        }
+    }
+
+    pub(super) fn quoted(field: Field, word: impl Into<String>) -> Self {
+        Self::Field { field, word: word.into(), quoted: true }
+    }
+}
+
+/// The part of a format string between what was left at one point and what is left now.
+pub(super) fn taken<'f>(before: &'f str, rest: &str) -> &'f str {
+    &before[..before.len() - rest.len()]
 }

@@ -1,7 +1,7 @@
 //! Squid's `logformat`: `%[flags][width]code`, `%{Header}>h`, `%code{argument}`.
 
-use super::field::{Field, of_header, of_response_header};
-use super::piece::Piece;
+use super::field::{Field, Source, Unit, of_header, of_sent_header};
+use super::piece::{Piece, taken};
 use super::time::TimePattern;
 
 /// A format string in pieces.
@@ -12,7 +12,8 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
         if at > 0 {
             pieces.push(Piece::Text(rest[..at].to_owned()));
         }
-        rest = &rest[at + 1..];
+        let start = &rest[at..];
+        rest = &start[1..];
         if let Some(after) = rest.strip_prefix('%') {
             pieces.push(Piece::Text("%".into()));
             rest = after;
@@ -32,7 +33,8 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
             (argument, rest) = braces(rest)?;
         }
         let field = field(code, argument)?;
-        pieces.push(if quoted { Piece::Quoted(field) } else { Piece::Field(field) });
+        let word = taken(start, rest);
+        pieces.push(if quoted { Piece::quoted(field, word) } else { Piece::field(field, word) });
     }
     if !rest.is_empty() {
         pieces.push(Piece::Text(rest.to_owned()));
@@ -171,20 +173,20 @@ fn field(code: &str, argument: Option<&str>) -> Result<Field, String> {
             Some(pattern) => Field::Time(TimePattern::compile(pattern)?),
             None => Field::Time(TimePattern::common()),
         },
-        "tr" => Field::DurationMs,
-        ">a" | ">A" => Field::Client,
-        "Ss" => Field::Outcome,
+        "tr" => Field::Duration(Unit::WholeMillisecond),
+        ">a" | ">A" => Field::Client(Source::Direct),
+        "Ss" => Field::Outcome(Source::Direct),
         ">Hs" | "Hs" => Field::Status,
         "<st" | "st" => Field::Bytes,
         "rv" | ">rv" => Field::Version,
         "rm" | ">rm" => Field::Method,
         "ru" | ">ru" => Field::Url,
         "rp" | ">rp" => Field::Path,
-        ">rd" => Field::Host,
+        ">rd" => Field::Host(Source::Direct),
         ">h" => argument.map_or(Field::Skip, of_request),
-        "<h" => argument
-            .and_then(|header| of_response_header(&header.to_ascii_lowercase()))
-            .unwrap_or(Field::Skip),
+        "<h" => {
+            argument.and_then(|header| of_sent_header(&header.to_ascii_lowercase())).unwrap_or(Field::Skip)
+        }
         "mt" => Field::ContentType,
         "Sh" => Field::Hierarchy,
         "<a" | "<A" => Field::Peer,

@@ -147,7 +147,7 @@ fn lines_of_nginx_are_read() {
             "971211336.000 0.012 10.1.1.1 EXPIRED/200 10 400 GET http://a/x 7 10.0.0.1:80, 10.0.0.2:80 0.001, 0.002"
         )
         .unwrap(),
-        format!("{AT} 12000 c=10.1.1.1 o=EXPIRED h= p=10.0.0.2:80 t= 200 400 GET /x host=a type=")
+        format!("{AT} 12000 c=10.1.1.1 o=EXPIRED h= p=10.0.0.2:80 t= 200 10 GET /x host=a type=")
     );
     let json = r#"{"time":"$time_iso8601","req":"$request","s":$status,"b":$body_bytes_sent,"c":"$upstream_cache_status"}"#;
     assert_eq!(
@@ -262,11 +262,12 @@ fn formats_are_recognised_from_a_few_lines() {
         ("assay-nginx-xact", "1.5 HIT/200 156 GET http://a/ 0.001 1-2-0-3-b 0.000"),
     ] {
         let lines = format!("{line}\r\ngarbage\n{line}\n");
-        let recognised = recognise(lines.as_bytes()).unwrap_or_else(|| panic!("{name} is not recognised"));
+        let recognised =
+            recognise(lines.as_bytes()).unwrap_or_else(|why| panic!("{name} is not recognised: {why}"));
         assert_eq!(recognised.format.name, name);
         assert_eq!((recognised.fit, recognised.tried), (2, 3), "{name}");
     }
-    assert!(recognise(b"what is this\nsurely no log\n").is_none());
+    assert!(recognise(b"what is this\nsurely no log\n").is_err());
 }
 
 /// The name of the format of Combined lines that begin with these words.
@@ -347,6 +348,20 @@ proptest! {
         {
             if let Ok(format) = Format::compile(dialect, &text) {
                 let _ = read_line(&format, &line, &mut access);
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_bring_the_reader_of_json_down(
+        text in "[{}\\[\\]\",:\\\\a-c0-9 u]{0,80}", line in proptest::collection::vec(any::<u8>(), 0..80),
+    ) {
+        let own = r#"{"time":1782900004.5,"status":200,"request":{"uri":"/a","list":["b",{"c":1}]}}"#;
+        for text in [text.as_bytes(), &line] {
+            let _ = recognise(&[text, b"\n", text, b"\n"].concat());
+            let format = Format::of_json(&[own.as_bytes(), text]).expect("the first is an object");
+            if let Err(malformed) = read_line(&format, text, &mut Access::default()) {
+                prop_assert!(malformed.at <= text.len() && !format.explain(&malformed).is_empty());
             }
         }
     }

@@ -22,8 +22,12 @@ pub(crate) enum TimePart {
     Second,
     /// Digits of a fraction of a second.
     Fraction,
+    /// The same behind a point or a comma, or nothing.
+    FractionIfAny,
     /// `+0100`, `+01:00` or `Z`.
     Zone,
+    /// The same, or nothing: UTC.
+    ZoneIfAny,
     /// Seconds since 1970.
     Epoch,
     /// Letters that say nothing new: a weekday, the name of a zone.
@@ -43,6 +47,8 @@ pub(crate) struct TimePattern {
 pub(crate) struct Clock {
     pub epoch_us: Option<i64>,
     pub fraction_us: i64,
+    /// How long the request took, where that stands in several fields.
+    pub parts: Option<DurationParts>,
     date: Option<i64>,
     year: i64,
     month: i64,
@@ -50,6 +56,12 @@ pub(crate) struct Clock {
     second_of_day: Option<i64>,
     half_day_s: i64,
     offset_s: i64,
+}
+
+/// The sum of the parts of a duration; none as soon as one of them is not known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DurationParts {
+    pub sum_us: Option<u64>,
 }
 
 impl Clock {
@@ -64,10 +76,36 @@ impl Clock {
     }
 }
 
+impl Clock {
+    /// Takes the time of another one.
+    pub(crate) fn set_time(&mut self, other: &Clock) {
+        *self = Clock { parts: self.parts, ..*other };
+    }
+}
+
 impl TimePattern {
     /// `10/Oct/2000:13:55:36 -0700`, without brackets.
     pub(crate) fn common() -> Self {
         Self::known("%d/%b/%Y:%H:%M:%S %z")
+    }
+
+    /// `2000-10-10T13:55:36-07:00`, with a fraction of the second or without.
+    pub(crate) fn iso8601() -> Self {
+        let mut pattern = Self::known("%Y-%m-%dT%H:%M:%S");
+        pattern.parts.extend([TimePart::FractionIfAny, TimePart::Zone]);
+        pattern
+    }
+
+    /// The ways in which JSON has times, if not as a number.
+    pub(crate) fn of_json() -> [Self; 3] {
+        let date_first = |between| {
+            let mut pattern = Self::known("%Y-%m-%d");
+            pattern.parts.push(TimePart::Text(between));
+            pattern.parts.extend(Self::known("%H:%M:%S").parts);
+            pattern.parts.extend([TimePart::FractionIfAny, TimePart::ZoneIfAny]);
+            pattern
+        };
+        [date_first(b'T'), date_first(b' '), Self::common()]
     }
 
     /// A pattern of our own.
@@ -126,6 +164,26 @@ impl TimePattern {
         self.parts.iter().any(|part| matches!(part, TimePart::Zone | TimePart::Epoch))
     }
 
+    /// True when a day of the calendar is in it.
+    pub(crate) fn has_date(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, TimePart::Day | TimePart::Epoch))
+    }
+
+    /// True when a time of day is in it.
+    pub(crate) fn has_time_of_day(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, TimePart::Hour | TimePart::Hour12 | TimePart::Epoch))
+    }
+
+    /// True when it says day and time of day.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.has_date() && self.has_time_of_day()
+    }
+
+    /// True when it has fractions of seconds.
+    pub(crate) fn has_fraction(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, TimePart::Fraction | TimePart::FractionIfAny))
+    }
+
     /// Reads a time at the beginning of `text`; what is behind it.
     #[inline]
     pub(crate) fn read<'a>(&self, text: &'a [u8], clock: &mut Clock) -> Option<&'a [u8]> {
@@ -175,9 +233,14 @@ impl TimePart {
                 clock.fraction_us = fraction_us(&text[..digits]);
                 return Some(&text[digits..]);
             }
-            TimePart::Zone => return zone(text, clock),
+            TimePart::FractionIfAny => {
+                let [b'.' | b',', rest @ ..] = text else { return Some(text) };
+                return TimePart::Fraction.read(rest, clock);
+            }
+            TimePart::ZoneIfAny if text.is_empty() => return Some(text),
+            TimePart::Zone | TimePart::ZoneIfAny => return zone(text, clock),
             TimePart::Epoch => {
-                let digits = digits(text).filter(|digits| *digits < 13)?;
+                let digits = digits(text).filter(|digits| *digits < 12)?;
                 clock.epoch_us = Some(number(text, digits)?.checked_mul(1_000_000)?);
                 return Some(&text[digits..]);
             }
@@ -237,16 +300,20 @@ fn zone<'a>(text: &'a [u8], clock: &mut Clock) -> Option<&'a [u8]> {
         b'-' => -1,
         _ => return None,
     };
-    let hours = number(text.get(1..)?, 2)?;
+    // The farthest zone is 14 hours from UTC.
+    let hours = within(number(text.get(1..)?, 2)?, 14)?;
     let colon = usize::from(text.get(3) == Some(&b':'));
-    let minutes = number(text.get(3 + colon..)?, 2)?;
+    let minutes = within(number(text.get(3 + colon..)?, 2)?, 59)?;
     clock.offset_s = sign * (hours * 3600 + minutes * 60);
     text.get(5 + colon..)
 }
 
 /// Days from 1970-01-01 to a day of the Gregorian calendar; none when there is no such day.
 fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+    const LENGTHS: [i64; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let length = LENGTHS.get(usize::try_from(month - 1).ok()?)?;
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    if !(1..=*length).contains(&day) || (month == 2 && day == 29 && !is_leap) {
         return None;
     }
     let year = if month <= 2 { year - 1 } else { year };
@@ -286,10 +353,41 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_refused() {
-        for text in ["", "10/Oct/2000", "10/Okt/2000:13:55:36 -0700", "99/Oct/2000:13:55:36 -0700"] {
+        for text in [
+            "",
+            "10/Oct/2000",
+            "10/Okt/2000:13:55:36 -0700",
+            "99/Oct/2000:13:55:36 -0700",
+            "00/Oct/2000:13:55:36 -0700",
+            "31/Apr/2000:13:55:36 -0700",
+            "30/Feb/2000:13:55:36 -0700",
+            "29/Feb/2100:13:55:36 -0700",
+            "29/Feb/2026:13:55:36 -0700",
+            "10/Oct/2000:24:00:00 -0700",
+            "10/Oct/2000:13:60:00 -0700",
+            "10/Oct/2000:13:55:61 -0700",
+            "10/Oct/2000:13:55:36 +9999",
+            "10/Oct/2000:13:55:36 +0060",
+            "10/Oct/2000:13:55:36 -1500",
+        ] {
             assert_eq!(read("%d/%b/%Y:%H:%M:%S %z", text), None, "{text}");
         }
         assert!(TimePattern::compile("%Q").unwrap_err().contains("%Q"));
+    }
+
+    #[test]
+    fn an_iso_time_may_have_a_fraction_and_any_zone() {
+        for (text, expected_us) in [
+            ("2000-10-10T20:55:36Z", 971_211_336_000_000),
+            ("2000-10-10T20:55:36.156000Z", 971_211_336_156_000),
+            ("2000-10-10T20:55:36.489000082Z", 971_211_336_489_000),
+            ("2000-10-10T22:55:36,5+02:00", 971_211_336_500_000),
+            ("2000-10-11T10:55:36+1400", 971_211_336_000_000),
+        ] {
+            let mut clock = Clock::default();
+            assert_eq!(TimePattern::iso8601().read(text.as_bytes(), &mut clock), Some(&b""[..]), "{text}");
+            assert_eq!(clock.unix_us(), Some(expected_us), "{text}");
+        }
     }
 
     #[test]

@@ -1,15 +1,13 @@
 //! Traffic Server's `logging.yaml`: `%<field>` and `%<{Header}container>`.
 
-use super::field::{Field, of_header, of_response_header};
+use super::field::{Field, Source, Unit, of_header, of_response_header, of_sent_header};
 use super::piece::Piece;
 use super::time::TimePattern;
 
 /// True when its fields are closed, as Squid's `%<st` never are.
 pub(super) fn looks_like(format: &str) -> bool {
-    format.split("%<").skip(1).all(|rest| match rest.find(['>', ' ']) {
-        Some(end) => rest[end..].starts_with('>'),
-        None => false,
-    })
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "{}[]:-_.".contains(c);
+    format.split("%<").skip(1).all(|rest| rest.trim_start_matches(is_of_name).starts_with('>'))
 }
 
 /// A format string in pieces.
@@ -23,7 +21,7 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
         let Some((name, behind)) = after.split_once('>') else {
             return Err(format!("`%<{after}` has no `>`"));
         };
-        pieces.push(Piece::Field(field(name)?));
+        pieces.push(Piece::field(field(name)?, format!("%<{name}>")));
         rest = behind;
     }
     if !rest.is_empty() {
@@ -37,7 +35,8 @@ fn field(name: &str) -> Result<Field, String> {
         let header = header.to_ascii_lowercase();
         return Ok(match (header.as_str(), container) {
             (header, "cqh" | "pqh") => of_header(header),
-            (header, "psh" | "ssh") => of_response_header(header).unwrap_or(Field::Skip),
+            (header, "psh") => of_sent_header(header).unwrap_or(Field::Skip),
+            (header, "ssh") => of_response_header(header).unwrap_or(Field::Skip),
             _ => Field::Skip,
         });
     }
@@ -51,10 +50,11 @@ fn field(name: &str) -> Result<Field, String> {
         "cqtn" => Field::Time(TimePattern::common()),
         "cqtd" => Field::Time(TimePattern::known("%Y-%m-%d")),
         "cqtt" => Field::Time(TimePattern::known("%H:%M:%S")),
-        "ttms" => Field::DurationMs,
-        "ttmsf" | "tts" => Field::DurationSeconds,
-        "chi" => Field::Client,
-        "crc" => Field::Outcome,
+        "ttms" => Field::Duration(Unit::WholeMillisecond),
+        "ttmsf" => Field::Duration(Unit::Second),
+        "tts" => Field::Duration(Unit::WholeSecond),
+        "chi" => Field::Client(Source::Direct),
+        "crc" => Field::Outcome(Source::Direct),
         "pssc" => Field::Status,
         "psql" => Field::Bytes,
         "pscl" => Field::Body,

@@ -1,6 +1,6 @@
 //! W3C extended: a line of the log itself (`#Fields: date time c-ip cs-method cs-uri-stem …`) says what the others hold.
 
-use super::field::{Field, of_header, of_response_header};
+use super::field::{Field, Source, Unit, of_header, of_response_header, of_sent_header};
 use super::piece::Piece;
 use super::time::TimePattern;
 use super::{Dialect, Format};
@@ -25,29 +25,33 @@ pub(super) fn named(line: &[u8]) -> Option<Result<Format, String>> {
 
 /// The line that names the fields, in pieces.
 pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
-    let names = format.strip_prefix(DIRECTIVE).unwrap_or(format).split_ascii_whitespace();
+    let format = format.strip_prefix(DIRECTIVE).unwrap_or(format);
+    let writer = Writer::of(format);
+    // CloudFront names its fields with blanks between them, and writes lines with tabs.
+    let has_tabs = writer == Writer::CloudFront || format.trim().contains('\t');
     let mut pieces = Vec::new();
     let (mut has_time, mut has_url) = (false, false);
-    for name in names {
+    for name in format.split_ascii_whitespace() {
         if !pieces.is_empty() {
-            pieces.push(Piece::Text(" ".into()));
+            pieces.push(Piece::Text(if has_tabs { "\t" } else { " " }.into()));
         }
-        let field = field(name);
-        has_time |= matches!(name.to_ascii_lowercase().as_str(), "time" | "gmttime");
+        let field = field(&name.to_ascii_lowercase(), writer);
+        has_time |= matches!(&field, Field::Time(pattern) if pattern.has_time_of_day());
         has_url |= matches!(field, Field::Url | Field::Path);
-        pieces.push(match field {
-            // Some programs put texts with blanks in them into quotes.
+        // Some programs put texts with blanks in them into quotes.
+        let is_text = matches!(
+            field,
             Field::Skip
-            | Field::Version
-            | Field::Url
-            | Field::Path
-            | Field::Agent
-            | Field::Referrer
-            | Field::Request(_)
-            | Field::Vary
-            | Field::Validator => Piece::Quoted(field),
-            field => Piece::Field(field),
-        });
+                | Field::Version
+                | Field::Url
+                | Field::Path
+                | Field::Agent
+                | Field::Referrer
+                | Field::Request(_)
+                | Field::Vary
+                | Field::Validator
+        );
+        pieces.push(if is_text { Piece::quoted(field, name) } else { Piece::field(field, name) });
     }
     if has_time && has_url {
         Ok(pieces)
@@ -56,31 +60,69 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
     }
 }
 
-fn field(name: &str) -> Field {
-    match name.to_ascii_lowercase().as_str() {
+/// Who writes a log, as far as its fields differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writer {
+    /// Microsoft IIS, known by the statuses that only it has. It counts `time-taken` in milliseconds.
+    Iis,
+    /// Amazon CloudFront, known by the fields of its edge. It counts `time-taken` in seconds, with a fraction.
+    CloudFront,
+    Other,
+}
+
+impl Writer {
+    fn of(names: &str) -> Self {
+        let has = |wanted: &[&str]| {
+            names.split_ascii_whitespace().any(|name| wanted.iter().any(|own| name.eq_ignore_ascii_case(own)))
+        };
+        if has(&["x-edge-result-type", "x-edge-location", "x-edge-request-id"]) {
+            Self::CloudFront
+        } else if has(&["sc-win32-status", "sc-substatus", "cs-win32-status"]) {
+            Self::Iis
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// The field of a name in lower case.
+fn field(name: &str, writer: Writer) -> Field {
+    match name {
         "date" | "gmtdate" => Field::Time(TimePattern::known("%Y-%m-%d")),
         "time" | "gmttime" => Field::Time(TimePattern::known("%H:%M:%S")),
-        "c-ip" => Field::Client,
+        "c-ip" => Field::Client(Source::Direct),
         "cs-method" => Field::Method,
         // The second is CloudFront's.
         "cs-version" | "cs-protocol-version" => Field::Version,
+        "cs-protocol" => Field::Scheme,
         "cs-uri" => Field::Url,
         "cs-uri-stem" => Field::Path,
         "cs-uri-query" => Field::Query,
-        "cs-host" | "cs(host)" => Field::Host,
+        // The host that was asked for; cs(Host) is the name of the distribution.
+        "x-host-header" => Field::Host(Source::Direct),
+        "cs-host" | "cs(host)" if writer == Writer::CloudFront => Field::Host(Source::Indirect),
+        "cs-host" | "cs(host)" => Field::Host(Source::Direct),
         "cs(user-agent)" => Field::Agent,
         "cs(referer)" => Field::Referrer,
         "sc-status" => Field::Status,
         "sc-bytes" => Field::Bytes,
-        "s-action" => Field::Outcome,
+        "sc-content-type" => Field::ContentType,
+        "s-action" | "x-edge-result-type" => Field::Outcome(Source::Direct),
+        "x-edge-response-result-type" | "x-edge-detailed-result-type" => Field::Outcome(Source::Indirect),
         "s-hierarchy" => Field::Hierarchy,
-        // How long it took is in milliseconds here and in seconds there: it is not taken.
+        "time-taken" => match writer {
+            Writer::Iis => Field::Duration(Unit::WholeMillisecond),
+            Writer::CloudFront => Field::Duration(Unit::Second),
+            // Milliseconds here and seconds there: it is not taken.
+            Writer::Other => Field::Skip,
+        },
         name => {
-            if let Some(header) = name.strip_prefix("cs(").and_then(|rest| rest.strip_suffix(')')) {
+            let header = |begin: &str| name.strip_prefix(begin)?.strip_suffix(')');
+            if let Some(header) = header("cs(") {
                 return of_header(header);
             }
-            let header = ["rs(", "sc("].iter().find_map(|begin| name.strip_prefix(begin)?.strip_suffix(')'));
-            header.and_then(of_response_header).unwrap_or(Field::Skip)
+            let sent = header("sc(").and_then(of_sent_header);
+            sent.or_else(|| header("rs(").and_then(of_response_header)).unwrap_or(Field::Skip)
         }
     }
 }

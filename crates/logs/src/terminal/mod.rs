@@ -203,6 +203,7 @@ impl Page {
             (lines.outside, "outside the selected time"),
             (lines.other_urls, "of requests that no robot sent"),
             (lines.without_request, "without a request"),
+            (lines.fetches, "fetches from a backend"),
             (lines.empty, "empty or comments"),
         ];
         let parts: Vec<String> =

@@ -1,9 +1,12 @@
 //! Logs of every format, from their bytes to the document.
 
 mod broken;
+mod cases;
 mod counter;
 mod fields;
 mod formats;
+mod forms;
 mod nothing;
 mod senders;
 mod support;
+mod writers;

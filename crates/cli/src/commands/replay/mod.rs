@@ -325,7 +325,12 @@ fn source(args: &ReplayArgs) -> Result<Source, Failure> {
         let once = args.connections.is_none();
         return Ok(Source::List(List { files, host, arrivals, once, for_ns, skips_https }));
     }
-    let format = args.format.as_deref().map(Format::parse).transpose().map_err(Failure::usage)?;
+    let format = args
+        .format
+        .as_deref()
+        .map(|text| Format::parse(text).map(Box::new))
+        .transpose()
+        .map_err(Failure::usage)?;
     let filter = Filter {
         methods: args.method.clone(),
         statuses: args.status.clone(),

@@ -289,7 +289,7 @@ pub fn typed_as_run(typed: Vec<OsString>) -> Vec<OsString> {
 fn is_log(path: &Path) -> bool {
     let name = path.to_string_lossy();
     let is_other = name.starts_with('-') || [".pg", ".toml", ".json"].iter().any(|end| name.ends_with(end));
-    let is_recognised = || Input::open(path).is_ok_and(|mut input| recognise(input.head()).is_some());
+    let is_recognised = || Input::open(path).is_ok_and(|mut input| recognise(input.head()).is_ok());
     !is_other && path.is_file() && (is_named_log(&name) || is_recognised())
 }
 

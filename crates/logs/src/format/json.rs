@@ -1,0 +1,530 @@
+//! JSON lines: one object a line, whose keys say what their values are.
+//!
+//! The keys of the first lines are looked up once. Writers keep to their order, so that the next key is nearly always the one that
+//! came after the last one before: most keys cost one comparison.
+
+use super::field::{Field, Source, Unit, of_header, of_sent_header};
+use super::time::TimePattern;
+
+/// How deep objects may lie in one another.
+const DEPTH: usize = 6;
+
+/// The keys of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Keys {
+    list: Vec<Key>,
+}
+
+/// A key, and what its value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    /// Its names from the outermost object to the innermost, with points between them: `request.headers.User-Agent`.
+    pub path: Box<str>,
+    names: Vec<Box<str>>,
+    pub field: Field,
+}
+
+/// A value in a line.
+pub(super) struct Value<'l> {
+    /// Place of its key among the keys of the log.
+    pub key: usize,
+    /// A text without its quotes, a number, `true` or `false`; `null` is `-`.
+    pub text: &'l [u8],
+}
+
+/// Why a line is no object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NoObject {
+    /// Where it ceases to be one.
+    pub at: usize,
+}
+
+/// A log of a program that writes JSON by itself, known by some of its keys.
+struct Writer {
+    name: &'static str,
+    about: &'static str,
+    /// Keys that no other program has together.
+    marks: &'static [&'static str],
+    field: fn(&str) -> Option<Field>,
+}
+
+const WRITERS: [Writer; 6] = [
+    Writer {
+        name: "caddy",
+        about: "what Caddy writes with `format json`",
+        marks: &["ts", "request.uri", "request.method", "duration", "status"],
+        field: caddy,
+    },
+    Writer {
+        name: "traefik-json",
+        about: "what Traefik writes with `format: json`",
+        marks: &["RequestPath", "DownstreamStatus", "Duration"],
+        field: traefik,
+    },
+    Writer {
+        name: "envoy-json",
+        about: "what Envoy writes with the keys that its documentation and Istio use",
+        marks: &["start_time", "response_code", "bytes_sent"],
+        field: envoy,
+    },
+    Writer {
+        name: "cloudflare",
+        about: "HTTP requests of Cloudflare's Logpush",
+        marks: &["ClientRequestURI", "EdgeResponseStatus"],
+        field: cloudflare,
+    },
+    Writer {
+        name: "akamai",
+        about: "Akamai's DataStream 2",
+        marks: &["reqTimeSec", "reqPath", "statusCode"],
+        field: akamai,
+    },
+    // Every other, by what its keys are called.
+    Writer { name: "json", about: "JSON lines, read by the names of their keys", marks: &[], field: by_name },
+];
+
+/// What JSON lines are, found from the first of them.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub keys: Keys,
+}
+
+/// Finds out what the keys of some lines mean; none: these are no objects.
+pub(super) fn find(lines: &[&[u8]]) -> Option<Found> {
+    let mut paths: Vec<Box<str>> = Vec::new();
+    let mut read = 0;
+    for line in lines {
+        let mut own: Vec<Box<str>> = Vec::new();
+        let walked = each_leaf(line, |names, _, _| {
+            let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
+            own.push(names.join(".").into());
+        });
+        if walked.is_err() {
+            continue;
+        }
+        read += 1;
+        // A key that only some lines have comes behind the one that it follows in them.
+        let mut place = 0;
+        for path in own {
+            match paths.iter().position(|known| *known == path) {
+                Some(known) => place = known + 1,
+                None => {
+                    paths.insert(place, path);
+                    place += 1;
+                }
+            }
+        }
+    }
+    if read == 0 {
+        return None;
+    }
+    let has = |mark: &&str| paths.iter().any(|path| **path == **mark);
+    let writer = WRITERS.iter().find(|writer| writer.marks.iter().all(has))?;
+    let key = |path: Box<str>| Key {
+        names: path.split('.').map(Into::into).collect(),
+        field: (writer.field)(&path).unwrap_or(Field::Skip),
+        path,
+    };
+    Some(Found {
+        name: writer.name,
+        about: writer.about,
+        keys: Keys { list: paths.into_iter().map(key).collect() },
+    })
+}
+
+impl Keys {
+    pub(super) fn list(&self) -> &[Key] {
+        &self.list
+    }
+
+    pub(super) fn list_mut(&mut self) -> &mut [Key] {
+        &mut self.list
+    }
+
+    /// Hands over the values of a line whose keys are known, until one is refused.
+    #[inline]
+    pub(super) fn each<'l>(
+        &self,
+        line: &'l [u8],
+        mut take: impl FnMut(Value<'l>) -> Option<()>,
+    ) -> Result<(), Stop> {
+        let mut expected = 0;
+        let mut refused = None;
+        let walked = each_leaf(line, |names, text, at| {
+            if refused.is_some() {
+                return;
+            }
+            let is = |key: &Key| {
+                key.names.len() == names.len()
+                    && key.names.iter().zip(names).all(|(own, name)| own.as_bytes() == *name)
+            };
+            let key = match self.list.get(expected) {
+                Some(key) if is(key) => Some(expected),
+                _ => self.list.iter().position(is),
+            };
+            let Some(key) = key else { return };
+            expected = key + 1;
+            if take(Value { key, text }).is_none() {
+                refused = Some(Stop::Refused { key, at });
+            }
+        });
+        match (refused, walked) {
+            (Some(stop), _) => Err(stop),
+            (None, Err(NoObject { at })) => Err(Stop::NoObject { at }),
+            (None, Ok(())) => Ok(()),
+        }
+    }
+}
+
+/// Why a line was not read to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    NoObject { at: usize },
+    Refused { key: usize, at: usize },
+}
+
+/// Hands over each value of an object that is no object itself: the names of its key, the value, and where it begins. Of a list it is
+/// the first value.
+fn each_leaf<'l>(line: &'l [u8], mut leaf: impl FnMut(&[&'l [u8]], &'l [u8], usize)) -> Result<(), NoObject> {
+    let mut cursor = Cursor { line, at: 0 };
+    let mut names: [&[u8]; DEPTH] = [b""; DEPTH];
+    let mut depth = 0;
+    cursor.expect(b'{')?;
+    loop {
+        // A key, or the end of an object that has none.
+        if cursor.next_if(b'}') {
+            if depth == 0 {
+                break;
+            }
+            depth -= 1;
+        } else {
+            names[depth] = cursor.text()?;
+            cursor.expect(b':')?;
+            if cursor.next_if(b'{') {
+                depth += 1;
+                if depth == DEPTH {
+                    return Err(NoObject { at: cursor.at });
+                }
+                continue;
+            }
+            let value = cursor.value()?;
+            if let Some(value) = value {
+                leaf(&names[..=depth], value.text, value.at);
+            }
+        }
+        // What follows a value: another key, or the ends of objects.
+        loop {
+            if cursor.next_if(b',') {
+                break;
+            }
+            cursor.expect(b'}')?;
+            if depth == 0 {
+                return cursor.end();
+            }
+            depth -= 1;
+        }
+    }
+    cursor.end()
+}
+
+struct Leaf<'l> {
+    text: &'l [u8],
+    at: usize,
+}
+
+struct Cursor<'l> {
+    line: &'l [u8],
+    at: usize,
+}
+
+impl<'l> Cursor<'l> {
+    fn wrong<T>(&self) -> Result<T, NoObject> {
+        Err(NoObject { at: self.at })
+    }
+
+    fn skip_blanks(&mut self) {
+        while matches!(self.line.get(self.at), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// Takes a byte, if that comes next.
+    fn next_if(&mut self, byte: u8) -> bool {
+        self.skip_blanks();
+        let is_next = self.line.get(self.at) == Some(&byte);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), NoObject> {
+        if self.next_if(byte) { Ok(()) } else { self.wrong() }
+    }
+
+    /// A text in quotes, as it stands there.
+    fn text(&mut self) -> Result<&'l [u8], NoObject> {
+        self.expect(b'"')?;
+        let begin = self.at;
+        loop {
+            let Some(found) = memchr::memchr2(b'"', b'\\', &self.line[self.at..]) else {
+                return self.wrong();
+            };
+            self.at += found;
+            if self.line[self.at] == b'"' {
+                self.at += 1;
+                return Ok(&self.line[begin..self.at - 1]);
+            }
+            if self.at + 2 > self.line.len() {
+                return self.wrong();
+            }
+            self.at += 2;
+        }
+    }
+
+    /// A value that is no object; none: an empty list, or one of objects.
+    fn value(&mut self) -> Result<Option<Leaf<'l>>, NoObject> {
+        self.skip_blanks();
+        match self.line.get(self.at) {
+            Some(b'"') => {
+                let at = self.at + 1;
+                Ok(Some(Leaf { text: self.text()?, at }))
+            }
+            Some(b'[') => self.list(),
+            Some(_) => {
+                let begin = self.at;
+                let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+                self.at += self.line[begin..].iter().take_while(|byte| is_part(byte)).count();
+                let text = &self.line[begin..self.at];
+                match text {
+                    b"" => self.wrong(),
+                    b"null" => Ok(Some(Leaf { text: b"-", at: begin })),
+                    text => Ok(Some(Leaf { text, at: begin })),
+                }
+            }
+            None => self.wrong(),
+        }
+    }
+
+    /// The first value of a list, all of which is skipped.
+    fn list(&mut self) -> Result<Option<Leaf<'l>>, NoObject> {
+        self.expect(b'[')?;
+        self.skip_blanks();
+        let first = match self.line.get(self.at) {
+            Some(b'[' | b'{' | b']') | None => None,
+            Some(_) => self.value()?,
+        };
+        let mut open = 1;
+        while open > 0 {
+            let Some(byte) = self.line.get(self.at) else { return self.wrong() };
+            match byte {
+                b'"' => {
+                    self.text()?;
+                    continue;
+                }
+                b'[' | b'{' => open += 1,
+                b']' | b'}' => open -= 1,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        Ok(first)
+    }
+
+    fn end(&mut self) -> Result<(), NoObject> {
+        self.skip_blanks();
+        if self.at == self.line.len() { Ok(()) } else { self.wrong() }
+    }
+}
+
+fn any_time() -> Field {
+    Field::AnyTime(Box::new(TimePattern::of_json()))
+}
+
+fn caddy(path: &str) -> Option<Field> {
+    if let Some(name) = path.strip_prefix("request.headers.") {
+        return Some(of_header(&name.to_ascii_lowercase()));
+    }
+    if let Some(name) = path.strip_prefix("resp_headers.") {
+        return of_sent_header(&name.to_ascii_lowercase());
+    }
+    Some(match path {
+        "ts" => any_time(),
+        "duration" => Field::Duration(Unit::Second),
+        "size" => Field::Body,
+        "status" => Field::Status,
+        // Behind trusted proxies it is the client's own, and the other that of the connection.
+        "request.client_ip" => Field::Client(Source::Direct),
+        "request.remote_ip" | "request.remote_addr" => Field::Client(Source::Indirect),
+        "request.proto" => Field::Version,
+        "request.method" => Field::Method,
+        "request.host" => Field::Host(Source::Direct),
+        "request.uri" => Field::Url,
+        _ => return None,
+    })
+}
+
+fn traefik(path: &str) -> Option<Field> {
+    if let Some(name) = path.strip_prefix("request_") {
+        return Some(of_header(&name.to_ascii_lowercase()));
+    }
+    if let Some(name) = path.strip_prefix("downstream_") {
+        return of_sent_header(&name.to_ascii_lowercase());
+    }
+    Some(match path {
+        "StartUTC" => any_time(),
+        "Duration" => Field::Duration(Unit::Nanosecond),
+        "ClientHost" => Field::Client(Source::Direct),
+        "ClientAddr" => Field::Client(Source::Indirect),
+        "DownstreamStatus" => Field::Status,
+        "DownstreamContentSize" => Field::Body,
+        "RequestMethod" => Field::Method,
+        "RequestPath" => Field::Url,
+        "RequestAddr" => Field::Host(Source::Direct),
+        "RequestHost" => Field::Host(Source::Indirect),
+        "RequestProtocol" => Field::Version,
+        "RequestScheme" => Field::Scheme,
+        "ServiceAddr" => Field::Peer,
+        _ => return None,
+    })
+}
+
+fn envoy(path: &str) -> Option<Field> {
+    Some(match path {
+        "start_time" => any_time(),
+        "duration" => Field::Duration(Unit::Millisecond),
+        "response_code" => Field::Status,
+        "bytes_sent" => Field::Body,
+        "method" => Field::Method,
+        "path" => Field::Url,
+        "protocol" => Field::Version,
+        "authority" => Field::Host(Source::Direct),
+        "user_agent" | "user-agent" => Field::Agent,
+        "referer" => Field::Referrer,
+        "upstream_host" => Field::Peer,
+        "downstream_remote_address" => Field::Client(Source::Direct),
+        "x_forwarded_for" => Field::Client(Source::Indirect),
+        _ => return None,
+    })
+}
+
+fn cloudflare(path: &str) -> Option<Field> {
+    Some(match path {
+        "EdgeStartTimestamp" => any_time(),
+        "ClientIP" => Field::Client(Source::Direct),
+        "ClientRequestHost" => Field::Host(Source::Direct),
+        "ClientRequestMethod" => Field::Method,
+        "ClientRequestURI" => Field::Url,
+        "ClientRequestProtocol" => Field::Version,
+        "ClientRequestScheme" => Field::Scheme,
+        "ClientRequestUserAgent" => Field::Agent,
+        "ClientRequestReferer" => Field::Referrer,
+        "CacheCacheStatus" => Field::Outcome(Source::Direct),
+        "EdgeResponseBytes" => Field::Bytes,
+        "EdgeResponseStatus" => Field::Status,
+        "EdgeResponseContentType" => Field::ContentType,
+        "EdgeTimeToFirstByteMs" => Field::Duration(Unit::Millisecond),
+        "OriginIP" => Field::Peer,
+        _ => return None,
+    })
+}
+
+fn akamai(path: &str) -> Option<Field> {
+    Some(match path {
+        "reqTimeSec" => any_time(),
+        "cliIP" => Field::Client(Source::Direct),
+        "reqHost" => Field::Host(Source::Direct),
+        "reqMethod" => Field::Method,
+        "reqPath" => Field::RootlessPath,
+        "queryStr" => Field::Query,
+        "proto" => Field::Scheme,
+        "statusCode" => Field::Status,
+        "rspContentLen" => Field::Body,
+        "totalBytes" => Field::Bytes,
+        "rspContentType" => Field::ContentType,
+        "cacheStatus" => Field::HitFlag,
+        "UA" => Field::Agent,
+        "referer" => Field::Referrer,
+        "xForwardedFor" => Field::Client(Source::Indirect),
+        _ => return None,
+    })
+}
+
+/// The field of a key by its name: one of nginx's variables, or a name that people use for the same. A duration is read where its name
+/// says the unit.
+fn by_name(path: &str) -> Option<Field> {
+    let last = path.rsplit('.').next().unwrap_or(path);
+    let name = last.trim_start_matches('@').to_ascii_lowercase().replace('-', "_");
+    let known = match name.as_str() {
+        "time" | "timestamp" | "ts" | "date" | "datetime" | "time_local" | "time_iso8601" | "msec"
+        | "start_time" | "request_timestamp" | "unix_time" | "time_unix" => any_time(),
+        "request" | "request_line" => Field::RequestLine,
+        "method" | "verb" | "http_method" | "request_method" => Field::Method,
+        "url" | "uri" | "request_url" | "request_uri" | "full_url" => Field::Url,
+        "path" | "request_path" | "uri_path" | "url_path" => Field::Path,
+        "query" | "query_string" | "args" => Field::Query,
+        "status" | "status_code" | "code" | "response_status" | "response_code" | "http_status"
+        | "statuscode" => Field::Status,
+        "body_bytes_sent" | "response_body_size" | "body_size" | "resp_body_size" => Field::Body,
+        "bytes" | "bytes_sent" | "size" | "response_size" | "response_bytes" | "bytes_out" | "resp_bytes"
+        | "content_length" => Field::Bytes,
+        "client" | "client_ip" | "clientip" | "remote_ip" | "remote_addr" | "remote_host" | "client_addr"
+        | "client_address" | "remote_address" | "ip" => Field::Client(Source::Direct),
+        "xff" | "x_forwarded_for" | "http_x_forwarded_for" | "forwarded_for" => {
+            Field::Client(Source::Indirect)
+        }
+        "upstream_cache_status"
+        | "cache_status"
+        | "cache"
+        | "cache_result"
+        | "response_state"
+        | "fastly_state"
+        | "cachestatus" => Field::Outcome(Source::Direct),
+        "x_cache" | "sent_http_x_cache" | "resp_x_cache" => Field::Outcome(Source::Indirect),
+        "user_agent" | "useragent" | "agent" | "ua" | "request_user_agent" => Field::Agent,
+        "referer" | "referrer" | "request_referer" | "http_referrer" => Field::Referrer,
+        "host" | "request_host" | "vhost" | "authority" | "domain" => Field::Host(Source::Direct),
+        "scheme" | "request_scheme" => Field::Scheme,
+        "protocol" | "proto" | "request_protocol" | "http_version" | "server_protocol" => Field::Version,
+        "content_type" | "response_content_type" | "mime_type" => Field::ContentType,
+        "request_time" => Field::Duration(Unit::Second),
+        name => {
+            let unit = [
+                ("_ns", Unit::Nanosecond),
+                ("_us", Unit::Microsecond),
+                ("_usec", Unit::Microsecond),
+                ("_ms", Unit::Millisecond),
+                ("_msec", Unit::Millisecond),
+                ("_s", Unit::Second),
+                ("_sec", Unit::Second),
+                ("_seconds", Unit::Second),
+            ];
+            let unit = unit.iter().find_map(|(end, unit)| Some((name.strip_suffix(*end)?, *unit)));
+            match unit {
+                Some((
+                    "duration" | "elapsed" | "time" | "time_taken" | "took" | "latency" | "response_time"
+                    | "request_time" | "time_elapsed" | "total_time" | "request_duration",
+                    unit,
+                )) => Field::Duration(unit),
+                _ => return super::nginx::variable(last),
+            }
+        }
+    };
+    Some(known)
+}
+
+/// A format string in nginx's words for the keys of a line, to be corrected by hand; none: it is no object, or one with others in it.
+pub(super) fn template(line: &[u8]) -> Option<String> {
+    let mut keys = Vec::new();
+    let mut is_flat = true;
+    each_leaf(line, |names, _, at| {
+        is_flat &= names.len() == 1;
+        let name = String::from_utf8_lossy(names[0]).into_owned();
+        let variable: String =
+            name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let quote = if line[at - 1] == b'"' { "\"" } else { "" };
+        keys.push(format!("\"{name}\":{quote}${variable}{quote}"));
+    })
+    .ok()?;
+    is_flat.then(|| format!("{{{}}}", keys.join(",")))
+}

@@ -1,0 +1,77 @@
+//! What a reader should know of how a log was read.
+
+use std::collections::BTreeMap;
+
+use assay_settings::show::count;
+
+use crate::format::{Current, Unused};
+use crate::input::Input;
+
+/// What is worth knowing of how logs were read, beside lines that could not be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// Lines by format, for logs with lines of several.
+    lines: BTreeMap<String, u64>,
+    unused: Vec<Unused>,
+    /// NULs that were skipped before lines.
+    nuls: u64,
+    ends_in_cr: bool,
+    /// Lines that are fetches of a cache from a backend.
+    pub fetches: u64,
+    /// Lines that are connections, and say nothing of requests.
+    pub connections: u64,
+}
+
+impl Remarks {
+    /// Adds those on a log that was read to its end.
+    pub(crate) fn add(&mut self, input: &Input, current: &Current) {
+        self.nuls += input.nuls;
+        self.ends_in_cr |= input.ends_in_cr;
+        for unused in current.unused() {
+            if !self.unused.contains(unused) {
+                self.unused.push(unused.clone());
+            }
+        }
+        if current.lines().count() > 1 {
+            for (name, lines) in current.lines() {
+                *self.lines.entry(name.to_owned()).or_default() += lines;
+            }
+        }
+    }
+
+    /// The remarks, a sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.lines.is_empty() {
+            let shares: Vec<String> =
+                self.lines.iter().map(|(name, lines)| format!("{} of {name}", count(*lines))).collect();
+            notes.push(format!("The log has lines of several formats: {}.", shares.join(", ")));
+        }
+        for Unused { word, what, used } in &self.unused {
+            notes.push(format!("Two fields of the format say the {what}: {used} is read, {word} is not."));
+        }
+        if self.fetches > 0 {
+            notes.push(format!(
+                "{} lines are fetches of the cache from a backend: they are no requests of clients, and are not counted.",
+                count(self.fetches)
+            ));
+        }
+        if self.connections > 0 {
+            notes.push(format!(
+                "{} lines are of connections and say nothing of requests: they are not counted.",
+                count(self.connections)
+            ));
+        }
+        if self.nuls > 0 {
+            notes.push(format!(
+                "{} NULs before lines were skipped: the log was truncated while it was being written, and lines may be \
+                 missing.",
+                count(self.nuls)
+            ));
+        }
+        if self.ends_in_cr {
+            notes.push("Lines of the log end in CR alone, and were read as such.".into());
+        }
+        notes
+    }
+}

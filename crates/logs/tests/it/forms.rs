@@ -1,0 +1,295 @@
+//! A thousand requests in every form that has a name, whole and damaged: what is read is what was requested, or is not read.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use assay_logs::access::Access;
+use assay_logs::error::LogsError;
+use assay_logs::{ReadSet, class, for_each_access};
+
+use crate::writers::{Request, Says, WRITERS, Writer, requests};
+
+/// What a line says of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Facts {
+    time_ms: Option<i64>,
+    duration_ms: Option<u64>,
+    client: Option<String>,
+    host: Option<String>,
+    method: Option<String>,
+    target: String,
+    status: u16,
+    bytes: Option<u64>,
+    is_hit: Option<bool>,
+    agent: Option<String>,
+}
+
+impl Facts {
+    /// As far as a writer says them.
+    fn of(request: &Request, says: Says) -> Self {
+        Self {
+            time_ms: Some(request.time_ms - request.time_ms.rem_euclid(says.time_ms)),
+            duration_ms: says.duration_ms.map(|unit| request.duration_ms - request.duration_ms % unit),
+            client: says.client.then(|| request.client.to_owned()),
+            host: says.host.then(|| request.host.to_owned()),
+            method: says.method.then(|| request.method.to_owned()),
+            target: request.target.clone(),
+            status: request.status,
+            bytes: says.bytes.then_some(request.bytes),
+            is_hit: says.outcome.then_some(request.is_hit),
+            agent: says.agent.then(|| request.agent.to_owned()),
+        }
+    }
+
+    fn read(access: &Access<'_>, says: Says) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut target = text(access.url);
+        if let Some((_, rest)) = target.split_once("://") {
+            target = rest[rest.find('/').unwrap_or(rest.len())..].to_owned();
+        }
+        if access.is_rootless {
+            target.insert(0, '/');
+        }
+        if !access.query.is_empty() {
+            target = format!("{target}?{}", text(access.query));
+        }
+        Self {
+            time_ms: access.time_us.map(|us| us.div_euclid(1000)),
+            duration_ms: says.duration_ms.and(access.duration_us.map(|us| us / 1000)),
+            client: says.client.then(|| text(access.client)),
+            host: says.host.then(|| text(access.host())),
+            method: says.method.then(|| text(access.method)),
+            target,
+            status: access.status,
+            bytes: says.bytes.then_some(access.bytes),
+            is_hit: says.outcome.then(|| class::of(access).is_hit()),
+            agent: says.agent.then(|| text(access.agent)),
+        }
+    }
+}
+
+/// A log as it was read.
+struct Log {
+    facts: Vec<Facts>,
+    set: ReadSet,
+}
+
+fn read(text: &[u8], says: Says) -> Result<Log, LogsError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    std::fs::write(&path, text).unwrap();
+    let mut facts = Vec::new();
+    let set = for_each_access(&[path], None, |access, _| {
+        facts.push(Facts::read(access, says));
+        ControlFlow::Continue(())
+    })?;
+    Ok(Log { facts, set })
+}
+
+fn lines(writer: &Writer, requests: &[Request]) -> Vec<Vec<u8>> {
+    requests.iter().map(|request| (writer.line)(request).into_bytes()).collect()
+}
+
+fn text(writer: &Writer, lines: &[Vec<u8>], end: &[u8]) -> Vec<u8> {
+    let mut text = writer.head.as_bytes().to_vec();
+    for line in lines {
+        text.extend_from_slice(line);
+        text.extend_from_slice(end);
+    }
+    text
+}
+
+#[test]
+fn a_thousand_requests_come_back_from_every_form_exactly_as_they_were() {
+    let requests = requests(1000);
+    for writer in &WRITERS {
+        let text = text(writer, &lines(writer, &requests), b"\n");
+        let log = read(&text, writer.says).unwrap_or_else(|error| panic!("{}: {error}", writer.format));
+        assert_eq!(log.set.format, writer.format);
+        assert_eq!(
+            (log.set.lines, log.set.malformed),
+            (1000, 0),
+            "{}: {:?}",
+            writer.format,
+            log.set.first_malformed
+        );
+        for (request, read) in requests.iter().zip(&log.facts) {
+            assert_eq!(
+                read,
+                &Facts::of(request, writer.says),
+                "{}: {}",
+                writer.format,
+                (writer.line)(request)
+            );
+        }
+        assert_eq!(log.facts.len(), 1000, "{}", writer.format);
+    }
+}
+
+/// Something that happens to a line on its way.
+struct Damage {
+    name: &'static str,
+    line: fn(&[u8]) -> Vec<u8>,
+}
+
+fn words(line: &[u8]) -> Vec<&[u8]> {
+    line.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).collect()
+}
+
+const DAMAGES: [Damage; 9] = [
+    Damage { name: "cut", line: |line| line[..line.len() * 3 / 5].to_vec() },
+    Damage { name: "doubled", line: |line| [line, line].concat() },
+    Damage { name: "torn", line: |line| [&line[..line.len() / 2], line].concat() },
+    Damage {
+        name: "other order",
+        line: |line| {
+            let mut words = words(line);
+            // The order of a JSON object says nothing.
+            if words.len() > 3 && line[0] != b'{' {
+                words.swap(1, 3);
+            }
+            words.join(&b' ')
+        },
+    },
+    Damage {
+        name: "missing field",
+        line: |line| {
+            let mut words = words(line);
+            // A word that is missing in a text of JSON is not to be seen.
+            if words.len() > 1 && line[0] != b'{' {
+                words.remove(1);
+            }
+            words.join(&b' ')
+        },
+    },
+    Damage { name: "NULs before it", line: |line| [&[0; 100], line].concat() },
+    Damage {
+        name: "NULs in it",
+        line: |line| [&line[..line.len() / 2], &[0; 9], &line[line.len() / 2..]].concat(),
+    },
+    Damage {
+        name: "odd quoting",
+        line: |line| {
+            let quote = line.iter().rposition(|byte| *byte == b'"');
+            line.iter().enumerate().filter(|(at, _)| Some(*at) != quote).map(|(_, byte)| *byte).collect()
+        },
+    },
+    Damage { name: "CR in it", line: |line| [line, b"\r", line].concat() },
+];
+
+#[test]
+fn of_a_damaged_line_comes_what_was_requested_or_nothing() {
+    let requests = requests(120);
+    for writer in &WRITERS {
+        // A user agent may have lost a word of its own.
+        let says = Says { agent: false, ..writer.says };
+        let expected: HashSet<Facts> = requests.iter().map(|request| Facts::of(request, says)).collect();
+        for damage in &DAMAGES {
+            let mut lines = lines(writer, &requests);
+            for line in lines.iter_mut().skip(3).step_by(20) {
+                *line = (damage.line)(line);
+            }
+            let what = format!("{}, {}", writer.format, damage.name);
+            let log = read(&text(writer, &lines, b"\n"), says).expect(&what);
+            for facts in &log.facts {
+                let mut known = facts.clone();
+                // Who sent it may be unknown then.
+                if known.client.as_deref() == Some("") {
+                    let same = requests.iter().find(|request| request.target == known.target).expect(&what);
+                    known.client = Some(same.client.to_owned());
+                }
+                assert!(expected.contains(&known), "{what}: {facts:?}");
+            }
+            assert_eq!(log.facts.len() as u64 + log.set.malformed, log.set.lines, "{what}");
+            assert!(log.facts.len() >= 114, "{what}: only {} are left", log.facts.len());
+        }
+    }
+}
+
+#[test]
+fn line_ends_and_marks_of_other_systems_change_nothing() {
+    let requests = requests(50);
+    for writer in &WRITERS {
+        let lines = lines(writer, &requests);
+        let expected: Vec<Facts> = requests.iter().map(|request| Facts::of(request, writer.says)).collect();
+        let plain = text(writer, &lines, b"\n");
+        for (what, text) in [
+            ("CR LF", text(writer, &lines, b"\r\n")),
+            ("a mark of UTF-8", [b"\xef\xbb\xbf", &plain[..]].concat()),
+            ("NULs at the beginning", [&vec![0; 70_000], &plain[..]].concat()),
+        ] {
+            let log =
+                read(&text, writer.says).unwrap_or_else(|error| panic!("{} {what}: {error}", writer.format));
+            assert_eq!(log.facts, expected, "{} with {what}", writer.format);
+        }
+        if writer.head.is_empty() {
+            let log = read(&text(writer, &lines, b"\r"), writer.says).unwrap();
+            assert_eq!(log.facts, expected, "{} with CR alone", writer.format);
+        }
+        let utf16: Vec<u8> =
+            String::from_utf8(plain).unwrap().encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let error = read(&[b"\xff\xfe", &utf16[..]].concat(), writer.says).err();
+        assert!(matches!(error, Some(LogsError::Unreadable { what: "UTF-16", .. })), "{}", writer.format);
+    }
+}
+
+#[test]
+fn a_zone_is_that_of_each_line() {
+    let requests = requests(40);
+    for writer in &WRITERS {
+        let mut expected: Vec<Facts> =
+            requests.iter().map(|request| Facts::of(request, writer.says)).collect();
+        let mut lines = lines(writer, &requests);
+        for (line, facts) in lines.iter_mut().zip(&mut expected).skip(20) {
+            let text = String::from_utf8(line.clone()).unwrap();
+            let moved = text.replacen(" +0000]", " -0530]", 1);
+            if moved != text {
+                facts.time_ms = facts.time_ms.map(|ms| ms + 19_800_000);
+            }
+            *line = moved.into_bytes();
+        }
+        let log = read(&text(writer, &lines, b"\n"), writer.says).unwrap();
+        assert_eq!(log.facts, expected, "{}", writer.format);
+    }
+}
+
+#[test]
+fn a_log_with_lines_of_two_forms_is_read_by_both_and_says_so() {
+    let requests = requests(100);
+    let of = |format: &str| {
+        WRITERS.iter().find(|writer| writer.format == format && writer.head.is_empty()).unwrap()
+    };
+    for (first, second) in [
+        ("combined", "common"),
+        ("squid", "combined"),
+        ("haproxy", "ingress-nginx"),
+        ("caddy", "combined"),
+        ("nginx-main", "aws-alb"),
+    ] {
+        let (first, second) = (of(first), of(second));
+        // A rotation in the middle of a file, and lines that take turns.
+        let halves: Vec<Vec<u8>> = [lines(first, &requests[..60]), lines(second, &requests[60..])].concat();
+        let turns = requests.iter().enumerate().map(|(n, request)| {
+            if n % 3 == 0 { (second.line)(request) } else { (first.line)(request) }.into_bytes()
+        });
+        for lines in [halves, turns.collect()] {
+            let says = Says {
+                time_ms: 1000,
+                duration_ms: None,
+                method: true,
+                client: true,
+                host: false,
+                bytes: true,
+                outcome: false,
+                agent: false,
+            };
+            let what = format!("{} and {}", first.format, second.format);
+            let log = read(&text(first, &lines, b"\n"), says).expect(&what);
+            assert_eq!((log.set.lines, log.set.malformed), (100, 0), "{what}: {:?}", log.set.first_malformed);
+            let targets: Vec<&str> = log.facts.iter().map(|facts| facts.target.as_str()).collect();
+            assert_eq!(targets, requests.iter().map(|request| request.target.as_str()).collect::<Vec<_>>());
+            let note = log.set.remarks.notes().concat();
+            assert!(note.contains(first.format) && note.contains(second.format), "{note}");
+        }
+    }
+}
