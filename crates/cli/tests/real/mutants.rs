@@ -361,8 +361,12 @@ impl Mutant {
         };
         let said = || {
             format!(
-                "a cache that {}: {} {}, {}",
-                self.what, ran.code, ran.json["total"]["errors"], ran.json["requirements"]
+                "a cache that {}: {} {}, {} of {}",
+                self.what,
+                ran.code,
+                ran.json["total"]["errors"],
+                ran.json["requirements"],
+                ran.json["total"]["counts"]
             )
         };
         (!is_found || ran.code != 99).then(said)
