@@ -1,6 +1,7 @@
 //! The result as one document. Everything that is shown anywhere is in it; its schema is `docs/reference/size.schema.json`.
 
 use assay_cache::policy::Admission;
+use assay_logs::document::MalformedLine;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -18,6 +19,7 @@ use crate::shown::Shown;
 use crate::simulate::Counts;
 use crate::spread::Source;
 use crate::together::Together;
+use crate::trace::operation::Counted;
 use crate::words;
 
 /// Name and version of the document.
@@ -178,6 +180,10 @@ pub struct InputInfo {
     pub lasts_s: Option<u64>,
     /// Lines or records that could not be read.
     pub malformed: u64,
+    /// The first of them, where it is known why: in traces of text.
+    pub malformed_lines: Vec<MalformedLine>,
+    /// What else than reading was done with objects of a trace: no requests.
+    pub other_operations: Vec<Counted>,
 }
 
 /// What sizes count.
@@ -418,6 +424,8 @@ impl InputInfo {
             size_changes: requests.size_changes,
             lasts_s: requests.lasts_s,
             malformed: read.malformed,
+            malformed_lines: read.malformed_lines.clone(),
+            other_operations: read.other_operations.clone(),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Why there are no curves.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use assay_logs::error::LogsError;
 use assay_logs::format::FormatError;
 use thiserror::Error;
 
-use crate::trace::csv::ColumnsError;
+use crate::trace::lcs::LcsError;
+use crate::trace::text::ColumnsError;
 
 /// Why inputs could not be read or a result could not be written.
 #[derive(Debug, Error)]
@@ -17,13 +18,51 @@ pub enum SizeError {
     /// The format that was given cannot be used.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// The first line of a trace does not say where objects are.
+    /// It is not known which columns the lines of a trace have, or which text they are.
     #[error("{}", assay_quote::line::path(path))]
     Columns {
         /// The trace.
         path: PathBuf,
         /// What is wrong with it.
-        source: ColumnsError,
+        source: Box<ColumnsError>,
+    },
+    /// A binary trace in another form.
+    #[error("{}", assay_quote::line::path(path))]
+    Lcs {
+        /// The trace.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: LcsError,
+    },
+    /// A file is no access log, and looks like a trace whose form is not known.
+    #[error(
+        "cannot read {}: it is no access log, and if it is a trace, its first line (`{line}`) names no columns",
+        shown(path)
+    )]
+    NoNames {
+        /// The file.
+        path: PathBuf,
+        /// Its first line.
+        line: String,
+        /// What could be said of it.
+        example: String,
+    },
+    /// A file is no text, and no binary trace whose form is known.
+    #[error(
+        "cannot read {}: it is no text, and neither its name nor its first bytes say which form it has",
+        shown(path)
+    )]
+    NoText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A size in bytes for caches of objects.
+    #[error(
+        "cannot simulate a cache of {size}: the sizes of objects are not known, so caches are measured in objects"
+    )]
+    NoSizes {
+        /// The size, as it was typed.
+        size: String,
     },
     /// Traces and access logs at once.
     #[error(
@@ -122,6 +161,11 @@ pub enum SizeError {
     /// The result cannot be written as JSON.
     #[error("cannot write the result as JSON")]
     Json(#[from] serde_json::Error),
+}
+
+/// What `-` stands for, in words.
+fn shown(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".into() } else { assay_quote::line::path(path) }
 }
 
 fn left_out(malformed: u64) -> String {

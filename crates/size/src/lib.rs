@@ -16,6 +16,7 @@ pub mod curve;
 pub mod distance;
 pub mod document;
 pub mod error;
+pub mod form;
 pub mod http;
 #[cfg(test)]
 mod http_draws;
@@ -41,6 +42,7 @@ pub mod terminal;
 pub mod together;
 mod told;
 pub mod trace;
+mod traces;
 mod weights;
 mod words;
 pub mod workload;

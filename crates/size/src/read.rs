@@ -1,4 +1,4 @@
-//! Inputs: which form each has, and their requests.
+//! Inputs and their requests: those of access logs, and of traces ([`crate::traces`]).
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use assay_cache::ideal::Request as Kind;
 use assay_logs::access::Access;
 use assay_logs::class::{self, Class};
+use assay_logs::document::MalformedLine;
 use assay_logs::error::LogsError;
 use assay_logs::format::{Fact, Format};
 use assay_logs::hash::{hash, hash_on};
-use assay_logs::input::{self, Input, Piece};
+use assay_logs::input::{self, Input};
 use assay_logs::replay::{HEAD_BYTES, Wanted, wanted};
 use assay_settings::show;
 
 use crate::error::SizeError;
+use crate::form::Form;
 use crate::http::{AS_ALL_MS, Behaviour, FOREVER_S, Http, Meaning, USUAL};
 use crate::keys::fields::Fields;
 use crate::keys::logged::{Logged, Varies};
@@ -24,66 +26,12 @@ use crate::labels::By;
 use crate::requests::{Gather, LARGEST_BYTES, Requests, Sizes};
 use crate::sample::Sampling;
 use crate::told::Told;
-use crate::trace::Record;
-use crate::trace::csv::Columns;
-use crate::trace::oracle::{Oracle, RECORD_BYTES};
+use crate::trace::operation::Counted;
+use crate::trace::text::{ColumnsError, encoding, example_of, is_record};
+use crate::traces::traces;
 
-/// The form of an input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Form {
-    /// libCacheSim's binary form.
-    Oracle,
-    /// Text with named columns.
-    Csv,
-    /// An access log; none: of a format that is recognised.
-    Log(Option<Box<Format>>),
-}
-
-impl Form {
-    /// Reads what was typed: `oracleGeneral`, `csv`, or a format of access logs.
-    ///
-    /// # Errors
-    /// If it is none of them.
-    pub fn parse(text: &str) -> Result<Self, SizeError> {
-        match text.to_ascii_lowercase().as_str() {
-            "oraclegeneral" | "oracle" => Ok(Self::Oracle),
-            "csv" | "tsv" => Ok(Self::Csv),
-            _ => Ok(Self::Log(Some(Box::new(Format::parse(text)?)))),
-        }
-    }
-
-    /// What the name of a file says of its form, or else its first line.
-    fn of(path: &Path) -> Self {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        let plain =
-            [".gz", ".zst", ".zstd"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
-        if plain.contains("oraclegeneral") {
-            Self::Oracle
-        } else if plain.ends_with(".csv") || plain.ends_with(".tsv") || names_columns(path) {
-            Self::Csv
-        } else {
-            Self::Log(None)
-        }
-    }
-
-    fn is_log(&self) -> bool {
-        matches!(self, Self::Log(_))
-    }
-}
-
-/// True if the first line of a file names the columns of a trace. Published ones are not always called `.csv`.
-fn names_columns(path: &Path) -> bool {
-    // What cannot be opened is reported when it is read; standard input could not be read twice.
-    let input = Some(path).filter(|path| path.is_file()).and_then(|path| Input::open(path).ok());
-    let Some(mut input) = input else { return false };
-    match input.next_piece() {
-        Some(Piece::Lines(text) | Piece::Unended { line: text, .. }) => {
-            let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-            Columns::are_named_in(first.trim_ascii_end())
-        }
-        _ => false,
-    }
-}
+/// What follows from an input of which the sizes are not known.
+pub(crate) const IN_OBJECTS: &str = "caches are measured in objects, and there is no byte hit ratio.";
 
 /// How much is read, and what of it is told apart.
 #[derive(Debug, Clone, Copy, Default)]
@@ -113,7 +61,7 @@ pub enum Response {
 
 impl How {
     /// What HTTP says of requests for which nothing else says it.
-    fn http(&self) -> Http {
+    pub(crate) fn http(&self) -> Http {
         let response_ms = match self.response {
             Some(Response::Ms(ms)) => ms,
             _ => 0,
@@ -121,7 +69,7 @@ impl How {
         Http { response_ms, ..Http::new(self.behaviour.unwrap_or(USUAL)) }
     }
 
-    fn is_logged(&self) -> bool {
+    pub(crate) fn is_logged(&self) -> bool {
         self.response == Some(Response::Logged)
     }
 }
@@ -139,6 +87,10 @@ pub struct Read {
     pub requests: Requests,
     /// Lines or records that could not be read.
     pub malformed: u64,
+    /// The first of them, where it is known why: in traces of text.
+    pub malformed_lines: Vec<MalformedLine>,
+    /// What else than reading was done with objects of a trace.
+    pub other_operations: Vec<Counted>,
     /// Changes of the key that would gain hits, and how often a parameter was not examined; none: nobody asked.
     pub suggestions: Option<(Vec<Suggestion>, u64)>,
     /// What a reader should know, a sentence each.
@@ -155,6 +107,12 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> R
         files.extend(input::expand(name)?);
     }
     let forms: Vec<Form> = files.iter().map(|file| form.cloned().unwrap_or_else(|| Form::of(file))).collect();
+    for (path, _) in files.iter().zip(&forms).filter(|(path, form)| form.is_text() && path.is_file()) {
+        if let Some(encoding) = encoding(Input::open(path)?.head()) {
+            let source = Box::new(ColumnsError::Encoding { encoding });
+            return Err(SizeError::Columns { path: path.clone(), source });
+        }
+    }
     let log = forms.iter().position(Form::is_log);
     let trace = forms.iter().position(|form| !form.is_log());
     let mut read = match (trace, log) {
@@ -177,10 +135,11 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> R
             return Err(LogsError::Empty { name: file.display().to_string() }.into());
         }
         let names: Vec<String> = read.files.iter().map(|file| file.display().to_string()).collect();
+        let lines = read.malformed_lines.iter().map(malformed_line);
         return Err(SizeError::NoRequests {
             names: names.join(", "),
             malformed: read.malformed,
-            notes: read.notes,
+            notes: lines.chain(read.notes).collect(),
         });
     }
     if !read.requests.can_be_summed() {
@@ -190,115 +149,27 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> R
     if empty > 0 && read.requests.has_sizes {
         let of_empty = show::several(empty, "request");
         let are = show::verb(empty, "is", "are");
-        read.notes
-            .push(format!("{of_empty} {are} for objects without a body, which take no room of their own."));
+        let elsewhere = if read.is_log {
+            ""
+        } else {
+            " They are counted here; cachesim of libCacheSim leaves such requests out."
+        };
+        read.notes.push(format!(
+            "{of_empty} {are} for objects without a body, which take no room of their own.{elsewhere}"
+        ));
     }
     Ok(read)
 }
 
-fn traces(files: Vec<PathBuf>, forms: &[Form], how: How) -> Result<Read, SizeError> {
-    let (mut malformed, mut notes) = (0, Vec::new());
-    let mut gather = Gather::new(Sizes::Within(0), how.sampling);
-    if how.response.is_some() {
-        gather.set_http(how.http());
-    }
-    for (path, form) in files.iter().zip(forms) {
-        let mut input = Input::open(path)?;
-        malformed += match form {
-            Form::Oracle if how.is_logged() => {
-                return Err(SizeError::NoResponseTimes { input: path.display().to_string() });
-            }
-            Form::Oracle => oracle(&mut input, &mut gather, &mut notes)?,
-            _ => csv(path, &mut input, &mut gather, &how)?,
-        };
-        notes.extend(input.broken.as_ref().map(|why| ends_early(path, why)));
-    }
-    let form = if forms[0] == Form::Oracle { "oracleGeneral" } else { "csv" };
-    Ok(Read {
-        files,
-        form: form.into(),
-        is_log: false,
-        requests: gather.finish(),
-        malformed,
-        suggestions: None,
-        notes,
-    })
+/// A line that could not be read, and why.
+pub(crate) fn malformed_line(line: &MalformedLine) -> String {
+    let (input, text) = (assay_quote::line::line(&line.input), assay_quote::line::line(&line.text));
+    format!("Line {} of {input} (`{text}`): {}.", show::count(line.line), line.reason)
 }
 
 /// A file could not be read to its end.
-fn ends_early(path: &Path, why: &impl std::fmt::Display) -> String {
+pub(crate) fn ends_early(path: &Path, why: &impl std::fmt::Display) -> String {
     format!("{} ends early ({why}): what comes before that is simulated.", path.display())
-}
-
-fn add(gather: &mut Gather, record: Record) -> Result<(), SizeError> {
-    let bytes = record.bytes.unwrap_or(1);
-    let at_s = record.at_ms.map(|at_ms| at_ms.div_euclid(1000));
-    if !gather.known(record.key, bytes, record.sent_bytes.unwrap_or(bytes), at_s) {
-        return Err(SizeError::TooManyObjects);
-    }
-    gather.mean(Meaning {
-        life_s: record.life_s.unwrap_or(FOREVER_S),
-        takes_ms: record.takes_ms.unwrap_or(AS_ALL_MS),
-        ms: record.at_ms.map_or(0, |at_ms| at_ms.rem_euclid(1000) as u16),
-        ..Meaning::PLAIN
-    });
-    Ok(())
-}
-
-fn oracle(input: &mut Input, gather: &mut Gather, notes: &mut Vec<String>) -> Result<u64, SizeError> {
-    let (mut oracle, mut result) = (Oracle::default(), Ok(()));
-    while let Some(piece) = input.next_bytes() {
-        oracle.read(piece, |record| {
-            if result.is_ok() {
-                result = add(gather, record);
-            }
-        });
-    }
-    result?;
-    let left_over = oracle.left_over();
-    if left_over > 0 {
-        notes.push(format!(
-            "{} ends in the middle of a record ({left_over} of {RECORD_BYTES} bytes): the records before it are simulated.",
-            input.name
-        ));
-    }
-    Ok(u64::from(left_over > 0))
-}
-
-fn csv(path: &Path, input: &mut Input, gather: &mut Gather, how: &How) -> Result<u64, SizeError> {
-    let (mut columns, mut malformed): (Option<Columns>, u64) = (None, 0);
-    while let Some(piece) = input.next_piece() {
-        // Of a line that was cut, the end of a number may be missing.
-        let (Piece::Lines(text) | Piece::Unended { line: text, cut: false }) = piece else {
-            malformed += 1;
-            continue;
-        };
-        for line in
-            text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty())
-        {
-            let Some(known) = columns else {
-                let found = Columns::of(line)
-                    .map_err(|source| SizeError::Columns { path: path.to_owned(), source })?;
-                if !found.has_sizes() {
-                    gather.set_sizes(Sizes::Unknown);
-                }
-                if found.has_lives() {
-                    gather.set_http(how.http());
-                }
-                if how.is_logged() && !found.has_response_times() {
-                    return Err(SizeError::NoResponseTimes { input: path.display().to_string() });
-                }
-                columns = Some(found);
-                continue;
-            };
-            match known.record(line, hash) {
-                Ok(record) if how.is_logged() => add(gather, record)?,
-                Ok(record) => add(gather, Record { takes_ms: None, ..record })?,
-                Err(_) => malformed += 1,
-            }
-        }
-    }
-    Ok(malformed)
 }
 
 fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Result<Read, SizeError> {
@@ -338,12 +209,28 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
     let set = assay_logs::for_each_access(files, format, |access, format| {
         log.take(access, format, &mut gather);
         if log.is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let set = set.map_err(|error| match error {
+        LogsError::Unrecognised { name, line } if is_record(line.as_bytes()) => {
+            let example = example_of(line.as_bytes());
+            SizeError::NoNames { path: name.into(), line, example }
+        }
+        // NULs, as they are shown.
+        LogsError::Unrecognised { name, line } if line.contains("\\u{0}") => {
+            SizeError::NoText { path: name.into() }
+        }
+        error => error.into(),
     })?;
     if log.is_full {
         return Err(SizeError::TooManyObjects);
     }
     if how.is_logged() && log.acts.fetches == 0 {
         return Err(SizeError::NoResponseTimes { input: "the log".into() });
+    }
+    let returns = returns(&gather);
+    let requests = gather.finish();
+    if !requests.has_sizes {
+        log.notes.push(format!("The input has no sizes: {IN_OBJECTS}"));
     }
     Ok(Read {
         files: set.files,
@@ -357,11 +244,13 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
             log.logged.notes(),
             log.rules.notes(log.told.has_lifetimes),
             log.rules.notes_of_key(&log.logged),
-            returns(&gather),
+            returns,
         ]
         .concat(),
-        requests: gather.finish(),
+        requests,
         malformed: set.malformed + log.malformed,
+        malformed_lines: Vec::new(),
+        other_operations: Vec::new(),
         suggestions: log.rules.suggest.take().map(Suggest::finish),
     })
 }

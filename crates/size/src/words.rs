@@ -7,6 +7,7 @@ use crate::document::{Curve, Document, ErrorSource, KeyChange, Point, PointMetho
 use crate::numbers::percent;
 use crate::policy::Policy;
 use crate::proof::Proof;
+use crate::read::malformed_line;
 use crate::together::Together;
 
 const GB: u64 = 1 << 30;
@@ -340,13 +341,10 @@ pub(crate) fn notes(document: &Document, unordered: u64, of_input: &[String]) ->
         }
     };
     note(
-        input.unit == Unit::Objects,
-        "The input has no sizes: caches are measured in objects, and there is no byte hit ratio.".into(),
-    );
-    note(
         input.malformed > 0,
         format!("Lines or records that could not be read and were left out: {}.", count(input.malformed)),
     );
+    input.malformed_lines.iter().for_each(|line| note(true, malformed_line(line)));
     note(
         unordered > 0,
         format!(
@@ -371,7 +369,7 @@ pub(crate) fn notes(document: &Document, unordered: u64, of_input: &[String]) ->
             verb(input.uncachable_requests, "counts as a miss", "count as misses")
         ),
     );
-    if let Some(stored) = &document.stored_as {
+    if let Some(stored) = document.stored_as.as_ref().filter(|_| input.unit == Unit::Bytes) {
         note(
             true,
             format!(

@@ -1,8 +1,15 @@
-//! Traces of requests in the forms of research: bytes in, records out. Readers are given pieces of any length and keep what a
-//! piece ends in the middle of.
+//! Traces of requests in the forms of research, and of people's own tables: bytes in, records out. Readers of binary forms are given
+//! pieces of any length and keep what a piece ends in the middle of; readers of text are given lines.
 
-pub mod csv;
+pub mod columns;
+pub mod known;
+pub mod lcs;
+mod name;
+mod number;
+pub mod operation;
 pub mod oracle;
+pub mod separator;
+pub mod text;
 
 /// A request of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

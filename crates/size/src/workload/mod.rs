@@ -86,6 +86,8 @@ pub fn read(plan: &Plan<'_>) -> Result<Read, SizeError> {
         is_log: false,
         requests,
         malformed: 0,
+        malformed_lines: Vec::new(),
+        other_operations: Vec::new(),
         suggestions: None,
         notes: notes(plan, has_closed, response),
     })

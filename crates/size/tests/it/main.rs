@@ -4,3 +4,4 @@ mod che;
 mod forms;
 mod logs;
 mod sampling;
+mod traces;
