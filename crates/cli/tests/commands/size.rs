@@ -397,6 +397,61 @@ fn bad_input_gets_one_message_that_says_what_to_do() {
 }
 
 #[test]
+fn a_trace_without_names_is_refused_with_what_would_read_it_and_read_with_that() {
+    let assay = Assay::new();
+    assay.file("trace.txt", "1 a 300\n2 b 900\n3 a 300\n64 b 900\n");
+    let said = assay.run(&["size", "trace.txt"]).exits(2).stderr.clone();
+    assert!(said.contains("`1 a 300`") && said.contains("--columns time,object,size"), "{said}");
+    let arguments = [
+        "size",
+        "trace.txt",
+        "--columns",
+        "time,object,size",
+        "--policy",
+        "lru",
+        "--sizes",
+        "1KB,2KB",
+        "--json",
+    ];
+    let document = json(&assay.run(&arguments).exits(0).stdout);
+    assert_eq!(hits(&document, "lru"), [(1024, 0), (2048, 2)]);
+    assert_eq!(
+        [&document["input"]["lasts_s"], &document["input"]["unit"]],
+        [&Value::from(63), &Value::from("bytes")]
+    );
+    for (arguments, expected) in [
+        (&["size", "trace.txt", "--columns", "time,objet,size"][..], "did you mean `object`?"),
+        (&["size", "trace.txt", "--columns", "time,size,-"], "`object`"),
+        (&["size", "trace.txt", "--columns", "time,object"], "names 2 columns, and lines have 3"),
+        (
+            &["size", "trace.txt", "--columns", "time,object,size", "-f", "oracleGeneral"],
+            "leave one of them out",
+        ),
+        (&["size", "demo", "--columns", "object"], "--columns is for traces"),
+    ] {
+        assay.run(arguments).exits(2).complains(expected);
+    }
+}
+
+#[test]
+fn sizes_of_caches_with_a_unit_are_refused_where_objects_have_none() {
+    let assay = Assay::new();
+    assay.file("ids.csv", "id,weight\na,1\nb,2\n");
+    for flag in ["--sizes", "--layers", "--admission"] {
+        let said = assay.run(&["size", "ids.csv", flag, "1KB"]).exits(2).stderr.clone();
+        assert!(said.contains("number of objects") && said.contains("--columns"), "{flag}: {said}");
+    }
+    std::fs::write(assay.path("trace.bin"), [5, 0, 0, 0, 7, 0]).expect("a file");
+    assay.run(&["size", "trace.bin"]).exits(2).complains("--format oracleGeneral");
+    let said = assay.run(&["size", "ids.csv", "--sizes", "1"]).exits(0).stdout.clone();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("not used: `weight`") && said.contains("None of the columns is known as one of sizes"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_workload_is_simulated_with_the_lifetimes_of_its_objects() {
     let assay = Assay::new();
     let simulate = |more: &[&str]| {

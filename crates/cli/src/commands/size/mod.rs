@@ -1,5 +1,6 @@
 //! `assay size`: hit ratio over cache size, from traces, access logs and workloads.
 
+mod cache_size;
 mod model;
 mod prove;
 mod prove_log;
@@ -10,7 +11,7 @@ mod workload;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use assay_lab::units;
+use assay_logs::error::LogsError;
 use assay_logs::terminal::Look;
 use assay_report::sheet;
 use assay_size::document::{Document, Options};
@@ -23,9 +24,11 @@ use assay_size::proof::Proof;
 use assay_size::read::{How, Read, read};
 use assay_size::sample::{Sampling, Take};
 use assay_size::simulate::Admission;
+use assay_size::trace::text::{Naming, check_names};
 use assay_size::{csv, terminal};
 use clap::Args;
 
+use self::cache_size::CacheSize;
 use self::model::Model;
 use self::prove::{ProveArgs, Proved};
 use self::prove_log::Replayed;
@@ -45,6 +48,8 @@ Examples:
       other policies, and a page with charts
   assay size cluster52.oracleGeneral.zst --sizes 1GB,4GB,16GB
       a trace of research, at given sizes
+  assay size requests.txt --columns time,object,size,-
+      a trace whose lines do not name their columns
   assay size image --rehearse 10m
       a workload: its robots' requests, without a proxy or a network
   assay size access.log --suggest-keys
@@ -62,6 +67,10 @@ Examples:
   assay size requests.csv --warm-up 10% --json
       the first tenth fills the caches and is not counted";
 
+/// What to do where the sizes of objects are not known.
+const NAME_SIZES: &str = "write a number of objects, like --sizes 1000; or if a trace has a column of sizes, name its columns with \
+                          --columns";
+
 /// What is simulated if no policy is named.
 const USUAL_POLICIES: [Policy; 4] =
     [Policy::LRU, Policy::FIFO, Policy::Online(Replacement::S3Fifo), Policy::Online(Replacement::Gdsf)];
@@ -70,20 +79,25 @@ const USUAL_POLICIES: [Policy; 4] =
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SizeArgs {
-    /// Access logs or traces (oracleGeneral, CSV), plain, gzip or zstd; `*` and `?` in a name; `-` is standard input. Or a
-    /// workload: a PGL file, or a bundled one (`assay workloads`)
+    /// Access logs or traces (CSV and other tables, oracleGeneral, published ones), plain, gzip or zstd; `*` and `?` in a name; `-` is
+    /// standard input. Or a workload: a PGL file, or a bundled one (`assay workloads`)
     #[arg(value_name = "FILE", required_unless_present = "schema")]
     pub files: Vec<PathBuf>,
-    /// Form of the input: oracleGeneral, csv, or a format of access logs; without, the name or the first lines decide
+    /// Form of the input: csv, oracleGeneral, lcs, twitter, cachelib, meta-cdn, wikimedia, ibm, msr, spc, webcachesim, or a format of
+    /// access logs; without, the name or the first lines decide
     #[arg(short, long, value_name = "NAME|STRING")]
     pub format: Option<String>,
+    /// Columns of a trace in text, in order: object, time, size, op, ttl, count, with units and words like 'size (KB)' and
+    /// 'op[get:1,put:0]'; `-` for one that is not used [default: the first line names them]
+    #[arg(long, value_name = "NAME,…", value_parser = columns)]
+    pub columns: Option<String>,
     /// Replacement policies: lru, fifo, clock, sieve, slru, s3-fifo, 2q, arc, w-tinylfu, lfu, lfuda, gds, gdsf, random; with
     /// knowledge of the future: belady, belady-size, bound-above, bound-below [default: lru,fifo,s3-fifo,gdsf]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = Policy::parse)]
     pub policy: Vec<Policy>,
     /// Sizes of the cache; a number without a unit is in bytes, or in objects if the input has no sizes
-    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = size)]
-    pub sizes: Vec<u64>,
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = CacheSize::parse)]
+    pub sizes: Vec<CacheSize>,
     /// Share of the requests that fill the caches before any is counted, like 10%
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0%")]
     pub warm_up: f64,
@@ -141,6 +155,7 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
         stored_as.is_some() || several.as_ref().is_some_and(|several| several.model.is_some());
     let behaviour = Some(model.behaviour).filter(|_| acts_as_proxy && args.proof.prove.is_empty());
     let input = requests(args, named.as_deref(), model, behaviour)?;
+    check_units(args, &input)?;
     if named.is_none() && !args.proof.prove.is_empty() {
         check_replay(args, &input)?;
     }
@@ -204,6 +219,26 @@ fn check_replay(args: &SizeArgs, read: &Read) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses sizes in bytes where objects have none.
+fn check_units(args: &SizeArgs, read: &Read) -> Result<(), Failure> {
+    if read.requests.has_sizes {
+        return Ok(());
+    }
+    let needing = [
+        ("--admission with a size", matches!(args.admission, Admission::UpTo(_))),
+        ("--topology", args.together.topology.is_some()),
+    ];
+    if let Some((flag, _)) = needing.iter().find(|(_, is_given)| *is_given) {
+        let error = anyhow!("{flag} needs the sizes of objects, and they are not known");
+        return Err(Failure::usage(error).hint(NAME_SIZES));
+    }
+    let mut sizes = args.sizes.iter().chain(&args.together.layers);
+    match sizes.find(|size| size.has_unit()) {
+        Some(size) => Err(failure(SizeError::NoSizes { size: size.typed.clone() })),
+        None => Ok(()),
+    }
+}
+
 /// The requests, with the room that objects have in a proxy; `behaviour`: and those of a log act as they do on it.
 fn requests(
     args: &SizeArgs,
@@ -222,6 +257,10 @@ fn requests(
         as_replayed: !args.proof.prove.is_empty(),
     };
     if let Some(name) = workload {
+        if args.columns.is_some() {
+            let error = anyhow!("{name} is a workload, and --columns is for traces in text");
+            return Err(Failure::usage(error).hint("leave it out"));
+        }
         if !args.rules.rules().is_empty() {
             return Err(Failure::usage(anyhow!(
                 "{name} is a workload, and rules for hosts, keys and lifetimes are for access logs"
@@ -231,6 +270,16 @@ fn requests(
         return workload::read(name, &args.workload, model, how);
     }
     let form = args.format.as_deref().map(Form::parse).transpose().map_err(failure)?;
+    let form = match (&args.columns, form) {
+        (Some(names), None | Some(Form::Text(Naming::FirstLine))) => {
+            Some(Form::Text(Naming::Given(names.clone())))
+        }
+        (Some(_), Some(_)) => {
+            let error = anyhow!("--columns is for traces in text whose columns --format does not name");
+            return Err(Failure::usage(error).hint("leave one of them out, or take --format csv"));
+        }
+        (None, form) => form,
+    };
     let mut read = read(&args.files, form.as_ref(), args.rules.rules(), how).map_err(failure)?;
     read.requests.lay_out(model.layout);
     Ok(read)
@@ -248,7 +297,7 @@ fn options(args: &SizeArgs) -> Options {
     });
     Options {
         policies,
-        sizes: args.sizes.clone(),
+        sizes: args.sizes.iter().map(|size| size.size).collect(),
         warm_up: args.warm_up,
         admission: args.admission,
         stored_as: None,
@@ -257,6 +306,19 @@ fn options(args: &SizeArgs) -> Options {
 
 fn failure(error: SizeError) -> Failure {
     let hint = match &error {
+        SizeError::Logs(LogsError::Unrecognised { .. }) => Some(
+"say how lines are written with --format (`assay logs --formats` lists the names of logs; `csv` is a trace whose first line names \
+             its columns), or name the columns of a trace with --columns"
+                .into(),
+        ),
+        SizeError::NoNames { example, .. } => Some(format!(
+            "name the columns in order, with `-` for one that is not used, like --columns {example}; of a log, say how its lines are written \
+             with --format"
+        )),
+        SizeError::NoText { .. } => Some(
+            "of binary traces, libCacheSim's oracleGeneral and lcs are read: --format oracleGeneral if it is that".into(),
+        ),
+        SizeError::NoSizes { .. } => Some(NAME_SIZES.into()),
         SizeError::Logs(error) => {
             logs::hint(error).map(|hint| hint.replace("assay logs -`", "assay size -`"))
         }
@@ -270,8 +332,8 @@ fn failure(error: SizeError) -> Failure {
         SizeError::ClassOfWorkload => Some("divide them by host or type".into()),
         SizeError::SampleTooSmall { .. } => Some("take a larger --sample, or none".into()),
         SizeError::SizesTooSmall { .. } => Some("take larger --sizes, a larger --sample, or none".into()),
-        SizeError::NoRequests { notes, .. } if notes.is_empty() => {
-            Some("check that the input is what --format says".into())
+        SizeError::NoRequests { notes, malformed, .. } if notes.is_empty() || *malformed > 0 => {
+            Some("check that the input is what --format or --columns says".into())
         }
         _ => None,
     };
@@ -281,12 +343,9 @@ fn failure(error: SizeError) -> Failure {
     }
 }
 
-/// Reads `128MB`, or a number of bytes or objects.
-fn size(text: &str) -> Result<u64, String> {
-    match text.parse().or_else(|_| units::size(text))? {
-        0 => Err("a cache of nothing holds nothing; write a size above 0, like 128MB".into()),
-        size => Ok(size),
-    }
+/// Checks what was typed as names of columns.
+fn columns(text: &str) -> Result<String, String> {
+    check_names(text).map(|()| text.to_owned())
 }
 
 /// Reads `all`, `second`, `tinylfu` or a size.
@@ -295,7 +354,7 @@ fn admission(text: &str) -> Result<Admission, String> {
         "all" => Ok(Admission::All),
         "second" => Ok(Admission::SecondRequest),
         "tinylfu" => Ok(Admission::TinyLfu),
-        _ => size(text).map(Admission::UpTo).map_err(|_| {
+        _ => CacheSize::parse(text).map(|size| Admission::UpTo(size.size)).map_err(|_| {
             format!(
                 "`{text}` does not say what is stored; write `all`, `second`, `tinylfu`, or a size like 64KB"
             )

@@ -11,6 +11,7 @@ use assay_size::layout::Layout;
 use assay_size::policy::{Policy, Replacement};
 use clap::Args;
 
+use super::cache_size::CacheSize;
 use super::model::Model;
 use super::prove::ProveArgs;
 use super::workload::{self, WorkloadArgs};
@@ -31,8 +32,8 @@ pub struct TogetherArgs {
     pub topology: Option<PathBuf>,
     /// Simulate caches behind each other too, the nearest to clients first: memory and disk, edge and shield; sizes are as for
     /// `--sizes`
-    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = super::size, conflicts_with = "topology")]
-    pub layers: Vec<u64>,
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = CacheSize::parse, conflicts_with = "topology")]
+    pub layers: Vec<CacheSize>,
     /// So many caches of the first of the layers, side by side, which share the clients
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), default_value_t = 1, requires = "layers")]
     pub edges: u16,
@@ -77,7 +78,8 @@ pub fn several(
         return of_topology(file, named, own, &proof.proxy_dir).map(Some);
     }
     // Requests have the room that --as gives them already.
-    let layers = || Hierarchy::layers(&args.layers, usize::from(args.edges), Layout::BODIES);
+    let sizes: Vec<u64> = args.layers.iter().map(|layer| layer.size).collect();
+    let layers = || Hierarchy::layers(&sizes, usize::from(args.edges), Layout::BODIES);
     Ok((!args.layers.is_empty()).then(|| Several { hierarchy: layers(), model: None }))
 }
 
