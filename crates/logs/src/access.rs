@@ -136,14 +136,18 @@ pub(crate) fn authority(url: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = scheme_end(url)?;
     let rest = &url[colon + SCHEME_MARK.len()..];
     let end = memchr::memchr3(b'/', b'?', b'#', rest).unwrap_or(rest.len());
-    // Balancers of AWS write `http://host:80-` for a request that names no path.
-    let host = rest[..end].strip_suffix(b"-").filter(|host| ends_in_port(host)).unwrap_or(&rest[..end]);
+    let host = &rest[..end];
+    let host = if host.last() == Some(&b'-') { without_empty_path(host) } else { host };
     Some((&url[..colon], host))
 }
 
-fn ends_in_port(host: &[u8]) -> bool {
-    let digits = host.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-    digits > 0 && host[..host.len() - digits].ends_with(b":")
+/// Balancers of AWS write `http://host:80-` for a request that names no path.
+#[cold]
+fn without_empty_path(host: &[u8]) -> &[u8] {
+    let with_port = &host[..host.len() - 1];
+    let digits = with_port.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let has_port = digits > 0 && with_port[..with_port.len() - digits].ends_with(b":");
+    if has_port { with_port } else { host }
 }
 
 /// Where the scheme of an absolute URL ends.

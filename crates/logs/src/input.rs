@@ -58,6 +58,8 @@ pub enum Piece<'a> {
     },
     /// The beginning of a line that is too long; the rest of it is skipped.
     TooLong(&'a [u8]),
+    /// A line with NULs in it: parts of two lines stand in one.
+    Torn(&'a [u8]),
 }
 
 impl Input {
@@ -177,7 +179,21 @@ impl Input {
                 self.from = end.map_or(self.to, |at| self.from + at + 1);
                 self.skipping = end.is_none();
             } else if let Some(end) = memchr::memrchr(b'\n', waiting) {
-                let lines = self.from..self.from + end + 1;
+                let whole = self.from..self.from + end + 1;
+                let text = &self.buffer[whole.clone()];
+                if memchr::memchr(0, text).is_none() {
+                    self.from = whole.end;
+                    return Some(Piece::Lines(self.unescaped(whole)));
+                }
+                let lines = match torn(text) {
+                    Some(line) if line.start == 0 => {
+                        let line = self.from..self.from + line.end;
+                        self.from = line.end;
+                        return Some(Piece::Torn(&self.buffer[line]));
+                    }
+                    Some(line) => whole.start..whole.start + line.start,
+                    None => whole,
+                };
                 self.from = lines.end;
                 self.nuls += nuls_before_lines(&self.buffer[lines.clone()]);
                 return Some(Piece::Lines(self.unescaped(lines)));
@@ -271,10 +287,17 @@ fn plain_escape(text: &[u8]) -> Option<u8> {
     }
 }
 
+/// The first line with NULs in it, with its end.
+fn torn(text: &[u8]) -> Option<Range<usize>> {
+    let mut start = 0;
+    text.split_inclusive(|byte| *byte == b'\n').find_map(|line| {
+        let range = start..start + line.len();
+        start = range.end;
+        memchr::memchr(0, crate::format::trim(line)).map(|_| range)
+    })
+}
+
 fn nuls_before_lines(text: &[u8]) -> u64 {
-    if memchr::memchr(0, text).is_none() {
-        return 0;
-    }
     let nuls = |line: &[u8]| line.iter().take_while(|byte| **byte == 0).count() as u64;
     text.split(|byte| *byte == b'\n').map(nuls).sum()
 }
@@ -329,7 +352,7 @@ mod tests {
                     let text = text.strip_suffix(b"\n").unwrap_or(text);
                     lines.extend(text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec));
                 }
-                Piece::TooLong(_) => long += 1,
+                Piece::TooLong(_) | Piece::Torn(_) => long += 1,
             }
         }
         (lines, long, input.broken)

@@ -87,13 +87,13 @@ fn read_file(
     while let Some(piece) = input.next_piece()
         && flow.is_continue()
     {
+        // Of a line that was cut, the end of a number may be missing.
         let text = match piece {
             Piece::Lines(text) | Piece::Unended { line: text, cut: false } => text,
-            // Of a line that was cut, the end of a number may be missing.
-            Piece::Unended { line, cut: true } | Piece::TooLong(line) => {
+            Piece::Unended { line, cut: true } | Piece::TooLong(line) | Piece::Torn(line) => {
                 number += 1;
                 read.lines += 1;
-                read.malformed(&name, number, line, || "it is cut off, or too long".into());
+                read.malformed(&name, number, line, || "it is cut off, too long, or has NULs in it".into());
                 continue;
             }
         };

@@ -211,12 +211,12 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
         if log.is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let set = set.map_err(|error| match error {
-        LogsError::Unrecognised { name, line } if is_record(line.as_bytes()) => {
+        LogsError::Unrecognised { name, line, .. } if is_record(line.as_bytes()) => {
             let example = example_of(line.as_bytes());
             SizeError::NoNames { path: name.into(), line, example }
         }
         // NULs, as they are shown.
-        LogsError::Unrecognised { name, line } if line.contains("\\u{0}") => {
+        LogsError::Unrecognised { name, line, .. } if line.contains("\\u{0}") => {
             SizeError::NoText { path: name.into() }
         }
         error => error.into(),

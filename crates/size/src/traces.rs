@@ -327,6 +327,11 @@ impl Traces {
                     self.said.malformed(path, number, line, reason);
                     continue;
                 }
+                Piece::Torn(line) => {
+                    number += 1;
+                    self.said.malformed(path, number, line, || "there are NULs in it".into());
+                    continue;
+                }
             };
             while !rest.is_empty() {
                 let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());

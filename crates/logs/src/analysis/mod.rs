@@ -218,6 +218,12 @@ impl Analyser {
                     self.lines.read += 1;
                     self.broken_line(&name, number, head, too_long());
                 }
+                Piece::Torn(line) => {
+                    number += 1;
+                    self.lines.read += 1;
+                    let reason = "there are NULs in it: parts of two lines stand in one";
+                    self.broken_line(&name, number, line, reason.into());
+                }
             }
         }
         self.lines.bytes += input.bytes;
@@ -498,8 +504,8 @@ impl Analyser {
             }
         }
         self.hosts.count(requested.host_key, requested.host, requested.counted, one);
-        if !requested.client.is_empty() {
-            self.clients.insert(hash(requested.client));
+        if requested.has_client {
+            self.clients.insert(requested.client_key);
         }
         self.replay.request(requested.url_key, requested.wanted, requested.counted.bytes);
     }
@@ -510,12 +516,13 @@ struct Requested<'a> {
     url: &'a [u8],
     query: &'a [u8],
     host: &'a [u8],
-    client: &'a [u8],
     /// The URL holds its host.
     alone: bool,
     is_rootless: bool,
     /// The host was written with the port that its scheme has anyway.
     has_usual_port: bool,
+    has_client: bool,
+    client_key: u64,
     url_key: u64,
     host_key: u64,
     wanted: Wanted,
@@ -537,7 +544,8 @@ impl<'a> Requested<'a> {
             url: access.url,
             query: access.query,
             host,
-            client: access.client,
+            has_client: !access.client.is_empty(),
+            client_key: hash(access.client),
             alone,
             is_rootless: access.is_rootless,
             has_usual_port,

@@ -1,6 +1,6 @@
 //! The format of the next line. A log that names its fields itself (W3C extended) names others when they change.
 
-use super::{Format, Malformed, Problem, Recognised, Says, Unused, read_line, w3c};
+use super::{Format, Malformed, Recognised, Says, Unused, read_line, w3c};
 use crate::access::Access;
 
 /// The format of the next line of a log.
@@ -91,9 +91,6 @@ impl Current {
     ) -> Result<(), Option<Malformed>> {
         if self.is_lost {
             return Err(None);
-        }
-        if let Some(at) = memchr::memchr(0, line) {
-            return Err(Some(Malformed { step: 0, at, problem: Problem::Nul }));
         }
         match read_line(self.format(), line, access) {
             Ok(()) => {

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::time::{Clock, DurationParts, TimePattern, fraction_us};
+use super::time::{Clock, TimePattern, fraction_us};
 use crate::access::{Access, Kind, Version};
 
 /// One field of a line.
@@ -219,9 +219,12 @@ impl Field {
 
     /// True when no blank is in it where it stands last in the line.
     pub(crate) fn is_last_word(&self) -> bool {
-        self.is_one_word()
-            || self.is_list()
-            || matches!(self, Field::Url | Field::HostPath | Field::Path | Field::Method)
+        self.is_one_word() || self.is_url() || matches!(self, Field::Method)
+    }
+
+    /// True for an URL, or its path.
+    pub(crate) fn is_url(&self) -> bool {
+        matches!(self, Field::Url | Field::HostPath | Field::Path)
     }
 
     /// True for a list, which may have a blank behind each comma.
@@ -230,7 +233,7 @@ impl Field {
     }
 
     /// Takes what stands in the field; none: it cannot be that.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take<'a>(&self, text: &'a [u8], access: &mut Access<'a>, clock: &mut Clock) -> Option<()> {
         match self {
             // Another line stands in it.
@@ -256,9 +259,10 @@ impl Field {
             Field::AnyTime(patterns) => any_time(text, patterns.as_slice(), clock)?,
             Field::Duration(unit) => access.duration_us = duration_us(text, *unit)?,
             Field::DurationPart(unit) => {
-                let part = duration_us(text, *unit)?;
-                let parts = clock.parts.get_or_insert(DurationParts { sum_us: Some(0) });
-                parts.sum_us = parts.sum_us.zip(part).and_then(|(sum, part)| sum.checked_add(part));
+                let part_us = duration_us(text, *unit)?;
+                clock.lacks_part |= part_us.is_none();
+                let sum_us = access.duration_us.unwrap_or(0).saturating_add(part_us.unwrap_or(0));
+                access.duration_us = Some(sum_us);
             }
             Field::Client(_) => access.client = client(text),
             Field::ClientAndPort => access.client = text_or_none(before_port(text)?),
@@ -292,7 +296,6 @@ impl Field {
             // A request line may stand beside these.
             Field::Method if is_none(text) => {}
             Field::Url | Field::Path if is_none(text) => {}
-            Field::Url | Field::Path | Field::HostPath if has_bare_quote(text) => return None,
             Field::Method => access.method = text,
             Field::Url | Field::Path => access.url = text,
             Field::RootlessPath => {
@@ -306,12 +309,6 @@ impl Field {
                 (access.host, access.url) = text.split_at(at);
             }
             Field::RequestLine => request_line(text, access),
-            // A blank is in its parameters, or between it and something else.
-            Field::ContentType
-                if memchr::memchr(b' ', text).is_some() && memchr::memchr(b';', text).is_none() =>
-            {
-                return None;
-            }
             Field::ContentType => access.content_type = text_or_none(text),
             Field::CacheControl => access.cache_control = text_or_none(text),
             Field::Expires => access.expires = text_or_none(text),
@@ -333,7 +330,7 @@ impl Field {
 /// The address of a client: the first of a forwarded list, without a port. `-` is nobody.
 #[inline]
 fn client(text: &[u8]) -> &[u8] {
-    if memchr::memchr2(b',', b':', text).is_none() {
+    if !text.iter().any(|byte| matches!(byte, b',' | b':')) {
         return text_or_none(text);
     }
     let first = memchr::memchr(b',', text).map_or(text, |at| &text[..at]);
@@ -375,12 +372,6 @@ pub(crate) fn has_port(client: &[u8]) -> Option<bool> {
     }
 }
 
-/// True for a text with a quote that nothing escapes: parts of two lines stand in it.
-fn has_bare_quote(text: &[u8]) -> bool {
-    let bare = |at: usize| at == 0 || text[at - 1] != b'\\';
-    memchr::memchr_iter(b'"', text).any(bare)
-}
-
 fn is_none(text: &[u8]) -> bool {
     text.is_empty() || text == b"-"
 }
@@ -401,6 +392,7 @@ pub(crate) fn unsigned(text: &[u8]) -> Option<u64> {
     })
 }
 
+#[inline]
 fn signed(text: &[u8]) -> Option<i64> {
     match text.strip_prefix(b"-") {
         Some(rest) => Some(-unsigned(rest)?.cast_signed()),
@@ -444,27 +436,34 @@ fn any_time(text: &[u8], patterns: &[TimePattern], clock: &mut Clock) -> Option<
     })
 }
 
-/// A duration, whole or with a fraction; `-` and what is negative are none. HAProxy puts a `+` before one that was written before the
-/// end.
-#[inline]
+/// A duration; `-` and what is negative are none. HAProxy puts a `+` before one that was written before the end. A fraction of a unit
+/// that has none is a sign of another unit, or of another field.
+#[inline(always)]
 fn duration_us(text: &[u8], unit: Unit) -> Option<Option<u64>> {
     if is_none(text) {
         return Some(None);
     }
-    let (whole, fraction) = decimal(text.strip_prefix(b"+").unwrap_or(text))?;
+    let text = text.strip_prefix(b"+").unwrap_or(text);
+    let (whole, fraction) = match unit {
+        Unit::WholeSecond | Unit::Second | Unit::Millisecond => decimal(text)?,
+        Unit::WholeMillisecond | Unit::Microsecond | Unit::Nanosecond => (text, &b""[..]),
+    };
     if whole.first() == Some(&b'-') {
         return signed(whole).map(|_| None);
     }
     let whole = unsigned(whole)?;
-    let part_us = fraction_us(fraction).unsigned_abs() * unit.us() / 1_000_000;
-    match unit {
-        // A fraction of them is a sign of another unit, or of another field.
-        Unit::Nanosecond | Unit::Microsecond | Unit::WholeMillisecond if !fraction.is_empty() => None,
-        Unit::Nanosecond => Some(Some(whole / 1000)),
-        unit => Some(whole.checked_mul(unit.us()).and_then(|whole_us| whole_us.checked_add(part_us))),
+    if unit == Unit::Nanosecond {
+        return Some(Some(whole / 1000));
     }
+    let whole_us = whole.checked_mul(unit.us());
+    if fraction.is_empty() {
+        return Some(whole_us);
+    }
+    let part_us = fraction_us(fraction).unsigned_abs() * unit.us() / 1_000_000;
+    Some(whole_us.and_then(|whole_us| whole_us.checked_add(part_us)))
 }
 
+#[inline]
 fn bytes(text: &[u8]) -> Option<u64> {
     if text == b"-" {
         return Some(0);
@@ -496,6 +495,7 @@ fn last_of_list(text: &[u8]) -> &[u8] {
 
 /// What is no request line (a TLS greeting, say) becomes an URL without a method: the line is a line all the same. What fields of
 /// their own have said stays.
+#[inline(always)]
 fn request_line<'a>(text: &'a [u8], access: &mut Access<'a>) {
     let method =
         text.iter().take_while(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_')).count();

@@ -38,7 +38,7 @@ use crate::access::{Access, Kind};
 use crate::hash::hash;
 use field::{Field, Source};
 use piece::Piece;
-use time::Clock;
+use time::{Clock, TimePattern};
 
 /// A format string that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -151,8 +151,14 @@ enum Until {
     Text(Box<[u8]>),
     /// There too, and no blank is in it.
     TextInWord(Box<[u8]>),
+    /// There too, and no quote is in it that nothing escapes: a line was torn otherwise.
+    TextInUrl(Box<[u8]>),
     /// Before this text, which begins with a quote that no backslash takes the meaning from.
     Quote(Box<[u8]>),
+    /// Before this text or at the end of the line, behind a list whose parts are joined by `, ` or ` : `.
+    List(Box<[u8]>),
+    /// Behind braces and the blank after them, if there are any.
+    Braces,
 }
 
 /// A field of a line, for people.
@@ -193,8 +199,6 @@ enum Problem {
     More,
     /// It is no JSON object.
     NoObject,
-    /// There is a NUL: the line was broken off, and another one follows in it.
-    Nul,
 }
 
 impl Format {
@@ -366,10 +370,17 @@ impl Format {
 
     /// Reads a line into an access that holds nothing yet.
     fn fill<'a>(&self, line: &'a [u8], access: &mut Access<'a>) -> Result<(), Malformed> {
-        let clock = self.walk(line, |cut, clock| cut.field.take(cut.value, access, clock))?;
+        let clock = match &self.body {
+            Body::Steps(steps) => {
+                walk_steps(steps, line, |cut, clock| cut.field.take(cut.value, access, clock))?
+            }
+            Body::Keys(keys) => {
+                walk_keys(keys, line, &mut |cut, clock| cut.field.take(cut.value, access, clock))?
+            }
+        };
         access.time_us = clock.unix_us();
-        if let Some(parts) = clock.parts {
-            access.duration_us = parts.sum_us;
+        if clock.lacks_part {
+            access.duration_us = None;
         }
         if self.is_of_connections {
             access.kind = Kind::Connection;
@@ -395,75 +406,15 @@ impl Format {
     }
 
     /// Cuts a line into its fields, and hands over each; none: what stands in it cannot be that.
-    #[inline(always)]
     fn walk<'f, 'a>(
         &'f self,
         line: &'a [u8],
         mut take: impl FnMut(Cut<'f, 'a>, &mut Clock) -> Option<()>,
     ) -> Result<Clock, Malformed> {
-        let mut clock = Clock::default();
-        let steps = match &self.body {
-            Body::Steps(steps) => steps,
-            Body::Keys(keys) => {
-                let walked = keys.each(line, |value| {
-                    let field = &keys.list()[value.key].field;
-                    take(Cut { place: value.key, field, value: value.text }, &mut clock)
-                });
-                return match walked {
-                    Ok(()) => Ok(clock),
-                    Err(json::Stop::Refused { key, at }) => {
-                        Err(Malformed { step: key, at, problem: Problem::Wrong })
-                    }
-                    Err(json::Stop::NoObject { at }) => {
-                        Err(Malformed { step: 0, at, problem: Problem::NoObject })
-                    }
-                };
-            }
-        };
-        let mut rest = line;
-        for (index, step) in steps.iter().enumerate() {
-            let stop = |problem, rest: &[u8]| Malformed { step: index, at: line.len() - rest.len(), problem };
-            let FieldStep { field, until, may_be_quoted, .. } = match step {
-                Step::Text(text) => {
-                    rest = skip_text(text, rest).ok_or_else(|| stop(Problem::NotThere, rest))?;
-                    continue;
-                }
-                Step::Field(step) => step,
-            };
-            let quoted = *may_be_quoted && rest.first() == Some(&b'"');
-            if let Field::Time(pattern) | Field::UnusedTime(pattern) = field {
-                let from = if quoted { &rest[1..] } else { rest };
-                let mut unused = Clock::default();
-                let own = if matches!(field, Field::Time(_)) { &mut clock } else { &mut unused };
-                let after = pattern.read(from, own).ok_or_else(|| stop(Problem::Wrong, rest))?;
-                let value = &from[..from.len() - after.len()];
-                let cut = Cut { place: index, field, value };
-                take(cut, &mut clock).ok_or_else(|| stop(Problem::Wrong, rest))?;
-                rest = after;
-                if quoted {
-                    rest = rest.strip_prefix(b"\"").ok_or_else(|| stop(Problem::NoEnd, rest))?;
-                }
-                continue;
-            }
-            let cut = if quoted {
-                cut_quoted(rest)
-            } else if *field == Field::Braces {
-                Some(cut_braces(rest))
-            } else if field.is_list() {
-                cut_list(until, rest)
-            } else {
-                until.cut(rest)
-            };
-            let (value, after) = cut.ok_or_else(|| stop(Problem::NoEnd, rest))?;
-            let cut = Cut { place: index, field, value };
-            take(cut, &mut clock).ok_or_else(|| stop(Problem::Wrong, rest))?;
-            rest = after;
+        match &self.body {
+            Body::Steps(steps) => walk_steps(steps, line, take),
+            Body::Keys(keys) => walk_keys(keys, line, &mut take),
         }
-        if !rest.is_empty() {
-            let at = line.len() - rest.len();
-            return Err(Malformed { step: steps.len(), at, problem: Problem::More });
-        }
-        Ok(clock)
     }
 
     /// A line taken apart, field by field.
@@ -494,13 +445,11 @@ impl Format {
                     (Some(key), Problem::Wrong) => {
                         format!("the value of `{}` at character {at} is no {}", key.path, key.field.name())
                     }
-                    (_, Problem::Nul) => nul(at),
                     _ => format!("it is no JSON object from character {at} on"),
                 };
             }
         };
         match (steps.get(malformed.step), malformed.problem) {
-            (_, Problem::Nul) => nul(at),
             (Some(Step::Text(text)), _) if text.iter().all(|byte| *byte == b' ') => {
                 format!("the line ends where another field should follow (character {at})")
             }
@@ -530,8 +479,58 @@ impl Step {
     }
 }
 
-fn nul(at: usize) -> String {
-    format!("there is a NUL at character {at}: parts of two lines stand in one")
+/// Cuts a line by the steps of its format. Inlined with what is done with each field: every field of every line comes here.
+#[inline(always)]
+fn walk_steps<'f, 'a>(
+    steps: &'f [Step],
+    line: &'a [u8],
+    mut take: impl FnMut(Cut<'f, 'a>, &mut Clock) -> Option<()>,
+) -> Result<Clock, Malformed> {
+    let mut clock = Clock::default();
+    let mut rest = line;
+    for (place, step) in steps.iter().enumerate() {
+        let stop = |problem, rest: &[u8]| Malformed { step: place, at: line.len() - rest.len(), problem };
+        let FieldStep { field, until, may_be_quoted, .. } = match step {
+            Step::Text(text) => {
+                rest = skip_text(text, rest).ok_or_else(|| stop(Problem::NotThere, rest))?;
+                continue;
+            }
+            Step::Field(step) => step,
+        };
+        let quoted = *may_be_quoted && rest.first() == Some(&b'"');
+        let cut = match field {
+            Field::Time(pattern) => cut_time(pattern, rest, quoted, &mut clock),
+            Field::UnusedTime(pattern) => cut_unused_time(pattern, rest, quoted),
+            _ if quoted => cut_quoted(rest).ok_or(Problem::NoEnd),
+            _ => until.cut(rest).ok_or(Problem::NoEnd),
+        };
+        let (value, after) = cut.map_err(|problem| stop(problem, rest))?;
+        take(Cut { place, field, value }, &mut clock).ok_or_else(|| stop(Problem::Wrong, rest))?;
+        rest = after;
+    }
+    if !rest.is_empty() {
+        let at = line.len() - rest.len();
+        return Err(Malformed { step: steps.len(), at, problem: Problem::More });
+    }
+    Ok(clock)
+}
+
+/// Hands over the values of an object whose keys are known. Not inlined: lines that are none go through the same code otherwise.
+#[inline(never)]
+fn walk_keys<'f, 'l>(
+    keys: &'f json::Keys,
+    line: &'l [u8],
+    take: &mut dyn FnMut(Cut<'f, 'l>, &mut Clock) -> Option<()>,
+) -> Result<Clock, Malformed> {
+    let mut clock = Clock::default();
+    let walked = keys.each(line, |json::Value { key, text }| {
+        take(Cut { place: key, field: &keys.list()[key].field, value: text }, &mut clock)
+    });
+    match walked {
+        Ok(()) => Ok(clock),
+        Err(json::Stop::Refused { key, at }) => Err(Malformed { step: key, at, problem: Problem::Wrong }),
+        Err(json::Stop::NoObject { at }) => Err(Malformed { step: 0, at, problem: Problem::NoObject }),
+    }
 }
 
 impl Dialect {
@@ -593,9 +592,12 @@ fn assemble(pieces: &[Piece], dialect: Dialect) -> Result<Vec<Step>, String> {
         };
         let in_quotes = index > 0 && matches!(&pieces[index - 1], Piece::Text(text) if text.ends_with('"'));
         let until = match pieces.get(index + 1) {
-            // Fields that know themselves where they end.
-            _ if matches!(field, Field::Braces | Field::Rest) => Until::End,
+            _ if *field == Field::Braces => Until::Braces,
+            _ if *field == Field::Rest => Until::End,
             None if let Some(separator) = separator(pieces) => Until::EndWithout(separator),
+            None if field.is_list() => Until::List((*b" ").into()),
+            // Squid's is without parameters; in others a blank may stand before one.
+            None if *field == Field::ContentType && dialect == Dialect::Squid => Until::EndOfWord,
             None if field.is_last_word() => Until::EndOfWord,
             None => Until::End,
             Some(Piece::Text(text)) if in_quotes && text.starts_with('"') => {
@@ -603,9 +605,13 @@ fn assemble(pieces: &[Piece], dialect: Dialect) -> Result<Vec<Step>, String> {
             }
             Some(Piece::Text(text)) => {
                 check_unit(field, word, text, dialect)?;
-                let is_word = field.is_one_word() && !text.starts_with(' ');
-                let text = text.as_bytes().into();
-                if is_word { Until::TextInWord(text) } else { Until::Text(text) }
+                let bytes = text.as_bytes().into();
+                match field {
+                    field if field.is_list() => Until::List(bytes),
+                    field if field.is_one_word() && !text.starts_with(' ') => Until::TextInWord(bytes),
+                    field if field.is_url() && text.len() > 1 => Until::TextInUrl(bytes),
+                    _ => Until::Text(bytes),
+                }
             }
             Some(Piece::Field { field: next, .. }) => {
                 return Err(format!(
@@ -741,6 +747,12 @@ fn find(byte: u8, text: &[u8]) -> Option<usize> {
     memchr::memchr(byte, &text[at..]).map(|found| at + found)
 }
 
+/// True for a text, mostly of a few bytes, in which a byte is not: to call for help would cost more than to look.
+#[inline]
+fn is_without(byte: u8, text: &[u8]) -> bool {
+    text.iter().all(|other| *other != byte)
+}
+
 impl Until {
     /// The field at the beginning of a line, and what is behind it. Every field of every line comes here: a call would cost
     /// as much as the search.
@@ -748,13 +760,20 @@ impl Until {
     fn cut<'a>(&self, rest: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         match self {
             Until::End => Some((rest, b"")),
-            Until::EndOfWord => memchr::memchr(b' ', rest).is_none().then_some((rest, b"")),
-            Until::EndWithout(byte) => memchr::memchr(*byte, rest).is_none().then_some((rest, b"")),
+            Until::EndOfWord => is_without(b' ', rest).then_some((rest, b"")),
+            Until::EndWithout(byte) => is_without(*byte, rest).then_some((rest, b"")),
             Until::Text(text) => cut_before(text, rest),
             Until::TextInWord(text) => {
                 let (value, after) = cut_before(text, rest)?;
-                memchr::memchr(b' ', value).is_none().then_some((value, after))
+                is_without(b' ', value).then_some((value, after))
             }
+            Until::TextInUrl(text) => {
+                let (value, after) = cut_before(text, rest)?;
+                let bare = |at: usize| at == 0 || value[at - 1] != b'\\';
+                (!memchr::memchr_iter(b'"', value).any(bare)).then_some((value, after))
+            }
+            Until::List(text) => cut_list(text, rest),
+            Until::Braces => Some(cut_braces(rest)),
             // The first that nothing escapes: where another text follows it, the line was torn.
             Until::Quote(text) => {
                 let mut from = 0;
@@ -784,6 +803,33 @@ fn cut_before<'a>(text: &[u8], rest: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     }
 }
 
+/// A time, which knows itself where it ends, and what is behind it.
+#[inline(never)]
+fn cut_time<'l>(
+    pattern: &TimePattern,
+    rest: &'l [u8],
+    quoted: bool,
+    clock: &mut Clock,
+) -> Result<(&'l [u8], &'l [u8]), Problem> {
+    let from = &rest[usize::from(quoted)..];
+    let after = pattern.read(from, clock).ok_or(Problem::Wrong)?;
+    let value = &from[..from.len() - after.len()];
+    if !quoted {
+        return Ok((value, after));
+    }
+    Ok((value, after.strip_prefix(b"\"").ok_or(Problem::NoEnd)?))
+}
+
+/// A time that another field says. Few formats have one: the other way is inlined.
+#[cold]
+fn cut_unused_time<'l>(
+    pattern: &TimePattern,
+    rest: &'l [u8],
+    quoted: bool,
+) -> Result<(&'l [u8], &'l [u8]), Problem> {
+    cut_time(pattern, rest, quoted, &mut Clock::default())
+}
+
 /// What stands in quotes, and what is behind them.
 fn cut_quoted(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let (value, after) = Until::Quote(b"\"".as_slice().into()).cut(rest.get(1..)?)?;
@@ -800,16 +846,16 @@ fn cut_braces(rest: &[u8]) -> (&[u8], &[u8]) {
     (value, after.strip_prefix(b" ").unwrap_or(after))
 }
 
-/// A list whose parts are joined by `, ` or ` : `, and what is behind it.
-fn cut_list<'a>(until: &Until, rest: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+/// A list, and what is behind it.
+fn cut_list<'a>(text: &[u8], rest: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     let mut from = 0;
     loop {
-        let (value, after) = match until {
-            Until::EndOfWord => {
-                let part = &rest[from..];
-                part.split_at(memchr::memchr(b' ', part).unwrap_or(part.len()))
-            }
-            until => until.cut(&rest[from..])?,
+        let part = &rest[from..];
+        let (value, after) = match cut_before(text, part) {
+            Some(cut) => cut,
+            // The last of the line.
+            None if text == b" " => (part, &b""[..]),
+            None => return None,
         };
         let end = from + value.len();
         let goes_on =

@@ -47,8 +47,8 @@ pub(crate) struct TimePattern {
 pub(crate) struct Clock {
     pub epoch_us: Option<i64>,
     pub fraction_us: i64,
-    /// How long the request took, where that stands in several fields.
-    pub parts: Option<DurationParts>,
+    /// A part of how long the request took is not known, and so is the whole.
+    pub lacks_part: bool,
     date: Option<i64>,
     year: i64,
     month: i64,
@@ -56,12 +56,6 @@ pub(crate) struct Clock {
     second_of_day: Option<i64>,
     half_day_s: i64,
     offset_s: i64,
-}
-
-/// The sum of the parts of a duration; none as soon as one of them is not known.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct DurationParts {
-    pub sum_us: Option<u64>,
 }
 
 impl Clock {
@@ -79,7 +73,7 @@ impl Clock {
 impl Clock {
     /// Takes the time of another one.
     pub(crate) fn set_time(&mut self, other: &Clock) {
-        *self = Clock { parts: self.parts, ..*other };
+        *self = Clock { lacks_part: self.lacks_part, ..*other };
     }
 }
 
@@ -185,7 +179,7 @@ impl TimePattern {
     }
 
     /// Reads a time at the beginning of `text`; what is behind it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read<'a>(&self, text: &'a [u8], clock: &mut Clock) -> Option<&'a [u8]> {
         let mut rest = text;
         for part in &self.parts {
@@ -199,7 +193,7 @@ impl TimePattern {
 }
 
 impl TimePart {
-    #[inline]
+    #[inline(always)]
     fn read<'a>(&self, text: &'a [u8], clock: &mut Clock) -> Option<&'a [u8]> {
         match self {
             TimePart::Text(byte) => return text.strip_prefix(std::slice::from_ref(byte)),
@@ -228,14 +222,10 @@ impl TimePart {
             TimePart::Minute => *clock.second_of_day.get_or_insert(0) += within(number(text, 2)?, 59)? * 60,
             // A leap second is the first of the next minute.
             TimePart::Second => *clock.second_of_day.get_or_insert(0) += within(number(text, 2)?, 60)?,
-            TimePart::Fraction => {
-                let digits = digits(text)?;
-                clock.fraction_us = fraction_us(&text[..digits]);
-                return Some(&text[digits..]);
-            }
+            TimePart::Fraction => return fraction(text, clock),
             TimePart::FractionIfAny => {
                 let [b'.' | b',', rest @ ..] = text else { return Some(text) };
-                return TimePart::Fraction.read(rest, clock);
+                return fraction(rest, clock);
             }
             TimePart::ZoneIfAny if text.is_empty() => return Some(text),
             TimePart::Zone | TimePart::ZoneIfAny => return zone(text, clock),
@@ -251,6 +241,13 @@ impl TimePart {
         }
         text.get(if *self == TimePart::Year { 4 } else { 2 }..)
     }
+}
+
+/// Digits of a fraction of a second; what is behind them.
+fn fraction<'a>(text: &'a [u8], clock: &mut Clock) -> Option<&'a [u8]> {
+    let digits = digits(text)?;
+    clock.fraction_us = fraction_us(&text[..digits]);
+    Some(&text[digits..])
 }
 
 /// A number of exactly so many digits; the first may be a blank.
