@@ -280,8 +280,7 @@ pub fn hint(error: &LogsError) -> Option<String> {
             return Some(format!("say which it is: --format {one}, or --format {other}"));
         }
         LogsError::Unrecognised { .. } => {
-            "say how lines are written with --format; `assay logs --formats` lists the names that can be given, and \
-             `assay logs --explain FILE --format …` shows what is read of the first lines"
+            "say how lines are written with --format; `assay logs --formats` lists names, `--explain` shows what is read"
         }
         LogsError::NoLine { .. } => "`assay logs --explain FILE` takes its first lines apart, field by field",
         LogsError::Unreadable { what: "UTF-16", .. } => {

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use assay_logs::error::LogsError;
+use assay_logs::format::Unrecognised;
 use assay_logs::terminal::Look;
 use assay_report::sheet;
 use assay_size::document::{Document, Options};
@@ -306,9 +307,9 @@ fn options(args: &SizeArgs) -> Options {
 
 fn failure(error: SizeError) -> Failure {
     let hint = match &error {
-        SizeError::Logs(LogsError::Unrecognised { .. }) => Some(
-"say how lines are written with --format (`assay logs --formats` lists the names of logs; `csv` is a trace whose first line names \
-             its columns), or name the columns of a trace with --columns"
+        SizeError::Logs(LogsError::Unrecognised { why: Unrecognised::Unknown { .. }, .. }) => Some(
+            "say how lines are written with --format (`assay logs --formats` lists the names of logs; `csv` is a trace \
+             whose first line names its columns), or name the columns of a trace with --columns"
                 .into(),
         ),
         SizeError::NoNames { example, .. } => Some(format!(
