@@ -185,6 +185,10 @@ fn of_json(known: &[Format], lines: &[&[u8]]) -> Option<Result<Recognised, Unrec
     let mut fit = lines.iter().copied().filter(|line| can_read(line)).count();
     let mut rest: Vec<&[u8]> = lines.iter().copied().filter(|line| !can_read(line)).collect();
     let others = others_of(known, &format, &mut rest, &mut fit);
+    if fit * ONE_IN < lines.len() {
+        let nearest = rest.first().and_then(|line| nearest(std::slice::from_ref(&format), line));
+        return Some(Err(Unrecognised::Unknown { nearest }));
+    }
     Some(Ok(Recognised { format, others, tried: lines.len(), fit }))
 }
 

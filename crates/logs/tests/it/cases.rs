@@ -258,6 +258,12 @@ fn json_is_read_by_its_keys_in_any_order_and_refused_with_a_format_string_for_th
     assert_eq!((document.all.requests, document.all.bytes, document.all.dhr), (2, Some(40), Some(0.5)));
     assert_eq!((document.first_unix_ms, clients(&document)), (Some(1_782_900_002_000.0), Some(2.0)));
     assert_eq!(document.last_unix_ms, Some(1_782_900_003_500.0));
+    // Keys that are known, and values that are not what they say.
+    let error = refusal(b"{\"time\":\"yesterday\",\"status\":200,\"url\":\"/a\"}\n", None);
+    let LogsError::Unrecognised { why: Unrecognised::Unknown { nearest: Some(nearest) }, .. } = &error else {
+        panic!("{error}")
+    };
+    assert!(nearest.name == "json" && nearest.why.contains("`time`"), "{error}");
     let strange = "{\"when\":\"2026-07-01T13:00:02Z\",\"what\":\"GET /a HTTP/1.1\",\"result\":200}\n";
     let error = refusal(strange.as_bytes(), None);
     let LogsError::Unrecognised { why: Unrecognised::Json { template: Some(template), .. }, .. } = &error
