@@ -14,6 +14,10 @@ use crate::error::LogsError;
 /// The longest line that is read; a longer one is counted as malformed and skipped.
 pub const LINE_BYTES: usize = 65_536;
 const BUFFER_BYTES: usize = 4 * LINE_BYTES;
+/// What says that a text is in UTF-8.
+const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
+/// Bytes that tell what is no text.
+const MARK_BYTES: usize = 6;
 /// What a decoder of xz may take: `xz -9` needs a third of it, and a header can claim gigabytes.
 const XZ_MEMORY_KB: u32 = 200 * 1024;
 
@@ -23,7 +27,7 @@ pub struct Input {
     pub name: String,
     /// How it is compressed: `gzip`, `zstd`, `bzip2`, `xz`, or none.
     pub compression: Option<&'static str>,
-    /// What it is, where that is no text that can be read: `UTF-16`, `a zip archive`.
+    /// What it is, where that is no text in UTF-8: `UTF-16`, `a zip archive`. Known once its [`head`](Self::head) was read.
     pub unreadable: Option<&'static str>,
     /// NULs before lines, which were skipped: a copy leaves them where the log was truncated under it.
     pub nuls: u64,
@@ -118,33 +122,22 @@ impl Input {
     pub fn head(&mut self) -> &[u8] {
         while self.to - self.from < LINE_BYTES && !self.ended {
             self.fill();
-            self.skip_nuls();
+            if !self.has_begun && (self.to >= MARK_BYTES || self.ended) {
+                self.has_begun = true;
+                let head = &self.buffer[..self.to];
+                self.unreadable = no_text(head);
+                self.from += if head.starts_with(UTF8_MARK) { UTF8_MARK.len() } else { 0 };
+            }
+            if self.has_begun {
+                self.skip_nuls();
+            }
         }
-        if !self.has_begun {
-            self.has_begun = true;
-            self.begin();
-        }
-        &self.buffer[self.from..self.to]
-    }
-
-    /// Finds out from its first bytes what it is.
-    fn begin(&mut self) {
-        const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
         let head = &mut self.buffer[self.from..self.to];
-        self.unreadable = match head {
-            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
-            [b'P', b'K', 3, 4, ..] => Some("a zip archive"),
-            [0x04, 0x22, 0x4d, 0x18, ..] => Some("compressed with lz4"),
-            [b'P', b'A', b'R', b'1', ..] => Some("a Parquet file"),
-            _ => None,
-        };
-        self.ends_in_cr = !head.contains(&b'\n') && head.contains(&b'\r');
-        if self.ends_in_cr {
+        if !head.contains(&b'\n') && head.contains(&b'\r') {
+            self.ends_in_cr = true;
             end_lines(head);
         }
-        if head.starts_with(UTF8_MARK) {
-            self.from += UTF8_MARK.len();
-        }
+        &self.buffer[self.from..self.to]
     }
 
     /// Skips NULs before the line that comes next.
@@ -268,6 +261,20 @@ impl Input {
             }
         }
     }
+}
+
+/// What begins like this, if that is no text in UTF-8.
+fn no_text(head: &[u8]) -> Option<&'static str> {
+    Some(match head {
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => "UTF-32",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16",
+        [1..=255, 0, 1..=255, 0, 1..=255, 0, ..] => "UTF-16LE",
+        [0, 1..=255, 0, 1..=255, 0, 1..=255, ..] => "UTF-16BE",
+        [b'P', b'K', 3, 4, ..] => "a zip archive",
+        [0x04, 0x22, 0x4d, 0x18, ..] => "compressed with lz4",
+        [b'P', b'A', b'R', b'1', ..] => "a Parquet file",
+        _ => return None,
+    })
 }
 
 /// Ends lines as they are expected to end.
@@ -411,6 +418,26 @@ mod tests {
             found.retain(|line| !line.is_empty());
             assert_eq!(found, [b"one".to_vec(), b"two".to_vec()], "{nuls}");
             assert_eq!(read.nuls, 3 * nuls as u64);
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_in_utf_8_is_named() {
+        for (head, expected) in [
+            (&b"\xff\xfei\0d\0\n\0"[..], Some("UTF-16")),
+            (b"\xfe\xff\0i\0d", Some("UTF-16")),
+            (b"i\0d\0,\0s\0", Some("UTF-16LE")),
+            (b"\0i\0d\0,\0s", Some("UTF-16BE")),
+            (b"\xff\xfe\0\0i\0\0\0", Some("UTF-32")),
+            (b"PK\x03\x04 and more", Some("a zip archive")),
+            (b"\xef\xbb\xbfid,size\n", None),
+            (b"\0\0\0id,size\n", None),
+            (b"a\n", None),
+            (b"", None),
+        ] {
+            let mut input = Input::new("test".into(), Box::new(Cursor::new(head.to_vec()))).unwrap();
+            input.head();
+            assert_eq!(input.unreadable, expected, "{head:?}");
         }
     }
 

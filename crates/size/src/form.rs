@@ -8,7 +8,7 @@ use assay_logs::input::Input;
 use crate::error::SizeError;
 use crate::trace::known::Known;
 use crate::trace::lcs::is_lcs;
-use crate::trace::text::{Naming, are_columns_named_in, trim, without_mark};
+use crate::trace::text::{Naming, are_columns_named_in, trim};
 
 /// The form of an input.
 #[derive(Debug, Clone)]
@@ -44,14 +44,16 @@ impl Form {
     /// What the name of a file says of its form, or else its first line. Published traces are not always called `.csv`.
     pub(crate) fn of(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        let plain =
-            [".gz", ".zst", ".zstd"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+        let plain = [".gz", ".zst", ".zstd", ".bz2", ".xz"]
+            .iter()
+            .find_map(|ending| name.strip_suffix(ending))
+            .unwrap_or(&name);
         if plain.contains("oraclegeneral") {
             return Self::Oracle;
         }
         // What cannot be opened is reported when it is read; standard input could not be read twice.
         let mut input = Some(path).filter(|path| path.is_file()).and_then(|path| Input::open(path).ok());
-        let head = without_mark(input.as_mut().map_or(&[][..], Input::head));
+        let head = input.as_mut().map_or(&[][..], Input::head);
         let mut lines = head.split(|byte| *byte == b'\n').map(trim).filter(|line| !line.is_empty());
         let first = lines.next().unwrap_or_default();
         let record =

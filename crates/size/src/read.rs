@@ -10,7 +10,7 @@ use assay_logs::document::MalformedLine;
 use assay_logs::error::LogsError;
 use assay_logs::format::{Fact, Format};
 use assay_logs::hash::{hash, hash_on};
-use assay_logs::input::{self, Input};
+use assay_logs::input;
 use assay_logs::replay::{HEAD_BYTES, Wanted, wanted};
 use assay_settings::show;
 
@@ -27,7 +27,7 @@ use crate::requests::{Gather, LARGEST_BYTES, Requests, Sizes};
 use crate::sample::Sampling;
 use crate::told::Told;
 use crate::trace::operation::Counted;
-use crate::trace::text::{ColumnsError, encoding, example_of, is_record};
+use crate::trace::text::{example_of, is_record};
 use crate::traces::traces;
 
 /// What follows from an input of which the sizes are not known.
@@ -107,12 +107,6 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> R
         files.extend(input::expand(name)?);
     }
     let forms: Vec<Form> = files.iter().map(|file| form.cloned().unwrap_or_else(|| Form::of(file))).collect();
-    for (path, _) in files.iter().zip(&forms).filter(|(path, form)| form.is_text() && path.is_file()) {
-        if let Some(encoding) = encoding(Input::open(path)?.head()) {
-            let source = Box::new(ColumnsError::Encoding { encoding });
-            return Err(SizeError::Columns { path: path.clone(), source });
-        }
-    }
     let log = forms.iter().position(Form::is_log);
     let trace = forms.iter().position(|form| !form.is_log());
     let mut read = match (trace, log) {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use assay_logs::document::MalformedLine;
+use assay_logs::error::LogsError;
 use assay_logs::input::{Input, LINE_BYTES, Piece};
 use assay_settings::show::{count, several, verb};
 
@@ -16,7 +17,7 @@ use crate::trace::columns::Line;
 use crate::trace::lcs::Lcs;
 use crate::trace::operation::{Counted, Operations};
 use crate::trace::oracle::{Oracle, RECORD_BYTES};
-use crate::trace::text::{Naming, Text, shown, trim, without_mark};
+use crate::trace::text::{Naming, Text, shown, trim};
 
 /// Lines that could not be read and are shown.
 const SHOWN_MALFORMED: usize = 5;
@@ -296,6 +297,10 @@ impl Traces {
     }
 
     fn text(&mut self, path: &Path, naming: &Naming, input: &mut Input) -> Result<(), SizeError> {
+        input.head();
+        if let Some(what) = input.unreadable {
+            return Err(LogsError::Unreadable { name: path.display().to_string(), what }.into());
+        }
         let head = input.head();
         // Of an input that is empty, that is said elsewhere.
         if head.trim_ascii().is_empty() {
@@ -338,7 +343,6 @@ impl Traces {
                 let line = trim(&rest[..end]);
                 rest = rest.get(end + 1..).unwrap_or_default();
                 number += 1;
-                let line = if number == 1 { without_mark(line) } else { line };
                 if line.is_empty() || number <= text.head_lines as u64 {
                     continue;
                 }

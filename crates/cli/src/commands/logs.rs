@@ -283,8 +283,8 @@ pub fn hint(error: &LogsError) -> Option<String> {
             "say how lines are written with --format; `assay logs --formats` lists names, `--explain` shows what is read"
         }
         LogsError::NoLine { .. } => "`assay logs --explain FILE` takes its first lines apart, field by field",
-        LogsError::Unreadable { what: "UTF-16", .. } => {
-            "convert it: `iconv -f UTF-16 -t UTF-8 FILE | assay logs -`"
+        LogsError::Unreadable { what, .. } if what.starts_with("UTF-") => {
+            return Some(format!("convert it: `iconv -f {what} -t UTF-8 FILE | assay logs -`"));
         }
         LogsError::Unreadable { what, .. } if what.contains("zip") => {
             "take it out of the archive: `unzip -p FILE | assay logs -`"

@@ -451,9 +451,31 @@ fn akamai(path: &str) -> Option<Field> {
 }
 
 /// The field of a key by its name: one of nginx's variables, or a name that people use for the same. A duration is read where its name
-/// says the unit.
+/// says the unit. In an object within another, a key is read where that object is what it belongs to: `response.bytes` is the size of a
+/// response, `request.bytes` is not.
 fn by_name(path: &str) -> Option<Field> {
-    let last = path.rsplit('.').next().unwrap_or(path);
+    let Some((before, last)) = path.rsplit_once('.') else { return by_last_name(path) };
+    let field = by_last_name(last)?;
+    let parent = before.rsplit('.').next().unwrap_or(before).to_ascii_lowercase();
+    let is_of_response = matches!(
+        field,
+        Field::Status
+            | Field::Bytes
+            | Field::Body
+            | Field::ContentType
+            | Field::Outcome(_)
+            | Field::Duration(_)
+    );
+    let belongs = match parent.as_str() {
+        "http" | "access" | "nginx" | "log" | "event" => true,
+        "response" | "resp" | "res" => is_of_response,
+        "request" | "req" => !is_of_response,
+        _ => false,
+    };
+    belongs.then_some(field)
+}
+
+fn by_last_name(last: &str) -> Option<Field> {
     let name = last.trim_start_matches('@').to_ascii_lowercase().replace('-', "_");
     let known = match name.as_str() {
         "time" | "timestamp" | "ts" | "date" | "datetime" | "time_local" | "time_iso8601" | "msec"
@@ -463,13 +485,15 @@ fn by_name(path: &str) -> Option<Field> {
         "url" | "uri" | "request_url" | "request_uri" | "full_url" => Field::Url,
         "path" | "request_path" | "uri_path" | "url_path" => Field::Path,
         "query" | "query_string" | "args" => Field::Query,
-        "status" | "status_code" | "code" | "response_status" | "response_code" | "http_status"
-        | "statuscode" => Field::Status,
+        "status" | "status_code" | "response_status" | "response_code" | "http_status" | "statuscode" => {
+            Field::Status
+        }
         "body_bytes_sent" | "response_body_size" | "body_size" | "resp_body_size" => Field::Body,
-        "bytes" | "bytes_sent" | "size" | "response_size" | "response_bytes" | "bytes_out" | "resp_bytes"
-        | "content_length" => Field::Bytes,
+        "bytes" | "bytes_sent" | "size" | "response_size" | "response_bytes" | "bytes_out" | "resp_bytes" => {
+            Field::Bytes
+        }
         "client" | "client_ip" | "clientip" | "remote_ip" | "remote_addr" | "remote_host" | "client_addr"
-        | "client_address" | "remote_address" | "ip" => Field::Client(Source::Direct),
+        | "client_address" | "remote_address" => Field::Client(Source::Direct),
         "xff" | "x_forwarded_for" | "http_x_forwarded_for" | "forwarded_for" => {
             Field::Client(Source::Indirect)
         }
@@ -481,7 +505,7 @@ fn by_name(path: &str) -> Option<Field> {
         | "fastly_state"
         | "cachestatus" => Field::Outcome(Source::Direct),
         "x_cache" | "sent_http_x_cache" | "resp_x_cache" => Field::Outcome(Source::Indirect),
-        "user_agent" | "useragent" | "agent" | "ua" | "request_user_agent" => Field::Agent,
+        "user_agent" | "useragent" | "ua" | "request_user_agent" => Field::Agent,
         "referer" | "referrer" | "request_referer" | "http_referrer" => Field::Referrer,
         "host" | "request_host" | "vhost" | "authority" | "domain" => Field::Host(Source::Direct),
         "scheme" | "request_scheme" => Field::Scheme,

@@ -85,7 +85,7 @@ pub const KNOWN: &[Known] = &[
     },
     Known {
         names: &["ingress-nginx", "nginx-ingress"],
-        about: "what the ingress controller of Kubernetes that nginx is in writes by default (`upstreaminfo`)",
+        about: "what ingress-nginx, a controller of Kubernetes, writes by default (`upstreaminfo`)",
         dialect: Dialect::Nginx,
         text: concat!(
             r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "#,

@@ -258,6 +258,13 @@ fn json_is_read_by_its_keys_in_any_order_and_refused_with_a_format_string_for_th
     assert_eq!((document.all.requests, document.all.bytes, document.all.dhr), (2, Some(40), Some(0.5)));
     assert_eq!((document.first_unix_ms, clients(&document)), (Some(1_782_900_002_000.0), Some(2.0)));
     assert_eq!(document.last_unix_ms, Some(1_782_900_003_500.0));
+    // What is said of a request's body, or of another machine, is not said of the response.
+    let nested = "{\"time\":1782900003.5,\"request\":{\"bytes\":7,\"method\":\"GET\",\"url\":\"/a\"},\"upstream\":{\"status\":502},\
+                  \"response\":{\"status\":200,\"bytes\":30,\"duration_ms\":12.5},\"content_length\":9,\"geo\":{\"client_ip\":\"x\"}}\n";
+    let document = analyse_text(nested.as_bytes(), None);
+    assert_eq!((document.all.requests, document.all.bytes, clients(&document)), (1, Some(30), None));
+    assert_eq!(document.all.response.as_ref().map(|response| response.mean_ms), Some(12.5));
+    assert_eq!(crate::support::group(&document, "status"), [("200".to_owned(), 1, 30)]);
     // Keys that are known, and values that are not what they say.
     let error = refusal(b"{\"time\":\"yesterday\",\"status\":200,\"url\":\"/a\"}\n", None);
     let LogsError::Unrecognised { why: Unrecognised::Unknown { nearest: Some(nearest) }, .. } = &error else {

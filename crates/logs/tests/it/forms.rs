@@ -7,7 +7,7 @@ use assay_logs::access::Access;
 use assay_logs::error::LogsError;
 use assay_logs::{ReadSet, class, for_each_access};
 
-use crate::writers::{Request, Says, WRITERS, Writer, requests};
+use crate::writers::{COMMON, Request, Says, WRITERS, Writer, requests};
 
 /// What a line says of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -273,18 +273,8 @@ fn a_log_with_lines_of_two_forms_is_read_by_both_and_says_so() {
             if n % 3 == 0 { (second.line)(request) } else { (first.line)(request) }.into_bytes()
         });
         for lines in [halves, turns.collect()] {
-            let says = Says {
-                time_ms: 1000,
-                duration_ms: None,
-                method: true,
-                client: true,
-                host: false,
-                bytes: true,
-                outcome: false,
-                agent: false,
-            };
             let what = format!("{} and {}", first.format, second.format);
-            let log = read(&text(first, &lines, b"\n"), says).expect(&what);
+            let log = read(&text(first, &lines, b"\n"), COMMON).expect(&what);
             assert_eq!((log.set.lines, log.set.malformed), (100, 0), "{what}: {:?}", log.set.first_malformed);
             let targets: Vec<&str> = log.facts.iter().map(|facts| facts.target.as_str()).collect();
             assert_eq!(targets, requests.iter().map(|request| request.target.as_str()).collect::<Vec<_>>());

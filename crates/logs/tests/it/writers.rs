@@ -76,7 +76,7 @@ const COMBINED: Says = Says {
     outcome: false,
     agent: true,
 };
-const COMMON: Says = Says { agent: false, ..COMBINED };
+pub const COMMON: Says = Says { agent: false, ..COMBINED };
 const SQUID: Says = Says {
     time_ms: 1,
     duration_ms: Some(1),
@@ -161,22 +161,14 @@ pub const WRITERS: [Writer; 31] = [
     Writer {
         format: "squid-combined",
         head: "",
-        line: |r| {
-            let line =
-                combined(r).replace("\"GET /", "\"GET http://h/").replace("\"HEAD /", "\"HEAD http://h/");
-            format!("{} {}:HIER_DIRECT", line.replace("\"POST /", "\"POST http://h/"), tcp(r))
-        },
-        says: Says { outcome: true, ..COMBINED },
+        line: |r| format!("{} {}:HIER_DIRECT", with_host(&combined(r), r), tcp(r)),
+        says: Says { host: true, outcome: true, ..COMBINED },
     },
     Writer {
         format: "squid-common",
         head: "",
-        line: |r| {
-            let line =
-                common(r).replace("\"GET /", "\"GET http://h/").replace("\"HEAD /", "\"HEAD http://h/");
-            format!("{} {}:HIER_DIRECT", line.replace("\"POST /", "\"POST http://h/"), tcp(r))
-        },
-        says: Says { outcome: true, ..COMMON },
+        line: |r| format!("{} {}:HIER_DIRECT", with_host(&common(r), r), tcp(r)),
+        says: Says { host: true, outcome: true, ..COMMON },
     },
     Writer {
         format: "trafficserver-extended2",
@@ -337,6 +329,11 @@ fn common(r: &Request) -> String {
 
 fn combined(r: &Request) -> String {
     format!("{} \"{}\" \"{}\"", common(r), r.referrer, r.agent)
+}
+
+/// A line whose URL is absolute.
+fn with_host(line: &str, r: &Request) -> String {
+    line.replacen(&format!(" {} HTTP/", r.target), &format!(" http://{}{} HTTP/", r.host, r.target), 1)
 }
 
 fn squid(r: &Request) -> String {

@@ -77,19 +77,6 @@ pub enum ColumnsError {
         /// Name of the column.
         name: String,
     },
-    /// Text in an encoding that is not read.
-    #[error(
-        "cannot read this: it is text in {encoding}, not in UTF-8; convert it, like `iconv -f {encoding} -t UTF-8 FILE > NEW`"
-    )]
-    Encoding {
-        /// Its name, as programs that convert it know it.
-        encoding: &'static str,
-    },
-    /// Lines end as they did on the first computers of Apple.
-    #[error(
-        "cannot read the trace: its lines end with CR alone; convert it, like `tr '\\r' '\\n' < FILE > NEW`"
-    )]
-    LineEnds,
 }
 
 impl From<UnknownUnit> for ColumnsError {
@@ -114,13 +101,6 @@ pub struct Text {
 impl Text {
     /// From the beginning of a trace. `is_whole`: that is all of it.
     pub fn of(head: &[u8], is_whole: bool, naming: &Naming) -> Result<Self, ColumnsError> {
-        if let Some(encoding) = encoding(head) {
-            return Err(ColumnsError::Encoding { encoding });
-        }
-        let head = without_mark(head);
-        if memchr::memchr(b'\n', head).is_none() && trim(head).contains(&b'\r') {
-            return Err(ColumnsError::LineEnds);
-        }
         let mut lines: Vec<&[u8]> = head.split(|byte| *byte == b'\n').map(trim).collect();
         if !is_whole && lines.len() > 1 {
             lines.pop();
@@ -384,22 +364,6 @@ pub fn trim(line: &[u8]) -> &[u8] {
     line
 }
 
-/// The beginning of a text without the mark that says it is UTF-8.
-pub fn without_mark(head: &[u8]) -> &[u8] {
-    head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head)
-}
-
-/// The name of an encoding of text that is not UTF-8; none: it may be that.
-pub fn encoding(head: &[u8]) -> Option<&'static str> {
-    match head {
-        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => Some("UTF-32"),
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
-        [1..=255, 0, 1..=255, 0, 1..=255, 0, ..] => Some("UTF-16LE"),
-        [0, 1..=255, 0, 1..=255, 0, 1..=255, ..] => Some("UTF-16BE"),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Record;
@@ -508,16 +472,6 @@ mod tests {
             "{error}"
         );
         assert!(said("id,size (pages)\na,1\n").contains("`size (pages)`"));
-        assert!(said("time,id\r1,a\r2,b\r").contains("CR alone"));
-        for (head, name) in [
-            (&b"\xff\xfei\0d\0\n\0"[..], "UTF-16"),
-            (b"\xfe\xff\0i\0d", "UTF-16"),
-            (b"i\0d\0,\0s\0", "UTF-16LE"),
-            (b"\0i\0d\0,\0s", "UTF-16BE"),
-        ] {
-            let error = Text::of(head, true, &Naming::FirstLine).unwrap_err().to_string();
-            assert!(error.contains(&format!("iconv -f {name} ")), "{error}");
-        }
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
     assert!(said.contains("5 columns, and lines have 4"), "{said}");
     for name in ["a.csv", "access.log"] {
         let said = refused(name, b"\xff\xfet\0i\0m\0e\0\n\0");
-        assert!(said.contains("UTF-16") && said.contains("iconv -f UTF-16 -t UTF-8"), "{said}");
+        assert!(said.contains("UTF-16"), "{said}");
     }
     let said = refused("a.csv", b"key,op,size\na,STORE,5\n");
     assert!(said.contains("STORE 1") && said.contains("op[get:NAME]"), "{said}");
