@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use assay_role::tls::Offer;
+use assay_tls::settings::Offer;
 use assay_tls::authority::{Authority, KeyKind, Validity};
 use assay_tls::client::{Client, Name, Trust};
 use assay_tls::server::Server;

@@ -7,10 +7,14 @@
 //! in bytes; [`policy`] has replacement policies over numbered objects, for simulations at many sizes; [`ideal`] is a cache
 //! without bounds, which only says what it would have hit.
 //!
-//! *Does not:* parse HTTP, know a clock, or touch a socket or a file: facts and instants are arguments.
+//! [`http_fields`] reads the fields of a head in these terms: a proxy and a collector that read a directive differently would not be
+//! comparable.
+//!
+//! *Does not:* know a clock, or touch a socket or a file: heads and instants are arguments.
 
 pub mod conditional;
 pub mod freshness;
+pub mod http_fields;
 pub mod ideal;
 pub mod keyed;
 pub mod lru;

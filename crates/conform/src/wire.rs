@@ -3,10 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 
-use assay_role::tls::Offer;
 use assay_tls::client::{Client, Name, SettingsError, Trust};
 use assay_tls::error::TlsError;
 use assay_tls::session::Session;
+use assay_tls::settings::Offer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -8,9 +8,10 @@ use std::time::Duration;
 use assay_lab::Mode;
 use assay_lab::led::UnderTest;
 use assay_record::spe::{How, Waits};
-use assay_role::evaluation::{AuthorityFiles, CollectorCounters, MultiplierCounters, Turns, When};
+use assay_role::evaluation::{CollectorCounters, MultiplierCounters, Turns, When};
 use assay_role::network::Destinations;
-use assay_role::tls::{ClientTls, ServerTls};
+use assay_tls::settings::AuthorityFiles;
+use assay_tls::settings::{ClientTls, ServerTls};
 
 /// First port that the Collector's listeners have where nothing else is configured and a proxy that runs already must know them.
 pub const LISTENERS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3200);

@@ -13,7 +13,7 @@ use assay_role::evaluation::{
     CollectorLog, CollectorSpec, DiskSpec, Listener, MultiplierSpec, ProxyUnderTest, TlsTo,
 };
 use assay_role::proxy::Chosen;
-use assay_role::tls::{ClientTls, Offer};
+use assay_tls::settings::{ClientTls, Offer};
 
 use crate::check;
 use crate::cover::Evaluation;

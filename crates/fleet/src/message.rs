@@ -12,7 +12,7 @@ use assay_role::message::{Command, Event};
 use assay_role::network::Network;
 use assay_role::proxy::ProxySpec;
 use assay_role::target::{TargetSpec, TargetTls};
-use assay_role::tls::{ClientTls, ServerTls};
+use assay_tls::settings::{ClientTls, ServerTls};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

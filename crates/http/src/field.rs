@@ -150,6 +150,13 @@ fn end_of(bytes: &[u8], separator: u8) -> usize {
     bytes.len()
 }
 
+/// Whether a `Connection` field names the field of this name.
+pub fn is_named_in_connection(mut fields: Fields<'_>, name: &[u8]) -> bool {
+    fields.any(|other| {
+        other.is("connection") && tokens(other.value).any(|member| member.eq_ignore_ascii_case(name))
+    })
+}
+
 /// The members of a comma-separated list of tokens: trimmed, empty ones left out. A quote is no part of a token, and hides
 /// nothing.
 pub fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -12,9 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_record::run::TlsInfo;
 use assay_role::target::TargetTls;
-use assay_role::tls::{ClientTls, Offer, ServerTls};
 use assay_tls::authority::{Authority, Identity, KeyKind, Validity};
 use assay_tls::client::{Client, Name, Trust, host_of};
+use assay_tls::settings::{ClientTls, Offer, ServerTls};
 use assay_workload::model::Workload;
 
 use crate::description::{Description, Leg, ORIGIN_NAME};
@@ -406,7 +406,7 @@ fn now_unix_s() -> u64 {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use assay_role::tls::Version;
+    use assay_tls::settings::Version;
 
     use super::*;
     use crate::testing;

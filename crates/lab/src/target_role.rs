@@ -8,12 +8,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use assay_plane::clock::RunClock;
-use assay_plane::stdio::{Commands, StdioError, emit};
 use assay_role::message::{Command, Event};
+use assay_role::stdio::{Commands, StdioError, emit};
 use assay_role::target::{TargetSpec, TargetTls};
-use assay_role::tls::ServerTls;
 use assay_tls::authority::Identity;
+use assay_tls::settings::ServerTls;
 
 use crate::arithmetic;
 use crate::counter_reader::CounterReader;
@@ -124,13 +123,13 @@ async fn attend(
     commands: &mut Commands,
     listen: SocketAddr,
 ) -> Result<(), TargetRoleError> {
-    let mut clock: Option<RunClock> = None;
+    let mut is_started = false;
     let mut ticker = tokio::time::interval(Duration::from_secs(1));
     ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             command = commands.next() => match command? {
-                Some(command @ Command::Start { .. }) => clock = RunClock::from_command(&command),
+                Some(Command::Start { .. }) => is_started = true,
                 Some(Command::Stop) | None => break,
                 Some(_) => {}
             },
@@ -138,13 +137,13 @@ async fn attend(
                 if let Some(words) = proxy.died() {
                     return Err(LabError::Target(format!("the proxy at {listen}: {words}")).into());
                 }
-                if clock.is_some() {
+                if is_started {
                     report(reader).await?;
                 }
             }
         }
     }
-    if clock.is_some() {
+    if is_started {
         proxy.settle().await;
         report(reader).await?;
     }

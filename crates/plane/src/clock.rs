@@ -3,8 +3,6 @@
 //! One clock for everything within a host: `CLOCK_MONOTONIC`. Wall-clock seconds (`Date`, life cycles) are counted
 //! from the start instant of the run, so a step of the system's clock does not reach into a run.
 
-use assay_role::message::Command;
-
 /// Nanoseconds in a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
@@ -54,16 +52,6 @@ pub struct RunClock {
 }
 
 impl RunClock {
-    /// The clock that a `Start` command sets; none for other commands.
-    pub fn from_command(command: &Command) -> Option<Self> {
-        match *command {
-            Command::Start { at_monotonic_ns, at_unix_s } => {
-                Some(Self { start_ns: at_monotonic_ns, start_unix_s: at_unix_s })
-            }
-            Command::Load { .. } | Command::Clock { .. } | Command::Waits(_) | Command::Stop => None,
-        }
-    }
-
     /// A clock for the time before a run has a start instant: it starts now.
     pub fn provisional() -> Self {
         Self { start_ns: monotonic_ns(), start_unix_s: read_ns(libc::CLOCK_REALTIME) / SECOND_NS }

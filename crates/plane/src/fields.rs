@@ -1,6 +1,6 @@
 //! The fields of a message that go on to the next hop (RFC 9110, 7.6).
 
-use assay_http::field::{Field, Fields, tokens, write_decimal};
+use assay_http::field::{Field, Fields, is_named_in_connection, write_decimal};
 use assay_http::head::Version;
 
 /// The version of HTTP that a message was received in, as `Via` names it. Above the wire a request of HTTP/2 looks like one of
@@ -122,13 +122,6 @@ pub fn has_passed(fields: Fields<'_>, name: &str) -> Option<bool> {
         words.nth(1).is_some_and(|by| by.eq_ignore_ascii_case(name.as_bytes()))
     };
     Some(via.any(|field| field.value.split(|&byte| byte == b',').any(is_named)))
-}
-
-/// Whether a `Connection` field names the field of this name.
-pub fn is_named_in_connection(mut fields: Fields<'_>, name: &[u8]) -> bool {
-    fields.any(|other| {
-        other.is("connection") && tokens(other.value).any(|member| member.eq_ignore_ascii_case(name))
-    })
 }
 
 #[cfg(test)]

@@ -4,18 +4,16 @@
 //! with shared buffers ([`memory`]) and deadlines that cost nothing to set ([`watch`]), requests and responses on them
 //! ([`exchange`]), requests of HTTP/2 as connections of that kind ([`http2`], [`http_stream`]), bodies taken apart ([`body`]),
 //! carried over from one connection to another ([`carrier`], [`relay`]) and handed to several readers while they arrive
-//! ([`flow`]), fields ([`fields`]) and interim responses ([`interim`]) passed on as intermediaries must, what they say to a cache ([`caching`]), connections to
+//! ([`flow`]), fields ([`fields`]) and interim responses ([`interim`]) passed on as intermediaries must, connections to
 //! servers ([`upstream`]) and their reuse ([`pool`]), listening ([`listen`]), places for a bounded number of clients ([`places`]) and hosts that they may name ([`own_host`]), one table of bounds ([`limits`]); deadlines to within
 //! microseconds ([`timer`]), and sockets without tasks ([`sockets`]), on a clock of one kind ([`clock`]), and when what is read was received ([`arrival`]); threads pinned and
-//! joined ([`worker`]), how long they ran and waited ([`thread_times`]), which let messages come together when there are many ([`gather`]), and messages to and from the parent
-//! process ([`stdio`]).
+//! joined ([`worker`]), how long they ran and waited ([`thread_times`]), which let messages come together when there are many ([`gather`]).
 //!
 //! *Does not:* decide what is requested, sent, stored or compared; that is left to its users.
 
 pub mod arrival;
 pub mod body;
 pub mod byte_stream;
-pub mod caching;
 pub mod carrier;
 pub mod clock;
 pub mod connection;
@@ -35,7 +33,6 @@ pub mod pool;
 pub mod refused;
 pub mod relay;
 pub mod sockets;
-pub mod stdio;
 pub mod thread_times;
 pub mod timer;
 pub mod tls;

@@ -1,18 +1,17 @@
-//! Clients and servers of TLS from what a role was told: the files are read here.
+//! Clients and servers of TLS from their settings: the files are read here.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use assay_role::evaluation::{AuthorityFiles, TlsTo};
-use assay_role::tls::{ClientTls, ServerTls};
 use assay_tls::client::{Client, Name, SettingsError, Trust};
 use assay_tls::intercept::{InterceptError, Interceptor};
 use assay_tls::server::Server;
+use assay_tls::settings::{AuthorityFiles, ClientTls, ServerTls};
 use thiserror::Error;
 
 use crate::clock::realtime_ns;
 
-/// Why a role cannot speak TLS as it was told. Causes are part of the message, and so no `source` of the error.
+/// Why a role cannot speak TLS with its settings. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
 pub enum TlsSetupError {
     /// A file cannot be read.
@@ -56,25 +55,25 @@ pub enum TlsSetupError {
     Settings(SettingsError),
 }
 
-/// A client that trusts and offers what it was told.
-pub fn client(told: &ClientTls) -> Result<Client, TlsSetupError> {
-    let Some(path) = &told.ca else {
-        return Client::new(Trust::Everybody, &told.offer).map_err(TlsSetupError::Settings);
+/// A client that trusts and offers what its settings say.
+pub fn client(settings: &ClientTls) -> Result<Client, TlsSetupError> {
+    let Some(path) = &settings.ca else {
+        return Client::new(Trust::Everybody, &settings.offer).map_err(TlsSetupError::Settings);
     };
     let pem = read(path)?;
-    Client::new(Trust::Authorities(&pem), &told.offer)
+    Client::new(Trust::Authorities(&pem), &settings.offer)
         .map_err(|cause| TlsSetupError::Authorities { path: path.clone(), cause })
 }
 
-/// A client for one server, and the name that its certificate is verified for.
-pub fn client_to(told: &TlsTo) -> Result<(Client, Name), TlsSetupError> {
-    let name = Name::of_authority(&told.authority).map_err(TlsSetupError::Settings)?;
-    Ok((client(&told.client)?, name))
+/// A client for one server, and the name that its certificate is verified for: the host of `authority`.
+pub fn client_to(settings: &ClientTls, authority: &str) -> Result<(Client, Name), TlsSetupError> {
+    let name = Name::of_authority(authority).map_err(TlsSetupError::Settings)?;
+    Ok((client(settings)?, name))
 }
 
 /// What opens tunnels with an authority that a user keeps. It must be valid now.
-pub fn interceptor(told: &AuthorityFiles) -> Result<Interceptor, TlsSetupError> {
-    let AuthorityFiles { certificate, key } = told;
+pub fn interceptor(settings: &AuthorityFiles) -> Result<Interceptor, TlsSetupError> {
+    let AuthorityFiles { certificate, key } = settings;
     let now_unix_s = realtime_ns() / 1_000_000_000;
     Interceptor::new(&read(certificate)?, &read(key)?, now_unix_s).map_err(|cause| TlsSetupError::Authority {
         certificate: certificate.clone(),
@@ -83,9 +82,9 @@ pub fn interceptor(told: &AuthorityFiles) -> Result<Interceptor, TlsSetupError> 
     })
 }
 
-/// A server with the certificate that it was told to show.
-pub fn server(told: &ServerTls) -> Result<Server, TlsSetupError> {
-    let ServerTls { offer, certificate, key } = told;
+/// A server with the certificate of its settings.
+pub fn server(settings: &ServerTls) -> Result<Server, TlsSetupError> {
+    let ServerTls { offer, certificate, key } = settings;
     Server::new(&read(certificate)?, &read(key)?, offer).map_err(|cause| TlsSetupError::Server {
         certificate: certificate.clone(),
         key: key.clone(),

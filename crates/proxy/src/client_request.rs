@@ -2,13 +2,13 @@
 
 use assay_cache::conditional::{Conditions, IfRange};
 use assay_cache::freshness::RequestControl;
+use assay_cache::http_fields;
 use assay_cache::storage::MethodClass;
 use assay_http::cache_control::CacheControl;
 use assay_http::field::list_has;
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 use assay_http::range::{ByteRange, parse_range};
-use assay_plane::caching;
 use assay_plane::fields::Received;
 
 /// A request, read once.
@@ -62,7 +62,7 @@ impl<'b> ClientRequest<'b> {
                         client_request.conditions.if_none_match.replace(field.value).is_some();
                 }
                 17 if field.is("if-modified-since") => {
-                    client_request.conditions.if_modified_since_s = caching::date_s(field.value);
+                    client_request.conditions.if_modified_since_s = http_fields::date_s(field.value);
                 }
                 // Of two, the origin shall say which one counts.
                 5 if field.is("range") => {
@@ -77,7 +77,7 @@ impl<'b> ClientRequest<'b> {
         if client_request.class == MethodClass::Get {
             client_request.ranges = range.and_then(|value| parse_range(value).ok());
         }
-        client_request.control = caching::request_control(directives, pragma_no_cache);
+        client_request.control = http_fields::request_control(directives, pragma_no_cache);
         client_request
     }
 
@@ -95,7 +95,7 @@ impl<'b> ClientRequest<'b> {
 fn if_range(value: &[u8]) -> IfRange<'_> {
     match value.trim_ascii() {
         tag @ ([b'"', ..] | [b'W', b'/', ..]) => IfRange::Tag(tag),
-        date => IfRange::Date(caching::date_s(date)),
+        date => IfRange::Date(http_fields::date_s(date)),
     }
 }
 

@@ -7,7 +7,7 @@ use assay_http::date::{DATE_BYTES, write_date};
 use assay_http::field::Field;
 use assay_http::head::{HeadError, ResponseHead};
 
-use assay_plane::caching::{self, ResponseFields};
+use assay_cache::http_fields::{self, ResponseFields};
 use assay_plane::fields;
 
 /// When a response was requested and when its head came, in Unix milliseconds.
@@ -63,7 +63,7 @@ impl Response {
             fields_at: fields_at(&text),
             head: text.into_boxed_slice(),
             etag: found.etag.map(Box::from),
-            last_modified_s: found.last_modified.and_then(caching::date_s),
+            last_modified_s: found.last_modified.and_then(http_fields::date_s),
         })
     }
 
@@ -79,11 +79,11 @@ impl Response {
     fn from_text(mut text: Vec<u8>, age_s: Option<u64>, times: Times) -> Result<Self, HeadError> {
         text.extend_from_slice(b"\r\n");
         let (head, length) = ResponseHead::parse(&text)?.ok_or(HeadError::Syntax("the head has no end"))?;
-        let facts = caching::response_facts(&head, age_s.unwrap_or(0));
+        let facts = http_fields::response_facts(&head, age_s.unwrap_or(0));
         let values =
             |name: &'static str| head.headers().filter(move |field| field.is(name)).map(|field| field.value);
         let etag = head.header("etag").map(Box::from);
-        let last_modified_s = head.header("last-modified").and_then(caching::date_s);
+        let last_modified_s = head.header("last-modified").and_then(http_fields::date_s);
         let (status, vary) = (head.status, Vary::parse(values("vary")));
         text.truncate(length - 2);
         Ok(Self {
@@ -213,7 +213,7 @@ pub fn append_head<'h>(
             _ => false,
         }
     });
-    if head.facts.names_fields && caching::hides_fields(head.headers()) {
+    if head.facts.names_fields && http_fields::hides_fields(head.headers()) {
         found.hide();
     }
     if found.date.is_none() {

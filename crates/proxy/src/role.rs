@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use assay_plane::stdio::{Commands, emit};
 use assay_plane::worker::{pin, raise_descriptor_limit};
 use assay_role::message::{Command, Event};
 use assay_role::proxy::ProxySpec;
+use assay_role::stdio::{Commands, emit};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{MissedTickBehavior, interval};
 

@@ -8,10 +8,10 @@ use std::io;
 use std::rc::Rc;
 
 use assay_cache::freshness::Freshness;
+use assay_cache::http_fields::ResponseFields;
 use assay_cache::storage::{MethodClass, may_store};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
-use assay_plane::caching::ResponseFields;
 use assay_plane::carrier::Carrier;
 use assay_plane::exchange::{Framing, unless_gone};
 use assay_plane::interim;

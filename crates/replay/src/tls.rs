@@ -109,8 +109,8 @@ impl Sessions {
 
 #[cfg(test)]
 mod tests {
-    use assay_role::tls::Offer;
     use assay_tls::client::Trust;
+    use assay_tls::settings::Offer;
 
     use super::*;
 

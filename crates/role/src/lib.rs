@@ -2,11 +2,10 @@
 //!
 //! Each role is started with a spec, the document that `assay role NAME SPEC.json` reads ([`load`] for robots and
 //! origins, [`proxy`], [`target`], [`evaluation`]). Commands and events are the messages between a running role and its parent
-//! ([`message`]), and [`tls`] is how a role is told to speak TLS. [`network`] says which addresses may be loaded or requested. [`mark`] is the header field by which robots and origins recognise each other's messages, and [`spread`]
+//! ([`message`]), a JSON document per line ([`stdio`]). [`network`] says which addresses may be loaded or requested. [`mark`] is the header field by which robots and origins recognise each other's messages, and [`spread`]
 //! assigns robots to caches where there are several.
 //!
-//! *Does not:* run a role, start a process, store what roles report (that is `assay-record`), or touch a socket, file or
-//! clock.
+//! *Does not:* run a role, start a process, or store what roles report (that is `assay-record`).
 
 pub mod evaluation;
 pub mod load;
@@ -15,5 +14,5 @@ pub mod message;
 pub mod network;
 pub mod proxy;
 pub mod spread;
+pub mod stdio;
 pub mod target;
-pub mod tls;

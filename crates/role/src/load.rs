@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::spread::Listener;
-use crate::tls::{ClientTls, ServerTls};
+use assay_tls::settings::{ClientTls, ServerTls};
 
 /// The part that robots and origins must agree on: the universe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

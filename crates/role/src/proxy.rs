@@ -9,7 +9,7 @@ use assay_cache::policy::replacement::Replacement;
 use assay_settings::units;
 use serde::{Deserialize, Serialize};
 
-use crate::tls::{ClientTls, ServerTls};
+use assay_tls::settings::{ClientTls, ServerTls};
 
 /// What stands in a line of the access log, in the words of descriptions of proxies. Times are those of the end of a response;
 /// bytes are its body's.

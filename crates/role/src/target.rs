@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::proxy::OriginRoute;
-use crate::tls::ServerTls;
+use assay_tls::settings::ServerTls;
 
 /// What the role is told that starts, empties, reads and stops a real proxy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

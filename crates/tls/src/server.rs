@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use assay_role::tls::Offer;
+use crate::settings::Offer;
 use rustls::client::verify_server_name;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::Ticketer;

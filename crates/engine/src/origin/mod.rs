@@ -61,10 +61,10 @@ use self::tally::Merger;
 use crate::files::{FileError, read_files};
 use crate::watch::{BASELINE_LEAD_NS, Identity};
 use assay_plane::clock::{RunClock, monotonic_ns};
-use assay_plane::stdio::{Commands, StdioError, emit};
 use assay_plane::tls::{self, TlsSetupError};
 use assay_plane::worker::{Seat, Worker, WorkerError, cpu_of, pin, raise_descriptor_limit};
 use assay_role::load::{OriginsSpec, Timing, UniverseSpec};
+use assay_role::stdio::{Commands, StdioError, emit};
 use assay_tls::server::Server;
 
 /// Why the origins cannot start, or cannot go on. Causes are part of the message, and so no `source` of the error.
@@ -237,11 +237,10 @@ impl Origins {
                 command = commands.next() => match command? {
                     None => return Ok(()),
                     Some(Command::Stop) => self.tell(Order::Stop),
-                    Some(start) => {
-                        if let Some(clock) = RunClock::from_command(&start) {
-                            self.tell(Order::Start(clock));
-                        }
+                    Some(Command::Start { at_monotonic_ns: start_ns, at_unix_s: start_unix_s }) => {
+                        self.tell(Order::Start(RunClock { start_ns, start_unix_s }));
                     }
+                    Some(Command::Load { .. } | Command::Clock { .. } | Command::Waits(_)) => {}
                 },
                 report = self.reports.recv() => match report {
                     Some(Report::Ready(baseline)) => {

@@ -32,10 +32,10 @@ use crate::tally::merge::{Complete, Handover, Merger};
 use crate::watch::{self, Identity, Watch};
 use assay_plane::clock::{RunClock, SECOND_NS, monotonic_ns};
 use assay_plane::sockets::Sockets;
-use assay_plane::stdio::{Commands, StdioError};
 use assay_plane::timer::Timer;
 use assay_plane::worker::{Breather, Seat, Worker, cpu_of};
 use assay_role::load::{RobotsSpec, Timing};
+use assay_role::stdio::{Commands, StdioError};
 
 /// How often goals are looked at.
 const TICK: Duration = Duration::from_millis(10);
@@ -151,9 +151,10 @@ impl Ensemble {
                 Some(Command::Clock { error_us }) => self.setup.clocks.differ_by_us(error_us),
                 // Of no meaning before the start.
                 Some(Command::Load { .. } | Command::Waits(_)) => {}
-                Some(command @ (Command::Start { .. } | Command::Stop)) => {
-                    break RunClock::from_command(&command);
+                Some(Command::Start { at_monotonic_ns: start_ns, at_unix_s: start_unix_s }) => {
+                    break Some(RunClock { start_ns, start_unix_s });
                 }
+                Some(Command::Stop) => break None,
             }
         };
         let Some(clock) = clock else {

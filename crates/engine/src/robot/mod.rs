@@ -60,9 +60,9 @@ use self::conductor::Ensemble;
 pub use self::log::LogError;
 use self::setup::Setup;
 pub use self::setup::SetupError;
-use assay_plane::stdio::{Commands, StdioError, emit};
 use assay_plane::worker::{WorkerError, pin, raise_descriptor_limit};
 use assay_role::load::RobotsSpec;
+use assay_role::stdio::{Commands, StdioError, emit};
 
 /// Why the robots cannot start, or cannot go on.
 #[derive(Debug, Error)]

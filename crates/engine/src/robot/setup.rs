@@ -12,8 +12,8 @@ use assay_random::Rng;
 use assay_role::load::{RobotsSpec, SharesFrom, Target};
 use assay_role::mark;
 use assay_role::spread::{Listener, Share, SpreadError, spread};
-use assay_role::tls::ClientTls;
 use assay_tls::client::{Client, Name, SettingsError};
+use assay_tls::settings::ClientTls;
 use assay_workload::Purpose;
 use assay_workload::distribution::Sampler;
 use assay_workload::model::{

@@ -12,9 +12,9 @@ use assay_measurement::interval::RobotInterval;
 use assay_measurement::measured::Measured;
 use assay_measurement::waits::WaitReport;
 use assay_plane::clock::{RunClock, monotonic_ns};
-use assay_plane::stdio::Commands;
 use assay_role::load::{CacheBehaviour, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_role::message::{Command, Event};
+use assay_role::stdio::Commands;
 use assay_workload::model::{Server as Kind, *};
 
 pub const SEED: u64 = 7;

@@ -12,10 +12,10 @@ use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::measured::Measured;
 use assay_plane::clock::RunClock;
-use assay_plane::stdio::Commands;
 use assay_role::load::{CacheBehaviour, OriginsSpec, Target, Timing, UniverseSpec};
 use assay_role::message::{Command, Event};
-use assay_role::tls::ServerTls;
+use assay_role::stdio::Commands;
+use assay_tls::settings::ServerTls;
 use assay_workload::model::Workload;
 use tempfile::TempDir;
 

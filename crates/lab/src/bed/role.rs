@@ -9,8 +9,8 @@ use std::time::Duration;
 use assay_link::{Counts, Forwarder, LinkSettings};
 use assay_measurement::health::LinkInterval;
 use assay_measurement::measured::Measured;
-use assay_plane::stdio::{Commands, StdioError, emit};
 use assay_role::message::{Command, Event};
+use assay_role::stdio::{Commands, StdioError, emit};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 

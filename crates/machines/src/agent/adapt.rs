@@ -150,7 +150,7 @@ mod tests {
 
     use assay_role::load::UniverseSpec;
     use assay_role::target::TargetTls;
-    use assay_role::tls::ServerTls;
+    use assay_tls::settings::ServerTls;
 
     use super::*;
 

@@ -8,10 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use assay_plane::byte_stream::{ByteStream, LEAST_ROOM};
 use assay_plane::clock::monotonic_ns;
 use assay_replay::{Log, Options, Results, Source, Tls};
-use assay_role::tls::Offer;
 use assay_tls::authority::{Authority, KeyKind, Validity};
 use assay_tls::client::{Client, Trust};
 use assay_tls::server::Server as TlsServer;
+use assay_tls::settings::Offer;
 
 use crate::harness::{combined, log, options, replay};
 

@@ -8,6 +8,6 @@ pub use counters::{
     TargetCounters,
 };
 pub use spec::{
-    AuthorityFiles, CollectorLog, CollectorSpec, DiskSpec, Listener, MultiplierSpec, ProxyUnderTest, Route,
-    TlsTo, Turns, When,
+    CollectorLog, CollectorSpec, DiskSpec, Listener, MultiplierSpec, ProxyUnderTest, Route, TlsTo, Turns,
+    When,
 };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::network::Destinations;
-use crate::tls::{ClientTls, ServerTls};
+use assay_tls::settings::{AuthorityFiles, ClientTls, ServerTls};
 
 /// What the Collector is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,15 +63,6 @@ pub struct TlsTo {
     pub client: ClientTls,
     /// The authority (`host` or `host:port`) whose host the certificate is verified for.
     pub authority: String,
-}
-
-/// An authority that a user keeps.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuthorityFiles {
-    /// Its certificate (PEM).
-    pub certificate: PathBuf,
-    /// Its private key (PEM, PKCS #8).
-    pub key: PathBuf,
 }
 
 /// A listening address of the Collector.

@@ -6,13 +6,14 @@
 
 use assay_cache::conditional::Conditions;
 use assay_cache::freshness::RequestControl;
+use assay_cache::http_fields;
 use assay_cache::storage::MethodClass;
 use assay_http::cache_control::CacheControl;
 use assay_http::digest::ContentMd5;
 use assay_http::field::{Field, list_has};
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
-use assay_plane::{caching, fields};
+use assay_plane::fields;
 
 use crate::collector::url::Target;
 use crate::number;
@@ -77,7 +78,7 @@ impl<'b> ClientRequest<'b> {
                         client_request.conditions.if_none_match.replace(field.value).is_some();
                 }
                 17 if field.is("if-modified-since") => {
-                    client_request.conditions.if_modified_since_s = caching::date_s(field.value);
+                    client_request.conditions.if_modified_since_s = http_fields::date_s(field.value);
                 }
                 _ => {}
             }
@@ -85,7 +86,7 @@ impl<'b> ClientRequest<'b> {
         if client_request.is_for_origin {
             client_request.conditions = Conditions::default();
         }
-        client_request.control = caching::request_control(directives, pragma_no_cache);
+        client_request.control = http_fields::request_control(directives, pragma_no_cache);
         client_request
     }
 

@@ -2,6 +2,7 @@
 
 use assay_cache::conditional::{Conditions, Validators, is_updated};
 use assay_cache::freshness::{Freshness, RequestControl, ResponseFacts, Reuse};
+use assay_cache::http_fields;
 use assay_cache::storage::{MethodClass, may_store};
 use assay_cache::vary::Vary;
 use assay_http::date::{DATE_BYTES, write_date};
@@ -9,7 +10,7 @@ use assay_http::field::{Fields, tokens, write_decimal};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, RequestHead, ResponseHead};
 use assay_http::status::reason;
-use assay_plane::{caching, fields};
+use assay_plane::fields;
 
 use crate::collector::client_request::NAME;
 use crate::number;
@@ -80,7 +81,7 @@ impl Response {
             fields::append(&mut text, b"Date", &date);
         }
         // What caches make of such a field before they leave it out is their own affair, as it is in front of the origin.
-        fields::append_passing_with(&mut text, head.headers(), caching::is_for_caches, |field| {
+        fields::append_passing_with(&mut text, head.headers(), http_fields::is_for_caches, |field| {
             field.is("age") || field.is("content-length") || field.is(number::LOST)
         });
         fields::append_via(&mut text, head.facts.version.into(), NAME);
@@ -93,7 +94,7 @@ impl Response {
         };
         let conditions = Conditions {
             if_none_match: question.head.header("if-none-match"),
-            if_modified_since_s: question.head.header("if-modified-since").and_then(caching::date_s),
+            if_modified_since_s: question.head.header("if-modified-since").and_then(http_fields::date_s),
         };
         let requested = if head.status == 304 { conditions } else { Conditions::default() };
         Self {
@@ -105,10 +106,10 @@ impl Response {
             vary,
             freshness: Freshness::new(&facts, times.requested_ms, times.received_ms),
             has_validator: facts.has_validator,
-            age_s: caching::age_s(head),
+            age_s: http_fields::age_s(head),
             received_ms: times.received_ms,
             head: text.into_boxed_slice(),
-            named: caching::named_for_caches(head.headers())
+            named: http_fields::named_for_caches(head.headers())
                 .collect::<Vec<_>>()
                 .join(", ")
                 .into_bytes()
@@ -121,7 +122,7 @@ impl Response {
                 .map(Box::from),
             last_modified_s: head
                 .header("last-modified")
-                .and_then(caching::date_s)
+                .and_then(http_fields::date_s)
                 .or(requested.if_modified_since_s),
         }
     }
@@ -311,7 +312,7 @@ fn lines(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
 fn facts_of(head: &ResponseHead<'_>) -> ResponseFacts {
     // Parts and confirmations are kept under names of their own here, so they last as long as the whole does.
     let status = if matches!(head.status, 206 | 304) { 200 } else { head.status };
-    ResponseFacts { status, ..caching::response_facts(head, caching::age_s(head).unwrap_or(0)) }
+    ResponseFacts { status, ..http_fields::response_facts(head, http_fields::age_s(head).unwrap_or(0)) }
 }
 
 #[cfg(test)]

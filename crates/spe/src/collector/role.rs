@@ -6,10 +6,10 @@ use std::time::Duration;
 use assay_measurement::declared::since;
 use assay_measurement::doubt::Reason;
 use assay_plane::clock::{RunClock, monotonic_ns};
-use assay_plane::stdio::{Commands, emit};
 use assay_plane::worker::{pin, raise_descriptor_limit};
 use assay_role::evaluation::{CollectorCounters, CollectorInterval, CollectorSpec, ListenerRow};
 use assay_role::message::{Command, Event};
+use assay_role::stdio::{Commands, emit};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -66,8 +66,8 @@ async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
                     }
                     return Ok(emit(&Event::Done)?);
                 }
-                Some(start @ Command::Start { .. }) => {
-                    reporter.clock = RunClock::from_command(&start).unwrap_or(reporter.clock);
+                Some(Command::Start { at_monotonic_ns: start_ns, at_unix_s: start_unix_s }) => {
+                    reporter.clock = RunClock { start_ns, start_unix_s };
                     collector.starts(reporter.clock);
                 }
                 // That is for robots.

@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 
 use assay_http::head::RequestHead;
-use assay_role::tls::ClientTls;
 use assay_tls::client::{Client, Name};
 use assay_tls::error::{TlsError, TlsErrorKind};
 use assay_tls::session::Session;
+use assay_tls::settings::ClientTls;
 
 use crate::collector::error::CollectorError;
 use crate::collector::url::{self, Target};
@@ -65,7 +65,7 @@ impl Secured {
 
 #[cfg(test)]
 mod tests {
-    use assay_role::tls::Offer;
+    use assay_tls::settings::Offer;
 
     use super::*;
 

@@ -128,7 +128,11 @@ impl Shared {
             connections: Cell::default(),
             longest: RefCell::default(),
         });
-        let origin_tls = spec.origin_tls.as_ref().map(assay_plane::tls::client_to).transpose()?;
+        let origin_tls = spec
+            .origin_tls
+            .as_ref()
+            .map(|to| assay_plane::tls::client_to(&to.client, &to.authority))
+            .transpose()?;
         Ok(Self {
             origin_tls: spec.default_origin.zip(origin_tls),
             secured: spec.tunnels_tls.as_ref().map(Secured::new).transpose()?,

@@ -101,7 +101,7 @@ impl Multiplier {
         let (writer, entries) = Writer::start(&spec.directory, spec.text_log, labels)?;
         let board = Arc::new(Board::new(count, spec.most_waiting, (entries, writer.lost())));
         let destination = |proxy: &ProxyUnderTest| {
-            let told = proxy.tls.as_ref().map(tls::client_to).transpose()?;
+            let told = proxy.tls.as_ref().map(|to| tls::client_to(&to.client, &to.authority)).transpose()?;
             Ok::<_, TlsSetupError>((proxy.address, told))
         };
         let destinations = spec.proxies.iter().map(destination).collect::<Result<_, _>>()?;

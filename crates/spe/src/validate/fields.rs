@@ -1,9 +1,9 @@
 //! Whether the header fields of two responses say the same.
 
 use assay_http::date;
+use assay_http::field::is_named_in_connection;
 use assay_http::field::{Field, Fields, list};
 use assay_http::head::ResponseHead;
-use assay_plane::fields::is_named_in_connection;
 
 use super::rules::{How, Rules};
 

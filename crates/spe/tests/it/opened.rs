@@ -3,12 +3,12 @@
 use assay_plane::byte_stream::{ByteStream, tls_error};
 use assay_record::spe::{ResponseError, Verdict};
 use assay_role::evaluation::OpenedCounters;
-use assay_role::tls::{ClientTls, Offer, ServerTls};
 use assay_spe::multiplier::Limits;
 use assay_tls::authority::{Authority, KeyKind};
 use assay_tls::client::{Client as TlsClient, Name, Trust};
 use assay_tls::error::TlsErrorKind;
 use assay_tls::intercept::NAME;
+use assay_tls::settings::{ClientTls, Offer, ServerTls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -2,7 +2,7 @@
 
 use assay_record::spe::{ResponseError, Verdict};
 use assay_role::evaluation::TlsTo;
-use assay_role::tls::{ClientTls, Offer};
+use assay_tls::settings::{ClientTls, Offer};
 
 use crate::certificate::certificate;
 use crate::collector_harness::{self, spec};

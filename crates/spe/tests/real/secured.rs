@@ -4,7 +4,7 @@ use std::process::Command;
 
 use assay_record::spe::Verdict;
 use assay_role::evaluation::TlsTo;
-use assay_role::tls::{ClientTls, Offer};
+use assay_tls::settings::{ClientTls, Offer};
 use tokio::task::spawn_blocking;
 
 use crate::certificate::certificate;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use assay_dispatch::Choice;
 use assay_plane::limits::LEAST_RATE;
 use assay_role::network::Network;
-use assay_role::tls::Version;
+use assay_tls::settings::Version;
 
 use crate::classes::Condition;
 use crate::health::{ActiveRules, PassiveRules};

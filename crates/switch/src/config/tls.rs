@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_role::tls::Version;
 use assay_settings::{Fields, Mistake, Value};
+use assay_tls::settings::Version;
 
 use super::table::{address, texts};
 use super::{CertificateFiles, Http2, ListenTls, ServerTls};

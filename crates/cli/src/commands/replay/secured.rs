@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use assay_replay::Tls;
-use assay_role::tls::{ClientTls, Offer};
+use assay_tls::settings::{ClientTls, Offer};
 
 use super::ReplayArgs;
 use crate::exit::Failure;

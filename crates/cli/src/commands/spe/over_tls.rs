@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use assay_lab::led::{UnderTest, Which};
-use assay_role::tls::{ClientTls, Offer};
+use assay_tls::settings::{ClientTls, Offer};
 
 use super::SpeArgs;
 use super::secured::{HTTPS, absolute, with_port};

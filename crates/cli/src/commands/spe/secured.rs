@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use assay_plane::tls::TlsSetupError;
-use assay_role::evaluation::AuthorityFiles;
-use assay_role::tls::{ClientTls, Offer, ServerTls};
+use assay_tls::settings::AuthorityFiles;
+use assay_tls::settings::{ClientTls, Offer, ServerTls};
 
 use super::{SpeArgs, authority};
 use crate::exit::Failure;

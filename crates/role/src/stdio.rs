@@ -1,11 +1,11 @@
 //! Messages between a role and its parent.
 //!
 //! Commands come on standard input, events go to standard output, a JSON document per line
-//! ([`assay_role::message`]). End of input means that the parent is gone.
+//! ([`message`](crate::message)). End of input means that the parent is gone.
 
 use std::io::{self, BufRead, Write};
 
-use assay_role::message::{Command, Event};
+use crate::message::{Command, Event};
 use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};

@@ -1,4 +1,4 @@
-//! How a role is told to speak TLS: files, versions, cipher suites, resumption.
+//! Settings of one side of TLS, as documents hold them: versions, cipher suites, resumption, files.
 
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ impl Default for Offer {
     }
 }
 
-/// What a client of TLS is told.
+/// Settings of a client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientTls {
     /// What it offers.
@@ -65,7 +65,7 @@ pub struct ClientTls {
     pub resumption: f64,
 }
 
-/// What a server of TLS is told.
+/// Settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerTls {
     /// What it accepts.
@@ -74,6 +74,15 @@ pub struct ServerTls {
     /// Its certificate (PEM), and those between it and the authority.
     pub certificate: PathBuf,
     /// The private key of its certificate (PEM, PKCS #8).
+    pub key: PathBuf,
+}
+
+/// An authority that a user keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthorityFiles {
+    /// Its certificate (PEM).
+    pub certificate: PathBuf,
+    /// Its private key (PEM, PKCS #8).
     pub key: PathBuf,
 }
 

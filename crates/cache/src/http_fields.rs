@@ -1,16 +1,14 @@
-//! What a head says to a cache. HTTP's fields, in the terms in which `assay_cache` decides.
+//! Fields of a head by which caches decide, in the terms of [`freshness`](crate::freshness).
 //!
 //! One reading for all programs that keep responses: a proxy and a collector that read a directive differently would not be
 //! comparable.
 
-use assay_cache::freshness::{Expires, MaxStale, RequestControl, ResponseControl, ResponseFacts};
+use crate::freshness::{Expires, MaxStale, RequestControl, ResponseControl, ResponseFacts};
 use assay_http::cache_control::{self, CacheControl};
 use assay_http::date::parse_date;
 use assay_http::dictionary;
-use assay_http::field::{Field, Fields, decimal, tokens};
+use assay_http::field::{Field, Fields, decimal, is_named_in_connection, tokens};
 use assay_http::head::ResponseHead;
-
-use crate::fields::is_named_in_connection;
 
 /// A date as HTTP writes it, in Unix seconds; none when it is none.
 pub fn date_s(text: &[u8]) -> Option<i64> {
