@@ -8,7 +8,7 @@ crate=${1:?"usage: at-random.sh CRATE"}
 program=$("${CARGO:-cargo}" test --release --package "assay-$crate" --test it --no-run 2>&1 | sed -n 's/.*Executable.*(\(.*\/it-[0-9a-f]*\)).*/\1/p')
 [ -n "$program" ] || { echo "at-random: the tests of assay-$crate cannot be built: cargo test --release -p assay-$crate --test it --no-run says why" >&2; exit 1; }
 case $program in /*) ;; *) program=$PWD/$program ;; esac
-cd "crates/$crate"
+cd crates/*/"$crate"
 export PROPTEST_CASES="${PROPTEST_CASES:-20000}"
 exec unshare --net sh -c 'PATH="$PATH:/usr/sbin:/sbin"; ip link set lo up
     echo 1024 65535 >/proc/sys/net/ipv4/ip_local_port_range

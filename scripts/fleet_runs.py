@@ -240,7 +240,7 @@ def inside(case, path):
     """One run, where the machines are: its record."""
     directory, run_dir = os.getcwd(), os.path.join(os.getcwd(), "run")
     what = CASES[case]
-    workload = os.path.join(HERE, "crates/cli/tests/commands/special.pg")
+    workload = os.path.join(HERE, "crates/bin/assay/tests/commands/special.pg")
     command = [ASSAY, "run", workload, "--fleet", URL, *login(directory), "--robots-on", what.robots_on, "--proxy-on", "proxy"]
     command += ["--origins-on", "origins", "--no-live", "--no-report", "--seed", "1", "--duration", f"{what.length_s}s"]
     command += ["--run-dir", run_dir, *what.flags]

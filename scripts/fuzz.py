@@ -40,9 +40,9 @@ SEEDS = {
     "http_request": ["http"],
     "lab_file": ["proxies/*/*.toml", "experiments/*.toml", "toml"],
     "log_format": ["log"],
-    "pgl_compile": ["workloads/*.pg", "crates/pgl/**/*.pg", "crates/cli/tests/**/*.pg"],
+    "pgl_compile": ["workloads/*.pg", "crates/model/pgl/**/*.pg", "crates/bin/assay/tests/**/*.pg"],
     "require": ["require"],
-    "size_trace": ["crates/simulate/tests/data/*.csv"],
+    "size_trace": ["crates/model/simulate/tests/data/*.csv"],
     "spe_rules": ["toml"],
     "switch_file": ["toml"],
 }
@@ -88,7 +88,7 @@ def seeds(target):
         elif pattern == "http":
             found += messages()
         elif pattern == "log":
-            logs = sorted((ROOT / "crates/logs/tests/it/lines").glob("*.log"))
+            logs = sorted((ROOT / "crates/data/logs/tests/it/lines").glob("*.log"))
             found += [f"{path.stem}\n{path.read_text()}" for path in logs]
         elif pattern == "require":
             found += [it[1] for page in pages() for it in re.findall(r"--require (['\"])(.*?)\1", page.read_text())]
@@ -101,7 +101,7 @@ def messages():
     """Messages of the corpus of HTTP, as bytes on the wire (each with the first of its variants)."""
     found = []
     for name in ["requests", "replies"]:
-        for case in (ROOT / f"crates/http/tests/corpus/{name}.txt").read_text().split("\ncase:")[1:]:
+        for case in (ROOT / f"crates/net/http/tests/corpus/{name}.txt").read_text().split("\ncase:")[1:]:
             lines = [line.partition(":")[::2] for line in case.splitlines()[1:]]
             parts = [text[1:] + ("\\r\\n" if kind == "line" else "") for kind, text in lines if kind in ("line", "send")]
             variants = [text[1:] for kind, text in lines if kind == "with"]

@@ -41,7 +41,7 @@ import time
 import kept_runs
 from kept_runs import ASSAY, HERE
 
-WORKLOADS = os.path.join(HERE, "crates/cli/tests/real/workloads")
+WORKLOADS = os.path.join(HERE, "crates/bin/assay/tests/real/workloads")
 CPUS = sorted(os.sched_getaffinity(0))
 REFUSED = 2
 # Less than this takes a response of an origin that does not think, on this machine, if nothing is late.

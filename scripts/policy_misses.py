@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes crates/cache/src/policy/libcachesim.txt: misses that libCacheSim counts on the stream of the tests of policies.
+"""Makes crates/model/cache/src/policy/libcachesim.txt: misses that libCacheSim counts on the stream of the tests of policies.
 
     python3 -m venv VENV && VENV/bin/pip install libcachesim==0.3.5
-    VENV/bin/python scripts/policy_misses.py > crates/cache/src/policy/libcachesim.txt
-    VENV/bin/python scripts/policy_misses.py near > crates/cache/src/policy/libcachesim_near.txt
+    VENV/bin/python scripts/policy_misses.py > crates/model/cache/src/policy/libcachesim.txt
+    VENV/bin/python scripts/policy_misses.py near > crates/model/cache/src/policy/libcachesim_near.txt
 
 Takes some minutes. The tests read the tables and do not need libCacheSim. The second one has policies that are defined otherwise
 than here, and by how much the counts differ is stated there.

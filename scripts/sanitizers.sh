@@ -3,11 +3,11 @@
 # everything again, in a directory of its own. Memory that is never given back does not count: tests leave threads behind.
 set -eu
 cd "$(dirname "$0")/.."
-crates=$(sed -n 's/^| `\([a-z]*\)\/src\/.*/\1/p' docs/reference/unsafe.md | sort -u)
+crates=$(sed -n 's/^| `[a-z]*\/\([a-z]*\)\/src\/.*/\1/p' docs/reference/unsafe.md | sort -u)
 packages=
 for crate in $crates; do
     # The program's own tests start it as a process, without a sanitizer.
-    [ "$crate" = cli ] || packages="$packages --package assay-$crate"
+    [ "$crate" = assay ] || packages="$packages --package assay-$crate"
 done
 target=$(rustc +nightly -vV | sed -n 's/^host: //p')
 export RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS="detect_leaks=0:${ASAN_OPTIONS:-}"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Does a large working set cost more than a small one? Memory, and processor time per request, of working sets of a thousand
-# and of a thousand million objects (crates/workload/examples/working_set.rs says how). Ends with 1 if they differ by more
+# and of a thousand million objects (crates/model/workload/examples/working_set.rs says how). Ends with 1 if they differ by more
 # than 5 %. Takes some minutes: the large set is really introduced, slot by slot, before anything is measured.
 #
 #     scripts/working-set.sh [OBJECTS…]      two sizes, 1000 and 1000000000 unless told otherwise

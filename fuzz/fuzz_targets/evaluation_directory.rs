@@ -2,7 +2,7 @@
 //! one of them.
 #![no_main]
 
-#[path = "../../crates/review/tests/it/made.rs"]
+#[path = "../../crates/run/review/tests/it/made.rs"]
 mod made;
 
 use std::cell::OnceCell;

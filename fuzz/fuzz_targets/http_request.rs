@@ -2,15 +2,15 @@
 //! forgives nothing takes for the same message; and what it does not take can be written down so that it does.
 #![no_main]
 
-#[path = "../../crates/http/tests/corpus/agree.rs"]
+#[path = "../../crates/net/http/tests/corpus/agree.rs"]
 mod agree;
-#[path = "../../crates/http/tests/corpus/ending.rs"]
+#[path = "../../crates/net/http/tests/corpus/ending.rs"]
 mod ending;
-#[path = "../../crates/http/tests/corpus/reader.rs"]
+#[path = "../../crates/net/http/tests/corpus/reader.rs"]
 mod reader;
-#[path = "../../crates/http/tests/corpus/response_reader.rs"]
+#[path = "../../crates/net/http/tests/corpus/response_reader.rs"]
 mod response_reader;
-#[path = "../../crates/http/tests/corpus/strict.rs"]
+#[path = "../../crates/net/http/tests/corpus/strict.rs"]
 mod strict;
 
 use libfuzzer_sys::fuzz_target;

@@ -3,12 +3,12 @@
 #![no_main]
 
 #[allow(dead_code, reason = "a run is made here")]
-#[path = "../../crates/report/tests/it/once.rs"]
+#[path = "../../crates/run/report/tests/it/once.rs"]
 mod once;
-#[path = "../../crates/report/tests/it/own.rs"]
+#[path = "../../crates/run/report/tests/it/own.rs"]
 mod own;
 #[allow(dead_code, reason = "tests have more uses for it")]
-#[path = "../../crates/report/tests/it/synthetic.rs"]
+#[path = "../../crates/run/report/tests/it/synthetic.rs"]
 mod synthetic;
 
 use std::cell::OnceCell;

@@ -104,7 +104,7 @@ class Soak:
         self.spe = self.start("spe", [self.assay, "spe", "--listen", f"127.0.0.1:{SPE}", "--origin", f"127.0.0.1:{SWITCH}", "--proxy", "builtin",
                                       "--proxy", "nginx", "--memory", "32MB", "--disk", "64MB", "--collector-memory", "64MB", "--dir", "evaluation"])
         self.wait_for(SPE, self.spe)
-        self.fleet = Fleet(self.assay, os.path.join(ROOT, "crates/cli/tests/commands/special.pg"), self.told, seed)
+        self.fleet = Fleet(self.assay, os.path.join(ROOT, "crates/bin/assay/tests/commands/special.pg"), self.told, seed)
         self.clients = [Client(name, port, share, self.told, seed * 1000 + number, secure)
                         for number, (name, port, share, secure) in enumerate(CLIENTS * self.times)]
         self.fleet.start()

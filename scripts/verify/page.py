@@ -53,54 +53,54 @@ CHECK = """## {name}
 
 # File and test: against what. A page is not made as long as one is named that is not there any more.
 TESTS = {
-    ("crates/simulate/tests/it/theory.rs", "rand_makes_a_row_of_m_m_1_queues"): "M/M/1: mean and tail",
-    ("crates/simulate/tests/it/theory.rs", "one_node_with_several_workers_is_an_m_m_c_queue"): "Erlang's C",
+    ("crates/model/simulate/tests/it/theory.rs", "rand_makes_a_row_of_m_m_1_queues"): "M/M/1: mean and tail",
+    ("crates/model/simulate/tests/it/theory.rs", "one_node_with_several_workers_is_an_m_m_c_queue"): "Erlang's C",
     (
-        "crates/simulate/tests/it/theory.rs",
+        "crates/model/simulate/tests/it/theory.rs",
         "the_power_of_two_has_its_double_exponential_tail",
     ): "the tail of the power of two choices",
-    ("crates/compare/src/student.rs", "quantiles_are_those_of_the_tables"): "printed tables of Student's law",
+    ("crates/run/compare/src/student.rs", "quantiles_are_those_of_the_tables"): "printed tables of Student's law",
     (
-        "crates/compare/src/paired.rs",
+        "crates/run/compare/src/paired.rs",
         "students_own_example_comes_out_as_it_is_known",
     ): "Student's example of 1908",
-    ("crates/compare/src/paired.rs", "holm_corrects_as_by_hand"): "Holm's procedure by hand",
+    ("crates/run/compare/src/paired.rs", "holm_corrects_as_by_hand"): "Holm's procedure by hand",
     (
-        "crates/compare/src/verdict.rs",
+        "crates/run/compare/src/verdict.rs",
         "without_the_correction_most_tables_would_have_a_false_verdict",
     ): "tables of a subject against itself",
     (
-        "crates/report/tests/real/recompute.rs",
+        "crates/run/report/tests/real/recompute.rs",
         "every_figure_of_the_summary_is_recomputed_from_the_tables_and_equals_it",
     ): "pandas over the tables",
     (
-        "crates/cache/src/lru.rs",
+        "crates/model/cache/src/lru.rs",
         "it_does_what_the_naive_model_does_and_never_exceeds_its_bound",
     ): "a list that is searched",
-    ("crates/logs/src/analysis/tests.rs", "the_figures_of_a_small_log_are_those_counted_by_hand"): "a count by hand",
-    ("crates/logs/src/sketch/distinct.rs", "counts_are_exact_first_and_then_within_four_standard_errors"): "exact sets",
-    ("crates/workload/src/popularity.rs", "the_newest_is_the_most_popular_under_zipf"): "the law's formula",
+    ("crates/data/logs/src/analysis/tests.rs", "the_figures_of_a_small_log_are_those_counted_by_hand"): "a count by hand",
+    ("crates/data/logs/src/sketch/distinct.rs", "counts_are_exact_first_and_then_within_four_standard_errors"): "exact sets",
+    ("crates/model/workload/src/popularity.rs", "the_newest_is_the_most_popular_under_zipf"): "the law's formula",
     (
-        "crates/search/src/search.rs",
+        "crates/run/search/src/search.rs",
         "a_token_bucket_of_known_limit_is_found_within_three_percent_ten_times_of_ten",
     ): "a known limit",
     (
-        "crates/workload/src/distribution.rs",
+        "crates/model/workload/src/distribution.rs",
         "samples_have_the_stated_moments",
     ): "means and deviations from their formulas",
     (
-        "crates/cli/tests/real/taking_along.rs",
+        "crates/bin/assay/tests/real/taking_along.rs",
         "a_real_run_is_taken_along_in_every_form_and_its_figures_are_recomputed",
     ): "pandas, DuckDB and HdrHistogram's own reader",
     (
-        "crates/cli/tests/real/caught.rs",
+        "crates/bin/assay/tests/real/caught.rs",
         "a_flipped_byte_is_wrong_bytes",
     ): "a forwarder that does one thing wrong (and five more such tests beside it)",
     (
-        "crates/cli/tests/real/browsing.rs",
+        "crates/bin/assay/tests/real/browsing.rs",
         "a_browser_and_curl_see_a_site_through_a_forward_evaluation_as_they_see_it_directly",
     ): "Chromium and curl, with and without an evaluation between",
-    ("crates/dispatch/src/policies/lard.rs", "the_published_limit_of_admission"): "the number in print",
+    ("crates/model/dispatch/src/policies/lard.rs", "the_published_limit_of_admission"): "the number in print",
 }
 
 

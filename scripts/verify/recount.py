@@ -1,6 +1,6 @@
 """Every figure of a summary counted again: from the tables, and from the log of single requests.
 
-`crates/report/tests/recompute.py` goes from Assay's own sums (robots.parquet, histograms.parquet …) to the summary. That would not
+`crates/run/report/tests/recompute.py` goes from Assay's own sums (robots.parquet, histograms.parquet …) to the summary. That would not
 find a sum that is wrong already. So this goes from xacts.parquet, where each request has a row with its instants, to the
 same figures; and through a proxy of our own (proxy.py), which knows what it responded and which bodies it corrupted.
 """
@@ -16,7 +16,7 @@ from checks import UNTOUCHED, Check, Row, equal, summed_up, within
 from lab import ROOT
 from proxy import Proxy
 
-RECOMPUTE = ROOT / "crates/report/tests/recompute.py"
+RECOMPUTE = ROOT / "crates/run/report/tests/recompute.py"
 
 # Pages, mixed request types and methods, and a cache that is too small for all of it.
 MIXED = """
@@ -406,7 +406,7 @@ CHECKS = [
     Check(
         "recount-tables",
         "Every figure of the summary follows from the tables.",
-        "crates/report/tests/recompute.py (pandas) over two runs",
+        "crates/run/report/tests/recompute.py (pandas) over two runs",
         "assay run",
         from_tables,
         test_from_tables,
