@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::net::AddrParseError;
 use std::num::{IntErrorKind, ParseIntError};
 
-use assay_settings::suggest::nearest;
+use assay_base::settings::suggest::nearest;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand, builder::styling};
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use anyhow::anyhow;
-use assay_settings::suggest::or_did_you_mean;
+use assay_base::settings::suggest::or_did_you_mean;
 use assay_simulate::{Experiment, Extended, read};
 
 use crate::bundled::{Bundled, included};
@@ -47,7 +47,7 @@ pub fn source(named: &str) -> Result<(String, String), Failure> {
         return Ok((bundled.name.to_owned(), bundled.text.to_owned()));
     }
     let path = Path::new(named);
-    let text = assay_files::text(path, assay_files::SETTINGS_MAX).map_err(|error| {
+    let text = assay_base::files::text(path, assay_base::files::SETTINGS_MAX).map_err(|error| {
         let failure = match error.kind() {
             io::ErrorKind::NotFound => {
                 let meant = or_did_you_mean(named, CLUSTERS.iter().map(|cluster| cluster.name));
@@ -83,7 +83,7 @@ fn extended_file(folder: &Path, extended: &str) -> Result<Extended, String> {
         return Ok(Extended { name: format!("the bundled {extended}"), text: bundled.text.to_owned() });
     }
     let path = folder.join(extended);
-    let text = assay_files::text(&path, assay_files::SETTINGS_MAX).map_err(|error| {
+    let text = assay_base::files::text(&path, assay_base::files::SETTINGS_MAX).map_err(|error| {
         format!("cannot read {}, and no bundled cluster has that name: {error}", path.display())
     })?;
     Ok(Extended { name: path.display().to_string(), text })

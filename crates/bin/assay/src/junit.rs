@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::anyhow;
+use assay_base::junit::{Case, Outcome, Suite, document};
 use assay_compare::{CheckOutcome, Comparison, Gate, Outcome as Held};
-use assay_junit::{Case, Outcome, Suite, document};
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use assay_report::calendar::Utc;
 use assay_report::headline::Conclusion;

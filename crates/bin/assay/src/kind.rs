@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use assay_settings::{Fields, Source};
+use assay_base::settings::{Fields, Source};
 
 use crate::exit::Failure;
 use crate::{bundled, clusters, experiments};
@@ -49,7 +49,7 @@ pub fn of_named(named: &str) -> Option<Kind> {
         return Some(Kind::Workload);
     }
     is_toml(named)
-        .then(|| assay_files::text(path, assay_files::SETTINGS_MAX).ok())
+        .then(|| assay_base::files::text(path, assay_base::files::SETTINGS_MAX).ok())
         .flatten()
         .and_then(|text| of_text(&text))
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use rustix::fs::{Access, access};
 
-use assay_quote::line::{line, lines};
+use assay_base::quote::line::{line, lines};
 use assay_report::terminal::Style;
 
 use crate::exit::Failure;

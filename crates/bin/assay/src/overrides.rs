@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use assay_settings::show::plain;
+use assay_base::settings::show::plain;
 use assay_workload::model::MOST_ROBOTS;
 use assay_workload::model::{Goal, HttpVersion};
 use assay_workload::overrides::Overrides;

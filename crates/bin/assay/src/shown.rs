@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use assay_quote::visible::{is_active, picture};
+use assay_base::quote::visible::{is_active, picture};
 
 /// Text for a terminal: control characters are shown as their pictures (`␛`), one column each, and characters that turn the
 /// direction of text as `�`. Line ends and tabs stay. There are no colours and styles in it.
@@ -31,7 +31,7 @@ pub fn with_styles(plain: &str, styled: impl FnOnce() -> String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use assay_quote::HOSTILE;
+    use assay_base::quote::HOSTILE;
 
     use super::*;
 

@@ -5,12 +5,12 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use assay_base::settings::suggest::or_did_you_mean;
 use assay_pgl::{
     Code, Compiled, Diagnostic, Files, Listing, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source,
     Span,
 };
 use assay_report::require::Requirement;
-use assay_settings::suggest::or_did_you_mean;
 
 use crate::bundled;
 use crate::exit::Failure;
@@ -134,14 +134,14 @@ impl Files for FileSystem {
     fn text(&self, path: &str) -> Result<Option<String>, String> {
         if path == "-" {
             let read = || {
-                let bytes = assay_files::limited(io::stdin(), assay_files::SOURCE_MAX);
+                let bytes = assay_base::files::limited(io::stdin(), assay_base::files::SOURCE_MAX);
                 let bytes = bytes.map_err(|error| error.to_string())?;
-                assay_files::lossy_text(bytes).map_err(|error| error.to_string())
+                assay_base::files::lossy_text(bytes).map_err(|error| error.to_string())
             };
             return self.standard_input.get_or_init(read).clone().map(Some);
         }
-        let bytes = assay_files::bytes(Path::new(path), assay_files::SOURCE_MAX);
-        match bytes.and_then(assay_files::lossy_text) {
+        let bytes = assay_base::files::bytes(Path::new(path), assay_base::files::SOURCE_MAX);
+        match bytes.and_then(assay_base::files::lossy_text) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.to_string()),
@@ -180,7 +180,7 @@ impl Files for FileSystem {
     }
 
     fn bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
-        assay_files::bytes(path, assay_files::BODY_MAX).map_err(|error| error.to_string())
+        assay_base::files::bytes(path, assay_base::files::BODY_MAX).map_err(|error| error.to_string())
     }
 }
 

@@ -90,7 +90,7 @@ pub fn topology_in(file: &Path, usual_bytes: u64, proxy_dirs: &[PathBuf]) -> Res
 /// What a file says of a topology.
 fn choice_in(file: &Path, usual: Usual) -> Result<TopologyChoice, Failure> {
     let shown = file.display().to_string();
-    let text = assay_files::text(file, assay_files::SETTINGS_MAX)
+    let text = assay_base::files::text(file, assay_base::files::SETTINGS_MAX)
         .map_err(|error| Failure::usage(anyhow!("cannot read the topology {shown}: {error}")))?;
     let name = file.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
     topology::read(&shown, &name, &text, usual).map_err(Failure::usage)

@@ -1,6 +1,6 @@
 //! What follows from the facts: a finding for each thing that matters, in the order in which it matters. Pure.
 
-use assay_settings::show::{bytes, count};
+use assay_base::settings::show::{bytes, count};
 use serde::Serialize;
 
 use crate::facts::{Facts, ProxyFact};

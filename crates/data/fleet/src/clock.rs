@@ -212,7 +212,7 @@ pub fn start_spread_ns(machines: &[(Offset, i64)]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use assay_random::Rng;
+    use assay_base::random::Rng;
     use proptest::prelude::*;
 
     use super::*;

@@ -11,7 +11,7 @@ use crate::format::{FormatError, Unrecognised};
 #[derive(Debug, Error)]
 pub enum LogsError {
     /// The file cannot be opened or read.
-    #[error("cannot read {}", assay_quote::line::path(path))]
+    #[error("cannot read {}", assay_base::quote::line::path(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -19,7 +19,7 @@ pub enum LogsError {
         source: io::Error,
     },
     /// No file has such a name.
-    #[error("no file is called {}", assay_quote::line::path(pattern))]
+    #[error("no file is called {}", assay_base::quote::line::path(pattern))]
     NoFile {
         /// A path, or a pattern with `*` and `?`.
         pattern: PathBuf,
@@ -71,7 +71,7 @@ pub enum LogsError {
     #[error(transparent)]
     Format(#[from] FormatError),
     /// The result cannot be written.
-    #[error("cannot write {}", assay_quote::line::path(path))]
+    #[error("cannot write {}", assay_base::quote::line::path(path))]
     Write {
         /// The file.
         path: PathBuf,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_settings::show::count;
+use assay_base::settings::show::count;
 
 use crate::format::{Current, Unused};
 use crate::input::Input;

@@ -21,7 +21,7 @@ impl Checksums {
     /// Reads those of a directory. Lines that are no digests are left out.
     pub(crate) fn read(dir: &RunDir) -> Result<Self, RunDirError> {
         let path = dir.checksums_path();
-        let text = match assay_files::bytes(&path, assay_files::SETTINGS_MAX) {
+        let text = match assay_base::files::bytes(&path, assay_base::files::SETTINGS_MAX) {
             Ok(text) => text,
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(cause) => return Err(FileError::read(&path, cause).into()),
@@ -77,7 +77,7 @@ impl Checksums {
 }
 
 fn digest(path: &Path) -> Result<String, RunDirError> {
-    let mut file = assay_files::open(path).map_err(|cause| FileError::read(path, cause))?;
+    let mut file = assay_base::files::open(path).map_err(|cause| FileError::read(path, cause))?;
     let (mut hash, mut chunk) = (Sha256::new(), vec![0; 1 << 18]);
     loop {
         match file.read(&mut chunk).map_err(|cause| FileError::read(path, cause))? {

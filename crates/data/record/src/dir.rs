@@ -23,13 +23,13 @@ pub struct RunDir {
 #[non_exhaustive]
 pub enum RunDirError {
     /// It is there and has something in it.
-    #[error("{} is not empty; name another directory, or empty it", assay_quote::line::path(path))]
+    #[error("{} is not empty; name another directory, or empty it", assay_base::quote::line::path(path))]
     NotEmpty {
         /// The directory.
         path: PathBuf,
     },
     /// It cannot be made.
-    #[error("cannot make the run directory {}: {cause}; {}", assay_quote::line::path(path), advice(cause.kind()))]
+    #[error("cannot make the run directory {}: {cause}; {}", assay_base::quote::line::path(path), advice(cause.kind()))]
     Create {
         /// The directory.
         path: PathBuf,
@@ -39,7 +39,7 @@ pub enum RunDirError {
     /// There is no run in it.
     #[error(
         "{} is not a run directory ({why}); name a directory that `assay run` made",
-        assay_quote::line::path(path)
+        assay_base::quote::line::path(path)
     )]
     NotARun {
         /// The directory.
@@ -110,7 +110,7 @@ fn what_it_is(path: &Path) -> String {
     let mut runs: Vec<PathBuf> = inner.filter(RunDir::is_run).map(|run| run.path).collect();
     runs.sort();
     match runs.last() {
-        Some(last) => format!("it holds runs, such as {}", assay_quote::line::path(last)),
+        Some(last) => format!("it holds runs, such as {}", assay_base::quote::line::path(last)),
         None if path.join("spe.json").is_file() => {
             "it is of an evaluation, which `assay spe report` reports".into()
         }

@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 
 /// Reads a JSON document.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
-    let text =
-        assay_files::bytes(path, assay_files::DOCUMENT_MAX).map_err(|cause| FileError::read(path, cause))?;
+    let text = assay_base::files::bytes(path, assay_base::files::DOCUMENT_MAX)
+        .map_err(|cause| FileError::read(path, cause))?;
     serde_json::from_slice(&text).map_err(|error| FileError::damaged(path, error.to_string()))
 }
 

@@ -66,7 +66,7 @@ impl RunDir {
     fn head(&self, gaps: &mut Gaps) -> Result<Option<RunInfo>, RunDirError> {
         let path = self.info_path();
         let damaged = |detail: String| FileError::damaged(&path, detail);
-        let text = match assay_files::bytes(&path, assay_files::DOCUMENT_MAX) {
+        let text = match assay_base::files::bytes(&path, assay_base::files::DOCUMENT_MAX) {
             Ok(text) => text,
             Err(cause) => {
                 gaps.error(FileError::read(&path, cause))?;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use assay_base::settings::units;
 use assay_cache::policy::Admission;
 use assay_cache::policy::replacement::Replacement;
-use assay_settings::units;
 use serde::{Deserialize, Serialize};
 
 use assay_tls::settings::{ClientTls, ServerTls};

@@ -7,8 +7,8 @@
 
 use std::io;
 
+use assay_base::random::{Rng, mix};
 use assay_cache::policy::Admission;
-use assay_random::{Rng, mix};
 use assay_size::curve::{Curves, Plan, curves, usual_sizes};
 use assay_size::policy::Policy;
 use assay_size::requests::{Gather, Requests, Sizes};

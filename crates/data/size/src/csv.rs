@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use assay_quote::csv::quoted;
+use assay_base::quote::csv::quoted;
 
 use crate::document::{Document, Figures};
 

@@ -19,7 +19,7 @@ pub enum SizeError {
     #[error(transparent)]
     Format(#[from] FormatError),
     /// It is not known which columns the lines of a trace have, or which text they are.
-    #[error("{}", assay_quote::line::path(path))]
+    #[error("{}", assay_base::quote::line::path(path))]
     Columns {
         /// The trace.
         path: PathBuf,
@@ -27,7 +27,7 @@ pub enum SizeError {
         source: Box<ColumnsError>,
     },
     /// A binary trace in another form.
-    #[error("{}", assay_quote::line::path(path))]
+    #[error("{}", assay_base::quote::line::path(path))]
     Lcs {
         /// The trace.
         path: PathBuf,
@@ -67,8 +67,8 @@ pub enum SizeError {
     /// Traces and access logs at once.
     #[error(
         "cannot simulate {} together with {}: one is a trace, the other an access log",
-        assay_quote::line::path(one),
-        assay_quote::line::path(other)
+        assay_base::quote::line::path(one),
+        assay_base::quote::line::path(other)
     )]
     Mixed {
         /// A trace.
@@ -165,7 +165,7 @@ pub enum SizeError {
 
 /// What `-` stands for, in words.
 fn shown(path: &Path) -> String {
-    if path == Path::new("-") { "standard input".into() } else { assay_quote::line::path(path) }
+    if path == Path::new("-") { "standard input".into() } else { assay_base::quote::line::path(path) }
 }
 
 fn left_out(malformed: u64) -> String {

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use assay_base::settings::suggest::or_did_you_mean;
 pub use assay_cache::policy::replacement::Replacement;
-use assay_settings::suggest::or_did_you_mean;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use assay_base::settings::show;
 use assay_cache::ideal::Request as Kind;
 use assay_logs::access::Access;
 use assay_logs::class::{self, Class};
@@ -12,7 +13,6 @@ use assay_logs::format::{Fact, Format};
 use assay_logs::hash::{hash, hash_on};
 use assay_logs::input;
 use assay_logs::replay::{HEAD_BYTES, Wanted, wanted};
-use assay_settings::show;
 
 use crate::error::SizeError;
 use crate::form::Form;
@@ -157,7 +157,8 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> R
 
 /// A line that could not be read, and why.
 pub(crate) fn malformed_line(line: &MalformedLine) -> String {
-    let (input, text) = (assay_quote::line::line(&line.input), assay_quote::line::line(&line.text));
+    let (input, text) =
+        (assay_base::quote::line::line(&line.input), assay_base::quote::line::line(&line.text));
     format!("Line {} of {input} (`{text}`): {}.", show::count(line.line), line.reason)
 }
 

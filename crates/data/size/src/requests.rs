@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use assay_random::mix;
+use assay_base::random::mix;
 
 use crate::http::{Http, Meaning};
 use crate::ids::Ids;

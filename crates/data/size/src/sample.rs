@@ -7,7 +7,7 @@
 //!
 //! *Does not:* compute the error; that comes from simulations of halves of the sample ([`HALVES`], [`crate::played`], [`crate::spread`]).
 
-use assay_random::{fold, hash};
+use assay_base::random::{fold, hash};
 
 use crate::ids::Ids;
 use crate::request::Request;

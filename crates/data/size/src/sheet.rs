@@ -1,7 +1,7 @@
 //! The result as numbers and words for a page.
 
+use assay_base::settings::show::count;
 use assay_record::sheet::{Plot, PlotKind, PlotLine, Row, Section, Sheet, Table, Tile};
-use assay_settings::show::count;
 
 use crate::document::{Curve, Document, Figures, Point, Share, Unit};
 use crate::numbers::percent;

@@ -18,7 +18,7 @@
 //! An interval contains the true value with a probability of 95 %. A *band* contains all true values of a curve at once with that
 //! probability, and is wider.
 
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 use crate::sample::{GROUPS, HALVES, is_in_half};
 

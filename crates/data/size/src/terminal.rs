@@ -1,7 +1,7 @@
 //! The result on a terminal: what it says in sentences, then a table of sizes with a column for each policy.
 
+use assay_base::settings::show::{count, several};
 use assay_logs::terminal::Look;
-use assay_settings::show::{count, several};
 
 use crate::document::{Curve, Document, Unit};
 use crate::numbers::percent;

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use assay_base::settings::show::{count, several, verb};
 use assay_cache::freshness::{
     Expires, Freshness, RequestControl, ResponseControl, ResponseFacts, has_explicit_lifetime,
 };
@@ -12,7 +13,6 @@ use assay_http::date::parse_date;
 use assay_logs::access::Access;
 use assay_logs::hash::hash_on;
 use assay_logs::replay::Wanted;
-use assay_settings::show::{count, several, verb};
 
 use crate::http::FOREVER_S;
 

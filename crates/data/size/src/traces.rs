@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use assay_base::settings::show::{count, several, verb};
 use assay_logs::document::MalformedLine;
 use assay_logs::error::LogsError;
 use assay_logs::input::{Input, LINE_BYTES, Piece};
-use assay_settings::show::{count, several, verb};
 
 use crate::error::SizeError;
 use crate::form::Form;
@@ -97,7 +97,7 @@ impl Said {
             notes.push("The first line names columns too, and is no request.".into());
         }
         if let Some(object) = &text.rounded {
-            let object = assay_quote::line::line(object);
+            let object = assay_base::quote::line::line(object);
             notes.push(format!(
                 "Objects are numbers with a power of ten (`{object}`), as spreadsheets shorten long ones: several that differ may have \
                  become one."
@@ -167,7 +167,7 @@ impl Said {
             (0, false) => "The input has no sizes:",
         };
         note(!has_sizes, format!("{why} {IN_OBJECTS}"));
-        let quoted = |name: &str| assay_quote::line::line(name).into_owned();
+        let quoted = |name: &str| assay_base::quote::line::line(name).into_owned();
         let named = |other: &Counted| format!("{} {}", quoted(&other.name), count(other.count));
         let mut others: Vec<String> = self.others.iter().take(NAMED_OPERATIONS).map(named).collect();
         let further = self.others.iter().skip(NAMED_OPERATIONS).map(|other| other.count).sum::<u64>();

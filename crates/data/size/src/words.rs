@@ -1,7 +1,7 @@
 //! What the curves say, in sentences.
 
+use assay_base::settings::show::{bytes, count, number, several, verb};
 use assay_measurement::ratios::ratio;
-use assay_settings::show::{bytes, count, number, several, verb};
 
 use crate::document::{Curve, Document, ErrorSource, KeyChange, Point, PointMethod, Points, Unit};
 use crate::numbers::percent;

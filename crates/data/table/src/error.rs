@@ -44,7 +44,7 @@ impl Claim {
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The file cannot be read.
-    #[error("cannot read {}: {cause}", assay_quote::line::path(path))]
+    #[error("cannot read {}: {cause}", assay_base::quote::line::path(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -52,7 +52,7 @@ pub enum FileError {
         cause: io::Error,
     },
     /// The file cannot be written.
-    #[error("cannot write {}: {cause}", assay_quote::line::path(path))]
+    #[error("cannot write {}: {cause}", assay_base::quote::line::path(path))]
     Write {
         /// The file.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum FileError {
     /// A table cannot be finished, as a rule because the disk has no room, and can be read as it is. Nothing is lost.
     #[error(
         "cannot finish {} ({cause}): it can be read as it is, with {rows} rows beside it, in {}",
-        assay_quote::line::path(path), assay_quote::line::path(&rows_path(path))
+        assay_base::quote::line::path(path), assay_base::quote::line::path(&rows_path(path))
     )]
     Kept {
         /// The table.
@@ -76,7 +76,7 @@ pub enum FileError {
     /// and memory for whatever it claims.
     #[error(
         "cannot read {}: {}; take a copy of the file that is whole",
-        assay_quote::line::path(path), claim.refusal(*seen, *most)
+        assay_base::quote::line::path(path), claim.refusal(*seen, *most)
     )]
     Footer {
         /// The table.
@@ -89,7 +89,7 @@ pub enum FileError {
         most: u64,
     },
     /// The file does not hold what its name says: it is not a table, or not with these columns.
-    #[error("cannot make sense of {}: {detail}", assay_quote::line::path(path))]
+    #[error("cannot make sense of {}: {detail}", assay_base::quote::line::path(path))]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -387,7 +387,7 @@ fn for_each_of_unfinished(
 }
 
 fn open(path: &Path) -> Result<File, FileError> {
-    assay_files::open(path).map_err(|source| FileError::read(path, source))
+    assay_base::files::open(path).map_err(|source| FileError::read(path, source))
 }
 
 /// What each column of a file is called and holds, in the file's order. Columns of no known kind are left out.

@@ -213,7 +213,7 @@ impl Recovered {
     /// has these rows, and its number says so.
     pub(crate) fn open(table: &Path) -> Result<Self, FileError> {
         let path = rows_path(table);
-        let mut file = assay_files::open(&path).map_err(|cause| FileError::read(&path, cause))?;
+        let mut file = assay_base::files::open(&path).map_err(|cause| FileError::read(&path, cause))?;
         let mut head = Vec::new();
         let cannot = |cause| FileError::read(&path, cause);
         file.by_ref().take(HEAD_BYTES).read_to_end(&mut head).map_err(cannot)?;
@@ -286,7 +286,7 @@ impl Recovered {
 impl RowsFile {
     /// From now on nothing can be written to it, as on a disk without room.
     pub(crate) fn fill_disk(&mut self, path: &Path) {
-        self.file = assay_files::open(path).unwrap();
+        self.file = assay_base::files::open(path).unwrap();
     }
 }
 

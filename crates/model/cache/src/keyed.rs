@@ -77,7 +77,7 @@ impl Seen {
     fn bits(&self, hash: u64) -> [(usize, u64); 3] {
         let all = self.younger.len() as u64 * 64;
         std::array::from_fn(|row| {
-            let bit = assay_random::mix(hash.wrapping_add(row as u64)) % all;
+            let bit = assay_base::random::mix(hash.wrapping_add(row as u64)) % all;
             ((bit / 64) as usize, 1 << (bit % 64))
         })
     }

@@ -1,6 +1,6 @@
 //! The servers that can be named now, and their weights.
 
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 use crate::policy::ServerId;
 

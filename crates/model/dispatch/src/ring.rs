@@ -1,6 +1,6 @@
 //! Consistent hashing: the next server on the circle after a document.
 
-use assay_random::mix;
+use assay_base::random::mix;
 
 use crate::policy::ServerId;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use assay_base::settings::{Fields, Mistake, Value};
 use assay_dispatch::ServerId;
-use assay_settings::{Fields, Mistake, Value};
 
 use crate::experiment::{Cluster, Failure};
 use crate::read::{MOST_NODES, seconds};

@@ -1,9 +1,9 @@
 //! What happens, moment by moment. Clients send requests, the switch reads and chooses, nodes work, links carry, clients get
 //! responses.
 
+use assay_base::random::Rng;
 use assay_dispatch::node::{Busy, JobId, Node};
 use assay_dispatch::{ClassId, End, Finish, Moment, Policy, Request, ServerId};
-use assay_random::Rng;
 use assay_workload::Purpose;
 
 use crate::agenda::{Agenda, Event};

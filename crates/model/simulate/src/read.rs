@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use assay_base::settings::suggest::nearest;
+use assay_base::settings::{Fields, Mistake, Source, Value, units};
 use assay_dispatch::node::NodeSpec;
 use assay_dispatch::policies::bounded_hash::BoundedHashSettings;
 use assay_dispatch::policies::cap::CapSettings;
@@ -13,8 +15,6 @@ use assay_dispatch::policies::lard_replicated::LardReplicatedSettings;
 use assay_dispatch::policies::peak_ewma::PeakEwmaSettings;
 use assay_dispatch::policies::prequal::PrequalSettings;
 use assay_dispatch::{Choice, ClassId, ServerId};
-use assay_settings::suggest::nearest;
-use assay_settings::{Fields, Mistake, Source, Value, units};
 
 use crate::experiment::{
     Cluster, Experiment, Failure, Group, Law, Load, Mix, NamedPolicy, PolicyChoice, Service, SwitchSpec, Way,

@@ -1,6 +1,6 @@
 //! From a `[[reference]]` of a cluster file to what somebody measured there: rates, and how busy a node was.
 
-use assay_settings::{Fields, Mistake};
+use assay_base::settings::{Fields, Mistake};
 
 use crate::experiment::{Reference, ReferenceNode};
 

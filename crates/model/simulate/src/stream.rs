@@ -1,8 +1,8 @@
 //! The stream of requests. A request is a pure function of the seed, the client, and how many requests that client has sent before.
 
+use assay_base::random::{Rng, hash};
 use assay_dispatch::ClassId;
 use assay_dispatch::node::Work;
-use assay_random::{Rng, hash};
 use assay_workload::Purpose;
 
 use crate::experiment::{Law, Service};

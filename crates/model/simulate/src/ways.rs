@@ -1,7 +1,7 @@
 //! From a `[[way]]` of a cluster file to what it costs that a request reaches a node so.
 
-use assay_settings::suggest::nearest;
-use assay_settings::{Fields, Mistake, Value, units};
+use assay_base::settings::suggest::nearest;
+use assay_base::settings::{Fields, Mistake, Value, units};
 
 use crate::experiment::{PolicyChoice, Way};
 

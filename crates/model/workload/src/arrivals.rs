@@ -21,7 +21,7 @@ use crate::stream::Slice;
 use crate::timeline::Timeline;
 use crate::universe::{GroupTable, Universe};
 use crate::worlds::{living_part, scheduled};
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 /// The next own arrival of each robot that a slice follows, soonest first.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use crate::picker::pick_few;
 use crate::popularity::{HotSet, NEIGHBOURS, Window, smallest};
 use crate::private::PrivateWorld;
 use crate::universe::{GroupTable, Universe, living};
-use assay_random::{Rng, hash};
+use assay_base::random::{Rng, hash};
 
 /// Numbers within a phase have this many bits in a serial.
 const NUMBER_BITS: u32 = 40;

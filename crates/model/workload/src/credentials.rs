@@ -4,7 +4,7 @@ use crate::Purpose;
 use crate::model::{RobotIndex, UserRun};
 use crate::universe::Universe;
 pub use crate::users::made_user;
-use assay_random::{hash, unit_of};
+use assay_base::random::{hash, unit_of};
 
 /// What a robot sends in response to a challenge.
 #[derive(Debug, Clone, PartialEq, Eq)]

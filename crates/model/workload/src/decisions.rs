@@ -14,7 +14,7 @@ use crate::private::PrivateWorld;
 use crate::ranges::Ranges;
 use crate::universe::Universe;
 use crate::xact::{Fault, XactId};
-use assay_random::{Rng, hash};
+use assay_base::random::{Rng, hash};
 
 /// A redirection that finds no older object of the same origin after so many looks is none.
 const TRIES: u32 = 16;

@@ -11,7 +11,7 @@ use crate::object::ObjectId;
 use crate::stream::{Slice, Stream};
 use crate::timeline::Timeline;
 use crate::universe::Universe;
-use assay_random::{fold, hash};
+use assay_base::random::{fold, hash};
 
 /// What one launch with its embedded objects adds to a digest; add them up with `wrapping_add`, in any order.
 pub fn launch_digest(launch: &Launch, universe: &Universe) -> u64 {

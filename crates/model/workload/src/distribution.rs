@@ -3,7 +3,7 @@
 use std::f64::consts::{PI, SQRT_2};
 
 use crate::model::Distribution;
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 /// The largest count a draw may give (that of PGL).
 const MAX_COUNT: f64 = 2_147_483_646.0;
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
     use crate::Purpose;
     use crate::model::Bin;
-    use assay_random::Rng;
+    use assay_base::random::Rng;
     use proptest::prelude::*;
 
     fn examples() -> Vec<Distribution> {

@@ -8,7 +8,7 @@ use crate::Purpose;
 use crate::distribution::Sampler;
 use crate::model::Server;
 use crate::xact::XactId;
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 /// Tells think times from what else is drawn for an origin.
 const THINK_DRAW: u64 = 3;

@@ -6,7 +6,7 @@ use crate::Purpose;
 use crate::model::{ForeignUrl, OriginIndex, RobotIndex};
 use crate::object::{ObjectId, Space};
 use crate::universe::Universe;
-use assay_random::{hash, unit_of};
+use assay_base::random::{hash, unit_of};
 
 /// Fewest digits of a number in a URL.
 const NUMBER_DIGITS: usize = 8;

@@ -5,7 +5,7 @@ use crate::model::{AuthDemand, Coding, ContentIndex, CookieSetting, HeaderRule, 
 use crate::object::Object;
 use crate::universe::Universe;
 use crate::xact::XactId;
-use assay_random::{Rng, fold, hash, unit_of};
+use assay_base::random::{Rng, fold, hash, unit_of};
 
 /// Cookies longer than this are cut: clients need not take longer ones (RFC 6265).
 const LONGEST_COOKIE_BYTES: u64 = 4000;

@@ -8,7 +8,7 @@ use crate::model::{Method, OriginIndex, RequestType, RobotIndex};
 use crate::object::{Object, ObjectId, Space};
 use crate::universe::Universe;
 use crate::xact::XactId;
-use assay_random::{Rng, hash, unit_of};
+use assay_base::random::{Rng, hash, unit_of};
 
 /// One request of a stream, before its embedded objects.
 #[derive(Debug, Clone, Copy, PartialEq)]

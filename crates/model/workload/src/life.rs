@@ -4,7 +4,7 @@ use crate::Purpose;
 use crate::distribution::Sampler;
 use crate::model::{Distribution, Expiry, ExpiryBase, LifeCycle};
 use crate::picker::Picker;
-use assay_random::{Rng, fold, hash, unit_of};
+use assay_base::random::{Rng, fold, hash, unit_of};
 
 /// The state of an object at one moment. Times are whole seconds since the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use crate::model::{
 };
 use crate::picker::Picker;
 use crate::ranges::RangeTable;
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 /// What one group requests.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use crate::Purpose;
 use crate::launch::{Child, Launch};
 use crate::object::{Object, ObjectId, Space};
 use crate::universe::{GroupTable, Universe};
-use assay_random::{Rng, fold, unit_of};
+use assay_base::random::{Rng, fold, unit_of};
 
 impl Universe {
     /// Number of embedded objects in an object; zero when it is no page.

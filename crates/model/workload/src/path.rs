@@ -10,7 +10,7 @@ use crate::model::OriginIndex;
 use crate::object::{Object, ObjectId, Space};
 use crate::universe::Universe;
 use crate::validate::id_exists;
-use assay_random::{fold, unit_of};
+use assay_base::random::{fold, unit_of};
 
 /// Why a path names no object of this universe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

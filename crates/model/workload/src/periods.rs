@@ -3,7 +3,7 @@
 use crate::Purpose;
 use crate::distribution::Sampler;
 use crate::model::{Distribution, RobotGroup, Session};
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 /// Session lengths of a group, ready for draws.
 #[derive(Debug)]

@@ -10,7 +10,7 @@
 //!
 //! A [`Walk`] gives the points in order at a constant cost each, and passes over any number of them in logarithmic time.
 
-use assay_random::{Rng, fold};
+use assay_base::random::{Rng, fold};
 
 /// Length of the shortest parts, and the mean number of their points.
 const LEAF: f64 = 8.0;

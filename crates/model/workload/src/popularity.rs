@@ -3,7 +3,7 @@
 use crate::Purpose;
 use crate::model::{Bin, Popularity, PopularityLaw};
 use crate::object::Object;
-use assay_random::{Rng, hash, unit_of};
+use assay_base::random::{Rng, hash, unit_of};
 
 /// The serials of a world that can be revisited now: `low .. high`, never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,7 +150,7 @@ fn place(world: u64, which: u64, room: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_random::Rng;
+    use assay_base::random::Rng;
     use proptest::prelude::*;
 
     fn popularity(law: PopularityLaw, hot_set_fraction: f64, hot_set_probability: f64) -> Popularity {

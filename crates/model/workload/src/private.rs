@@ -6,7 +6,7 @@ use crate::model::RobotIndex;
 use crate::object::{ObjectId, Space};
 use crate::popularity::{HotSet, Window};
 use crate::universe::Universe;
-use assay_random::{Rng, fold, hash, unit_of};
+use assay_base::random::{Rng, fold, hash, unit_of};
 
 /// One robot's private objects of one content type, at all origins together.
 #[derive(Debug, Clone, Copy, Default)]

@@ -122,7 +122,7 @@ impl From<Purpose> for u64 {
 
 #[cfg(test)]
 mod tests {
-    use assay_random::hash;
+    use assay_base::random::hash;
 
     use super::*;
 

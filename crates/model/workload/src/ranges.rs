@@ -3,7 +3,7 @@
 use crate::distribution::Sampler;
 use crate::model::{Extent, RandomExtent, RangeSpec, Weighted};
 use crate::picker::Picker;
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 /// A request is never for more parts than this: a field line has its limits.
 pub const MOST_PARTS: u64 = 64;

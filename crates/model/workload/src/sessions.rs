@@ -9,7 +9,7 @@
 use crate::Purpose;
 use crate::model::RobotIndex;
 use crate::universe::Universe;
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 /// What a robot does at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,7 +27,7 @@ use crate::sessions::SessionClock;
 use crate::timeline::{Freeze, Timeline};
 use crate::universe::Universe;
 use crate::worlds::Worlds;
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 /// The version of how a stream follows from workload and seed. Streams of different versions request other things at other
 /// times, whatever their digests say of identities. 1: first visits at nearly even distances; 2: Poisson; 3: what would be a revisit

@@ -20,7 +20,7 @@ pub use crate::validate::UniverseError;
 use crate::validate::validate;
 use crate::variants::has_variants;
 use crate::xact::XactId;
-use assay_random::{Rng, finalize, fold, hash, unit_of};
+use assay_base::random::{Rng, finalize, fold, hash, unit_of};
 
 /// Choices about a universe that are not the workload's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::Purpose;
 use crate::model::{UserRun, Workload};
-use assay_random::hash;
+use assay_base::random::hash;
 
 /// All users of a workload: those written out by name, and runs of made ones by realm.
 #[derive(Debug, Default)]

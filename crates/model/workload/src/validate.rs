@@ -61,7 +61,7 @@ pub enum UniverseError {
     /// A file is not what it was when the workload was compiled.
     #[error(
         "{} has changed since the workload was compiled; compile it again",
-        assay_quote::line::path(path)
+        assay_base::quote::line::path(path)
     )]
     FileChanged {
         /// Where it is.

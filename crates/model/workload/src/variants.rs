@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use assay_random::{FNV_START, fnv1a, fold};
+use assay_base::random::{FNV_START, fnv1a, fold};
 
 use crate::model::{Coding, HeaderRule, Workload};
 use crate::object::Object;

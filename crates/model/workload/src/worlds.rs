@@ -20,7 +20,7 @@ use crate::picker::{Picker, pick_few};
 use crate::schedule::Segment;
 use crate::timeline::Timeline;
 use crate::universe::{GroupTable, Universe};
-use assay_random::{Rng, fold, hash};
+use assay_base::random::{Rng, fold, hash};
 
 /// Draws of a busy robot before all are looked at.
 const LOOKS: u32 = 32;

@@ -93,6 +93,6 @@ pub fn server(settings: &ServerTls) -> Result<Server, TlsSetupError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsSetupError> {
-    assay_files::bytes(path, assay_files::SETTINGS_MAX)
+    assay_base::files::bytes(path, assay_base::files::SETTINGS_MAX)
         .map_err(|cause| TlsSetupError::Read { path: path.to_owned(), cause })
 }

@@ -1,6 +1,6 @@
 //! Files of known failures: which cases may fail on which target, why, and what that explanation rests on.
 
-use assay_settings::{Fields, Mistake, Source, Value};
+use assay_base::settings::{Fields, Mistake, Source, Value};
 
 use crate::document::{CaseResult, Document};
 use crate::verdict::Verdict;

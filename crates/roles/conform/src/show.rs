@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use assay_base::junit::{Outcome, Suite};
+use assay_base::quote::markdown::escaped;
 use assay_http::date::{DATE_BYTES, write_date};
-use assay_junit::{Outcome, Suite};
-use assay_quote::markdown::escaped;
 
 use crate::case::{Case, Level, Payload, Request, Step};
 use crate::document::{CaseResult, Document, TargetInfo};
@@ -308,10 +308,10 @@ pub fn junit(document: &Document) -> String {
         cases: document.results.iter().filter(|result| result.target == target.label).map(tried).collect(),
     };
     let suites: Vec<Suite> = document.targets.iter().map(suite).collect();
-    assay_junit::document("assay conform", &suites)
+    assay_base::junit::document("assay conform", &suites)
 }
 
-fn tried(result: &CaseResult) -> assay_junit::Case {
+fn tried(result: &CaseResult) -> assay_base::junit::Case {
     let outcome = match (&result.known, result.verdict) {
         (None, _) if result.fails() => Outcome::Failed(format!(
             "{} ({}, {}): {}",
@@ -326,7 +326,7 @@ fn tried(result: &CaseResult) -> assay_junit::Case {
         }
         _ => Outcome::Passed,
     };
-    assay_junit::Case {
+    assay_base::junit::Case {
         class: format!("{}.{}", result.target, result.topic),
         name: result.case.clone(),
         outcome,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use assay_settings::Mistake;
-use assay_settings::suggest::or_did_you_mean;
+use assay_base::settings::Mistake;
+use assay_base::settings::suggest::or_did_you_mean;
 use thiserror::Error;
 
 use crate::case::Case;
@@ -117,7 +117,7 @@ impl Suite {
         }
         let mut files = Vec::new();
         for path in paths {
-            let text = assay_files::text(&path, assay_files::SETTINGS_MAX)
+            let text = assay_base::files::text(&path, assay_base::files::SETTINGS_MAX)
                 .map_err(|error| unreadable(&path, error))?;
             files.push(read(&path.display().to_string(), &text)?);
         }

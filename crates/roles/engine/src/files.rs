@@ -23,7 +23,7 @@ pub struct FileError {
 /// Reads all files that the workload names, for [`assay_workload::Universe::with_files`], which finds out whether they are
 /// still the same.
 pub fn read_files(workload: &Workload) -> Result<FileBytes, FileError> {
-    let read = |path: PathBuf| match assay_files::bytes(&path, assay_files::BODY_MAX) {
+    let read = |path: PathBuf| match assay_base::files::bytes(&path, assay_base::files::BODY_MAX) {
         Ok(bytes) => Ok(Arc::from(bytes)),
         Err(cause) => Err(FileError { path, cause }),
     };

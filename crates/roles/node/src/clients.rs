@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use assay_base::random::Rng;
 use assay_dispatch::{Choice, Moment, Request};
 use assay_measurement::own_error::MOST_WAITING;
 use assay_plane::body::{BodyError, BodyReader};
@@ -18,7 +19,6 @@ use assay_plane::connection::Resources;
 use assay_plane::pool::Pool;
 use assay_plane::thread_times::ThreadTimes;
 use assay_plane::upstream::{Patience, Received};
-use assay_random::Rng;
 use assay_record::cluster::Tally;
 use assay_simulate::{
     Law, Load, NOBODY, PAUSE_AFTER_FAILURE_S, Requested, Service, Stream, Switch, SwitchSpec, path_of,

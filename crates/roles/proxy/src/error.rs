@@ -27,7 +27,7 @@ pub enum ProxyError {
     /// The access log cannot be written.
     #[error(
         "cannot write the access log {}: {cause}; name another file, or make room for it",
-        assay_quote::line::path(path)
+        assay_base::quote::line::path(path)
     )]
     Log {
         /// The file.

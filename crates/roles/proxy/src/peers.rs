@@ -11,8 +11,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use assay_base::random::{FNV_START, STEP, fnv1a};
 use assay_http::icp::{MOST_BYTES, Message, Opcode};
-use assay_random::{FNV_START, STEP, fnv1a};
 use assay_role::message::PeerCounters;
 use assay_role::proxy::{Cooperation, Peer, Relation};
 use tokio::net::UdpSocket;

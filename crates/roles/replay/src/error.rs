@@ -14,7 +14,7 @@ pub enum ReplayError {
     #[error(transparent)]
     Logs(#[from] LogsError),
     /// A list cannot be read.
-    #[error("cannot read the list of URLs {}: {cause}; check the path", assay_quote::line::path(path))]
+    #[error("cannot read the list of URLs {}: {cause}; check the path", assay_base::quote::line::path(path))]
     List {
         /// The file.
         path: PathBuf,

@@ -300,8 +300,8 @@ impl List {
         for path in &self.files {
             let read = |cause| ReplayError::List { path: path.clone(), cause };
             let text = match path.as_os_str() == "-" {
-                true => assay_files::limited(std::io::stdin(), assay_files::SOURCE_MAX),
-                false => assay_files::bytes(path, assay_files::SOURCE_MAX),
+                true => assay_base::files::limited(std::io::stdin(), assay_base::files::SOURCE_MAX),
+                false => assay_base::files::bytes(path, assay_base::files::SOURCE_MAX),
             };
             let text = text.map_err(read)?;
             for line in text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {

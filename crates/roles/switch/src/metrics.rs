@@ -4,8 +4,8 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_metrics::text::{PROMETHEUS_TYPE, prometheus};
-use assay_metrics::{Histogram, Kind, Labels, Unit};
+use assay_base::metrics::text::{PROMETHEUS_TYPE, prometheus};
+use assay_base::metrics::{Histogram, Kind, Labels, Unit};
 use assay_plane::connection::Resources;
 use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
 use assay_plane::listen::accept;
@@ -16,9 +16,9 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::reason::{NoServer, Reason};
 use crate::tally::{ServerNow, Snapshot, Tally, Times};
 
-type Family = assay_metrics::Family<Times>;
-type Sample = assay_metrics::Sample<Times>;
-type Value = assay_metrics::Value<Times>;
+type Family = assay_base::metrics::Family<Times>;
+type Sample = assay_base::metrics::Sample<Times>;
+type Value = assay_base::metrics::Value<Times>;
 
 /// Ends of the buckets that are shown, as powers of two of microseconds: 64 µs to 67 s. They are exact.
 const POWERS: std::ops::RangeInclusive<u32> = 6..=26;

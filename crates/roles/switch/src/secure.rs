@@ -113,7 +113,7 @@ fn to_server(spec: &ServerSpec, tls: &ServerTls) -> Result<ToServer, SecureError
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, SecureError> {
-    assay_files::bytes(path, assay_files::SETTINGS_MAX)
+    assay_base::files::bytes(path, assay_base::files::SETTINGS_MAX)
         .map_err(|cause| SecureError::Read { path: path.to_owned(), cause })
 }
 

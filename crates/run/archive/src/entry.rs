@@ -110,8 +110,8 @@ impl Entry {
     fn of_experiment(mut self) -> Self {
         self.kind = Kind::Experiment;
         self.page = Some(self.path.join(COMPARISON)).filter(|page| page.is_file());
-        let text =
-            assay_files::bytes(&self.path.join(EXPERIMENT), assay_files::DOCUMENT_MAX).unwrap_or_default();
+        let text = assay_base::files::bytes(&self.path.join(EXPERIMENT), assay_base::files::DOCUMENT_MAX)
+            .unwrap_or_default();
         let Ok(info) = serde_json::from_slice::<ExperimentInfo>(&text) else {
             self.title = "an experiment whose head is damaged".into();
             return self;
@@ -139,7 +139,7 @@ impl Entry {
             self.title = format!("{}, no proxy", info.workload.name);
         }
         self.started_unix_ms = info.started_unix_ms;
-        let summary = assay_files::bytes(&dir.summary_path(), assay_files::DOCUMENT_MAX).ok();
+        let summary = assay_base::files::bytes(&dir.summary_path(), assay_base::files::DOCUMENT_MAX).ok();
         let summary = summary.and_then(|text| serde_json::from_slice::<Summary>(&text).ok());
         self.state = match (info.finished, summary) {
             (false, _) => State::Unfinished,

@@ -20,7 +20,7 @@ pub enum ArchiveError {
     /// A directory cannot be listed.
     #[error(
         "cannot list {}: {cause}; name a directory in which runs are kept",
-        assay_quote::line::path(path)
+        assay_base::quote::line::path(path)
     )]
     List {
         /// The directory.
@@ -29,10 +29,10 @@ pub enum ArchiveError {
         cause: io::Error,
     },
     /// Something that was named is not the directory of a run or of an experiment.
-    #[error("{} is not the directory of a run or of an experiment; `assay runs` lists them", assay_quote::line::path(.0))]
+    #[error("{} is not the directory of a run or of an experiment; `assay runs` lists them", assay_base::quote::line::path(.0))]
     NotAResult(PathBuf),
     /// It cannot be removed.
-    #[error("cannot remove {}: {cause}; check its permissions", assay_quote::line::path(path))]
+    #[error("cannot remove {}: {cause}; check its permissions", assay_base::quote::line::path(path))]
     Remove {
         /// The directory.
         path: PathBuf,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use assay_quote::csv::quoted;
+use assay_base::quote::csv::quoted;
 use assay_report::ReportError;
 use assay_report::chart::Chart;
 use assay_report::figure::{self, Figure, FigureSet};

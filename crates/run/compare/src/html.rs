@@ -14,7 +14,7 @@ use super::forest::{Scale, forest, judged, scale, tenth};
 use super::gate::Outcome;
 use super::panel::Axis;
 use super::{metric, views};
-use assay_quote::visible::visible;
+use assay_base::quote::visible::visible;
 use assay_report::ReportError;
 use assay_report::chart::Chart;
 use assay_report::chart::said::said;

@@ -3,7 +3,7 @@
 use super::document::{Comparison, MetricRow, MetricTable};
 use super::gate::Outcome;
 use super::views::{self, Detail, Grid};
-use assay_quote::markdown::{escaped, in_element};
+use assay_base::quote::markdown::{escaped, in_element};
 
 /// The comparison as Markdown: what matters first, everything else folded.
 pub fn render(comparison: &Comparison) -> String {

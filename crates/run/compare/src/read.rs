@@ -140,7 +140,7 @@ pub fn info_path(dir: &Path) -> PathBuf {
 /// Reads `experiment.json`.
 pub fn read_info(dir: &Path) -> Result<ExperimentInfo, ReportError> {
     let path = info_path(dir);
-    let text = match assay_files::bytes(&path, assay_files::DOCUMENT_MAX) {
+    let text = match assay_base::files::bytes(&path, assay_base::files::DOCUMENT_MAX) {
         Ok(text) => text,
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
             return Err(ReportError::NotAnExperiment { path: dir.to_owned() });

@@ -146,7 +146,7 @@ pub fn decide<'a>(table: impl Iterator<Item = &'a mut Case>) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use assay_random::Rng;
+    use assay_base::random::Rng;
 
     use super::*;
     use crate::metric;

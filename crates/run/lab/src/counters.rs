@@ -121,7 +121,7 @@ impl LogFollower {
 
     /// Reads what is new. A log that is not there yet is an empty one.
     pub fn read(&mut self, path: &Path) -> io::Result<&Values> {
-        let mut file = match assay_files::open(path) {
+        let mut file = match assay_base::files::open(path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(&self.counts),
             Err(e) => return Err(e),

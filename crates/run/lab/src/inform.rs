@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
+use assay_base::random::{FNV_START, fnv1a};
+use assay_base::settings::show::bytes;
 use assay_health::host;
-use assay_random::{FNV_START, fnv1a};
 use assay_record::part::PartInfo;
 use assay_record::run::{
     CacheInfo, OverridesInfo, PeerInfo, PhaseInfo, PlannedWorkingSet, RUN_SCHEMA, RunInfo, TargetInfo,
     WorkloadInfo,
 };
 use assay_role::spread::{Share, spread};
-use assay_settings::show::bytes;
 use assay_workload::model::HttpVersion;
 use assay_workload::model::{Goal, Phase};
 use assay_workload::overrides::Overrides;

@@ -343,7 +343,7 @@ pub fn last_words(files: &[&Path]) -> String {
 /// The end of a file, of so many bytes at most.
 pub(crate) fn tail(file: &Path, most_bytes: u64) -> io::Result<String> {
     use std::io::{Read, Seek, SeekFrom};
-    let mut file = assay_files::open(file)?;
+    let mut file = assay_base::files::open(file)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(most_bytes)))?;
     let mut bytes = Vec::new();

@@ -82,7 +82,7 @@ fn choice(spec: &TargetSpec) -> Result<Choice, LabError> {
 fn tls(spec: &TargetTls) -> Result<ProxyTls, LabError> {
     let read = |path: &Path| {
         let cannot = |e: io::Error| LabError::plan(format!("cannot read {}: {e}", path.display()));
-        assay_files::text(path, assay_files::SETTINGS_MAX).map_err(cannot)
+        assay_base::files::text(path, assay_base::files::SETTINGS_MAX).map_err(cannot)
     };
     let identity = |listen: &ServerTls| {
         Ok::<_, LabError>(Identity { certificate: read(&listen.certificate)?, key: read(&listen.key)? })

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use assay_base::settings::suggest::nearest;
+use assay_base::settings::units::split;
+pub use assay_base::settings::units::{duration, size};
 use assay_link::{LinkSettings, SettingsError};
-use assay_settings::suggest::nearest;
-use assay_settings::units::split;
-pub use assay_settings::units::{duration, size};
 
 use crate::cgroup::Limits;
 use crate::mode::Mode;

@@ -3,7 +3,7 @@
 //! A packet that arrives first waits for the rate, in a queue of so many bytes (or is dropped at its tail); then it is on
 //! the wire, where the plan may lose it; then it is delayed, and never overtakes one that came before it.
 
-use assay_random::{STEP, finalize, unit_of};
+use assay_base::random::{STEP, finalize, unit_of};
 
 use crate::settings::LinkSettings;
 

@@ -101,7 +101,7 @@ fn is_loopback(address: &ServerAddr) -> bool {
 
 /// The text of a file, which may be a pipe from a program that keeps secrets.
 fn secret(file: &std::path::Path) -> std::io::Result<String> {
-    let bytes = assay_files::limited(std::fs::File::open(file)?, assay_files::SETTINGS_MAX)?;
+    let bytes = assay_base::files::limited(std::fs::File::open(file)?, assay_base::files::SETTINGS_MAX)?;
     String::from_utf8(bytes)
         .map_err(|_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not text (UTF-8)"))
 }

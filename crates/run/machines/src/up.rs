@@ -84,7 +84,7 @@ impl Up {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         for (name, agent) in &mut self.agents {
             let log = self.dir.path().join(format!("{name}.log"));
-            while !assay_files::text(&log, assay_files::DOCUMENT_MAX)
+            while !assay_base::files::text(&log, assay_base::files::DOCUMENT_MAX)
                 .unwrap_or_default()
                 .contains("connected to")
             {
@@ -176,6 +176,7 @@ fn listening(dir: &Path) -> Option<String> {
     let file =
         entries.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "ports"))?;
     let ports: serde_json::Value =
-        serde_json::from_slice(&assay_files::bytes(&file, assay_files::SETTINGS_MAX).ok()?).ok()?;
+        serde_json::from_slice(&assay_base::files::bytes(&file, assay_base::files::SETTINGS_MAX).ok()?)
+            .ok()?;
     Some(ports.get("nats")?.get(0)?.as_str()?.to_owned())
 }

@@ -19,14 +19,14 @@ pub enum ReportError {
     /// There is no experiment in the directory.
     #[error(
         "{} is not an experiment directory (it has no experiment.json); name a directory that `assay lab` made",
-        assay_quote::line::path(path)
+        assay_base::quote::line::path(path)
     )]
     NotAnExperiment {
         /// The directory.
         path: PathBuf,
     },
     /// The head of an experiment cannot be read.
-    #[error("cannot read {}: {cause}; check its permissions", assay_quote::line::path(path))]
+    #[error("cannot read {}: {cause}; check its permissions", assay_base::quote::line::path(path))]
     ReadExperiment {
         /// The file.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum ReportError {
     /// The head of an experiment does not hold what its name says.
     #[error(
         "cannot make sense of {}: {detail}; it is damaged, or was written by another version of Assay",
-        assay_quote::line::path(path)
+        assay_base::quote::line::path(path)
     )]
     DamagedExperiment {
         /// The file.
@@ -47,7 +47,7 @@ pub enum ReportError {
     /// The comparison cannot be written into the experiment directory.
     #[error(
         "cannot write {}: {cause}; check that there is room on the disk and that you may write there",
-        assay_quote::line::path(path)
+        assay_base::quote::line::path(path)
     )]
     WriteComparison {
         /// The file.
@@ -66,7 +66,7 @@ pub enum ReportError {
     /// What is taken along cannot be written.
     #[error(
         "cannot write {}: {cause}; check that there is room and that you may write there",
-        assay_quote::line::path(path)
+        assay_base::quote::line::path(path)
     )]
     Export {
         /// The file or directory.

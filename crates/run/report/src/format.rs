@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-pub use assay_settings::show::{bytes, count, number};
+pub use assay_base::settings::show::{bytes, count, number};
 
 use assay_measurement::own_error::{Certainty, OwnInterval};
 

@@ -22,7 +22,7 @@ use crate::page;
 use crate::summary::{Mood, Summary, Topic};
 use crate::terminal;
 use crate::words;
-use assay_quote::visible::visible;
+use assay_base::quote::visible::visible;
 
 // Statics: of a constant, each crate that uses it has a copy in the program.
 

@@ -561,7 +561,7 @@ pub fn files(dir: &RunDir) -> Vec<FileView> {
         let text = if log || size == 0 || size > SHOWN_BYTES || shown >= SHOWN_FILES {
             None
         } else {
-            assay_files::text(&dir.proxy_dir().join(&name), SHOWN_BYTES).ok()
+            assay_base::files::text(&dir.proxy_dir().join(&name), SHOWN_BYTES).ok()
         };
         shown += usize::from(text.is_some());
         FileView { name: format!("proxy/{name}"), size: bytes(size), text }

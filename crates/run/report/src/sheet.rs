@@ -9,7 +9,7 @@ use crate::chart::said::said;
 use crate::chart::{Band, Chart, Charts, Kind, Line, short, time_chart};
 use crate::error::ReportError;
 use crate::html::{ChartHead, MACROS, SCRIPT, STYLE, UPLOT, UPLOT_STYLE, embedded_json};
-use assay_quote::visible::visible;
+use assay_base::quote::visible::visible;
 
 const TEMPLATE: &str = include_str!("../assets/sheet.html");
 const OWN_STYLE: &str = include_str!("../assets/sheet.css");

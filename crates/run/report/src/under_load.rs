@@ -57,7 +57,7 @@ pub struct CaseUnderLoad {
 /// What the cases of a run have shown; none: none were tried. What is wrong with their file, if it cannot be read.
 pub(crate) fn read(dir: &RunDir) -> Result<Option<UnderLoad>, String> {
     let path = dir.path().join(FILE);
-    let text = match assay_files::text(&path, assay_files::DOCUMENT_MAX) {
+    let text = match assay_base::files::text(&path, assay_base::files::DOCUMENT_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("{} cannot be read: {error}", path.display())),

@@ -262,7 +262,7 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use assay_random::Rng;
+    use assay_base::random::Rng;
     use proptest::prelude::*;
 
     use super::*;

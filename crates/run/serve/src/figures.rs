@@ -5,12 +5,12 @@
 
 use std::borrow::Cow;
 
+use assay_base::metrics::{Kind, Labels, Unit};
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::declared::{Described, Metric, Unit as DeclaredUnit};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::interval::open_connections;
 use assay_measurement::ratios::HitRatio;
-use assay_metrics::{Kind, Labels, Unit};
 
 use crate::state::{ClassTimes, Network, PhaseSoFar, RunStage, State, Used};
 use crate::times::{Family, Sample, Times, Value};

@@ -3,7 +3,7 @@
 //! As that encoding requires: names in lowerCamelCase, 64-bit integers as texts, enumerations as numbers. Sums and histograms are
 //! cumulative since Assay started; histograms are exponential, with the buckets of [`crate::exponential`].
 
-use assay_metrics::{Histogram as _, Kind};
+use assay_base::metrics::{Histogram as _, Kind};
 use serde_json::{Value as Json, json};
 
 use crate::exponential::{SCALE, ZERO_THRESHOLD_S};
@@ -97,7 +97,7 @@ fn exponential(times: &Times) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_metrics::Unit;
+    use assay_base::metrics::Unit;
 
     const STRETCH: Stretch =
         Stretch { start_unix_ns: 1_700_000_000_000_000_000, end_unix_ns: 1_700_000_005_000_000_000 };

@@ -3,7 +3,7 @@
 //! The few messages are written by hand: a field is its number and wire type, then its value. Names of fields stand beside
 //! their numbers, as in `metrics.proto`.
 
-use assay_metrics::{Histogram as _, Kind};
+use assay_base::metrics::{Histogram as _, Kind};
 
 use crate::exponential::{SCALE, ZERO_THRESHOLD_S, spans};
 use crate::times::{Family, Sample, Times, Value};
@@ -150,7 +150,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use assay_metrics::Unit;
+    use assay_base::metrics::Unit;
 
     /// A message taken apart again: (field, value), where nothing of the writer is used.
     #[derive(Debug, Clone, PartialEq)]

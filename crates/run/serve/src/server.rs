@@ -7,11 +7,11 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use assay_base::metrics::text;
 use assay_http::coding::{Accepted, Coding, GzipWriter};
 use assay_http::field::list;
 use assay_http::head::RequestHead;
 use assay_http::status::reason;
-use assay_metrics::text;
 use assay_plane::connection::Resources;
 use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
 use assay_plane::limits::LEAST_RATE;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use assay_base::metrics::Histogram as Shown;
 use assay_measurement::histogram::{Histogram, SparseHistogram};
-use assay_metrics::Histogram as Shown;
 
 use crate::exponential::{CLASSIC_BOUNDS_S, index};
 
@@ -62,11 +62,11 @@ impl Shown for Times {
 }
 
 /// A family with such times.
-pub type Family = assay_metrics::Family<Times>;
+pub type Family = assay_base::metrics::Family<Times>;
 /// A series of one.
-pub type Sample = assay_metrics::Sample<Times>;
+pub type Sample = assay_base::metrics::Sample<Times>;
 /// Its value.
-pub type Value = assay_metrics::Value<Times>;
+pub type Value = assay_base::metrics::Value<Times>;
 
 #[cfg(test)]
 mod tests {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use assay_base::random::Rng;
 use assay_measurement::histogram::{Histogram, SparseHistogram};
-use assay_random::Rng;
 
 use crate::{Browser, skip};
 

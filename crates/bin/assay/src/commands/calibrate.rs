@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use assay_base::settings::show::{bytes, grouped};
 use assay_experiment::calibrate::{self, CalibrationEvent, LEAST_BUDGET, USUAL_BUDGET};
 use assay_lab::{LabError, RunPlan};
 use assay_measurement::doubt::Reason;
 use assay_measurement::health::{Calibration, CalibrationStep};
-use assay_settings::show::{bytes, grouped};
 use tokio::sync::{mpsc, watch};
 
 use super::machines_args::Machines;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use assay_settings::show::bytes;
+use assay_base::settings::show::bytes;
 use assay_workload::explain::shape::{Shape, Unit};
 
 use crate::units::show_duration;

@@ -120,7 +120,7 @@ fn row(Seen { info, clock }: &Seen) -> [String; 8] {
         list(info.labels.iter().map(|label| label.as_str()).collect()),
         info.address.to_string(),
         info.cpus.to_string(),
-        assay_settings::show::bytes(info.memory_bytes),
+        assay_base::settings::show::bytes(info.memory_bytes),
         error_us(clock).map_or_else(|| "unknown".to_owned(), |error_us| format!("±{error_us} µs")),
         list(proxies(info)),
         doing(info),

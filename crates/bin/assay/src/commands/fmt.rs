@@ -70,7 +70,11 @@ fn one(file: &Path, check: bool) -> Result<Outcome, Failure> {
     {
         return Err(other.refused(&name, Kind::Workload));
     }
-    let text = if is_input { standard_input() } else { assay_files::text(file, assay_files::SOURCE_MAX) };
+    let text = if is_input {
+        standard_input()
+    } else {
+        assay_base::files::text(file, assay_base::files::SOURCE_MAX)
+    };
     let text = text.map_err(|error| {
         let is_no_text = error.kind() == io::ErrorKind::InvalidData;
         let failure = Failure::usage(anyhow!(error).context(format!("cannot read {name}")));
@@ -96,7 +100,7 @@ fn one(file: &Path, check: bool) -> Result<Outcome, Failure> {
 }
 
 fn standard_input() -> io::Result<String> {
-    assay_files::utf8(assay_files::limited(io::stdin(), assay_files::SOURCE_MAX)?)
+    assay_base::files::utf8(assay_base::files::limited(io::stdin(), assay_base::files::SOURCE_MAX)?)
 }
 
 /// Puts a text in place of a file, whole or not at all: a full disk must not cost a workload.

@@ -197,7 +197,7 @@ fn log_of(dir: &RunDir, info: &RunInfo, cache: Option<&str>) -> Result<(PathBuf,
     };
     let file = place.join("description.toml");
     let own = place.join(BUILTIN_LOG);
-    let text = match assay_files::text(&file, assay_files::SETTINGS_MAX) {
+    let text = match assay_base::files::text(&file, assay_base::files::SETTINGS_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if !own.exists() {
@@ -217,7 +217,7 @@ fn log_of(dir: &RunDir, info: &RunInfo, cache: Option<&str>) -> Result<(PathBuf,
 /// A log in a run's directory, where nobody writes into a pipe; others may be anything that can be read. That it is missing is said
 /// where it is opened.
 fn regular(log: PathBuf) -> Result<PathBuf, Failure> {
-    match assay_files::open(&log) {
+    match assay_base::files::open(&log) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
             Err(Failure::usage(anyhow!("cannot read {}: {error}", log.display())))
         }
@@ -254,7 +254,8 @@ fn cache_of<'i>(info: &'i RunInfo, wanted: Option<&str>) -> Result<Option<&'i Ca
 
 /// True when robots also request URLs of a trace, which do not carry the run's mark.
 fn has_foreign_urls(dir: &RunDir) -> bool {
-    let text = assay_files::bytes(&dir.workload_path(), assay_files::DOCUMENT_MAX).unwrap_or_default();
+    let text =
+        assay_base::files::bytes(&dir.workload_path(), assay_base::files::DOCUMENT_MAX).unwrap_or_default();
     serde_json::from_slice::<Workload>(&text).is_ok_and(|workload| !workload.foreign.is_empty())
 }
 

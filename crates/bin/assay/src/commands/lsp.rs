@@ -125,7 +125,7 @@ impl Files for ThisMachine {
     fn bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
         let start = || {
             let mut bytes = Vec::new();
-            assay_files::open(path)?.take(ResolvedFiles::START as u64).read_to_end(&mut bytes)?;
+            assay_base::files::open(path)?.take(ResolvedFiles::START as u64).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
         start().map_err(|error: io::Error| error.to_string())
@@ -137,7 +137,7 @@ impl Host for ThisMachine {
         let text = assay_pgl::bundled(base_name)?;
         let directory = cache()?.join("assay").join(env!("CARGO_PKG_VERSION"));
         let path = directory.join(base_name);
-        if assay_files::text(&path, assay_files::SOURCE_MAX).ok().as_deref() != Some(text) {
+        if assay_base::files::text(&path, assay_base::files::SOURCE_MAX).ok().as_deref() != Some(text) {
             std::fs::create_dir_all(&directory).ok()?;
             std::fs::write(&path, text).ok()?;
         }

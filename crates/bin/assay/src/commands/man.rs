@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use assay_settings::suggest::or_did_you_mean;
+use assay_base::settings::suggest::or_did_you_mean;
 use clap::Args;
 
 use crate::exit::{Exit, Failure};

@@ -142,8 +142,9 @@ pub fn policies(args: &PoliciesArgs) -> Result<Exit, Failure> {
 /// A result as it was written.
 pub fn read(path: &Path) -> Result<ClusterResult, Failure> {
     let attempt = || format!("cannot read the result {}", path.display());
-    let text =
-        assay_files::bytes(path, assay_files::DOCUMENT_MAX).with_context(attempt).map_err(Failure::usage)?;
+    let text = assay_base::files::bytes(path, assay_base::files::DOCUMENT_MAX)
+        .with_context(attempt)
+        .map_err(Failure::usage)?;
     let no_result = |failure: anyhow::Error| {
         Failure::usage(failure).hint(
             "write one with --json -o FILE of `assay simulate`, `assay cluster --run` or `assay webstone`",

@@ -53,7 +53,8 @@ pub fn role(args: &RoleArgs) -> Result<Exit, Failure> {
 /// What the role is told.
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let attempt = || format!("cannot read what the role is told in {}", path.display());
-    let text =
-        assay_files::bytes(path, assay_files::DOCUMENT_MAX).with_context(attempt).map_err(Failure::failed)?;
+    let text = assay_base::files::bytes(path, assay_base::files::DOCUMENT_MAX)
+        .with_context(attempt)
+        .map_err(Failure::failed)?;
     serde_json::from_slice(&text).with_context(attempt).map_err(Failure::failed)
 }

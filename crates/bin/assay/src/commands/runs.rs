@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::anyhow;
 use assay_archive::selection::{Age, may_go_on, old};
 use assay_archive::{Entry, list, remove};
-use assay_quote::line::{line, path};
+use assay_base::quote::line::{line, path};
+use assay_base::settings::show::bytes;
 use assay_report::calendar::Utc;
-use assay_settings::show::bytes;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 

@@ -4,7 +4,7 @@
 //! carries no code that describes types.
 
 use anyhow::anyhow;
-use assay_settings::suggest::or_did_you_mean;
+use assay_base::settings::suggest::or_did_you_mean;
 use clap::Args;
 
 use crate::exit::{Exit, Failure};

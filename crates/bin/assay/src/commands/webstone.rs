@@ -264,7 +264,9 @@ fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
 
 fn read(path: &Path) -> Result<String, Failure> {
     let attempt = || format!("cannot read {}", path.display());
-    assay_files::text(path, assay_files::SETTINGS_MAX).with_context(attempt).map_err(Failure::usage)
+    assay_base::files::text(path, assay_base::files::SETTINGS_MAX)
+        .with_context(attempt)
+        .map_err(Failure::usage)
 }
 
 fn resolve(name: &str) -> Result<SocketAddr, Failure> {

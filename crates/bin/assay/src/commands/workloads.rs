@@ -1,7 +1,7 @@
 //! `assay workloads`: the workloads that come with Assay, and what they look like.
 
 use anyhow::anyhow;
-use assay_settings::suggest::or_did_you_mean;
+use assay_base::settings::suggest::or_did_you_mean;
 use clap::{Args, Subcommand};
 
 use crate::bundled::{self, SHELVES};

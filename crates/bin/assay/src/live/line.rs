@@ -1,7 +1,7 @@
 //! A second of a run on one line. For pipes, logs and terminals without colour.
 
 use super::state::State;
-use assay_settings::show::count;
+use assay_base::settings::show::count;
 
 use super::words::{clock, percent, quantile, rate};
 

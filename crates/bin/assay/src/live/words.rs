@@ -1,8 +1,8 @@
 //! Figures, as they are written for people. Short, with their unit, and a dash for what is not known.
 
+use assay_base::settings::show::count;
 use assay_measurement::censored::Bounds;
 use assay_measurement::histogram::Histogram;
-use assay_settings::show::count;
 
 /// `0.21 ms`, `301 ms`, `12.3 s`.
 pub fn time_us(value_us: Option<u64>) -> String {

@@ -226,7 +226,7 @@ fn nothing_names_a_place_on_one_machine() {
 
 /// What reads a file without asking what it is, and may: the beginning of a path below `crates`, and why.
 const READS_ANYTHING: [(&str, &str); 15] = [
-    ("base/files/src/", "it is what asks"),
+    ("base/base/src/files/", "it is what asks"),
     ("run/health/src/", "files of the kernel"),
     ("roles/engine/src/watch/usage.rs", "a file of the kernel"),
     ("net/plane/src/thread_times.rs", "files of the kernel"),
@@ -266,5 +266,5 @@ fn what_others_name_is_read_through_the_crate_that_asks_what_it_is() {
             wrong.extend(reads.map(|_| format!("{place} calls {call}…)")));
         }
     }
-    assert!(wrong.is_empty(), "use assay_files, or give a reason here: {wrong:#?}");
+    assert!(wrong.is_empty(), "use assay_base::files, or give a reason here: {wrong:#?}");
 }

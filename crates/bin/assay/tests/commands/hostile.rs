@@ -1,6 +1,6 @@
 //! Text that others chose, in every output: it is seen, and does nothing where it is shown. One list of texts goes through all.
 
-use assay_quote::HOSTILE;
+use assay_base::quote::HOSTILE;
 use serde_json::Value;
 
 use crate::hostile_text::{assert_page, assert_tame, on_terminal, without_styles};

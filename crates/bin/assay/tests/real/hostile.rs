@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_quote::HOSTILE;
+use assay_base::quote::HOSTILE;
 use serde_json::Value;
 
 use crate::hostile_text::{assert_page, assert_tame, is_active, on_terminal, without_styles};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use assay_base::settings::show::bytes;
 use assay_measurement::ratios::ratio;
-use assay_settings::show::bytes;
 
 use super::senders::Row;
 use super::series::Step as Counts;

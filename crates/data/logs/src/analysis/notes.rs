@@ -1,7 +1,7 @@
 //! What a reader should know of an analysis, a sentence each.
 
+use assay_base::settings::show::count;
 use assay_measurement::ratios::ratio;
-use assay_settings::show::count;
 
 use super::Analyser;
 use super::tally::Tally;

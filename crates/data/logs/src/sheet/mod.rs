@@ -3,8 +3,8 @@
 mod plots;
 mod senders;
 
+use assay_base::settings::show::{bytes, count};
 use assay_record::sheet::{Row, Section, Sheet, Table, Tile};
-use assay_settings::show::{bytes, count};
 
 use assay_measurement::ratios::ratio;
 

@@ -1,7 +1,7 @@
 //! Who sent requests, where they came from, and which URLs failed.
 
+use assay_base::settings::show::count;
 use assay_record::sheet::{Plot, Row, Section, Table, TimeAxis};
-use assay_settings::show::count;
 
 use super::{grouping, plots};
 use crate::document::{Document, Grouping, Slots};

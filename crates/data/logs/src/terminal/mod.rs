@@ -5,8 +5,8 @@ mod words;
 
 use std::fmt::Write as _;
 
+use assay_base::settings::show::{bytes, count};
 use assay_measurement::ratios::ratio;
-use assay_settings::show::{bytes, count};
 
 use crate::document::{Document, Figures, Group, Grouping, NotLogged, Slots};
 pub(crate) use words::lines;

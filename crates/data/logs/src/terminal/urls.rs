@@ -1,6 +1,6 @@
 //! URLs and user agents that stand out, in lists.
 
-use assay_settings::show::{bytes, count};
+use assay_base::settings::show::{bytes, count};
 
 use super::words::{shorten, spark};
 use super::{DIM, Page};

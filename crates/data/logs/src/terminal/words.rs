@@ -1,6 +1,6 @@
 //! How numbers, times and texts are written.
 
-use assay_settings::show::count;
+use assay_base::settings::show::count;
 
 use crate::document::{Count, Slots};
 

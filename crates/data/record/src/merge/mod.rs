@@ -170,7 +170,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), MergeError> {
     if !from.is_file() {
         return Ok(());
     }
-    let bytes =
-        assay_files::bytes(from, assay_files::DOCUMENT_MAX).map_err(|cause| FileError::read(from, cause))?;
+    let bytes = assay_base::files::bytes(from, assay_base::files::DOCUMENT_MAX)
+        .map_err(|cause| FileError::read(from, cause))?;
     Ok(std::fs::write(to, bytes).map_err(|cause| FileError::write(to, cause))?)
 }

@@ -146,7 +146,7 @@ fn read_journal(
     bad: &mut dyn FnMut(RunDirError) -> Result<(), RunDirError>,
     mut each: impl FnMut(Measured) -> Result<(), RunDirError>,
 ) -> Result<(), RunDirError> {
-    let file = assay_files::open(path).map_err(|source| FileError::read(path, source))?;
+    let file = assay_base::files::open(path).map_err(|source| FileError::read(path, source))?;
     let mut reader = BufReader::with_capacity(1 << 20, file);
     let mut line = Vec::new();
     for number in 1.. {

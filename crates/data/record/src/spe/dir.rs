@@ -20,7 +20,7 @@ pub struct SpeDir {
 #[non_exhaustive]
 pub enum SpeDirError {
     /// It is there and has something in it.
-    #[error("{} is not empty; name another directory, or empty it", assay_quote::line::path(path))]
+    #[error("{} is not empty; name another directory, or empty it", assay_base::quote::line::path(path))]
     NotEmpty {
         /// The directory.
         path: PathBuf,
@@ -28,7 +28,7 @@ pub enum SpeDirError {
     /// It cannot be made.
     #[error(
         "cannot make the directory {}: {cause}; choose one that you may write to",
-        assay_quote::line::path(path)
+        assay_base::quote::line::path(path)
     )]
     Create {
         /// The directory.
@@ -39,7 +39,7 @@ pub enum SpeDirError {
     /// There is no evaluation in it.
     #[error(
         "{} holds no evaluation (it has no spe.json); name a directory that `assay spe` made",
-        assay_quote::line::path(path)
+        assay_base::quote::line::path(path)
     )]
     NotAnEvaluation {
         /// The directory.

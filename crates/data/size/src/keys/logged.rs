@@ -129,7 +129,7 @@ impl Logged {
 
     /// What a reader should know.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let count = assay_settings::show::count;
+        let count = assay_base::settings::show::count;
         let mut notes = Vec::new();
         if self.has_vary {
             notes.push(

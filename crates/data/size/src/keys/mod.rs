@@ -126,7 +126,7 @@ impl Rules {
         let mut notes: Vec<String> =
             idle.map(|(text, _, flag)| format!("The rule {flag} '{text}' matches no request.")).collect();
         if self.left_out > 0 {
-            let count = assay_settings::show::count(self.left_out);
+            let count = assay_base::settings::show::count(self.left_out);
             notes.push(format!("{count} requests for other hosts were left out."));
         }
         if !self.ttl.is_empty() || are_lives_told {

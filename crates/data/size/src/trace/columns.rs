@@ -280,7 +280,7 @@ impl Columns {
                     least if least == self.columns.len() && !self.has_more => format!("not {least}"),
                     least => format!("not {least} or more"),
                 };
-                format!("it has {}, {expected}", assay_settings::show::several(found as u64, "column"))
+                format!("it has {}, {expected}", assay_base::settings::show::several(found as u64, "column"))
             }
             Malformed::Column { place, problem } => {
                 let what = match problem {
@@ -303,7 +303,7 @@ impl Columns {
     fn named(&self, place: usize) -> String {
         match self.columns.get(place).map(|column| column.name.as_str()) {
             Some(name) if !name.is_empty() && name != "-" => {
-                format!("`{}`", assay_quote::line::line(name))
+                format!("`{}`", assay_base::quote::line::line(name))
             }
             _ => format!("column {}", place + 1),
         }
@@ -345,7 +345,7 @@ impl Columns {
             if let Role::Size { unit_bytes, .. } | Role::Sent { unit_bytes } = column.role
                 && unit_bytes > 1.0
             {
-                let unit = assay_settings::show::count(unit_bytes as u64);
+                let unit = assay_base::settings::show::count(unit_bytes as u64);
                 notes.push(format!("The sizes in {} count {unit} bytes each.", self.named(place)));
             }
         }

@@ -1,7 +1,7 @@
 //! Text with a line for each request: which columns its lines have, from its first lines or from what is said of it.
 
+use assay_base::settings::suggest::or_did_you_mean;
 use assay_logs::printable;
-use assay_settings::suggest::or_did_you_mean;
 use thiserror::Error;
 
 use super::columns::{Columns, NoObject};
@@ -219,7 +219,7 @@ pub fn check_names(text: &str) -> Result<(), String> {
     if let Some(unknown) = names.iter().find(is_unknown) {
         return Err(format!(
             "`{}` does not say what a column stands for{}; write `-` for one that is not used",
-            assay_quote::line::line(&unknown.text),
+            assay_base::quote::line::line(&unknown.text),
             or_did_you_mean(&unknown.text, Name::USUAL)
         ));
     }
@@ -296,7 +296,7 @@ fn no_object(line: &[u8]) -> ColumnsError {
 fn different(named_by: String, named: usize, separator: Separator, line: &[u8]) -> ColumnsError {
     ColumnsError::Different {
         named_by,
-        named: assay_settings::show::several(named as u64, "column"),
+        named: assay_base::settings::show::several(named as u64, "column"),
         found: separator.fields(line).count(),
         line: shown(line),
         example: example_of(line),

@@ -1,6 +1,6 @@
 //! Simulated LRU against Che's approximation of it (Che, Tung and Wang, IEEE JSAC 2002), which knows the popularities and no requests.
 
-use assay_random::Rng;
+use assay_base::random::Rng;
 use assay_size::policy::Policy;
 use assay_size::requests::{Gather, Requests, Sizes};
 use assay_size::sample::Sampling;

@@ -1,8 +1,8 @@
 //! Sampling: whether the true curve lies within the stated band.
 
+use assay_base::random::{Rng, mix};
 use assay_cache::policy::Admission;
 use assay_cache::policy::replacement::Replacement;
-use assay_random::{Rng, mix};
 use assay_size::curve::{Curves, Plan, curves};
 use assay_size::labels::By;
 use assay_size::policy::Policy;

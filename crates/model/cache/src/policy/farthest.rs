@@ -1,7 +1,7 @@
 //! Belady's idea for objects of several sizes: the object with the largest product of size and time to its next request goes. It
 //! needs the future, so it is no policy of a real cache; nor is it a bound, since the best schedule is hard to find.
 
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 use super::Order;
 use super::belady::NEVER;

@@ -1,6 +1,6 @@
 //! Random replacement: any stored object goes, with the same probability.
 
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 use super::Order;
 use super::online::Online;

@@ -1,7 +1,7 @@
 //! How often keys were requested lately, in a bounded room: the sketch of TinyLFU. It may take a key for requested more often than it was,
 //! never for less often, apart from halving.
 
-use assay_random::mix;
+use assay_base::random::mix;
 
 /// Rows of the sketch, each with a counter of its own for a key: the lowest of them is nearest to the truth.
 const ROWS: u64 = 4;

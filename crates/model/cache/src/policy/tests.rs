@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use assay_random::{Rng, mix};
+use assay_base::random::{Rng, mix};
 use proptest::prelude::*;
 
 use super::belady::{Belady, NEVER};

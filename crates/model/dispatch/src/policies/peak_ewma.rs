@@ -6,7 +6,7 @@
 //! very slow, so a new one is tried with one request. A client that left says how long a response takes at least: that is a
 //! peak, or nothing. Source: Twitter's Finagle, `PeakEwma` (2013), later in Linkerd.
 
-use assay_random::{Rng, mix};
+use assay_base::random::{Rng, mix};
 
 use crate::in_flight::InFlight;
 use crate::members::Members;

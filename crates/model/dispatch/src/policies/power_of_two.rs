@@ -6,7 +6,7 @@
 //! taken for their weight. Source: M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", IEEE
 //! Transactions on Parallel and Distributed Systems 12 (2001); Vvedenskaya, Dobrushin and Karpelevich (1996).
 
-use assay_random::{Rng, mix};
+use assay_base::random::{Rng, mix};
 
 use crate::in_flight::InFlight;
 use crate::members::Members;

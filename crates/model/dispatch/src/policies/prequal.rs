@@ -8,7 +8,7 @@
 //! not what you should balance: Introducing Prequal", NSDI 2024; the numbers are its own.
 
 use super::prequal_pool::Pool;
-use assay_random::{Rng, mix};
+use assay_base::random::{Rng, mix};
 
 use crate::members::Members;
 use crate::moment::Moment;

@@ -5,7 +5,7 @@
 //! costs is known in closed form (M/M/1, M/G/1). Source: the random maps of Apache's `mod_rewrite`
 //! (R. S. Engelschall, "Load Balancing Your Web Site", Web Techniques 3, 1998), as Jones used them (2002).
 
-use assay_random::{Rng, mix};
+use assay_base::random::{Rng, mix};
 
 use crate::members::Members;
 use crate::moment::Moment;

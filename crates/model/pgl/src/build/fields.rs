@@ -9,7 +9,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::diagnostics::Diagnostics;
 use crate::source::Span;
 use crate::value::{Random, Record, Value};
-use assay_settings::suggest::nearest;
+use assay_base::settings::suggest::nearest;
 
 /// What is forgiven above 100%: rounding.
 const SLACK: f64 = 1e-9;

@@ -17,7 +17,7 @@ use crate::value::Value;
 use crate::value::address::AddrRange;
 use crate::value::array::{Array, Item, MAX_ITEMS};
 use crate::value::pattern::{Pattern, Piece};
-use assay_settings::suggest::nearest;
+use assay_base::settings::suggest::nearest;
 
 /// A function.
 pub(crate) struct Function {

@@ -1,6 +1,6 @@
 //! `[a, b: 25%, c] = items`: deals the items of an array to names.
 
-use assay_random::shuffle;
+use assay_base::random::shuffle;
 
 use super::argument::flatten;
 use super::expression::too_many;

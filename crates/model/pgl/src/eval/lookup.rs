@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, REJECTED, RecordKind, Ty};
 use crate::source::Span;
 use crate::value::{Record, Value};
-use assay_settings::suggest::nearest;
+use assay_base::settings::suggest::nearest;
 
 /// Where an assignment goes.
 pub(super) struct Place {

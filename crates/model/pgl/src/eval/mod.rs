@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use std::cell::Cell;
 
-use assay_random::Rng;
+use assay_base::random::Rng;
 use assay_workload::model::Script;
 
 use crate::ast::{Assigned, Block, Expr, Name, Path, Statement, StatementKind, TypeName};
@@ -20,7 +20,7 @@ use crate::source::{Resolver, Source, Span};
 use crate::value::array::Array;
 use crate::value::frame::{Frame, Variable};
 use crate::value::{Code as CodeValue, Record, Value};
-use assay_settings::suggest::nearest;
+use assay_base::settings::suggest::nearest;
 
 mod append;
 mod argument;

@@ -15,7 +15,7 @@ use crate::schema::{Base, RecordKind};
 use crate::source::Span;
 use crate::value::array::Array;
 use crate::value::{Record, Value};
-use assay_settings::suggest::nearest;
+use assay_base::settings::suggest::nearest;
 
 /// Procedures that a script cannot call: when it runs, all is registered.
 const REGISTERING: [&str; 6] =

@@ -3,7 +3,7 @@
 use super::{Literal, Scanner, TokenKind, is_word, is_word_start};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::units::{self, Unit};
-use assay_settings::suggest::nearest;
+use assay_base::settings::suggest::nearest;
 
 impl Scanner<'_, '_, '_> {
     /// Digits, with an optional point, exponent, and a percent sign or unit directly after them.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use assay_random::{finalize, fold};
+use assay_base::random::{finalize, fold};
 
 /// Part of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -10,7 +10,7 @@ use crate::Purpose;
 use crate::model::BodySource;
 use crate::object::Object;
 use crate::universe::Universe;
-use assay_random::{Rng, hash};
+use assay_base::random::{Rng, hash};
 
 /// More lines are not put into one body.
 const MOST_LINES: usize = 65_536;

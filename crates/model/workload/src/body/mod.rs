@@ -14,7 +14,7 @@ use self::pool::{CircleIndex, DATA};
 pub use self::pool::{FileBytes, LONGEST_CHUNK, POOL_BYTES, Pool};
 pub(crate) use self::table::{BodyTable, extension, needs};
 use crate::Purpose;
-use assay_random::{Rng, hash};
+use assay_base::random::{Rng, hash};
 
 /// Length of the stamp at the start of every body that is not made of files.
 pub const STAMP_BYTES: usize = 16;

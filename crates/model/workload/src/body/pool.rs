@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::Purpose;
 use crate::model::{FileEntry, Workload};
 use crate::validate::UniverseError;
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 /// Length of the circles of data, text and words.
 pub const POOL_BYTES: usize = 256 * 1024;

@@ -5,7 +5,7 @@ use super::pool::{CircleIndex, DATA, Needs, TEXT, WORDS};
 use crate::Purpose;
 use crate::distribution::Sampler;
 use crate::model::{BodySource, BodySpec, ContentIndex, FileSet, FileSetIndex, Workload};
-use assay_random::{Rng, finalize};
+use assay_base::random::{Rng, finalize};
 
 /// What the bodies of a content type are made of, ready for use.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use crate::model::{BodySource, ContentIndex, Distribution, Workload};
 use crate::object::MOST_EMBEDDED;
 use crate::popularity::NEIGHBOURS;
 use crate::ranges::RangeTable;
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 /// Averages of one content type.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Content types in words: sizes, life, what bodies are made of, what robots do differently with them.
 
-use assay_settings::show::{bytes, count, plain};
+use assay_base::settings::show::{bytes, count, plain};
 
 use std::time::Duration;
 

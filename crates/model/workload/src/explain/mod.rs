@@ -1,6 +1,6 @@
 //! What a workload means, in plain words, with numbers and units.
 
-use assay_settings::show::{bytes, count, plain};
+use assay_base::settings::show::{bytes, count, plain};
 
 mod contents;
 mod robots;

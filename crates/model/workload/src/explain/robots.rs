@@ -1,6 +1,6 @@
 //! Robots in words: when they send requests, for what, how, and what they do besides.
 
-use assay_settings::show::{bytes, count, plain};
+use assay_base::settings::show::{bytes, count, plain};
 
 use std::time::Duration;
 

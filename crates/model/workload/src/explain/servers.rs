@@ -1,6 +1,6 @@
 //! Servers in words: how they respond, and how they misbehave on purpose.
 
-use assay_settings::show::{bytes, plain};
+use assay_base::settings::show::{bytes, plain};
 
 use std::time::Duration;
 

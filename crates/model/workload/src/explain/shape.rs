@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::distribution::Sampler;
 use crate::model::{BodySource, Distribution, Pace, Workload};
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 /// Draws behind a histogram: enough that a bar of 1 % is off by less than a sixth of itself.
 const DRAWS: usize = 4096;

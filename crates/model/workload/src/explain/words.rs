@@ -1,6 +1,6 @@
 //! Numbers, shares, sizes and times as people write them.
 
-use assay_settings::show::{bytes, count, plain};
+use assay_base::settings::show::{bytes, count, plain};
 
 use std::time::Duration;
 

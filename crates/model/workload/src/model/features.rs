@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Distribution, Goal, OriginIndex, Weighted};
-use assay_random::{finalize, fold};
+use assay_base::random::{finalize, fold};
 
 /// Index into [`super::Workload::files`].
 pub type FileSetIndex = u16;

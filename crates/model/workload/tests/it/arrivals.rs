@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use assay_random::Rng;
+use assay_base::random::Rng;
 use assay_workload::Purpose;
 use assay_workload::model::{Distribution, Origin, Pace, Phase, Weighted, WorkingSet, Workload};
 use assay_workload::object::Space;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use assay_random::{hash, unit_of};
+use assay_base::random::{hash, unit_of};
 use assay_workload::Purpose;
 
 /// Deviations of a normal variable that one in a million exceeds on one side.

@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use assay_base::random::Rng;
 use assay_http2::{Config, Connection, ErrorCode, Event, RequestHead, Stream};
-use assay_random::Rng;
 use proptest::prelude::*;
 
 const MOST_BYTES: usize = 200_000;

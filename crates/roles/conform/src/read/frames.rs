@@ -1,7 +1,7 @@
 //! Frames of HTTP/2 in case files.
 
+use assay_base::settings::{Fields, Mistake, Value};
 use assay_http2::frame::{HEAD_BYTES, MAX_31, flag, kind};
-use assay_settings::{Fields, Mistake, Value};
 
 use super::Row;
 use crate::case::{Frame, Payload};

@@ -2,7 +2,7 @@
 
 mod frames;
 
-use assay_settings::{Fields, Mistake, Source, Value};
+use assay_base::settings::{Fields, Mistake, Source, Value};
 
 use crate::case::{Applies, Case, Expect, FieldTest, Level, Request, Response, Served, Step, Test};
 use crate::template::{placeholders, unknown, with_row};

@@ -284,7 +284,7 @@ impl Origins {
 
 fn load(spec: &UniverseSpec) -> Result<Universe, OriginError> {
     let path = || spec.workload.clone();
-    let text = assay_files::bytes(&spec.workload, assay_files::DOCUMENT_MAX)
+    let text = assay_base::files::bytes(&spec.workload, assay_base::files::DOCUMENT_MAX)
         .map_err(|cause| OriginError::Read { path: path(), cause })?;
     let workload: Workload =
         serde_json::from_slice(&text).map_err(|cause| OriginError::Parse { path: path(), cause })?;

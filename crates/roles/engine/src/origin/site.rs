@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use assay_base::random::{Rng, hash};
 use assay_http::authentication::Nonces;
 use assay_plane::byte_stream::ByteStream;
-use assay_random::{Rng, hash};
 use assay_tls::HTTP_2;
 use assay_tls::error::TlsError;
 use assay_tls::server::Server as TlsServer;

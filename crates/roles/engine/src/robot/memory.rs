@@ -194,5 +194,5 @@ pub fn sets_cookies(head: &ResponseHead<'_>) -> bool {
 /// A client's nonce, another one for each step of each xact.
 pub fn cnonce(xact: XactId, step: u8) -> u64 {
     let words = [u64::from(xact.robot), xact.number, u64::from(xact.place), u64::from(step)];
-    assay_random::hash(assay_workload::Purpose::Other, &words)
+    assay_base::random::hash(assay_workload::Purpose::Other, &words)
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_base::random::Rng;
 use assay_plane::tls::{self, TlsSetupError};
-use assay_random::Rng;
 use assay_role::load::{RobotsSpec, SharesFrom, Target};
 use assay_role::mark;
 use assay_role::spread::{Listener, Share, SpreadError, spread};
@@ -422,7 +422,7 @@ fn robots(spec: &RobotsSpec, count: u32) -> Result<Range<RobotIndex>, SetupError
 }
 
 fn read_workload(path: &Path) -> Result<Workload, SetupError> {
-    let text = assay_files::bytes(path, assay_files::DOCUMENT_MAX)
+    let text = assay_base::files::bytes(path, assay_base::files::DOCUMENT_MAX)
         .map_err(|cause| SetupError::Read { path: path.to_owned(), cause })?;
     serde_json::from_slice(&text).map_err(|cause| SetupError::NotAWorkload { path: path.to_owned(), cause })
 }

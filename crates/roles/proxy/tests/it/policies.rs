@@ -17,7 +17,7 @@ const ROOM: u64 = 8;
 /// Requests for 24 objects, a few of them popular, with a scan in the middle.
 fn requests() -> Vec<u32> {
     let skewed = |number: u64| {
-        let drawn = assay_random::mix(number) % 1000;
+        let drawn = assay_base::random::mix(number) % 1000;
         (drawn * drawn * 24 / 1_000_000) as u32
     };
     (0..250).map(skewed).chain(100..120).chain((1000..1150).map(skewed)).collect()

@@ -3,7 +3,7 @@
 //! Connections arrive at random (a Poisson process from a seed), whatever became of those before; each requests the next
 //! few URLs of the list, one after the other. The list begins anew when it is used up.
 
-use assay_random::{STEP, finalize};
+use assay_base::random::{STEP, finalize};
 
 use super::{Planned, Told};
 use crate::request::Call;

@@ -32,7 +32,7 @@ pub enum CollectorError {
     /// The directory for recordings cannot be made.
     #[error(
         "cannot make the directory {} for recordings: {cause}; name another one",
-        assay_quote::line::path(directory)
+        assay_base::quote::line::path(directory)
     )]
     Disk {
         /// The directory.
@@ -43,7 +43,7 @@ pub enum CollectorError {
     /// The log cannot be written.
     #[error(
         "cannot write the Collector's log in {}: {cause}; check the disk, or name another directory",
-        assay_quote::line::path(directory)
+        assay_base::quote::line::path(directory)
     )]
     Log {
         /// The directory.

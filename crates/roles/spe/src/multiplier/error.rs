@@ -38,7 +38,7 @@ pub enum MultiplierError {
     #[error("responses cannot be written down: {0}")]
     Table(RunDirError),
     /// The text log.
-    #[error("cannot write {}: {cause}", assay_quote::line::path(path))]
+    #[error("cannot write {}: {cause}", assay_base::quote::line::path(path))]
     Log {
         /// The file.
         path: PathBuf,

@@ -3,7 +3,7 @@
 //! A pure function of the seed and the number of the request: a proxy that always came first would always find the
 //! Multiplier a little less busy.
 
-use assay_random::{below, mix, shuffle};
+use assay_base::random::{below, mix, shuffle};
 
 /// The proxies (0 to `count` − 1) in the order in which they get request `number`.
 pub fn permuted(seed: u64, number: u64, count: u8) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! Rules files.
 
-use assay_settings::{Fields, Mistake, Source, units};
+use assay_base::settings::{Fields, Mistake, Source, units};
 
 use super::body::{BodyHow, BodyRule, USUAL_MOST_KEPT};
 use super::json::Path;
@@ -53,7 +53,7 @@ fn header(fields: &Fields<'_>, rules: &mut Rules) -> Result<(), Mistake> {
         }
         "list" => {
             let items = without.as_ref().map(|value| value.list()).transpose()?.unwrap_or_default();
-            let text = |item: &assay_settings::Value<'_>| Ok(item.text()?.to_ascii_lowercase());
+            let text = |item: &assay_base::settings::Value<'_>| Ok(item.text()?.to_ascii_lowercase());
             How::List { without: items.iter().map(text).collect::<Result<_, Mistake>>()? }
         }
         other => {

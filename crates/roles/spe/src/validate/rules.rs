@@ -92,7 +92,7 @@ pub enum RulesError {
     },
     /// It says something that is not understood.
     #[error(transparent)]
-    Mistake(#[from] assay_settings::Mistake),
+    Mistake(#[from] assay_base::settings::Mistake),
 }
 
 impl Rules {
@@ -123,7 +123,7 @@ impl Rules {
     pub fn load(file: Option<&Path>) -> Result<Self, RulesError> {
         let Some(path) = file else { return Ok(Self::usual()) };
         let file = path.display().to_string();
-        let text = assay_files::text(path, assay_files::SETTINGS_MAX)
+        let text = assay_base::files::text(path, assay_base::files::SETTINGS_MAX)
             .map_err(|cause| RulesError::Read { file: file.clone(), cause })?;
         Ok(read(&file, &text)?)
     }

@@ -1,6 +1,6 @@
 //! Reads what requests of a class are like.
 
-use assay_settings::{Fields, Mistake, Value};
+use assay_base::settings::{Fields, Mistake, Value};
 
 use super::table::texts;
 use crate::classes::{Condition, HeaderIs, Pattern, QueryIs};

@@ -1,5 +1,7 @@
 //! The policy that is meant, with its settings.
 
+use assay_base::settings::suggest::nearest;
+use assay_base::settings::{Fields, Mistake, Value};
 use assay_dispatch::Choice;
 use assay_dispatch::policies::bounded_hash::BoundedHashSettings;
 use assay_dispatch::policies::cap_with_state::{CapWithStateSettings, Profile};
@@ -8,8 +10,6 @@ use assay_dispatch::policies::lard_replicated::LardReplicatedSettings;
 use assay_dispatch::policies::peak_ewma::PeakEwmaSettings;
 use assay_dispatch::policies::prequal::PrequalSettings;
 use assay_dispatch::policies::weighted_by_load::WeightedByLoadSettings;
-use assay_settings::suggest::nearest;
-use assay_settings::{Fields, Mistake, Value};
 
 use super::table::{target, texts, time_or, whole_or};
 use crate::document::document;

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_base::settings::suggest::nearest;
+use assay_base::settings::{Fields, Mistake, Source, Value};
 use assay_dispatch::policies::cap_with_state::Profile;
 use assay_dispatch::{Choice, ServerId};
-use assay_settings::suggest::nearest;
-use assay_settings::{Fields, Mistake, Source, Value};
 
 use super::conditions::conditions;
 use super::policy::{needs, policy};

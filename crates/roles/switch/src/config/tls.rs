@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_settings::{Fields, Mistake, Value};
+use assay_base::settings::{Fields, Mistake, Value};
 use assay_tls::settings::Version;
 
 use super::table::{address, texts};

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use assay_base::random::Rng;
 use assay_compare::{self as compare, Comparison};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_measurement::measured::Measured;
 use assay_measurement::xact::XactRow;
-use assay_random::Rng;
 use assay_record::dir::RunDir;
 use assay_record::experiment::{
     CellInfo, CellState, ConditionInfo, EXPERIMENT_SCHEMA, ExperimentInfo, SubjectInfo,

@@ -131,7 +131,7 @@ pub fn find(plan: &RunPlan) -> Result<Option<Calibration>, LabError> {
             "the calibration {path} is not used: {why}; remove it, or make it anew with --calibrate"
         ))
     };
-    let text = match assay_files::bytes(&path, assay_files::DOCUMENT_MAX) {
+    let text = match assay_base::files::bytes(&path, assay_base::files::DOCUMENT_MAX) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(damaged(e.to_string())),

@@ -49,7 +49,7 @@ impl ExperimentDir {
     pub fn open(path: &Path) -> Result<(Self, ExperimentInfo, String), LabError> {
         let dir = Self::lock(path)?;
         let info = read_head(path)?;
-        let source = assay_files::text(&path.join(AS_GIVEN), assay_files::SETTINGS_MAX)
+        let source = assay_base::files::text(&path.join(AS_GIVEN), assay_base::files::SETTINGS_MAX)
             .map_err(|e| LabError::plan(format!("cannot read {}: {e}", path.join(AS_GIVEN).display())))?;
         Ok((dir, info, source))
     }
@@ -123,7 +123,7 @@ fn read_head(path: &Path) -> Result<ExperimentInfo, LabError> {
     let cannot = |e: &dyn std::fmt::Display| {
         LabError::plan(format!("{} holds no experiment: cannot read {}: {e}", path.display(), file.display()))
     };
-    let text = assay_files::text(&file, assay_files::DOCUMENT_MAX).map_err(|e| cannot(&e))?;
+    let text = assay_base::files::text(&file, assay_base::files::DOCUMENT_MAX).map_err(|e| cannot(&e))?;
     serde_json::from_str(&text).map_err(|e| cannot(&e))
 }
 

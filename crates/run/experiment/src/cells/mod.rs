@@ -35,7 +35,7 @@ use assay_lab::topology::{CacheChoice, TopologyChoice, Usual};
 use assay_lab::units::LinkChoice;
 
 /// An experiment that cannot be read.
-pub use assay_settings::Mistake as ExperimentError;
+pub use assay_base::settings::Mistake as ExperimentError;
 
 /// What is to be found out, and how.
 #[derive(Debug, Clone, PartialEq)]

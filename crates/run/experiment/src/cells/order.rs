@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use assay_random::{Rng, shuffle};
+use assay_base::random::{Rng, shuffle};
 use assay_record::experiment::{CellInfo, CellState, EXPERIMENT_SCHEMA, ExperimentInfo};
 
 use super::Experiment;

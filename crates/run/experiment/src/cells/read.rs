@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use assay_base::settings::{Fields, Source, Value};
 use assay_lab::{topology, units};
-use assay_settings::{Fields, Source, Value};
 
 use assay_workload::model::HttpVersion;
 use assay_workload::overrides::MOST_STREAMS;

@@ -1,6 +1,6 @@
 //! What emulated links have to carry, beside the rate that they have.
 
-use assay_settings::show::bytes;
+use assay_base::settings::show::bytes;
 
 use super::demand::{LinkRate, PhaseLoad};
 use super::{Demand, Need, Resource};

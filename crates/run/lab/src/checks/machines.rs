@@ -1,6 +1,6 @@
 //! Whether the machines of a fleet can carry a plan, each its own part of it. The arithmetic is that of one machine.
 
-use assay_settings::show::bytes;
+use assay_base::settings::show::bytes;
 
 use super::demand::{PhaseLoad, TargetDemand, whole};
 use super::{

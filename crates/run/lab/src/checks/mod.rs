@@ -6,8 +6,8 @@ mod links;
 pub mod machines;
 mod processors;
 
+use assay_base::settings::show::bytes;
 use assay_measurement::doubt::Reason;
-use assay_settings::show::bytes;
 use serde::Serialize;
 
 pub use self::demand::Demand;

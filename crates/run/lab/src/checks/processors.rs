@@ -5,7 +5,7 @@
 //! and 21 µs with a new connection for each request. At lower rates a request costs more, as there is less to do each
 //! time a thread wakes up (36 and 21 µs at 20,000 a second); that is no limit, and it is not counted.
 
-use assay_settings::show::bytes;
+use assay_base::settings::show::bytes;
 
 use super::demand::PhaseLoad;
 use super::{Demand, Need, Resource, Supply};

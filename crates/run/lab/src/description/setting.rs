@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use super::Store;
-use assay_settings::suggest::or_did_you_mean;
+use assay_base::settings::suggest::or_did_you_mean;
 
 /// Something that can be chosen, with `assay run --set NAME=VALUE` or in an experiment.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

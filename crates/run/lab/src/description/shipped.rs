@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use super::{Description, DescriptionError};
-use assay_settings::suggest::or_did_you_mean;
+use assay_base::settings::suggest::or_did_you_mean;
 
 /// File name and text of every description that is compiled in.
 const SHIPPED: [(&str, &str); 6] = [
@@ -95,8 +95,8 @@ fn unknown(name: &str, user_dirs: &[PathBuf]) -> DescriptionError {
 
 fn read_file(path: &Path) -> Result<Description, DescriptionError> {
     let file = path.display().to_string();
-    let text = assay_files::text(path, assay_files::SETTINGS_MAX).map_err(|e| DescriptionError {
-        message: format!("cannot read the proxy description {file}: {e}"),
+    let text = assay_base::files::text(path, assay_base::files::SETTINGS_MAX).map_err(|e| {
+        DescriptionError { message: format!("cannot read the proxy description {file}: {e}") }
     })?;
     Description::read(&file, &text)
 }

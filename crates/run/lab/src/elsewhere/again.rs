@@ -39,7 +39,7 @@ pub fn plan_of(run_dir: &Path, exe: PathBuf) -> Result<RunPlan, LabError> {
         ));
     }
     let path = dir.workload_path();
-    let text = assay_files::bytes(&path, assay_files::DOCUMENT_MAX)
+    let text = assay_base::files::bytes(&path, assay_base::files::DOCUMENT_MAX)
         .map_err(|e| cannot(&format!("cannot read {}: {e}", path.display())))?;
     let workload =
         serde_json::from_slice(&text).map_err(|e| cannot(&format!("{} is damaged: {e}", path.display())))?;

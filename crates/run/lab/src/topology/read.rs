@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use assay_base::settings::suggest::nearest;
+use assay_base::settings::{Fields, Mistake, Source, Value};
 use assay_role::spread::Share;
-use assay_settings::suggest::nearest;
-use assay_settings::{Fields, Mistake, Source, Value};
 
 use super::{CacheChoice, TopologyChoice, Usual};
 use crate::mode::Protocol;

@@ -448,7 +448,7 @@ async fn store(client: &Client, run: &Name, agent: &Name, dir: &Path) -> Result<
         if name == WORKLOAD || relative.starts_with(TLS) {
             continue;
         }
-        let bytes = assay_files::bytes(&path, assay_files::BODY_MAX).map_err(|e| cannot(&e))?;
+        let bytes = assay_base::files::bytes(&path, assay_base::files::BODY_MAX).map_err(|e| cannot(&e))?;
         store
             .put(subject::file(agent, &name).as_str(), &mut bytes.as_slice())
             .await

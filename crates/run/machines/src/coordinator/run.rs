@@ -279,7 +279,8 @@ impl Inner {
         router::make(&self.client, &self.run).await.map_err(plan)?;
         let cannot =
             |e: &dyn std::fmt::Display| LabError::run(format!("cannot give agents the workload: {e}"));
-        let bytes = assay_files::bytes(workload, assay_files::DOCUMENT_MAX).map_err(|e| cannot(&e))?;
+        let bytes =
+            assay_base::files::bytes(workload, assay_base::files::DOCUMENT_MAX).map_err(|e| cannot(&e))?;
         let store = jetstream::new(self.client.clone()).get_object_store(subject::bucket(&self.run)).await;
         store.map_err(|e| cannot(&e))?.put(WORKLOAD, &mut bytes.as_slice()).await.map_err(|e| cannot(&e))?;
         // All at once: one after the other, the first of many distant ones would give the coordinator up before the last one begins.
@@ -498,7 +499,7 @@ fn tls_files(spec: &mut RoleSpec) -> Result<BTreeMap<String, String>, LabError> 
     let mut files = BTreeMap::new();
     for path in spec.tls_files() {
         let cannot = |e: std::io::Error| LabError::run(format!("cannot read {}: {e}", path.display()));
-        let text = assay_files::text(path, assay_files::SETTINGS_MAX).map_err(cannot)?;
+        let text = assay_base::files::text(path, assay_base::files::SETTINGS_MAX).map_err(cannot)?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         *path = PathBuf::from(&name);
         files.insert(name, text);

@@ -108,7 +108,7 @@ impl Saved {
     /// Reads it again.
     pub fn read(run_dir: &Path) -> Result<Self, FleetError> {
         let path = run_dir.join(FILE);
-        let text = assay_files::bytes(&path, assay_files::DOCUMENT_MAX).map_err(|e| {
+        let text = assay_base::files::bytes(&path, assay_base::files::DOCUMENT_MAX).map_err(|e| {
             FleetError::plan(format!(
                 "there is no run to take up in {}: cannot read {FILE} ({e}); runs with --fleet have it until they end",
                 run_dir.display()

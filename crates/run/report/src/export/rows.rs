@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use assay_quote::csv::quoted;
+use assay_base::quote::csv::quoted;
 use assay_table::Cell;
 
 use super::TableForm;

@@ -15,7 +15,7 @@ mod text_width;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use assay_quote::csv::quoted;
+use assay_base::quote::csv::quoted;
 use assay_record::dir::RunDir;
 
 use crate::chart::{self, Band, Chart};

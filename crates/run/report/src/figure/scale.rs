@@ -1,6 +1,6 @@
 //! Where a value stands on an axis, and which values are written there.
 
-use assay_settings::show::grouped;
+use assay_base::settings::show::grouped;
 
 /// How values become places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

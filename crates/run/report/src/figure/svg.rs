@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::shape::{Anchor, Colour, Drawing, Shape};
-use assay_quote::visible::is_active;
+use assay_base::quote::visible::is_active;
 
 const FAMILY: &str = "Helvetica, Arial, 'DejaVu Sans', sans-serif";
 

@@ -1,8 +1,8 @@
 //! Requirements, as they are written. From text to [`Requirement`], with errors that point at the place.
 
+use assay_base::settings::suggest::did_you_mean;
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::times::SpanOf;
-use assay_settings::suggest::did_you_mean;
 
 use super::metric::{Counted, Kind, Metric, Stat, Which};
 use super::{Op, Requirement};

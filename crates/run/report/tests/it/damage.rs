@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use assay_random::Rng;
+use assay_base::random::Rng;
 use assay_record::dir::RunDir;
 use assay_record::missing::Gap;
 use assay_report::html;

@@ -1,12 +1,12 @@
 //! What made-up runs say of Assay itself: threads, stalls, baselines, the network, doubts, a calibration.
 
+use assay_base::random::Rng;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::health::{
     Baseline, Calibration, NetworkInterval, ProcessorInterval, Stall, ThreadInterval,
 };
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::measured::Measured;
-use assay_random::Rng;
 use assay_record::series::SeriesWriter;
 
 use crate::synthetic::{HOSTILE, Story, drawn};

@@ -1,8 +1,8 @@
 //! All stories, and one of its own that takes an hour.
 
+use assay_base::random::Rng;
 use assay_measurement::health::{Stall, ThreadInterval};
 use assay_measurement::measured::Measured;
-use assay_random::Rng;
 use assay_record::dir::RunDir;
 use assay_record::series::SeriesWriter;
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use assay_base::random::Rng;
 use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_measurement::measured::{Measured, ProxySample};
 use assay_measurement::times::{Burst, TimesRecorder};
-use assay_random::Rng;
 use assay_record::dir::RunDir;
 use assay_record::run::{
     HostInfo, PhaseInfo, PlacementInfo, PlannedWorkingSet, RUN_SCHEMA, RunInfo, TargetInfo, Verdict,

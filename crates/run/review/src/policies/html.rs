@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::charts::{Scene, scene};
 use super::{against, gain, measured_gain, megabits_per_s, nodes, scenes, terminal, within};
-use assay_quote::visible::visible;
+use assay_base::quote::visible::visible;
 use assay_report::ReportError;
 use assay_report::chart::said::said;
 use assay_report::chart::{Band, Chart};

@@ -63,7 +63,7 @@ pub fn nodes_csv(result: &ClusterResult) -> String {
     }
     text.push('\n');
     for point in &result.points {
-        let quoted = |text: &str| assay_quote::csv::quoted(text);
+        let quoted = |text: &str| assay_base::quote::csv::quoted(text);
         let place = [&point.mix, &point.cluster, &point.policy].map(|label| quoted(label)).join(",");
         let clients = point.clients.map_or(String::new(), |clients| clients.to_string());
         let rate = point.rate_per_s.map_or(String::new(), |rate| rate.to_string());

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::document::{Conclusion, Evaluation, Example};
 use super::views;
+use assay_base::quote::visible::visible;
 use assay_compare::views::look;
-use assay_quote::visible::visible;
 use assay_report::ReportError;
 use assay_report::chart::said::said;
 use assay_report::format::{self, count};

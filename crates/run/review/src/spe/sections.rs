@@ -94,7 +94,7 @@ pub(super) fn scaled(estimate: Estimate, factor: f64, digits: i32) -> Estimate {
 
 #[cfg(test)]
 pub mod tests {
-    use assay_random::{STEP, finalize, unit_of};
+    use assay_base::random::{STEP, finalize, unit_of};
 
     use super::*;
 

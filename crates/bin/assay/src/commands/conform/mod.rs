@@ -222,7 +222,7 @@ fn suite(directory: Option<&Path>) -> Result<Suite, Failure> {
 }
 
 fn known_failures(file: &Path) -> Result<Vec<known::Known>, Failure> {
-    let text = read(file, assay_files::SETTINGS_MAX)?;
+    let text = read(file, assay_base::files::SETTINGS_MAX)?;
     known::read(&file.display().to_string(), &text).map_err(Failure::usage)
 }
 
@@ -237,14 +237,14 @@ fn tell_unknown(suite: &Suite, known: &[known::Known]) {
 }
 
 fn read_baseline(file: &Path) -> Result<Document, Failure> {
-    Document::from_json(&read(file, assay_files::DOCUMENT_MAX)?).map_err(|why| {
+    Document::from_json(&read(file, assay_base::files::DOCUMENT_MAX)?).map_err(|why| {
         Failure::usage(anyhow!("{} has no results of `assay conform`: {why}", file.display()))
             .hint("make it with --json -o FILE")
     })
 }
 
 fn read(file: &Path, most_bytes: u64) -> Result<String, Failure> {
-    assay_files::text(file, most_bytes)
+    assay_base::files::text(file, most_bytes)
         .with_context(|| format!("cannot read {}", file.display()))
         .map_err(Failure::usage)
 }
@@ -280,7 +280,7 @@ fn shown(name: &str, directory: Option<&Path>, is_toml: bool) -> Result<Exit, Fa
         let file = first.place.rsplit_once(':').map_or(first.place.as_str(), |(file, _)| file);
         let bundled = assay_conform::suite::BUNDLED.iter().find(|(name, _)| *name == file);
         let text = bundled.map_or_else(
-            || read(Path::new(file), assay_files::SETTINGS_MAX),
+            || read(Path::new(file), assay_base::files::SETTINGS_MAX),
             |(_, text)| Ok((*text).to_owned()),
         )?;
         output::stdout(&text)?;

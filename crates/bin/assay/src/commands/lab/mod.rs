@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
+use assay_base::settings::suggest::or_did_you_mean;
 use assay_compare::is_experiment;
 use assay_experiment::cells::{
     Course, Ending, Experiment, ExperimentDir, Judgement, differences, drive, resume,
@@ -19,7 +20,6 @@ use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use assay_report::headline::Conclusion;
 use assay_report::require::{Decision, Judged};
 use assay_report::summary::Summary;
-use assay_settings::suggest::or_did_you_mean;
 use clap::Parser;
 use tokio::sync::{mpsc, watch};
 
@@ -139,7 +139,7 @@ fn read(file: &Path) -> Result<Experiment, Failure> {
     if let Some(other) = kind::of_named(&named).filter(|kind| *kind != Kind::Experiment) {
         return Err(other.refused(&named, Kind::Experiment));
     }
-    let text = assay_files::text(file, assay_files::SETTINGS_MAX).map_err(|error| {
+    let text = assay_base::files::text(file, assay_base::files::SETTINGS_MAX).map_err(|error| {
         let meant = or_did_you_mean(&named, EXPERIMENTS.iter().map(|experiment| experiment.name));
         Failure::usage(anyhow!("cannot read the experiment {named}: {error}{meant}")).hint(
             "an experiment is a TOML file, or the name of a bundled one: `assay experiments` lists them",

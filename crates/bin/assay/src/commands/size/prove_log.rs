@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, anyhow};
+use assay_base::settings::show::bytes;
 use assay_replay::Results;
 use assay_role::proxy::Storing;
-use assay_settings::show::bytes;
 use assay_size::proof::{Proof, Ratios};
 use assay_size::read::Read;
 use assay_size::simulate::Counts;
@@ -122,7 +122,7 @@ fn replayed(
             return Ok(None);
         }
     }
-    let text = assay_files::text(&place.join(RESULT), assay_files::DOCUMENT_MAX)
+    let text = assay_base::files::text(&place.join(RESULT), assay_base::files::DOCUMENT_MAX)
         .with_context(|| format!("cannot read the result of a replay in {}", place.display()))
         .map_err(Failure::failed)?;
     let results: Results = serde_json::from_str(&text)

@@ -91,7 +91,7 @@ pub fn switch(args: &SwitchArgs) -> Result<Exit, Failure> {
 
 /// The settings in a file; paths in it are beside it.
 fn read(file: &Path) -> Result<Config, Failure> {
-    let text = assay_files::text(file, assay_files::SETTINGS_MAX).map_err(|error| {
+    let text = assay_base::files::text(file, assay_base::files::SETTINGS_MAX).map_err(|error| {
         Failure::usage(anyhow::Error::new(error).context(format!("cannot read {}", file.display())))
     })?;
     let mut config = assay_switch::read(&file.display().to_string(), &text)

@@ -8,7 +8,7 @@ use ratatui::widgets::{Paragraph, Wrap};
 
 use super::parts::{BAD, QUIET, boxed, requirement_lines};
 use crate::live::state::State;
-use assay_settings::show::count;
+use assay_base::settings::show::count;
 
 /// Draws the page.
 pub fn draw(frame: &mut Frame, area: Rect, state: &State, scrolled: usize) {

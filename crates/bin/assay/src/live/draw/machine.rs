@@ -10,7 +10,7 @@ use super::parts::{BAD, Curve, GOOD, MEASURED, OFFERED, QUIET, SLOW, boxed, draw
 use crate::live::own::Alarm;
 use crate::live::state::State;
 use crate::live::words::quantile;
-use assay_settings::show::{bytes, count};
+use assay_base::settings::show::{bytes, count};
 
 /// Draws the page.
 pub fn draw(frame: &mut Frame, area: Rect, state: &State) {

@@ -16,7 +16,7 @@ use ratatui::widgets::{Clear, Paragraph, Wrap};
 use super::line::line;
 use super::state::State;
 use super::ui::{Page, Ui};
-use assay_settings::show::count;
+use assay_base::settings::show::count;
 use parts::{QUIET, SLOW, boxed};
 
 /// Smallest screen the boxes fit on.

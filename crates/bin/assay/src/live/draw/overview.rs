@@ -1,8 +1,8 @@
 //! What matters most while a run goes on, on one page.
 
+use assay_base::settings::show::{bytes, count};
 use assay_measurement::ratios::HitRatio;
 use assay_report::require::State as Stands;
-use assay_settings::show::{bytes, count};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};

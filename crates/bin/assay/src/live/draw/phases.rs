@@ -9,8 +9,8 @@ use super::parts::{BAD, GOOD, QUIET, SLOW, boxed, head, right};
 use super::times;
 use crate::live::state::{PhaseState, State};
 use crate::live::words::{clock, percent, quantile_of, rate};
+use assay_base::settings::show::{bytes, count};
 use assay_measurement::counts::RobotCounts;
-use assay_settings::show::{bytes, count};
 
 /// Columns from which on there are more figures.
 const WIDE: u16 = 118;

@@ -1,8 +1,8 @@
 //! Response times. Percentiles of now and of the phase, and how they went.
 
+use assay_base::settings::show::count;
 use assay_measurement::censored::Censored;
 use assay_measurement::histogram::Histogram;
-use assay_settings::show::count;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};

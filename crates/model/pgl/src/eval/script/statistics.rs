@@ -12,7 +12,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::eval::{Evaluated, Interpreter};
 use crate::schema::Base;
 use crate::value::{Counted, Value};
-use assay_settings::suggest::nearest;
+use assay_base::settings::suggest::nearest;
 
 /// The kind of a number, and what it counts if it is plain.
 type Kind = (Base, Option<Counted>);

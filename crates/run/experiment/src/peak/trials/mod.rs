@@ -4,9 +4,9 @@
 mod target;
 mod world;
 
+use assay_base::random::Rng;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::measured::Measured;
-use assay_random::Rng;
 use assay_record::peak::{Check, Outcome, Peak};
 use tokio::sync::mpsc;
 

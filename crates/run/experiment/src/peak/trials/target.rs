@@ -1,7 +1,7 @@
 //! Targets whose limit is known without a search, in virtual time: token buckets and queues. Nothing of the search is used
 //! here; what limits them is calculated from their parameters.
 
-use assay_random::Rng;
+use assay_base::random::Rng;
 
 /// What becomes of a request.
 pub struct Response {

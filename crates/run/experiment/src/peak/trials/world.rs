@@ -3,13 +3,13 @@
 
 use std::collections::VecDeque;
 
+use assay_base::random::Rng;
 use assay_measurement::adapted::{Adapted, Decided};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::health::Stall;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::RobotInterval;
 use assay_measurement::measured::Measured;
-use assay_random::Rng;
 use assay_record::event::RunEvent;
 use assay_role::message::{Command, PhaseEvent};
 

@@ -2,7 +2,7 @@
 //!
 //! Three significant digits; thousands are set apart by commas; a unit stands behind a space. What is measured keeps its
 //! zeros (`3.10`), because they say how exact it is. Sizes, most of which somebody chose, go without them (`64 MB`). Units
-//! of size are powers of 1024 and are called KB, MB, …, as where sizes are read ([`crate::units::size`]) and in workloads.
+//! of size are powers of 1024 and are called KB, MB, …, as where sizes are read ([`crate::settings::units::size`]) and in workloads.
 //! Nothing here is read back: a value that is written to be typed again is exact and has no space.
 
 /// A whole number: `1,234,567`.

@@ -26,7 +26,7 @@ fn defused(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::HOSTILE;
+    use crate::quote::HOSTILE;
 
     /// What a reader of one field makes of it.
     fn read(field: &str) -> String {

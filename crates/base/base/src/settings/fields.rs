@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::suggest::nearest;
+use crate::settings::suggest::nearest;
 
 /// A file that cannot be read: which file and line, what was read and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

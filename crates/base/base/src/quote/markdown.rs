@@ -3,7 +3,7 @@
 //! GitHub finds mentions (`@name`), references (`#1`) and URLs in what a page shows, whatever stood in the source: neither a backslash nor
 //! an entity keeps it from that. Code is left alone, so a word with any of these is code.
 
-use crate::line::line;
+use crate::quote::line::line;
 
 /// A text within a line, or in a cell of a table.
 pub fn escaped(text: &str) -> String {
@@ -92,7 +92,7 @@ fn entity(out: &mut String, c: char) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::HOSTILE;
+    use crate::quote::HOSTILE;
 
     /// The text without its code.
     fn outside_code(text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::family::{Family, Histogram, Kind, Sample, Value};
+use crate::metrics::family::{Family, Histogram, Kind, Sample, Value};
 
 /// `Content-Type` of [`prometheus`].
 pub const PROMETHEUS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -100,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::family::Unit;
+    use crate::metrics::family::Unit;
 
     /// Two times of 10 µs at most, and three in all.
     #[derive(Debug, Clone, PartialEq)]
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn hostile_text_is_the_value_of_one_label_on_one_line() {
-        for text in assay_quote::HOSTILE {
+        for text in crate::quote::HOSTILE {
             for shown in [prometheus(&[errors(text, 3.0)]), openmetrics(&[errors(text, 3.0)])] {
                 let samples: Vec<_> = shown.lines().filter(|line| !line.starts_with('#')).collect();
                 assert_eq!(samples.len(), 1, "{shown:?}");

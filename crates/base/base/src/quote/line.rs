@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use crate::visible::{is_active, picture};
+use crate::quote::visible::{is_active, picture};
 
 /// Ends a line, or moves to another column of it.
 fn breaks(c: char) -> bool {
@@ -47,7 +47,7 @@ fn within(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::HOSTILE;
+    use crate::quote::HOSTILE;
 
     #[test]
     fn no_text_ends_a_line_or_steers_a_terminal() {

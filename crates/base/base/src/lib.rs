@@ -1,0 +1,11 @@
+//! What the standard library lacks, and every floor uses: reproducible [`random`] numbers, text between people and values
+//! ([`settings`]), [`files`] and text of others ([`quote`]), [`metrics`] for observers and results as [`junit`] XML.
+//!
+//! *Does not:* know what a proxy, a workload or a run is.
+
+pub mod files;
+pub mod junit;
+pub mod metrics;
+pub mod quote;
+pub mod random;
+pub mod settings;
