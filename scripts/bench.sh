@@ -21,5 +21,5 @@ go_tool vegeta github.com/tsenart/vegeta/v12 v12.12.0
 go_tool k6 go.k6.io/k6 v1.8.1
 cargo_tool oha 1.10.0
 cargo build --release --quiet --package assay
-cargo build --release --quiet --package assay-engine --examples
+cargo build --release --quiet --package assay-load --examples
 exec python3 -B scripts/benchmarks "$@"

@@ -42,7 +42,7 @@ SEEDS = {
     "log_format": ["log"],
     "pgl_compile": ["workloads/*.pg", "crates/model/pgl/**/*.pg", "crates/bin/assay/tests/**/*.pg"],
     "require": ["require"],
-    "size_trace": ["crates/model/simulate/tests/data/*.csv"],
+    "size_trace": ["crates/model/cluster/tests/data/*.csv"],
     "spe_rules": ["toml"],
     "switch_file": ["toml"],
 }

@@ -2,7 +2,7 @@
 """Measures how exactly requests leave: Assay, a bare timer, wrk2's way, vegeta and k6 on one job.
 
 Each contestant offers the same rate over the same number of connections from the last processor, to one origin on the first
-that notes when each request arrives (crates/roles/engine/examples/pacing). A round is one run of each in turn; one during
+that notes when each request arrives (crates/roles/load/examples/pacing). A round is one run of each in turn; one during
 which the rest of the machine was not quiet is repeated, a few times at most. The figures go to bench/pacing/results.json,
 and from there to docs/explanation/pacing.md and docs/images/pacing.svg.
 

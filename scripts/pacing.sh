@@ -9,5 +9,5 @@ command -v python3 >/dev/null || { echo "the measurement needs python3" >&2; exi
 go_tool vegeta github.com/tsenart/vegeta/v12 v12.12.0
 go_tool k6 go.k6.io/k6 v1.8.1
 
-cargo build --release --quiet --package assay-engine --example pacing
+cargo build --release --quiet --package assay-load --example pacing
 exec python3 -B scripts/pacing.py "$@"

@@ -6,5 +6,5 @@ for tool in python3 valgrind; do
     command -v "$tool" >/dev/null || { echo "the measurement needs $tool" >&2; exit 2; }
 done
 cargo build --release --quiet --package assay --bin assay
-cargo build --release --quiet --package assay-engine --features valgrind --example robots --example origins
+cargo build --release --quiet --package assay-load --features valgrind --example robots --example origins
 exec python3 -B scripts/watch_cost.py "$@"

@@ -2,7 +2,7 @@
 //! that it extends.
 #![no_main]
 
-use assay_simulate::{Extended, cells, read};
+use assay_cluster::simulate::{Extended, cells, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

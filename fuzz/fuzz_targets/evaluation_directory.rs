@@ -2,7 +2,7 @@
 //! one of them.
 #![no_main]
 
-#[path = "../../crates/run/review/tests/it/made.rs"]
+#[path = "../../crates/run/report/tests/it/review/made.rs"]
 mod made;
 
 use std::cell::OnceCell;
@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use assay_fuzz::Template;
 use assay_record::spe::{ResponseWriter, SpeDir, read_responses};
 use assay_report::terminal::Style;
-use assay_review::spe::evaluate;
+use assay_report::review::spe::evaluate;
 use libfuzzer_sys::fuzz_target;
 
 thread_local! {

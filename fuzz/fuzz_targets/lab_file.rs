@@ -2,7 +2,7 @@
 #![no_main]
 
 use assay_lab::Description;
-use assay_experiment::cells::Experiment;
+use assay_lab::experiment::cells::Experiment;
 use assay_lab::topology::{self, Usual};
 use libfuzzer_sys::fuzz_target;
 

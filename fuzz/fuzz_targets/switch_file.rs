@@ -2,7 +2,7 @@
 //! and testbeds are read from the same text.
 #![no_main]
 
-use assay_node::webstone::{file_list, size_by_name};
+use assay_load::node::webstone::{file_list, size_by_name};
 use assay_switch::{explain, read};
 use libfuzzer_sys::fuzz_target;
 

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 
 use assay_record::spe::{read_exchanges, read_listeners, read_responses};
 use assay_record::xact_log::XactLog;
-use assay_table::{Table, columns_of};
+use assay_record::table::{Table, columns_of};
 use libfuzzer_sys::fuzz_target;
 
 thread_local! {

@@ -93,7 +93,7 @@ class Counted:
 
 # A histogram of response times grows for the slowest one of a second, and each second has histograms of its own. How many seconds
 # there are, and how slow that one is, depends on how busy the machine is, and it has nothing to do with how many requests there are.
-APART = ["assay_measurement::histogram::Histogram::grow", "assay_engine::tally::recorders::Recorders::take"]
+APART = ["assay_measurement::histogram::Histogram::grow", "assay_load::tally::recorders::Recorders::take"]
 
 
 def number(text, name):

@@ -53,20 +53,20 @@ CHECK = """## {name}
 
 # File and test: against what. A page is not made as long as one is named that is not there any more.
 TESTS = {
-    ("crates/model/simulate/tests/it/theory.rs", "rand_makes_a_row_of_m_m_1_queues"): "M/M/1: mean and tail",
-    ("crates/model/simulate/tests/it/theory.rs", "one_node_with_several_workers_is_an_m_m_c_queue"): "Erlang's C",
+    ("crates/model/cluster/tests/it/simulate/theory.rs", "rand_makes_a_row_of_m_m_1_queues"): "M/M/1: mean and tail",
+    ("crates/model/cluster/tests/it/simulate/theory.rs", "one_node_with_several_workers_is_an_m_m_c_queue"): "Erlang's C",
     (
-        "crates/model/simulate/tests/it/theory.rs",
+        "crates/model/cluster/tests/it/simulate/theory.rs",
         "the_power_of_two_has_its_double_exponential_tail",
     ): "the tail of the power of two choices",
-    ("crates/run/compare/src/student.rs", "quantiles_are_those_of_the_tables"): "printed tables of Student's law",
+    ("crates/run/report/src/compare/student.rs", "quantiles_are_those_of_the_tables"): "printed tables of Student's law",
     (
-        "crates/run/compare/src/paired.rs",
+        "crates/run/report/src/compare/paired.rs",
         "students_own_example_comes_out_as_it_is_known",
     ): "Student's example of 1908",
-    ("crates/run/compare/src/paired.rs", "holm_corrects_as_by_hand"): "Holm's procedure by hand",
+    ("crates/run/report/src/compare/paired.rs", "holm_corrects_as_by_hand"): "Holm's procedure by hand",
     (
-        "crates/run/compare/src/verdict.rs",
+        "crates/run/report/src/compare/verdict.rs",
         "without_the_correction_most_tables_would_have_a_false_verdict",
     ): "tables of a subject against itself",
     (
@@ -81,7 +81,7 @@ TESTS = {
     ("crates/data/logs/src/sketch/distinct.rs", "counts_are_exact_first_and_then_within_four_standard_errors"): "exact sets",
     ("crates/model/workload/src/popularity.rs", "the_newest_is_the_most_popular_under_zipf"): "the law's formula",
     (
-        "crates/run/search/src/search.rs",
+        "crates/run/lab/src/search/search.rs",
         "a_token_bucket_of_known_limit_is_found_within_three_percent_ten_times_of_ten",
     ): "a known limit",
     (
@@ -100,7 +100,7 @@ TESTS = {
         "crates/bin/assay/tests/real/browsing.rs",
         "a_browser_and_curl_see_a_site_through_a_forward_evaluation_as_they_see_it_directly",
     ): "Chromium and curl, with and without an evaluation between",
-    ("crates/model/dispatch/src/policies/lard.rs", "the_published_limit_of_admission"): "the number in print",
+    ("crates/model/cluster/src/dispatch/policies/lard.rs", "the_published_limit_of_admission"): "the number in print",
 }
 
 

@@ -2,7 +2,7 @@
 //! of one.
 //!
 //! A reason is added here or nowhere: its name, its blame, why it matters and what to do are part of the list. Who looks
-//! for them, and from which value on they count, is the business of `assay_health::verdict`.
+//! for them, and from which value on they count, is the business of `assay_host::verdict`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

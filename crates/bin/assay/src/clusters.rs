@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use assay_base::settings::suggest::or_did_you_mean;
-use assay_simulate::{Experiment, Extended, read};
+use assay_cluster::simulate::{Experiment, Extended, read};
 
 use crate::bundled::{Bundled, included};
 use crate::exit::Failure;

@@ -43,7 +43,7 @@ pub fn text(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use assay_experiment::cells::Experiment;
+    use assay_lab::experiment::cells::Experiment;
 
     use super::*;
 

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use assay_base::junit::{Case, Outcome, Suite, document};
-use assay_compare::{CheckOutcome, Comparison, Gate, Outcome as Held};
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use assay_report::calendar::Utc;
+use assay_report::compare::{CheckOutcome, Comparison, Gate, Outcome as Held};
 use assay_report::headline::Conclusion;
 use assay_report::require::{Decision, Judged};
 use assay_report::summary::Summary;

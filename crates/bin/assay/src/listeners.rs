@@ -38,7 +38,7 @@ impl Listeners {
 
 #[cfg(test)]
 mod tests {
-    use assay_role::message::PhaseEvent;
+    use assay_protocol::message::PhaseEvent;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Error, anyhow};
-use assay_experiment::cells::at_rate;
+use assay_lab::experiment::cells::at_rate;
 use assay_report::require::Requirement;
 use assay_workload::digest::stream_digest;
 use assay_workload::explain::explain;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use assay_experiment::cells;
+use assay_lab::experiment::cells;
 use assay_lab::topology::{self, Topology, TopologyChoice, Usual};
 use assay_lab::{LabError, Mode, TargetChoice};
 

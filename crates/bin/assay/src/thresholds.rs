@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_measurement::measured::Measured;
+use assay_protocol::message::PhaseEvent;
 use assay_record::event::RunEvent;
 use assay_report::require::{Requirement, Standing, State, Watch};
-use assay_role::message::PhaseEvent;
 use tokio::sync::watch;
 
 use crate::listeners::Heard;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use assay_lab::RunPlan;
-use assay_serve::{About, Collector, Settings, Watcher, from_environment, listen_address};
+use assay_report::serve::{About, Collector, Settings, Watcher, from_environment, listen_address};
 use clap::Args;
 
 use crate::exit::Failure;

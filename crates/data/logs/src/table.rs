@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use assay_record::dir::RunDirError;
-use assay_table::{Cell, Column, FileError, Kind, TableWriter};
+use assay_record::table::{Cell, Column, FileError, Kind, TableWriter};
 
 use crate::document::{Document, Figures};
 

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::dir::{RunDir, RunDirError};
 use crate::file;
+use crate::table::FileError;
 use assay_measurement::histogram::SparseHistogram;
-use assay_table::FileError;
 
 /// Version of the document.
 pub const CACHES_SCHEMA: &str = "assay-caches/1";

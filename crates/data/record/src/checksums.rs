@@ -11,7 +11,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use crate::dir::{RunDir, RunDirError};
-use assay_table::FileError;
+use crate::table::FileError;
 
 /// Digests by file name; empty for runs of versions that did not write any.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::checksums::Checksums;
 use crate::file;
 use crate::run::RunInfo;
-use assay_table::FileError;
+use crate::table::FileError;
 
 /// A directory that holds one run.
 ///

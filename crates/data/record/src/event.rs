@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use assay_measurement::doubt::Doubt;
 use assay_measurement::measured::Measured;
-use assay_role::message::PhaseEvent;
+use assay_protocol::message::PhaseEvent;
 
 use crate::run::{PhaseInfo, TargetInfo};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_table::{FileError, partial_path};
+use crate::table::{FileError, partial_path};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

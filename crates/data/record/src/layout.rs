@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::checksums::Checksums;
 use crate::columns::{SERIES, TableSpec, XACTS};
 use crate::dir::{RunDir, RunDirError};
-use assay_table::{Cell, Kind, Table};
+use crate::table::{Cell, Kind, Table};
 
 /// A table of a run directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl StoredTable {
     pub fn open(dir: &RunDir, file: &str) -> Result<Self, RunDirError> {
         let path = dir.path().join(file);
         Checksums::read(dir)?.check(&path)?;
-        Ok(Self { columns: assay_table::columns_of(&path)?, path })
+        Ok(Self { columns: crate::table::columns_of(&path)?, path })
     }
 
     /// Name and kind of each column, in the file's order.

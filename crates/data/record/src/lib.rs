@@ -3,6 +3,8 @@
 //! Raw is recorded, summaries are made late: counts and histograms are stored as `assay-measurement` has them; percentiles are
 //! computed from merged histograms only.
 //!
+//! Tables are Parquet files ([`table`]).
+//!
 //! *Does not:* draw, judge or print (that is `assay-report`), measure, or touch a socket.
 
 pub mod caches;
@@ -23,6 +25,7 @@ pub mod run;
 pub mod series;
 pub mod sheet;
 pub mod spe;
+pub mod table;
 mod what_is_there;
 pub mod xact_log;
 

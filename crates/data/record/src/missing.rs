@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dir::RunDirError;
-use assay_table::FileError;
+use crate::table::FileError;
 
 /// A file of a run directory, or a part of one, that does not speak.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

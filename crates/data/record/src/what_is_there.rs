@@ -7,8 +7,8 @@ use crate::checksums::Checksums;
 use crate::dir::{RunDir, RunDirError};
 use crate::missing::{Gap, Gaps, Missing};
 use crate::run::{PhaseInfo, RUN_SCHEMA, RunInfo};
+use crate::table::FileError;
 use assay_measurement::measured::Series;
-use assay_table::FileError;
 
 /// What a run directory says, and what it does not say any more.
 #[derive(Debug, Clone, Default, PartialEq)]

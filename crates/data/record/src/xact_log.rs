@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::columns::{self, XACTS};
 use crate::dir::RunDirError;
+use crate::table::{Cell, FileError, Table, TableWriter};
 use assay_measurement::outcome::Outcome;
 use assay_measurement::planned_fault::PlannedFault;
 use assay_measurement::xact::{METHODS, TYPES, XactRow};
-use assay_table::{Cell, FileError, Table, TableWriter};
 
 /// Writes xacts as they end. Memory is bounded by one row group (about 64,000 rows).
 ///
@@ -109,8 +109,8 @@ fn read_row(table: &Table, row: usize) -> Result<XactRow, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::{ROWS_PER_GROUP, partial_path};
     use assay_measurement::error_kind::ErrorKind;
-    use assay_table::{ROWS_PER_GROUP, partial_path};
 
     fn row(number: u64) -> XactRow {
         let sent = number.is_multiple_of(2).then_some(number as i64 + 7);

@@ -4,6 +4,8 @@
 //! with `use()` and `schedule()` into a workload. Everything in it that has no effect here is named in a
 //! warning, and errors point at the source and say what to write instead; one run reports as many as it can.
 //!
+//! Editors are spoken to by [`lsp`].
+//!
 //! *Does not:* touch a file (all text comes through the [`Resolver`] it is given), run a shell command, read
 //! a clock, expand a range of addresses that is not needed, or know what becomes of a workload.
 //!
@@ -25,6 +27,7 @@ mod editor;
 mod eval;
 mod format;
 mod lexer;
+pub mod lsp;
 mod parser;
 #[cfg(test)]
 mod properties;

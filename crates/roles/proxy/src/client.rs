@@ -23,11 +23,11 @@ use crate::store::{Found, Stored};
 use crate::target::Target;
 use crate::through::{self, Went};
 use crate::way::Way;
-use assay_plane::byte_stream::ByteStream;
-use assay_plane::exchange::{self, Exchange, Handler, Next, Refusal, Request};
-use assay_plane::fields::{self, Received};
-use assay_plane::flow::{End, Reader, Taken};
-use assay_plane::http_stream::{HttpStream, serve_client};
+use assay_net::byte_stream::ByteStream;
+use assay_net::exchange::{self, Exchange, Handler, Next, Refusal, Request};
+use assay_net::fields::{self, Received};
+use assay_net::flow::{End, Reader, Taken};
+use assay_net::http_stream::{HttpStream, serve_client};
 
 /// Serves a connection until it ends. Errors were caused by the client, or have been reported to it: they are
 /// of no further interest.

@@ -9,7 +9,7 @@ use assay_http::field::list_has;
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 use assay_http::range::{ByteRange, parse_range};
-use assay_plane::fields::Received;
+use assay_net::fields::Received;
 
 /// A request, read once.
 pub struct ClientRequest<'b> {

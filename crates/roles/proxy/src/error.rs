@@ -4,9 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_plane::tls::TlsSetupError;
-use assay_plane::worker::WorkerError;
-use assay_role::stdio::StdioError;
+use assay_net::tls::TlsSetupError;
+use assay_net::worker::WorkerError;
+use assay_protocol::stdio::StdioError;
 use assay_tls::client::SettingsError;
 use thiserror::Error;
 

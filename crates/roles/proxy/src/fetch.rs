@@ -2,7 +2,7 @@
 //!
 //! A fetch is a task of its own: the client that caused it may go away. It *settles* when the head of the
 //! response is there: then every waiting request decides whether that response suits it. The body follows through
-//! a [`Flow`](assay_plane::flow::Flow); when it is complete and may be stored, it is.
+//! a [`Flow`](assay_net::flow::Flow); when it is complete and may be stored, it is.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -27,12 +27,12 @@ use crate::response::Times;
 use crate::shared::Shared;
 use crate::store::{Key, Stored};
 use crate::way::Way;
-use assay_plane::body::{BodyReader, Chunk};
-use assay_plane::fields;
-use assay_plane::flow::{End, Reader};
-use assay_plane::interim::Interim;
-use assay_plane::limits::LEAST_RATE;
-use assay_plane::upstream::{Received, Upstream, UpstreamError};
+use assay_net::body::{BodyReader, Chunk};
+use assay_net::fields;
+use assay_net::flow::{End, Reader};
+use assay_net::interim::Interim;
+use assay_net::limits::LEAST_RATE;
+use assay_net::upstream::{Received, Upstream, UpstreamError};
 
 /// The head of a response, and what follows it.
 pub struct Heard {

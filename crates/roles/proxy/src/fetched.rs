@@ -7,9 +7,9 @@ use std::rc::Rc;
 use assay_cache::conditional::Conditions;
 use assay_cache::vary::Vary;
 use assay_http::field::Fields;
-use assay_plane::exchange::{Exchange, Stream};
-use assay_plane::flow::{Flow, Reader};
-use assay_plane::interim::Interim;
+use assay_net::exchange::{Exchange, Stream};
+use assay_net::flow::{Flow, Reader};
+use assay_net::interim::Interim;
 use tokio::sync::Notify;
 
 use crate::handling::Source;

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
-use assay_plane::fields;
-use assay_plane::listen::leads_to;
-use assay_plane::upstream::{self, Patience, UpstreamError};
+use assay_net::fields;
+use assay_net::listen::leads_to;
+use assay_net::upstream::{self, Patience, UpstreamError};
 use thiserror::Error;
 
 use crate::response::{Response, Times};

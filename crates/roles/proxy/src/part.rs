@@ -8,8 +8,8 @@ use assay_http::range::{ContentRange, MultipartWriter, Span, satisfy};
 
 use crate::client_request::ClientRequest;
 use crate::response::Response;
-use assay_plane::body::Chunk;
-use assay_plane::fields;
+use assay_net::body::Chunk;
+use assay_net::fields;
 
 /// What of a response a request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]

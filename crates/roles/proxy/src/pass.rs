@@ -19,11 +19,11 @@ use crate::shared::Shared;
 use crate::store::{Found, Key, Stored};
 use crate::target::Target;
 use crate::way::Way;
-use assay_plane::body::{BodyError, BodyReader};
-use assay_plane::exchange::{Framing, Refusal, unless_gone};
-use assay_plane::fields;
-use assay_plane::interim::{self, Interim};
-use assay_plane::upstream::{MOST_TRIES, Received, SWITCHING, Upstream, UpstreamError};
+use assay_net::body::{BodyError, BodyReader};
+use assay_net::exchange::{Framing, Refusal, unless_gone};
+use assay_net::fields;
+use assay_net::interim::{self, Interim};
+use assay_net::upstream::{MOST_TRIES, Received, SWITCHING, Upstream, UpstreamError};
 
 /// What is kept of a body while it is sent.
 const MOST_KEPT_BYTES: usize = 64 * 1024;

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use assay_base::random::{FNV_START, STEP, fnv1a};
 use assay_http::icp::{MOST_BYTES, Message, Opcode};
-use assay_role::message::PeerCounters;
-use assay_role::proxy::{Cooperation, Peer, Relation};
+use assay_protocol::message::PeerCounters;
+use assay_protocol::proxy::{Cooperation, Peer, Relation};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, timeout_at};

@@ -20,11 +20,11 @@ use crate::part::{self, Layout, Selection};
 use crate::response::Response;
 use crate::shared::Shared;
 use crate::store::Stored;
-use assay_plane::body::Chunk;
-use assay_plane::exchange::{Exchange, Framing, unless_gone};
-use assay_plane::fields;
-use assay_plane::flow::{End, Reader, Taken};
-use assay_plane::http_stream::HttpStream;
+use assay_net::body::Chunk;
+use assay_net::exchange::{Exchange, Framing, unless_gone};
+use assay_net::fields;
+use assay_net::flow::{End, Reader, Taken};
+use assay_net::http_stream::HttpStream;
 
 const PARTIAL_CONTENT: &[u8] = b"HTTP/1.1 206 Partial Content\r\n";
 

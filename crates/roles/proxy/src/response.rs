@@ -8,7 +8,7 @@ use assay_http::field::Field;
 use assay_http::head::{HeadError, ResponseHead};
 
 use assay_cache::http_fields::{self, ResponseFields};
-use assay_plane::fields;
+use assay_net::fields;
 
 /// When a response was requested and when its head came, in Unix milliseconds.
 #[derive(Debug, Clone, Copy)]

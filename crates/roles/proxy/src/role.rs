@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use assay_plane::worker::{pin, raise_descriptor_limit};
-use assay_role::message::{Command, Event};
-use assay_role::proxy::ProxySpec;
-use assay_role::stdio::{Commands, emit};
+use assay_net::worker::{pin, raise_descriptor_limit};
+use assay_protocol::message::{Command, Event};
+use assay_protocol::proxy::ProxySpec;
+use assay_protocol::stdio::{Commands, emit};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{MissedTickBehavior, interval};
 

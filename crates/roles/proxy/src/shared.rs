@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_cache::freshness::{RequestControl, Reuse};
-use assay_role::message::ProxyCounters;
+use assay_protocol::message::ProxyCounters;
 
 use crate::access_log::AccessLog;
 use crate::fetched::Fetch;
@@ -15,12 +15,12 @@ use crate::peers::Peers;
 use crate::prefetch::Prefetcher;
 use crate::store::{Key, Store};
 use crate::target::{Routes, Target};
-use assay_plane::connection::Resources;
-use assay_plane::exchange::ClientLimits;
-use assay_plane::pool::{Pool, UpstreamTls};
-use assay_plane::upstream::Patience;
-use assay_plane::worker::descriptor_limit;
-use assay_role::proxy::{OriginRoute, ProxySpec};
+use assay_net::connection::Resources;
+use assay_net::exchange::ClientLimits;
+use assay_net::pool::{Pool, UpstreamTls};
+use assay_net::upstream::Patience;
+use assay_net::worker::descriptor_limit;
+use assay_protocol::proxy::{OriginRoute, ProxySpec};
 use tokio::sync::Notify;
 
 /// Where the time comes from.

@@ -12,12 +12,12 @@ use assay_cache::http_fields::ResponseFields;
 use assay_cache::storage::{MethodClass, may_store};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
-use assay_plane::carrier::Carrier;
-use assay_plane::exchange::{Framing, unless_gone};
-use assay_plane::interim;
-use assay_plane::listen::leads_to;
-use assay_plane::relay::{Part, next_part};
-use assay_plane::upstream::{MOST_TRIES, SWITCHING, Upstream, UpstreamError};
+use assay_net::carrier::Carrier;
+use assay_net::exchange::{Framing, unless_gone};
+use assay_net::interim;
+use assay_net::listen::leads_to;
+use assay_net::relay::{Part, next_part};
+use assay_net::upstream::{MOST_TRIES, SWITCHING, Upstream, UpstreamError};
 
 use crate::client_request::ClientRequest;
 use crate::fetch::Heard;

@@ -1,6 +1,6 @@
 //! The upstream for an object that no cache has, and the head of the request as it goes there.
 
-use assay_plane::fields;
+use assay_net::fields;
 
 use crate::client_request::ClientRequest;
 use crate::handling::Source;

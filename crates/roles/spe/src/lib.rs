@@ -6,11 +6,11 @@
 //! later requests for it as if it were fetched again: at the pace at which it came. So proxies can be compared on
 //! live traffic, one that prefetches among them, and origins see one request for each need.
 //!
-//! Both are roles: processes of the one binary, told what to do by [`assay_role::evaluation`].
+//! Both are roles: processes of the one binary, told what to do by [`assay_protocol::evaluation`].
 //!
 //! What a client sends after CONNECT goes through unseen, unless the user has named an authority of their own with which tunnels are opened.
 //!
-//! *Does not:* start proxies (that is `assay-lab`), draw reports (`assay-review`), or trust that authority.
+//! *Does not:* start proxies (that is `assay-lab`), draw reports (`assay-report`), or trust that authority.
 
 pub mod collector;
 mod drain;

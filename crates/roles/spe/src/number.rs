@@ -11,7 +11,7 @@
 use assay_http::digest::hexadecimal_sha256;
 use assay_http::field::{Field, decimal};
 use assay_http::head::RequestHead;
-use assay_plane::fields;
+use assay_net::fields;
 
 /// In requests: the number of the client's request.
 pub const REQUEST: &str = "X-Assay-Request";

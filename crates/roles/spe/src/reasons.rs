@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
-use assay_plane::upstream::UpstreamError;
+use assay_net::upstream::UpstreamError;
 use rustix::io::Errno;
 
 /// Different reasons that are told.

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use assay_http::head::ResponseHead;
-use assay_plane::byte_stream::{ByteStream, LEAST_ROOM};
-use assay_plane::connection::{Connection, Resources};
-use assay_plane::http2::Client;
+use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
+use assay_net::connection::{Connection, Resources};
+use assay_net::http2::Client;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

@@ -3,7 +3,7 @@
 //! Classes are tried in their order; the first whose conditions all hold takes the request. A condition holds when any of
 //! its alternatives does. What is compared is compared as the client sent it: nothing is decoded, so `%2e` is no dot.
 
-use assay_dispatch::ClassId;
+use assay_cluster::dispatch::ClassId;
 use assay_http::field::list_has;
 use assay_http::head::RequestHead;
 use regex::bytes::{Regex, RegexBuilder};

@@ -9,9 +9,9 @@ use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use assay_dispatch::ServerId;
-use assay_plane::clock::{SECOND_NS, monotonic_ns};
-use assay_plane::listen::{listen_alone, listen_beside_others};
+use assay_cluster::dispatch::ServerId;
+use assay_net::clock::{SECOND_NS, monotonic_ns};
+use assay_net::listen::{listen_alone, listen_beside_others};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, LocalSet, spawn_local};

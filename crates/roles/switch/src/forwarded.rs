@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use assay_http::field::{Field, Fields, list, trim, write_decimal};
 
-use assay_role::network::Network;
+use assay_protocol::network::Network;
 
 /// A connection's peer, and what is said of it.
 #[derive(Debug, Clone, Default)]

@@ -1,5 +1,5 @@
 //! The web switch: a reverse proxy that looks at the requested URL, and sends each request to a server by the policy of its
-//! class. All policies of `assay-dispatch` serve it, as they serve the simulation.
+//! class. All policies of `assay-cluster` serve it, as they serve the simulation.
 //!
 //! A switch file ([`config`]) says where clients connect, which classes of requests there are ([`classes`]), which servers,
 //! and what they may have. [`Switch`] runs it: worker threads that share nothing ([`worker`]) accept connections and pass

@@ -1,10 +1,10 @@
 //! The lines of a head that go on. One pass over it, and lines that stay together are copied together.
 //!
-//! It comes to the same as `assay_plane::fields::append_end_to_end`, which walks over fields one by one and serves the heads
+//! It comes to the same as `assay_net::fields::append_end_to_end`, which walks over fields one by one and serves the heads
 //! that name further fields in `Connection`; nearly none do.
 
 use assay_http::field::{Field, trim};
-use assay_plane::fields::{self, Received};
+use assay_net::fields::{self, Received};
 
 /// A head, as it was parsed and as it lies in memory.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@
 //! named_metrics.in_flight=3, named_metrics.latency_ns=1200000`. What it does not say is taken for none; requests in flight
 //! that it does not tell are those that the switch knows of. The other forms (JSON, binary) are ignored.
 
-use assay_dispatch::ServerState;
+use assay_cluster::dispatch::ServerState;
 use assay_http::field::{list, trim};
 
 /// The field.

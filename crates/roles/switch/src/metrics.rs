@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use assay_base::metrics::text::{PROMETHEUS_TYPE, prometheus};
 use assay_base::metrics::{Histogram, Kind, Labels, Unit};
-use assay_plane::connection::Resources;
-use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
-use assay_plane::listen::accept;
-use assay_plane::own_host::{is_own_host, own_name};
-use assay_plane::places::{Place, Places};
+use assay_net::connection::Resources;
+use assay_net::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
+use assay_net::listen::accept;
+use assay_net::own_host::{is_own_host, own_name};
+use assay_net::places::{Place, Places};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::reason::{NoServer, Reason};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use assay_dispatch::ServerId;
+use assay_cluster::dispatch::ServerId;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;

@@ -2,7 +2,7 @@
 
 use assay_http::head::HeadError;
 use assay_http::target::TargetError;
-use assay_plane::exchange;
+use assay_net::exchange;
 
 use crate::request::Refusal;
 

@@ -6,7 +6,7 @@ use assay_http::field::{Field, decimal, write_decimal};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{RequestHead, Version};
 use assay_http::target::{self, TargetError};
-use assay_plane::{exchange, fields};
+use assay_net::{exchange, fields};
 use thiserror::Error;
 
 use crate::config::Limits;
@@ -173,7 +173,7 @@ pub fn append(
 
 #[cfg(test)]
 mod tests {
-    use assay_plane::fields::Received;
+    use assay_net::fields::Received;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use assay_http::field::{Field, write_decimal};
 use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;
 use assay_http::status::reason;
-use assay_plane::fields;
+use assay_net::fields;
 
 use crate::lines::Lines;
 use crate::load;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
-use assay_plane::listen::advice;
+use assay_net::listen::advice;
 use assay_tls::server::Server;
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use assay_plane::refused::Refused;
+use assay_net::refused::Refused;
 use serde::Serialize;
 
 use crate::reason::{NoServer, Reason};
@@ -164,7 +164,7 @@ pub struct LiveCounts {
     /// Requests that have a server now.
     pub in_flight: Cell<u32>,
     /// Requests that were refused, by reason. Those of HTTP/2 that no handler has seen are counted elsewhere
-    /// ([`assay_plane::connection::Resources::refused`]).
+    /// ([`assay_net::connection::Resources::refused`]).
     pub refused: [Cell<u64>; Reason::COUNT],
     /// Requests, and connections of layer 4, that got no server, by reason.
     pub no_server: [Cell<u64>; NoServer::COUNT],

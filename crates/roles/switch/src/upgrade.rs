@@ -6,7 +6,7 @@
 use assay_http::field::{has_token, tokens};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{RequestHead, ResponseHead, Version};
-use assay_plane::fields;
+use assay_net::fields;
 
 /// The protocol that a client wants, if it is among `allowed` and the request is one that can lead there: HTTP/1.1, without a
 /// body, and with `Upgrade` named in `Connection`.

@@ -14,9 +14,9 @@ use assay_measurement::doubt::Reason;
 use assay_measurement::health::{Baseline, Stall, ThreadInterval};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_measurement::measured::Measured;
-use assay_role::load::{OriginsSpec, RobotsSpec};
-use assay_role::message::{Command, Event, PhaseEvent, ProxyCounters};
-use assay_role::proxy::ProxySpec;
+use assay_protocol::load::{OriginsSpec, RobotsSpec};
+use assay_protocol::message::{Command, Event, PhaseEvent, ProxyCounters};
+use assay_protocol::proxy::ProxySpec;
 use assay_workload::model::Workload;
 
 static STOPPED: AtomicBool = AtomicBool::new(false);

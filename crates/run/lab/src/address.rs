@@ -153,7 +153,7 @@ pub fn robot_hosts(workload: &Workload) -> Vec<&str> {
 /// Says why an address given by the user cannot be listened on; none when it can.
 pub fn cannot_listen(address: SocketAddr) -> Option<String> {
     let error = TcpListener::bind(address).err()?;
-    let advice = assay_plane::listen::advice(&error);
+    let advice = assay_net::listen::advice(&error);
     Some(format!("cannot listen on {address}: {error}; {advice}"))
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use assay_health::host;
+use assay_host::metrics;
 use assay_workload::timeline::Timeline;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -164,7 +164,7 @@ fn supply(plan: &RunPlan, placement: &Placement, cpus: &[u32]) -> Supply {
         descriptors: raise_descriptor_limit(),
         ports: ports(),
         port_rest_s: port_rest_s(loopback),
-        memory_bytes: host::memory("MemAvailable").unwrap_or(u64::MAX),
+        memory_bytes: metrics::memory("MemAvailable").unwrap_or(u64::MAX),
         run_dir_free_bytes: free_bytes(&plan.run_dir),
         work_dir_free_bytes: free_bytes(&work_dir),
         work_dir: work_dir.display().to_string(),
@@ -176,14 +176,14 @@ fn supply(plan: &RunPlan, placement: &Placement, cpus: &[u32]) -> Supply {
 
 /// First and last port that connections of this machine are given.
 pub fn ports() -> (u16, u16) {
-    let range = host::read_line(host::PORT_RANGE).and_then(|line| parse_ports(&line));
+    let range = metrics::read_line(metrics::PORT_RANGE).and_then(|line| parse_ports(&line));
     range.unwrap_or((32_768, 60_999))
 }
 
 /// How long the port of a closed connection rests here, in seconds; `loopback`: both its ends are on this machine.
 pub fn port_rest_s(loopback: bool) -> f64 {
     // 1: always; 2: between loopback addresses only.
-    match host::read_line(host::TW_REUSE).as_deref() {
+    match metrics::read_line(metrics::TW_REUSE).as_deref() {
         Some("1") => TIME_WAIT_REUSED_S,
         Some("2") if loopback => TIME_WAIT_REUSED_S,
         _ => TIME_WAIT_S,

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use assay_protocol::message::{Command, ProxyCounters};
 use assay_record::run::LimitsInfo;
-use assay_role::message::{Command, ProxyCounters};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 

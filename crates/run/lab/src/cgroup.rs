@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use assay_health::owner::{Owner, PREFIX};
+use assay_host::owner::{Owner, PREFIX};
 use assay_record::run::LimitsInfo;
 
 use crate::error::LabError;

@@ -1,7 +1,7 @@
 //! Reads the counters of a real proxy: by requests, from programs, sockets and logs, as its description says.
 
-use assay_link::Namespace;
-use assay_role::message::ProxyCounters;
+use assay_host::link::Namespace;
+use assay_protocol::message::ProxyCounters;
 
 use crate::counters::{self, LogFollower};
 use crate::description::{CounterFormat, CounterSource, Settings};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use assay_role::message::ProxyCounters;
+use assay_protocol::message::ProxyCounters;
 
 use crate::description::{CounterFormat, CounterSource};
 

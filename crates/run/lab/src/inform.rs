@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use assay_base::random::{FNV_START, fnv1a};
 use assay_base::settings::show::bytes;
-use assay_health::host;
+use assay_host::metrics;
+use assay_protocol::spread::{Share, spread};
 use assay_record::part::PartInfo;
 use assay_record::run::{
     CacheInfo, OverridesInfo, PeerInfo, PhaseInfo, PlannedWorkingSet, RUN_SCHEMA, RunInfo, TargetInfo,
     WorkloadInfo,
 };
-use assay_role::spread::{Share, spread};
 use assay_workload::model::HttpVersion;
 use assay_workload::model::{Goal, Phase};
 use assay_workload::overrides::Overrides;
@@ -67,7 +67,7 @@ pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
         stream_version: assay_workload::STREAM_VERSION,
         part: part(plan, prepared),
         target: target(plan, prepared),
-        host: host::facts(prepared.descriptors),
+        host: metrics::facts(prepared.descriptors),
         bed: prepared.bed.as_ref().map(crate::bed::Bed::info),
         tls: plan.tls.info(),
         phases: phases(plan, prepared),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use assay_role::message::Command;
+use assay_protocol::message::Command;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The least time between the start command and the start.

@@ -1,10 +1,10 @@
-//! Removes what an Assay that was killed left behind: marked things (`assay_health::owner`) whose owner is gone, and
+//! Removes what an Assay that was killed left behind: marked things (`assay_host::owner`) whose owner is gone, and
 //! nothing else.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use assay_health::owner::{Owner, abandoned};
+use assay_host::owner::{Owner, abandoned};
 use rustix::process::{Pid, Signal};
 
 use crate::{cgroup, shared_memory, work};

@@ -5,7 +5,10 @@
 //! is driven), gives all of them one start instant, writes their events into the record and hands them on,
 //! and leaves nothing running however it ends.
 //!
-//! *Does not:* send or check a request (that is `assay-engine`), know any proxy by name (that is in
+//! Runs that belong together are [`experiment`]s, of which [`search`] finds a limit; [`evaluation`] runs several proxies at once, and
+//! [`machines`] makes several machines one.
+//!
+//! *Does not:* send or check a request (that is `assay-load`), know any proxy by name (that is in
 //! `proxies/*.toml`), or compute a percentile (that is `assay-report`).
 
 pub mod address;
@@ -23,10 +26,13 @@ mod deaths;
 pub mod description;
 pub mod elsewhere;
 pub mod error;
+pub mod evaluation;
+pub mod experiment;
 pub mod inform;
 pub mod instant;
 pub mod led;
 pub mod leftovers;
+pub mod machines;
 mod member;
 mod metering;
 pub mod mode;
@@ -42,6 +48,7 @@ pub mod realtime;
 pub mod resting;
 pub mod roles;
 mod run;
+pub mod search;
 mod secure;
 mod shared_memory;
 mod start;
@@ -56,8 +63,8 @@ pub mod watched;
 mod work;
 
 pub use arithmetic::{arithmetic, check_carried, free_bytes, port_rest_s, ports, raise_descriptor_limit};
-pub use assay_health::host::ProcessorWaits;
-pub use assay_link::{LinkSettings, SettingsError};
+pub use assay_host::link::{LinkSettings, SettingsError};
+pub use assay_host::metrics::ProcessorWaits;
 pub use bed::BedPlan;
 pub use cgroup::Limits;
 pub use checks::{Need, Resource};

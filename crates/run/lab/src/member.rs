@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use assay_role::proxy;
+use assay_protocol::proxy;
 
 use crate::description::{Circle, Description, ICP_PORT, Peer};
 use crate::mode::{Protocol, Relation};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_health::host::{Meter, Trace};
+use assay_host::metrics::{Meter, Trace};
 
 use crate::cast::Cast;
 use crate::error::LabError;

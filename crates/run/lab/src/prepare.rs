@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use assay_protocol::load::CacheBehaviour;
+use assay_protocol::network::is_private;
+use assay_protocol::spread::{Share, spread};
 use assay_record::dir::RunDir;
-use assay_role::load::CacheBehaviour;
-use assay_role::network::is_private;
-use assay_role::spread::{Share, spread};
 use assay_workload::timeline::Timeline;
 
 use crate::address::{self, LoopbackNet};

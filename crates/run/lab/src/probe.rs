@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use assay_host::link::Namespace;
 use assay_http2::{Config, Connection, Event, RequestHead};
-use assay_link::Namespace;
-use assay_plane::byte_stream::{ByteStream, LEAST_ROOM, tls_error};
+use assay_net::byte_stream::{ByteStream, LEAST_ROOM, tls_error};
 use assay_tls::error::{TlsError, TlsErrorKind};
 use assay_tls::{HTTP_1_1, HTTP_2};
 use thiserror::Error;

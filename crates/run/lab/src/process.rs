@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use assay_link::Namespace;
+use assay_host::link::Namespace;
 use rustix::process::{Pid, Signal};
 use rustix::thread::CpuSet;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};

@@ -1,8 +1,8 @@
-//! Waits until the machine is quiet, for a while at most. What quiet means is in [`assay_health::quiet`].
+//! Waits until the machine is quiet, for a while at most. What quiet means is in [`assay_host::quiet`].
 
 use std::time::Duration;
 
-use assay_health::quiet::{Decision, Patience, Watch};
+use assay_host::quiet::{Decision, Patience, Watch};
 use tokio::sync::watch;
 use tokio::time::Instant;
 

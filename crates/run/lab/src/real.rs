@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use assay_link::Namespace;
-use assay_plane::HEALTH_PATH;
-use assay_role::message::ProxyCounters;
+use assay_host::link::Namespace;
+use assay_net::HEALTH_PATH;
+use assay_protocol::message::ProxyCounters;
 use rustix::process::Signal;
 
 use crate::counter_reader::CounterReader;

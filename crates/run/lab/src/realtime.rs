@@ -1,7 +1,7 @@
 //! Whether threads of ours may have real-time priority. Found out before the run, by trying it on a thread of no
 //! use.
 
-use assay_plane::worker::REALTIME_PRIORITY;
+use assay_net::worker::REALTIME_PRIORITY;
 
 /// Why threads of this process may not run under `SCHED_FIFO`, and what to do; none: they may.
 pub fn refused() -> Option<String> {

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use assay_role::message::{Command, Event};
+use assay_protocol::message::{Command, Event};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_health::host::Meter;
+use assay_host::metrics::Meter;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::measured::Measured;
+use assay_protocol::message::{Command, Event, PhaseEvent, ProxyCounters};
 use assay_record::dir::RunDirError;
 use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PlacementInfo, RunInfo};
 use assay_record::series::SeriesWriter;
-use assay_role::message::{Command, Event, PhaseEvent, ProxyCounters};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 

@@ -10,8 +10,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use assay_protocol::target::TargetTls;
 use assay_record::run::TlsInfo;
-use assay_role::target::TargetTls;
 use assay_tls::authority::{Authority, Identity, KeyKind, Validity};
 use assay_tls::client::{Client, Name, Trust, host_of};
 use assay_tls::settings::{ClientTls, Offer, ServerTls};
@@ -103,7 +103,7 @@ pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
     }
     // What files and flags are wrong about is found by trying them.
     let told = ClientTls { offer: tls.offer.clone(), ca: tls.ca.clone(), resumption: tls.resumption };
-    assay_plane::tls::client(&told).map(drop).map_err(|e| LabError::plan(e.to_string()))
+    assay_net::tls::client(&told).map(drop).map_err(|e| LabError::plan(e.to_string()))
 }
 
 fn refusal(plan: &RunPlan) -> Option<String> {
@@ -256,7 +256,7 @@ impl Secured {
                 (false, None) => Some(ca),
             };
             let told = client(trusted);
-            made.probe = Some(assay_plane::tls::client(&told).map_err(|e| LabError::plan(e.to_string()))?);
+            made.probe = Some(assay_net::tls::client(&told).map_err(|e| LabError::plan(e.to_string()))?);
             made.robots = Some(told);
         }
         if plan.target.is_started() {

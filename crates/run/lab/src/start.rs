@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_fleet::message::RoleSpec;
-use assay_link::Namespace;
-use assay_plane::HEALTH_PATH;
+use assay_host::link::Namespace;
+use assay_net::HEALTH_PATH;
+use assay_protocol::fleet::message::RoleSpec;
+use assay_protocol::load::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
+use assay_protocol::message::Event;
+use assay_protocol::proxy::{OriginRoute, ProxySpec, usual_name};
+use assay_protocol::spread::Listener;
 use assay_record::event::{RunEvent, Stage};
 use assay_record::run::PlacementInfo;
-use assay_role::load::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
-use assay_role::message::Event;
-use assay_role::proxy::{OriginRoute, ProxySpec, usual_name};
-use assay_role::spread::Listener;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

@@ -3,12 +3,12 @@
 use std::cmp::Ordering;
 
 use assay_base::settings::show::bytes;
-use assay_health::verdict::{doubts, settle};
+use assay_host::verdict::{doubts, settle};
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
+use assay_protocol::message::ProxyCounters;
 use assay_record::dir::RunDir;
 use assay_record::run::{RunInfo, Verdict};
-use assay_role::message::ProxyCounters;
 
 /// Most things of those that roles say are wrong that are recorded.
 const MOST_SAID: usize = 100;

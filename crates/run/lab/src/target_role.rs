@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use assay_role::message::{Command, Event};
-use assay_role::stdio::{Commands, StdioError, emit};
-use assay_role::target::{TargetSpec, TargetTls};
+use assay_protocol::message::{Command, Event};
+use assay_protocol::stdio::{Commands, StdioError, emit};
+use assay_protocol::target::{TargetSpec, TargetTls};
 use assay_tls::authority::Identity;
 use assay_tls::settings::ServerTls;
 

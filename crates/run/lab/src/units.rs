@@ -5,7 +5,7 @@ use std::time::Duration;
 use assay_base::settings::suggest::nearest;
 use assay_base::settings::units::split;
 pub use assay_base::settings::units::{duration, size};
-use assay_link::{LinkSettings, SettingsError};
+use assay_host::link::{LinkSettings, SettingsError};
 
 use crate::cgroup::Limits;
 use crate::mode::Mode;

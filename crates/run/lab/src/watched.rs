@@ -1,6 +1,6 @@
 //! The processes of a target that Assay did not start, on the same machine: how they are named, and found.
 //!
-//! *Does not:* follow them. Once the first processes are known, [`assay_health::host::Meter`] follows all their descendants,
+//! *Does not:* follow them. Once the first processes are known, [`assay_host::metrics::Meter`] follows all their descendants,
 //! as it does for a target that the lab started.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use assay_health::host::ProcessorWaits;
+use assay_host::metrics::ProcessorWaits;
 
 /// Where systemd keeps the processes of a service, by the version of control groups.
 const SERVICES: [&str; 2] = ["/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice"];

@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use assay_health::owner;
+use assay_host::owner;
 
 use crate::error::LabError;
 use crate::shared_memory;

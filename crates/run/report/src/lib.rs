@@ -1,20 +1,22 @@
 //! Says what a run was worth: as a document ([`summary`]), in a terminal ([`terminal`]) and as one offline
 //! HTML page ([`html`]).
 //!
-//! Takes numbers along in the forms of others ([`export`]).
-//! Makes pages of numbers that others have ([`sheet`]), such as where the limit of a target was found to be ([`peak`]).
+//! Runs are held against each other in [`compare`], what is no single run is reported by [`review`], a run that goes on is shown by
+//! [`serve`], and [`archive`] lists and removes results. Numbers are taken along in the forms of others by [`export`]; [`sheet`]
+//! makes pages of numbers such as where the limit of a target was found to be ([`peak`]).
 //!
 //! Reads the run directory and nothing else. Percentiles are taken from merged histograms only. The elements of pages
-//! ([`chart`], [`page`], [`mod@format`]) and the sums that they are made of ([`tally`], [`steps`]) are there for reports that are
-//! made elsewhere, too.
+//! ([`chart`], [`page`], [`mod@format`]) and the sums that they are made of ([`tally`], [`steps`]) are shared by all reports.
 //!
-//! *Does not:* compare runs (that is `assay-compare`), report what is no run (that is `assay-review`), measure, or decide whether a run is valid beyond what the directory says and shows.
+//! *Does not:* measure, or decide whether a run is valid beyond what the directory says and shows.
 
 mod adapted;
+pub mod archive;
 mod bed;
 pub mod cache_logs;
 pub mod calendar;
 pub mod chart;
+pub mod compare;
 pub mod document;
 mod error;
 pub mod export;
@@ -39,6 +41,8 @@ mod percentiles;
 pub mod repeat;
 pub mod require;
 mod resources;
+pub mod review;
+pub mod serve;
 pub mod sheet;
 mod special;
 mod speed;

@@ -4,10 +4,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
-use assay_fleet::name::Name;
-use assay_machines::agent::{self, AgentSettings};
-use assay_machines::now::MachineClock;
-use assay_role::network::Network;
+use assay_lab::machines::agent::{self, AgentSettings};
+use assay_lab::machines::now::MachineClock;
+use assay_protocol::fleet::name::Name;
+use assay_protocol::network::Network;
 use clap::Args;
 
 use super::login_args::LoginArgs;
@@ -127,7 +127,7 @@ fn may_load(args: &AgentArgs) -> Result<Vec<Network>, Failure> {
 }
 
 fn host_name() -> Result<Name, Failure> {
-    let name = assay_fleet::name::Name::nearest(&super::coordinating::host());
+    let name = assay_protocol::fleet::name::Name::nearest(&super::coordinating::host());
     name.ok_or_else(|| {
         Failure::usage(anyhow!("the host has no name that an agent can have; name it with --name"))
     })

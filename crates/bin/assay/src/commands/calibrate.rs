@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use assay_base::settings::show::{bytes, grouped};
-use assay_experiment::calibrate::{self, CalibrationEvent, LEAST_BUDGET, USUAL_BUDGET};
+use assay_lab::experiment::calibrate::{self, CalibrationEvent, LEAST_BUDGET, USUAL_BUDGET};
 use assay_lab::{LabError, RunPlan};
 use assay_measurement::doubt::Reason;
 use assay_measurement::health::{Calibration, CalibrationStep};

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use assay_compare::{self as compare, Comparison, Liberties, Named, Outcome, Tolerance};
+use assay_report::compare::{self as compare, Comparison, Liberties, Named, Outcome, Tolerance};
 use clap::Args;
 
 use super::report::Form;

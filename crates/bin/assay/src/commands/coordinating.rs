@@ -1,6 +1,6 @@
 //! What commands that speak to agents share: who they are there, and which exit code an error is.
 
-use assay_machines::error::FleetError;
+use assay_lab::machines::error::FleetError;
 
 use crate::exit::Failure;
 

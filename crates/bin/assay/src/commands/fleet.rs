@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use assay_fleet::clock::AgentClock;
-use assay_fleet::message::AgentInfo;
-use assay_machines::coordinator::{Fleet, Seen};
-use assay_machines::up::{Up, UpSettings};
+use assay_lab::machines::coordinator::{Fleet, Seen};
+use assay_lab::machines::up::{Up, UpSettings};
+use assay_protocol::fleet::clock::AgentClock;
+use assay_protocol::fleet::message::AgentInfo;
 use clap::{Args, Subcommand};
 
 use super::coordinating::failure;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use assay_machines::coordinator::Fleet;
-use assay_machines::coordinator::run::Coordinator;
-use assay_machines::coordinator::saved::Saved;
+use assay_lab::machines::coordinator::Fleet;
+use assay_lab::machines::coordinator::run::Coordinator;
+use assay_lab::machines::coordinator::saved::Saved;
 use clap::Args;
 
 use super::coordinating::{failure, who};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use assay_machines::login::Login;
+use assay_lab::machines::login::Login;
 use clap::Args;
 
 /// Who we are at the server.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use anyhow::anyhow;
-use assay_lsp::{FrameError, Frames, Host, Server, framed};
+use assay_pgl::lsp::{FrameError, Frames, Host, Server, framed};
 use assay_pgl::{Files, Listing, ResolvedFiles};
 use clap::Args;
 use serde_json::Value;

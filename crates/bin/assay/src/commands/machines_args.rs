@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use assay_fleet::message::{AgentInfo, WatchOrder};
-use assay_fleet::name::Name;
 use assay_lab::inform::digest;
+use assay_lab::machines::agent::MOST_WAIT;
+use assay_lab::machines::coordinator::Fleet;
+use assay_lab::machines::coordinator::choice::{Labels, Needs, Wanted, choose};
+use assay_lab::machines::coordinator::run::{Coordinator, ProxyOrder};
 use assay_lab::{RunPlan, TargetChoice};
-use assay_machines::agent::MOST_WAIT;
-use assay_machines::coordinator::Fleet;
-use assay_machines::coordinator::choice::{Labels, Needs, Wanted, choose};
-use assay_machines::coordinator::run::{Coordinator, ProxyOrder};
+use assay_protocol::fleet::message::{AgentInfo, WatchOrder};
+use assay_protocol::fleet::name::Name;
 use clap::Args;
 
 use super::coordinating::{failure, who};

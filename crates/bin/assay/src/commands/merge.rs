@@ -6,7 +6,7 @@ use std::time::Duration;
 use assay_record::cluster_parts;
 use assay_record::dir::RunDir;
 use assay_record::merge::{MergeError, Wish, merge as join};
-use assay_review::policies as review;
+use assay_report::review::policies as review;
 use clap::Args;
 
 use super::policies;

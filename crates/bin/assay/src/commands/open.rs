@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::commands::doctor::BROWSERS;
 use anyhow::{Context, anyhow};
-use assay_archive::{Entry, Kind, list};
-use assay_compare as compare;
-use assay_doctor::BROWSERS;
 use assay_record::dir::RunDir;
+use assay_report::archive::{Entry, Kind, list};
+use assay_report::compare;
 use assay_report::html;
 use clap::Args;
 

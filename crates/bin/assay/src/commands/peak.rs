@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use assay_experiment::peak::{self, PeakEvent, Stretch, Wish};
+use assay_lab::experiment::peak::{self, PeakEvent, Stretch, Wish};
 use assay_lab::{LabError, RunOutcome, RunPlan};
 use assay_record::dir::RunDir;
 use assay_record::peak::{FILE, Outcome, Peak};

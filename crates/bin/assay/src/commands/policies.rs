@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use assay_node::clients::Outcome;
+use assay_load::node::clients::Outcome;
 use assay_record::cluster::{ClusterResult, SCHEMA};
-use assay_review::policies;
+use assay_report::review::policies;
 use clap::Args;
 
 use crate::exit::{Exit, Failure};

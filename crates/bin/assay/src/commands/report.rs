@@ -4,12 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use assay_compare as compare;
 use assay_record::dir::{RunDir, RunDirError};
+use assay_record::table::FileError;
 use assay_report::ReportError;
+use assay_report::compare;
 use assay_report::summary::Summary;
 use assay_report::{html, terminal};
-use assay_table::FileError;
 use clap::Args;
 
 use super::take_along::{TakeArgs, TakeComparisonArgs, take_along};

@@ -39,8 +39,8 @@ pub struct RoleArgs {
 /// Plays a role until its parent is gone or has heard everything.
 pub fn role(args: &RoleArgs) -> Result<Exit, Failure> {
     match args.role {
-        Role::Robots => assay_engine::robot::run(read(&args.spec)?).map_err(Failure::failed)?,
-        Role::Origins => assay_engine::origin::run(read(&args.spec)?).map_err(Failure::failed)?,
+        Role::Robots => assay_load::robot::run(read(&args.spec)?).map_err(Failure::failed)?,
+        Role::Origins => assay_load::origin::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Target => assay_lab::target_role::run(&read(&args.spec)?).map_err(Failure::failed)?,
         Role::Links => assay_lab::bed::role::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Collector => assay_spe::collector::run(&read(&args.spec)?).map_err(Failure::failed)?,

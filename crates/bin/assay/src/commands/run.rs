@@ -171,11 +171,11 @@ pub fn perform(
 /// Says, and keeps for the record, what may turn out to be too little; with what is known of the machines.
 fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
     let mut warnings = checks::warnings(&assay_lab::arithmetic(plan).map_err(Failure::usage)?);
-    match assay_experiment::calibrate::find(plan) {
+    match assay_lab::experiment::calibrate::find(plan) {
         Ok(found) => plan.calibration = found,
         Err(error) => warnings.push(error.to_string()),
     }
-    warnings.extend(assay_experiment::calibrate::shortfall(plan));
+    warnings.extend(assay_lab::experiment::calibrate::shortfall(plan));
     warnings.extend(links::left_out(plan));
     for warning in warnings {
         output::say(&format!("warning: {warning}"));

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
-use assay_archive::selection::{Age, may_go_on, old};
-use assay_archive::{Entry, list, remove};
 use assay_base::quote::line::{line, path};
 use assay_base::settings::show::bytes;
+use assay_report::archive::selection::{Age, may_go_on, old};
+use assay_report::archive::{Entry, list, remove};
 use assay_report::calendar::Utc;
 use clap::{Args, Subcommand};
 use serde::Serialize;

@@ -3,9 +3,9 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use assay_compare::{self as compare, Comparison};
 use assay_record::dir::RunDir;
 use assay_report::ReportError;
+use assay_report::compare::{self as compare, Comparison};
 use assay_report::export::{self, Exported, TableForm};
 use assay_report::figure;
 use clap::Args;

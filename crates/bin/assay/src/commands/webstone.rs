@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
-use assay_node::Pace;
-use assay_node::clients::{ClientsSpec, Outcome, Share, Target, run_unless as request};
-use assay_node::webstone::{FileList, Testbed, file_list, testbed};
+use assay_cluster::simulate::Load;
+use assay_load::node::Pace;
+use assay_load::node::clients::{ClientsSpec, Outcome, Share, Target, run_unless as request};
+use assay_load::node::webstone::{FileList, Testbed, file_list, testbed};
+use assay_protocol::network::is_private;
 use assay_record::cluster::{ClusterPoint, ClusterResult, Labels, Origin, PointSum, SCHEMA};
 use assay_record::cluster_parts::Part;
-use assay_review::policies::services_words;
-use assay_role::network::is_private;
-use assay_simulate::Load;
+use assay_report::review::policies::services_words;
 use clap::Args;
 use tokio::sync::watch;
 

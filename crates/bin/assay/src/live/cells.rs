@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use assay_experiment::cells::{CellEvent, Doing};
+use assay_lab::experiment::cells::{CellEvent, Doing};
 use assay_record::event::RunEvent;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use ratatui::Frame;

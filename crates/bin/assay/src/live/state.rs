@@ -11,9 +11,9 @@ use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
 use assay_measurement::measured::Measured;
 use assay_measurement::ratios::{HitRatio, Outcomes};
+use assay_protocol::message::PhaseEvent;
 use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PhaseInfo, PlannedWorkingSet};
-use assay_role::message::PhaseEvent;
 
 use super::own::Own;
 use crate::thresholds::Standings;

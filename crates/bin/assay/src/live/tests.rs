@@ -9,9 +9,9 @@ use assay_measurement::health::{Stall, ThreadInterval};
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
 use assay_measurement::measured::Measured;
+use assay_protocol::message::PhaseEvent;
 use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PhaseInfo, PlannedWorkingSet, TargetInfo};
-use assay_role::message::PhaseEvent;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 

@@ -227,23 +227,23 @@ fn nothing_names_a_place_on_one_machine() {
 /// What reads a file without asking what it is, and may: the beginning of a path below `crates`, and why.
 const READS_ANYTHING: [(&str, &str); 15] = [
     ("base/base/src/files/", "it is what asks"),
-    ("run/health/src/", "files of the kernel"),
-    ("roles/engine/src/watch/usage.rs", "a file of the kernel"),
-    ("net/plane/src/thread_times.rs", "files of the kernel"),
+    ("run/host/src/", "files of the kernel"),
+    ("roles/load/src/watch/usage.rs", "a file of the kernel"),
+    ("net/net/src/thread_times.rs", "files of the kernel"),
     ("roles/spe/src/memory.rs", "a file of the kernel"),
-    ("run/link/src/", "files of the kernel"),
+    ("run/host/src/link/", "files of the kernel"),
     ("run/lab/src/resting.rs", "files of the kernel"),
     ("run/lab/src/watched.rs", "files of the kernel"),
     ("run/lab/src/cgroup.rs", "files of the kernel"),
     ("run/lab/src/leftovers.rs", "files of the kernel"),
     ("run/lab/src/work.rs", "the system's list of users"),
     ("run/lab/src/elsewhere/mod.rs", "a directory, which is locked"),
-    ("run/experiment/src/cells/directory.rs", "a directory, which is locked"),
+    ("run/lab/src/experiment/cells/directory.rs", "a directory, which is locked"),
     ("data/logs/src/input.rs", "a log that a user names may be a pipe, and is read as a stream"),
-    ("run/machines/src/login.rs", "a secret may come through a pipe; so many bytes are read"),
+    ("run/lab/src/machines/login.rs", "a secret may come through a pipe; so many bytes are read"),
 ];
 /// What writes files that nobody names and reads them again, in directories of its own.
-const READS_ITS_OWN: [&str; 2] = ["roles/node/src/real.rs", "roles/spe/src/collector/disk.rs"];
+const READS_ITS_OWN: [&str; 2] = ["roles/load/src/node/real.rs", "roles/spe/src/collector/disk.rs"];
 
 #[test]
 fn what_others_name_is_read_through_the_crate_that_asks_what_it_is() {

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use assay_cache::ideal::{Behaviour, FOREVER, IdealCache, Lookup, Request};
 use assay_http::head::{RequestHead, ResponseHead};
 use assay_pgl::{SearchPath, compile};
+use assay_protocol::proxy::{OriginRoute, ProxySpec};
 use assay_proxy::{Clock, Limits, Proxy};
-use assay_role::proxy::{OriginRoute, ProxySpec};
 use assay_workload::model::OriginIndex;
 use assay_workload::{Launch, Slice, Stream, Timeline, Universe, UniverseOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -164,7 +164,7 @@ fn through_the_proxy(universe: &Arc<Universe>, launches: &[Launch]) -> Vec<bool>
             stale_if_error_s: 0,
             access_log: None,
             prefetch: None,
-            storing: assay_role::proxy::Storing::default(),
+            storing: assay_protocol::proxy::Storing::default(),
             origins: routes,
             cooperation: None,
         };

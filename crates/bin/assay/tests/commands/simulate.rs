@@ -143,7 +143,7 @@ fn each_node_is_written_second_by_second_beside_what_was_measured_of_it() {
 
 /// What the study measured in figure 4, by policy and clients, from the project's copy of its appendix D.
 fn figure_4() -> std::collections::BTreeMap<(String, u64), f64> {
-    let rows = include_str!("../../../../model/simulate/tests/data/appendix-d.csv").lines();
+    let rows = include_str!("../../../../model/cluster/tests/data/appendix-d.csv").lines();
     let figure = rows.filter_map(|row| row.strip_prefix("4,80/20,4,2,"));
     let point = |row: &str| {
         let [policy, clients, per_s] = row.split(',').collect::<Vec<_>>()[..] else { panic!("{row}") };

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_plane::byte_stream::{ByteStream, LEAST_ROOM};
+use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
 use assay_tls::authority::{Authority, KeyKind, Validity};
 use assay_tls::server::Server;
 use assay_tls::settings::Offer;

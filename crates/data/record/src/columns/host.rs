@@ -1,9 +1,9 @@
 //! Tables of what the roles' processes and the machine under them did.
 
+use crate::table::{Cell, Column, FileError, Kind, Table};
 use assay_measurement::health::NetworkInterval;
 use assay_measurement::interval::HostInterval;
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
-use assay_table::{Cell, Column, FileError, Kind, Table};
 
 use super::{TableSpec, numbered, rows};
 

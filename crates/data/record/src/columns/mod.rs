@@ -6,14 +6,14 @@ pub(crate) mod health;
 pub(crate) mod host;
 pub(crate) mod rows;
 
+use crate::table::FileError;
+use crate::table::{Cell, Column, Kind, Table};
 use assay_measurement::adapted::Adapted;
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::declared::Described;
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::SparseHistogram;
 use assay_measurement::interval::{OriginInterval, RobotInterval, RobotLevels};
-use assay_table::FileError;
-use assay_table::{Cell, Column, Kind, Table};
 
 /// A Parquet file of the run directory.
 pub(crate) struct TableSpec {

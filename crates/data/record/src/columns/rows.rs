@@ -1,7 +1,7 @@
 //! The columns of declared types, and how values become rows and come back.
 
+use crate::table::{Cell, Column, FileError, Kind, Table};
 use assay_measurement::declared::{Described, Kind as Declared, Value};
-use assay_table::{Cell, Column, FileError, Kind, Table};
 
 /// Columns that hold any number of 64 bits: they are never added up as counts are.
 const DIGESTS: [&str; 1] = ["due_digest"];

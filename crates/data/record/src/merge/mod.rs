@@ -18,9 +18,9 @@ use std::time::Duration;
 use crate::dir::{RunDir, RunDirError};
 use crate::run::RunInfo;
 use crate::series::SeriesWriter;
+use crate::table::FileError;
 use crate::xact_log::XactLog;
 use assay_measurement::measured::Series;
-use assay_table::FileError;
 
 pub use series::{Piece, join};
 

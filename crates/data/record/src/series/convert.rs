@@ -7,13 +7,13 @@ use super::read_journal;
 use crate::checksums::Checksums;
 use crate::columns::{self, TableSpec, health, host, rows};
 use crate::dir::{RunDir, RunDirError};
+use crate::table::{Cell, FileError, TableWriter};
 use assay_measurement::declared::Described;
 use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_measurement::machine::BlockInterval;
 use assay_measurement::measured::{Measured, ProxySample};
-use assay_table::{Cell, FileError, TableWriter};
 
 /// Turns a journal into Parquet, and removes it when everything else is in its place.
 pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {
@@ -250,7 +250,7 @@ impl Owner {
 mod tests {
     use super::*;
     use crate::series::SeriesWriter;
-    use assay_table::Table;
+    use crate::table::Table;
 
     /// The recipe of the reference page, by hand.
     #[test]

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use crate::dir::{RunDir, RunDirError};
 use crate::missing::Gaps;
+use crate::table::FileError;
 use assay_measurement::measured::{Measured, Series};
-use assay_table::FileError;
 
 /// Keeps measurements as they come.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use crate::columns::{self, TableSpec, health, host, rows};
 use crate::dir::{RunDir, RunDirError};
 use crate::file;
 use crate::missing::{Gap, Gaps};
+use crate::table::{FileError, Table};
 use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::histogram::SparseHistogram;
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_measurement::measured::{ProxySample, Series};
-use assay_table::{FileError, Table};
 
 /// More intervals than a run of eleven days has are no intervals, but damage.
 const MOST_INTERVALS: usize = 1 << 20;
@@ -374,7 +374,7 @@ fn read_counter(series: &mut Series, table: &Table, row: usize) -> Result<(), Fi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_table::{Cell, Column, Kind, TableWriter};
+    use crate::table::{Cell, Column, Kind, TableWriter};
 
     #[test]
     fn columns_of_a_newer_version_are_named_and_the_others_are_read() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::info::SpeInfo;
 use crate::dir::RunDirError;
 use crate::file;
-use assay_table::FileError;
+use crate::table::FileError;
 
 /// The directory of an evaluation. `spe.json` is written at the start and replaced whole, so it can be read at any
 /// moment.

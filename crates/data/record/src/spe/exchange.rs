@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-pub use assay_role::evaluation::ExchangeRow;
-use assay_table::{FileError, Table, TableWriter};
+use crate::table::{FileError, Table, TableWriter};
+pub use assay_protocol::evaluation::ExchangeRow;
 
 use crate::columns::{TableSpec, rows};
 use crate::dir::RunDirError;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use assay_role::evaluation::ListenerRow;
-use assay_table::{FileError, Table, TableWriter};
+use crate::table::{FileError, Table, TableWriter};
+use assay_protocol::evaluation::ListenerRow;
 
 use crate::columns::{TableSpec, rows};
 use crate::dir::RunDirError;
@@ -62,7 +62,7 @@ mod tests {
         let row = |n: u32| ListenerRow {
             at_s: n,
             listener: (n % 3) as u16,
-            requests: assay_table::MOST - u64::from(n),
+            requests: crate::table::MOST - u64::from(n),
             fetches: 1,
             replays: 2,
             joined: 3,

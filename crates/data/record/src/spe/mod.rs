@@ -1,8 +1,8 @@
 //! What a simultaneous evaluation of proxies leaves behind.
 //!
 //! A directory: `spe.json` ([`SpeInfo`]), `responses.parquet` (a row for each response of each target, [`ResponseRow`]),
-//! `listeners.parquet` (what the Collector did for each target, a row a second, [`assay_role::evaluation::ListenerRow`]) and
-//! `collector.parquet` (a row for each request at each listener, [`assay_role::evaluation::ExchangeRow`]). Target 0 is `direct`: the
+//! `listeners.parquet` (what the Collector did for each target, a row a second, [`assay_protocol::evaluation::ListenerRow`]) and
+//! `collector.parquet` (a row for each request at each listener, [`assay_protocol::evaluation::ExchangeRow`]). Target 0 is `direct`: the
 //! Collector's own response, which the client got and all others are held against.
 
 mod dir;
@@ -17,7 +17,7 @@ pub use info::{CollectorSettings, Ended, How, SCHEMA, SpeInfo, Target, Totals, W
 pub use listener::{ListenerWriter, read_listeners};
 pub use response::{ResponseError, ResponseRow, ResponseWriter, Verdict, for_each_response, read_responses};
 
-pub use assay_table::is_readable;
+pub use crate::table::is_readable;
 
 use crate::columns::TableSpec;
 

@@ -9,7 +9,7 @@ pub use assay_measurement::response_error::ResponseError;
 
 use crate::columns::TableSpec;
 use crate::dir::RunDirError;
-use assay_table::{Cell, Column, FileError, Kind, Table, TableWriter};
+use crate::table::{Cell, Column, FileError, Kind, Table, TableWriter};
 
 /// What a comparison with the Collector's response came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@ use assay_measurement::measured::{Measured, Series};
 use assay_record::dir::{RunDir, RunDirError};
 use assay_record::run::RunInfo;
 use assay_record::series::SeriesWriter;
-use assay_table::FileError;
+use assay_record::table::FileError;
 
 use crate::sample;
 

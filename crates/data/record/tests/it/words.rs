@@ -1,8 +1,8 @@
 //! The messages of roles survive their journey through a pipe.
 
 use assay_measurement::measured::Measured;
-use assay_role::evaluation::{CollectorInterval, ListenerRow, MultiplierCounters, TargetCounters};
-use assay_role::message::{Command, Event, PhaseEvent, ProxyCounters};
+use assay_protocol::evaluation::{CollectorInterval, ListenerRow, MultiplierCounters, TargetCounters};
+use assay_protocol::message::{Command, Event, PhaseEvent, ProxyCounters};
 
 use crate::sample;
 

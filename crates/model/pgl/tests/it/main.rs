@@ -7,6 +7,7 @@ mod chance;
 mod formatting;
 mod golden;
 mod listings;
+mod lsp;
 mod polygraph;
 
 use assay_pgl::{Compiled, Failure, SearchPath, compile};

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use assay_conform::message::Message;
+use assay_protocol::proxy::{EVERY_HOST, OriginRoute, ProxySpec, Storing};
 use assay_proxy::{Clock, Limits, Proxy};
-use assay_role::proxy::{EVERY_HOST, OriginRoute, ProxySpec, Storing};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_local;

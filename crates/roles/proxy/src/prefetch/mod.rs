@@ -16,9 +16,9 @@ use std::rc::Rc;
 use assay_cache::freshness::{RequestControl, Reuse};
 use assay_http::coding::GzipReader;
 use assay_http::head::RequestHead;
-use assay_plane::fields;
-use assay_plane::flow::Taken;
-use assay_role::proxy::Prefetch;
+use assay_net::fields;
+use assay_net::flow::Taken;
+use assay_protocol::proxy::Prefetch;
 use tokio::task::spawn_local;
 
 pub use self::resolve::Base;

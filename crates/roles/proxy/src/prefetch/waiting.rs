@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use assay_role::message::PrefetchCounters;
-use assay_role::proxy::Prefetch;
+use assay_protocol::message::PrefetchCounters;
+use assay_protocol::proxy::Prefetch;
 
 use super::resolve::Base;
 

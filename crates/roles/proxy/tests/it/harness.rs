@@ -4,9 +4,9 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use assay_protocol::message::ProxyCounters;
+use assay_protocol::proxy::{OriginRoute, ProxySpec, Storing};
 use assay_proxy::{Clock, Limits, Proxy};
-use assay_role::message::ProxyCounters;
-use assay_role::proxy::{OriginRoute, ProxySpec, Storing};
 use tokio::task::spawn_local;
 
 pub use assay_testbed::{Client, Part, Response, Seen, Server as Origin, ok, run, send, until};

@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use assay_protocol::proxy::ProxySpec;
 use assay_proxy::{Clock, Limits, Proxy, ProxyError};
-use assay_role::proxy::ProxySpec;
 
-use assay_role::message::{Command as Word, Event};
+use assay_protocol::message::{Command as Word, Event};
 
 use crate::harness::run;
 
@@ -26,7 +26,7 @@ fn spec(listen: SocketAddr, threads: u32) -> ProxySpec {
         origins: Vec::new(),
         cooperation: None,
         prefetch: None,
-        storing: assay_role::proxy::Storing::default(),
+        storing: assay_protocol::proxy::Storing::default(),
     }
 }
 

@@ -8,10 +8,10 @@ use assay_http::digest::ContentMd5;
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 use assay_http::target;
-use assay_plane::HEALTH_PATH;
-use assay_plane::body::{BodyError, Chunk};
-use assay_plane::clock::monotonic_ns;
-use assay_plane::exchange::{self, Exchange, Handler, Next, Refusal, Request};
+use assay_net::HEALTH_PATH;
+use assay_net::body::{BodyError, Chunk};
+use assay_net::clock::monotonic_ns;
+use assay_net::exchange::{self, Exchange, Handler, Next, Refusal, Request};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 

@@ -13,7 +13,7 @@ use assay_http::digest::ContentMd5;
 use assay_http::field::{Field, list_has};
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
-use assay_plane::fields;
+use assay_net::fields;
 
 use crate::collector::url::Target;
 use crate::number;

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use assay_cache::lru::Lru;
-use assay_role::evaluation::DiskSpec;
+use assay_protocol::evaluation::DiskSpec;
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 

@@ -4,10 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_plane::tls::TlsSetupError;
-use assay_plane::worker::WorkerError;
+use assay_net::tls::TlsSetupError;
+use assay_net::worker::WorkerError;
+use assay_protocol::stdio::StdioError;
 use assay_record::dir::RunDirError;
-use assay_role::stdio::StdioError;
 use thiserror::Error;
 
 /// What ends the Collector. Causes are part of the message, and so no `source`.

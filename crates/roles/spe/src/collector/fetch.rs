@@ -12,10 +12,10 @@ use assay_cache::conditional::confirms;
 use assay_cache::freshness::RequestControl;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, RequestHead, ResponseHead};
-use assay_plane::body::{BodyReader, Chunk};
-use assay_plane::clock::monotonic_ns;
-use assay_plane::interim;
-use assay_plane::upstream::{Received, Upstream, UpstreamError};
+use assay_net::body::{BodyReader, Chunk};
+use assay_net::clock::monotonic_ns;
+use assay_net::interim;
+use assay_net::upstream::{Received, Upstream, UpstreamError};
 use tokio::time::sleep;
 
 use crate::collector::recording::{Outcome, Recording, Steps};

@@ -16,10 +16,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_plane::clock::{RunClock, monotonic_ns};
+use assay_net::clock::{RunClock, monotonic_ns};
+use assay_protocol::evaluation::{CollectorLog, ExchangeRow};
 use assay_record::dir::RunDirError;
 use assay_record::spe::ExchangeWriter;
-use assay_role::evaluation::{CollectorLog, ExchangeRow};
 
 use crate::collector::error::CollectorError;
 use crate::drain::drain;

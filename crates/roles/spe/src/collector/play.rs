@@ -9,10 +9,10 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use assay_http::framing::BodyFraming;
-use assay_plane::body::Chunk;
-use assay_plane::clock::monotonic_ns;
-use assay_plane::exchange::{ClientLimits, Exchange, Framing};
-use assay_plane::fields;
+use assay_net::body::Chunk;
+use assay_net::clock::monotonic_ns;
+use assay_net::exchange::{ClientLimits, Exchange, Framing};
+use assay_net::fields;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use assay_plane::body::Chunk;
+use assay_net::body::Chunk;
 use tokio::sync::Notify;
 
 use crate::collector::lost::Span;

@@ -10,7 +10,7 @@ use assay_http::field::{Fields, tokens, write_decimal};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, RequestHead, ResponseHead};
 use assay_http::status::reason;
-use assay_plane::fields;
+use assay_net::fields;
 
 use crate::collector::client_request::NAME;
 use crate::number;

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use assay_measurement::declared::since;
 use assay_measurement::doubt::Reason;
-use assay_plane::clock::{RunClock, monotonic_ns};
-use assay_plane::worker::{pin, raise_descriptor_limit};
-use assay_role::evaluation::{CollectorCounters, CollectorInterval, CollectorSpec, ListenerRow};
-use assay_role::message::{Command, Event};
-use assay_role::stdio::{Commands, emit};
+use assay_net::clock::{RunClock, monotonic_ns};
+use assay_net::worker::{pin, raise_descriptor_limit};
+use assay_protocol::evaluation::{CollectorCounters, CollectorInterval, CollectorSpec, ListenerRow};
+use assay_protocol::message::{Command, Event};
+use assay_protocol::stdio::{Commands, emit};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{MissedTickBehavior, interval};
 

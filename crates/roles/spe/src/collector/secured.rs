@@ -31,7 +31,7 @@ pub struct Secured {
 impl Secured {
     /// With what is trusted.
     pub fn new(told: &ClientTls) -> Result<Self, CollectorError> {
-        Ok(Self { client: assay_plane::tls::client(told)?, known: RefCell::default() })
+        Ok(Self { client: assay_net::tls::client(told)?, known: RefCell::default() })
     }
 
     /// Whether a request is for an https URL. What comes from the Multiplier (`is_direct`) makes its server known.

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_plane::clock::RunClock;
-use assay_plane::listen::{accept, listen};
-use assay_role::evaluation::{CollectorCounters, CollectorSpec, ListenerRow};
+use assay_net::clock::RunClock;
+use assay_net::listen::{accept, listen};
+use assay_protocol::evaluation::{CollectorCounters, CollectorSpec, ListenerRow};
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 use tokio::time::sleep;

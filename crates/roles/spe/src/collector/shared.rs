@@ -7,16 +7,16 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_http::head::RequestHead;
-use assay_plane::clock::monotonic_ns;
-use assay_plane::connection::Resources;
-use assay_plane::limits::{SPARED, room_of};
-use assay_plane::listen::leads_to;
-use assay_plane::timer::{Ticket, Timer};
-use assay_plane::upstream::{self, Patience, Upstream, UpstreamError};
-use assay_plane::watch::{Longest, Wait};
-use assay_plane::worker::descriptor_limit;
-use assay_role::evaluation::{CollectorSpec, Route};
-use assay_role::network::Destinations;
+use assay_net::clock::monotonic_ns;
+use assay_net::connection::Resources;
+use assay_net::limits::{SPARED, room_of};
+use assay_net::listen::leads_to;
+use assay_net::timer::{Ticket, Timer};
+use assay_net::upstream::{self, Patience, Upstream, UpstreamError};
+use assay_net::watch::{Longest, Wait};
+use assay_net::worker::descriptor_limit;
+use assay_protocol::evaluation::{CollectorSpec, Route};
+use assay_protocol::network::Destinations;
 use assay_tls::client::{Client, Name};
 use tokio::sync::Notify;
 
@@ -29,8 +29,8 @@ use crate::collector::shelf::Shelf;
 use crate::collector::url::{self, Target, UrlError};
 use crate::reasons;
 
+use assay_protocol::evaluation::{CollectorCounters, ListenerRow};
 use assay_record::spe::DIRECT;
-use assay_role::evaluation::{CollectorCounters, ListenerRow};
 
 /// A client connection without a request, and each step of receiving one.
 pub const CLIENT_READ: Duration = Duration::from_secs(120);
@@ -131,7 +131,7 @@ impl Shared {
         let origin_tls = spec
             .origin_tls
             .as_ref()
-            .map(|to| assay_plane::tls::client_to(&to.client, &to.authority))
+            .map(|to| assay_net::tls::client_to(&to.client, &to.authority))
             .transpose()?;
         Ok(Self {
             origin_tls: spec.default_origin.zip(origin_tls),
@@ -397,8 +397,8 @@ fn named(authority: &str, default_port: &str) -> Place {
 
 #[cfg(test)]
 mod tests {
-    use assay_plane::watch::{Awaits, TICK_NS};
-    use assay_role::evaluation::Listener;
+    use assay_net::watch::{Awaits, TICK_NS};
+    use assay_protocol::evaluation::Listener;
 
     use super::*;
 

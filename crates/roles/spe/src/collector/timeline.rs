@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use assay_plane::body::Chunk;
+use assay_net::body::Chunk;
 use slab::Slab;
 
 /// Most parts that a reader takes at once: with what is written around them far below the system's limit on slices.

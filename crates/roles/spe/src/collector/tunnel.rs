@@ -3,7 +3,7 @@
 use std::iter;
 use std::time::Duration;
 
-use assay_plane::upstream::Upstream;
+use assay_net::upstream::Upstream;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::copy_bidirectional;
 

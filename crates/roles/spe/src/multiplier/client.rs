@@ -10,10 +10,10 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use assay_http::head::RequestHead;
-use assay_plane::byte_stream::ByteStream;
-use assay_plane::exchange::{self, ClientLimits, Handler, Next, Refusal, Request};
-use assay_plane::fields::Received;
-use assay_plane::http_stream::{HttpStream, serve_client, serve_connection};
+use assay_net::byte_stream::ByteStream;
+use assay_net::exchange::{self, ClientLimits, Handler, Next, Refusal, Request};
+use assay_net::fields::Received;
+use assay_net::http_stream::{HttpStream, serve_client, serve_connection};
 use assay_record::spe::ResponseError;
 use tokio::net::TcpStream;
 

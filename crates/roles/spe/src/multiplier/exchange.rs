@@ -13,14 +13,14 @@ use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, LAST_CHUNK, c
 use assay_http::field::Field;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{ResponseHead, Version};
-use assay_plane::body::{BodyError, BodyReader};
-use assay_plane::clock::monotonic_ns;
-use assay_plane::exchange::Framing;
-use assay_plane::fields;
-use assay_plane::interim;
-use assay_plane::upstream::{Received, SWITCHING, Upstream, UpstreamError};
+use assay_net::body::{BodyError, BodyReader};
+use assay_net::clock::monotonic_ns;
+use assay_net::exchange::Framing;
+use assay_net::fields;
+use assay_net::interim;
+use assay_net::upstream::{Received, SWITCHING, Upstream, UpstreamError};
+use assay_protocol::evaluation::When;
 use assay_record::spe::ResponseError;
-use assay_role::evaluation::When;
 
 use super::board::count;
 use super::client::Client;

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_http::head::ResponseHead;
-use assay_plane::body::BodyReader;
-use assay_plane::clock::monotonic_ns;
-use assay_plane::connection::Resources;
-use assay_plane::upstream::{Patience, Upstream, UpstreamError};
+use assay_net::body::BodyReader;
+use assay_net::clock::monotonic_ns;
+use assay_net::connection::Resources;
+use assay_net::upstream::{Patience, Upstream, UpstreamError};
 use assay_record::spe::{ResponseError, Verdict};
 use assay_tls::client::{Client, Name};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_http::date::{DATE_BYTES, write_date};
-use assay_plane::clock::monotonic_ns;
+use assay_net::clock::monotonic_ns;
 use assay_record::dir::RunDirError;
 use assay_record::spe::{ResponseRow, ResponseWriter};
 

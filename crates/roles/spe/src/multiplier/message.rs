@@ -13,7 +13,7 @@ use assay_http::field::Field;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{RequestHead, Version};
 use assay_http::target::{self, Target, TargetError};
-use assay_plane::fields::{self, Received};
+use assay_net::fields::{self, Received};
 
 use super::board::Held;
 use super::place::Place;

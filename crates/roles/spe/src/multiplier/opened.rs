@@ -2,7 +2,7 @@
 //! served as all others are.
 //!
 //! The certificate is of an authority that the user keeps ([`assay_tls::intercept`]). A client that does not accept it, names another host or
-//! speaks no TLS gets no tunnel, and is counted under the name of what was wrong ([`assay_role::evaluation::OpenedCounters`]). A handshake has as
+//! speaks no TLS gets no tunnel, and is counted under the name of what was wrong ([`assay_protocol::evaluation::OpenedCounters`]). A handshake has as
 //! long as the head of a request.
 //!
 //! *Does not:* connect to the host. The Collector does, with the first request, and verifies the host's own certificate.
@@ -10,12 +10,12 @@
 use std::io;
 use std::sync::Arc;
 
-use assay_plane::byte_stream::tls_error;
-use assay_plane::clock::{monotonic_ns, realtime_ns};
-use assay_plane::connection::Connection;
-use assay_plane::exchange::ClientLimits;
-use assay_plane::http_stream::HttpStream;
-use assay_plane::http2;
+use assay_net::byte_stream::tls_error;
+use assay_net::clock::{monotonic_ns, realtime_ns};
+use assay_net::connection::Connection;
+use assay_net::exchange::ClientLimits;
+use assay_net::http_stream::HttpStream;
+use assay_net::http2;
 use assay_record::spe::{ResponseError, Verdict};
 use assay_tls::error::TlsErrorKind;
 use assay_tls::intercept::OpenError;

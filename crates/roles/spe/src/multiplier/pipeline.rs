@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 use assay_http::framing::BodyFraming;
 use assay_http::head::{RequestHead, Version};
-use assay_plane::exchange::Stream;
-use assay_plane::upstream::Upstream;
+use assay_net::exchange::Stream;
+use assay_net::upstream::Upstream;
 use assay_record::spe::ResponseError;
 
 use super::board::{Line, count};

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use assay_plane::clock::monotonic_ns;
-use assay_plane::connection::Resources;
-use assay_plane::upstream::{Patience, Upstream, UpstreamError};
+use assay_net::clock::monotonic_ns;
+use assay_net::connection::Resources;
+use assay_net::upstream::{Patience, Upstream, UpstreamError};
 use assay_tls::session::Session;
 
 use super::board::Measured;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
 use assay_http::framing::BodyFraming;
-use assay_plane::body::Chunk;
-use assay_plane::clock::monotonic_ns;
+use assay_net::body::Chunk;
+use assay_net::clock::monotonic_ns;
+use assay_protocol::evaluation::Turns;
 use assay_record::spe::Verdict;
-use assay_role::evaluation::Turns;
 use tokio::sync::watch;
 
 use super::board::{Entry, Held, Line, Measured};

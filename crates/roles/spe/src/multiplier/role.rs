@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use assay_measurement::doubt::Reason;
-use assay_plane::worker::{pin, raise_descriptor_limit};
-use assay_role::evaluation::MultiplierSpec;
-use assay_role::message::{Command, Event};
-use assay_role::stdio::{Commands, emit};
+use assay_net::worker::{pin, raise_descriptor_limit};
+use assay_protocol::evaluation::MultiplierSpec;
+use assay_protocol::message::{Command, Event};
+use assay_protocol::stdio::{Commands, emit};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -80,7 +80,7 @@ fn fault(message: &str) -> Result<(), MultiplierError> {
     Ok(emit(&Event::Fault { reason: Reason::SamplesDropped, message: message.to_owned() })?)
 }
 
-fn report(mut counters: assay_role::evaluation::MultiplierCounters) -> Result<(), MultiplierError> {
+fn report(mut counters: assay_protocol::evaluation::MultiplierCounters) -> Result<(), MultiplierError> {
     counters.peak_memory_bytes = peak_memory_bytes();
     Ok(emit(&Event::Multiplier(Box::new(counters)))?)
 }

@@ -1,7 +1,7 @@
 //! How much there may be at once, so that descriptors last for everybody.
 //!
 //! Each connection of a client has one to each proxy, as long as it stays. Where there may be no more of them, those that have waited
-//! longest for their client make room ([`assay_plane::watch::Longest`]), but for tunnels, in which nobody knows who waits: some
+//! longest for their client make room ([`assay_net::watch::Longest`]), but for tunnels, in which nobody knows who waits: some
 //! connections remain without one. Requests have a connection to the Collector each, and over HTTP/2 a client can have many: past the
 //! bound they are refused, and one client gets no more than it leaves to others.
 

@@ -4,9 +4,9 @@ use std::io;
 use std::iter;
 use std::sync::Arc;
 
-use assay_plane::clock::monotonic_ns;
-use assay_plane::exchange::Next;
-use assay_plane::upstream::{Upstream, UpstreamError};
+use assay_net::clock::monotonic_ns;
+use assay_net::exchange::Next;
+use assay_net::upstream::{Upstream, UpstreamError};
 use assay_record::spe::{ResponseError, Verdict};
 use tokio::io::copy_bidirectional;
 

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use assay_role::evaluation::ListenerRow;
-use assay_role::evaluation::{CollectorSpec, Listener, Route};
+use assay_protocol::evaluation::ListenerRow;
+use assay_protocol::evaluation::{CollectorSpec, Listener, Route};
 use assay_spe::collector::{Collector, DIRECT};
 use tokio::task::spawn_local;
 

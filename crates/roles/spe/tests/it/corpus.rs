@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use assay_role::evaluation::CollectorSpec;
+use assay_protocol::evaluation::CollectorSpec;
 
 use crate::absolute;
 use crate::answered;

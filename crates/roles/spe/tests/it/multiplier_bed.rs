@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use assay_protocol::evaluation::MultiplierCounters;
+use assay_protocol::evaluation::{MultiplierSpec, ProxyUnderTest, Turns, When};
 use assay_record::spe::{ResponseRow, read_responses};
-use assay_role::evaluation::MultiplierCounters;
-use assay_role::evaluation::{MultiplierSpec, ProxyUnderTest, Turns, When};
 use assay_spe::multiplier::{Limits, Multiplier};
 use tokio::task::{JoinHandle, spawn_local};
 

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
+use assay_protocol::evaluation::When;
 use assay_record::spe::{ResponseError, Verdict};
-use assay_role::evaluation::When;
 use assay_spe::multiplier::Limits;
 use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;

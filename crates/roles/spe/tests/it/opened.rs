@@ -1,8 +1,8 @@
 //! Tunnels that the Multiplier opens: what clients are served in them, and what is counted where they cannot be opened.
 
-use assay_plane::byte_stream::{ByteStream, tls_error};
+use assay_net::byte_stream::{ByteStream, tls_error};
+use assay_protocol::evaluation::OpenedCounters;
 use assay_record::spe::{ResponseError, Verdict};
-use assay_role::evaluation::OpenedCounters;
 use assay_spe::multiplier::Limits;
 use assay_tls::authority::{Authority, KeyKind};
 use assay_tls::client::{Client as TlsClient, Name, Trust};

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use assay_protocol::evaluation::{Turns, When};
 use assay_record::spe::{ResponseError, Verdict};
-use assay_role::evaluation::{Turns, When};
 use assay_spe::multiplier::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

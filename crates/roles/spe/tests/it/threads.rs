@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread::{JoinHandle, spawn};
 
-use assay_role::evaluation::{CollectorSpec, MultiplierSpec, ProxyUnderTest};
+use assay_protocol::evaluation::{CollectorSpec, MultiplierSpec, ProxyUnderTest};
 use assay_spe::collector::Collector;
 use assay_spe::multiplier::{Limits, Multiplier};
 use tokio::runtime::{Builder, LocalOptions};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_role::evaluation::OpenedCounters;
+use assay_protocol::evaluation::OpenedCounters;
 use assay_spe::multiplier::Limits;
 use assay_tls::authority::{Authority, KeyKind, Validity};
 use assay_tls::intercept::NAME;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use assay_role::evaluation::OpenedCounters;
+use assay_protocol::evaluation::OpenedCounters;
 use assay_spe::multiplier::Limits;
 use tokio::io::AsyncReadExt;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use assay_dispatch::Choice;
+use assay_cluster::dispatch::Choice;
 
 use super::{Check, Config, GroupSpec, Http2, LogFormat, Mode, ServerTls, Splice};
 use crate::classes::Condition;

@@ -1,7 +1,7 @@
 //! The mode of a switch file, and what the mode of layer 4 has no use for: it sees connections, and no request.
 
 use assay_base::settings::{Fields, Mistake, Value};
-use assay_dispatch::Choice;
+use assay_cluster::dispatch::Choice;
 
 use super::{Mode, Splice};
 

@@ -12,9 +12,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_dispatch::Choice;
-use assay_plane::limits::LEAST_RATE;
-use assay_role::network::Network;
+use assay_cluster::dispatch::Choice;
+use assay_net::limits::LEAST_RATE;
+use assay_protocol::network::Network;
 use assay_tls::settings::Version;
 
 use crate::classes::Condition;

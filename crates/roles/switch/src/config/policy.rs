@@ -2,14 +2,14 @@
 
 use assay_base::settings::suggest::nearest;
 use assay_base::settings::{Fields, Mistake, Value};
-use assay_dispatch::Choice;
-use assay_dispatch::policies::bounded_hash::BoundedHashSettings;
-use assay_dispatch::policies::cap_with_state::{CapWithStateSettings, Profile};
-use assay_dispatch::policies::lard::LardSettings;
-use assay_dispatch::policies::lard_replicated::LardReplicatedSettings;
-use assay_dispatch::policies::peak_ewma::PeakEwmaSettings;
-use assay_dispatch::policies::prequal::PrequalSettings;
-use assay_dispatch::policies::weighted_by_load::WeightedByLoadSettings;
+use assay_cluster::dispatch::Choice;
+use assay_cluster::dispatch::policies::bounded_hash::BoundedHashSettings;
+use assay_cluster::dispatch::policies::cap_with_state::{CapWithStateSettings, Profile};
+use assay_cluster::dispatch::policies::lard::LardSettings;
+use assay_cluster::dispatch::policies::lard_replicated::LardReplicatedSettings;
+use assay_cluster::dispatch::policies::peak_ewma::PeakEwmaSettings;
+use assay_cluster::dispatch::policies::prequal::PrequalSettings;
+use assay_cluster::dispatch::policies::weighted_by_load::WeightedByLoadSettings;
 
 use super::table::{target, texts, time_or, whole_or};
 use crate::document::document;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use assay_base::settings::suggest::nearest;
 use assay_base::settings::{Fields, Mistake, Source, Value};
-use assay_dispatch::policies::cap_with_state::Profile;
-use assay_dispatch::{Choice, ServerId};
+use assay_cluster::dispatch::policies::cap_with_state::Profile;
+use assay_cluster::dispatch::{Choice, ServerId};
 
 use super::conditions::conditions;
 use super::policy::{needs, policy};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use assay_base::settings::{Fields, Mistake, Value, units};
-use assay_role::network::{Network, NotANetwork};
+use assay_protocol::network::{Network, NotANetwork};
 
 /// A time, if it is there.
 pub(super) fn time(fields: &Fields<'_>, key: &str) -> Result<Option<Duration>, Mistake> {

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use super::stream::Stream;
-use assay_plane::watch::Deadline;
+use assay_net::watch::Deadline;
 
 /// Waits for a server as long as the client is there; an error: it has gone. `work` waits under that deadline. A wait that is short, as nearly
 /// all are, does not make the client's socket known to the system ([`Deadline::remind`]).

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use assay_dispatch::{Request, ServerId};
+use assay_cluster::dispatch::{Request, ServerId};
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 
@@ -22,10 +22,10 @@ use crate::forwarded::Peer;
 use crate::request::{self, Facts, Refusal};
 use crate::response::{self, For};
 use crate::upgrade;
-use assay_plane::connection::Connection;
-use assay_plane::exchange::{self, ClientLimits, Exchange, Handler, Next};
-use assay_plane::fields::Received;
-use assay_plane::http2;
+use assay_net::connection::Connection;
+use assay_net::exchange::{self, ClientLimits, Exchange, Handler, Next};
+use assay_net::fields::Received;
+use assay_net::http2;
 use assay_tls::server::Server;
 
 /// A body up to this size that is here already goes out with its head.

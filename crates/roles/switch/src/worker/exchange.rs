@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use assay_dispatch::ServerId;
+use assay_cluster::dispatch::ServerId;
 use assay_http::head::{HeadError, ResponseHead};
 use thiserror::Error;
 
@@ -29,14 +29,14 @@ use crate::request::Refusal;
 use crate::response::{self, Framing};
 use crate::tally::add;
 use crate::upgrade;
-use assay_plane::carrier::Carrier;
-use assay_plane::connection::Connection;
-use assay_plane::exchange::Stream as _;
-use assay_plane::http2;
-use assay_plane::interim;
-use assay_plane::limits::MOST_INTERIM_RESPONSES;
-use assay_plane::memory::{Input, wait, write_all};
-use assay_plane::relay::{Part, next_part};
+use assay_net::carrier::Carrier;
+use assay_net::connection::Connection;
+use assay_net::exchange::Stream as _;
+use assay_net::http2;
+use assay_net::interim;
+use assay_net::limits::MOST_INTERIM_RESPONSES;
+use assay_net::memory::{Input, wait, write_all};
+use assay_net::relay::{Part, next_part};
 
 /// The part of a body that came with its head is copied behind it up to this size: cheaper than two slices.
 const COPIED_BYTES: usize = 4096;
@@ -44,7 +44,7 @@ const COPIED_BYTES: usize = 4096;
 /// Whose place a client keeps whose request has no server.
 const NOBODY: u32 = 0;
 
-/// How the place of a server is called that a client keeps ([`assay_plane::watch::Deadline::keep`]).
+/// How the place of a server is called that a client keeps ([`assay_net::watch::Deadline::keep`]).
 pub fn keeper_of(server: ServerId) -> u32 {
     server.0 + 1
 }

@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use assay_dispatch::{Choice, Moment, Policy, Request, ServerId};
+use assay_cluster::dispatch::{Choice, Moment, Policy, Request, ServerId};
 
 use super::server::Server;
 
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     const NOW: Moment = Moment::START;
-    const REQUESTED: Request = Request { class: assay_dispatch::ClassId(0), document: 1 };
+    const REQUESTED: Request = Request { class: assay_cluster::dispatch::ClassId(0), document: 1 };
 
     fn servers(count: u32) -> Vec<Rc<Server>> {
         let one = |number: u32| {

@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use assay_dispatch::{ClassId, Request, ServerId};
+use assay_cluster::dispatch::{ClassId, Request, ServerId};
 
 use super::client::Connected;
 use super::runtime::now_ns;
@@ -21,9 +21,9 @@ use super::stream::Stream;
 use super::way::{Means, Way};
 use crate::plan::News;
 use crate::tally::add;
-use assay_plane::exchange::Stream as _;
-use assay_plane::memory::{Input, wait};
-use assay_plane::watch::Deadline;
+use assay_net::exchange::Stream as _;
+use assay_net::memory::{Input, wait};
+use assay_net::watch::Deadline;
 
 /// What policies know of a connection: nothing. Those that go by class or document are refused with the configuration.
 const UNKNOWN: Request = Request { class: ClassId(0), document: 0 };

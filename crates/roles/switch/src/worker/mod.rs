@@ -26,16 +26,16 @@ use std::future::poll_fn;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
 
-use assay_dispatch::ServerId;
-use assay_plane::clock::monotonic_ns;
+use assay_cluster::dispatch::ServerId;
+use assay_net::clock::monotonic_ns;
 use tokio::sync::{Notify, mpsc};
 
 use crate::access_log::LogWriter;
 use crate::plan::{NewsSender, Plan, Word};
 use crate::tally::{LiveCounts, ServerNow, Snapshot, add};
-use assay_plane::connection::Resources;
-use assay_plane::limits::{SPARED, room_of};
-use assay_plane::watch::{Awaits, SOON_NS, TICK_NS, Wait};
+use assay_net::connection::Resources;
+use assay_net::limits::{SPARED, room_of};
+use assay_net::watch::{Awaits, SOON_NS, TICK_NS, Wait};
 use exchange::keeper_of;
 use runtime::{Started, spawn};
 use server::Server;

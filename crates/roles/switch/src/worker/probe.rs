@@ -13,7 +13,7 @@ use super::runtime::spawn;
 use super::server::Server;
 use super::shared::{Shared, moment};
 use crate::load;
-use assay_plane::memory::write_all;
+use assay_net::memory::write_all;
 
 /// A response that takes longer is of no use.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::Waker;
 
-use assay_dispatch::ServerId;
+use assay_cluster::dispatch::ServerId;
 
 use super::group::Group;
 
@@ -98,7 +98,7 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
-    use assay_dispatch::{Choice, Moment};
+    use assay_cluster::dispatch::{Choice, Moment};
 
     use super::super::server::Server;
     use super::*;

@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use assay_plane::clock::monotonic_ns;
-use assay_plane::gather::Lull;
-use assay_plane::timer::{arm, create};
-use assay_plane::watch::TICK_NS;
+use assay_net::clock::monotonic_ns;
+use assay_net::gather::Lull;
+use assay_net::timer::{arm, create};
+use assay_net::watch::TICK_NS;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::set_current_timer_slack;
 use rustix::time::TimerfdFlags;

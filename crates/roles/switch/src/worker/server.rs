@@ -9,11 +9,11 @@ use std::time::Duration;
 use super::runtime::spawn;
 use super::stream::Stream;
 use crate::secure::ToServer;
-use assay_dispatch::ServerId;
-use assay_plane::connection::{Connection, Resources};
-use assay_plane::http2;
-use assay_plane::memory::Input;
-use assay_plane::watch::Longest;
+use assay_cluster::dispatch::ServerId;
+use assay_net::connection::{Connection, Resources};
+use assay_net::http2;
+use assay_net::memory::Input;
+use assay_net::watch::Longest;
 
 /// Most idle connections that are kept to one server.
 const MOST_IDLE: usize = 4096;

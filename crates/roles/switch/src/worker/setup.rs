@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use assay_dispatch::policies::cap::CapSettings;
-use assay_dispatch::{Choice, ClassId, Moment, ServerId};
+use assay_cluster::dispatch::policies::cap::CapSettings;
+use assay_cluster::dispatch::{Choice, ClassId, Moment, ServerId};
 
 use super::group::Group;
 use super::server::Server;

@@ -4,10 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_dispatch::Moment;
+use assay_cluster::dispatch::Moment;
 use assay_http::date::{DATE_BYTES, DateCache};
-use assay_plane::connection::Resources;
-use assay_plane::watch::Longest;
+use assay_net::connection::Resources;
+use assay_net::watch::Longest;
 use tokio::sync::Notify;
 
 use super::pipes::Pipes;

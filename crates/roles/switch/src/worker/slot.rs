@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use assay_dispatch::{ClassId, End, Finish, Request, ServerId};
+use assay_cluster::dispatch::{ClassId, End, Finish, Request, ServerId};
 use assay_http::head::ResponseHead;
 
 use super::group::{Chosen, Group};
@@ -16,8 +16,8 @@ use super::stream::Stream;
 use crate::load;
 use crate::reason::NoServer;
 use crate::tally::add;
-use assay_plane::memory::{Input, Memory};
-use assay_plane::watch::Deadline;
+use assay_net::memory::{Input, Memory};
+use assay_net::watch::Deadline;
 
 /// So much is read from a client whose request waits for a server; one that has sent more is not watched.
 const MOST_AHEAD_BYTES: usize = 64 * 1024;
@@ -243,7 +243,7 @@ async fn wait(
             if place.is_called(cx.waker()) {
                 return Poll::Ready(Ok(()));
             }
-            assay_plane::memory::wait::<()>(waiting.deadline, cx).map_err(|_| Unserved::TooLong)
+            assay_net::memory::wait::<()>(waiting.deadline, cx).map_err(|_| Unserved::TooLong)
         });
         if let Err(unserved) = called.await {
             if unserved == Unserved::Left {

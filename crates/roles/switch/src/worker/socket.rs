@@ -13,8 +13,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use assay_plane::exchange;
-use assay_plane::tune::tune;
+use assay_net::exchange;
+use assay_net::tune::tune;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, acceptfrom_with, connect, recv,

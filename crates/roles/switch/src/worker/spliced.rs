@@ -17,10 +17,10 @@ use super::slot::Slot;
 use super::socket::Socket;
 use super::stream::Stream;
 use crate::config::Splice;
-use assay_plane::carrier::Carrier;
-use assay_plane::connection::Connection;
-use assay_plane::memory::wait;
-use assay_plane::watch::Deadline;
+use assay_net::carrier::Carrier;
+use assay_net::connection::Connection;
+use assay_net::memory::wait;
+use assay_net::watch::Deadline;
 
 /// A body of which so much is still to come is moved; less is copied. Measured with `scripts/layer4-cost.sh`.
 const LEAST_BYTES: u64 = 128 * 1024;

@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use assay_plane::byte_stream::{ByteStream, LEAST_ROOM};
-use assay_plane::exchange;
-use assay_plane::http2::Pipe;
+use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
+use assay_net::exchange;
+use assay_net::http2::Pipe;
 use assay_tls::session::Session;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 

@@ -16,9 +16,9 @@ use super::exchange::Response;
 use super::runtime::now_ns;
 use super::slot::Slot;
 use super::stream::Stream;
-use assay_plane::connection::Connection;
-use assay_plane::memory::{Input, Memory, wait, write_all};
-use assay_plane::watch::Deadline;
+use assay_net::connection::Connection;
+use assay_net::memory::{Input, Memory, wait, write_all};
+use assay_net::watch::Deadline;
 
 /// One direction.
 struct Way {

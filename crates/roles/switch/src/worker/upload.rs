@@ -19,11 +19,11 @@ use super::exchange::{Fault, loss};
 use super::server::Upstream;
 use super::slot::Slot;
 use crate::request::Refusal;
-use assay_plane::carrier::Carrier;
-use assay_plane::connection::Connection;
-use assay_plane::interim;
-use assay_plane::limits::MOST_INTERIM_RESPONSES;
-use assay_plane::memory::wait;
+use assay_net::carrier::Carrier;
+use assay_net::connection::Connection;
+use assay_net::interim;
+use assay_net::limits::MOST_INTERIM_RESPONSES;
+use assay_net::memory::wait;
 
 /// An upload under way.
 struct Upload<'u> {

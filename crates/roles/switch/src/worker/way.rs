@@ -14,9 +14,9 @@ use rustix::io::Errno;
 use super::pipes::{Pipe, Pipes};
 use super::socket::Socket;
 use crate::config::Splice;
-use assay_plane::limits::READ_BYTES;
-use assay_plane::memory::{Input, Memory};
-use assay_plane::watch::Deadline;
+use assay_net::limits::READ_BYTES;
+use assay_net::memory::{Input, Memory};
+use assay_net::watch::Deadline;
 
 /// Most that is asked of the kernel at once.
 const MOST_MOVED: usize = 1 << 20;

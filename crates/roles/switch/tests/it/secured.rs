@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpStream};
 
-use assay_plane::byte_stream::{ByteStream, LEAST_ROOM};
+use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
 use assay_switch::Switch;
 use assay_tls::authority::Authority;
 use assay_tls::client::{Client, Name, Trust};

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use assay_link::interface::{self, Tun};
-use assay_link::route::{self, Network};
-use assay_link::{Namespace, NetError};
+use assay_host::link::interface::{self, Tun};
+use assay_host::link::route::{self, Network};
+use assay_host::link::{Namespace, NetError};
 use assay_record::run::NamespaceInfo;
 
 use super::{Bed, BedLink, Place, enter_quietly, link_seed, settings, shown};
@@ -129,7 +129,7 @@ mod real_tests {
 
     #[test]
     fn caches_reach_each_other_by_their_link_only_and_everybody_else_without() {
-        if let Some(why) = assay_link::namespace::refused() {
+        if let Some(why) = assay_host::link::namespace::refused() {
             return assay_testbed::skip(&why);
         }
         let text = "[[cache]]\nname = \"y\"\ncount = 2\nsiblings = [\"y\"]\npeer-link = \"delay=5ms\"\n";
@@ -159,7 +159,7 @@ mod real_tests {
         // Nobody carries the link's packets, so nothing comes through it; the rest is there.
         let responses = |to: Ipv4Addr, patience_ms: u64| {
             let [every, patience] = [30, patience_ms].map(std::time::Duration::from_millis);
-            let trips = assay_link::probe::round_trips(one, to, 3, every, patience);
+            let trips = assay_host::link::probe::round_trips(one, to, 3, every, patience);
             trips.unwrap().times.count()
         };
         // What comes is waited for, however busy the machine is; what must not come, for long enough.

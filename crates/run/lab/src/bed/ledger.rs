@@ -1,6 +1,6 @@
 //! Whether links did what they were told. Adds up what they report, and holds losses against their plan, packet by packet.
 
-use assay_link::{LinkSettings, LossPlan};
+use assay_host::link::{LinkSettings, LossPlan};
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::health::LinkInterval;
 use assay_measurement::histogram::Histogram;

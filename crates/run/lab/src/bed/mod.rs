@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use assay_link::interface::{self, Tun};
-use assay_link::route::{self, Network};
-use assay_link::{LinkSettings, Namespace, NetError, namespace};
+use assay_host::link::interface::{self, Tun};
+use assay_host::link::route::{self, Network};
+use assay_host::link::{LinkSettings, Namespace, NetError, namespace};
 use assay_record::run::{BedInfo, LinkInfo, NamespaceInfo};
 use assay_workload::model::Workload;
 

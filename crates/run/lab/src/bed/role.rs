@@ -6,11 +6,11 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::Duration;
 
-use assay_link::{Counts, Forwarder, LinkSettings};
+use assay_host::link::{Counts, Forwarder, LinkSettings};
 use assay_measurement::health::LinkInterval;
 use assay_measurement::measured::Measured;
-use assay_role::message::{Command, Event};
-use assay_role::stdio::{Commands, StdioError, emit};
+use assay_protocol::message::{Command, Event};
+use assay_protocol::stdio::{Commands, StdioError, emit};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 

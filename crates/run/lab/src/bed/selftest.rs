@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use assay_link::{LinkSettings, Namespace, NetError, probe};
+use assay_host::link::{LinkSettings, Namespace, NetError, probe};
 use assay_record::run::LinkTest;
 
 /// How far delay and rate may be off.

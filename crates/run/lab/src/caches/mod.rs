@@ -9,12 +9,12 @@ pub(crate) mod lines;
 use std::path::Path;
 
 use assay_logs::format::Format;
+use assay_protocol::proxy::ACCESS_LOG_FORMAT;
+use assay_protocol::spread::{Share, spread};
 use assay_record::caches::{CACHES_SCHEMA, CacheLogs, LogRead};
 use assay_record::dir::RunDir;
 use assay_record::run::RunInfo;
 use assay_record::xact_log::XactLog;
-use assay_role::proxy::ACCESS_LOG_FORMAT;
-use assay_role::spread::{Share, spread};
 
 use self::join::{Circle, join};
 use self::lines::{Line, MOST_JOINED, read};

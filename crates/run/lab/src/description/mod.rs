@@ -15,9 +15,9 @@ mod terminator;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use assay_plane::HEALTH_PATH;
-use assay_role::load::CacheBehaviour;
-use assay_role::message::ProxyCounters;
+use assay_net::HEALTH_PATH;
+use assay_protocol::load::CacheBehaviour;
+use assay_protocol::message::ProxyCounters;
 use serde::Deserialize;
 
 use crate::mode::Mode;

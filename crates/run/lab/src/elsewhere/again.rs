@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use assay_health::host;
+use assay_host::metrics;
 use assay_record::dir::RunDir;
 use assay_record::event::RunEvent;
 use assay_record::run::{RunInfo, Verdict};
@@ -32,7 +32,7 @@ pub fn plan_of(run_dir: &Path, exe: PathBuf) -> Result<RunPlan, LabError> {
             "the run in {run_dir} has ended; `assay report {run_dir}` shows it"
         )));
     }
-    if info.host.clock != host::facts(0).clock {
+    if info.host.clock != metrics::facts(0).clock {
         return Err(LabError::plan(
             "the run was begun on another machine, or this one was started again since; all its instants are on that clock, so it can \
              be taken up only there",
@@ -220,7 +220,7 @@ mod tests {
         let ended = RunInfo { finished: true, ..RunInfo::default() };
         assert!(refused(&ended).contains("has ended"));
         assert!(refused(&RunInfo::default()).contains("on another machine"));
-        let goes_on = RunInfo { host: host::facts(0), ..RunInfo::default() };
+        let goes_on = RunInfo { host: metrics::facts(0), ..RunInfo::default() };
         assert!(refused(&goes_on).contains("workload.json"));
     }
 

@@ -15,9 +15,9 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
-use assay_fleet::message::RoleSpec;
+use assay_protocol::fleet::message::RoleSpec;
+use assay_protocol::message::Command;
 use assay_record::run::FleetInfo;
-use assay_role::message::Command;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tokio::sync::mpsc;

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_fleet::message::RoleSpec;
+use assay_protocol::fleet::message::RoleSpec;
+use assay_protocol::target::TargetSpec;
 use assay_record::event::{RunEvent, Stage};
-use assay_role::target::TargetSpec;
 
 use crate::cast::{Cast, StartedProxy};
 use crate::description::Description;

@@ -13,9 +13,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use assay_health::host::ProcessorWaits;
-use assay_role::message::Event;
-use assay_role::proxy::{Chosen, EVERY_HOST, OriginRoute, ProxySpec};
+use assay_host::metrics::ProcessorWaits;
+use assay_protocol::message::Event;
+use assay_protocol::proxy::{Chosen, EVERY_HOST, OriginRoute, ProxySpec};
 use tokio::sync::mpsc;
 
 use crate::address::LoopbackNet;

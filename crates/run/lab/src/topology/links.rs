@@ -1,6 +1,6 @@
 //! The links between caches.
 
-use assay_link::LinkSettings;
+use assay_host::link::LinkSettings;
 
 use super::{Cache, CacheChoice, PeerLink};
 use crate::error::LabError;

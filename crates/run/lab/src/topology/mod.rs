@@ -13,9 +13,9 @@ mod resolve;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use assay_link::LinkSettings;
-use assay_role::proxy::Storing;
-use assay_role::spread::Share;
+use assay_host::link::LinkSettings;
+use assay_protocol::proxy::Storing;
+use assay_protocol::spread::Share;
 
 pub use draw::draw;
 pub use read::{CACHE_FIELDS, caches, read};

@@ -7,10 +7,10 @@ use assay_lab::description::Description;
 use assay_lab::{LabError, Mode, RunOutcome, RunPlan, TargetChoice};
 use assay_measurement::doubt::Reason;
 use assay_measurement::measured::Measured;
+use assay_protocol::message::PhaseEvent;
 use assay_record::dir::RunDir;
 use assay_record::event::{RunEvent, Stage};
 use assay_record::run::RunInfo;
-use assay_role::message::PhaseEvent;
 use tokio::sync::{mpsc, watch};
 
 use crate::examples::example;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use assay_table::Cell;
+use assay_record::table::Cell;
 use serde_json::Value;
 
 use super::TableForm;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use assay_base::quote::csv::quoted;
-use assay_table::Cell;
+use assay_record::table::Cell;
 
 use super::TableForm;
 

@@ -1,5 +1,6 @@
 //! Reports of made-up runs, as their readers see them.
 
+mod compare;
 mod damage;
 mod export;
 mod figures;
@@ -8,6 +9,8 @@ mod live;
 mod once;
 mod own;
 mod page;
+mod review;
+mod serve;
 mod stories;
 mod summary;
 mod synthetic;

@@ -3,6 +3,7 @@
 //! before it is looked at.
 
 mod browser;
+mod compare;
 mod devtools;
 mod export;
 mod hands;
@@ -13,5 +14,7 @@ mod once;
 mod own;
 mod python;
 mod recompute;
+mod review;
+mod serve;
 #[path = "../it/synthetic.rs"]
 mod synthetic;

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use anyhow::{Context, anyhow};
-use assay_node::calibrate::{CalibrationSpec, Needs, Step, calibrate as needs_of, step};
-use assay_simulate::Experiment;
+use assay_cluster::simulate::Experiment;
+use assay_load::node::calibrate::{CalibrationSpec, Needs, Step, calibrate as needs_of, step};
 use serde::Serialize;
 
 use super::{ClusterArgs, start};

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use anyhow::anyhow;
-use assay_dispatch::Choice;
-use assay_plane::HEALTH_PATH;
-use assay_simulate::{Cell, Experiment, Service, choice, document_of, path_of};
+use assay_cluster::dispatch::Choice;
+use assay_cluster::simulate::{Cell, Experiment, Service, choice, document_of, path_of};
+use assay_net::HEALTH_PATH;
 use assay_switch::Switch;
 use assay_switch::document::document;
 

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use assay_node::Pace;
-use assay_node::nodes::{Kind, Nodes, NodesSpec};
-use assay_role::network::is_private;
-use assay_simulate::{Cell, Experiment, Load};
+use assay_cluster::simulate::{Cell, Experiment, Load};
+use assay_load::node::Pace;
+use assay_load::node::nodes::{Kind, Nodes, NodesSpec};
+use assay_protocol::network::is_private;
 use clap::Args;
 use serde::Serialize;
 

@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context;
-use assay_dispatch::Moment;
+use assay_cluster::dispatch::Moment;
+use assay_cluster::simulate::{Cell, Experiment, cells, choice};
+use assay_load::node::Pace;
+use assay_load::node::clients::{ClientsSpec, Share, Target, run_unless as request};
+use assay_load::node::nodes::{Nodes, NodesSpec};
+use assay_load::node::watched::Watched;
 use assay_measurement::histogram::Histogram;
-use assay_node::Pace;
-use assay_node::clients::{ClientsSpec, Share, Target, run_unless as request};
-use assay_node::nodes::{Nodes, NodesSpec};
-use assay_node::watched::Watched;
 use assay_record::cluster::{Origin, Tally};
-use assay_simulate::{Cell, Experiment, cells, choice};
 use tokio::sync::watch;
 
 use super::{ClusterArgs, front, kind};

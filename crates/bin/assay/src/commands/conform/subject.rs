@@ -10,7 +10,7 @@ use assay_lab::led::topology::{self, TopologyPlan};
 use assay_lab::led::{self, Ground, Led, LedPlan, UnderTest, Which};
 use assay_lab::topology::Usual;
 use assay_lab::{LabError, Mode, description};
-use assay_role::network::is_private;
+use assay_protocol::network::is_private;
 
 use super::labels::{free, given, proxies_labelled};
 use super::{ConformArgs, switch};

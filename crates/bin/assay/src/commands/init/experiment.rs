@@ -121,7 +121,7 @@ require = [\"errors == 0\"]
 
 #[cfg(test)]
 mod tests {
-    use assay_experiment::cells::Experiment;
+    use assay_lab::experiment::cells::Experiment;
 
     use super::*;
 

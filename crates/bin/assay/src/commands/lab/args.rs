@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_experiment::cells::Experiment;
+use assay_lab::experiment::cells::Experiment;
 use assay_record::experiment::ExperimentInfo;
 use assay_report::require::Requirement;
 use clap::{Args, Subcommand};

@@ -10,13 +10,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use assay_base::settings::suggest::or_did_you_mean;
-use assay_compare::is_experiment;
-use assay_experiment::cells::{
+use assay_lab::LabError;
+use assay_lab::experiment::cells::{
     Course, Ending, Experiment, ExperimentDir, Judgement, differences, drive, resume,
 };
-use assay_lab::LabError;
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
+use assay_report::compare::is_experiment;
 use assay_report::headline::Conclusion;
 use assay_report::require::{Decision, Judged};
 use assay_report::summary::Summary;
@@ -172,7 +172,7 @@ fn set_up(args: &LabArgs, experiment: Experiment) -> Result<SetUp, Failure> {
         .hint(format!("go on with it: --resume {path}; or begin anew: --new")));
     }
     let experiment = args.applied(experiment);
-    let mut info = assay_experiment::cells::info(&experiment);
+    let mut info = assay_lab::experiment::cells::info(&experiment);
     info.command = command_line();
     info.started_unix_ms = now_unix_ms();
     let path = args.dir.clone().unwrap_or_else(|| run_name::fresh_experiment(&experiment.name));

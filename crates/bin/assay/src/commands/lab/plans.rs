@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use assay_experiment::cells::{Condition, Experiment, Subject, beside, planned, world};
+use assay_lab::experiment::cells::{Condition, Experiment, Subject, beside, planned, world};
 use assay_lab::{LabError, Mode, RunPlan, checks};
 use assay_record::experiment::CellInfo;
 use assay_report::require::Requirement;
@@ -66,7 +66,7 @@ impl Plans {
             );
         }
         plans.require.extend(args.require.iter().cloned());
-        for cell in assay_experiment::cells::cells(experiment) {
+        for cell in assay_lab::experiment::cells::cells(experiment) {
             plans.compile(&cell.workload, cell.seed)?;
         }
         Ok(plans)

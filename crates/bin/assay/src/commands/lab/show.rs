@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use assay_experiment::cells::{Experiment, cells, expected};
 use assay_lab::TargetChoice;
+use assay_lab::experiment::cells::{Experiment, cells, expected};
 use assay_lab::topology::draw;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 

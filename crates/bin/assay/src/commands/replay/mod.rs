@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use assay_lab::{ProcessorWaits, units};
+use assay_load::replay::filter::{Filter, METHODS, Statuses};
+use assay_load::replay::plan::list::Arrivals;
+use assay_load::replay::{List, Log, Options, ReplayError, Results, Source, Tls, drive};
 use assay_logs::format::Format;
-use assay_replay::filter::{Filter, METHODS, Statuses};
-use assay_replay::plan::list::Arrivals;
-use assay_replay::{List, Log, Options, ReplayError, Results, Source, Tls, drive};
-use assay_role::network::is_private;
+use assay_protocol::network::is_private;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use tokio::runtime::{Builder, LocalOptions};

@@ -10,9 +10,9 @@ use anyhow::{Context, anyhow};
 use assay_lab::Mode;
 use assay_lab::led::{self, Ground, Led, LedPlan};
 use assay_lab::led::{UnderTest, Which};
+use assay_load::replay::{Catalogue, Listener, Options, Origins, Results, Simulated, Source, Tls};
 use assay_logs::format::recognise;
 use assay_logs::input::Input;
-use assay_replay::{Catalogue, Listener, Options, Origins, Results, Simulated, Source, Tls};
 use clap::{ArgGroup, Args};
 
 use super::{ReplayArgs, failure, options, resolved, watched};

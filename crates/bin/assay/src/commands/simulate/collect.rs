@@ -1,7 +1,7 @@
 //! The results of one combination of a simulation. A simulation's words, told to the counts that a measurement keeps too.
 
+use assay_cluster::simulate::{Cell, Experiment, Load, NodeSample, Recorder, ReferenceNode, Responded};
 use assay_record::cluster::{ClusterResult, Labels, NodeReference, NodeUse, Origin, PointSum, SCHEMA, Tally};
-use assay_simulate::{Cell, Experiment, Load, NodeSample, Recorder, ReferenceNode, Responded};
 
 /// Nanoseconds of a microsecond, in which histograms count.
 const NANOS: u64 = 1_000;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
+use assay_cluster::simulate::{Cell, Experiment, cells, simulate as run_cell};
 use assay_record::cluster::{ClusterResult, Origin, Tally};
-use assay_simulate::{Cell, Experiment, cells, simulate as run_cell};
 use clap::Args;
 
 use super::policies::Results;

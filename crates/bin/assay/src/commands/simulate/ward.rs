@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use assay_dispatch::policies::ward_analysis::{Analysis, Cost, analyse};
-use assay_simulate::{Experiment, HAND_OVER_S, PolicyChoice, site, ward_costs};
+use assay_cluster::dispatch::policies::ward_analysis::{Analysis, Cost, analyse};
+use assay_cluster::simulate::{Experiment, HAND_OVER_S, PolicyChoice, site, ward_costs};
 use serde::Serialize;
 
 /// Version of the document.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use assay_lab::Description;
 use assay_lab::description::Store;
-use assay_role::load::CacheBehaviour;
+use assay_protocol::load::CacheBehaviour;
 use assay_size::document::StoredAs;
 use assay_size::http::{Behaviour, USUAL};
 use assay_size::layout::Layout;

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use assay_base::settings::show::bytes;
-use assay_experiment::cells::Experiment;
+use assay_lab::experiment::cells::Experiment;
 use assay_lab::units;
 use assay_measurement::ratios::HitRatio;
+use assay_protocol::proxy::{Chosen, Storing};
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellState, ExperimentInfo};
 use assay_report::tally::{self, Tally};
-use assay_role::proxy::{Chosen, Storing};
 use assay_size::curve::{Plan, curves};
 use assay_size::policy::{Policy, Replacement};
 use assay_size::proof::{Cell, Proof, Ratios};

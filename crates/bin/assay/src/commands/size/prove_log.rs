@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, anyhow};
 use assay_base::settings::show::bytes;
-use assay_replay::Results;
-use assay_role::proxy::Storing;
+use assay_load::replay::Results;
+use assay_protocol::proxy::Storing;
 use assay_size::proof::{Proof, Ratios};
 use assay_size::read::Read;
 use assay_size::simulate::Counts;

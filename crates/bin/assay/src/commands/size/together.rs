@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use assay_lab::mode::Relation;
 use assay_lab::topology::Topology;
-use assay_role::spread::{Share, spread};
+use assay_protocol::spread::{Share, spread};
 use assay_size::cooperate::{Hierarchy, Node};
 use assay_size::layout::Layout;
 use assay_size::policy::{Policy, Replacement};

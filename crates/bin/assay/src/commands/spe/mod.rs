@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use assay_evaluation::{SpeEvent, SpeOutcome, SpePlan, Standing};
+use assay_lab::evaluation::{SpeEvent, SpeOutcome, SpePlan, Standing};
 use assay_lab::led::Which;
 use assay_lab::{LabError, Mode};
+use assay_protocol::evaluation::{TargetCounters, Turns, When};
+use assay_protocol::network::{Destinations, Network};
 use assay_record::spe::How;
-use assay_role::evaluation::{TargetCounters, Turns, When};
-use assay_role::network::{Destinations, Network};
 use clap::{ArgGroup, Args, Subcommand};
 use tokio::sync::{mpsc, watch};
 
@@ -197,7 +197,7 @@ pub fn spe(args: &SpeArgs) -> Result<Exit, Failure> {
     }
     leftovers::clear();
     let plan = plan(args)?;
-    assay_evaluation::check(&plan).map_err(Failure::usage)?;
+    assay_lab::evaluation::check(&plan).map_err(Failure::usage)?;
     let can = match &plan.origin {
         Some((origin, _)) => format!("send requests to {origin} through it"),
         None => match &plan.destinations {
@@ -318,7 +318,7 @@ async fn watched(plan: SpePlan) -> Result<Option<SpeOutcome>, Failure> {
             output::eprint(&view.say(&event));
         }
     };
-    let all = async { tokio::join!(assay_evaluation::run(plan, events, stop), view).0 };
+    let all = async { tokio::join!(assay_lab::evaluation::run(plan, events, stop), view).0 };
     tokio::pin!(all);
     let mut requested_before = false;
     loop {

@@ -96,7 +96,7 @@ pub fn trust(args: &SpeArgs, typed: &[(String, bool)]) -> Result<Option<ClientTl
     }
     let ca = args.proxy_ca.as_deref().map(absolute).transpose()?;
     let told = ClientTls { offer: Offer::default(), ca, resumption: 1.0 };
-    assay_plane::tls::client(&told).map_err(Failure::usage)?;
+    assay_net::tls::client(&told).map_err(Failure::usage)?;
     Ok(Some(told))
 }
 

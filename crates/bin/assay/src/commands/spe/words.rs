@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use assay_evaluation::{SpeEvent, SpeOutcome, Standing};
+use assay_lab::evaluation::{SpeEvent, SpeOutcome, Standing};
 use assay_measurement::own_error::MOST_WAITING;
-use assay_role::evaluation::{CollectorCounters, MultiplierCounters, OpenedCounters, TargetCounters};
+use assay_protocol::evaluation::{CollectorCounters, MultiplierCounters, OpenedCounters, TargetCounters};
 
 /// What was said last.
 pub struct View {

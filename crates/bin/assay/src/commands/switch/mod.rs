@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use assay_plane::worker::raise_descriptor_limit;
-use assay_role::network::is_private;
+use assay_net::worker::raise_descriptor_limit;
+use assay_protocol::network::is_private;
 use assay_switch::{Config, Switch, explain};
 use clap::{Args, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};

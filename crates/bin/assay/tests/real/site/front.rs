@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_plane::byte_stream::ByteStream;
+use assay_net::byte_stream::ByteStream;
 use assay_tls::authority::{Authority, KeyKind, Validity};
 use assay_tls::server::Server;
 use assay_tls::settings::Offer;

@@ -1,7 +1,7 @@
 //! What is held is never lost: the shelf against a list of everything that it was given.
 
 use assay_http::head::RequestHead;
-use assay_plane::body::Chunk;
+use assay_net::body::Chunk;
 use proptest::prelude::*;
 
 use super::*;

@@ -1,0 +1,68 @@
+//! The subjects on which agents and coordinators meet.
+//!
+//! | subject | from | what |
+//! |---|---|---|
+//! | `assay.discover` | coordinator, to all agents | which agents are there? Each responds with an [`AgentInfo`](crate::fleet::message::AgentInfo) |
+//! | `assay.agent.NAME.order` | coordinator, to one agent | an [`Order`](crate::fleet::message::Order); the response is a [`Response`](crate::fleet::message::Response) |
+//! | `assay.agent.NAME.clock` | coordinator, to one agent | a [`ClockRequest`](crate::fleet::message::ClockRequest); the response is a [`Reading`](crate::fleet::message::Reading) |
+//! | `assay.run.RUN.NAME` | agent NAME, kept by JetStream | what its roles say: [`Report`](crate::fleet::message::Report) |
+//!
+//! A run has a stream and an object store of its own, named by [`stream`] and [`bucket`]; both are removed with its end.
+
+use crate::fleet::name::Name;
+
+/// Where all agents listen.
+pub const DISCOVER: &str = "assay.discover";
+
+/// Where an agent takes orders.
+pub fn orders(agent: &Name) -> String {
+    format!("assay.agent.{agent}.order")
+}
+
+/// Where an agent tells its clock.
+pub fn clock(agent: &Name) -> String {
+    format!("assay.agent.{agent}.clock")
+}
+
+/// Where an agent puts what the roles of a run say.
+pub fn reports(run: &Name, agent: &Name) -> String {
+    format!("assay.run.{run}.{agent}")
+}
+
+/// What all agents say of a run.
+pub fn all_reports(run: &Name) -> String {
+    format!("assay.run.{run}.*")
+}
+
+/// The stream that keeps what the roles of a run say.
+pub fn stream(run: &Name) -> String {
+    format!("assay-run-{run}")
+}
+
+/// The object store in which files of a run are exchanged.
+pub fn bucket(run: &Name) -> String {
+    format!("assay-files-{run}")
+}
+
+/// The name under which a file of an agent is in the object store.
+pub fn file(agent: &Name, file: &str) -> String {
+    format!("{agent}/{file}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_agent_has_subjects_of_its_own_that_its_account_can_be_held_to() {
+        let (one, run): (Name, Name) = ("one".parse().unwrap(), "r1".parse().unwrap());
+        assert_eq!(orders(&one), "assay.agent.one.order");
+        assert_eq!(clock(&one), "assay.agent.one.clock");
+        assert_eq!(
+            (reports(&run, &one), all_reports(&run)),
+            ("assay.run.r1.one".into(), "assay.run.r1.*".into())
+        );
+        assert_eq!((stream(&run), bucket(&run)), ("assay-run-r1".into(), "assay-files-r1".into()));
+        assert_eq!(file(&one, "roles/robots.log"), "one/roles/robots.log");
+    }
+}

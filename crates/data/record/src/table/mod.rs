@@ -1,0 +1,116 @@
+//! Tables on disk: rows of named columns of five kinds, as Parquet files.
+//!
+//! Plain columns need no Arrow. Rows are collected and written as a row group when there are enough of them, so memory stays
+//! bounded; a file has its name only once it is whole. A table that is written for hours can be recoverable: then it can be read before that,
+//! also if its writer is killed. What is in a file that somebody else wrote, or that was damaged, ends
+//! in an error that names the file.
+//!
+//! *Does not:* know what is in a table (that is [`columns`](crate::columns)).
+
+mod buffer;
+mod claims;
+mod error;
+mod format;
+mod read;
+mod rows;
+mod thrift;
+mod unfinished;
+mod write;
+
+pub use error::{Claim, FileError};
+pub use read::{Integers, MOST, Table, columns_of};
+pub use unfinished::{is_readable, is_unfinished, partial_path};
+pub use write::TableWriter;
+
+/// Rows per row group.
+pub const ROWS_PER_GROUP: usize = 65_536;
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Unsigned 64-bit integer.
+    Uint,
+    /// Signed 64-bit integer.
+    Int,
+    /// Double.
+    Float,
+    /// UTF-8.
+    Text,
+    /// True or false.
+    Bool,
+}
+
+/// One column: its name, what it holds and what it means.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// May be null.
+    pub optional: bool,
+    /// One sentence for the reference page.
+    pub about: &'static str,
+}
+
+impl Column {
+    /// A column that has a value in every row.
+    pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { name, kind, optional: false, about }
+    }
+
+    /// A column that may have none.
+    pub const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { name, kind, optional: true, about }
+    }
+
+    /// The kind in the words of the reference page.
+    pub fn kind_name(&self) -> &'static str {
+        match (self.kind, self.optional) {
+            (Kind::Uint, false) => "uint64",
+            (Kind::Uint, true) => "uint64 or null",
+            (Kind::Int, false) => "int64",
+            (Kind::Int, true) => "int64 or null",
+            (Kind::Float, false) => "double",
+            (Kind::Float, true) => "double or null",
+            (Kind::Text, false) => "text",
+            (Kind::Text, true) => "text or null",
+            (Kind::Bool, false) => "boolean",
+            (Kind::Bool, true) => "boolean or null",
+        }
+    }
+}
+
+/// One value of a row, in the order of the table's columns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell<'a> {
+    /// Nothing.
+    Null,
+    /// An unsigned integer.
+    Uint(u64),
+    /// A signed integer.
+    Int(i64),
+    /// A double.
+    Float(f64),
+    /// Text.
+    Text(&'a str),
+    /// True or false.
+    Bool(bool),
+}
+
+impl<'a> Cell<'a> {
+    /// A value, or nothing.
+    pub fn opt_int(value: Option<i64>) -> Self {
+        value.map_or(Cell::Null, Cell::Int)
+    }
+
+    /// A value, or nothing.
+    pub fn opt_uint(value: Option<u64>) -> Self {
+        value.map_or(Cell::Null, Cell::Uint)
+    }
+
+    /// A value, or nothing.
+    pub fn opt_text(value: Option<&'a str>) -> Self {
+        value.map_or(Cell::Null, Cell::Text)
+    }
+}

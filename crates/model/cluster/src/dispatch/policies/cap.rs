@@ -1,0 +1,142 @@
+//! CAP: a round robin of its own for every class of requests, each class starting at another server.
+//!
+//! Requests are told apart by the resources that they strain (static, dynamic, disk…). Each class takes turns over its own
+//! list of servers, so every server gets the same share of every class, whatever the mix does; nothing is known of servers,
+//! and nothing needs tuning but the classes. Lists start at different servers, so that classes of few requests do not all
+//! begin at the same one. Unless lists are given, class c starts c places before the first server: with servers 0 1 2 3
+//! that is 0 1 2 3, 3 0 1 2, 2 3 0 1, which are the document's own maps. Source: E. Casalicchio and M. Colajanni,
+//! "A Client-Aware Dispatching Algorithm for Web Clusters Providing Multiple Services", WWW10 (2001); maps and turns as in
+//! R. M. Jones's switch (Portland State University, 2002), whose three classes are disk (`load.cgi`), dynamic (other `.cgi`,
+//! and files of 500 KB and 5 MB) and static.
+
+use crate::dispatch::members::{Members, Turn};
+use crate::dispatch::moment::Moment;
+use crate::dispatch::policy::{ClassId, Policy, Request, ServerId};
+
+/// What can be chosen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CapSettings {
+    /// Servers of classes, in the order of their turns; a class without a list has all servers. By class.
+    pub lists: Vec<Option<Vec<ServerId>>>,
+}
+
+/// CAP.
+#[derive(Debug, Clone)]
+pub struct Cap {
+    settings: CapSettings,
+    members: Members,
+    /// Whose turn it is, by class; none before the first request.
+    turns: Vec<Option<Turn>>,
+}
+
+impl Cap {
+    /// Without servers.
+    pub fn new(settings: CapSettings) -> Self {
+        Self { settings, members: Members::default(), turns: Vec::new() }
+    }
+}
+
+/// The turn of a class, which begins at its starting point.
+fn turn_of(turns: &mut Vec<Option<Turn>>, class: ClassId, start: impl Fn() -> usize) -> &mut Turn {
+    let class = usize::from(class.0);
+    if turns.len() <= class {
+        turns.resize(class + 1, None);
+    }
+    turns[class].get_or_insert_with(|| Turn(start()))
+}
+
+/// Where a class without a list begins among so many servers.
+pub(super) fn start_of(class: ClassId, servers: usize) -> usize {
+    (servers - usize::from(class.0) % servers) % servers
+}
+
+impl Policy for Cap {
+    fn name(&self) -> &'static str {
+        "cap"
+    }
+
+    fn servers(&self) -> &[ServerId] {
+        self.members.servers()
+    }
+
+    fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
+        let Some(place) = self.members.insert(server, weight) else { return };
+        for (class, turn) in self.turns.iter_mut().enumerate() {
+            // Turns of a list are places in the list, which stays as it is.
+            if let (Some(turn), None) = (turn, list(&self.settings, class)) {
+                turn.inserted(place);
+            }
+        }
+    }
+
+    fn server_gone(&mut self, server: ServerId, _now: Moment) {
+        let Some(place) = self.members.remove(server) else { return };
+        for (class, turn) in self.turns.iter_mut().enumerate() {
+            if let (Some(turn), None) = (turn, list(&self.settings, class)) {
+                turn.removed(place);
+            }
+        }
+    }
+
+    fn choose(&mut self, request: &Request, _now: Moment) -> Option<ServerId> {
+        let len = self.members.len();
+        if len == 0 {
+            return None;
+        }
+        let Some(list) = list(&self.settings, usize::from(request.class.0)) else {
+            let turn = turn_of(&mut self.turns, request.class, || start_of(request.class, len));
+            return Some(self.members.at(turn.take(len)));
+        };
+        let turn = turn_of(&mut self.turns, request.class, || 0);
+        let named = (0..list.len()).map(|_| list[turn.take(list.len())]);
+        named.into_iter().find(|server| self.members.contains(*server))
+    }
+}
+
+fn list(settings: &CapSettings, class: usize) -> Option<&[ServerId]> {
+    settings.lists.get(class)?.as_deref().filter(|list| !list.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{class, names, up};
+    use super::*;
+
+    #[test]
+    fn the_documents_maps_come_out() {
+        let mut policy = Cap::new(CapSettings::default());
+        up(&mut policy, 4);
+        assert_eq!(names(&mut policy, &class(0), 5), [0, 1, 2, 3, 0], "static");
+        assert_eq!(names(&mut policy, &class(1), 5), [3, 0, 1, 2, 3], "dynamic");
+        assert_eq!(names(&mut policy, &class(2), 5), [2, 3, 0, 1, 2], "disk");
+    }
+
+    #[test]
+    fn classes_do_not_disturb_each_others_turns() {
+        let mut policy = Cap::new(CapSettings::default());
+        up(&mut policy, 4);
+        assert_eq!(names(&mut policy, &class(0), 2), [0, 1]);
+        assert_eq!(names(&mut policy, &class(1), 3), [3, 0, 1]);
+        assert_eq!(names(&mut policy, &class(0), 2), [2, 3]);
+    }
+
+    #[test]
+    fn a_class_with_a_list_of_its_own_stays_on_it() {
+        let lists = vec![None, Some(vec![ServerId(2), ServerId(0)])];
+        let mut policy = Cap::new(CapSettings { lists });
+        up(&mut policy, 3);
+        assert_eq!(names(&mut policy, &class(1), 4), [2, 0, 2, 0]);
+        policy.server_gone(ServerId(2), Moment::START);
+        assert_eq!(names(&mut policy, &class(1), 2), [0, 0]);
+        policy.server_gone(ServerId(0), Moment::START);
+        assert_eq!(policy.choose(&class(1), Moment::START), None, "nobody else may serve it");
+        assert_eq!(names(&mut policy, &class(0), 1), [1]);
+    }
+
+    #[test]
+    fn with_one_class_it_is_rr() {
+        let mut policy = Cap::new(CapSettings::default());
+        up(&mut policy, 3);
+        assert_eq!(names(&mut policy, &class(0), 6), [0, 1, 2, 0, 1, 2]);
+    }
+}

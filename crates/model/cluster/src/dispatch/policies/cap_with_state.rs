@@ -1,0 +1,167 @@
+//! CAP with server state: turns for every class, weighted by how much of what the class needs each server has left.
+//!
+//! Every class has a profile: which part of its work is processor, disk or network time. Servers report now and then how busy
+//! each of these was. A server's weight for a class is its own weight times the headroom of what that class needs, and the
+//! class takes smooth turns by these weights: a server with a busy disk gets fewer disk requests, and as many of the others
+//! as before. Headroom follows reports slowly and never falls to nothing, so one report does not send all requests elsewhere;
+//! a report that is old counts no more. Source: the future work that R. M. Jones proposes (2002): CAP combined with weighted
+//! RR, fed by a daemon on each server that samples processor, disk and network; the rule for weights is ours.
+
+use super::believed::Beliefs;
+use super::weighted_round_robin::SmoothTurns;
+use crate::dispatch::members::Members;
+use crate::dispatch::moment::Moment;
+use crate::dispatch::policy::{ClassId, Policy, Request, ServerId, ServerState};
+
+/// What a class needs: parts of its work. They need not add up to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Profile {
+    /// Processor time.
+    pub processor: f64,
+    /// Disk time.
+    pub disk: f64,
+    /// Network time.
+    pub network: f64,
+}
+
+impl Default for Profile {
+    /// Processor alone.
+    fn default() -> Self {
+        Self { processor: 1.0, disk: 0.0, network: 0.0 }
+    }
+}
+
+/// What can be chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CapWithStateSettings {
+    /// What classes need, by class.
+    pub profiles: Vec<Profile>,
+    /// Part of a new report in what is believed.
+    pub trust: f64,
+    /// Headroom that a server always has.
+    pub least_headroom: f64,
+    /// A report that is older, in seconds, counts no more.
+    pub stale_after_s: f64,
+}
+
+impl Default for CapWithStateSettings {
+    fn default() -> Self {
+        Self { profiles: Vec::new(), trust: 0.3, least_headroom: 0.05, stale_after_s: 10.0 }
+    }
+}
+
+/// CAP with server state.
+#[derive(Debug, Clone)]
+pub struct CapWithState {
+    settings: CapWithStateSettings,
+    members: Members,
+    beliefs: Beliefs,
+    turns: Vec<SmoothTurns>,
+}
+
+impl CapWithState {
+    /// Without servers.
+    pub fn new(settings: CapWithStateSettings) -> Self {
+        Self { settings, members: Members::default(), beliefs: Beliefs::default(), turns: Vec::new() }
+    }
+
+    /// Makes sure that a class has turns.
+    fn prepare(&mut self, class: usize) {
+        while self.turns.len() <= class {
+            let mut turns = SmoothTurns::default();
+            (0..self.members.len()).for_each(|place| turns.inserted(place));
+            self.turns.push(turns);
+        }
+    }
+
+    fn headroom(&self, class: ClassId, server: ServerId, now: Moment) -> f64 {
+        let profile = self.settings.profiles.get(usize::from(class.0)).copied().unwrap_or_default();
+        let needs = profile.processor + profile.disk + profile.network;
+        let believed = self.beliefs.fresh(server, self.settings.stale_after_s, now);
+        let Some(believed) = believed.filter(|_| needs > 0.0) else { return 1.0 };
+        let ServerState { processor, disk, network, .. } = believed;
+        let busy = profile.processor * processor + profile.disk * disk + profile.network * network;
+        (1.0 - busy / needs).clamp(self.settings.least_headroom, 1.0)
+    }
+}
+
+impl Policy for CapWithState {
+    fn name(&self) -> &'static str {
+        "cap-state"
+    }
+
+    fn servers(&self) -> &[ServerId] {
+        self.members.servers()
+    }
+
+    fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
+        if let Some(place) = self.members.insert(server, weight) {
+            self.turns.iter_mut().for_each(|turns| turns.inserted(place));
+        }
+    }
+
+    fn server_gone(&mut self, server: ServerId, _now: Moment) {
+        if let Some(place) = self.members.remove(server) {
+            self.turns.iter_mut().for_each(|turns| turns.removed(place));
+        }
+        self.beliefs.forget(server);
+    }
+
+    fn choose(&mut self, request: &Request, now: Moment) -> Option<ServerId> {
+        let class = usize::from(request.class.0);
+        self.prepare(class);
+        let mut turns = std::mem::take(&mut self.turns[class]);
+        let weight =
+            |place| self.members.weight(place) * self.headroom(request.class, self.members.at(place), now);
+        let place = turns.take(weight);
+        self.turns[class] = turns;
+        place.map(|place| self.members.at(place))
+    }
+
+    fn reported(&mut self, server: ServerId, state: &ServerState, now: Moment) {
+        if self.members.contains(server) {
+            self.beliefs.report(server, state, self.settings.trust, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{class, names, up};
+    use super::*;
+
+    fn policy() -> CapWithState {
+        let disk = Profile { processor: 0.0, disk: 1.0, network: 0.0 };
+        let profiles = vec![Profile::default(), disk];
+        let mut policy =
+            CapWithState::new(CapWithStateSettings { profiles, ..CapWithStateSettings::default() });
+        up(&mut policy, 2);
+        policy
+    }
+
+    #[test]
+    fn without_reports_every_class_takes_plain_turns() {
+        let mut policy = policy();
+        assert_eq!(names(&mut policy, &class(0), 4), [0, 1, 0, 1]);
+        assert_eq!(names(&mut policy, &class(1), 4), [0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn a_busy_disk_keeps_disk_requests_away_and_no_others() {
+        let mut policy = policy();
+        let busy = ServerState { disk: 0.75, ..ServerState::default() };
+        policy.reported(ServerId(0), &busy, Moment::START);
+        let disk = names(&mut policy, &class(1), 50);
+        assert_eq!(disk.iter().filter(|server| **server == 0).count(), 10);
+        assert_eq!(names(&mut policy, &class(0), 4), [0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn an_old_report_counts_no_more() {
+        let mut policy = policy();
+        let busy = ServerState { processor: 1.0, ..ServerState::default() };
+        policy.reported(ServerId(0), &busy, Moment::START);
+        assert_eq!(policy.headroom(ClassId(0), ServerId(0), Moment::from_secs(9.0)), 0.05);
+        assert_eq!(policy.headroom(ClassId(0), ServerId(0), Moment::from_secs(11.0)), 1.0);
+    }
+}

@@ -1,0 +1,127 @@
+//! Weighted RR, smooth: turns in proportion to weights, spread as evenly as they can be.
+//!
+//! Each server has a credit. At every choice all credits grow by their weights; the server with the most credit is
+//! named and pays the sum of all weights. Weights 5, 1, 1 give a a b a c a a, not a a a a a b c: the strong server is
+//! never flooded. A choice looks at every server. Source: nginx (I. Sysoev and M. Dounin, "Upstream: smooth weighted
+//! round-robin balancing", 2012).
+
+use crate::dispatch::members::Members;
+use crate::dispatch::moment::Moment;
+use crate::dispatch::policy::{Policy, Request, ServerId};
+
+/// Turns by weight; also what other policies use where they need them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SmoothTurns {
+    credits: Vec<f64>,
+}
+
+impl SmoothTurns {
+    pub(crate) fn inserted(&mut self, place: usize) {
+        self.credits.insert(place, 0.0);
+    }
+
+    pub(crate) fn removed(&mut self, place: usize) {
+        self.credits.remove(place);
+    }
+
+    /// The place whose turn it is, with these weights; none without places.
+    pub(crate) fn take(&mut self, weight: impl Fn(usize) -> f64) -> Option<usize> {
+        let mut total = 0.0;
+        let mut best: Option<usize> = None;
+        for place in 0..self.credits.len() {
+            let grows = weight(place);
+            total += grows;
+            self.credits[place] += grows;
+            if best.is_none_or(|best| self.credits[place] > self.credits[best]) {
+                best = Some(place);
+            }
+        }
+        self.credits[best?] -= total;
+        best
+    }
+}
+
+/// Weighted RR.
+#[derive(Debug, Clone, Default)]
+pub struct WeightedRoundRobin {
+    members: Members,
+    turns: SmoothTurns,
+}
+
+impl WeightedRoundRobin {
+    /// Without servers.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn has(&self, server: ServerId) -> bool {
+        self.members.contains(server)
+    }
+
+    /// The server whose turn it is where each has this share of its weight; none without servers.
+    pub(crate) fn take(&mut self, share: impl Fn(ServerId) -> f64) -> Option<ServerId> {
+        let members = &self.members;
+        let place = self.turns.take(|place| members.weight(place) * share(members.at(place)))?;
+        Some(members.at(place))
+    }
+}
+
+impl Policy for WeightedRoundRobin {
+    fn name(&self) -> &'static str {
+        "wrr"
+    }
+
+    fn servers(&self) -> &[ServerId] {
+        self.members.servers()
+    }
+
+    fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
+        if let Some(place) = self.members.insert(server, weight) {
+            self.turns.inserted(place);
+        }
+    }
+
+    fn server_gone(&mut self, server: ServerId, _now: Moment) {
+        if let Some(place) = self.members.remove(server) {
+            self.turns.removed(place);
+        }
+    }
+
+    fn choose(&mut self, _request: &Request, _now: Moment) -> Option<ServerId> {
+        self.take(|_| 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{ANY, names};
+    use super::*;
+
+    fn with(weights: &[f64]) -> WeightedRoundRobin {
+        let mut policy = WeightedRoundRobin::new();
+        for (number, weight) in weights.iter().enumerate() {
+            policy.server_up(ServerId(number as u32), *weight, Moment::START);
+        }
+        policy
+    }
+
+    #[test]
+    fn the_published_sequence_comes_out() {
+        assert_eq!(names(&mut with(&[5.0, 1.0, 1.0]), &ANY, 7), [0, 0, 1, 0, 2, 0, 0]);
+    }
+
+    #[test]
+    fn equal_weights_are_plain_turns() {
+        assert_eq!(names(&mut with(&[2.0, 2.0, 2.0]), &ANY, 6), [0, 1, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn every_round_is_in_exact_proportion() {
+        let mut policy = with(&[4.0, 3.0, 2.0]);
+        for _ in 0..5 {
+            let round = names(&mut policy, &ANY, 9);
+            let counts = [0, 1, 2].map(|server| round.iter().filter(|name| **name == server).count());
+            assert_eq!(counts, [4, 3, 2]);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The stream of requests. A request is a pure function of the seed, the client, and how many requests that client has sent before.
+
+use crate::dispatch::ClassId;
+use crate::dispatch::node::Work;
+use assay_base::random::{Rng, hash};
+use assay_workload::Purpose;
+
+use crate::simulate::experiment::{Law, Service};
+
+/// A request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Requested {
+    /// Place of its service.
+    pub service: u32,
+    /// Its class.
+    pub class: ClassId,
+    /// Which of the service's documents, from 0.
+    pub number: u64,
+    /// Its hash, as policies and memories know it.
+    pub document: u64,
+    /// What it costs a node.
+    pub work: Work,
+    /// Bytes of the response.
+    pub bytes: u64,
+}
+
+/// Makes requests of one mix. Request *n* of client *c* is the same wherever it is made: in a simulation, or by a client
+/// on a network.
+#[derive(Debug)]
+pub struct Stream {
+    services: Vec<Service>,
+    /// Share of the services up to each.
+    shares: Vec<f64>,
+    /// Share of the documents up to each, for services that have popular ones.
+    popularity: Vec<Vec<f64>>,
+    seed: u64,
+}
+
+/// The hash of a document, as policies and memories know it.
+pub fn document_of(service: usize, number: u64) -> u64 {
+    hash(Purpose::Object, &[service as u64, number])
+}
+
+/// Parts of a whole, as the sum of all up to each.
+fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut sums: Vec<f64> = Vec::new();
+    for weight in weights {
+        sums.push(sums.last().copied().unwrap_or(0.0) + weight);
+    }
+    let total = sums.last().copied().unwrap_or(1.0);
+    sums.iter().map(|sum| sum / total).collect()
+}
+
+/// How much more often document `number` (from 0) is requested than the last of an endless row.
+pub(crate) fn popularity(number: u64, zipf: f64) -> f64 {
+    libm::pow((number + 1) as f64, -zipf)
+}
+
+impl Stream {
+    /// Requests for services with these weights, in any unit.
+    pub fn new(services: &[Service], weights: &[f64], seed: u64) -> Self {
+        let ranked = |service: &Service| match service.zipf > 0.0 {
+            true => cumulative((0..service.documents).map(|number| popularity(number, service.zipf))),
+            false => Vec::new(),
+        };
+        Self {
+            services: services.to_vec(),
+            shares: cumulative(weights.iter().copied()),
+            popularity: services.iter().map(ranked).collect(),
+            seed,
+        }
+    }
+
+    /// Request `number` of `client`.
+    pub fn request(&self, client: u64, number: u64) -> Requested {
+        let mut rng = Rng::of(Purpose::Request, &[self.seed, client, number]);
+        let draw = rng.unit();
+        let place = self.shares.partition_point(|share| *share <= draw).min(self.shares.len() - 1);
+        let service = &self.services[place];
+        let number = match self.popularity[place].is_empty() {
+            true => rng.below(service.documents),
+            false => {
+                let draw = rng.unit();
+                self.popularity[place].partition_point(|share| *share <= draw) as u64
+            }
+        };
+        let number = number.min(service.documents.saturating_sub(1));
+        let document = document_of(place, number);
+        let mut time = |mean_s: f64| match service.law {
+            Law::Constant => mean_s,
+            Law::Exponential => mean_s * rng.exponential(),
+        };
+        let (processor_s, disk_s) = (time(service.processor_s), time(service.disk_s));
+        let read = (service.documents > 0).then_some((document, service.bytes));
+        let work = Work { processor_s, disk_s, document: read };
+        Requested {
+            service: place as u32,
+            class: service.class,
+            number,
+            document,
+            work,
+            bytes: service.bytes,
+        }
+    }
+}

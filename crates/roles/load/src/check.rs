@@ -1,0 +1,391 @@
+//! Checks of a response: right object, right version, right bytes. Judges one response against what the universe says it must
+//! be.
+//!
+//! Pure: heads and body slices go in, an outcome or the first thing that is [`Wrong`] comes out. One response can be
+//! wrong in several ways; it counts under the first that applies, in this order:
+//!
+//! 1. *Malformed* (found by the parser, before this file sees anything).
+//! 2. *BadStatus*; *WrongNotModified* for a 304 response to an unconditional request.
+//! 3. *Foreign*: no id of our origins. A 304 may come without one, because RFC 9110 lets a cache leave it out.
+//! 4. *WrongObject*, *WrongVersion*: what the id says.
+//! 5. *WrongNotModified*: the version that is confirmed is newer than the date requested.
+//! 6. *HitOnUncachable*, *HitOnReload*, *Stale*: the response may not be served.
+//! 7. *WrongLength*, *WrongBytes*, *TruncatedBody*: the body, in the order in which it arrives.
+//! 8. *ExtraBytes*: what follows the end.
+//!
+//! *Not here:* sockets, time-outs, and what becomes of the connection.
+
+use std::fmt;
+
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::outcome::Outcome;
+use assay_workload::Life;
+use assay_workload::model::Method;
+
+use assay_protocol::mark::{ResponseMark, XactId};
+
+/// How many whole seconds after its `Expires` a response from the store is still let pass.
+///
+/// HTTP dates are whole seconds. A response made at 10.9 s says `Date: 10` and `Expires: 20`; a cache that stores it
+/// at once may count a lifetime of ten seconds from 10.9, and be right until 20.9. Both instants are therefore
+/// compared as whole seconds, and one second of difference is no error.
+const EXPIRY_TOLERANCE_S: i64 = 1;
+
+/// The parts of a request that its response is judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Requested {
+    /// The request's id.
+    pub id: XactId,
+    /// Method.
+    pub method: Method,
+    /// Date of `If-Modified-Since`, in seconds since the start of the run; none: the request was not conditional.
+    pub since_s: Option<i64>,
+    /// The request said `no-cache`, and the target declares to pass that on.
+    pub must_reach_origin: bool,
+    /// It requested parts: 206 is as good as 200.
+    pub parts: bool,
+    /// The body may come in a coding: its length does not tell.
+    pub coded: bool,
+    /// When it was sent, in microseconds since the start of the run.
+    pub sent_us: u64,
+    /// By how much an instant of an origin can differ from the same instant of the robot, in microseconds: 0 on one machine.
+    pub clock_error_us: u64,
+    /// Key of the object.
+    pub key: u64,
+    /// The object may be stored.
+    pub cachable: bool,
+    /// The target writes what a 304 says into what it has stored, so an id shows when a response was last confirmed.
+    pub validation_updates: bool,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// What the head of a response says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Response {
+    /// Status code.
+    pub status: u16,
+    /// Our origins' id; none: absent or unreadable.
+    pub mark: Option<ResponseMark>,
+    /// `Content-Length`.
+    pub content_length: Option<u64>,
+    /// `Last-Modified` in seconds since the start of the run; only needed in a 304.
+    pub last_modified_s: Option<i64>,
+}
+
+/// What is known after the head: how the response came about, and which body must follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// How the response came about; none: a 304 without an id does not tell.
+    pub outcome: Option<Outcome>,
+    /// The error of the clocks leaves open whether the response was made before the request was sent, and so which outcome it is.
+    pub is_unsure: bool,
+    /// Version of the object that must follow.
+    pub version: u64,
+    /// Body bytes that must follow; none: the response has no body.
+    pub body_bytes: Option<u64>,
+}
+
+/// What is wrong with a response: what was seen, and what should have been.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are named after what they hold, and Display says it in words")]
+pub enum Wrong {
+    /// A status that this request cannot have.
+    Status { seen: u16, conditional: bool },
+    /// 304, though the request was not conditional.
+    NotModifiedUnrequested,
+    /// 304, though the object is newer than the date requested.
+    NotModifiedSince { modified_s: Option<i64>, since_s: i64 },
+    /// No id of our origins.
+    NoMark,
+    /// Another object.
+    Object { seen: u64, wanted: u64 },
+    /// A version that was not current when the response says it was made.
+    Version { seen: u64, wanted: u64 },
+    /// A response from the future.
+    MadeLater { made_us: u64, now_us: u64 },
+    /// Served from the store, or shared, though it may not be stored.
+    Stored { made_us: u64, sent_us: u64, method: Method },
+    /// A reload that did not reach the origin.
+    ReloadStored { made_us: u64, sent_us: u64 },
+    /// Served from the store after its expiry.
+    Expired { expires_s: i64, sent_s: i64 },
+    /// A length other than the object's.
+    Length { seen: u64, wanted: u64 },
+    /// More body than the object has.
+    Longer { wanted: u64 },
+    /// A coding that the request did not ask for.
+    CodingUnrequested,
+    /// 206 without a `Content-Range` that fits the object.
+    NoContentRange,
+    /// A part that was requested, is there, and did not come.
+    PartMissing { from: u64, to: u64 },
+    /// A byte that is not the object's, here first.
+    Bytes { at: u64 },
+    /// The connection ended before the body.
+    Truncated { seen: u64, wanted: u64 },
+}
+
+impl Wrong {
+    /// The class it is counted under.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Wrong::Status { .. } => ErrorKind::BadStatus,
+            Wrong::NotModifiedUnrequested | Wrong::NotModifiedSince { .. } => ErrorKind::WrongNotModified,
+            Wrong::NoMark => ErrorKind::Foreign,
+            Wrong::CodingUnrequested => ErrorKind::UnrequestedCoding,
+            Wrong::NoContentRange => ErrorKind::Malformed,
+            Wrong::Object { .. } => ErrorKind::WrongObject,
+            Wrong::Version { .. } | Wrong::MadeLater { .. } => ErrorKind::WrongVersion,
+            Wrong::Stored { .. } => ErrorKind::HitOnUncachable,
+            Wrong::ReloadStored { .. } => ErrorKind::HitOnReload,
+            Wrong::Expired { .. } => ErrorKind::Stale,
+            Wrong::Length { .. } | Wrong::Longer { .. } | Wrong::PartMissing { .. } => ErrorKind::WrongLength,
+            Wrong::Bytes { .. } => ErrorKind::WrongBytes,
+            Wrong::Truncated { .. } => ErrorKind::TruncatedBody,
+        }
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Wrong::Status { seen, conditional: false } => write!(f, "status {seen} instead of 200"),
+            Wrong::Status { seen, conditional: true } => write!(f, "status {seen} instead of 200 or 304"),
+            Wrong::NotModifiedUnrequested => write!(f, "status 304, but the request was not conditional"),
+            Wrong::NotModifiedSince { modified_s: Some(modified_s), since_s } => {
+                write!(
+                    f,
+                    "304 for a version modified at {modified_s}; the request was for one newer than {since_s} (seconds of the run)"
+                )
+            }
+            Wrong::NotModifiedSince { modified_s: None, since_s } => {
+                write!(f, "304, but no version of the object is as old as {since_s} (seconds of the run)")
+            }
+            Wrong::CodingUnrequested => write!(f, "in a coding that the request did not ask for"),
+            Wrong::NoContentRange => write!(f, "status 206 without a Content-Range that fits the object"),
+            Wrong::NoMark => write!(f, "no X-Assay of our origins in the response"),
+            Wrong::Object { seen, wanted } => write!(f, "object {seen:016x} instead of {wanted:016x}"),
+            Wrong::Version { seen, wanted } => {
+                write!(f, "version {seen}; when the response was made, version {wanted} was current")
+            }
+            Wrong::MadeLater { made_us, now_us } => {
+                write!(
+                    f,
+                    "the response says it was made at {made_us} µs of the run, and it arrived at {now_us} µs"
+                )
+            }
+            Wrong::Stored { made_us, sent_us, method } => write!(
+                f,
+                "the response was made for another request at {made_us} µs (this one was sent at {sent_us} µs), but {}",
+                match method {
+                    Method::Post | Method::Put => "a request with a body must reach the origin",
+                    Method::Get | Method::Head => "the object may not be stored",
+                }
+            ),
+            Wrong::ReloadStored { made_us, sent_us } => {
+                write!(f, "the response to a reload sent at {sent_us} µs was made before, at {made_us} µs")
+            }
+            Wrong::Expired { expires_s, sent_s } => {
+                write!(
+                    f,
+                    "served from the store to a request sent at {sent_s}, but it expired at {expires_s} (seconds of the run)"
+                )
+            }
+            Wrong::Length { seen, wanted } => write!(f, "{seen} bytes instead of {wanted}"),
+            Wrong::Longer { wanted } => write!(f, "more bytes than the object's {wanted}"),
+            Wrong::PartMissing { from, to } => {
+                write!(f, "no part with bytes {from} to {to}, which were requested")
+            }
+            Wrong::Bytes { at } => write!(f, "body byte {at} is not the object's"),
+            Wrong::Truncated { seen, wanted } => {
+                write!(f, "the connection was closed after {seen} of {wanted} body bytes")
+            }
+        }
+    }
+}
+
+/// Judges the head of a response that arrived at `now_us`.
+///
+/// `life_at` gives the object's life at a second of the run.
+pub fn judge_head(
+    requested: &Requested,
+    response: &Response,
+    now_us: u64,
+    life_at: impl Fn(i64) -> Life,
+) -> Result<Verdict, Wrong> {
+    let not_modified = match (response.status, requested.since_s) {
+        (200, _) => None,
+        (206, _) if requested.parts => None,
+        (304, Some(since_s)) => Some(since_s),
+        (304, None) => return Err(Wrong::NotModifiedUnrequested),
+        (seen, since_s) => return Err(Wrong::Status { seen, conditional: since_s.is_some() }),
+    };
+    let mark = match (response.mark, not_modified) {
+        (Some(mark), _) => mark,
+        (None, None) => return Err(Wrong::NoMark),
+        (None, Some(since_s)) => return judge_bare_304(response, since_s, &life_at(0)),
+    };
+    if mark.key != requested.key {
+        return Err(Wrong::Object { seen: mark.key, wanted: requested.key });
+    }
+    if mark.made_us > now_us.saturating_add(requested.clock_error_us) {
+        return Err(Wrong::MadeLater { made_us: mark.made_us, now_us });
+    }
+    let life = life_at(second(mark.made_us));
+    if mark.version != life.version {
+        return Err(Wrong::Version { seen: mark.version, wanted: life.version });
+    }
+    if let (Some(since_s), Some(modified_s)) = (not_modified, life.last_modified_s)
+        && modified_s > since_s
+    {
+        return Err(Wrong::NotModifiedSince { modified_s: Some(modified_s), since_s });
+    }
+    let outcome = outcome(requested, &mark);
+    judge_serving(requested, &mark, outcome)?;
+    if outcome == Outcome::Hit {
+        // What may have been sent a little sooner by the origin's clock is not stale for certain.
+        let sent_us = requested.sent_us.saturating_sub(requested.clock_error_us);
+        judge_age(&life, second(sent_us), requested.validation_updates, life_at)?;
+    }
+    let body_bytes = (not_modified.is_none() && requested.method != Method::Head).then_some(requested.size);
+    if not_modified.is_none()
+        && response.status == 200
+        && !requested.coded
+        && let Some(seen) = response.content_length
+        && seen != requested.size
+    {
+        return Err(Wrong::Length { seen, wanted: requested.size });
+    }
+    let is_unsure =
+        mark.xact != requested.id && mark.made_us.abs_diff(requested.sent_us) < requested.clock_error_us;
+    Ok(Verdict { outcome: Some(outcome), is_unsure, version: mark.version, body_bytes })
+}
+
+fn second(us: u64) -> i64 {
+    (us / 1_000_000) as i64
+}
+
+/// How the response came about, by the ids (see docs/architecture.md).
+fn outcome(requested: &Requested, mark: &ResponseMark) -> Outcome {
+    if mark.xact == requested.id {
+        match mark.not_modified() && requested.since_s.is_none() {
+            true => Outcome::Revalidated,
+            false => Outcome::Miss,
+        }
+    } else if mark.xact == XactId::NOBODY {
+        // A proxy that drops the id from requests: whose fetch it was is not known, and unless it was surely made before,
+        // most likely it was this one's.
+        match mark.made_us.saturating_add(requested.clock_error_us) < requested.sent_us {
+            true => Outcome::Hit,
+            false => Outcome::Miss,
+        }
+    } else if mark.made_us < requested.sent_us {
+        Outcome::Hit
+    } else {
+        Outcome::Collapsed
+    }
+}
+
+/// Whether a response that came about this way may be served to this request.
+fn judge_serving(requested: &Requested, mark: &ResponseMark, outcome: Outcome) -> Result<(), Wrong> {
+    let (made_us, sent_us) = (mark.made_us, requested.sent_us);
+    if outcome != Outcome::Miss && (!requested.cachable || requested.method.has_body()) {
+        return Err(Wrong::Stored { made_us, sent_us, method: requested.method });
+    }
+    // Within the error of the clocks, it may have been fetched for this one.
+    let is_surely_before = made_us.saturating_add(requested.clock_error_us) < sent_us;
+    if outcome == Outcome::Hit && requested.must_reach_origin && is_surely_before {
+        return Err(Wrong::ReloadStored { made_us, sent_us });
+    }
+    Ok(())
+}
+
+/// Whether a stored response may be served to a request sent at `sent_s`; `life` is the object's when it was made.
+///
+/// A target that does not write a 304 into what it has stored (some widely used ones do not) may have had the response
+/// confirmed long after it was made, and nothing in it says so. It is stale for certain only if even a confirmation in
+/// the last second of its version would have run out: after that, the origin would have sent the next version.
+fn judge_age(
+    life: &Life,
+    sent_s: i64,
+    validation_updates: bool,
+    life_at: impl Fn(i64) -> Life,
+) -> Result<(), Wrong> {
+    let expired = |expires_s: Option<i64>| expires_s.filter(|at_s| sent_s > at_s + EXPIRY_TOLERANCE_S);
+    let Some(mut expires_s) = expired(life.expires_s) else { return Ok(()) };
+    if !validation_updates {
+        let Some(next_s) = life.next_modified_s.filter(|next_s| *next_s <= sent_s) else { return Ok(()) };
+        let Some(at_s) = expired(life_at(next_s - 1).expires_s) else { return Ok(()) };
+        expires_s = at_s;
+    }
+    Err(Wrong::Expired { expires_s, sent_s })
+}
+
+/// A 304 without an id is right if the version it shows, or else any version that can be stored, is old enough.
+/// `first` is the object's life at the start of the run: no cache of ours has an older version.
+fn judge_bare_304(response: &Response, since_s: i64, first: &Life) -> Result<Verdict, Wrong> {
+    let verdict = Verdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
+    match (response.last_modified_s, first.last_modified_s) {
+        (Some(shown_s), _) if shown_s > since_s => {
+            Err(Wrong::NotModifiedSince { modified_s: Some(shown_s), since_s })
+        }
+        (None, Some(oldest_s)) if oldest_s > since_s => {
+            Err(Wrong::NotModifiedSince { modified_s: None, since_s })
+        }
+        _ => Ok(verdict),
+    }
+}
+
+/// Judges a body as it arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyCheck {
+    wanted: u64,
+    seen: u64,
+}
+
+impl BodyCheck {
+    /// For a body that must have `wanted` bytes.
+    pub fn new(wanted: u64) -> Self {
+        Self { wanted, seen: 0 }
+    }
+
+    /// Body bytes so far.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Takes the next bytes; `compare` gives the position of the first that is not the object's.
+    #[inline]
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+        compare: impl FnOnce(u64, &[u8]) -> Result<(), u64>,
+    ) -> Result<(), Wrong> {
+        let from = self.seen;
+        self.seen += bytes.len() as u64;
+        let inside = self.wanted.saturating_sub(from).min(bytes.len() as u64) as usize;
+        compare(from, &bytes[..inside]).map_err(|at| Wrong::Bytes { at })?;
+        if self.seen > self.wanted {
+            return Err(Wrong::Longer { wanted: self.wanted });
+        }
+        Ok(())
+    }
+
+    /// The framing says that the body is complete.
+    pub fn end(&self) -> Result<(), Wrong> {
+        match self.seen == self.wanted {
+            true => Ok(()),
+            false => Err(Wrong::Length { seen: self.seen, wanted: self.wanted }),
+        }
+    }
+
+    /// The connection ended, and the framing does not say that the body is complete.
+    pub fn cut_off(&self) -> Wrong {
+        Wrong::Truncated { seen: self.seen, wanted: self.wanted }
+    }
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

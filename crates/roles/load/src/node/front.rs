@@ -1,0 +1,108 @@
+//! Where requests are sent: one address, or the node that a policy names. A switch; or, without one, the node that a policy
+//! names, as if clients were the switch.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use assay_cluster::dispatch::{End, Finish, Policy, Request, ServerId, ServerState};
+use assay_net::upstream::Patience;
+use assay_record::cluster::NodeState;
+use tokio::task::spawn_local;
+
+use crate::node::clients::{Exchange, HttpClient};
+use crate::node::pace::Pace;
+
+/// A probe may take so long.
+const PROBE: Patience = Patience { connect: Duration::from_secs(1), response: Duration::from_secs(1) };
+
+/// Where requests go.
+pub(crate) enum Front {
+    /// To one address.
+    One(SocketAddr),
+    /// Where a policy says.
+    Own(Rc<Own>),
+}
+
+/// A policy, and where its servers are.
+pub(crate) struct Own {
+    policy: RefCell<Box<dyn Policy>>,
+    servers: Vec<SocketAddr>,
+    pace: Pace,
+    retries: u32,
+}
+
+impl Own {
+    pub(crate) fn new(
+        mut policy: Box<dyn Policy>,
+        servers: &[(SocketAddr, f64)],
+        (pace, retries): (Pace, u32),
+    ) -> Self {
+        for (number, (_, weight)) in servers.iter().enumerate() {
+            policy.server_up(ServerId(number as u32), *weight, pace.now());
+        }
+        let servers = servers.iter().map(|(address, _)| *address).collect();
+        Self { policy: RefCell::new(policy), servers, pace, retries }
+    }
+
+    /// Sends a request to the node that the policy names, and to others if that fails.
+    pub(crate) async fn exchange(
+        self: &Rc<Self>,
+        http_client: &HttpClient,
+        request: &Request,
+        head: &[u8],
+    ) -> Option<Exchange> {
+        self.probe(http_client);
+        let mut tried = Vec::new();
+        loop {
+            let started = self.pace.now();
+            let named = match tried.is_empty() {
+                true => self.policy.borrow_mut().choose(request, started),
+                false => self.policy.borrow_mut().choose_again(request, &tried, started),
+            }?;
+            self.policy.borrow_mut().started(named, request, started);
+            let exchange = http_client.exchange(self.servers[named.0 as usize], head).await;
+            let (now, responded) = (self.pace.now(), exchange.as_ref().is_some_and(Exchange::is_fine));
+            let end = if responded { End::Responded } else { End::Failed };
+            let how = Finish { took_nanos: now.nanos_since(started), end };
+            self.policy.borrow_mut().first_byte(named, request, how.took_nanos, now);
+            self.policy.borrow_mut().finished(named, request, &how, now);
+            if responded || tried.len() >= self.retries as usize {
+                return exchange;
+            }
+            tried.push(named);
+        }
+    }
+
+    /// Probes the nodes that the policy wants to know of.
+    fn probe(self: &Rc<Self>, http_client: &HttpClient) {
+        let mut wanted = Vec::new();
+        self.policy.borrow_mut().probes(self.pace.now(), &mut wanted);
+        for server in wanted {
+            self.request_state(http_client, server);
+        }
+    }
+
+    /// Probes all nodes.
+    pub(crate) fn probe_all(self: &Rc<Self>, http_client: &HttpClient) {
+        (0..self.servers.len() as u32).for_each(|server| self.request_state(http_client, ServerId(server)));
+    }
+
+    fn request_state(self: &Rc<Self>, http_client: &HttpClient, server: ServerId) {
+        let (own, http_client, address) =
+            (Rc::clone(self), http_client.clone(), self.servers[server.0 as usize]);
+        spawn_local(async move {
+            let Some(text) = http_client.state(address, PROBE).await else { return };
+            let Ok(state) = serde_json::from_slice::<NodeState>(&text) else { return };
+            let state = ServerState {
+                processor: state.processor,
+                disk: state.disk,
+                network: state.network,
+                in_flight: state.in_flight,
+                latency_nanos: state.latency_us.map(|us| us.saturating_mul(1_000)),
+            };
+            own.policy.borrow_mut().reported(server, &state, own.pace.now());
+        });
+    }
+}

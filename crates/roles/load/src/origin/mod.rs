@@ -1,0 +1,295 @@
+//! The origins: simulated servers that respond to the requests that reach them.
+//!
+//! `assay role origins` is [`run`]: it listens where it is told, serves every object of the universe with bytes
+//! of the static pool ([`head`]), and counts what it did by the phase that requests name ([`tally`]). A worker
+//! ([`server`]) owns one listening socket per origin; a connection is a task ([`connection`]) that holds no buffer while
+//! it is idle. Nothing is allocated per xact, and nothing is shared between workers but what never changes ([`site`]).
+//!
+//! Where a workload has more than plain requests for objects, a request has a special part ([`request::Special`]); its response is
+//! decided in one place ([`special`]), with its own fields ([`fields`]) and pieces of bodies ([`payload`]). Request bodies are
+//! compared with what their robots send ([`upload`]), clients are authenticated ([`password`]), and a deliberate fault is met
+//! once ([`fault`]). None of it costs a plain request more than a look at a flag.
+//!
+//! A request without our mark (a fetch that a proxy makes on its own, or one whose mark it dropped) gets a response with the
+//! mark of nobody ([`assay_protocol::mark::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` responds with `ok` and its name to
+//! every client and is not counted.
+
+mod admit;
+mod closing;
+mod connection;
+mod fault;
+#[cfg(test)]
+mod fault_tests;
+mod fields;
+mod handshake;
+mod head;
+mod listen;
+mod local;
+mod multiplex;
+mod pace;
+mod password;
+mod payload;
+mod request;
+mod response;
+mod server;
+mod site;
+mod special;
+#[cfg(test)]
+mod special_tests;
+mod tally;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod upload;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use assay_measurement::measured::Measured;
+use assay_protocol::message::{Command, Event};
+use assay_workload::model::{OriginIndex, Workload};
+use assay_workload::{Universe, UniverseError, UniverseOptions};
+use thiserror::Error;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+pub use self::listen::ListenError;
+use self::server::{Duty, Order, Report, Reports, work};
+use self::site::World;
+use self::tally::Merger;
+use crate::files::{FileError, read_files};
+use crate::watch::{BASELINE_LEAD_NS, Identity};
+use assay_net::clock::{RunClock, monotonic_ns};
+use assay_net::tls::{self, TlsSetupError};
+use assay_net::worker::{Seat, Worker, WorkerError, cpu_of, pin, raise_descriptor_limit};
+use assay_protocol::load::{OriginsSpec, Timing, UniverseSpec};
+use assay_protocol::stdio::{Commands, StdioError, emit};
+use assay_tls::server::Server;
+
+/// Why the origins cannot start, or cannot go on. Causes are part of the message, and so no `source` of the error.
+#[derive(Debug, Error)]
+pub enum OriginError {
+    /// The workload cannot be read.
+    #[error("cannot read the workload {path}: {cause}")]
+    Read {
+        /// Its file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The workload is not one.
+    #[error("{path} is not a compiled workload: {cause}")]
+    Parse {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: serde_json::Error,
+    },
+    /// The workload cannot be run.
+    #[error("the workload cannot be run: {0}")]
+    Universe(UniverseError),
+    /// A file of the workload cannot be read.
+    #[error(transparent)]
+    Files(#[from] FileError),
+    /// More addresses than origins, or none.
+    #[error(
+        "the workload has {origins} origins, but there are {addresses} addresses to listen on from origin {first} on"
+    )]
+    Addresses {
+        /// Origins of the workload.
+        origins: usize,
+        /// The first that is to listen.
+        first: u16,
+        /// Addresses given.
+        addresses: usize,
+    },
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// Origins cannot speak TLS as they were told.
+    #[error("origins cannot speak TLS: {0}")]
+    Tls(#[from] TlsSetupError),
+    /// A thread failed.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// The runtime of the main thread, or of a worker, failed.
+    #[error("the origins' runtime failed: {0}")]
+    Runtime(std::io::Error),
+    /// The parent cannot be understood or reached.
+    #[error(transparent)]
+    Stdio(#[from] StdioError),
+    /// A worker ended though it was not told to.
+    #[error("a worker of the origins ended early: this is a bug of Assay")]
+    EndedEarly,
+}
+
+/// The whole `assay role origins`: obeys standard input, reports on standard output, and ends at end of input.
+pub fn run(spec: OriginsSpec) -> Result<(), OriginError> {
+    pin(&spec.cpus)?;
+    raise_descriptor_limit();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OriginError::Runtime)?;
+    let crew = (spec.threads, &spec.cpus[..], spec.timing);
+    let tls = spec.tls.as_ref().map(tls::server).transpose()?;
+    let mut origins = Origins::start(load(&spec.universe)?, crew, (spec.first, &spec.listen), tls)?;
+    let ended = runtime.block_on(async {
+        let mut commands = Commands::from_stdin().map_err(OriginError::Runtime)?;
+        origins.obey(&mut commands, &mut |event| emit(event)).await
+    });
+    // What a worker died of says more than that it is dead.
+    origins.join().and(ended)
+}
+
+/// The same with commands and events of the caller's; it neither pins the calling thread nor raises limits.
+pub async fn perform(
+    spec: &OriginsSpec,
+    commands: &mut Commands,
+    emit: &mut dyn FnMut(&Event) -> Result<(), StdioError>,
+) -> Result<(), OriginError> {
+    let crew = (spec.threads, &spec.cpus[..], spec.timing);
+    let tls = spec.tls.as_ref().map(tls::server).transpose()?;
+    let mut origins = Origins::start(load(&spec.universe)?, crew, (spec.first, &spec.listen), tls)?;
+    let ended = origins.obey(commands, &mut |event| emit(event)).await;
+    origins.join().and(ended)
+}
+
+/// The workers of the origins, seen from the main thread.
+#[derive(Debug)]
+struct Origins {
+    listening: Vec<SocketAddr>,
+    workers: Vec<Worker<std::io::Result<()>>>,
+    orders: Vec<UnboundedSender<Order>>,
+    reports: UnboundedReceiver<Report>,
+}
+
+impl Origins {
+    /// Listens, and starts the workers: so many threads, on which processors, keeping time how closely.
+    fn start(
+        universe: Universe,
+        (threads, cpus, timing): (u32, &[u32], Timing),
+        (first, addresses): (OriginIndex, &[SocketAddr]),
+        tls: Option<Server>,
+    ) -> Result<Self, OriginError> {
+        let origins = universe.workload().origins.len();
+        if addresses.is_empty() != (origins == 0) || usize::from(first) + addresses.len() > origins {
+            return Err(OriginError::Addresses { origins, first, addresses: addresses.len() });
+        }
+        let threads = threads.max(1) as usize;
+        let mut listening = Vec::with_capacity(origins);
+        let mut shares: Vec<Vec<_>> = (0..threads).map(|_| Vec::with_capacity(origins)).collect();
+        for (index, address) in (usize::from(first)..).zip(addresses) {
+            let listeners = listen::listen(index, *address, threads)?;
+            listening.push(listeners[0].local_addr().map_err(|cause| ListenError {
+                origin: index,
+                address: *address,
+                cause,
+            })?);
+            // Origins are numbered in 16 bits; the universe has checked it.
+            for (share, listener) in shares.iter_mut().zip(listeners) {
+                share.push((index as OriginIndex, listener));
+            }
+        }
+        // Those that listen elsewhere are known by their names alone.
+        let mut known = vec![SocketAddr::from(([0; 4], 0)); usize::from(first)];
+        known.extend(&listening);
+        let world = Arc::new(World::new(universe, &known).with_tls(tls));
+        let (reports_in, reports) = unbounded_channel();
+        let (mut workers, mut orders) = (Vec::new(), Vec::new());
+        let baseline_ns = monotonic_ns() + BASELINE_LEAD_NS;
+        for (index, listeners) in shares.into_iter().enumerate() {
+            let (orders_in, orders_out) = unbounded_channel();
+            orders.push(orders_in);
+            let cpu = cpu_of(cpus, index);
+            let duty = Duty {
+                identity: Identity { role: "origins", thread: index as u32, cpu },
+                timing,
+                baseline_ns,
+                world: Arc::clone(&world),
+                listeners,
+                orders: orders_out,
+                reports: Reports(reports_in.clone()),
+            };
+            let seat = Seat { cpu, realtime: timing.realtime };
+            workers.push(Worker::start(format!("origins-{index}"), seat, move || work(duty))?);
+        }
+        Ok(Self { listening, workers, orders, reports })
+    }
+
+    fn tell(&self, order: Order) {
+        for orders in &self.orders {
+            // A worker that has ended says so itself.
+            let _ = orders.send(order);
+        }
+    }
+
+    /// Passes commands to the workers and their reports to the parent, until it is told to stop and all is reported, or
+    /// the parent is gone.
+    async fn obey(
+        &mut self,
+        commands: &mut Commands,
+        out: &mut impl FnMut(&Event) -> Result<(), StdioError>,
+    ) -> Result<(), OriginError> {
+        let mut merger = Merger::new(self.workers.len());
+        let mut unready = self.workers.len();
+        while !merger.is_done() {
+            tokio::select! {
+                command = commands.next() => match command? {
+                    None => return Ok(()),
+                    Some(Command::Stop) => self.tell(Order::Stop),
+                    Some(Command::Start { at_monotonic_ns: start_ns, at_unix_s: start_unix_s }) => {
+                        self.tell(Order::Start(RunClock { start_ns, start_unix_s }));
+                    }
+                    Some(Command::Load { .. } | Command::Clock { .. } | Command::Waits(_)) => {}
+                },
+                report = self.reports.recv() => match report {
+                    Some(Report::Ready(baseline)) => {
+                        if let Some(baseline) = baseline {
+                            out(&Event::Measured(Measured::Baseline(baseline)))?;
+                        }
+                        unready -= 1;
+                        if unready == 0 {
+                            out(&Event::Ready { listening: self.listening.clone() })?;
+                        }
+                    }
+                    Some(Report::Handover(mut handover)) => {
+                        for example in std::mem::take(&mut handover.examples) {
+                            out(&Event::Measured(Measured::Example(example.into())))?;
+                        }
+                        for interval in merger.take(handover) {
+                            out(&Event::Measured(Measured::Origins(interval.into())))?;
+                        }
+                    }
+                    Some(Report::Measured(measured)) => out(&Event::Measured(measured))?,
+                    Some(Report::Fault(reason, message)) => out(&Event::Fault { reason, message })?,
+                    // One that was told to stop has handed over before; then its farewell is no surprise.
+                    Some(Report::Ended) if merger.has_ended() => {}
+                    Some(Report::Ended) | None => return Err(OriginError::EndedEarly),
+                },
+            }
+        }
+        out(&Event::Done)?;
+        Ok(())
+    }
+
+    /// Ends the workers, which are told nothing more, and waits for them.
+    fn join(self) -> Result<(), OriginError> {
+        drop(self.orders);
+        for worker in self.workers {
+            worker.join()?.map_err(OriginError::Runtime)?;
+        }
+        Ok(())
+    }
+}
+
+fn load(spec: &UniverseSpec) -> Result<Universe, OriginError> {
+    let path = || spec.workload.clone();
+    let text = assay_base::files::bytes(&spec.workload, assay_base::files::DOCUMENT_MAX)
+        .map_err(|cause| OriginError::Read { path: path(), cause })?;
+    let workload: Workload =
+        serde_json::from_slice(&text).map_err(|cause| OriginError::Parse { path: path(), cause })?;
+    let options = UniverseOptions { private_as_public: spec.private_as_public };
+    let files = read_files(&workload)?;
+    Universe::with_files(Arc::new(workload), spec.seed, spec.world, options, &files)
+        .map_err(OriginError::Universe)
+}

@@ -1,0 +1,538 @@
+//! One connection of an origin over HTTP/2.
+//!
+//! A task per connection, as over HTTP/1.1: it reads into the worker's buffer and responds at once to what needs no time. Each
+//! stream is a request with its own think time, fault and pace. Bodies go out in turns, a frame each, and no further ahead than
+//! the socket takes them ([`turns`]).
+//!
+//! *Does not:* speak HTTP/1.1, or upgrade from it: clients must know that it is HTTP/2 (RFC 9113, 3.3).
+
+mod ending;
+mod turns;
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use assay_http::framing::BodyFraming;
+use assay_http::head::{RequestHead, ResponseHead};
+use assay_http2::{Config, Connection as Wire, ErrorCode, Event, Stream, Totals};
+use assay_workload::Fault;
+use assay_workload::model::OriginIndex;
+use tokio::io::AsyncWrite;
+use tokio::net::TcpStream;
+
+use super::admit::{Arrival, Next, UnderWay, admit};
+use super::closing::Closing;
+use super::handshake::{count_handshake, count_tls_error};
+use super::local::{Accepted, Alarm, Due, Local};
+use super::pace::Pace;
+use super::request::{Request, Special};
+use super::response::{Response, is_written_late};
+use super::upload::Upload;
+use assay_net::byte_stream::ByteStream;
+use assay_net::clock::{SECOND_NS, monotonic_ns};
+use assay_net::timer::Ticket;
+use turns::OUTPUT_BYTES;
+
+/// Streams that a client may have open.
+const MAX_STREAMS: u32 = 256;
+
+/// What a stream is at.
+#[derive(Debug)]
+enum Stage {
+    /// The body of the request comes.
+    Body(Request, Upload),
+    /// The origin thinks until then.
+    Thinking(Request, u64),
+    /// The response goes out.
+    Sending(Box<Sending>),
+}
+
+/// A response that the windows or the socket did not take at once, or must not be given at once.
+#[derive(Debug)]
+struct Sending {
+    response: Response,
+    /// Its head as HTTP/1.1 has it, and the start of the body.
+    head: Box<[u8]>,
+    /// Bytes of that and of the body that are sent.
+    at: u64,
+    pace: Option<Pace>,
+    /// It must not go on before; 0: it may.
+    resume_ns: u64,
+}
+
+/// A request with its response.
+#[derive(Debug)]
+struct Served {
+    stream: Stream,
+    stage: Stage,
+    complete_ns: u64,
+    /// The request is one of those that an origin under load counts.
+    under_way: Option<UnderWay>,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Multiplex {
+    local: Rc<Local>,
+    transport: ByteStream<TcpStream>,
+    /// The origin at whose address it was accepted.
+    at: OriginIndex,
+    wire: Wire,
+    /// By the places of their streams.
+    served: Vec<Option<Served>>,
+    /// How many there are.
+    load: u32,
+    /// Streams whose bodies go out, in the order of their turns.
+    turns: VecDeque<Stream>,
+    /// Requests that it may still serve.
+    uses_left: u64,
+    /// Several requests have been under way on it at once.
+    is_shared: bool,
+    /// When bytes were last read, and how long they had lain unread then.
+    read_ns: u64,
+    unread_us: u32,
+    alarm: Rc<Alarm>,
+    /// Timeout of the idle connection, and the timer's ticket for it.
+    idle: Option<(u64, Ticket)>,
+    /// When it was last busy.
+    used_ns: u64,
+    refilled_ns: u64,
+    counted: Totals,
+    /// All is said, and what the client still sends is passed over.
+    closing: Option<Closing>,
+    /// The client has ended its side of the connection: what it has requested in full still gets its response.
+    is_half_closed: bool,
+    /// When the responses were made whose heads are not written yet.
+    unwritten_ns: Vec<u64>,
+}
+
+impl Multiplex {
+    /// A connection that was just accepted.
+    pub fn new(local: Rc<Local>, transport: ByteStream<TcpStream>, at: OriginIndex) -> Self {
+        let Accepted { now_ns, uses_left, alarm, idle } = local.accept(at);
+        let _ = transport.socket().set_nodelay(true);
+        Self {
+            local,
+            transport,
+            at,
+            wire: Wire::server(Config { max_streams: MAX_STREAMS, ..Config::default() }),
+            served: Vec::new(),
+            load: 0,
+            turns: VecDeque::new(),
+            uses_left,
+            is_shared: false,
+            read_ns: now_ns,
+            unread_us: 0,
+            alarm,
+            idle,
+            used_ns: now_ns,
+            refilled_ns: now_ns,
+            counted: Totals::default(),
+            closing: None,
+            is_half_closed: false,
+            unwritten_ns: Vec::new(),
+        }
+    }
+
+    /// Serves it to its end.
+    pub async fn serve(mut self) {
+        let ended = poll_fn(|context| self.poll(context)).await;
+        if let Err(error) = &ended {
+            count_tls_error(&self.local, &self.transport, error);
+        }
+        if ended.is_err() || self.load > 0 {
+            self.local.tally.borrow_mut().here().counts.broken += 1;
+        }
+    }
+
+    /// Does all that can be done now.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.alarm.listen(context);
+        loop {
+            if self.alarm.take_think() {
+                self.resume();
+            }
+            if self.alarm.take_idle() {
+                if self.closing.is_some() {
+                    if self.has_lingered() {
+                        return Poll::Ready(Ok(()));
+                    }
+                } else if self.is_idle_for_too_long() {
+                    if !self.transport.is_open() {
+                        // Nothing can be said before the handshake is over.
+                        return Poll::Ready(Ok(()));
+                    }
+                    // Where this thread was kept from running, what came meanwhile was not read.
+                    let has_come = self.load > 0 && self.poll_input(context)?.is_ready();
+                    if !has_come || self.is_idle_for_too_long() {
+                        self.abandon();
+                        self.wire.go_away(ErrorCode::NO_ERROR);
+                    }
+                }
+            }
+            self.retire_if_used_up();
+            self.take_turns();
+            let is_written = match self.poll_write(context) {
+                Poll::Ready(written) => {
+                    written?;
+                    true
+                }
+                Poll::Pending => false,
+            };
+            if is_written && self.has_turns() {
+                continue;
+            }
+            // What is requested by who takes no responses would be kept for ever.
+            if !is_written && self.wire.output().len() >= OUTPUT_BYTES {
+                return Poll::Pending;
+            }
+            if self.is_half_closed {
+                let is_over = is_written && !self.is_busy();
+                return if is_over { Poll::Ready(Ok(())) } else { Poll::Pending };
+            }
+            if is_written && self.load == 0 && self.wire.is_closing() && self.closing.is_none() {
+                self.linger()?;
+            }
+            match self.poll_input(context) {
+                Poll::Ready(Ok(true)) => {}
+                Poll::Ready(Ok(false)) if self.is_half_closed => {}
+                Poll::Ready(Ok(false)) => return Poll::Ready(Ok(())),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                // What rang meanwhile has woken this task, or will.
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Writes what there is; ready when there is nothing left. Nothing is written before the handshake of TLS is over, which
+    /// reading goes on with.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.transport.is_open() {
+            return Poll::Pending;
+        }
+        while !self.wire.output().is_empty() {
+            if self.transport.socket().poll_write_ready(context)?.is_pending() {
+                return Poll::Pending;
+            }
+            match self.transport.try_send_parts(&[io::IoSlice::new(self.wire.output())]) {
+                Ok(0) => {}
+                Ok(bytes) => {
+                    self.wire.wrote(bytes);
+                    self.count_written(bytes);
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        Pin::new(&mut self.transport).poll_flush(context)
+    }
+
+    /// Counts bytes that were written, and the responses among them that were written late. Heads are ahead of bodies: all of
+    /// them are taken to be among these bytes.
+    fn count_written(&mut self, bytes: usize) {
+        let mut tally = self.local.tally.borrow_mut();
+        let counts = &mut tally.here().counts;
+        counts.wire_bytes_out += bytes as u64;
+        if !self.unwritten_ns.is_empty() {
+            let now_ns = monotonic_ns();
+            let late = |made_ns: &u64| is_written_late(*made_ns, now_ns);
+            counts.written_late += self.unwritten_ns.drain(..).filter(late).count() as u64;
+        }
+    }
+
+    /// Something goes on by itself: an origin thinks, or paces a body. Where windows alone keep bodies back, a client that has ended
+    /// its side cannot open them.
+    fn is_busy(&self) -> bool {
+        self.served.iter().flatten().any(|served| match &served.stage {
+            Stage::Body(..) => false,
+            Stage::Thinking(..) => true,
+            Stage::Sending(sending) => sending.resume_ns > 0,
+        })
+    }
+
+    /// Reads once, and acts on it; false: the client is done.
+    fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let local = Rc::clone(&self.local);
+        let mut input = local.input.borrow_mut();
+        let (length, received) = match std::task::ready!(self.transport.poll_recv(context, &mut input)) {
+            Ok(read) if read.length > 0 => (read.length, read.received),
+            Err(error) if !self.transport.is_open() => return Poll::Ready(Err(error)),
+            Ok(_) if self.load > 0 && self.closing.is_none() => {
+                self.is_half_closed = true;
+                return Poll::Ready(Ok(false));
+            }
+            // A client that is done may reset an idle connection as well as close it.
+            _ => return Poll::Ready(Ok(false)),
+        };
+        if self.transport.is_secured() {
+            count_handshake(&self.local, &mut self.transport);
+        }
+        self.read_ns = monotonic_ns();
+        self.unread_us = local.arrivals.get().unread_us(received, self.read_ns);
+        local.tally.borrow_mut().here().counts.wire_bytes_in += length as u64;
+        if self.read_ns.saturating_sub(self.refilled_ns) >= SECOND_NS {
+            self.refilled_ns = self.read_ns;
+            self.wire.refill();
+        }
+        let is_http2 = self.take_input(&input[..length]);
+        self.count();
+        if !is_http2 {
+            local.tally.borrow_mut().here().counts.refused += 1;
+            // The GOAWAY says why, if the client still reads.
+            let _ = self.poll_write(context);
+            self.load = 0;
+            return Poll::Ready(Ok(false));
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    /// Acts on bytes that were read; false: they are not HTTP/2.
+    fn take_input(&mut self, input: &[u8]) -> bool {
+        let (mut rest, mut heads) = (input, 0);
+        loop {
+            let Ok((used, event)) = self.wire.next(rest) else { return false };
+            rest = &rest[used..];
+            match event {
+                Event::NeedMore => return true,
+                Event::Head { stream, head, ends } => {
+                    heads += 1;
+                    self.is_shared |= heads > 1 || self.load > 0;
+                    let (host, length) = (head.host(), head.content_length());
+                    let head = RequestHead::of_fields(head.method(), head.path(), host, length, head.lines());
+                    match Request::read(&self.local.world, self.at, &head) {
+                        Ok(request) => self.begin(stream, request, length, ends),
+                        Err(error) => self.refuse(stream, error.status()),
+                    }
+                }
+                Event::Data { stream, data, ends } => {
+                    let universe = &self.local.world.universe;
+                    if let Some(Served { stage: Stage::Body(_, upload), .. }) = find(&mut self.served, stream)
+                    {
+                        // A length that was announced is checked below this.
+                        let _ = upload.take(universe.pool(), data);
+                    }
+                    if ends {
+                        self.end_body(stream);
+                    }
+                }
+                Event::Trailers { stream, .. } => self.end_body(stream),
+                Event::Reset { stream, .. } | Event::Failed { stream, .. } => {
+                    if self.take(stream).is_some() {
+                        self.local.tally.borrow_mut().here().counts.broken += 1;
+                    }
+                }
+                Event::Interim { .. }
+                | Event::GoAway { .. }
+                | Event::Unprocessed { .. }
+                | Event::Writable { .. }
+                | Event::Pong(_)
+                | Event::Priority { .. } => {}
+            }
+        }
+    }
+
+    /// The head of a request has come.
+    fn begin(&mut self, stream: Stream, request: Request, content_length: Option<u64>, ends: bool) {
+        let framing = match (ends, content_length) {
+            (true, _) => BodyFraming::None,
+            (false, Some(length)) => BodyFraming::Length(length),
+            (false, None) => BodyFraming::Length(u64::MAX),
+        };
+        let upload = Upload::new(&self.local.world.universe, &request, framing);
+        if !ends {
+            if let Some(upload) = upload {
+                return self.put(stream, Stage::Body(request, upload), None);
+            }
+            // Nothing is to be compared, and nothing is to be said before its end.
+            let empty = Upload::unchecked();
+            return self.put(stream, Stage::Body(request, empty), None);
+        }
+        if let Some(upload) = upload {
+            self.judge_upload(&request, &upload);
+        }
+        self.complete(stream, request);
+    }
+
+    /// The body of a request is complete.
+    fn end_body(&mut self, stream: Stream) {
+        let Some(served) = self.take(stream) else { return };
+        let Stage::Body(request, upload) = served.stage else { return };
+        self.judge_upload(&request, &upload);
+        self.complete(stream, request);
+    }
+
+    fn judge_upload(&self, request: &Request, upload: &Upload) {
+        if let Some(wrong) = upload.wrong() {
+            let local = &self.local;
+            let now_ms = local.clock.get().since_start_us(self.read_ns) / 1000;
+            local.tally.borrow_mut().wrong_upload(&local.world.universe, request, &wrong, now_ms);
+        }
+    }
+
+    /// A request is complete.
+    fn complete(&mut self, stream: Stream, mut request: Request) {
+        let arrival = Arrival { at_ns: self.read_ns, unread_us: self.unread_us, bytes: 0 };
+        let mut under_way = None;
+        let complete_ns = self.read_ns;
+        match admit(&self.local, &mut request, arrival, &mut under_way) {
+            Next::Reset => self.wire.reset(stream, ErrorCode::INTERNAL_ERROR),
+            Next::Respond => self.respond(stream, request, complete_ns, under_way),
+            Next::Think { until_ns } => {
+                self.put(stream, Stage::Thinking(request, until_ns), under_way);
+                self.wake_at(until_ns);
+            }
+        }
+    }
+
+    /// Sends the response to a request, or begins to.
+    fn respond(&mut self, stream: Stream, request: Request, complete_ns: u64, under_way: Option<UnderWay>) {
+        let special = request.special.as_ref();
+        if special.is_some_and(|special| matches!(special.fault, Some(Fault::Expired(_)))) {
+            return self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
+        }
+        let bytes_per_s = special.and_then(|special| Special::bytes_per_s(special));
+        self.uses_left = self.uses_left.saturating_sub(1);
+        let local = Rc::clone(&self.local);
+        let mut output = local.output.borrow_mut();
+        output.clear();
+        let made_ns = monotonic_ns();
+        let response = Response::write(&local, request, made_ns, true, &mut output);
+        self.unwritten_ns.push(made_ns);
+        self.send(stream, response, &output, (complete_ns, bytes_per_s), under_way);
+    }
+
+    /// Responds to what names nothing that could be here.
+    fn refuse(&mut self, stream: Stream, status: u16) {
+        let local = Rc::clone(&self.local);
+        local.tally.borrow_mut().here().counts.refused += 1;
+        let mut output = local.output.borrow_mut();
+        output.clear();
+        let response = Response::write_refusal(&local, self.at, (status, false), &mut output);
+        self.send(stream, response, &output, (self.read_ns, None), None);
+    }
+
+    /// Sends a response whose head, with the start of the body, is in `output`.
+    fn send(
+        &mut self,
+        stream: Stream,
+        response: Response,
+        output: &[u8],
+        (complete_ns, bytes_per_s): (u64, Option<f64>),
+        under_way: Option<UnderWay>,
+    ) {
+        // Our own head can be read.
+        let Ok(Some((head, head_bytes))) = ResponseHead::parse(output) else { return };
+        let length = response.outgoing(output).len();
+        let ends = length == head_bytes as u64 && !response.is_cut();
+        let fields = head.headers().map(|field| (field.name, field.value));
+        if self.wire.respond(stream, head.status, fields, ends).is_err() {
+            return;
+        }
+        let mut at = head_bytes as u64;
+        if bytes_per_s.is_none() && length == output.len() as u64 && !response.is_cut() && !ends {
+            let body = &output[head_bytes..];
+            at += self.wire.data(stream, body, true).unwrap_or(0) as u64;
+        }
+        if at == length && !response.is_cut() {
+            self.used_ns = response.sent(&self.local, complete_ns, output.len(), length, 0);
+            return;
+        }
+        let pace = bytes_per_s.map(|bytes_per_s| Pace {
+            begun_ns: monotonic_ns(),
+            head_bytes: output.len() as u64,
+            bytes_per_s,
+        });
+        let sending = Sending { response, head: output.into(), at, pace, resume_ns: 0 };
+        self.served_at(stream, Stage::Sending(Box::new(sending)), complete_ns, under_way);
+        self.turns.push_back(stream);
+    }
+
+    /// Goes on with what was due.
+    fn resume(&mut self) {
+        let now_ns = monotonic_ns();
+        for place in 0..self.served.len() {
+            let Some(served) = &mut self.served[place] else { continue };
+            let stream = served.stream;
+            match &mut served.stage {
+                Stage::Sending(sending) if sending.resume_ns <= now_ns => sending.resume_ns = 0,
+                Stage::Thinking(_, until_ns) if *until_ns <= now_ns => {
+                    let until_ns = *until_ns;
+                    self.end_thinking(stream, now_ns.saturating_sub(until_ns) / 1000);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn end_thinking(&mut self, stream: Stream, late_us: u64) {
+        let Some(Served { stage, complete_ns, under_way, .. }) = self.take(stream) else { return };
+        let Stage::Thinking(mut request, _) = stage else { return };
+        request.delay_us = request.delay_us.saturating_add(u32::try_from(late_us).unwrap_or(u32::MAX));
+        {
+            let mut tally = self.local.tally.borrow_mut();
+            let phase = request.phase(&tally);
+            tally.of(phase).lateness.record(late_us);
+        }
+        self.respond(stream, request, complete_ns, under_way);
+    }
+
+    fn wake_at(&self, at_ns: u64) {
+        self.local.timer.schedule(at_ns, Due::Think(Rc::clone(&self.alarm)));
+    }
+
+    fn put(&mut self, stream: Stream, stage: Stage, under_way: Option<UnderWay>) {
+        self.served_at(stream, stage, self.read_ns, under_way);
+    }
+
+    fn served_at(&mut self, stream: Stream, stage: Stage, complete_ns: u64, under_way: Option<UnderWay>) {
+        let place = stream.place as usize;
+        if self.served.len() <= place {
+            // Most connections have one request at a time: no room for four at once, which a vector would begin with.
+            if self.served.capacity() == 0 {
+                self.served.reserve_exact(place + 1);
+            }
+            self.served.resize_with(place + 1, || None);
+        }
+        let before = self.served[place].replace(Served { stream, stage, complete_ns, under_way });
+        self.load += u32::from(before.is_none());
+    }
+
+    fn take(&mut self, stream: Stream) -> Option<Served> {
+        let slot = self.served.get_mut(stream.place as usize)?;
+        let served = slot.take_if(|served| served.stream == stream)?;
+        self.load -= 1;
+        Some(served)
+    }
+
+    /// Adds what has happened on the wire since the last time.
+    fn count(&mut self) {
+        let (now, before) = (self.wire.totals(), self.counted);
+        self.counted = now;
+        let mut tally = self.local.tally.borrow_mut();
+        let counts = &mut tally.here().counts;
+        counts.streams_opened += now.streams - before.streams;
+        counts.streams_reset += now.resets_received - before.resets_received;
+        counts.flow_stalls += now.stalls - before.stalls;
+        counts.field_bytes_out += now.fields_sent_bytes - before.fields_sent_bytes;
+        counts.coded_field_bytes_out += now.coded_sent_bytes - before.coded_sent_bytes;
+        counts.field_bytes_in += now.fields_received_bytes - before.fields_received_bytes;
+        counts.coded_field_bytes_in += now.coded_received_bytes - before.coded_received_bytes;
+    }
+}
+
+fn find(served: &mut [Option<Served>], stream: Stream) -> Option<&mut Served> {
+    served.get_mut(stream.place as usize)?.as_mut().filter(|served| served.stream == stream)
+}
+
+impl Drop for Multiplex {
+    fn drop(&mut self) {
+        if let Some((_, ticket)) = self.idle.take() {
+            self.local.timer.cancel(ticket);
+        }
+        self.count();
+        self.local.note_closed();
+    }
+}

@@ -1,0 +1,103 @@
+//! Bodies of several streams on one connection: a frame of each in turn, as far as windows, pace and socket take them.
+
+use std::io::IoSlice;
+
+use assay_http2::{ErrorCode, Stream};
+use assay_net::clock::monotonic_ns;
+
+use super::{Multiplex, Stage, find};
+use crate::origin::payload::SLICES;
+
+/// No more body is put behind so much that the socket has not taken yet, and nothing more is read that would need a response.
+pub(super) const OUTPUT_BYTES: usize = 128 * 1024;
+/// Body bytes of one stream before others get their turn: one frame.
+const TURN_BYTES: u64 = 16 * 1024;
+
+impl Multiplex {
+    /// Whether a body could go on now.
+    pub(super) fn has_turns(&self) -> bool {
+        self.wire.output().len() < OUTPUT_BYTES
+            && self.turns.iter().any(|stream| {
+                let served = self.served.get(stream.place as usize).and_then(Option::as_ref);
+                served.is_some_and(|served| match &served.stage {
+                    Stage::Sending(sending) => sending.resume_ns == 0 && self.wire.sendable(*stream) > 0,
+                    _ => false,
+                })
+            })
+    }
+
+    /// Puts bodies into the output, a frame of each in turn, as far as windows and the socket take them.
+    pub(super) fn take_turns(&mut self) {
+        let mut blocked = 0;
+        while self.wire.output().len() < OUTPUT_BYTES && blocked < self.turns.len() {
+            let Some(stream) = self.turns.pop_front() else { return };
+            match self.take_turn(stream) {
+                Turn::Done => {}
+                Turn::More => {
+                    self.turns.push_back(stream);
+                    blocked = 0;
+                }
+                Turn::Blocked => {
+                    self.turns.push_back(stream);
+                    blocked += 1;
+                }
+            }
+        }
+    }
+
+    fn take_turn(&mut self, stream: Stream) -> Turn {
+        let Some(served) = find(&mut self.served, stream) else { return Turn::Done };
+        let complete_ns = served.complete_ns;
+        let Stage::Sending(sending) = &mut served.stage else { return Turn::Done };
+        let pool = self.local.world.universe.pool();
+        let outgoing = sending.response.outgoing(&sending.head);
+        let (length, is_cut) = (outgoing.len(), sending.response.is_cut());
+        let allowed = match &sending.pace {
+            Some(pace) => pace.allowed(monotonic_ns()).clamp(sending.at, length),
+            None => length,
+        };
+        let before = sending.at;
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let filled = outgoing.slices(pool, before, (allowed - before).min(TURN_BYTES), &mut slices);
+        for slice in &slices[..filled] {
+            let ends = sending.at + slice.len() as u64 == length && !is_cut;
+            let Ok(sent) = self.wire.data(stream, slice, ends) else { break };
+            sending.at += sent as u64;
+            if sent < slice.len() {
+                break;
+            }
+        }
+        if sending.at == length {
+            if is_cut {
+                self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
+            }
+            self.used_ns = sending.response.sent(&self.local, complete_ns, sending.head.len(), length, 0);
+            self.take(stream);
+            return Turn::Done;
+        }
+        if !self.wire.is_open(stream) {
+            self.take(stream);
+            return Turn::Done;
+        }
+        if let Some(pace) = &sending.pace
+            && sending.at >= allowed
+            && sending.resume_ns == 0
+        {
+            let due_ns = pace.due_ns(sending.at, length);
+            sending.resume_ns = due_ns;
+            self.wake_at(due_ns);
+            return Turn::Blocked;
+        }
+        if sending.at > before { Turn::More } else { Turn::Blocked }
+    }
+}
+
+/// What became of a turn.
+enum Turn {
+    /// The response is complete, or nobody wants it any more.
+    Done,
+    /// A frame went out.
+    More,
+    /// A window, or the pace, kept it back.
+    Blocked,
+}

@@ -1,0 +1,252 @@
+//! What there is behind a log: the size, status and type of each of its URLs.
+//!
+//! A first pass over the log notes for every URL the last response that was whole. Where the log saw none (a part, a
+//! confirmation, a head alone, something broken off), what it saw is made the best of. Memory is bounded: URLs are kept as
+//! hashes, and those beyond a limit have a size of their own choosing, like URLs that the log never had.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use assay_logs::access::Access;
+use assay_logs::class::{self, Class};
+
+use crate::replay::request::Call;
+
+/// URLs that are kept: a little over 200 MB of memory.
+const MOST_URLS: usize = 7_000_000;
+/// Hosts that are told apart by name.
+const MOST_HOSTS: usize = 64;
+/// Content types that are told apart; others have none.
+const MOST_TYPES: usize = 1_000;
+/// Size of what the log never saw whole.
+const UNKNOWN_BYTES: u64 = 10_000;
+
+/// What a URL is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Thing {
+    /// Size of its body.
+    pub bytes: u64,
+    /// Status of its response.
+    pub status: u16,
+    /// Place of its content type.
+    kind: u16,
+    /// How much the line said that this comes from.
+    worth: Worth,
+}
+
+/// How much a line of a log says of what its URL is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Worth {
+    /// That it is there.
+    Mention,
+    /// That it is at least so large.
+    Part,
+    /// All, but there was nothing to be had.
+    Refusal,
+    /// All.
+    Whole,
+}
+
+/// All that a log has.
+#[derive(Debug)]
+pub struct Catalogue {
+    things: HashMap<u64, Thing>,
+    types: Vec<Box<str>>,
+    hosts: BTreeSet<Box<str>>,
+    most: usize,
+    left_out: u64,
+    /// Lines that named their host themselves.
+    named: u64,
+}
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        Self {
+            things: HashMap::new(),
+            types: vec!["application/octet-stream".into()],
+            hosts: BTreeSet::new(),
+            most: MOST_URLS,
+            left_out: 0,
+            named: 0,
+        }
+    }
+}
+
+/// What stands for a URL, whoever writes it.
+pub(crate) fn key(authority: &str, path: &str) -> u64 {
+    let authority = authority.strip_suffix(":80").unwrap_or(authority);
+    let mut hasher = DefaultHasher::new();
+    for byte in authority.bytes() {
+        byte.to_ascii_lowercase().hash(&mut hasher);
+    }
+    path.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Catalogue {
+    /// Takes a line of the log, and what it requested.
+    pub(crate) fn note(&mut self, call: &Call, access: &Access<'_>) {
+        self.named += u64::from(!access.host().is_empty());
+        if self.hosts.len() <= MOST_HOSTS && !self.hosts.contains(&call.authority) {
+            self.hosts.insert(call.authority.clone());
+        }
+        let key = key(&call.authority, &call.path);
+        let known = self.things.get(&key);
+        if known.is_none() && self.things.len() >= self.most {
+            self.left_out += 1;
+            return;
+        }
+        let found = thing(call.head_only, access);
+        let is_better = known.is_none_or(|known| match found.worth.cmp(&known.worth) {
+            std::cmp::Ordering::Equal if found.worth < Worth::Refusal => found.bytes > known.bytes,
+            order => order.is_ge(),
+        });
+        if is_better {
+            let kind = self.type_place(access.content_type);
+            self.things.insert(key, Thing { kind, ..found });
+        }
+    }
+
+    /// Takes a URL of which nothing more is known.
+    pub(crate) fn mention(&mut self, call: &Call) {
+        let named = Access { host: call.authority.as_bytes(), ..Access::default() };
+        self.note(call, &named);
+    }
+
+    fn type_place(&mut self, name: &[u8]) -> u16 {
+        let is_usable = name.len() <= 100 && name.iter().all(|byte| matches!(byte, b' '..=b'~'));
+        let Ok(name) = std::str::from_utf8(name) else { return 0 };
+        if name.is_empty() || name == "-" || !is_usable || !name.contains('/') {
+            return 0;
+        }
+        let place = self.types.iter().position(|known| **known == *name).unwrap_or_else(|| {
+            if self.types.len() >= MOST_TYPES {
+                return 0;
+            }
+            self.types.push(name.into());
+            self.types.len() - 1
+        });
+        // There are a thousand at most.
+        place as u16
+    }
+
+    /// What is under a key; of what is not known, something.
+    pub(crate) fn thing(&self, key: u64) -> Thing {
+        let unknown = Thing { bytes: UNKNOWN_BYTES, status: 200, kind: 0, worth: Worth::Mention };
+        self.things.get(&key).copied().unwrap_or(unknown)
+    }
+
+    /// True where the log has it.
+    pub(crate) fn has(&self, key: u64) -> bool {
+        self.things.contains_key(&key)
+    }
+
+    /// The content type of something.
+    pub(crate) fn type_of(&self, thing: Thing) -> &str {
+        self.types.get(usize::from(thing.kind)).map_or("application/octet-stream", |name| name)
+    }
+
+    /// How many URLs it knows.
+    pub fn urls(&self) -> u64 {
+        self.things.len() as u64
+    }
+
+    /// Lines whose URLs it had no room for.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// True where the log itself says which hosts the requests were for.
+    pub fn names_hosts(&self) -> bool {
+        self.named > 0
+    }
+
+    /// The hosts; none: there are too many to tell apart.
+    pub fn hosts(&self) -> Option<Vec<String>> {
+        let names = || self.hosts.iter().map(|host| host.to_string()).collect();
+        (self.hosts.len() <= MOST_HOSTS).then(names)
+    }
+}
+
+impl Thing {
+    /// A cache may keep it.
+    pub fn is_storable(self) -> bool {
+        matches!(self.status, 200 | 203 | 300 | 301 | 308 | 404 | 410)
+    }
+}
+
+/// What a line says; its type is found elsewhere.
+fn thing(head_only: bool, access: &Access<'_>) -> Thing {
+    let was_broken = class::of(access) == Class::Error && access.status < 400;
+    let (worth, status, bytes) = match access.status {
+        0..200 | 304 => (Worth::Mention, 200, UNKNOWN_BYTES),
+        status if head_only => (Worth::Mention, status, if status == 200 { UNKNOWN_BYTES } else { 0 }),
+        206 => (Worth::Part, 200, access.bytes),
+        200 if was_broken => (Worth::Part, 200, access.bytes),
+        200 => (Worth::Whole, 200, access.bytes),
+        204 => (Worth::Refusal, 204, 0),
+        status => (Worth::Refusal, status.min(599), access.bytes),
+    };
+    Thing { bytes, status, kind: 0, worth }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noted(lines: &[(&str, u16, u64)]) -> Thing {
+        let mut catalogue = Catalogue::default();
+        let call = |head_only| Call::new(head_only, b"http://a.example/x", None).unwrap();
+        for &(method, status, bytes) in lines {
+            let access = Access { status, bytes, content_type: b"text/css", ..Access::default() };
+            catalogue.note(&call(method == "HEAD"), &access);
+        }
+        assert_eq!(catalogue.urls(), 1);
+        let thing = catalogue.thing(key("A.example:80", "/x"));
+        assert_eq!(catalogue.type_of(thing), "text/css");
+        thing
+    }
+
+    #[test]
+    fn a_url_is_what_the_last_whole_response_was() {
+        for (lines, status, bytes) in [
+            (&[("GET", 200, 7), ("GET", 200, 9), ("GET", 304, 0), ("GET", 206, 99)][..], 200, 9),
+            (&[("GET", 404, 7), ("GET", 200, 9), ("GET", 404, 5)], 200, 9),
+            (&[("GET", 404, 7), ("GET", 410, 5), ("GET", 206, 99)], 410, 5),
+            (&[("GET", 206, 7), ("GET", 206, 99), ("GET", 206, 8)], 200, 99),
+            (&[("GET", 304, 0)], 200, UNKNOWN_BYTES),
+            (&[("HEAD", 200, 0), ("GET", 304, 300)], 200, UNKNOWN_BYTES),
+            (&[("HEAD", 404, 0)], 404, 0),
+            (&[("GET", 0, 12), ("GET", 503, 6)], 503, 6),
+        ] {
+            let found = noted(lines);
+            assert_eq!((found.status, found.bytes), (status, bytes), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_something_all_the_same() {
+        let mut catalogue = Catalogue { most: 1, ..Catalogue::default() };
+        for path in ["/1", "/2", "/2"] {
+            let access = Access { status: 200, bytes: 5, ..Access::default() };
+            catalogue.note(&Call::new(false, path.as_bytes(), Some(b"h")).unwrap(), &access);
+        }
+        assert_eq!((catalogue.urls(), catalogue.left_out(), catalogue.names_hosts()), (1, 2, false));
+        let other = catalogue.thing(key("h", "/2"));
+        assert_eq!((other.bytes, other.status, other.is_storable()), (UNKNOWN_BYTES, 200, true));
+        assert_eq!(catalogue.type_of(other), "application/octet-stream");
+    }
+
+    #[test]
+    fn hosts_are_told_apart_until_there_are_too_many() {
+        let mut catalogue = Catalogue::default();
+        for number in 0..MOST_HOSTS {
+            catalogue.mention(&Call::new(false, b"/", Some(format!("h{number}").as_bytes())).unwrap());
+        }
+        assert_eq!(catalogue.hosts().map(|hosts| hosts.len()), Some(MOST_HOSTS));
+        for host in [b"more", b"most"] {
+            catalogue.mention(&Call::new(false, b"/", Some(host)).unwrap());
+        }
+        assert!(catalogue.hosts().is_none());
+    }
+}

@@ -1,0 +1,322 @@
+//! A plan, carried out: each request when it is due, whatever became of those before.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use assay_net::clock::{SECOND_NS, monotonic_ns};
+use assay_net::connection::Resources;
+use assay_net::pool::Pool;
+use assay_net::thread_times::ThreadTimes;
+use assay_net::timer::Timer;
+use assay_net::upstream::Upstream;
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::replay::error::ReplayError;
+use crate::replay::exchange::{Route, Seen, exchange};
+use crate::replay::options::Options;
+use crate::replay::origin::Simulated;
+use crate::replay::own::Threads;
+use crate::replay::plan::Planned;
+use crate::replay::results::{Results, Sent, Tally};
+use crate::replay::source::{Fed, Source};
+use crate::replay::tls::Sessions;
+use crate::replay::xacts::Xacts;
+
+/// Requests are put on the timer so long before they are due, in nanoseconds.
+const AHEAD_NS: u64 = SECOND_NS;
+/// Requests that are on the timer at most: those of a log that is replayed very fast are all due soon.
+const MOST_SCHEDULED: usize = 16_384;
+/// Requests that are planned and not on the timer yet.
+const MOST_PLANNED: usize = 4_096;
+/// From the first planned request to the start, in nanoseconds.
+const LEAD_NS: u64 = 50_000_000;
+/// How long requests under way may take once it has been interrupted.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long what was read is waited for once it has been interrupted.
+const LAST_READ: Duration = Duration::from_secs(1);
+
+/// What the timer hands out.
+enum Due {
+    /// Send this.
+    Send(Planned),
+    /// There is room for more.
+    Feed,
+}
+
+/// What all tasks of a replay share; they run on one thread.
+struct Shared {
+    options: Options,
+    timer: Timer<Due>,
+    /// Idle connections, each client's its own.
+    pool: Pool<Box<str>>,
+    /// What can be resumed of TLS, each client's its own.
+    sessions: Sessions,
+    tally: RefCell<Tally>,
+    xacts: RefCell<Option<Xacts>>,
+    /// Requests, or rows of them, that are under way.
+    open: Cell<usize>,
+    /// On the timer, to be sent.
+    scheduled: Cell<usize>,
+    start_ns: Cell<u64>,
+    /// When it was created.
+    made_ns: u64,
+    /// What threads had done by then.
+    threads: Threads,
+    /// Requests begun so far.
+    begun: Cell<u64>,
+    /// Someone should look whether there is room, or whether all is done.
+    changed: Notify,
+    /// Nothing new is to be sent.
+    stopped: Cell<bool>,
+}
+
+/// Carries out a plan to its end, or until `stop` is ready; tells `watch` once a second how it goes. Needs a local tokio
+/// runtime with everything enabled.
+pub async fn drive(
+    options: Options,
+    source: Source,
+    mut watch: impl FnMut(&Results),
+    stop: impl Future<Output = ()>,
+) -> Result<Results, ReplayError> {
+    let xacts = options.xacts.as_deref().map(Xacts::create).transpose()?;
+    let resources = Resources::new();
+    resources.keep_deadlines();
+    let threads = Threads::now(&options);
+    let shared = Rc::new(Shared {
+        options,
+        timer: Timer::new(0)?,
+        pool: Pool::new(&resources),
+        sessions: Sessions::default(),
+        tally: RefCell::default(),
+        xacts: RefCell::new(xacts),
+        open: Cell::new(0),
+        scheduled: Cell::new(0),
+        start_ns: Cell::new(0),
+        made_ns: monotonic_ns(),
+        threads,
+        begun: Cell::new(0),
+        changed: Notify::new(),
+        stopped: Cell::new(false),
+    });
+    let (to, planned) = channel(MOST_PLANNED);
+    let (told, read) = oneshot::channel();
+    std::thread::Builder::new().name("plan".into()).spawn(move || {
+        // Nobody waits any more for what was read once it took too long to end.
+        let _ = told.send(source.feed(&to));
+    })?;
+    let interrupted = carry_out(&shared, planned, &mut watch, stop).await?;
+    let fault =
+        || Err(ReplayError::System(std::io::Error::other("the thread that reads ended by a fault of Assay")));
+    // The channel is closed: the thread sees it with the next request that it plans. There may be none: a log may go on for ever without
+    // a usable line, or wait for one. The thread is left to itself then.
+    let fed = match interrupted {
+        true => tokio::time::timeout(LAST_READ, read).await.unwrap_or_else(|_| Ok(Ok(Fed::default()))),
+        false => read.await,
+    };
+    let fed = fed.unwrap_or_else(|_| fault())?;
+    let lost = match shared.xacts.borrow_mut().take() {
+        Some(xacts) => xacts.finish()?,
+        None => 0,
+    };
+    shared.each_second(&mut watch);
+    let mut results = shared.results(&fed);
+    results.interrupted = interrupted;
+    results.rows_lost = lost;
+    Ok(results)
+}
+
+/// Sends until every request has its response; true: it was interrupted.
+async fn carry_out(
+    shared: &Rc<Shared>,
+    planned: Receiver<Planned>,
+    watch: &mut impl FnMut(&Results),
+    stop: impl Future<Output = ()>,
+) -> Result<bool, ReplayError> {
+    let dispatching = shared.timer.dispatch(|due_ns, due| match due {
+        Due::Feed => shared.changed.notify_one(),
+        Due::Send(planned) => {
+            shared.scheduled.set(shared.scheduled.get() - 1);
+            shared.launch(due_ns, planned);
+        }
+    });
+    let feeding = shared.feed(planned);
+    let mut tick = interval(Duration::from_secs(1));
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut interrupted = false;
+    tokio::pin!(dispatching, feeding, stop);
+    loop {
+        tokio::select! {
+            ended = &mut dispatching => ended?,
+            () = &mut feeding => break,
+            _ = tick.tick() => shared.each_second(watch),
+            () = &mut stop => {
+                interrupted = true;
+                break;
+            }
+        }
+    }
+    shared.stopped.set(interrupted);
+    let patience = tokio::time::sleep(DRAIN);
+    tokio::pin!(patience);
+    while shared.open.get() > 0 || (!interrupted && shared.scheduled.get() > 0) {
+        tokio::select! {
+            ended = &mut dispatching => ended?,
+            () = shared.changed.notified() => {}
+            _ = tick.tick() => shared.each_second(watch),
+            () = &mut patience, if interrupted => break,
+            () = &mut stop, if !interrupted => {
+                interrupted = true;
+                shared.stopped.set(true);
+                patience.as_mut().reset(tokio::time::Instant::now() + DRAIN);
+            }
+        }
+    }
+    let left = shared.scheduled.get() as u64;
+    shared.tally.borrow_mut().unsent += left;
+    Ok(interrupted)
+}
+
+impl Shared {
+    /// Puts requests on the timer as they come, a little before they are due.
+    async fn feed(&self, mut planned: Receiver<Planned>) {
+        let mut waiting = false;
+        while let Some(next) = planned.recv().await {
+            if self.start_ns.get() == 0 {
+                self.start_ns.set(monotonic_ns() + LEAD_NS);
+            }
+            let due_ns = self.start_ns.get().saturating_add(next.due_ns);
+            loop {
+                let ahead_ns = due_ns.saturating_sub(monotonic_ns());
+                if ahead_ns <= AHEAD_NS && self.scheduled.get() < MOST_SCHEDULED {
+                    break;
+                }
+                if ahead_ns > AHEAD_NS && !waiting {
+                    self.timer.schedule(due_ns - AHEAD_NS, Due::Feed);
+                    waiting = true;
+                }
+                self.changed.notified().await;
+                waiting &= due_ns.saturating_sub(AHEAD_NS) > monotonic_ns();
+            }
+            waiting = false;
+            self.scheduled.set(self.scheduled.get() + 1);
+            self.timer.schedule(due_ns, Due::Send(next));
+        }
+    }
+
+    /// Sends what is due, in a task of its own.
+    fn launch(self: &Rc<Self>, due_ns: u64, planned: Planned) {
+        if self.scheduled.get() + 1 >= MOST_SCHEDULED {
+            self.changed.notify_one();
+        }
+        let count = planned.calls.len() as u64;
+        if self.stopped.get() {
+            self.tally.borrow_mut().unsent += count;
+            return;
+        }
+        if self.open.get() >= self.options.most_open {
+            self.tally.borrow_mut().skipped += count;
+            return;
+        }
+        self.open.set(self.open.get() + 1);
+        let shared = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            shared.send(due_ns, planned).await;
+            shared.open.set(shared.open.get() - 1);
+            shared.changed.notify_one();
+        });
+    }
+
+    /// Sends the requests of one plan, one after the other.
+    async fn send(&self, due_ns: u64, planned: Planned) {
+        let Planned { client, calls, keep, .. } = planned;
+        let sessions = self.options.tls.as_ref().map(|tls| self.sessions.of(tls, &client, keep));
+        let mut kept: Option<(Cow<'_, str>, Box<Upstream>)> = None;
+        let mut due_ns = due_ns;
+        for call in &calls {
+            let way = self.options.way(call);
+            let key = way.key(&client, call);
+            let left = kept.take().filter(|(kept_key, _)| *kept_key == key).map(|(_, upstream)| upstream);
+            let connection = left.or_else(|| if keep { self.pool.take(&*key) } else { None });
+            let number = self.begun.replace(self.begun.get() + 1);
+            if let Some(simulated) = &self.options.simulated {
+                self.tally.borrow_mut().begin(simulated, call);
+            }
+            let (options, pool) = (&self.options, &self.pool);
+            let route = Route { way: &way, sessions: sessions.as_ref(), options, pool };
+            let (seen, left) = exchange(call, number, connection, &route).await;
+            kept = left.map(|upstream| (key, upstream));
+            let next_ns = seen.last_ns.unwrap_or_else(monotonic_ns);
+            self.note(Sent { client: &client, call, due_ns, seen: &seen });
+            due_ns = next_ns;
+            if self.stopped.get() {
+                break;
+            }
+        }
+        if let Some((key, connection)) = kept.filter(|_| keep) {
+            self.pool.keep(key.into(), connection);
+        }
+    }
+
+    fn note(&self, sent: Sent<'_>) {
+        self.tally.borrow_mut().count(&sent);
+        if let Some(xacts) = self.xacts.borrow_mut().as_mut() {
+            xacts.push(&sent, self.start_ns.get());
+        }
+    }
+
+    fn each_second(&self, watch: &mut impl FnMut(&Results)) {
+        self.pool.close_older_than(self.options.keep_idle);
+        watch(&self.results(&Fed::default()));
+    }
+
+    fn results(&self, fed: &Fed) -> Results {
+        let started = self.start_ns.get();
+        let passed_ns = if started == 0 { 0 } else { monotonic_ns().saturating_sub(started) };
+        let threads = Threads {
+            passed_ns: monotonic_ns().saturating_sub(self.made_ns),
+            ..Threads::now(&self.options).since(&self.threads)
+        };
+        let mut results = self.tally.borrow().results(passed_ns, fed, &threads);
+        results.to = self.options.to.to_string();
+        results.forward = self.options.forward;
+        results.under_way = self.open.get() as u64;
+        results.cache = self.options.simulated.as_deref().map(|from| self.tally.borrow().cache(from));
+        results
+    }
+}
+
+impl Threads {
+    /// What they have done until now.
+    fn now(options: &Options) -> Self {
+        Self {
+            passed_ns: 0,
+            sender: ThreadTimes::now(),
+            origins: options.simulated.as_deref().and_then(Simulated::thread_times),
+            target_waited_us: options.target_waited_us.as_deref().map(Cell::get),
+        }
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        let of = |now: Option<ThreadTimes>, before: Option<ThreadTimes>| {
+            Some(now?.since(before.unwrap_or_default()))
+        };
+        Self {
+            sender: of(self.sender, before.sender),
+            origins: of(self.origins, before.origins),
+            target_waited_us: self.target_waited_us,
+            ..*self
+        }
+    }
+}
+
+impl Seen {
+    /// From when it was sent to its last byte, in microseconds; none: there was no whole response.
+    pub(crate) fn response_us(&self) -> Option<u64> {
+        Some(self.last_ns?.saturating_sub(self.sent_ns) / 1000)
+    }
+}

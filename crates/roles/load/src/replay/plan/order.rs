@@ -1,0 +1,73 @@
+//! Lines that are a little out of order, put into order in memory of a fixed size.
+//!
+//! A proxy writes a line when a request ends, so a request that began early and took long stands behind others. The lines
+//! at hand are kept in a heap, and the earliest goes on when there are too many.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A request of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// When it began, in microseconds on any scale.
+    pub at_us: i64,
+    /// Who made it.
+    pub client: Box<str>,
+    /// The request.
+    pub call: crate::replay::request::Call,
+    /// What became of it.
+    pub told: super::Told,
+}
+
+struct Held {
+    at_us: i64,
+    /// Equal times keep the order of lines.
+    number: u64,
+    entry: Entry,
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at_us, self.number) == (other.at_us, other.number)
+    }
+}
+
+impl Eq for Held {}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at_us, self.number).cmp(&(other.at_us, other.number))
+    }
+}
+
+/// Puts entries into the order of their times.
+pub(super) struct Order {
+    held: BinaryHeap<Reverse<Held>>,
+    most: usize,
+    number: u64,
+}
+
+impl Order {
+    /// Holds so many entries at most.
+    pub(super) fn new(most: usize) -> Self {
+        Self { held: BinaryHeap::new(), most, number: 0 }
+    }
+
+    /// Takes an entry; gives the earliest back when there are too many.
+    pub(super) fn push(&mut self, entry: Entry) -> Option<Entry> {
+        self.number += 1;
+        self.held.push(Reverse(Held { at_us: entry.at_us, number: self.number, entry }));
+        if self.held.len() > self.most { self.pop() } else { None }
+    }
+
+    /// The earliest of those at hand.
+    pub(super) fn pop(&mut self) -> Option<Entry> {
+        self.held.pop().map(|Reverse(held)| held.entry)
+    }
+}

@@ -1,0 +1,387 @@
+//! Where a plan comes from. Logs and lists, read in a thread of their own, as far ahead as is needed.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use assay_logs::access::{Access, Version};
+use assay_logs::class::{self, Class};
+use assay_logs::error::LogsError;
+use assay_logs::format::Format;
+use assay_logs::{ReadSet, for_each_access};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::Sender;
+
+use crate::replay::catalogue::Catalogue;
+use crate::replay::error::ReplayError;
+use crate::replay::filter::Filter;
+use crate::replay::plan::list::{Arrivals, ListPlan};
+use crate::replay::plan::log::{Entry, LogPlan};
+use crate::replay::plan::{Planned, Told};
+use crate::replay::request::{Call, Unusable};
+
+/// Most URLs of a list.
+const MOST_URLS: usize = 10_000_000;
+
+/// What is sent.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// Access logs, in their own time.
+    Log(Log),
+    /// A list of URLs, at random.
+    List(List),
+}
+
+/// Access logs.
+#[derive(Debug, Clone)]
+pub struct Log {
+    /// Files, as `assay logs` takes them.
+    pub files: Vec<PathBuf>,
+    /// Their format; none: it is recognised.
+    pub format: Option<Box<Format>>,
+    /// How much faster than it was.
+    pub speed: f64,
+    /// Where a path without a host belongs.
+    pub host: Option<String>,
+    /// Which requests of it are sent.
+    pub filter: Filter,
+    /// Requests at most.
+    pub limit: Option<u64>,
+    /// The replay lasts so long at most, in nanoseconds of its own time.
+    pub for_ns: Option<u64>,
+    /// Leave out `https` URLs: nobody says whose certificates are to be trusted.
+    pub skips_https: bool,
+}
+
+/// A list of URLs.
+#[derive(Debug, Clone)]
+pub struct List {
+    /// Files with a URL per line.
+    pub files: Vec<PathBuf>,
+    /// Where a path without a host belongs.
+    pub host: Option<String>,
+    /// When, and over how many connections.
+    pub arrivals: Arrivals,
+    /// Only so many connections that every URL is requested once.
+    pub once: bool,
+    /// It lasts so long at most, in nanoseconds.
+    pub for_ns: Option<u64>,
+    /// Leave out `https` URLs, as in [`Log`].
+    pub skips_https: bool,
+}
+
+/// What was read, and what of it is not sent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Fed {
+    /// Lines that hold something.
+    pub lines: u64,
+    /// Lines that are not of the log's format.
+    pub malformed: u64,
+    /// Requests that the filter leaves out.
+    #[serde(default)]
+    pub filtered: u64,
+    /// Requests of other methods than GET and HEAD: a log does not hold their bodies.
+    pub other_methods: u64,
+    /// Requests without a usable URL: tunnels, `-`, paths of no known host.
+    pub unusable: u64,
+    /// Requests for other schemes than `http` and `https`.
+    pub other_schemes: u64,
+    /// Requests for `https` URLs through a forward proxy that nobody said how to verify.
+    #[serde(default)]
+    pub unverified: u64,
+    /// Lines without a time.
+    pub timeless: u64,
+    /// Files, in the order in which they were read.
+    pub files: Vec<String>,
+    /// Format of the log; empty: a list.
+    pub format: String,
+    /// What should be known of how it was read, a sentence each.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// How much of the log's own time was planned, in seconds.
+    pub covered_s: f64,
+    /// What the log says became of the requests that were planned.
+    #[serde(default)]
+    pub logged: Logged,
+}
+
+/// What a log says of its requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Logged {
+    /// Requests of which it says whether they were hits.
+    pub known: u64,
+    /// Those that were.
+    pub hits: u64,
+    /// Bytes of the responses to those of which it says so.
+    pub known_bytes: u64,
+    /// Bytes of the hits.
+    pub hit_bytes: u64,
+    /// Requests that came in HTTP/2 or HTTP/3. They are sent in HTTP/1.1.
+    #[serde(default)]
+    pub newer_versions: u64,
+}
+
+impl Logged {
+    fn count(&mut self, told: Told) {
+        self.newer_versions += u64::from(matches!(told.version, Some(Version::Http2 | Version::Http3)));
+        let Some(hit) = told.hit else { return };
+        self.known += 1;
+        self.known_bytes += told.bytes;
+        if hit {
+            self.hits += 1;
+            self.hit_bytes += told.bytes;
+        }
+    }
+}
+
+/// What keeps `https` URLs from being sent through a forward proxy.
+pub(crate) const UNVERIFIED: &str = "of https without --ca or --insecure";
+
+/// The receiver is gone.
+struct Gone;
+
+impl Source {
+    /// Reads, plans, and hands the plan over piece by piece; blocks while that is far enough ahead.
+    pub(crate) fn feed(&self, to: &Sender<Planned>) -> Result<Fed, ReplayError> {
+        match self {
+            Source::Log(log) => log.feed(to),
+            Source::List(list) => list.feed(to),
+        }
+    }
+
+    /// Reads it once, before anything is sent, to find out what it has.
+    pub fn survey(&self) -> Result<Catalogue, ReplayError> {
+        let mut catalogue = Catalogue::default();
+        let (fed, files) = match self {
+            Source::Log(log) => (log.survey(&mut catalogue)?, &log.files),
+            Source::List(list) => {
+                let (calls, fed) = list.read()?;
+                calls.iter().for_each(|call| catalogue.mention(call));
+                (fed, &list.files)
+            }
+        };
+        if catalogue.urls() == 0 {
+            return Err(nothing(&fed, files));
+        }
+        Ok(catalogue)
+    }
+}
+
+/// A log that breaks off is not replayed: what it has is not what was requested.
+fn whole(read: ReadSet) -> Result<ReadSet, LogsError> {
+    match read.broken.first() {
+        Some((path, why)) => {
+            Err(LogsError::Read { path: path.clone(), source: io::Error::other(why.clone()) })
+        }
+        None => Ok(read),
+    }
+}
+
+impl Log {
+    fn feed(&self, to: &Sender<Planned>) -> Result<Fed, ReplayError> {
+        let mut fed = Fed::default();
+        let mut plan = LogPlan::new(self.speed);
+        let mut handed = 0;
+        let read = for_each_access(&self.files, self.format.as_deref(), |access, format| {
+            if let Some(entry) = self.entry(access, format, &mut fed) {
+                plan.push(entry);
+            }
+            match self.hand_over(&mut plan, &mut handed, &mut fed.logged, to) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(Gone) => ControlFlow::Break(()),
+            }
+        })?;
+        let read = whole(read)?;
+        plan.finish();
+        let _ = self.hand_over(&mut plan, &mut handed, &mut fed.logged, to);
+        fed.lines = read.lines;
+        fed.malformed = read.malformed;
+        fed.files = read.files.iter().map(|file| file.display().to_string()).collect();
+        fed.notes = read.remarks.notes();
+        fed.format = read.format;
+        fed.covered_s = plan.covered_us() as f64 / 1e6;
+        if handed == 0 && !to.is_closed() {
+            return Err(nothing(&fed, &self.files));
+        }
+        Ok(fed)
+    }
+
+    fn hand_over(
+        &self,
+        plan: &mut LogPlan,
+        handed: &mut u64,
+        logged: &mut Logged,
+        to: &Sender<Planned>,
+    ) -> Result<(), Gone> {
+        while let Some(planned) = plan.pop() {
+            let enough = self.limit.is_some_and(|limit| *handed >= limit);
+            if enough || self.for_ns.is_some_and(|for_ns| planned.due_ns > for_ns) {
+                return Err(Gone);
+            }
+            *handed += 1;
+            logged.count(planned.told);
+            to.blocking_send(planned).map_err(|_| Gone)?;
+        }
+        Ok(())
+    }
+
+    fn survey(&self, catalogue: &mut Catalogue) -> Result<Fed, ReplayError> {
+        let mut fed = Fed::default();
+        let read = for_each_access(&self.files, self.format.as_deref(), |access, _| {
+            if let Some(call) = self.call(access, &mut fed) {
+                catalogue.note(&call, access);
+            }
+            ControlFlow::Continue(())
+        })?;
+        let read = whole(read)?;
+        Ok(Fed { lines: read.lines, malformed: read.malformed, ..fed })
+    }
+
+    fn entry(&self, access: &Access<'_>, format: &Format, fed: &mut Fed) -> Option<Entry> {
+        let call = self.call(access, fed)?;
+        let Some(time_us) = access.time_us else {
+            fed.timeless += 1;
+            return None;
+        };
+        // Squid dates a line when the request ends; it was made as much earlier as it took.
+        let took_us = if format.name == "squid" { access.duration_us.unwrap_or(0) } else { 0 };
+        Some(Entry {
+            at_us: time_us.saturating_sub_unsigned(took_us),
+            client: String::from_utf8_lossy(access.client).into_owned().into_boxed_str(),
+            call,
+            told: Told { hit: was_hit(access), bytes: access.bytes, version: access.version },
+        })
+    }
+
+    fn call(&self, access: &Access<'_>, fed: &mut Fed) -> Option<Call> {
+        if !self.filter.keeps(access) {
+            fed.filtered += 1;
+            return None;
+        }
+        let head_only = match access.method {
+            b"GET" => false,
+            b"HEAD" => true,
+            _ => {
+                fed.other_methods += 1;
+                return None;
+            }
+        };
+        let logged = Some(access.host).filter(|host| !host.is_empty());
+        let host = logged.or(self.host.as_deref().map(str::as_bytes));
+        let joined;
+        let url = if access.query.is_empty() && !access.is_rootless {
+            access.url
+        } else {
+            let root: &[u8] = if access.is_rootless { b"/" } else { b"" };
+            let mark: &[u8] = if access.query.is_empty() { b"" } else { b"?" };
+            joined = [root, access.url, mark, access.query].concat();
+            &joined
+        };
+        fed.call(head_only, url, host, self.skips_https)
+    }
+}
+
+/// Whether a line tells of a hit; none: it tells nothing of a cache.
+fn was_hit(access: &Access<'_>) -> Option<bool> {
+    let says_nothing = access.outcome.is_empty() && access.termination.is_empty();
+    match class::of(access) {
+        Class::Unknown => None,
+        _ if says_nothing => None,
+        class => class.is_request().then(|| class.is_hit()),
+    }
+}
+
+impl List {
+    /// All that it requests, and what of it cannot be.
+    fn read(&self) -> Result<(Vec<Call>, Fed), ReplayError> {
+        let mut fed = Fed::default();
+        let mut calls = Vec::new();
+        for path in &self.files {
+            let read = |cause| ReplayError::List { path: path.clone(), cause };
+            let text = match path.as_os_str() == "-" {
+                true => assay_base::files::limited(std::io::stdin(), assay_base::files::SOURCE_MAX),
+                false => assay_base::files::bytes(path, assay_base::files::SOURCE_MAX),
+            };
+            let text = text.map_err(read)?;
+            for line in text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
+                if line.is_empty() || line[0] == b'#' || calls.len() >= MOST_URLS {
+                    continue;
+                }
+                fed.lines += 1;
+                calls.extend(fed.call(
+                    false,
+                    line,
+                    self.host.as_deref().map(str::as_bytes),
+                    self.skips_https,
+                ));
+            }
+            fed.files.push(path.display().to_string());
+        }
+        Ok((calls, fed))
+    }
+
+    fn feed(&self, to: &Sender<Planned>) -> Result<Fed, ReplayError> {
+        let (calls, fed) = self.read()?;
+        if calls.is_empty() {
+            return Err(nothing(&fed, &self.files));
+        }
+        let mut arrivals = self.arrivals.clone();
+        if self.once {
+            let connections = calls.len().div_ceil(arrivals.requests_each as usize) as u64;
+            arrivals.connections = arrivals.connections.min(connections);
+        }
+        for planned in ListPlan::new(calls, arrivals) {
+            let late = self.for_ns.is_some_and(|for_ns| planned.due_ns > for_ns);
+            if late || to.blocking_send(planned).is_err() {
+                break;
+            }
+        }
+        Ok(fed)
+    }
+}
+
+impl Fed {
+    fn call(&mut self, head_only: bool, url: &[u8], host: Option<&[u8]>, skips_https: bool) -> Option<Call> {
+        match Call::new(head_only, url, host) {
+            Ok(call) if call.is_https && skips_https => {
+                self.unverified += 1;
+                None
+            }
+            Ok(call) => Some(call),
+            Err(Unusable::Scheme) => {
+                self.other_schemes += 1;
+                None
+            }
+            Err(Unusable::NoUrl | Unusable::NoHost) => {
+                self.unusable += 1;
+                None
+            }
+        }
+    }
+}
+
+fn nothing(fed: &Fed, files: &[PathBuf]) -> ReplayError {
+    let name = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
+    let reasons = [
+        (fed.malformed, "not of the format"),
+        (fed.filtered, "left out by --method, --status, --result or --static"),
+        (fed.unusable, "without a usable URL (a path needs a host: --host)"),
+        (fed.other_schemes, "of other schemes than http and https"),
+        (fed.unverified, UNVERIFIED),
+        (fed.other_methods, "with other methods than GET and HEAD"),
+        (fed.timeless, "without a time"),
+    ];
+    let seen: Vec<String> = reasons
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let why = match fed.lines {
+        0 => "it is empty".to_owned(),
+        lines if seen.is_empty() => format!("no line of {lines} is within --limit and --for"),
+        1 => format!("of 1 line, there is {}", seen.join(", ")),
+        lines => format!("of {lines} lines, there are {}", seen.join(", ")),
+    };
+    ReplayError::Nothing { name, why }
+}

@@ -1,0 +1,180 @@
+//! What the workers and the conductor tell each other while a run goes on. A few shared numbers.
+//!
+//! Workers read when phases end, and publish how far they are, on a tick of their own: nothing here is touched for each
+//! xact. A decision takes effect a little later than it is made ([`LEAD_NS`]), so that every worker has seen it
+//! by then, and all make the same cuts. Changes of load that adapts are announced further ahead, and no worker may miss one.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::aftermath::Aftermath;
+use super::agenda::{Change, LOOKAHEAD_NS};
+use assay_net::clock::{RunClock, monotonic_ns};
+
+/// How far ahead a decision of the conductor lies.
+pub const LEAD_NS: u64 = 30_000_000;
+/// An end that is not known yet.
+const OPEN: u64 = u64::MAX;
+
+/// Numbers that all threads of a run share.
+#[derive(Debug)]
+pub struct Control {
+    /// The clock of the run.
+    pub clock: RunClock,
+    /// When each phase ends, in nanoseconds of `CLOCK_MONOTONIC`.
+    ends_ns: Vec<AtomicU64>,
+    /// When everything stops.
+    stop_ns: AtomicU64,
+    /// The working set has stopped growing (best-effort robots have to be told).
+    frozen: AtomicBool,
+    /// Changes of load that adapts, in order.
+    changes: Mutex<Vec<Arc<Change>>>,
+    /// Share of best-effort robots alive, as the bits of a number; [`OPEN`]: as the phase says.
+    alive: AtomicU64,
+    /// How far each worker is.
+    progress: Vec<Progress>,
+    /// What can be felt of the last time that a worker was late.
+    pub aftermath: Aftermath,
+}
+
+/// How far one worker is in the current phase; the whole run's fill objects.
+#[derive(Debug, Default)]
+// A cache line of its own: workers write without disturbing each other.
+#[repr(align(128))]
+pub struct Progress {
+    /// Phase that the other numbers are of.
+    pub phase: AtomicU64,
+    /// Xacts that have ended.
+    pub ended: AtomicU64,
+    /// Bytes of fill.
+    pub fill_bytes: AtomicU64,
+    /// Objects of fill since the start of the run.
+    pub fill_objects: AtomicU64,
+}
+
+/// Sums over all workers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Xacts that have ended in the phase.
+    pub ended: u64,
+    /// Bytes of fill in the phase.
+    pub fill_bytes: u64,
+    /// Objects of fill since the start of the run.
+    pub fill_objects: u64,
+}
+
+impl Control {
+    /// For a run that starts at the clock's start, and whose phases end then, in nanoseconds since the start; none: not
+    /// known yet.
+    pub fn new(clock: RunClock, ends_ns: &[Option<u64>], workers: usize) -> Self {
+        let end = |end: &Option<u64>| AtomicU64::new(end.map_or(OPEN, |end_ns| clock.start_ns + end_ns));
+        Self {
+            clock,
+            ends_ns: ends_ns.iter().map(end).collect(),
+            stop_ns: AtomicU64::new(OPEN),
+            frozen: AtomicBool::new(false),
+            changes: Mutex::new(Vec::new()),
+            alive: AtomicU64::new(OPEN),
+            progress: (0..workers).map(|_| Progress::default()).collect(),
+            aftermath: Aftermath::default(),
+        }
+    }
+
+    /// When a phase ends, as far as is known.
+    pub fn end_ns(&self, phase: u16) -> u64 {
+        self.ends_ns[usize::from(phase)].load(Relaxed).min(self.stop_ns.load(Relaxed))
+    }
+
+    /// True when nothing follows a phase that ends at `end_ns`.
+    pub fn is_over(&self, phase: u16, end_ns: u64) -> bool {
+        usize::from(phase) + 1 >= self.ends_ns.len() || self.stop_ns.load(Relaxed) <= end_ns
+    }
+
+    /// True while a phase's end is not known.
+    pub fn is_open(&self, phase: u16) -> bool {
+        self.ends_ns[usize::from(phase)].load(Relaxed) == OPEN
+    }
+
+    /// Ends an open phase.
+    pub fn end_phase(&self, phase: u16, at_ns: u64) {
+        self.ends_ns[usize::from(phase)].store(at_ns, Relaxed);
+    }
+
+    /// Stops everything; the first call counts.
+    pub fn stop(&self, at_ns: u64) {
+        self.stop_ns.fetch_min(at_ns, Relaxed);
+    }
+
+    /// True once a stop has been requested.
+    pub fn is_stopping(&self) -> bool {
+        self.stop_ns.load(Relaxed) != OPEN
+    }
+
+    /// The working set stops growing.
+    pub fn freeze(&self) {
+        self.frozen.store(true, Relaxed);
+    }
+
+    /// True once the working set was told to stop growing.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen.load(Relaxed)
+    }
+
+    /// Announces a change of load that adapts; gives false where that is too late for all workers to heed it.
+    pub fn announce(&self, change: Change) -> bool {
+        let mut changes = self.lock();
+        // A worker that does not see it has looked at the clock, and at the changes, before this.
+        if monotonic_ns() + LOOKAHEAD_NS > self.clock.start_ns + change.at_ns {
+            return false;
+        }
+        for (end, end_ns) in self.ends_ns.iter().zip(&change.ends_ns) {
+            end.store(end_ns.map_or(OPEN, |end_ns| self.clock.start_ns + end_ns), Relaxed);
+        }
+        changes.push(Arc::new(change));
+        true
+    }
+
+    /// The changes after the first so many. Look at the clock before, and not again before heeding them.
+    pub fn changes_after(&self, seen: usize) -> Vec<Arc<Change>> {
+        self.lock().get(seen..).unwrap_or_default().to_vec()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Change>>> {
+        // Whoever panicked while holding it has taken the run down with it.
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// So many of the best-effort robots are alive from now on.
+    pub fn set_alive(&self, share: f64) {
+        self.alive.store(share.to_bits(), Relaxed);
+    }
+
+    /// They are as many as the phase says.
+    pub fn reset_alive(&self) {
+        self.alive.store(OPEN, Relaxed);
+    }
+
+    /// The share of best-effort robots alive; none: as the phase says.
+    pub fn alive(&self) -> Option<f64> {
+        let bits = self.alive.load(Relaxed);
+        (bits != OPEN).then(|| f64::from_bits(bits))
+    }
+
+    /// A worker's own numbers.
+    pub fn progress(&self, worker: usize) -> &Progress {
+        &self.progress[worker]
+    }
+
+    /// Sums over all workers; those that are not in `phase` yet have done nothing in it.
+    pub fn totals(&self, phase: u16) -> Totals {
+        let mut totals = Totals::default();
+        for progress in &self.progress {
+            if progress.phase.load(Relaxed) == u64::from(phase) {
+                totals.ended += progress.ended.load(Relaxed);
+                totals.fill_bytes += progress.fill_bytes.load(Relaxed);
+            }
+            totals.fill_objects += progress.fill_objects.load(Relaxed);
+        }
+        totals
+    }
+}

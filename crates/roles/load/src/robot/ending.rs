@@ -1,0 +1,277 @@
+//! The end of an xact. Completed, failed, or cancelled before it was sent; and what follows for its page and its robot.
+
+use std::fmt::Display;
+
+use assay_measurement::error_kind::{ErrorExample, ErrorKind};
+use assay_measurement::outcome::Outcome;
+use assay_measurement::planned_fault::PlannedFault;
+use assay_measurement::xact::XactRow;
+use assay_workload::Fault;
+use assay_workload::model::HttpVersion;
+
+use super::crew::{Crew, EXAMPLES, Report};
+use super::response::Opening;
+use super::setup::Setup;
+use super::xact::{NONE, Xact};
+use crate::tally::{self, Completed, OwnDelays};
+use assay_net::arrival::sooner_us;
+
+/// What the log keeps of an xact beyond the xact itself.
+#[derive(Debug, Clone, Copy, Default)]
+struct End {
+    last_byte_ns: u64,
+    outcome: Option<Outcome>,
+    error: Option<ErrorKind>,
+    status: Option<u16>,
+    body_bytes: u64,
+    fault_met: bool,
+}
+
+impl Crew {
+    /// An xact has its response, without error. Its connection has been let go already.
+    pub fn complete(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
+        let Some(xact) = self.xacts.try_remove(place as usize) else { return };
+        self.levels.in_flight -= 1;
+        self.quick.note(now_ns.saturating_sub(xact.sent_ns));
+        if xact.method.has_body() {
+            self.note_post(&xact, now_ns);
+        }
+        let (read, shares_from) = ((now_ns, self.unread_us), self.setup.shares_from);
+        self.notes.extend(xact.ended(opening.ending, shares_from, &self.control.clock, read));
+        let outcome = opening.verdict.outcome;
+        self.sample(&xact, opening.ending, outcome, body_bytes, now_ns);
+        if let Some(extras) = &xact.extras {
+            extras.count(opening.ending, &mut self.recorder(xact.phase).counts);
+        }
+        let (unread_us, end_ns) = (self.unread_us, xact.came_ns(now_ns, self.unread_us));
+        let own = OwnDelays {
+            before_us: xact.own.before_us.saturating_sub(xact.begun_late_us()),
+            last_us: unread_us - sooner_us(unread_us),
+            aftermath: self.control.aftermath.felt(xact.sent_ns, now_ns),
+            ..xact.own
+        };
+        let basic = xact.basic && opening.ending.is_object();
+        self.notes.extend(xact.settled(basic.then_some(body_bytes), &self.control.clock, now_ns));
+        let caches = self.setup.caches;
+        let exposure = self.setup.joins_waits.then(|| {
+            let robot = &self.robots[xact.robot as usize];
+            let is_pipelined = self.setup.groups[usize::from(robot.group)].depth.is_some();
+            xact.exposure(outcome, body_bytes, is_pipelined || robot.version == HttpVersion::Http2)
+        });
+        let recorder = self.recorder(xact.phase);
+        recorder.counts.unsure_outcomes += u64::from(basic && opening.verdict.is_unsure);
+        if basic && !caches {
+            // A target that stores nothing: the ideal cache would say no to every one.
+            recorder.counts.ideal_basic += 1;
+            recorder.counts.ideal_basic_bytes += body_bytes;
+        }
+        recorder.completed(&Completed {
+            method: xact.method,
+            request_type: xact.request_type,
+            basic,
+            status: opening.status,
+            outcome,
+            body_bytes,
+            at: xact.instants(end_ns),
+            own,
+            unread_us,
+            exposure,
+        });
+        let status = Some(opening.status);
+        let fault_met = xact.met_fault(opening.ending, outcome);
+        self.log(&xact, End { last_byte_ns: end_ns, outcome, error: None, status, body_bytes, fault_met });
+        self.count_ended(xact.phase);
+        if let Some(robot) = self.leave_page(&xact, false) {
+            self.set_free(robot, xact.id.number);
+        }
+    }
+
+    /// An xact ended in an error. Its connection, if it had one, has been closed already.
+    pub fn fail(
+        &mut self,
+        place: u32,
+        kind: ErrorKind,
+        detail: &dyn Display,
+        received: (u64, Option<u16>),
+        now_ns: u64,
+    ) {
+        let Some(xact) = self.xacts.try_remove(place as usize) else { return };
+        if xact.sent_ns != 0 {
+            self.levels.in_flight -= 1;
+        }
+        let delayed_us = self.delayed_so_far_us(&xact);
+        let recorder = self.recorder(xact.phase);
+        recorder.error(kind);
+        if kind == ErrorKind::TimedOut {
+            recorder.gave_up(&xact.instants(now_ns), delayed_us);
+        }
+        self.keep_example(kind, xact.phase, detail, now_ns, |setup| name(setup, &xact));
+        self.notes.extend(xact.failed(&self.control.clock, now_ns));
+        self.notes.extend(xact.settled(None, &self.control.clock, now_ns));
+        let (body_bytes, status) = received;
+        self.log(&xact, End { error: Some(kind), body_bytes, status, ..End::default() });
+        self.count_ended(xact.phase);
+        if xact.is_page() {
+            self.give_up_children(xact.page);
+        }
+        if let Some(robot) = self.leave_page(&xact, true) {
+            self.set_free_after(robot, kind);
+        }
+    }
+
+    /// By how much Assay has delayed an xact that ends without a response. If it was never sent, it waits behind others of its robot.
+    fn delayed_so_far_us(&self, xact: &Xact) -> u64 {
+        let held_up_us = if xact.sent_ns == 0 { self.robots[xact.robot as usize].held_up_us } else { 0 };
+        u64::from(xact.own.until(0)) + u64::from(held_up_us)
+    }
+
+    /// The phase of an xact that has not been sent is over.
+    pub fn cancel(&mut self, place: u32, phase_end_ns: u64) {
+        let Some(xact) = self.xacts.try_remove(place as usize) else { return };
+        let delayed_us = self.delayed_so_far_us(&xact);
+        self.recorder(xact.phase).unsent(tally::micros(xact.due_ns, phase_end_ns), delayed_us);
+        self.log(&xact, End::default());
+        if xact.is_page() {
+            self.give_up_children(xact.page);
+        }
+        // The next phase, if there is one, launches those that have nothing to do.
+        if let Some(robot) = self.leave_page(&xact, true)
+            && let Some(closed) = &mut self.robots[robot as usize].closed
+        {
+            closed.busy -= 1;
+        }
+    }
+
+    /// Cancels everything of a phase that has not been sent.
+    pub fn cancel_phase(&mut self, phase: u16, end_ns: u64) {
+        let over: Vec<u32> = self
+            .pages
+            .iter()
+            .filter(|(_, page)| page.phase == phase)
+            .map(|(place, _)| place as u32)
+            .collect();
+        for page in over {
+            self.give_up_children(page);
+        }
+        for robot in 0..self.robots.len() as u32 {
+            while let Some(place) = self.pop_waiting(robot) {
+                self.cancel(place, end_ns);
+            }
+        }
+    }
+
+    /// Takes an xact out of its page; gives the robot once nothing of the launch is under way any more.
+    fn leave_page(&mut self, xact: &Xact, incomplete: bool) -> Option<u32> {
+        if xact.page == NONE {
+            return Some(xact.robot);
+        }
+        let page = self.pages.get_mut(xact.page as usize)?;
+        page.open -= 1;
+        page.incomplete |= incomplete;
+        if page.open > 0 {
+            return None;
+        }
+        let mut page = self.pages.remove(xact.page as usize);
+        page.children.clear();
+        self.spare_children.push(page.children);
+        if !page.incomplete {
+            self.recorder(page.phase).counts.pages += 1;
+            self.sample_page(page.phase, page.due_ns);
+        }
+        Some(page.robot)
+    }
+
+    /// Bytes came on a connection without an outstanding request.
+    pub fn count_unrequested(&mut self, bytes: usize, robot: u32, now_ns: u64) {
+        let (phase, index) = (self.phase(), self.robots[robot as usize].index);
+        self.recorder(phase).error(ErrorKind::ExtraBytes);
+        let detail = format_args!("{bytes} bytes on an idle connection");
+        self.keep_example(ErrorKind::ExtraBytes, phase, &detail, now_ns, |_| {
+            (format!("{index}.-.-"), "none".to_owned())
+        });
+    }
+
+    /// Keeps the first errors of each kind; `name` gives the xact and its request in words.
+    fn keep_example(
+        &mut self,
+        kind: ErrorKind,
+        phase: u16,
+        detail: &dyn Display,
+        now_ns: u64,
+        name: impl FnOnce(&Setup) -> (String, String),
+    ) {
+        if self.examples[kind as usize] >= EXAMPLES {
+            return;
+        }
+        self.examples[kind as usize] += 1;
+        let (xact, request) = name(&self.setup);
+        let example = ErrorExample {
+            kind,
+            at_ms: self.control.clock.since_start_us(now_ns) / 1_000,
+            phase: self.setup.timeline.phases()[usize::from(phase)].name.clone(),
+            xact,
+            request,
+            detail: detail.to_string(),
+        };
+        self.report(Report::Example(example));
+    }
+
+    fn log(&mut self, xact: &Xact, end: End) {
+        let Some(log) = &mut self.log else { return };
+        let clock = self.control.clock;
+        let instant = |ns: u64| (ns != 0).then(|| clock.offset_us(ns));
+        let dropped = log.push(XactRow {
+            robot: xact.id.robot,
+            number: xact.id.number,
+            place: xact.id.place,
+            phase: xact.phase,
+            method: tally::method_name(xact.method),
+            request_type: tally::type_name(xact.request_type),
+            object: xact.object.key,
+            content: xact.object.id.content,
+            cachable: xact.object.cachable,
+            revisit: xact.revisit,
+            due_us: clock.offset_us(xact.due_ns),
+            ready_us: instant(if xact.sent_ns != 0 { xact.ready_ns } else { 0 }),
+            sent_us: instant(xact.sent_ns),
+            connected_us: instant(xact.connected_ns),
+            secured_us: instant(xact.secured_ns),
+            first_byte_us: instant(xact.first_byte_ns),
+            last_byte_us: instant(end.last_byte_ns),
+            outcome: end.outcome,
+            error: end.error,
+            status: end.status,
+            body_bytes: end.body_bytes,
+            connection: xact.connection,
+            fault: xact.fault().map(kind_of),
+            fault_met: end.fault_met,
+        });
+        if dropped > 0 {
+            self.recorder(xact.phase).counts.dropped_samples += dropped;
+        }
+    }
+}
+
+/// What records call a fault on purpose.
+fn kind_of(fault: Fault) -> PlannedFault {
+    match fault {
+        Fault::Status(_) => PlannedFault::Status,
+        Fault::Reset => PlannedFault::Reset,
+        Fault::Expired(_) => PlannedFault::Expired,
+        Fault::SlowStart(_) => PlannedFault::SlowStart,
+        Fault::SlowBody { .. } => PlannedFault::SlowBody,
+    }
+}
+
+/// An xact and its request in words.
+fn name(setup: &Setup, xact: &Xact) -> (String, String) {
+    let route = setup.route(xact.id.robot, xact.object.id.origin);
+    let request = format!(
+        "{} http://{}{} ({})",
+        tally::method_name(xact.method),
+        String::from_utf8_lossy(&route.authority),
+        setup.universe.path(&xact.object),
+        tally::type_name(xact.request_type),
+    );
+    (format!("{}.{}.{}", xact.id.robot, xact.id.number, xact.id.place), request)
+}

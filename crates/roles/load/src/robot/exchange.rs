@@ -1,0 +1,552 @@
+//! What passes between a robot and the target. A request is put together, bytes of the response are judged.
+
+use std::io;
+
+use assay_cache::ideal::{FOREVER, Lookup, Request as IdealRequest};
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::own_error::{BEGUN_LATE_US, SOONER_US};
+use assay_workload::Universe;
+use assay_workload::model::{HttpVersion, Method, RequestType};
+use assay_workload::object::ObjectId;
+
+use super::connection::Connection;
+use super::crew::Crew;
+use super::extras::{Ending, Pause};
+use super::judge::{Judge, unix_second};
+use super::login::{Claim, Shown};
+use super::memory::{Memory, cnonce};
+use super::request::{PRIORITY_OF_EMBEDDED, PRIORITY_OF_PAGE, Request, write_target};
+use super::response::Opening;
+use super::securing::kind_of_tls;
+use super::setup::Setup;
+use super::special::path_of;
+use super::xact::{NONE, Xact};
+use crate::check::Verdict;
+use crate::tally::ideal::{IdealNote, Noted};
+use crate::tally::{method_name, micros};
+use assay_net::arrival::Received;
+use assay_net::byte_stream::tls_error;
+use assay_net::clock::{RunClock, monotonic_ns};
+use assay_protocol::mark::RequestMark;
+
+/// What servers send on an idle connection before they close it.
+const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408";
+
+impl Crew {
+    /// The xact is on its way from this instant on: its date is chosen, and it is counted as sent. Repeating it, when
+    /// it is sent once more, changes nothing.
+    pub fn mark_sent(&mut self, place: u32, now_ns: u64) {
+        let xact = &mut self.xacts[place as usize];
+        if xact.sent_ns != 0 {
+            return;
+        }
+        xact.sent_ns = now_ns;
+        self.levels.in_flight += 1;
+        let phase = xact.phase;
+        let ready_ns = xact.could_be_sent_ns();
+        let late_us = micros(ready_ns, now_ns);
+        xact.own.before(u32::try_from(late_us).unwrap_or(u32::MAX));
+        self.control.aftermath.note(ready_ns, now_ns);
+        // What is sent while bytes are dealt with that were read late was held back with them.
+        if late_us > u64::from(BEGUN_LATE_US) || self.unread_us > SOONER_US {
+            xact.own.is_held_back = true;
+            self.control.aftermath.hold(now_ns);
+        }
+        let (clock, caches) = (self.control.clock, self.setup.caches);
+        let is_conditional = matches!(xact.request_type, RequestType::Ims200 | RequestType::Ims304);
+        let mut fresh_until = FOREVER;
+        if caches || is_conditional {
+            let life = self.setup.universe.life(&xact.object, second(&clock, now_ns));
+            fresh_until = fresh_until_ms(clock.since_start_us(now_ns), life.expires_s);
+            xact.since_s = match (xact.method, xact.request_type, life.last_modified_s) {
+                // The date is shown for cachable objects only.
+                (Method::Get, RequestType::Ims200, Some(at_s)) if xact.object.cachable => Some(at_s - 1),
+                (Method::Get, RequestType::Ims304, Some(at_s)) if xact.object.cachable => Some(at_s + 1),
+                _ => None,
+            };
+        }
+        // A POST drops what is stored when its response comes, not when it is sent: see `note_post`.
+        let note = (caches && xact.may_fill())
+            .then(|| note_sent(&self.setup.universe, xact, clock.since_start_us(now_ns), fresh_until));
+        self.notes.extend(note);
+        let recorder = self.recorder(phase);
+        recorder.counts.sent += 1;
+        recorder.lateness.record(late_us);
+    }
+
+    /// A POST has its response: the ideal cache drops what it has under that URL.
+    pub fn note_post(&mut self, xact: &Xact, now_ns: u64) {
+        if self.setup.caches {
+            let at_us = self.control.clock.since_start_us(now_ns);
+            let lookup = lookup(&self.setup.universe, xact, at_us, FOREVER);
+            self.notes.push(IdealNote::Sent { lookup, basic: None });
+        }
+    }
+
+    /// Writes the request of an xact into `out`; true when its body waits for 100.
+    pub fn put_request(&mut self, place: u32, last_use: bool, out: &mut Vec<u8>) -> bool {
+        let Self { xacts, robots, setup, control, dates, .. } = self;
+        let xact = &mut xacts[place as usize];
+        let robot = &mut robots[xact.robot as usize];
+        let start_unix_s = control.clock.start_unix_s;
+        let since = |since_s: i64| start_unix_s.saturating_add_signed(since_s);
+        let post_body = xact.post_body.map(|id| setup.universe.object(id));
+        let (mut personal, mut has_cookies, mut expects) = (Vec::new(), false, false);
+        if xact.extras.is_some() {
+            if let Some(memory) = &mut robot.memory {
+                let now_s = unix_second(&control.clock, monotonic_ns());
+                has_cookies = write_personal(setup, memory, xact, now_s, &mut personal);
+            }
+            expects = may_expect_continue(xact, robot.version);
+        }
+        let xact = &*xact;
+        let request = Request {
+            mark: RequestMark { xact: xact.id, phase: xact.phase, kind: xact.kind() },
+            method: xact.method,
+            version: robot.version,
+            object: &xact.object,
+            route: setup.route(xact.id.robot, xact.object.id.origin),
+            // In HTTP/2 the authority has a field of its own, whatever the target is.
+            absolute: setup.absolute && robot.version != HttpVersion::Http2,
+            since_unix_s: xact.since_s.map(since),
+            reload: xact.is_reload(),
+            priority: setup.groups[usize::from(robot.group)]
+                .priorities
+                .then(|| priority(setup, xact))
+                .flatten(),
+            last_use,
+            extras: xact.extras.as_deref(),
+            personal: &personal,
+            expects,
+            post_body: post_body.as_ref(),
+        };
+        request.write(&setup.universe, dates, out);
+        if has_cookies {
+            let phase = xact.phase;
+            self.recorder(phase).counts.cookies_sent += 1;
+        }
+        expects
+    }
+
+    /// Bytes have come on a connection: of one response, or of several.
+    pub fn receive(&mut self, slot: u32, bytes: &[u8], received: Received) {
+        let now_ns = monotonic_ns();
+        self.unread_us = self.arrivals.unread_us(received, now_ns);
+        self.control.aftermath.note(now_ns.saturating_sub(u64::from(self.unread_us) * 1_000), now_ns);
+        self.receive_all(slot, bytes, now_ns);
+        self.unread_us = 0;
+    }
+
+    fn receive_all(&mut self, slot: u32, bytes: &[u8], now_ns: u64) {
+        let connection = &self.connections[slot as usize];
+        if connection.streams.is_some() {
+            return self.receive_on_streams(slot, bytes, now_ns);
+        }
+        let id = connection.id;
+        let mut rest = bytes;
+        while let Some(used) = self.receive_part(slot, rest, now_ns) {
+            rest = &rest[used..];
+            if rest.is_empty() || !self.is_open((slot, id)) {
+                return;
+            }
+        }
+    }
+
+    /// Takes bytes of the response whose turn it is. How many were its own, when it is complete and more bytes can be of
+    /// the one behind it.
+    fn receive_part(&mut self, slot: u32, bytes: &[u8], now_ns: u64) -> Option<usize> {
+        let Self { connections, xacts, robots, setup, control, notes, .. } = self;
+        let Connection { xact: place, response, robot, .. } = &mut connections[slot as usize];
+        let (place, robot, unread_us) = (*place, *robot, self.unread_us);
+        if place == NONE {
+            if !bytes.starts_with(REQUEST_TIMEOUT) {
+                self.count_unrequested(bytes.len(), robot, now_ns);
+            }
+            self.discard(slot);
+            return None;
+        }
+        let xact = &mut xacts[place as usize];
+        if xact.first_byte_ns == 0 {
+            xact.begin_response(now_ns, unread_us);
+            notes.extend(xact.begun(setup.shares_from, &control.clock));
+        }
+        let (phase, page, number) =
+            (xact.phase, if xact.is_page() { xact.page } else { NONE }, xact.id.number);
+        let method = method_name(xact.method);
+        let mut judge = Judge {
+            setup,
+            clock: control.clock,
+            now_ns,
+            xact,
+            memory: &mut robots[robot as usize].memory,
+            cookies_taken: 0,
+        };
+        let before = response.body_bytes();
+        let fed = response.feed(bytes, method, setup.universe.pool(), |head, mark| judge.judge(head, mark));
+        let cookies_taken = judge.cookies_taken;
+        let is_invitation = response.is_invitation();
+        let body_bytes = response.body_bytes();
+        let is_complete = response.is_complete();
+        let opening = response.opening().map(|opening| (opening.persists, opening.ending.is_object()));
+        let (persists, is_object) = opening.unwrap_or_default();
+        let pipeline = connections[slot as usize].pipeline;
+        let more_may_come = is_complete && persists && !pipeline.is_empty() && !pipeline.owes;
+        let counts = &mut self.recorder(phase).counts;
+        counts.wire_bytes_in += match fed {
+            Ok(used) if more_may_come => used as u64,
+            _ => bytes.len() as u64,
+        };
+        counts.body_bytes_in += body_bytes - before;
+        counts.cookies_taken += cookies_taken;
+        match fed {
+            Ok(used) if more_may_come => {
+                self.finish(slot, now_ns);
+                return Some(used);
+            }
+            Err(flaw) => self.spoil(slot, flaw.kind(), &flaw, now_ns),
+            Ok(used) if is_complete && used < bytes.len() => {
+                let detail = Extra(bytes.len() - used);
+                self.spoil(slot, ErrorKind::ExtraBytes, &detail, now_ns);
+            }
+            Ok(_) if is_complete => self.finish(slot, now_ns),
+            Ok(_) if is_invitation => self.accept_invitation(slot),
+            // Any other response (a challenge, a redirect) is read to its end, and has no links.
+            Ok(_) if !is_object => {}
+            Ok(_) if self.is_enough(place, body_bytes) => self.break_off(slot, Ending::BrokenOff, now_ns),
+            Ok(_) if page != NONE => self.see_links(page, number, body_bytes, now_ns),
+            Ok(_) => {}
+        }
+        None
+    }
+
+    /// A connection was closed by the other side, or broke.
+    pub fn receive_end(&mut self, slot: u32, broken: Option<&io::Error>) {
+        let now_ns = monotonic_ns();
+        let connection = &mut self.connections[slot as usize];
+        if connection.streams.is_some() {
+            return self.end_streams(slot, broken, now_ns);
+        }
+        let place = connection.xact;
+        if place == NONE {
+            return self.discard(slot);
+        }
+        if self.xacts[place as usize].first_byte_ns == 0 {
+            return match broken {
+                Some(error) => self.lose(slot, error),
+                None => self.lose(slot, &"the target closed the connection without a response"),
+            };
+        }
+        let cut_off = broken.and_then(tls_error).filter(|_| !connection.response.is_complete());
+        match (connection.response.end(), cut_off) {
+            (Ok(()), Some(error)) => self.spoil(slot, kind_of_tls(error), error, now_ns),
+            (Ok(()), None) => self.finish(slot, now_ns),
+            (Err(_), _) if connection.response.opening().is_some_and(|opening| opening.breaks_off) => {
+                self.break_off(slot, Ending::BreaksOff, now_ns);
+            }
+            (Err(flaw), _) => self.spoil(slot, flaw.kind(), &flaw, now_ns),
+        }
+    }
+
+    /// The robot breaks a response off here, on purpose.
+    pub fn is_enough(&self, place: u32, body_bytes: u64) -> bool {
+        let extras = self.xacts.get(place as usize).and_then(|xact| xact.extras.as_ref());
+        extras.and_then(|extras| extras.break_off).is_some_and(|enough| body_bytes > enough)
+    }
+
+    /// A response ends early, on purpose: its connection is closed, and nothing is wrong.
+    fn break_off(&mut self, slot: u32, ending: Ending, now_ns: u64) {
+        let connection = &self.connections[slot as usize];
+        let (place, robot, body_bytes) =
+            (connection.xact, connection.robot, connection.response.body_bytes());
+        let Some(opening) = connection.response.opening().cloned() else { return };
+        let delayed_us = self.delayed_us(place);
+        let exposed_since_ns = self.xacts[place as usize].exposed_since_ns();
+        self.close_and_go_on(slot);
+        self.end_early(place, &Opening { ending, ..opening }, body_bytes, now_ns);
+        self.robots[robot as usize].held_up_us = delayed_us;
+        (self.freed_late_us, self.freed_since_ns) = (delayed_us, exposed_since_ns);
+        self.fill_slots(robot);
+        (self.freed_late_us, self.freed_since_ns) = (0, 0);
+    }
+
+    /// A connection was lost without a response, as it was to be: a fault on purpose that the target has passed on.
+    pub fn pass_fault(&mut self, place: u32, now_ns: u64) {
+        let verdict = Verdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
+        let opening =
+            Opening { status: 0, verdict, ending: Ending::Fault, breaks_off: false, persists: false };
+        self.end_early(place, &opening, 0, now_ns);
+    }
+
+    /// An xact that did not get what it requested, and is no error either. Nothing more of its page is seen.
+    pub fn end_early(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
+        let xact = &self.xacts[place as usize];
+        if xact.is_page() {
+            self.give_up_children(xact.page);
+        }
+        self.complete(place, opening, body_bytes, now_ns);
+    }
+
+    /// The response of a connection's xact is complete and right.
+    fn finish(&mut self, slot: u32, now_ns: u64) {
+        let connection = &self.connections[slot as usize];
+        let (place, body_bytes) = (connection.xact, connection.response.body_bytes());
+        let robot = connection.robot;
+        let Some(opening) = connection.response.opening().cloned() else { return };
+        // The response came before the body was sent: the other side may wait for that.
+        let persists = opening.persists && !self.stop_waiting(slot);
+        // Whoever comes next should find the connection free: it is let go before anything follows.
+        self.freed_late_us = self.delayed_us(place);
+        self.freed_since_ns = self.xacts[place as usize].exposed_since_ns();
+        self.robots[robot as usize].held_up_us = self.freed_late_us;
+        self.let_go(slot, persists);
+        (self.freed_late_us, self.freed_since_ns) = (0, 0);
+        self.settle(place, &opening, body_bytes, now_ns);
+    }
+
+    /// An xact has its response, complete and right; what follows from it.
+    pub fn settle(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
+        match opening.ending {
+            Ending::Redirected(older) => return self.follow(place, older, now_ns),
+            Ending::Challenged | Ending::Uninvited => return self.say_more(place, opening.ending),
+            _ => {}
+        }
+        let xact = &self.xacts[place as usize];
+        if xact.is_page() && opening.ending.is_object() {
+            self.see_links(xact.page, xact.id.number, u64::MAX, now_ns);
+        } else if !opening.ending.is_object() {
+            return self.end_early(place, opening, body_bytes, now_ns);
+        }
+        self.complete(place, opening, body_bytes, now_ns);
+    }
+
+    /// By how much Assay has delayed an xact whose response is complete.
+    pub fn delayed_us(&self, place: u32) -> u32 {
+        self.xacts[place as usize].own.until(self.unread_us)
+    }
+
+    /// The object is somewhere else: the same xact requests it there.
+    fn follow(&mut self, place: u32, older: ObjectId, now_ns: u64) {
+        let object = self.setup.universe.object(older);
+        let (clock, unread_us) = (self.control.clock, self.unread_us);
+        let xact = &mut self.xacts[place as usize];
+        let elsewhere = xact.failed(&clock, now_ns);
+        xact.object = object;
+        let life = self.setup.universe.life(&xact.object, second(&clock, now_ns));
+        let again = xact.noted.is_some().then(|| {
+            let at_us = clock.since_start_us(now_ns);
+            note_sent(&self.setup.universe, xact, at_us, fresh_until_ms(at_us, life.expires_s))
+        });
+        self.notes.extend(elsewhere);
+        self.notes.extend(again);
+        let xact = &mut self.xacts[place as usize];
+        xact.take_step(unread_us);
+        if let Some(extras) = &mut xact.extras {
+            extras.steps += 1;
+        }
+        self.send_again(place);
+    }
+
+    /// The same xact sends its request again, as the response demands: with credentials, or without `Expect`.
+    fn say_more(&mut self, place: u32, ending: Ending) {
+        let unread_us = self.unread_us;
+        let xact = &mut self.xacts[place as usize];
+        xact.take_step(unread_us);
+        let phase = xact.phase;
+        if let Some(extras) = xact.extras.as_mut().filter(|_| ending == Ending::Uninvited) {
+            extras.expects = false;
+            self.recorder(phase).counts.uninvited += 1;
+        }
+        self.send_again(place);
+    }
+
+    /// A connection is through with an xact: goes on to the next, if there is one.
+    fn let_go(&mut self, slot: u32, persists: bool) {
+        let connection = &self.connections[slot as usize];
+        let can_write = connection.uses_left > 0 && connection.is_through();
+        let pipeline = connection.pipeline;
+        match (pipeline.is_empty(), persists) {
+            (true, true) if can_write => self.reuse(slot),
+            (true, _) => self.discard(slot),
+            (false, true) if can_write || !pipeline.owes => self.advance(slot),
+            (false, _) => self.close_and_go_on(slot),
+        }
+    }
+
+    /// The response of a connection's xact is wrong: the connection cannot be trusted any more.
+    fn spoil(&mut self, slot: u32, kind: ErrorKind, detail: &dyn std::fmt::Display, now_ns: u64) {
+        let connection = &self.connections[slot as usize];
+        let (place, robot, body_bytes) =
+            (connection.xact, connection.robot, connection.response.body_bytes());
+        let status = connection.response.opening().map(|opening| opening.status);
+        self.close_and_go_on(slot);
+        self.fail(place, kind, detail, (body_bytes, status), now_ns);
+        self.fill_slots(robot);
+    }
+}
+
+/// Bytes after the end of a response, as text.
+struct Extra(usize);
+
+impl std::fmt::Display for Extra {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes after the end of the response", self.0)
+    }
+}
+
+/// The note that an xact was sent, which the xact keeps as well.
+fn note_sent(universe: &Universe, xact: &mut Xact, at_us: u64, fresh_until_ms: u32) -> IdealNote {
+    let lookup = lookup(universe, xact, at_us, fresh_until_ms);
+    xact.noted = Some(Noted { key: lookup.key, sent_us: at_us });
+    IdealNote::Sent { lookup, basic: xact.basic.then_some(xact.id) }
+}
+
+/// What an xact looks up in a cache.
+fn lookup(universe: &Universe, xact: &Xact, at_us: u64, fresh_until_ms: u32) -> Lookup {
+    let object = &xact.object;
+    let key = universe.response_key(xact.id, object);
+    Lookup {
+        key: key.unwrap_or(object.key),
+        object: object.key,
+        request: ideal_request(universe, xact),
+        cachable: object.cachable && key.is_some(),
+        at_us,
+        fresh_until_ms,
+    }
+}
+
+/// Until when a response that is made at `at_us` and says `expires_s` is fresh, in milliseconds of the run.
+///
+/// Dates are whole seconds: what is made at 10.9 says that it was made at 10. A lifetime is the difference of two dates
+/// (RFC 9111, 4.2.1), and an ideal cache grants all of it from the instant at which the response was made.
+fn fresh_until_ms(at_us: u64, expires_s: Option<i64>) -> u32 {
+    let Some(expires_s) = expires_s else { return FOREVER };
+    let lifetime_s = expires_s.saturating_sub((at_us / 1_000_000) as i64).max(0) as u64;
+    u32::try_from((at_us / 1_000).saturating_add(lifetime_s.saturating_mul(1_000)))
+        .unwrap_or(FOREVER - 1)
+        .min(FOREVER - 1)
+}
+
+/// What a request is to a cache.
+fn ideal_request(universe: &Universe, xact: &Xact) -> IdealRequest {
+    match (xact.method, xact.request_type) {
+        (Method::Post | Method::Put, _) => IdealRequest::Post,
+        (Method::Head, _) => IdealRequest::Head,
+        (Method::Get, RequestType::Reload) => IdealRequest::Reload,
+        // Where the origin sends no parts, it sends the whole object.
+        (Method::Get, _) if xact.is_for_parts() && universe.sends_parts(xact.object.id.content) => {
+            IdealRequest::Range
+        }
+        (Method::Get, RequestType::Ims200) if xact.since_s.is_some() => IdealRequest::ConditionalChanged,
+        (Method::Get, RequestType::Ims304) if xact.since_s.is_some() => IdealRequest::ConditionalUnchanged,
+        (Method::Get, _) => IdealRequest::Get,
+    }
+}
+
+fn second(clock: &RunClock, at_ns: u64) -> i64 {
+    (clock.since_start_us(at_ns) / 1_000_000) as i64
+}
+
+/// Appends the lines that a request gets from what its robot remembers; true when there are cookies among them.
+fn write_personal(
+    setup: &Setup,
+    memory: &mut Memory,
+    xact: &mut Xact,
+    now_s: u64,
+    out: &mut Vec<u8>,
+) -> bool {
+    let (origin, absolute) = (xact.object.id.origin, setup.absolute);
+    let Some(extras) = &mut xact.extras else { return false };
+    let mut uri = Vec::new();
+    write_target(
+        &setup.universe,
+        &xact.object,
+        absolute.then(|| setup.route(xact.id.robot, origin)),
+        &mut uri,
+    );
+    extras.shown = Shown::default();
+    if memory.must_send_credentials() {
+        let cnonce = cnonce(xact.id, extras.challenges);
+        let claim = Claim { origin, method: method_name(xact.method), uri: &uri, cnonce };
+        extras.shown = memory.write_login(&claim, out);
+    }
+    memory.write_cookies(origin, path_of(&uri), now_s, out)
+}
+
+/// How urgent a request says that it is: pages, what they embed, and nothing of what is requested for itself.
+fn priority(setup: &Setup, xact: &Xact) -> Option<&'static [u8]> {
+    let content = &setup.universe.workload().contents[usize::from(xact.object.id.content)];
+    if content.embedded.is_some() {
+        return Some(PRIORITY_OF_PAGE);
+    }
+    (xact.page != NONE).then_some(PRIORITY_OF_EMBEDDED)
+}
+
+/// Whether the request sends `Expect: 100-continue`, which HTTP/1.0 does not have.
+fn may_expect_continue(xact: &mut Xact, version: HttpVersion) -> bool {
+    let Some(extras) = &mut xact.extras else { return false };
+    let requests = extras.expects && version == HttpVersion::Http11;
+    extras.pause = if requests { Pause::begin(monotonic_ns()) } else { Pause::None };
+    requests
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_protocol::mark::XactId;
+    use assay_workload::model::{Coding, Extent, RangeSpec, RobotGroup, Weighted};
+    use assay_workload::object::Space;
+
+    use super::*;
+    use crate::origin::testing::workload;
+    use crate::robot::special::extras;
+
+    #[test]
+    fn robots_that_accept_different_codings_look_up_different_responses_for_one_object() {
+        let mut workload = workload();
+        workload.contents[0].body.codings = vec![Coding::Gzip, Coding::Identity];
+        workload.robots[0].accepts = vec![Coding::Gzip];
+        workload.robots.push(RobotGroup { accepts: vec![Coding::Identity], ..workload.robots[0].clone() });
+        let second = workload.robots[0].count();
+        let universe = Universe::new(workload.into(), 7, 1, Default::default()).expect("a universe");
+        let id = ObjectId { origin: 0, content: 0, space: Space::Public, serial: 1 };
+        let [first, other] = [0, second].map(|robot| {
+            let mut xact = Xact::new(XactId { robot, number: 1, place: 0 }, robot, 0, universe.object(id), 0);
+            let IdealNote::Sent { lookup, .. } = note_sent(&universe, &mut xact, 10, FOREVER) else {
+                panic!("it is sent");
+            };
+            assert_eq!(xact.noted, Some(Noted { key: lookup.key, sent_us: 10 }));
+            lookup
+        });
+        assert_eq!((first.object, first.cachable), (other.object, other.cachable));
+        assert_ne!(first.key, other.key);
+    }
+
+    #[test]
+    fn a_cache_may_keep_what_comes_where_the_origin_sends_no_parts() {
+        for (codings, request) in [
+            (vec![], IdealRequest::Range),
+            (vec![Coding::Gzip, Coding::Identity], IdealRequest::Range),
+            (vec![Coding::Gzip], IdealRequest::Get),
+        ] {
+            let mut workload = workload();
+            workload.contents[0].body.codings = codings;
+            workload.robots[0].accepts = vec![Coding::Gzip];
+            workload.robots[0].request_types = Weighted::one(RequestType::Range);
+            workload.robots[0].ranges = Weighted::one(RangeSpec::Suffix(Extent::Bytes(5)));
+            let universe = Universe::new(workload.into(), 7, 1, Default::default()).expect("a universe");
+            let id = ObjectId { origin: 0, content: 0, space: Space::Public, serial: 1 };
+            let id_of_xact = XactId { robot: 0, number: 1, place: 0 };
+            let mut xact = Xact::new(id_of_xact, 0, 0, universe.object(id), 0);
+            xact.request_type = RequestType::Range;
+            xact.extras = Some(extras(&universe, &xact, 0));
+            assert_eq!(ideal_request(&universe, &xact), request);
+        }
+    }
+
+    #[test]
+    fn a_lifetime_counts_from_the_instant_at_which_the_response_was_made() {
+        assert_eq!(fresh_until_ms(10_900_000, Some(12)), 12_900);
+        assert_eq!(fresh_until_ms(10_900_000, None), FOREVER);
+        assert_eq!(fresh_until_ms(10_900_000, Some(3)), 10_900, "stale when it is made");
+        assert_eq!(fresh_until_ms(10_900_000, Some(i64::MAX)), FOREVER - 1);
+    }
+}

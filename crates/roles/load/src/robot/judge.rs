@@ -1,0 +1,135 @@
+//! What the head of a response means for the xact it is of, and what must follow it.
+
+use assay_http::date::parse_date;
+use assay_http::head::ResponseHead;
+
+use super::extras::Ending;
+use super::flaw::Flaw;
+use super::login::Challenger;
+use super::memory::{Memory, sets_cookies};
+use super::payload::Payload;
+use super::response::Settled;
+use super::setup::Setup;
+use super::special::{self, MOST_STEPS, settle};
+use super::xact::Xact;
+use crate::check::{Response, Verdict, Wrong, judge_head};
+use crate::tally::flights::Held;
+use assay_net::clock::RunClock;
+use assay_protocol::mark::{Note, ResponseMark};
+
+/// Judges the head of one response.
+#[derive(Debug)]
+pub struct Judge<'a> {
+    /// What objects there are, and what is declared of the target.
+    pub setup: &'a Setup,
+    /// The run's.
+    pub clock: RunClock,
+    /// When the bytes came.
+    pub now_ns: u64,
+    /// The xact of the response.
+    pub xact: &'a mut Xact,
+    /// What its robot remembers.
+    pub memory: &'a mut Option<Box<Memory>>,
+    /// Cookies that were taken from the head.
+    pub cookies_taken: u64,
+}
+
+impl Judge<'_> {
+    /// Judges the head; `mark` is the value of our field in it.
+    pub fn judge(&mut self, head: &ResponseHead<'_>, mark: Option<&[u8]>) -> Result<Settled, Flaw> {
+        let Self { setup: Setup { universe, .. }, clock, .. } = *self;
+        let response = read_head(head, mark, &clock);
+        if let Some(mark) = &response.mark {
+            self.note_origin_times(mark);
+        }
+        if let Some(ending) = settle(universe, self.xact, head, response.mark.as_ref())? {
+            let ending = if ending == Ending::Refused { self.respond_to_challenge(head) } else { ending };
+            let verdict = Verdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
+            return Ok(Settled { verdict, ending, breaks_off: false, payload: Payload::remark() });
+        }
+        let requested = self.xact.requested(clock.since_start_us(self.xact.sent_ns), self.setup);
+        let life_at = |at_s: i64| universe.life(&self.xact.object, at_s);
+        let verdict = judge_head(&requested, &response, clock.since_start_us(self.now_ns), life_at);
+        let verdict = verdict.map_err(|wrong| match wrong {
+            // It has another length because of that.
+            Wrong::Length { .. } if special::is_in_unrequested_coding(self.xact, head) => {
+                Wrong::CodingUnrequested
+            }
+            wrong => wrong,
+        })?;
+        self.take_cookies(head);
+        let breaks_off = response.mark.is_some_and(|mark| matches!(mark.note, Some(Note::BreaksOff(_))));
+        if let Some((ending, payload)) = special::payload(universe, self.xact, head, verdict.version)? {
+            return Ok(Settled { verdict, ending, breaks_off, payload });
+        }
+        let body = universe.body(&self.xact.object, verdict.version);
+        let payload = Payload::whole(body, verdict.body_bytes.unwrap_or(0));
+        Ok(Settled { verdict, ending: Ending::Object, breaks_off, payload })
+    }
+
+    /// What the origin says of the time it took.
+    fn note_origin_times(&mut self, mark: &ResponseMark) {
+        // Otherwise it made the response before it was asked for: it was stored.
+        if mark.delay_us > 0 && mark.made_us >= self.clock.since_start_us(self.xact.sent_ns) {
+            // For this request, or for one that this one joined.
+            self.xact.own.origin_us = mark.delay_us;
+        }
+        if mark.held_us > 0 && mark.xact == self.xact.id {
+            let until_ns = self.clock.start_ns.saturating_add(mark.made_us.saturating_mul(1_000));
+            let from_ns = until_ns.saturating_sub(1_000 * u64::from(mark.held_us));
+            self.xact.at_origin = Some(Held { from_ns, until_ns });
+        }
+    }
+
+    /// A challenge: whether the robot has other credentials than those it sent.
+    fn respond_to_challenge(&mut self, head: &ResponseHead<'_>) -> Ending {
+        let id = self.xact.id;
+        let challenger = Challenger::of(head.status, self.xact.object.id.origin);
+        let (Some(challenger), Some(extras)) = (challenger, &mut self.xact.extras) else {
+            return Ending::Refused;
+        };
+        if extras.challenges >= MOST_STEPS || self.setup.universe.is_anonymous(id.robot) {
+            return Ending::Refused;
+        }
+        let memory = self.memory.get_or_insert_with(|| Box::new(Memory::new(id.robot)));
+        if memory.challenged(&self.setup.universe, challenger, head, extras.shown) {
+            extras.challenges += 1;
+            Ending::Challenged
+        } else {
+            Ending::Refused
+        }
+    }
+
+    fn take_cookies(&mut self, head: &ResponseHead<'_>) {
+        let robot = self.xact.id.robot;
+        if self.xact.extras.is_none() || !sets_cookies(head) || !self.setup.universe.keeps_cookies(robot) {
+            return;
+        }
+        let memory = self.memory.get_or_insert_with(|| Box::new(Memory::new(robot)));
+        let now_s = unix_second(&self.clock, self.now_ns);
+        self.cookies_taken +=
+            memory.take_cookies(&self.setup.universe, self.xact.object.id.origin, head, now_s);
+    }
+}
+
+/// The second of the wall clock that belongs to an instant.
+pub fn unix_second(clock: &RunClock, at_ns: u64) -> u64 {
+    clock.start_unix_s.saturating_add(clock.since_start_us(at_ns) / 1_000_000)
+}
+
+/// What the checker has to know of a head.
+fn read_head(head: &ResponseHead<'_>, mark: Option<&[u8]>, clock: &RunClock) -> Response {
+    let last_modified_s = match head.status {
+        304 => head
+            .header("Last-Modified")
+            .and_then(parse_date)
+            .map(|at_s| at_s as i64 - clock.start_unix_s as i64),
+        _ => None,
+    };
+    Response {
+        status: head.status,
+        mark: mark.and_then(ResponseMark::parse),
+        content_length: head.facts.content_length,
+        last_modified_s,
+    }
+}

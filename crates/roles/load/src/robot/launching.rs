@@ -1,0 +1,323 @@
+//! A request that comes due. Launches of the stream, of best-effort robots, and of pages.
+
+use assay_measurement::error_kind::ErrorKind;
+use assay_workload::digest::launch_digest;
+use assay_workload::{Child, Launch, Object, Offered};
+
+use super::crew::{Alarm, Crew, Robot};
+use super::special;
+use super::xact::{NONE, Page, Xact};
+use crate::tally::{Recorder, is_basic};
+use assay_net::clock::monotonic_ns;
+use assay_protocol::mark::XactId;
+
+/// How long a best-effort robot pauses after a request that did not get through: a target that refuses
+/// connections is not to be hammered.
+const PAUSE_NS: u64 = 100_000_000;
+
+/// How long a robot may take to write a request before the next link of the same page is due. What it takes longer was a delay
+/// of Assay.
+const WRITE_NS: u64 = 50_000;
+
+/// How long after the end of their phase launches that Assay is late with are still sent. That late, they cannot move a
+/// phase's figures; later ones would bring the load of a phase into the next.
+const GRACE_NS: u64 = 100_000_000;
+
+/// When the next link of a page is due, after the request of one that was due at `due_ns` has been written by `now_ns`.
+fn next_due_ns(due_ns: u64, now_ns: u64) -> u64 {
+    now_ns.clamp(due_ns, due_ns + WRITE_NS)
+}
+
+impl Crew {
+    /// A request of the stream (or of a best-effort robot) has come due.
+    pub fn launch(&mut self, launch: &Launch, due_ns: u64) {
+        let setup = self.setup.clone();
+        let universe = &setup.universe;
+        let object = universe.object(launch.object);
+        let robot = self.place_of(launch.robot);
+        self.enter_session(robot, launch.session);
+        let best_effort = self.robots[robot as usize].closed.is_some();
+        let grows = self.working_set_grows(launch, robot);
+        let page = self.open_page(launch, (robot, due_ns), (best_effort, grows));
+        let id = XactId { robot: launch.robot, number: launch.number, place: 0 };
+        let place = self.insert(Xact {
+            method: launch.method,
+            request_type: launch.request_type,
+            revisit: launch.revisit,
+            post_body: launch.post_body.filter(|_| launch.method.has_body()),
+            page,
+            ..Xact::new(id, robot, launch.phase, object, due_ns)
+        });
+        // A worker that is late finds launches of a phase that is over by now: that is no fault of the target.
+        let end_ns = self.control.end_ns(launch.phase);
+        if !best_effort && is_too_late(monotonic_ns(), end_ns) {
+            self.recorder(launch.phase).counts.unsent_late += 1;
+            self.cancel(place, end_ns);
+        } else {
+            self.submit(place);
+        }
+        // It is on its way; what can wait until then has waited.
+        self.count_launch(launch, &object, robot, (best_effort, grows));
+    }
+
+    /// True if an object that this launch is the first to request becomes part of the working set.
+    fn working_set_grows(&self, launch: &Launch, robot: u32) -> bool {
+        match &self.robots[robot as usize].closed {
+            Some(closed) => closed.stream.grows(),
+            None => self.agenda.working_set_grows_at(launch.due),
+        }
+    }
+
+    /// Counts a launch as due.
+    fn count_launch(
+        &mut self,
+        launch: &Launch,
+        object: &Object,
+        robot: u32,
+        (best_effort, grows): (bool, bool),
+    ) {
+        let offered = self.setup.universe.offered(launch, object);
+        let digest = launch_digest(launch, &self.setup.universe);
+        let group = self.robots[robot as usize].group;
+        let sent_bytes = self.setup.sent_bytes(group, object);
+        let recorder = self.recorder(launch.phase);
+        count_due(recorder, &offered, grows, sent_bytes);
+        recorder.counts.due_digest = recorder.counts.due_digest.wrapping_add(digest);
+        if best_effort && offered.fill() {
+            self.count_fill(launch.phase, object.size_bytes);
+        }
+    }
+
+    /// Makes a page of a launch that brings embedded objects, and counts those as due.
+    fn open_page(
+        &mut self,
+        launch: &Launch,
+        (robot, due_ns): (u32, u64),
+        (best_effort, grows): (bool, bool),
+    ) -> u32 {
+        let setup = self.setup.clone();
+        let universe = &setup.universe;
+        let content = &universe.workload().contents[usize::from(launch.object.content)];
+        if content.embedded.is_none() || !launch.carries_body() {
+            return NONE;
+        }
+        let group = self.robots[robot as usize].group;
+        let mut children = self.spare_children.pop().unwrap_or_default();
+        for child in universe.children(launch) {
+            let object = universe.object(child.object);
+            let memory = &mut self.robots[robot as usize].memory;
+            if memory.as_mut().is_some_and(|memory| memory.holds(object.key, object.cachable)) {
+                self.recorder(launch.phase).counts.held += 1;
+                continue;
+            }
+            children.push(child);
+            let offered = universe.offered_child(launch, &child, &object);
+            let sent_bytes = setup.sent_bytes(group, &object);
+            count_due(self.recorder(launch.phase), &offered, grows, sent_bytes);
+            if best_effort && offered.fill() {
+                self.count_fill(launch.phase, object.size_bytes);
+            }
+        }
+        let page = Page { robot, phase: launch.phase, due_ns, children, seen: 0, open: 1, incomplete: false };
+        self.pages.insert(page) as u32
+    }
+
+    /// So many bytes of a page's body have arrived: launches the embedded objects whose links are in them. A robot requests
+    /// them one after another, so each is due when the one before it has been written.
+    pub fn see_links(&mut self, page: u32, number: u64, body_bytes: u64, now_ns: u64) {
+        let mut due_ns = now_ns;
+        loop {
+            let Some(state) = self.pages.get_mut(page as usize) else { return };
+            let Some(&child) = state.children.get(state.seen).filter(|child| child.link_end <= body_bytes)
+            else {
+                return;
+            };
+            state.seen += 1;
+            state.open += 1;
+            let (robot, phase) = (state.robot, state.phase);
+            let place = self.launch_child(&child, (robot, phase, page, number), due_ns);
+            self.submit(place);
+            due_ns = next_due_ns(due_ns, monotonic_ns());
+        }
+    }
+
+    fn launch_child(&mut self, child: &Child, of: (u32, u16, u32, u64), due_ns: u64) -> u32 {
+        let (robot, phase, page, number) = of;
+        let id = XactId { robot: self.robots[robot as usize].index, number, place: child.place };
+        let object = self.setup.universe.object(child.object);
+        self.insert(Xact {
+            request_type: child.request_type,
+            revisit: child.revisit,
+            page,
+            ..Xact::new(id, robot, phase, object, due_ns)
+        })
+    }
+
+    /// Takes in an xact that has come due, with what is special about it.
+    fn insert(&mut self, mut xact: Xact) -> u32 {
+        xact.basic = is_basic(xact.method, xact.request_type);
+        let group = self.robots[xact.robot as usize].group;
+        if self.setup.is_special(group, &xact.object) {
+            let universe = &self.setup.universe;
+            let memory = &self.robots[xact.robot as usize].memory;
+            let session = memory.as_ref().map_or(0, |memory| memory.session());
+            xact.basic = xact.basic && universe.is_plain(xact.id, (xact.phase, session), &xact.object);
+            xact.extras = Some(special::extras(universe, &xact, usize::from(group)));
+            let place = self.xacts.insert(xact) as u32;
+            self.set_expiry(place);
+            return place;
+        }
+        self.xacts.insert(xact) as u32
+    }
+
+    /// Gives up the embedded objects of a page that have not been launched.
+    pub fn give_up_children(&mut self, page: u32) {
+        let Some(state) = self.pages.get_mut(page as usize) else { return };
+        let left = (state.children.len() - state.seen) as u64;
+        state.seen = state.children.len();
+        state.incomplete |= left > 0;
+        let phase = state.phase;
+        if left > 0 {
+            self.recorder(phase).counts.not_reached += left;
+        }
+    }
+
+    /// Best-effort robots with a launch window begin somewhere within it.
+    pub fn launch_in_windows(&mut self) {
+        let setup = self.setup.clone();
+        for place in 0..self.robots.len() as u32 {
+            let robot = &mut self.robots[place as usize];
+            let begin_ns = setup.begin_ns(robot.index, robot.group);
+            if let (Some(closed), 1..) = (&mut robot.closed, begin_ns) {
+                closed.busy = closed.most;
+                let at_ns = self.control.clock.start_ns.saturating_add(begin_ns);
+                for _ in 0..closed.most {
+                    self.timer.schedule(at_ns, Alarm::Robot(place));
+                }
+            }
+        }
+    }
+
+    /// All best-effort robots request something that have fewer requests under way than they may.
+    pub fn launch_all_closed(&mut self) {
+        (0..self.robots.len() as u32).for_each(|place| self.fill_closed(place));
+    }
+
+    /// A best-effort robot has as many requests under way as it may, if it is alive.
+    pub fn fill_closed(&mut self, place: u32) {
+        let free = |robot: &Robot| robot.closed.as_ref().map_or(0, |closed| closed.most - closed.busy);
+        for _ in 0..free(&self.robots[place as usize]) {
+            if let Some(closed) = &mut self.robots[place as usize].closed {
+                closed.busy += 1;
+            }
+            self.launch_closed(place);
+        }
+    }
+
+    /// A best-effort robot, one of whose requests is over, requests the next object, if it is alive. Which robots are alive is decided for a whole phase, by the
+    /// mean of its population, as the stream does.
+    pub fn launch_closed(&mut self, place: u32) {
+        let universe = self.setup.universe.clone();
+        let population = universe.workload().schedule.phases[usize::from(self.phase())].population;
+        let alive = self.alive.unwrap_or((population.begin + population.end) / 2.0);
+        // A cut that is a little late launches them in the phase that follows.
+        let now_ns = monotonic_ns();
+        let is_on = !self.is_draining() && now_ns < self.control.end_ns(self.phase());
+        let index = self.robots[place as usize].index;
+        let is_alive = is_on && universe.is_alive(index, alive);
+        // An idle one is woken again, and counts as busy with that.
+        let session = if is_alive { self.session_of_next(place, now_ns) } else { None };
+        let Some(closed) = &mut self.robots[place as usize].closed else { return };
+        if !is_alive {
+            closed.busy -= 1;
+        }
+        if let Some(session) = session {
+            closed.launched += 1;
+            let launch = Launch { session, ..closed.stream.next(&universe) };
+            self.launch(&launch, now_ns);
+        }
+    }
+
+    /// Nothing of a robot's launch of this number is under way any more: it requests the next, at once or after a pause.
+    pub fn set_free(&mut self, place: u32, number: u64) {
+        let robot = &self.robots[place as usize];
+        if robot.closed.is_none() {
+            return;
+        }
+        let pause = self.setup.universe.pause(robot.index, number);
+        if pause.is_zero() {
+            return self.launch_closed(place);
+        }
+        let at_ns = monotonic_ns().saturating_add(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
+        self.timer.schedule(at_ns, Alarm::Robot(place));
+    }
+
+    /// The same after an error.
+    pub fn set_free_after(&mut self, place: u32, kind: ErrorKind) {
+        if self.robots[place as usize].closed.is_none() {
+            return;
+        }
+        match kind {
+            ErrorKind::ConnectFailed
+            | ErrorKind::TlsCertificateExpired
+            | ErrorKind::TlsCertificateName
+            | ErrorKind::TlsCertificateUntrusted
+            | ErrorKind::TlsNoCommonParameters
+            | ErrorKind::TlsNotSpoken
+            | ErrorKind::TlsFailed
+            | ErrorKind::StreamReset
+            | ErrorKind::ConnectionLost
+            | ErrorKind::QueueOverflow
+            | ErrorKind::PortsExhausted
+            | ErrorKind::DescriptorsExhausted => {
+                self.timer.schedule(monotonic_ns() + PAUSE_NS, Alarm::Robot(place));
+            }
+            _ => self.launch_closed(place),
+        }
+    }
+}
+
+/// A scheduled launch of a phase that ended at `end_ns` is not sent any more.
+fn is_too_late(now_ns: u64, end_ns: u64) -> bool {
+    now_ns > end_ns.saturating_add(GRACE_NS)
+}
+
+/// Counts a request as due whose response has so many bytes of body, as the origin sends it, and as an object of the working set
+/// if it is the first for it while that grows.
+fn count_due(recorder: &mut Recorder, offered: &Offered, grows: bool, sent_bytes: u64) {
+    let counts = &mut recorder.counts;
+    counts.due += 1;
+    if grows && !offered.revisit {
+        counts.working_set += 1;
+        counts.working_set_bytes += sent_bytes;
+    }
+    if offered.basic {
+        counts.due_basic += 1;
+        counts.due_basic_bytes += sent_bytes;
+    }
+    if offered.hit() {
+        counts.offered_hits += 1;
+        counts.offered_hit_bytes += sent_bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_due_when_the_one_before_it_has_been_written_and_a_stall_in_between_makes_it_late() {
+        assert_eq!(next_due_ns(1_000, 21_000), 21_000);
+        assert_eq!(next_due_ns(1_000, 5_000_000), 1_000 + WRITE_NS, "the rest of the stall is lateness");
+        assert_eq!(next_due_ns(1_000, 900), 1_000, "times never go back");
+    }
+
+    #[test]
+    fn a_launch_that_assay_is_a_little_late_with_is_still_sent() {
+        let end_ns = 5 * GRACE_NS;
+        for (now_ns, too_late) in [(0, false), (end_ns + GRACE_NS, false), (end_ns + GRACE_NS + 1, true)] {
+            assert_eq!(is_too_late(now_ns, end_ns), too_late, "{now_ns}");
+        }
+        assert!(!is_too_late(u64::MAX, u64::MAX), "a phase whose end is not known is not over");
+    }
+}

@@ -1,0 +1,114 @@
+//! The robots: simulated users that request objects and check what comes back.
+//!
+//! `assay role robots` is [`run`]. The main thread ([`conductor`]) reads the spec ([`setup`]), starts the workers and
+//! merges what they report. A worker owns a slice of the robots ([`crew`]): a timer hands it the launches of the
+//! stream ([`agenda`], [`duty`], [`launching`]), each goes to a connection of its robot or waits for one ([`connecting`], [`pool`], [`securing`],
+//! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`response`], [`judge`]), and however it ends it is counted
+//! ([`ending`]). What a robot keeps from one request to the next lies in its [`memory`] ([`login`], [`session`]). Meanwhile it watches itself ([`reporting`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
+//! Where load adapts, workers tell the conductor what they measure ([`sampling`], [`reporting`]), and it decides for all ([`steering`]).
+//! Where the parent watches the target, the times of xacts are joined with its waits for processors before they are reported ([`joining`]).
+//!
+//! *How an xact is counted:* it belongs to the phase it was due in. Due = sent + unsent + not reached + errors of
+//! requests that never got a connection (a full queue, no descriptor, no port, a lifetime that was over), and sent = completed + errors of
+//! those that were sent, once nothing is under way.
+
+mod aftermath;
+mod agenda;
+mod clocks;
+mod conductor;
+mod connecting;
+mod connection;
+mod control;
+mod crew;
+mod duty;
+mod ending;
+mod exchange;
+mod extras;
+mod flaw;
+mod goal;
+mod invitation;
+mod joining;
+mod judge;
+mod launching;
+mod log;
+mod login;
+mod memory;
+mod multiplex;
+mod notes;
+mod patience;
+mod payload;
+mod pipeline;
+mod pool;
+mod reporting;
+mod request;
+mod response;
+mod sampling;
+mod securing;
+mod session;
+mod setup;
+mod special;
+mod steering;
+mod streams;
+mod xact;
+
+use std::sync::Arc;
+
+use assay_protocol::message::Event;
+use thiserror::Error;
+
+use self::conductor::Ensemble;
+pub use self::log::LogError;
+use self::setup::Setup;
+pub use self::setup::SetupError;
+use assay_net::worker::{WorkerError, pin, raise_descriptor_limit};
+use assay_protocol::load::RobotsSpec;
+use assay_protocol::stdio::{Commands, StdioError, emit};
+
+/// Why the robots cannot start, or cannot go on.
+#[derive(Debug, Error)]
+pub enum RobotsError {
+    /// The spec or the workload cannot be used.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// There is no xact log.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A thread failed.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// The runtime of the main thread, or of a worker, failed.
+    #[error("the robots' runtime failed: {0}")]
+    Runtime(std::io::Error),
+    /// Load cannot be adapted.
+    #[error("the load cannot be adapted: {0}")]
+    Adapting(assay_workload::ScheduleError),
+    /// The parent cannot be understood or reached.
+    #[error(transparent)]
+    Stdio(#[from] StdioError),
+    /// A worker ended though it had not handed over everything.
+    #[error("a worker of the robots ended early: this is a bug of Assay")]
+    EndedEarly,
+}
+
+/// The whole `assay role robots`: obeys standard input, reports on standard output. Ends after the schedule, after a
+/// stop, or at end of input.
+pub fn run(spec: RobotsSpec) -> Result<(), RobotsError> {
+    pin(&spec.cpus)?;
+    raise_descriptor_limit();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RobotsError::Runtime)?;
+    runtime.block_on(async {
+        let ensemble = Ensemble::gather(&spec, Arc::new(Setup::read(&spec)?)).await?;
+        let mut commands = Commands::from_stdin().map_err(RobotsError::Runtime)?;
+        ensemble.play(&mut commands, &mut |event| emit(event)).await
+    })
+}
+
+/// The same with commands and events of the caller's; it neither pins the calling thread nor raises limits.
+pub async fn perform(
+    spec: &RobotsSpec,
+    commands: &mut Commands,
+    emit: &mut dyn FnMut(&Event) -> Result<(), StdioError>,
+) -> Result<(), RobotsError> {
+    Ensemble::gather(spec, Arc::new(Setup::read(spec)?)).await?.play(commands, emit).await
+}

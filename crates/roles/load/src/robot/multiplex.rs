@@ -1,0 +1,555 @@
+//! Robots over HTTP/2: requests go out as streams of one connection for each destination.
+//!
+//! The choice for a request is, in this order: a connection to its destination on which the peer allows one more stream, be it
+//! idle, busy or still being opened; none at all if there is one, but all its streams are taken: the request waits; else a new
+//! connection. `pconn_use_lmt` counts streams, `open_conn_lmt` connections, and `pipeline_depth` does not apply.
+//!
+//! What the target has not acted on (REFUSED_STREAM, or a stream above the last one of a GOAWAY) is sent again at once, counted as
+//! a retry, [`MOST_REFUSALS`] times at most. Other resets are errors, unless they are a fault on purpose that the target has passed on.
+
+use std::fmt::Display;
+use std::io;
+use std::net::SocketAddr;
+
+use assay_http::head::{RequestHead, ResponseHead};
+use assay_http2::{ConnectionError, ErrorCode, Event, RequestHead as WireHead, Stream};
+use assay_measurement::error_kind::ErrorKind;
+use assay_protocol::mark;
+
+use super::connecting::write;
+use super::connection::{Connection, Listed};
+use super::crew::Crew;
+use super::extras::Ending;
+use super::flaw::Flaw;
+use super::judge::Judge;
+use super::response::{Opening, Response};
+use super::streams::Carried;
+use super::xact::NONE;
+use crate::tally::method_name;
+use assay_net::clock::monotonic_ns;
+
+/// How often a request is sent again because the target did not act on it. One that allows a stream at a time refuses all but one of those
+/// that a new connection begins with, as its settings are not known yet: as many as that may be.
+const MOST_REFUSALS: u8 = 100;
+
+/// What became of a stream, or of the connection, by some of the bytes that came.
+#[derive(Debug)]
+enum Happened {
+    /// Nothing that anybody waits for.
+    Nothing,
+    /// All bytes are used up.
+    NeedMore,
+    /// More of a response.
+    Progress(Stream),
+    /// A response is complete, and right.
+    Complete(Stream),
+    /// A response is wrong.
+    Flawed(Stream, Flaw),
+    /// The target ended the stream.
+    Reset(Stream, ErrorCode),
+    /// The target did not act on the request.
+    Unprocessed(Stream),
+    /// The target broke the rules of HTTP/2 on this stream.
+    Broken(Stream, assay_http2::StreamError),
+    /// More may be sent.
+    Writable,
+}
+
+impl Crew {
+    /// A request of a robot that speaks HTTP/2 is ready to go.
+    pub fn submit_on_stream(&mut self, place: u32) {
+        let xact = &self.xacts[place as usize];
+        let (robot, destination) =
+            (xact.robot, self.setup.route(xact.id.robot, xact.object.id.origin).destination);
+        let state = &self.robots[robot as usize];
+        match self.connection_with_streams(robot, destination) {
+            Found::Room(slot) => self.send_on_stream(slot, place),
+            Found::Full => self.wait(place),
+            Found::None if state.open < self.setup.groups[usize::from(state.group)].open_limit => {
+                self.open(place, NONE);
+            }
+            Found::None => match state.idle.last {
+                NONE => self.wait(place),
+                oldest => {
+                    self.close(oldest);
+                    self.open(place, NONE);
+                }
+            },
+        }
+    }
+
+    /// An xact that was under way goes out once more: whatever the limits are, as it counts as sent.
+    pub fn resubmit_on_stream(&mut self, place: u32) {
+        let xact = &self.xacts[place as usize];
+        let (robot, destination) =
+            (xact.robot, self.setup.route(xact.id.robot, xact.object.id.origin).destination);
+        match self.connection_with_streams(robot, destination) {
+            Found::Room(slot) => self.send_on_stream(slot, place),
+            Found::Full | Found::None => self.open(place, NONE),
+        }
+    }
+
+    /// The robot's connection to a destination, if it has one that goes on.
+    fn connection_with_streams(&self, robot: u32, destination: u16) -> Found {
+        let state = &self.robots[robot as usize];
+        let mut found = Found::None;
+        for mut slot in [state.pipelining.first, state.idle.first] {
+            while slot != NONE {
+                let Connection { destination: other, uses_left, streams, link, .. } =
+                    &self.connections[slot as usize];
+                if let Some(streams) = streams
+                    && *other == destination
+                    && *uses_left > 0
+                    && !streams.wire.is_closing()
+                {
+                    if streams.wire.openable() > 0 {
+                        return Found::Room(slot);
+                    }
+                    found = Found::Full;
+                }
+                slot = link.next;
+            }
+        }
+        found
+    }
+
+    /// Sends a request on a new stream of a connection that has room.
+    pub fn send_on_stream(&mut self, slot: u32, place: u32) {
+        self.mark_sent(place, monotonic_ns());
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        self.put_request(place, false, &mut scratch);
+        let is_established = self.connections[slot as usize].is_established();
+        let Connection { streams, uses_left, serial, is_fresh, transport, .. } =
+            &mut self.connections[slot as usize];
+        let xact = &mut self.xacts[place as usize];
+        let Some(streams) = streams else { return };
+        let is_first = *is_fresh && streams.load == 0;
+        let may_flush = is_established && !streams.is_receiving;
+        *uses_left = uses_left.saturating_sub(1);
+        xact.connection = Some(*serial);
+        let phase = xact.phase;
+        // Our own head can be read, and the connection had room.
+        if let Ok(Some((head, length))) = RequestHead::parse(&scratch) {
+            let body = &scratch[length..];
+            let wire_head = WireHead {
+                method: head.method.as_bytes(),
+                scheme: if transport.is_secured() { b"https" } else { b"http" },
+                authority: head.host.unwrap_or_default(),
+                path: head.target.as_bytes(),
+            };
+            let fields = head.headers().filter(|field| !field.is("host"));
+            let fields = fields.map(|field| (field.name, field.value));
+            if let Ok(stream) = streams.wire.request(&wire_head, fields, body.is_empty()) {
+                let sent = match body {
+                    [] => 0,
+                    _ => streams.wire.data(stream, body, true).unwrap_or(0),
+                };
+                let upload = body[sent..].to_vec();
+                streams.put(Carried { xact: place, stream, response: Response::default(), upload });
+            }
+        }
+        self.scratch = scratch;
+        self.recorder(phase).counts.on_reused_connection += u64::from(!is_first);
+        self.link(slot, Listed::Pipelining);
+        if may_flush {
+            self.flush_streams(slot);
+        }
+    }
+
+    /// Writes what a connection has to say, as far as the socket takes it.
+    pub fn flush_streams(&mut self, slot: u32) {
+        let phase = self.phase();
+        let Connection { streams, transport, .. } = &mut self.connections[slot as usize];
+        let Some(streams) = streams else { return };
+        if transport.has_unsent() && transport.flush().is_err() {
+            // Where there is no room, the system tells when there is.
+            return;
+        }
+        let output = streams.wire.output();
+        if output.is_empty() {
+            return;
+        }
+        // Where it fails, reading tells what has become of the connection, and what came before.
+        if let Ok(written) = write(transport, output) {
+            streams.wire.wrote(written);
+            self.recorder(phase).counts.wire_bytes_out += written as u64;
+        }
+    }
+
+    /// A connection was made, and nobody looked for so long: its requests know when.
+    pub fn note_connected(&mut self, slot: u32, now_ns: u64, unnoticed_us: u32) {
+        let Connection { streams, .. } = &self.connections[slot as usize];
+        for carried in streams.iter().flat_map(|streams| streams.iter()) {
+            let xact = &mut self.xacts[carried.xact as usize];
+            xact.connected_ns = now_ns;
+            xact.own.connected_us = xact.own.connected_us.saturating_add(unnoticed_us);
+        }
+    }
+
+    /// A connection could not be made: all that waited for it has failed, which `fail` says to each, with the address.
+    pub fn fail_streams_to_open(&mut self, slot: u32, mut fail: impl FnMut(&mut Self, u32, SocketAddr)) {
+        let Some(streams) = &mut self.connections[slot as usize].streams else { return };
+        let all = streams.take_all();
+        self.close(slot);
+        for carried in all {
+            let xact = &self.xacts[carried.xact as usize];
+            let address = self.setup.route(xact.id.robot, xact.object.id.origin).address;
+            fail(self, carried.xact, address);
+        }
+    }
+
+    /// Bytes have come on a connection with streams.
+    pub fn receive_on_streams(&mut self, slot: u32, bytes: &[u8], now_ns: u64) {
+        let id = self.connections[slot as usize].id;
+        let robot = self.connections[slot as usize].robot;
+        let phase = self.phase();
+        self.recorder(phase).counts.wire_bytes_in += bytes.len() as u64;
+        self.set_receiving(slot, true);
+        let mut rest = bytes;
+        loop {
+            match self.next_on_streams(slot, rest, now_ns) {
+                Ok((used, happened)) => {
+                    rest = &rest[used..];
+                    if matches!(happened, Happened::NeedMore) {
+                        break;
+                    }
+                    self.act_on(slot, happened, now_ns);
+                }
+                Err(error) => {
+                    self.flush_streams(slot);
+                    return self.break_streams(slot, &error, now_ns);
+                }
+            }
+            // What follows from a response can close the connection.
+            if !self.is_open((slot, id)) {
+                return;
+            }
+        }
+        self.fill_streams(robot);
+        if self.is_open((slot, id)) {
+            self.set_receiving(slot, false);
+            self.flush_streams(slot);
+            self.count_streams(slot);
+            self.leave_streams(slot, id);
+        }
+    }
+
+    fn set_receiving(&mut self, slot: u32, is_receiving: bool) {
+        if let Some(streams) = &mut self.connections[slot as usize].streams {
+            streams.is_receiving = is_receiving;
+        }
+    }
+
+    /// Takes note of one event.
+    fn next_on_streams(
+        &mut self,
+        slot: u32,
+        bytes: &[u8],
+        now_ns: u64,
+    ) -> Result<(usize, Happened), ConnectionError> {
+        let Self { connections, xacts, robots, setup, control, notes, recorders, unread_us, .. } = self;
+        let Connection { streams, robot, .. } = &mut connections[slot as usize];
+        let Some(streams) = streams else { return Ok((bytes.len(), Happened::NeedMore)) };
+        let (wire, table) = streams.split();
+        let (used, event) = wire.next(bytes)?;
+        let (stream, head, data, ends) = match event {
+            Event::Head { stream, head, ends } => (stream, Some(head), &[][..], ends),
+            Event::Data { stream, data, ends } => (stream, None, data, ends),
+            Event::Trailers { stream, .. } => (stream, None, &[][..], true),
+            Event::NeedMore => return Ok((used, Happened::NeedMore)),
+            Event::Reset { stream, code } => return Ok((used, Happened::Reset(stream, code))),
+            Event::Unprocessed { stream } => return Ok((used, Happened::Unprocessed(stream))),
+            Event::Failed { stream, error } => return Ok((used, Happened::Broken(stream, error))),
+            Event::Writable { .. } => return Ok((used, Happened::Writable)),
+            Event::Interim { stream, .. } => {
+                let flaw = table.get_mut(stream).and_then(|carried| carried.response.begin_interim().err());
+                return Ok((used, flaw.map_or(Happened::Nothing, |flaw| Happened::Flawed(stream, flaw))));
+            }
+            Event::GoAway { .. } | Event::Pong(_) | Event::Priority { .. } => {
+                return Ok((used, Happened::Nothing));
+            }
+        };
+        let Some(carried) = table.get_mut(stream) else { return Ok((used, Happened::Nothing)) };
+        let xact = &mut xacts[carried.xact as usize];
+        if xact.first_byte_ns == 0 {
+            xact.begin_response(now_ns, *unread_us);
+            notes.extend(xact.begun(setup.shares_from, &control.clock));
+        }
+        let (phase, method) = (xact.phase, method_name(xact.method));
+        let mut judge = Judge {
+            setup,
+            clock: control.clock,
+            now_ns,
+            xact,
+            memory: &mut robots[*robot as usize].memory,
+            cookies_taken: 0,
+        };
+        let response = &mut carried.response;
+        let before = response.body_bytes();
+        let taken = match head {
+            Some(head) => {
+                let head_lines = ResponseHead::of_fields(head.status(), head.content_length(), head.lines());
+                let mark = head.field(mark::HEADER);
+                response.begin(&head_lines, mark, method, ends, |head, mark| judge.judge(head, mark))
+            }
+            None => response.take_data(data, ends, setup.universe.pool()),
+        };
+        let cookies_taken = judge.cookies_taken;
+        let counts = &mut recorders.of(phase).counts;
+        counts.body_bytes_in += response.body_bytes() - before;
+        counts.cookies_taken += cookies_taken;
+        Ok((
+            used,
+            match taken {
+                Err(flaw) => Happened::Flawed(stream, flaw),
+                Ok(()) if ends => Happened::Complete(stream),
+                Ok(()) => Happened::Progress(stream),
+            },
+        ))
+    }
+
+    fn act_on(&mut self, slot: u32, happened: Happened, now_ns: u64) {
+        let Some(streams) = &mut self.connections[slot as usize].streams else { return };
+        match happened {
+            Happened::Nothing | Happened::NeedMore => {}
+            Happened::Writable => streams.send_uploads(),
+            Happened::Progress(stream) => self.see_progress(slot, stream, now_ns),
+            Happened::Complete(stream) => {
+                let Some(carried) = streams.take(stream) else { return };
+                self.responses_on_streams += 1;
+                // The response came before all of the request was sent: the rest is not wanted.
+                streams.wire.reset(stream, ErrorCode::NO_ERROR);
+                let connection = &mut self.connections[slot as usize];
+                connection.is_fresh = false;
+                let robot = connection.robot;
+                self.freed_late_us = self.delayed_us(carried.xact);
+                self.robots[robot as usize].held_up_us = self.freed_late_us;
+                self.freed_since_ns = self.xacts[carried.xact as usize].exposed_since_ns();
+                self.finish_on_stream(&carried, now_ns);
+                (self.freed_late_us, self.freed_since_ns) = (0, 0);
+            }
+            Happened::Flawed(stream, flaw) => {
+                streams.wire.reset(stream, ErrorCode::CANCEL);
+                let Some(carried) = streams.take(stream) else { return };
+                self.fail_carried(&carried, flaw.kind(), &flaw, now_ns);
+            }
+            Happened::Unprocessed(stream) | Happened::Reset(stream, ErrorCode::REFUSED_STREAM) => {
+                let Some(carried) = streams.take(stream) else { return };
+                self.send_carried_again(&carried, now_ns);
+            }
+            Happened::Reset(stream, code) => {
+                let Some(carried) = streams.take(stream) else { return };
+                self.end_by_reset(&carried, code, now_ns);
+            }
+            Happened::Broken(stream, error) => {
+                let Some(carried) = streams.take(stream) else { return };
+                let detail = format!("the target breaks a rule of HTTP/2: {error}");
+                self.fail_carried(&carried, ErrorKind::Malformed, &detail, now_ns);
+            }
+        }
+    }
+
+    /// More of a response has come.
+    fn see_progress(&mut self, slot: u32, stream: Stream, now_ns: u64) {
+        let streams = self.connections[slot as usize].streams.as_mut();
+        let Some(carried) = streams.and_then(|streams| streams.get_mut(stream)) else { return };
+        let (place, body_bytes) = (carried.xact, carried.response.body_bytes());
+        // Any other response (a challenge, a redirect) is read to its end, and has no links.
+        if !carried.response.opening().is_some_and(|opening| opening.ending.is_object()) {
+            return;
+        }
+        if self.is_enough(place, body_bytes) {
+            let Some(streams) = &mut self.connections[slot as usize].streams else { return };
+            streams.wire.reset(stream, ErrorCode::CANCEL);
+            let Some(carried) = streams.take(stream) else { return };
+            return self.end_carried_early(&carried, Ending::BrokenOff, now_ns);
+        }
+        let xact = &self.xacts[place as usize];
+        if xact.is_page() {
+            let (page, number) = (xact.page, xact.id.number);
+            self.see_links(page, number, body_bytes, now_ns);
+        }
+    }
+
+    fn finish_on_stream(&mut self, carried: &Carried, now_ns: u64) {
+        let Some(opening) = carried.response.opening().cloned() else { return };
+        self.settle(carried.xact, &opening, carried.response.body_bytes(), now_ns);
+    }
+
+    fn end_carried_early(&mut self, carried: &Carried, ending: Ending, now_ns: u64) {
+        let Some(opening) = carried.response.opening().cloned() else { return };
+        let opening = Opening { ending, ..opening };
+        self.end_early(carried.xact, &opening, carried.response.body_bytes(), now_ns);
+    }
+
+    /// The target has ended a stream before its response was complete.
+    fn end_by_reset(&mut self, carried: &Carried, code: ErrorCode, now_ns: u64) {
+        if self.xacts[carried.xact as usize].is_to_fail() {
+            return self.pass_fault(carried.xact, now_ns);
+        }
+        match carried.response.opening() {
+            Some(opening) if opening.breaks_off => self.end_carried_early(carried, Ending::BreaksOff, now_ns),
+            Some(_) => {
+                let detail = format!("the target reset the stream within the body ({code})");
+                self.fail_carried(carried, ErrorKind::TruncatedBody, &detail, now_ns);
+            }
+            None => {
+                let detail = format!("the target reset the stream without a response ({code})");
+                self.fail_carried(carried, ErrorKind::StreamReset, &detail, now_ns);
+            }
+        }
+    }
+
+    /// Nothing was done for a request: it goes out once more, unless that has happened again and again. A target that never acts on
+    /// anything would keep its robots busy with that alone.
+    fn send_carried_again(&mut self, carried: &Carried, now_ns: u64) {
+        let xact = &mut self.xacts[carried.xact as usize];
+        let phase = xact.phase;
+        xact.refusals = xact.refusals.saturating_add(1);
+        if xact.refusals > MOST_REFUSALS {
+            let detail = "the target did not act on the request, however often it was sent";
+            return self.fail_carried(carried, ErrorKind::StreamReset, &detail, now_ns);
+        }
+        self.recorder(phase).counts.retries += 1;
+        self.resubmit_on_stream(carried.xact);
+    }
+
+    fn fail_carried(&mut self, carried: &Carried, kind: ErrorKind, detail: &dyn Display, now_ns: u64) {
+        let status = carried.response.opening().map(|opening| opening.status);
+        self.fail(carried.xact, kind, detail, (carried.response.body_bytes(), status), now_ns);
+    }
+
+    /// The target breaks the rules of HTTP/2: nothing on the connection can be relied on any more.
+    fn break_streams(&mut self, slot: u32, error: &ConnectionError, now_ns: u64) {
+        let robot = self.connections[slot as usize].robot;
+        self.count_streams(slot);
+        let Some(streams) = &mut self.connections[slot as usize].streams else { return };
+        let all = streams.take_all();
+        self.close(slot);
+        let detail = format!("the target breaks a rule of HTTP/2: {error}");
+        for carried in &all {
+            self.fail_carried(carried, ErrorKind::Malformed, &detail, now_ns);
+        }
+        self.fill_streams(robot);
+    }
+
+    /// A connection with streams was closed by the other side, or broke. What had no response yet is sent again on a connection
+    /// that had carried others before, as it may have been closed while they were on their way.
+    pub fn end_streams(&mut self, slot: u32, broken: Option<&io::Error>, now_ns: u64) {
+        let Connection { robot, is_fresh, .. } = self.connections[slot as usize];
+        self.count_streams(slot);
+        let Some(streams) = &mut self.connections[slot as usize].streams else { return };
+        let is_over = streams.wire.is_closing();
+        let all = streams.take_all();
+        self.close(slot);
+        for carried in &all {
+            let has_begun = self.xacts[carried.xact as usize].first_byte_ns != 0;
+            if self.xacts[carried.xact as usize].is_to_fail() {
+                self.pass_fault(carried.xact, now_ns);
+            } else if !has_begun && !is_fresh && !is_over {
+                self.send_carried_again(carried, now_ns);
+            } else if carried.response.opening().is_some_and(|opening| opening.breaks_off) {
+                self.end_carried_early(carried, Ending::BreaksOff, now_ns);
+            } else {
+                let kind = if has_begun { ErrorKind::TruncatedBody } else { ErrorKind::ConnectionLost };
+                match broken {
+                    Some(error) => self.fail_carried(carried, kind, error, now_ns),
+                    None => {
+                        let detail = "the target closed the connection before the response was complete";
+                        self.fail_carried(carried, kind, &detail, now_ns);
+                    }
+                }
+            }
+        }
+        self.fill_streams(robot);
+    }
+
+    /// Streams of a robot may be free: lets its queue have them.
+    pub fn fill_streams(&mut self, robot: u32) {
+        loop {
+            let state = &self.robots[robot as usize];
+            let first = state.waiting_first;
+            if first == NONE {
+                return;
+            }
+            let xact = &self.xacts[first as usize];
+            let destination = self.setup.route(xact.id.robot, xact.object.id.origin).destination;
+            let may_open = state.open < self.setup.groups[usize::from(state.group)].open_limit;
+            let found = self.connection_with_streams(robot, destination);
+            if matches!(found, Found::Full) || (matches!(found, Found::None) && !may_open) {
+                return;
+            }
+            let Some(place) = self.pop_waiting(robot) else { return };
+            self.make_ready(place);
+            match found {
+                Found::Room(slot) => self.send_on_stream(slot, place),
+                Found::Full | Found::None => self.open(place, NONE),
+            }
+        }
+    }
+
+    /// A connection that carries nothing is idle, or over.
+    fn leave_streams(&mut self, slot: u32, id: u64) {
+        if !self.is_open((slot, id)) {
+            return;
+        }
+        let Connection { streams, uses_left, robot, .. } = &self.connections[slot as usize];
+        let Some(streams) = streams.as_ref().filter(|streams| streams.load == 0) else { return };
+        if *uses_left == 0 || streams.wire.is_closing() {
+            let robot = *robot;
+            self.close(slot);
+            self.fill_streams(robot);
+        } else if self.connections[slot as usize].link.listed != Some(Listed::Idle) {
+            self.link_idle(slot);
+        }
+    }
+
+    /// Gives up what takes too long; all of it, if there is no limit.
+    pub fn time_out_streams(&mut self, slot: u32, late: impl Fn(&Self, u32) -> bool, now_ns: u64) {
+        let id = self.connections[slot as usize].id;
+        let robot = self.connections[slot as usize].robot;
+        let Some(streams) = &self.connections[slot as usize].streams else { return };
+        let late: Vec<Stream> =
+            streams.iter().filter(|carried| late(self, carried.xact)).map(|carried| carried.stream).collect();
+        for stream in late {
+            let Some(connection) = self.connections.get_mut(slot as usize).filter(|one| one.id == id) else {
+                return;
+            };
+            let Some(streams) = &mut connection.streams else { return };
+            streams.wire.reset(stream, ErrorCode::CANCEL);
+            let Some(carried) = streams.take(stream) else { continue };
+            let waited_ms = now_ns.saturating_sub(self.xacts[carried.xact as usize].sent_ns) / 1_000_000;
+            let detail = match carried.response.opening() {
+                None => format!("no response after {waited_ms} ms"),
+                Some(_) => format!("{} body bytes after {waited_ms} ms", carried.response.body_bytes()),
+            };
+            self.fail_carried(&carried, ErrorKind::TimedOut, &detail, now_ns);
+        }
+        if self.is_open((slot, id)) {
+            self.flush_streams(slot);
+            self.fill_streams(robot);
+            self.leave_streams(slot, id);
+        }
+    }
+
+    /// Counts what has happened on the wire.
+    pub fn count_streams(&mut self, slot: u32) {
+        let phase = self.phase();
+        let Self { connections, recorders, .. } = self;
+        if let Some(streams) = &mut connections[slot as usize].streams {
+            streams.count(&mut recorders.of(phase).counts);
+        }
+    }
+}
+
+/// Where a request can go.
+#[derive(Debug, Clone, Copy)]
+enum Found {
+    /// On this connection.
+    Room(u32),
+    /// The connection to its destination takes no more streams now.
+    Full,
+    /// There is no connection to its destination that goes on.
+    None,
+}

@@ -1,0 +1,168 @@
+//! Several requests on one connection at once. In order, and nothing is lost when it ends early.
+//!
+//! A connection draws its depth when it is opened: so many requests may be under way on it. Only embedded objects are put
+//! behind others. When one becomes due, the choice is, in this order: an idle connection to its destination; a busy one
+//! with room, the one with the fewest requests under way; a new one, if the robot may have it; the place of an idle one
+//! to another destination; the end of the robot's queue. A busy connection has room when
+//!
+//! - it is established, its depth and its use limit allow one more, and all that was given to it has been written;
+//! - the target has not said that it will close it, and
+//! - what is under way can be repeated: nothing is put behind a POST.
+//!
+//! Robots that speak HTTP/1.0 do not pipeline. A request counts as sent when it is written, so its service time holds
+//! the responses before it: that is what pipelining costs.
+//!
+//! When a connection ends before the turn of those behind, they are sent again (counted as retries) on a new one, one by
+//! one as each has its response, since one of them may be why the first ended (RFC 9112, 9.3.2). As they were sent, the end
+//! of a phase does not cancel them.
+
+use assay_measurement::error_kind::ErrorKind;
+
+use super::connection::{Listed, Pipeline, Stage};
+use super::crew::Crew;
+use super::response::Response;
+use super::xact::NONE;
+use assay_net::clock::monotonic_ns;
+
+impl Crew {
+    /// A busy connection may be given one more request.
+    pub fn has_room(&self, slot: u32) -> bool {
+        let connection = &self.connections[slot as usize];
+        let Pipeline { depth, load, owes, .. } = connection.pipeline;
+        connection.xact != NONE
+            && load < depth
+            && !owes
+            && connection.uses_left > 0
+            && connection.is_established()
+            && connection.is_through()
+            && connection.response.opening().is_none_or(|opening| opening.persists)
+            && !self.xacts[connection.xact as usize].method.has_body()
+    }
+
+    /// Puts a request behind those that a connection carries.
+    pub fn pipeline(&mut self, slot: u32, place: u32) {
+        self.mark_sent(place, monotonic_ns());
+        let connection = &mut self.connections[slot as usize];
+        self.xacts[place as usize].connection = Some(connection.serial);
+        let pipeline = &mut connection.pipeline;
+        pipeline.load += 1;
+        match std::mem::replace(&mut pipeline.last, place) {
+            NONE => pipeline.first = place,
+            last => self.xacts[last as usize].next = place,
+        }
+        self.write_request(slot, place);
+    }
+
+    /// A connection may have room: gives it what heads its robot's queue, as long as that can be pipelined.
+    pub fn fill_pipeline(&mut self, slot: u32) {
+        let Some(connection) = self.connections.get(slot as usize) else { return };
+        let (id, robot, destination) = (connection.id, connection.robot, connection.destination);
+        while self.is_open((slot, id)) {
+            let head = self.robots[robot as usize].waiting_first;
+            if head == NONE {
+                return;
+            }
+            let xact = &self.xacts[head as usize];
+            let fits = xact.is_embedded()
+                && self.setup.route(xact.id.robot, xact.object.id.origin).destination == destination;
+            if !fits || !self.has_room(slot) || self.pop_waiting(robot).is_none() {
+                return;
+            }
+            self.make_ready(head);
+            self.pipeline(slot, head);
+        }
+    }
+
+    /// The first request has its response: the next response is for the one behind it.
+    pub fn advance(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        let pipeline = &mut connection.pipeline;
+        let place = pipeline.first;
+        let owes = pipeline.owes;
+        let xact = &mut self.xacts[place as usize];
+        pipeline.first = std::mem::replace(&mut xact.next, NONE);
+        if pipeline.is_empty() {
+            pipeline.last = NONE;
+            pipeline.owes = false;
+        }
+        connection.xact = place;
+        connection.response = Response::default();
+        connection.is_fresh = false;
+        if owes {
+            xact.connection = Some(connection.serial);
+            self.write_request(slot, place);
+        } else {
+            pipeline.load -= 1;
+        }
+        self.fill_pipeline(slot);
+    }
+
+    /// Takes those behind off a connection that ends before their turn. The first of them; [`NONE`]: there are none.
+    pub fn take_behind(&mut self, slot: u32) -> u32 {
+        let pipeline = &mut self.connections[slot as usize].pipeline;
+        let first = std::mem::replace(&mut pipeline.first, NONE);
+        pipeline.last = NONE;
+        if !pipeline.owes {
+            let mut place = first;
+            while place != NONE {
+                let (phase, next) = (self.xacts[place as usize].phase, self.xacts[place as usize].next);
+                self.recorder(phase).counts.retries += 1;
+                place = next;
+            }
+        }
+        first
+    }
+
+    /// Sends those that were cut off again, on a connection of their own. Its slot must be free.
+    pub fn open_for_rest(&mut self, rest: u32) {
+        if rest != NONE {
+            let behind = std::mem::replace(&mut self.xacts[rest as usize].next, NONE);
+            self.open(rest, behind);
+        }
+    }
+
+    /// Closes a connection, and sends what was behind the request whose turn it was again. That one is the caller's.
+    pub fn close_and_go_on(&mut self, slot: u32) {
+        let rest = self.take_behind(slot);
+        self.close(slot);
+        self.open_for_rest(rest);
+    }
+
+    /// The request whose turn it is took too long.
+    pub fn time_out(&mut self, slot: u32, now_ns: u64) {
+        let connection = &self.connections[slot as usize];
+        let (place, robot, body_bytes) =
+            (connection.xact, connection.robot, connection.response.body_bytes());
+        let status = connection.response.opening().map(|opening| opening.status);
+        let waited_ms = now_ns.saturating_sub(self.xacts[place as usize].sent_ns) / 1_000_000;
+        let detail = match (connection.stage != Stage::Connecting, status) {
+            (false, _) => format!("no connection after {waited_ms} ms"),
+            (true, None) => format!("no response after {waited_ms} ms"),
+            (true, Some(_)) => format!("{body_bytes} body bytes after {waited_ms} ms"),
+        };
+        self.close_and_go_on(slot);
+        self.fail(place, ErrorKind::TimedOut, &detail, (body_bytes, status), now_ns);
+        self.fill_slots(robot);
+    }
+
+    /// The same for everything that a connection carries; nothing is sent again.
+    pub fn time_out_pipeline(&mut self, slot: u32, now_ns: u64) {
+        let mut behind = std::mem::replace(&mut self.connections[slot as usize].pipeline.first, NONE);
+        self.time_out(slot, now_ns);
+        while behind != NONE {
+            let place = behind;
+            behind = std::mem::replace(&mut self.xacts[place as usize].next, NONE);
+            let waited_ms = now_ns.saturating_sub(self.xacts[place as usize].sent_ns) / 1_000_000;
+            let detail = format!("still behind another request after {waited_ms} ms");
+            self.fail(place, ErrorKind::TimedOut, &detail, (0, None), now_ns);
+        }
+    }
+
+    /// A connection carries a request: it may be given more, if its depth allows.
+    pub fn link_busy(&mut self, slot: u32) {
+        match self.connections[slot as usize].pipeline.depth {
+            0 | 1 => self.unlink(slot),
+            _ => self.link(slot, Listed::Pipelining),
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! A response while it comes. Reads one from the bytes of its connection, and checks it on the way.
+//!
+//! Bytes are looked at where they were received. Only a head that arrives in pieces is put together elsewhere, and
+//! no head grows beyond what the parser accepts.
+
+use assay_http::chunked::{Decoder, Piece};
+use assay_http::framing::BodyFraming;
+use assay_http::head::ResponseHead;
+use assay_net::limits::MOST_INTERIM_RESPONSES;
+use assay_protocol::mark;
+use assay_workload::body::Pool;
+
+use super::extras::Ending;
+use super::flaw::Flaw;
+use super::payload::Payload;
+use crate::check::Verdict;
+
+/// Where a response stands.
+#[derive(Debug)]
+enum Stage {
+    Head,
+    Counted { left: u64 },
+    Chunked(Decoder),
+    UntilClose,
+    Complete,
+}
+
+/// What is known once the head was judged.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// Status code.
+    pub status: u16,
+    /// What the checker says.
+    pub verdict: Verdict,
+    /// What it means for the xact.
+    pub ending: Ending,
+    /// Its body ends early on purpose: the origin has said so.
+    pub breaks_off: bool,
+    /// The target lets the connection live on.
+    pub persists: bool,
+}
+
+/// What was found about a response when its head was complete.
+#[derive(Debug)]
+pub struct Settled {
+    /// What the checker says.
+    pub verdict: Verdict,
+    /// What it means for the xact.
+    pub ending: Ending,
+    /// Its body ends early on purpose.
+    pub breaks_off: bool,
+    /// The body that must follow.
+    pub payload: Payload,
+}
+
+/// A response that is being received.
+#[derive(Debug)]
+pub struct Response {
+    stage: Stage,
+    /// The beginning of a head that has not arrived in full; nothing is allocated otherwise.
+    pieces: Vec<u8>,
+    opening: Option<Opening>,
+    payload: Option<Payload>,
+    /// 100 has come.
+    invites: bool,
+    /// Interim responses so far.
+    interim: u32,
+}
+
+impl Default for Response {
+    fn default() -> Self {
+        Self {
+            stage: Stage::Head,
+            pieces: Vec::new(),
+            opening: None,
+            payload: None,
+            invites: false,
+            interim: 0,
+        }
+    }
+}
+
+impl Response {
+    /// Takes bytes that were received; gives how many of them belong to this response. `judge` is called once, when
+    /// the final head is complete, with the value of our field: what must follow, and the body to compare with.
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+        method: &str,
+        pool: &Pool,
+        judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<Settled, Flaw>,
+    ) -> Result<usize, Flaw> {
+        let used = match self.stage {
+            Stage::Head => self.feed_head(bytes, method, judge)?,
+            _ => 0,
+        };
+        Ok(used + self.feed_body(&bytes[used..], pool)?)
+    }
+
+    /// Takes note of an interim response: a target that sends them without end would keep its robots busy with that alone.
+    pub fn begin_interim(&mut self) -> Result<(), Flaw> {
+        self.interim += 1;
+        if self.interim > MOST_INTERIM_RESPONSES { Err(Flaw::EndlessInterim) } else { Ok(()) }
+    }
+
+    /// Takes a head that came in another form than HTTP/1, final and complete; `ends`: there is no body. `judge` as for
+    /// [`Response::feed`].
+    pub fn begin(
+        &mut self,
+        head: &ResponseHead<'_>,
+        mark: Option<&[u8]>,
+        method: &str,
+        ends: bool,
+        mut judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<Settled, Flaw>,
+    ) -> Result<(), Flaw> {
+        let Settled { verdict, ending, breaks_off, payload } = judge(head, mark)?;
+        self.opening = Some(Opening { status: head.status, verdict, ending, breaks_off, persists: true });
+        self.payload = Some(payload);
+        self.stage = match head.body(method) {
+            BodyFraming::None | BodyFraming::Length(0) => Stage::Complete,
+            _ => Stage::UntilClose,
+        };
+        if ends { self.end() } else { Ok(()) }
+    }
+
+    /// Takes payload that came in another form than HTTP/1; `ends`: it is the last.
+    pub fn take_data(&mut self, data: &[u8], ends: bool, pool: &Pool) -> Result<(), Flaw> {
+        self.feed_body(data, pool)?;
+        if ends { self.end() } else { Ok(()) }
+    }
+
+    /// The connection has ended.
+    pub fn end(&mut self) -> Result<(), Flaw> {
+        match self.stage {
+            Stage::Complete => Ok(()),
+            Stage::Head => Err(Flaw::HeadCutOff(self.pieces.len())),
+            Stage::Counted { .. } | Stage::Chunked(_) => Err(self.cut_off()),
+            Stage::UntilClose => {
+                if let Some(payload) = &self.payload {
+                    payload.end().map_err(|_| payload.cut_off())?;
+                }
+                self.stage = Stage::Complete;
+                Ok(())
+            }
+        }
+    }
+
+    /// All of it has arrived.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.stage, Stage::Complete)
+    }
+
+    /// The body of the request may come (100), and nothing else was said so far.
+    pub fn is_invitation(&self) -> bool {
+        self.invites && self.opening.is_none()
+    }
+
+    /// What the head says; none before it is complete.
+    pub fn opening(&self) -> Option<&Opening> {
+        self.opening.as_ref()
+    }
+
+    /// Body bytes so far.
+    pub fn body_bytes(&self) -> u64 {
+        self.payload.as_ref().map_or(0, Payload::seen)
+    }
+
+    fn cut_off(&self) -> Flaw {
+        self.payload.as_ref().map_or(Flaw::HeadCutOff(0), Payload::cut_off)
+    }
+
+    fn feed_head(
+        &mut self,
+        bytes: &[u8],
+        method: &str,
+        mut judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<Settled, Flaw>,
+    ) -> Result<usize, Flaw> {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        let before = pieces.len();
+        let head_bytes = if before == 0 {
+            bytes
+        } else {
+            pieces.extend_from_slice(bytes);
+            // A head that trickles in is parsed once a line, not once a byte.
+            if !bytes.contains(&b'\n') && pieces.len() < assay_http::head::MAX_HEAD_BYTES {
+                self.pieces = pieces;
+                return Ok(bytes.len());
+            }
+            &pieces
+        };
+        let mut from = 0;
+        loop {
+            let parsed = ResponseHead::parse_noting(&head_bytes[from..], mark::HEADER).map_err(Flaw::Head)?;
+            let Some((head, length, mark)) = parsed else {
+                self.pieces = head_bytes[from..].to_vec();
+                return Ok(bytes.len());
+            };
+            from += length;
+            match head.status {
+                101 => return Err(Flaw::Upgrade),
+                100..=199 => {
+                    self.invites |= head.status == 100;
+                    self.begin_interim()?;
+                    continue;
+                }
+                _ => {}
+            }
+            let Settled { verdict, ending, breaks_off, payload } = judge(&head, mark)?;
+            let persists = head.persists(method);
+            self.opening = Some(Opening { status: head.status, verdict, ending, breaks_off, persists });
+            self.payload = Some(payload);
+            self.stage = match head.body(method) {
+                BodyFraming::None | BodyFraming::Length(0) => Stage::Complete,
+                BodyFraming::Length(left) => Stage::Counted { left },
+                BodyFraming::Chunked => Stage::Chunked(Decoder::new()),
+                BodyFraming::UntilClose => Stage::UntilClose,
+            };
+            // Earlier pieces were counted as used when they came.
+            return Ok(from - before);
+        }
+    }
+
+    fn feed_body(&mut self, bytes: &[u8], pool: &Pool) -> Result<usize, Flaw> {
+        let Some(payload) = &mut self.payload else { return Ok(0) };
+        match &mut self.stage {
+            Stage::Head | Stage::Complete => Ok(0),
+            Stage::Counted { left } => {
+                let used = (*left).min(bytes.len() as u64) as usize;
+                payload.feed(&bytes[..used], pool)?;
+                *left -= used as u64;
+                if *left == 0 {
+                    if !payload.is_whole() {
+                        payload.end()?;
+                    }
+                    self.stage = Stage::Complete;
+                }
+                Ok(used)
+            }
+            Stage::UntilClose => {
+                payload.feed(bytes, pool)?;
+                Ok(bytes.len())
+            }
+            Stage::Chunked(decoder) => {
+                let mut used = 0;
+                loop {
+                    let (piece, length) = decoder.next(&bytes[used..]).map_err(Flaw::Chunk)?;
+                    used += length;
+                    match piece {
+                        Piece::Data(slice) => payload.feed(slice, pool)?,
+                        Piece::NeedMore => return Ok(used),
+                        Piece::End => {
+                            payload.end()?;
+                            self.stage = Stage::Complete;
+                            return Ok(used);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_http::head::{HeadError, MAX_HEAD_BYTES};
+    use assay_measurement::error_kind::ErrorKind;
+    use assay_measurement::outcome::Outcome;
+    use assay_workload::body::Body;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::check::Wrong;
+
+    const SIZE: u64 = 40;
+
+    fn body() -> Body {
+        Body::new(7, 1, SIZE)
+    }
+
+    fn pool() -> &'static Pool {
+        static POOL: std::sync::OnceLock<Pool> = std::sync::OnceLock::new();
+        POOL.get_or_init(|| Pool::new(1))
+    }
+
+    fn body_bytes() -> Vec<u8> {
+        let (body, mut bytes) = (body(), Vec::new());
+        while (bytes.len() as u64) < SIZE {
+            bytes.extend_from_slice(body.chunk(pool(), bytes.len() as u64, usize::MAX));
+        }
+        bytes
+    }
+
+    fn judge(head: &ResponseHead<'_>, _mark: Option<&[u8]>) -> Result<Settled, Flaw> {
+        if head.status != 200 {
+            return Err(Wrong::Status { seen: head.status, conditional: false }.into());
+        }
+        let verdict =
+            Verdict { outcome: Some(Outcome::Miss), is_unsure: false, version: 1, body_bytes: Some(SIZE) };
+        let payload = Payload::whole(body(), SIZE);
+        Ok(Settled { verdict, ending: Ending::Object, breaks_off: false, payload })
+    }
+
+    /// Feeds `bytes` in slices until all are used; gives what was left over once the response was complete.
+    fn feed(response: &mut Response, bytes: &[u8], slice: usize) -> Result<usize, Flaw> {
+        let mut at = 0;
+        while at < bytes.len() && !response.is_complete() {
+            let end = bytes.len().min(at + slice);
+            at += response.feed(&bytes[at..end], "GET", pool(), judge)?;
+        }
+        Ok(bytes.len() - at)
+    }
+
+    fn message(head: &str, body: &[u8]) -> Vec<u8> {
+        [head.as_bytes(), b"\r\n\r\n", body].concat()
+    }
+
+    fn chunked() -> Vec<u8> {
+        let body = body_bytes();
+        let mut coded = Vec::new();
+        for part in body.chunks(13) {
+            coded.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
+            coded.extend_from_slice(part);
+            coded.extend_from_slice(b"\r\n");
+        }
+        coded.extend_from_slice(b"0\r\n\r\n");
+        message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", &coded)
+    }
+
+    fn counted() -> Vec<u8> {
+        message("HTTP/1.1 200 OK\r\nContent-Length: 40", &body_bytes())
+    }
+
+    proptest! {
+        #[test]
+        fn a_response_is_the_same_however_it_is_cut(slice in 1usize..200, extra in 0usize..5) {
+            for mut bytes in [counted(), chunked()] {
+                bytes.extend(std::iter::repeat_n(b'x', extra));
+                let mut response = Response::default();
+                let left = feed(&mut response, &bytes, slice).expect("is right");
+                prop_assert!(response.is_complete());
+                prop_assert!(response.opening().is_some_and(|opening| opening.persists));
+                prop_assert_eq!((left, response.body_bytes()), (extra, SIZE));
+            }
+        }
+
+        #[test]
+        fn any_bytes_give_a_verdict_and_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let mut response = Response::default();
+            let _ = feed(&mut response, &bytes, 7);
+            let _ = response.end();
+        }
+    }
+
+    #[test]
+    fn a_body_without_length_ends_with_the_connection() {
+        let mut response = Response::default();
+        feed(&mut response, &message("HTTP/1.1 200 OK", &body_bytes()), 1000).expect("is right");
+        assert!(!response.is_complete());
+        assert_eq!(response.end(), Ok(()));
+        assert!(response.is_complete());
+    }
+
+    #[test]
+    fn a_body_that_is_cut_off_is_truncated_however_it_is_framed() {
+        let until_close = message("HTTP/1.1 200 OK", &body_bytes());
+        for bytes in [counted(), chunked(), until_close] {
+            let mut response = Response::default();
+            feed(&mut response, &bytes[..bytes.len() - 10], 1000).expect("is right so far");
+            assert_eq!(response.end().map_err(|flaw| flaw.kind()), Err(ErrorKind::TruncatedBody));
+        }
+    }
+
+    #[test]
+    fn interim_responses_are_passed_over() {
+        let bytes =
+            [&b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"[..], &counted()]
+                .concat();
+        for slice in [1, 30, 1000] {
+            let mut response = Response::default();
+            assert_eq!(feed(&mut response, &bytes, slice), Ok(0), "{slice}");
+            assert!(response.is_complete());
+        }
+        let endless = "HTTP/1.1 102 Processing\r\n\r\n".repeat(33);
+        let flaw = feed(&mut Response::default(), endless.as_bytes(), 100).expect_err("goes on");
+        assert_eq!((flaw, flaw.kind()), (Flaw::EndlessInterim, ErrorKind::Malformed));
+        let upgrade = feed(&mut Response::default(), b"HTTP/1.1 101 Switching\r\n\r\n", 100);
+        assert_eq!(upgrade, Err(Flaw::Upgrade));
+    }
+
+    #[test]
+    fn a_head_without_end_is_malformed_before_it_fills_the_memory() {
+        let mut response = Response::default();
+        response.feed(b"HTTP/1.1 200 OK\r\nX: ", "GET", pool(), judge).expect("may go on");
+        let mut fed = 0;
+        let flaw = loop {
+            match response.feed(&[b'x'; 1000], "GET", pool(), judge) {
+                Ok(_) => fed += 1000,
+                Err(flaw) => break flaw,
+            }
+        };
+        assert_eq!((flaw, flaw.kind()), (Flaw::Head(HeadError::TooLong), ErrorKind::Malformed));
+        assert!(fed <= MAX_HEAD_BYTES);
+    }
+
+    #[test]
+    fn what_is_not_http_is_malformed() {
+        for bytes in [&b"SSH-2.0-OpenSSH\r\n"[..], b"HTTP/1.1 abc\r\n\r\n", b"\0\0\0\0"] {
+            let flaw = feed(&mut Response::default(), bytes, 100).expect_err("is not HTTP");
+            assert_eq!(flaw.kind(), ErrorKind::Malformed);
+        }
+        let bare_line_feed = b"HTTP/1.1 200 OK\r\nX-One: 1\nContent-Length: 40\r\n\r\n";
+        let flaw = feed(&mut Response::default(), bare_line_feed, 100).expect_err("can be read in two ways");
+        assert_eq!(flaw.kind(), ErrorKind::Malformed);
+        let bad_chunk = message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", b"zz\r\n");
+        let flaw = feed(&mut Response::default(), &bad_chunk, 100).expect_err("is no chunk");
+        assert_eq!(flaw.kind(), ErrorKind::Malformed);
+    }
+
+    #[test]
+    fn a_chunked_body_must_have_the_objects_length() {
+        let short = message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", b"0\r\n\r\n");
+        let flaw = feed(&mut Response::default(), &short, 100).expect_err("is short");
+        assert_eq!(flaw.kind(), ErrorKind::WrongLength);
+    }
+
+    #[test]
+    fn a_head_that_is_cut_off_is_truncated() {
+        let mut response = Response::default();
+        feed(&mut response, b"HTTP/1.1 200 OK\r\nConte", 100).expect("is right so far");
+        assert_eq!(response.end(), Err(Flaw::HeadCutOff(22)));
+    }
+}

@@ -1,0 +1,187 @@
+//! What was measured in the last tenth of a second. For thermostats and scripts; other runs have none of
+//! this.
+
+use std::collections::BTreeMap;
+
+use assay_measurement::outcome::Outcome;
+use assay_workload::model::{Method, RequestType};
+use assay_workload::script::{Class, Sample};
+
+use super::extras::Ending;
+use super::xact::Xact;
+use crate::tally::Recorder;
+use assay_net::clock::SECOND_NS;
+
+/// How long a piece is that workers hand over: what scripts wait for is noticed that late at most.
+pub const PIECE_NS: u64 = SECOND_NS / 10;
+
+/// What a worker has measured of the phase that is on, since the last piece.
+#[derive(Debug, Default)]
+pub struct Sampler {
+    sample: Sample,
+    /// Number of the piece that is being measured: whole pieces since the start of the run.
+    piece: u64,
+    /// What of the recorder's counts is in pieces already: sent, completed, errors, retries.
+    taken: [u64; 4],
+}
+
+/// A piece of one worker.
+#[derive(Debug)]
+pub struct Piece {
+    /// Number of the piece.
+    pub number: u64,
+    /// The phase that it is of.
+    pub phase: u16,
+    /// What was measured.
+    pub sample: Sample,
+}
+
+impl Sampler {
+    /// Adds what a recorder has counted since this was last called.
+    pub fn take_counts(&mut self, recorder: &Recorder) {
+        let counts = &recorder.counts;
+        let now = [counts.sent, counts.completed, recorder.error_total(), counts.retries];
+        let [sent, completed, errors, retries] = std::array::from_fn(|at| now[at] - self.taken[at]);
+        self.taken = now;
+        self.sample.requests += sent;
+        self.sample.ok += completed;
+        self.sample.errors += errors;
+        self.sample.retries += retries;
+    }
+
+    /// Sums up an xact that completed.
+    pub fn complete(
+        &mut self,
+        xact: &Xact,
+        ending: Ending,
+        outcome: Option<Outcome>,
+        bytes: u64,
+        now_ns: u64,
+    ) {
+        let time_s = now_ns.saturating_sub(xact.due_ns) as f64 / 1e9;
+        let mut record = |class| self.sample.class_mut(class).record(time_s, bytes);
+        record(Class::Rep);
+        record(if xact.object.cachable { Class::CachableYes } else { Class::CachableNo });
+        if xact.basic && ending.is_object() {
+            record(Class::Basic);
+            let is_hit = xact.revisit && xact.object.cachable;
+            record(if is_hit { Class::OfferedHit } else { Class::OfferedMiss });
+            let was_hit = matches!(outcome, Some(Outcome::Hit | Outcome::Collapsed));
+            record(if was_hit { Class::RealHit } else { Class::RealMiss });
+            if !xact.revisit && xact.object.cachable {
+                record(Class::Fill);
+            }
+        }
+        match xact.request_type {
+            RequestType::Ims200 | RequestType::Ims304 => record(Class::Ims),
+            RequestType::Reload => record(Class::Reload),
+            RequestType::Range => record(Class::Range),
+            RequestType::Basic | RequestType::Upload => {}
+        }
+        match xact.method {
+            Method::Head => record(Class::Head),
+            Method::Post => record(Class::Post),
+            Method::Put => record(Class::Put),
+            Method::Get => {}
+        }
+        if xact.extras.as_ref().is_some_and(|extras| extras.steps > 0) {
+            record(Class::RedirectedRequest);
+            record(Class::ResponseToRedirect);
+        }
+        if matches!(ending, Ending::BreaksOff | Ending::BrokenOff) {
+            record(Class::Abort);
+        }
+    }
+
+    /// Sums up a page that is complete.
+    pub fn complete_page(&mut self, time_s: f64) {
+        self.sample.class_mut(Class::Page).record(time_s, 0);
+    }
+
+    /// Takes the pieces before this number, all of this phase. A worker that stood still has measured nothing that belongs
+    /// to the later ones.
+    pub fn take_pieces(&mut self, before: u64, phase: u16) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        while self.piece < before {
+            let sample = std::mem::take(&mut self.sample);
+            pieces.push(Piece { number: self.piece, phase, sample });
+            self.piece += 1;
+        }
+        pieces
+    }
+
+    /// The recorder was handed over, and begins anew.
+    pub fn forget_counts(&mut self) {
+        self.taken = [0; 4];
+    }
+
+    /// Another phase begins: what was measured of the one before is of no use.
+    pub fn begin_anew(&mut self) {
+        (self.sample, self.taken) = (Sample::default(), [0; 4]);
+    }
+}
+
+/// Puts the workers' pieces together.
+#[derive(Debug, Default)]
+pub struct Pieces {
+    pending: BTreeMap<(u64, u16), (usize, Sample)>,
+}
+
+impl Pieces {
+    /// Takes a worker's piece; gives its number and the sum of all workers' once it is complete.
+    pub fn take(&mut self, piece: &Piece, workers: usize) -> Option<(u64, Sample)> {
+        let key = (piece.number, piece.phase);
+        let (handed_over, sample) = self.pending.entry(key).or_default();
+        *handed_over += 1;
+        sample.add(&piece.sample);
+        if *handed_over < workers {
+            return None;
+        }
+        let complete = self.pending.remove(&key).map(|(_, sample)| (piece.number, sample));
+        // Where a phase ends, workers differ in what they say of the piece; that one is not waited for.
+        self.pending.retain(|(number, _), _| number + 100 > piece.number);
+        complete
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(number: u64, phase: u16, requests: u64) -> Piece {
+        let mut sample = Sample::default();
+        sample.requests = requests;
+        Piece { number, phase, sample }
+    }
+
+    #[test]
+    fn a_piece_is_complete_when_all_workers_have_handed_it_over() {
+        let mut pieces = Pieces::default();
+        assert_eq!(pieces.take(&piece(3, 1, 5), 2), None);
+        assert_eq!(pieces.take(&piece(4, 1, 1), 2), None);
+        let (number, sample) = pieces.take(&piece(3, 1, 7), 2).expect("both are here");
+        assert_eq!((number, sample.requests), (3, 12));
+    }
+
+    #[test]
+    fn pieces_that_workers_disagree_on_are_forgotten() {
+        let mut pieces = Pieces::default();
+        assert_eq!(pieces.take(&piece(3, 1, 5), 2), None);
+        assert_eq!(pieces.take(&piece(3, 2, 5), 2), None, "another phase");
+        for number in 4..200 {
+            pieces.take(&piece(number, 2, 1), 2);
+            pieces.take(&piece(number, 2, 1), 2);
+        }
+        assert!(pieces.pending.is_empty());
+    }
+
+    #[test]
+    fn counts_are_taken_once() {
+        let (mut sampler, mut recorder) = (Sampler::default(), Recorder::default());
+        (recorder.counts.sent, recorder.counts.completed) = (5, 3);
+        sampler.take_counts(&recorder);
+        recorder.counts.sent = 7;
+        sampler.take_counts(&recorder);
+        assert_eq!((sampler.sample.requests, sampler.sample.ok), (7, 3));
+    }
+}

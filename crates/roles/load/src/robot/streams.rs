@@ -1,0 +1,155 @@
+//! What a connection of HTTP/2 carries: one xact on each of its streams.
+//!
+//! *Does not:* write to sockets or decide what is sent next; that is [`super::multiplex`].
+
+use assay_http2::{Config, Connection as Wire, Stream, Totals};
+use assay_measurement::counts::RobotCounts;
+
+use super::response::Response;
+
+/// Most bytes of bodies that may be on their way to one connection. Robots check what they read at once, so a window is no
+/// limit to what they hold.
+const CONNECTION_WINDOW: u32 = 16 << 20;
+/// The same of one stream.
+const STREAM_WINDOW: u32 = 4 << 20;
+
+/// An xact on its stream.
+#[derive(Debug)]
+pub struct Carried {
+    /// The xact.
+    pub xact: u32,
+    /// Its stream.
+    pub stream: Stream,
+    /// Its response.
+    pub response: Response,
+    /// What the windows did not let through yet of the body of its request.
+    pub upload: Vec<u8>,
+}
+
+/// What streams carry, by the places of their streams.
+#[derive(Debug, Default)]
+pub struct Table(Vec<Option<Carried>>);
+
+impl Table {
+    /// What a stream carries; none: its xact has ended.
+    pub fn get_mut(&mut self, stream: Stream) -> Option<&mut Carried> {
+        self.0.get_mut(stream.place as usize)?.as_mut().filter(|carried| carried.stream == stream)
+    }
+}
+
+/// The streams of one connection.
+#[derive(Debug)]
+pub struct Streams {
+    /// The connection as it lies on the wire.
+    pub wire: Wire,
+    carried: Table,
+    /// How many xacts it carries.
+    pub load: u32,
+    /// Bytes that have come are being acted on: what is sent meanwhile goes out together when that is done.
+    pub is_receiving: bool,
+    /// What was counted of `wire` already.
+    counted: Totals,
+    /// When the bounds on floods were filled up last.
+    refilled_ns: u64,
+}
+
+impl Streams {
+    /// For a connection that is being opened.
+    pub fn new(now_ns: u64) -> Self {
+        let config = Config {
+            stream_window: STREAM_WINDOW,
+            connection_window: CONNECTION_WINDOW,
+            ..Config::default()
+        };
+        Self {
+            wire: Wire::client(config),
+            carried: Table::default(),
+            load: 0,
+            is_receiving: false,
+            counted: Totals::default(),
+            refilled_ns: now_ns,
+        }
+    }
+
+    /// An xact goes out on this stream.
+    pub fn put(&mut self, carried: Carried) {
+        let place = carried.stream.place as usize;
+        let table = &mut self.carried.0;
+        if table.len() <= place {
+            // Most connections have one request at a time: no room for four at once, which a vector would begin with.
+            if table.capacity() == 0 {
+                table.reserve_exact(place + 1);
+            }
+            table.resize_with(place + 1, || None);
+        }
+        table[place] = Some(carried);
+        self.load += 1;
+    }
+
+    /// What a stream carries; none: its xact has ended.
+    pub fn get_mut(&mut self, stream: Stream) -> Option<&mut Carried> {
+        self.carried.get_mut(stream)
+    }
+
+    /// The wire, and what its streams carry.
+    pub fn split(&mut self) -> (&mut Wire, &mut Table) {
+        (&mut self.wire, &mut self.carried)
+    }
+
+    /// Takes an xact off its stream.
+    pub fn take(&mut self, stream: Stream) -> Option<Carried> {
+        let slot = self.carried.0.get_mut(stream.place as usize)?;
+        let carried = slot.take_if(|carried| carried.stream == stream)?;
+        self.load -= 1;
+        Some(carried)
+    }
+
+    /// Takes all of them off.
+    pub fn take_all(&mut self) -> Vec<Carried> {
+        self.load = 0;
+        self.carried.0.drain(..).flatten().collect()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Carried> {
+        self.carried.0.iter().flatten()
+    }
+
+    /// Sends more of the bodies of requests, as the windows allow.
+    pub fn send_uploads(&mut self) {
+        let Self { wire, carried, .. } = self;
+        for Carried { stream, upload, .. } in carried.0.iter_mut().flatten() {
+            if upload.is_empty() {
+                continue;
+            }
+            // A stream that has ended has its response already, or its failure is about to be told.
+            let sent = wire.data(*stream, upload, true).unwrap_or(upload.len());
+            upload.drain(..sent);
+        }
+    }
+
+    /// Begins a new second for the bounds on floods, when one is over.
+    pub fn refill(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.refilled_ns) >= assay_net::clock::SECOND_NS {
+            self.refilled_ns = now_ns;
+            self.wire.refill();
+        }
+    }
+
+    /// Adds what has happened since the last time.
+    pub fn count(&mut self, counts: &mut RobotCounts) {
+        let (now, before) = (self.wire.totals(), self.counted);
+        if now == before {
+            return;
+        }
+        self.counted = now;
+        counts.streams_opened += now.streams - before.streams;
+        counts.streams_reset += now.resets_received - before.resets_received;
+        counts.goaways += now.goaways_received - before.goaways_received;
+        counts.flow_stalls += now.stalls - before.stalls;
+        counts.field_bytes_out += now.fields_sent_bytes - before.fields_sent_bytes;
+        counts.coded_field_bytes_out += now.coded_sent_bytes - before.coded_sent_bytes;
+        counts.field_bytes_in += now.fields_received_bytes - before.fields_received_bytes;
+        counts.coded_field_bytes_in += now.coded_received_bytes - before.coded_received_bytes;
+    }
+}

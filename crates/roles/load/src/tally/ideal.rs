@@ -1,0 +1,246 @@
+//! What an ideal cache would have hit of what all workers sent. Feeds [`IdealCache`] in the order of sending.
+
+use std::collections::HashMap;
+
+use assay_cache::ideal::{Behaviour, IdealCache, Lookup};
+use assay_measurement::counts::RobotCounts;
+
+use assay_protocol::load::CacheBehaviour;
+use assay_protocol::mark::XactId;
+
+/// A note of a worker for the ideal cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdealNote {
+    /// A request was sent.
+    Sent {
+        /// What it looks up.
+        lookup: Lookup,
+        /// Who it is, if it is basic: it counts if it gets the object.
+        basic: Option<XactId>,
+    },
+    /// A basic xact that was noted as sent is over.
+    Ended {
+        /// Which one.
+        xact: XactId,
+        /// When, in microseconds since the start of the run.
+        at_us: u64,
+        /// What it counts for; none: it did not get the object.
+        counted: Option<Counted>,
+    },
+    /// The response to a request that was noted as sent is there for others. Of no interest where requests are collapsed.
+    Arrived {
+        /// What was noted.
+        request: Noted,
+        /// When it arrived, in microseconds since the start of the run.
+        at_us: u64,
+    },
+    /// A request that was noted as sent has failed, or got something else than the object.
+    Failed {
+        /// What was noted.
+        request: Noted,
+        /// When it failed, in microseconds since the start of the run.
+        at_us: u64,
+    },
+}
+
+/// A request that was noted as sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Noted {
+    /// The response that it selects ([`Lookup::key`]).
+    pub key: u64,
+    /// When it was sent, in microseconds since the start of the run.
+    pub sent_us: u64,
+}
+
+/// What a basic xact counts for that got its object: the same as for the measured hit ratio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// Its phase.
+    pub phase: u16,
+    /// Body bytes received, as they were sent: coded, where the body was.
+    pub body_bytes: u64,
+}
+
+impl IdealNote {
+    fn at_us(&self) -> u64 {
+        match self {
+            IdealNote::Sent { lookup, .. } => lookup.at_us,
+            IdealNote::Arrived { at_us, .. }
+            | IdealNote::Failed { at_us, .. }
+            | IdealNote::Ended { at_us, .. } => *at_us,
+        }
+    }
+}
+
+/// The ideal cache, and the notes that it has not yet been shown.
+#[derive(Debug)]
+pub struct IdealFeed {
+    cache: IdealCache,
+    waiting: Vec<IdealNote>,
+    /// Basic xacts that are under way, and whether the cache would have hit them.
+    under_way: HashMap<XactId, bool>,
+}
+
+impl IdealFeed {
+    /// A feed to an empty cache.
+    pub fn new(behaviour: CacheBehaviour) -> Self {
+        let CacheBehaviour {
+            caches,
+            head_fills,
+            conditional_fills,
+            reload_fills,
+            range_fills,
+            post_invalidates,
+            collapses,
+            // When it is shared, workers know: they note the arrival.
+            shares_arriving: _,
+            // Whether a validation shows in the response makes no difference to what is stored.
+            validation_updates: _,
+            // The ideal cache honours every reload.
+            reloads_reach_origin: _,
+        } = behaviour;
+        let behaviour = Behaviour {
+            caches,
+            head_fills,
+            conditional_fills,
+            reload_fills,
+            range_fills,
+            post_invalidates,
+            collapses,
+        };
+        Self { cache: IdealCache::new(behaviour), waiting: Vec::new(), under_way: HashMap::new() }
+    }
+
+    /// Takes a worker's notes.
+    pub fn take(&mut self, notes: &mut Vec<IdealNote>) {
+        self.waiting.append(notes);
+    }
+
+    /// Shows the cache, in order, what happened before `until_us` (all workers have handed over their notes
+    /// up to there), and adds the results to the counts of each request's phase when it is over.
+    pub fn feed(&mut self, until_us: u64, mut counts_of: impl FnMut(u16, &mut dyn FnMut(&mut RobotCounts))) {
+        self.waiting.sort_by_key(IdealNote::at_us);
+        let ready = self.waiting.partition_point(|note| note.at_us() < until_us);
+        for note in self.waiting.drain(..ready) {
+            match note {
+                IdealNote::Failed { request, .. } => self.cache.undo(request.key, request.sent_us),
+                IdealNote::Arrived { request, at_us } => {
+                    self.cache.arrive(request.key, request.sent_us, at_us);
+                }
+                IdealNote::Sent { lookup, basic } => {
+                    let hit = self.cache.lookup(lookup);
+                    // One that was redirected sends another request: its last response counts.
+                    if let Some(xact) = basic {
+                        self.under_way.insert(xact, hit);
+                    }
+                }
+                IdealNote::Ended { xact, counted, .. } => {
+                    let Some((hit, counted)) = self.under_way.remove(&xact).zip(counted) else { continue };
+                    let bytes = counted.body_bytes;
+                    counts_of(counted.phase, &mut |counts| {
+                        counts.ideal_basic += 1;
+                        counts.ideal_basic_bytes += bytes;
+                        counts.ideal_hits += u64::from(hit);
+                        counts.ideal_hit_bytes += if hit { bytes } else { 0 };
+                    });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_cache::ideal::{FOREVER, Request};
+
+    use super::*;
+
+    fn id(number: u64) -> XactId {
+        XactId { robot: 0, number, place: 0 }
+    }
+
+    /// A basic request that was sent then; its number is that instant.
+    fn sent(key: u64, at_us: u64) -> IdealNote {
+        let (object, request, fresh_until_ms) = (key, Request::Get, FOREVER);
+        let lookup = Lookup { key, object, request, cachable: true, at_us, fresh_until_ms };
+        IdealNote::Sent { lookup, basic: Some(id(at_us)) }
+    }
+
+    /// It got so many bytes.
+    fn ended(number: u64, at_us: u64, body_bytes: u64) -> IdealNote {
+        IdealNote::Ended { xact: id(number), at_us, counted: Some(Counted { phase: 0, body_bytes }) }
+    }
+
+    fn until(feed: &mut IdealFeed, until_us: u64) -> RobotCounts {
+        let mut total = RobotCounts::default();
+        feed.feed(until_us, |_, add| add(&mut total));
+        total
+    }
+
+    fn hits_until(feed: &mut IdealFeed, until_us: u64) -> (u64, u64) {
+        let total = until(feed, until_us);
+        (total.ideal_hits, total.ideal_basic)
+    }
+
+    #[test]
+    fn notes_of_several_workers_are_fed_in_the_order_of_sending() {
+        let mut feed = IdealFeed::new(CacheBehaviour::default());
+        feed.take(&mut vec![
+            sent(1, 10),
+            IdealNote::Failed { request: Noted { key: 1, sent_us: 10 }, at_us: 20 },
+        ]);
+        feed.take(&mut vec![sent(1, 15), sent(1, 25), sent(1, 30)]);
+        feed.take(&mut vec![ended(30, 31, 10), ended(15, 40, 10), ended(25, 41, 10)]);
+        // 15 joins the fetch of 10, which fails at 20 and does not count; 25 fetches again.
+        assert_eq!(hits_until(&mut feed, 100), (2, 3));
+    }
+
+    #[test]
+    fn without_collapsing_a_request_hits_what_had_arrived_when_it_was_sent() {
+        let mut feed = IdealFeed::new(CacheBehaviour { collapses: false, ..CacheBehaviour::default() });
+        feed.take(&mut vec![
+            sent(1, 10),
+            IdealNote::Arrived { request: Noted { key: 1, sent_us: 10 }, at_us: 20 },
+        ]);
+        feed.take(&mut vec![
+            sent(1, 15),
+            sent(1, 25),
+            IdealNote::Arrived { request: Noted { key: 1, sent_us: 15 }, at_us: 30 },
+        ]);
+        feed.take(&mut vec![ended(10, 20, 10), ended(15, 30, 10), ended(25, 35, 10)]);
+        assert_eq!(hits_until(&mut feed, 100), (1, 3));
+    }
+
+    #[test]
+    fn what_lies_beyond_the_cut_waits_for_the_next() {
+        let mut feed = IdealFeed::new(CacheBehaviour::default());
+        feed.take(&mut vec![sent(1, 10), ended(10, 11, 10), sent(1, 120)]);
+        assert_eq!(hits_until(&mut feed, 100), (0, 1));
+        feed.take(&mut vec![sent(1, 110), ended(110, 130, 10), ended(120, 130, 10)]);
+        assert_eq!(hits_until(&mut feed, 200), (2, 2));
+    }
+
+    #[test]
+    fn bytes_are_those_that_came_and_only_of_xacts_that_got_their_object() {
+        let mut feed = IdealFeed::new(CacheBehaviour::default());
+        // The same object, coded for one and not for another; a third gets no response, a fourth gives up.
+        feed.take(&mut vec![sent(1, 10), sent(1, 20), sent(1, 30), sent(1, 40)]);
+        feed.take(&mut vec![ended(10, 50, 390), ended(20, 60, 1000)]);
+        feed.take(&mut vec![IdealNote::Ended { xact: id(30), at_us: 70, counted: None }]);
+        let total = until(&mut feed, u64::MAX);
+        assert_eq!((total.ideal_basic, total.ideal_basic_bytes), (2, 1390));
+        assert_eq!((total.ideal_hits, total.ideal_hit_bytes), (1, 1000));
+    }
+
+    #[test]
+    fn one_that_was_led_elsewhere_counts_for_what_it_got_in_the_end() {
+        let mut feed = IdealFeed::new(CacheBehaviour::default());
+        let again = |key, at_us| match sent(key, at_us) {
+            IdealNote::Sent { lookup, .. } => IdealNote::Sent { lookup, basic: Some(id(20)) },
+            other => other,
+        };
+        feed.take(&mut vec![sent(7, 10), ended(10, 15, 1), sent(1, 20), again(7, 30), ended(20, 40, 5)]);
+        let total = until(&mut feed, u64::MAX);
+        assert_eq!((total.ideal_basic, total.ideal_hits, total.ideal_hit_bytes), (2, 1, 5));
+    }
+}

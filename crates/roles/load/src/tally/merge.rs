@@ -1,0 +1,279 @@
+//! The counts of workers, merged into the intervals of the run.
+
+use std::collections::BTreeMap;
+
+use assay_measurement::interval::{RobotInterval, RobotLevels};
+use assay_workload::model::RobotIndex;
+
+use super::Recorder;
+use super::ideal::{IdealFeed, IdealNote};
+
+/// The end of an interval: a full second, or the end of a phase. All workers make the same cuts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Where the interval began, in microseconds since the start of the run.
+    pub from_us: u64,
+    /// Where it ends.
+    pub to_us: u64,
+    /// The phase that it lies in.
+    pub phase: u16,
+    /// The phase ends here.
+    pub ends_phase: bool,
+}
+
+/// What one worker has to tell at one cut.
+#[derive(Debug)]
+pub struct Handover {
+    /// Number of the cut, from 0.
+    pub number: u64,
+    /// The cut.
+    pub cut: Cut,
+    /// What was counted, by phase.
+    pub phases: Vec<(u16, Box<Recorder>)>,
+    /// Levels at the cut.
+    pub levels: RobotLevels,
+    /// Notes for the ideal cache, up to the cut or a little beyond.
+    pub notes: Vec<IdealNote>,
+    /// Requests that each best-effort robot launched in a phase that ends here.
+    pub launched: Vec<(RobotIndex, u32)>,
+    /// The worker has nothing under way any more and hands over nothing after this.
+    pub last: bool,
+}
+
+/// A cut that some workers have not made yet.
+#[derive(Debug)]
+struct Pending {
+    cut: Cut,
+    phases: BTreeMap<u16, Box<Recorder>>,
+    levels: RobotLevels,
+    launched: Vec<(RobotIndex, u32)>,
+    handed_over: usize,
+}
+
+/// A cut that all workers have made.
+#[derive(Debug)]
+pub struct Complete {
+    /// The cut.
+    pub cut: Cut,
+    /// Its intervals, one for each phase that had something to count.
+    pub intervals: Vec<RobotInterval>,
+    /// Requests that each best-effort robot launched in a phase that ends here, in the order of robots.
+    pub launched: Vec<u32>,
+}
+
+/// Adds up the workers' counts.
+#[derive(Debug)]
+pub struct Merger {
+    workers: usize,
+    pending: BTreeMap<u64, Pending>,
+    ideal: IdealFeed,
+    /// For each worker that is done: the number of its last cut.
+    ended_at: Vec<u64>,
+}
+
+impl Merger {
+    /// For so many workers.
+    pub fn new(workers: usize, ideal: IdealFeed) -> Self {
+        Self { workers, pending: BTreeMap::new(), ideal, ended_at: Vec::new() }
+    }
+
+    /// Takes what a worker hands over; gives the cuts that are complete now.
+    pub fn take(&mut self, mut handover: Handover) -> Vec<Complete> {
+        self.ideal.take(&mut handover.notes);
+        if handover.last {
+            self.ended_at.push(handover.number);
+        }
+        let pending = self.pending.entry(handover.number).or_insert_with(|| Pending {
+            cut: handover.cut,
+            phases: BTreeMap::new(),
+            levels: RobotLevels::default(),
+            launched: Vec::new(),
+            handed_over: 0,
+        });
+        pending.handed_over += 1;
+        // Only a worker's last cut is its own; the others' may go on.
+        pending.cut.to_us = pending.cut.to_us.max(handover.cut.to_us);
+        pending.launched.append(&mut handover.launched);
+        pending.levels.waiting += handover.levels.waiting;
+        pending.levels.in_flight += handover.levels.in_flight;
+        pending.levels.connections += handover.levels.connections;
+        for (phase, recorder) in handover.phases {
+            match pending.phases.entry(phase) {
+                std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(recorder)),
+                std::collections::btree_map::Entry::Occupied(mut entry) => entry.get_mut().merge(&recorder),
+            }
+        }
+        let mut complete = Vec::new();
+        while let Some((&number, pending)) = self.pending.first_key_value()
+            && pending.handed_over == self.workers - self.ended_before(number)
+        {
+            let Some(pending) = self.pending.remove(&number) else { break };
+            complete.push(self.finish(pending));
+        }
+        complete
+    }
+
+    /// True when every worker has handed over for the last time.
+    pub fn is_done(&self) -> bool {
+        self.ended_at.len() == self.workers && self.pending.is_empty()
+    }
+
+    /// How many workers have handed over for the last time.
+    pub fn ended(&self) -> usize {
+        self.ended_at.len()
+    }
+
+    fn ended_before(&self, number: u64) -> usize {
+        self.ended_at.iter().filter(|&&last| last < number).count()
+    }
+
+    fn finish(&mut self, pending: Pending) -> Complete {
+        let Pending { cut, mut phases, levels, mut launched, .. } = pending;
+        phases.entry(cut.phase).or_default();
+        // After the last cut nothing more comes: what ended at that very instant belongs to it.
+        let until_us = if self.is_done() { u64::MAX } else { cut.to_us };
+        self.ideal.feed(until_us, |phase, add| add(&mut phases.entry(phase).or_default().counts));
+        // Rounded once, so that intervals neither overlap nor leave gaps.
+        let (start_ms, end_ms) = (cut.from_us / 1_000, cut.to_us / 1_000);
+        let interval = |(phase, recorder): (u16, Box<Recorder>)| RobotInterval {
+            start_ms,
+            length_ms: end_ms - start_ms,
+            phase,
+            counts: recorder.counts(),
+            hit: recorder.hit.to_times(),
+            miss: recorder.miss.to_times(),
+            other: recorder.other.to_times(),
+            timed_out: recorder.timed_out.to_times(),
+            lateness: recorder.lateness.to_sparse(),
+            handshake: recorder.handshake.to_sparse(),
+            unsent_wait: recorder.unsent_wait.to_sparse(),
+            unsent_least: recorder.unsent_least.to_sparse(),
+            unread: recorder.unread.to_sparse(),
+            // Levels are of all robots, whatever phase their xacts belong to: they stand once.
+            levels: if phase == cut.phase { levels } else { RobotLevels::default() },
+        };
+        let intervals = phases.into_iter().map(interval).collect();
+        launched.sort_unstable();
+        Complete { cut, intervals, launched: launched.into_iter().map(|(_, number)| number).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_cache::ideal::{FOREVER, Lookup, Request};
+    use assay_protocol::load::CacheBehaviour;
+    use assay_protocol::mark::XactId;
+
+    use crate::tally::ideal::Counted;
+
+    use super::*;
+
+    const CUT: Cut = Cut { from_us: 0, to_us: 1_000_000, phase: 1, ends_phase: false };
+
+    fn merger(workers: usize) -> Merger {
+        Merger::new(workers, IdealFeed::new(CacheBehaviour::default()))
+    }
+
+    /// The intervals of the one cut that this handover completes.
+    fn intervals(merger: &mut Merger, handover: Handover) -> Vec<RobotInterval> {
+        let mut complete = merger.take(handover);
+        assert_eq!(complete.len(), 1);
+        complete.remove(0).intervals
+    }
+
+    fn handover(number: u64, due_by_phase: &[(u16, u64)]) -> Handover {
+        let cut = Cut { from_us: number * 1_000_000, to_us: (number + 1) * 1_000_000, ..CUT };
+        let phases = due_by_phase.iter().map(|&(phase, due)| {
+            let mut recorder = Box::<Recorder>::default();
+            recorder.counts.due = due;
+            (phase, recorder)
+        });
+        let levels = RobotLevels { waiting: 1, in_flight: 2, connections: 3 };
+        Handover {
+            number,
+            cut,
+            phases: phases.collect(),
+            levels,
+            notes: Vec::new(),
+            launched: Vec::new(),
+            last: false,
+        }
+    }
+
+    #[test]
+    fn an_interval_is_complete_when_all_workers_have_made_the_cut() {
+        let mut merger = merger(2);
+        assert!(merger.take(handover(0, &[(1, 5)])).is_empty());
+        assert!(merger.take(handover(1, &[(1, 7)])).is_empty(), "the first worker may run ahead");
+        let first = intervals(&mut merger, handover(0, &[(1, 6)]));
+        assert_eq!((first[0].start_ms, first[0].length_ms, first[0].counts.due), (0, 1_000, 11));
+        assert_eq!(first[0].levels, RobotLevels { waiting: 2, in_flight: 4, connections: 6 });
+    }
+
+    #[test]
+    fn stragglers_stay_in_intervals_of_their_own_phase() {
+        let intervals = intervals(&mut merger(1), handover(0, &[(0, 2), (1, 5)]));
+        let seen: Vec<_> = intervals.iter().map(|i| (i.phase, i.counts.due, i.levels.connections)).collect();
+        assert_eq!(seen, [(0, 2, 0), (1, 5, 3)]);
+    }
+
+    #[test]
+    fn an_idle_phase_has_an_interval_all_the_same() {
+        let intervals = intervals(&mut merger(1), handover(0, &[]));
+        assert_eq!(intervals.iter().map(|i| i.phase).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn a_worker_that_has_ended_is_not_waited_for() {
+        let mut merger = merger(2);
+        assert!(merger.take(Handover { last: true, ..handover(0, &[]) }).is_empty());
+        assert_eq!(merger.take(handover(0, &[])).len(), 1);
+        assert_eq!(merger.take(Handover { last: true, ..handover(1, &[]) }).len(), 1);
+        assert!(merger.is_done());
+    }
+
+    #[test]
+    fn ideal_hits_are_counted_across_workers_in_the_phase_of_the_request() {
+        let notes = |at_us, phase| {
+            let lookup = Lookup {
+                key: 1,
+                object: 1,
+                request: Request::Get,
+                cachable: true,
+                at_us,
+                fresh_until_ms: FOREVER,
+            };
+            let xact = XactId { robot: 0, number: at_us, place: 0 };
+            let counted = Some(Counted { phase, body_bytes: 10 });
+            let ended = IdealNote::Ended { xact, at_us: at_us + 10, counted };
+            vec![IdealNote::Sent { lookup, basic: Some(xact) }, ended]
+        };
+        let mut merger = merger(2);
+        merger.take(Handover { notes: notes(500, 1), ..handover(0, &[]) });
+        let last = Handover { notes: notes(400, 0), ..handover(0, &[]) };
+        let intervals = intervals(&mut merger, last);
+        let seen: Vec<_> =
+            intervals.iter().map(|i| (i.phase, i.counts.ideal_basic, i.counts.ideal_hits)).collect();
+        assert_eq!(seen, [(0, 1, 0), (1, 1, 1)]);
+    }
+
+    #[test]
+    fn what_ends_at_the_instant_of_the_last_cut_is_counted() {
+        let lookup = Lookup {
+            key: 1,
+            object: 1,
+            request: Request::Get,
+            cachable: true,
+            at_us: 5,
+            fresh_until_ms: FOREVER,
+        };
+        let xact = XactId { robot: 0, number: 0, place: 0 };
+        let counted = Some(Counted { phase: 1, body_bytes: 10 });
+        let notes = vec![
+            IdealNote::Sent { lookup, basic: Some(xact) },
+            IdealNote::Ended { xact, at_us: CUT.to_us, counted },
+        ];
+        let intervals = intervals(&mut merger(1), Handover { notes, last: true, ..handover(0, &[(1, 1)]) });
+        assert_eq!(intervals[0].counts.ideal_basic, 1);
+    }
+}

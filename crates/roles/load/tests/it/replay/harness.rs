@@ -1,0 +1,57 @@
+//! What tests tell a replay.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use assay_load::replay::filter::Filter;
+use assay_load::replay::plan::list::Arrivals;
+use assay_load::replay::{List, Log, Options, ReplayError, Results, Source, drive};
+
+/// So fast that nothing waits.
+const FAST: f64 = 100_000.0;
+
+/// Whatever goes to this address, with patience.
+pub fn options(to: SocketAddr) -> Options {
+    Options {
+        to,
+        forward: false,
+        tls: None,
+        fields: b"Accept: */*\r\n".to_vec(),
+        patience: Duration::from_secs(30),
+        keep_idle: Duration::from_secs(30),
+        most_open: 1000,
+        xacts: None,
+        simulated: None,
+        target_waited_us: None,
+    }
+}
+
+/// These logs, all of them at once.
+pub fn log(files: Vec<PathBuf>) -> Log {
+    let (filter, host) = (Filter::default(), Some("www.example.org".into()));
+    Log { files, format: None, speed: FAST, host, filter, limit: None, for_ns: None, skips_https: true }
+}
+
+/// URLs of host `h`, as often as arrivals say.
+pub fn list(file: PathBuf, arrivals: Arrivals) -> List {
+    List { files: vec![file], host: Some("h".into()), arrivals, once: false, for_ns: None, skips_https: true }
+}
+
+/// Replays, without an interrupt.
+pub fn replay(options: Options, source: Source) -> Result<Results, ReplayError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build_local(tokio::runtime::LocalOptions::default())
+        .unwrap();
+    runtime.block_on(drive(options, source, |_| {}, std::future::pending()))
+}
+
+/// A line of a log, of this client and second.
+pub fn combined(client: u8, second: u32, request: &str) -> String {
+    format!(
+        "192.0.2.{client} - - [10/Oct/2025:13:{:02}:{:02} +0000] \"{request}\" 200 5 \"-\" \"-\"\n",
+        second / 60,
+        second % 60
+    )
+}

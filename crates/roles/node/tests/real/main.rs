@@ -1,8 +1,0 @@
-//! Nodes and clients over loopback sockets where a result depends on the clock of the machine, which must not
-//! be too busy.
-
-mod nodes;
-mod stream;
-#[path = "../it/support.rs"]
-mod support;
-mod watched;

@@ -1,6 +1,0 @@
-//! Comparisons of made-up runs in a real browser, which must draw all of the page. Needs Chromium, which must do so
-//! before the page is looked at.
-
-mod browser;
-#[path = "../it/experiments.rs"]
-mod experiments;

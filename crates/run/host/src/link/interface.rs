@@ -1,0 +1,213 @@
+//! What is in a namespace: its loopback, TUN devices, and settings of its network stack.
+//!
+//! Everything here acts on the namespace of the calling thread ([`crate::link::Namespace::run`]).
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use crate::link::namespace::{Namespace, NetError, check};
+use crate::link::netlink::{Message, NESTED};
+
+// From the kernel's interface, linux/rtnetlink.h, linux/if_link.h and linux/veth.h.
+const RTM_NEWLINK: u16 = 16;
+const LINK_HEADER_BYTES: usize = 16;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;
+
+/// Largest packet on a link, as on Ethernet.
+pub const MTU: u16 = 1500;
+/// Packets that may wait for the forwarder before the device drops them; it must never be what drops.
+const DEVICE_QUEUE: libc::c_int = 10_000;
+
+/// A TUN device; gone when this (and every copy of its descriptor) is.
+#[derive(Debug)]
+pub struct Tun {
+    /// Packets that were sent into the device are read from it, and what is written arrives.
+    pub descriptor: OwnedFd,
+    /// Its name in its namespace.
+    pub name: String,
+}
+
+impl Tun {
+    /// Makes one that is not up yet.
+    pub fn create(name: &str) -> Result<Self, NetError> {
+        let attempted = format!("make the TUN device {name}");
+        let made = || {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+                .open("/dev/net/tun")?;
+            let mut request = request(name)?;
+            // No packet information, no offloads: one packet of at most the MTU each time.
+            request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+            // SAFETY: the request is a whole ifreq that outlives the call.
+            check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
+            Ok(file)
+        };
+        let file = NetError::because(attempted, made())?;
+        Ok(Self { descriptor: OwnedFd::from(file), name: name.into() })
+    }
+
+    /// Gives it its address and brings it up.
+    pub fn up(&self, address: Ipv4Addr) -> Result<(), NetError> {
+        let admin = admin()?;
+        let set = |call, fill: &dyn Fn(&mut libc::ifreq)| {
+            let mut request = request(&self.name)?;
+            fill(&mut request);
+            ioctl(&admin, call, &mut request)
+        };
+        let done = || {
+            set(libc::SIOCSIFMTU, &|request| request.ifr_ifru.ifru_mtu = libc::c_int::from(MTU))?;
+            // The queue's length is a plain number too, in the same place.
+            set(libc::SIOCSIFTXQLEN, &|request| request.ifr_ifru.ifru_mtu = DEVICE_QUEUE)?;
+            set(libc::SIOCSIFADDR, &|request| request.ifr_ifru.ifru_addr = socket_address(address))?;
+            bring_up(&admin, &self.name)
+        };
+        NetError::because(format!("bring {} up with {address}", self.name), done())
+    }
+}
+
+/// Joins the calling thread's namespace and another by a pair of devices, without any delay of its own; both come up, with no
+/// address.
+pub fn join(here: &str, there: &Namespace, there_name: &str) -> Result<(), NetError> {
+    let mut message = Message::new(RTM_NEWLINK, &[0; LINK_HEADER_BYTES]);
+    message.text(IFLA_IFNAME, here);
+    message.nested(IFLA_LINKINFO | NESTED, |info| {
+        info.text(IFLA_INFO_KIND, "veth");
+        info.nested(IFLA_INFO_DATA | NESTED, |data| {
+            data.nested(VETH_INFO_PEER | NESTED, |peer| {
+                peer.raw(&[0; LINK_HEADER_BYTES]);
+                peer.text(IFLA_IFNAME, there_name);
+                peer.attribute(IFLA_NET_NS_FD, &there.raw().to_ne_bytes());
+            });
+        });
+    });
+    let attempted = format!("join two namespaces by {here} and {there_name}");
+    NetError::because(attempted.clone(), message.send())?;
+    NetError::because(attempted, bring_up(&admin()?, here))?;
+    there.run(|| NetError::because(format!("bring {there_name} up"), bring_up(&admin()?, there_name)))?
+}
+
+/// Gives a device an address that is all of its network.
+pub fn address(name: &str, address: Ipv4Addr) -> Result<(), NetError> {
+    let admin = admin()?;
+    let set = |call, value: Ipv4Addr| {
+        let mut request = request(name)?;
+        request.ifr_ifru.ifru_addr = socket_address(value);
+        ioctl(&admin, call, &mut request)
+    };
+    let done = set(libc::SIOCSIFADDR, address).and_then(|()| set(libc::SIOCSIFNETMASK, Ipv4Addr::BROADCAST));
+    NetError::because(format!("give {name} the address {address}"), done)
+}
+
+/// Brings the loopback interface up.
+pub fn loopback_up() -> Result<(), NetError> {
+    NetError::because("bring the loopback interface up", bring_up(&admin()?, "lo"))
+}
+
+/// Index of an interface.
+pub fn index(name: &str) -> Result<i32, NetError> {
+    let found = || {
+        let mut request = request(name)?;
+        ioctl(&admin_socket()?, libc::SIOCGIFINDEX, &mut request)?;
+        // SAFETY: the kernel has filled in the index, and every bit pattern of it is a value.
+        Ok(unsafe { request.ifr_ifru.ifru_ifindex })
+    };
+    NetError::because(format!("find the interface {name}"), found())
+}
+
+/// Sets something of the network stack, such as `net/ipv4/tcp_rmem`.
+pub fn set(name: &str, value: &str) -> Result<(), NetError> {
+    let written = std::fs::write(format!("/proc/sys/{name}"), value);
+    NetError::because(format!("set {} to {value}", name.replace('/', ".")), written)
+}
+
+/// Reads something of the network stack.
+pub fn get(name: &str) -> Result<String, NetError> {
+    let read = std::fs::read_to_string(format!("/proc/sys/{name}"));
+    let text = NetError::because(format!("read {}", name.replace('/', ".")), read)?;
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Packets that the namespace's devices (all but loopback) dropped on their way out: the forwarder was too slow.
+pub fn dropped() -> u64 {
+    std::fs::read_to_string("/proc/thread-self/net/dev").map_or(0, |text| dropped_in(&text))
+}
+
+fn dropped_in(text: &str) -> u64 {
+    let one = |line: &str| {
+        let (name, counters) = line.split_once(':')?;
+        // Eight columns of what came, then bytes, packets, errors and drops of what went.
+        let dropped = counters.split_whitespace().nth(11)?.parse::<u64>().ok()?;
+        (name.trim() != "lo").then_some(dropped)
+    };
+    text.lines().filter_map(one).sum()
+}
+
+fn bring_up(admin: &File, name: &str) -> io::Result<()> {
+    let mut request = request(name)?;
+    ioctl(admin, libc::SIOCGIFFLAGS, &mut request)?;
+    // SAFETY: the kernel has filled in the flags, and every bit pattern of them is a value.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as libc::c_short;
+    ioctl(admin, libc::SIOCSIFFLAGS, &mut request)
+}
+
+fn admin() -> Result<File, NetError> {
+    NetError::because("open a socket", admin_socket())
+}
+
+/// A socket of this namespace, to configure its interfaces through.
+fn admin_socket() -> io::Result<File> {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)?;
+    Ok(File::from(OwnedFd::from(socket)))
+}
+
+fn request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: all zeroes is a valid ifreq: an empty name and a union of plain numbers.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name is too long for an interface"));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn ioctl(admin: &File, call: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
+    // SAFETY: the request is a whole ifreq that outlives the call, which is what these calls take.
+    check(unsafe { libc::ioctl(admin.as_raw_fd(), call as _, std::ptr::from_mut(request)) })
+}
+
+fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
+    let mut data = [0; 14];
+    // Port (two bytes), then the address.
+    for (to, from) in data[2..6].iter_mut().zip(address.octets()) {
+        *to = from as libc::c_char;
+    }
+    libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data: data }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_devices_dropped_on_their_way_out_is_found() {
+        let text = "Inter-|   Receive                          |  Transmit\n \
+                    face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo\n\
+                    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n \
+                    link: 1 2 3 4 5 6 7 8 9 10 11 34 13 14 15 16\n";
+        assert_eq!(dropped_in(text), 34);
+        assert_eq!(dropped_in("odd: 1 2\nmore"), 0);
+    }
+}

@@ -1,0 +1,3 @@
+//! What needs root, namespaces and the clock.
+
+mod link;

@@ -1,0 +1,128 @@
+//! What is evaluated and how, what happens meanwhile, and how it ended.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::Mode;
+use crate::led::UnderTest;
+use assay_protocol::evaluation::{CollectorCounters, MultiplierCounters, Turns, When};
+use assay_protocol::network::Destinations;
+use assay_record::spe::{How, Waits};
+use assay_tls::settings::AuthorityFiles;
+use assay_tls::settings::{ClientTls, ServerTls};
+
+/// First port that the Collector's listeners have where nothing else is configured and a proxy that runs already must know them.
+pub const LISTENERS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3200);
+
+/// What is evaluated, and how.
+#[derive(Debug, Clone)]
+pub struct SpePlan {
+    /// The program itself, which roles are played by.
+    pub exe: PathBuf,
+    /// Version of Assay.
+    pub assay_version: String,
+    /// Where clients come in.
+    pub listen: SocketAddr,
+    /// How clients and proxies speak.
+    pub mode: Mode,
+    /// Reverse: the one origin behind all, by name and by address.
+    pub origin: Option<(String, SocketAddr)>,
+    /// How clients are spoken to over TLS; none: in the clear.
+    pub tls: Option<ServerTls>,
+    /// How that origin is spoken to over TLS; none: in the clear.
+    pub origin_tls: Option<ClientTls>,
+    /// With which authority tunnels are opened, and how their origins are spoken to; none: tunnels go through unseen.
+    pub intercept: Option<(AuthorityFiles, ClientTls)>,
+    /// The proxies under test.
+    pub proxies: Vec<UnderTest>,
+    /// Those that get their requests over TLS, by label, with the authority (`host:port`) for whose host their certificate is verified.
+    pub over_tls: BTreeMap<String, String>,
+    /// How the certificates of those that run already are verified; none: none of them is in `over_tls`.
+    pub proxies_tls: Option<ClientTls>,
+    /// First address of the Collector's listeners, the others on the next ports; none: chosen.
+    pub listeners: Option<SocketAddr>,
+    /// When requests are sent to the proxies.
+    pub when: When,
+    /// In which order.
+    pub turns: Turns,
+    /// Seed of the order.
+    pub seed: u64,
+    /// How long a response that may not be cached is kept for listeners that have not seen it.
+    pub minimum_freshness: Duration,
+    /// Age after which a recording is made anew.
+    pub maximum_age: Duration,
+    /// Respond at the pace of the recording.
+    pub replay: bool,
+    /// Memory for the Collector's recordings.
+    pub collector_memory_bytes: u64,
+    /// Disk for those that memory has no room for; 0: they go.
+    pub collector_disk_bytes: u64,
+    /// Most requests that wait for one proxy.
+    pub most_waiting: u32,
+    /// How long a proxy's response may take.
+    pub patience: Duration,
+    /// What is a difference.
+    pub rules: Option<PathBuf>,
+    /// Where everything goes.
+    pub directory: PathBuf,
+    /// Write the log in the document's form too.
+    pub text_log: bool,
+    /// How long it lasts; none: until it is stopped.
+    pub duration: Option<Duration>,
+    /// Which addresses clients may request; none: all.
+    pub destinations: Option<Destinations>,
+    /// Public addresses that were named are the user's own.
+    pub own_target: bool,
+}
+
+/// What happens.
+#[derive(Debug, Clone)]
+pub enum SpeEvent {
+    /// The directory is made.
+    Directory(PathBuf),
+    /// A proxy that runs already belongs to this listener: it is its origin (reverse) or its parent (forward).
+    Listener {
+        /// The proxy.
+        label: String,
+        /// Its listener.
+        listener: SocketAddr,
+    },
+    /// A proxy is being started: what it says it is.
+    Starting(String),
+    /// Clients may come.
+    Listening(SocketAddr),
+    /// A second has passed.
+    Second(Box<Standing>),
+    /// A proxy ended by itself.
+    Died(String),
+    /// Something that was measured could not be written down.
+    Fault(String),
+    /// The last responses are waited for.
+    Draining,
+}
+
+/// How it stands.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// Labels of all targets, `direct` first.
+    pub labels: Vec<String>,
+    /// What the Multiplier has counted.
+    pub multiplier: MultiplierCounters,
+    /// What the Collector has counted.
+    pub collector: CollectorCounters,
+    /// For how long threads had no processor.
+    pub waits: Waits,
+}
+
+/// How it ended.
+#[derive(Debug, Clone)]
+pub struct SpeOutcome {
+    /// The directory, complete.
+    pub directory: PathBuf,
+    /// How.
+    pub how: How,
+    /// The last that was counted.
+    pub standing: Standing,
+}

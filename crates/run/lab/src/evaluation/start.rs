@@ -1,0 +1,220 @@
+//! The start of the Collector, the proxies under test and the Multiplier.
+
+use std::net::SocketAddr;
+
+use crate::address::LoopbackNet;
+use crate::description::{Description, Origin};
+use crate::led::{self, Certified, UnderTest, Which};
+use crate::real::{self, RealProxy};
+use crate::roles::{Role, RoleKind};
+use crate::{LabError, Mode, prepare};
+use assay_protocol::evaluation::{
+    CollectorLog, CollectorSpec, DiskSpec, Listener, MultiplierSpec, ProxyUnderTest, TlsTo,
+};
+use assay_protocol::proxy::Chosen;
+use assay_record::spe::DIRECT;
+use assay_tls::settings::{ClientTls, Offer};
+
+use crate::evaluation::check;
+use crate::evaluation::cover::Evaluation;
+use crate::evaluation::plan::{SpeEvent, SpePlan};
+
+/// Where recordings are that memory has no room for, while the evaluation lasts.
+const RECORDINGS: &str = "recordings";
+
+/// Where the listeners are: on addresses of our own, unless somebody outside must know them.
+pub(crate) fn listeners(plan: &SpePlan, net: &LoopbackNet) -> Result<Vec<SocketAddr>, LabError> {
+    if plan.listeners.is_some() || check::has_running(plan) {
+        return Ok(check::all_listeners(plan));
+    }
+    (0..=plan.proxies.len()).map(|place| net.listener(u8::try_from(place).unwrap_or(u8::MAX))).collect()
+}
+
+impl Evaluation {
+    /// Starts the Collector and waits until its listeners are open.
+    pub(crate) async fn start_collector(&mut self) -> Result<(), LabError> {
+        let plan = &self.plan;
+        let labels = std::iter::once(DIRECT).chain(plan.proxies.iter().map(|proxy| proxy.label.as_str()));
+        let listeners = labels
+            .zip(&self.listeners)
+            .map(|(who, &listen)| Listener { listen, who: who.to_owned() })
+            .collect();
+        let spec = CollectorSpec {
+            lost_key: self.lost_key.clone(),
+            listeners,
+            origins: Vec::new(),
+            default_origin: plan.origin.as_ref().map(|(_, address)| *address),
+            origin_tls: plan
+                .origin
+                .as_ref()
+                .zip(plan.origin_tls.clone())
+                .map(|((authority, _), client)| TlsTo { client, authority: authority.clone() }),
+            tunnels_tls: plan.intercept.as_ref().map(|(_, origins)| origins.clone()),
+            destinations: plan.destinations.clone(),
+            minimum_freshness_ms: millis(plan.minimum_freshness),
+            maximum_age_ms: millis(plan.maximum_age),
+            replay: plan.replay,
+            memory_bytes: plan.collector_memory_bytes,
+            disk: (plan.collector_disk_bytes > 0).then(|| DiskSpec {
+                directory: plan.directory.join(RECORDINGS),
+                bytes: plan.collector_disk_bytes,
+            }),
+            log: Some(CollectorLog { directory: plan.directory.clone(), text: plan.text_log }),
+            cpus: Vec::new(),
+        };
+        self.collector = Some(self.start_role(RoleKind::Collector, "collector", &spec)?);
+        self.listeners = self.ready(RoleKind::Collector).await?;
+        Ok(())
+    }
+
+    /// Starts those proxies that do not run already; where all of them are, and how they are spoken to.
+    pub(crate) async fn start_proxies(&mut self) -> Result<Vec<ProxyUnderTest>, LabError> {
+        let mut started = Vec::new();
+        for (index, proxy) in self.plan.proxies.clone().into_iter().enumerate() {
+            let listener = *self
+                .listeners
+                .get(index + 1)
+                .ok_or_else(|| LabError::run("the Collector has too few listeners"))?;
+            let certified = self.certified(index, &proxy)?;
+            let (address, software) = match &proxy.which {
+                Which::Running(address) => {
+                    self.tell(SpeEvent::Listener { label: proxy.label.clone(), listener });
+                    (*address, None)
+                }
+                Which::Builtin(chosen) => {
+                    let address =
+                        self.start_builtin((index, &proxy), *chosen, listener, certified.as_ref()).await?;
+                    (address, Some("Assay".to_owned()))
+                }
+                Which::Described(description) => {
+                    self.start_described((index, &proxy), description, listener, certified.as_ref()).await?
+                }
+            };
+            if let Some(target) = self.info.targets.get_mut(index + 1) {
+                target.address = Some(address.to_string());
+                target.software = software;
+            }
+            let tls = self.tls_to(&proxy, certified.as_ref())?;
+            started.push(ProxyUnderTest { label: proxy.label, address, tls });
+        }
+        self.write_info()?;
+        Ok(started)
+    }
+
+    /// The certificate of a proxy that is started and gets its requests over TLS: for the host that it stands for, and for where it is.
+    fn certified(&self, index: usize, proxy: &UnderTest) -> Result<Option<Certified>, LabError> {
+        let Some(authority) = self.plan.over_tls.get(&proxy.label) else { return Ok(None) };
+        if matches!(proxy.which, Which::Running(_)) {
+            return Ok(None);
+        }
+        let listen = self.net.cache(u8::try_from(index).unwrap_or(u8::MAX))?;
+        Certified::standing_for(authority, listen).map(Some)
+    }
+
+    /// How a proxy is spoken to over TLS; none: in the clear.
+    fn tls_to(&self, proxy: &UnderTest, certified: Option<&Certified>) -> Result<Option<TlsTo>, LabError> {
+        let Some(authority) = self.plan.over_tls.get(&proxy.label) else { return Ok(None) };
+        let client = match certified {
+            None => self.plan.proxies_tls.clone(),
+            Some(certified) => {
+                let ca = certified.write_authority(&self.dir.proxy_dir(&proxy.label))?;
+                Some(ClientTls { offer: Offer::default(), ca: Some(ca), resumption: 1.0 })
+            }
+        };
+        Ok(client.map(|client| TlsTo { client, authority: authority.clone() }))
+    }
+
+    async fn start_builtin(
+        &mut self,
+        (index, proxy): (usize, &UnderTest),
+        chosen: Chosen,
+        listener: SocketAddr,
+        certified: Option<&Certified>,
+    ) -> Result<SocketAddr, LabError> {
+        self.tell(SpeEvent::Starting(format!("{}: the built-in proxy", proxy.label)));
+        let place = u8::try_from(index).unwrap_or(u8::MAX);
+        let mut spec = led::builtin(proxy, chosen, self.net.cache(place)?, listener);
+        // Its key is on disk until it is read.
+        let directory = self.dir.proxy_dir(&proxy.label);
+        let keys = certified.map(|certified| certified.for_builtin(&directory)).transpose()?;
+        spec.tls = keys.as_ref().map(|keys| keys.tls.clone());
+        let kind = RoleKind::Proxy(place.into());
+        let role = self.start_role(kind, &format!("proxy-{}", proxy.label), &spec)?;
+        self.builtins.push(role);
+        let listening = self.ready(kind).await?;
+        drop(keys);
+        Ok(listening.first().copied().unwrap_or(spec.listen))
+    }
+
+    async fn start_described(
+        &mut self,
+        (index, proxy): (usize, &UnderTest),
+        description: &Description,
+        listener: SocketAddr,
+        certified: Option<&Certified>,
+    ) -> Result<(SocketAddr, Option<String>), LabError> {
+        let version = real::version(description).await.map_err(LabError::run)?;
+        let software = format!("{} {version}", description.title);
+        self.tell(SpeEvent::Starting(format!("{}: {software}", proxy.label)));
+        let keep = self.dir.proxy_dir(&proxy.label);
+        let cannot = |e| LabError::run(format!("cannot make {}: {e}", keep.display()));
+        std::fs::create_dir_all(&keep).map_err(cannot)?;
+        let place = u8::try_from(index).unwrap_or(u8::MAX);
+        let listen = self.net.cache(place)?;
+        let authority = match &self.plan.origin {
+            Some((authority, _)) => authority.clone(),
+            None => listener.to_string(),
+        };
+        let origins = vec![Origin::new(0, &authority, listener)];
+        let mut choice = led::choice(proxy, description, self.plan.mode, listen, origins, keep);
+        choice.tls = certified.map(Certified::for_described);
+        let mut started = RealProxy::start(choice).await?;
+        started.wait_ready().await?;
+        self.reals.push((proxy.label.clone(), Box::new(started)));
+        Ok((listen, Some(software)))
+    }
+
+    /// Starts the Multiplier and waits until clients may come: where.
+    pub(crate) async fn start_multiplier(
+        &mut self,
+        proxies: Vec<ProxyUnderTest>,
+    ) -> Result<SocketAddr, LabError> {
+        let plan = &self.plan;
+        let collector =
+            self.listeners.first().copied().ok_or_else(|| LabError::run("the Collector has no listener"))?;
+        let spec = MultiplierSpec {
+            lost_key: self.lost_key.clone(),
+            listen: plan.listen,
+            tls: plan.tls.clone(),
+            intercept: plan.intercept.as_ref().map(|(authority, _)| authority.clone()),
+            collector: prepare::reachable(collector),
+            proxies,
+            forward: plan.mode == Mode::Forward,
+            when: plan.when,
+            turns: plan.turns,
+            seed: plan.seed,
+            most_waiting: plan.most_waiting,
+            patience_ms: millis(plan.patience),
+            rules: plan.rules.clone(),
+            directory: plan.directory.clone(),
+            text_log: plan.text_log,
+            cpus: Vec::new(),
+        };
+        self.multiplier = Some(self.start_role(RoleKind::Multiplier, "multiplier", &spec)?);
+        let listening = self.ready(RoleKind::Multiplier).await?;
+        Ok(listening.first().copied().unwrap_or(self.plan.listen))
+    }
+
+    fn start_role<S: serde::Serialize>(
+        &self,
+        kind: RoleKind,
+        file: &str,
+        spec: &S,
+    ) -> Result<Role, LabError> {
+        led::start_role(&self.plan.exe, self.dir.path(), kind, file, spec, self.said.clone())
+    }
+}
+
+pub(crate) fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,387 @@
+//! What this machine, or those of a fleet, can offer for a workload, with nothing between robots and origins. Short direct runs at one
+//! steady load after the other, placed as they would be beside the target.
+
+pub(crate) mod flat;
+mod search;
+mod step;
+mod store;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::arithmetic;
+use crate::checks::machines::Carrier;
+use crate::checks::{self, Resource};
+use crate::error::LabError;
+use crate::placement::{self, Placement};
+use crate::plan::{RunOutcome, RunPlan, TargetChoice};
+use crate::prepare;
+use assay_measurement::health::{Calibration, CalibrationStep};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use self::flat::{Peak, flat, longest_response};
+use self::search::Search;
+use self::step::{Figures, Heard, Limit, Processors};
+pub use self::store::{find, keep};
+
+/// What a step takes beside its load until that has been measured: starting, waiting for a whole second, stopping.
+const OVERHEAD: Duration = Duration::from_millis(2500);
+/// How many steps are to fit.
+const STEPS: u32 = 10;
+/// The shortest and the longest flat phase.
+const FLAT_LENGTH: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
+/// Best-effort robots are measured so often; the median counts.
+const BEST_EFFORT_RUNS: u32 = 3;
+/// Where the search begins, as a share of what the processors are likely to carry.
+const FIRST_SHARE: f64 = 0.5;
+
+/// The least that a calibration takes.
+pub const LEAST_BUDGET: Duration = Duration::from_secs(15);
+/// What it takes unless the user says otherwise.
+pub const USUAL_BUDGET: Duration = Duration::from_secs(60);
+
+/// What is being done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CalibrationEvent {
+    /// A load is being tried.
+    Trying {
+        /// As a multiple of the workload's peak; 0: best effort.
+        load: f64,
+        /// Requests due per second; none: best effort.
+        offered_per_s: Option<f64>,
+    },
+    /// It was tried.
+    Tried(CalibrationStep),
+}
+
+/// What the schedule requests at its peak, in requests per second; none: as many as the target completes.
+pub fn peak_requests_per_s(plan: &RunPlan) -> Result<Option<f64>, LabError> {
+    Peak::of(&plan.workload).map(|peak| peak.requests_per_s).map_err(|e| LabError::plan(e.to_string()))
+}
+
+/// Who carries a plan, in words.
+pub fn place(plan: &RunPlan) -> &'static str {
+    if plan.elsewhere.is_some() { "these machines" } else { "this machine" }
+}
+
+/// Where robots and origins of a plan run, in words.
+pub fn placed(plan: &RunPlan) -> Result<String, LabError> {
+    if let Some(elsewhere) = &plan.elsewhere {
+        let carriers = elsewhere.carriers();
+        let names = |part: fn(&Carrier) -> bool| {
+            let names = carriers.iter().filter(|carrier| part(carrier)).map(|carrier| carrier.name.as_str());
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let (robots, origins) = (names(|one| one.robots.is_some()), names(|one| one.origins.is_some()));
+        return Ok(format!("robots on {robots}, origins on {origins}"));
+    }
+    let Placement { robots, origins, .. } = prepare::place(plan, &placement::available())?;
+    if robots.is_empty() && origins.is_empty() {
+        return Ok("robots and origins on any processor".into());
+    }
+    let show = |cpus: &[u32]| if cpus.is_empty() { "any".into() } else { placement::show(cpus) };
+    Ok(format!("robots on processor {}, origins on {}", show(&robots), show(&origins)))
+}
+
+/// Why a run of this plan may be limited by the machine, as it was calibrated; none: its rate is lower, or that is not known.
+pub fn shortfall(plan: &RunPlan) -> Option<String> {
+    let offered = plan.calibration.as_ref()?.requests_per_s;
+    let peak = peak_requests_per_s(plan).ok()??;
+    (peak > offered).then(|| {
+        format!(
+            "the schedule offers up to {peak:.0} requests/s, and {} calibrated to offer {offered:.0} of them: expect \
+             numbers that are known roughly, or not at all; lower the rate, or use more processors",
+            if plan.elsewhere.is_some() { "these machines were" } else { "this machine was" }
+        )
+    })
+}
+
+/// Takes the machines of a fleet for a run, where there is one.
+pub type Take<'a> = &'a dyn Fn(&mut RunPlan) -> Result<(), LabError>;
+
+/// Finds what this machine, or those of a fleet, can offer for the workload of a plan, in about `budget`; `take` prepares each
+/// run. `stop` turning true ends it with [`LabError::Interrupted`]; nothing is left behind. Call it on a runtime whose threads
+/// outlive it.
+pub async fn calibrate(
+    plan: RunPlan,
+    budget: Duration,
+    take: Take<'_>,
+    events: mpsc::UnboundedSender<CalibrationEvent>,
+    stop: watch::Receiver<bool>,
+) -> Result<Calibration, LabError> {
+    let bench = Bench::new(plan, budget, take, events, stop)?;
+    if bench.peak.requests_per_s.is_some() { bench.find_rate().await } else { bench.best_effort().await }
+}
+
+/// Where loads are tried.
+struct Bench<'a> {
+    plan: RunPlan,
+    take: Take<'a>,
+    peak: Peak,
+    placement: Placement,
+    processors: Processors,
+    /// Holds the run directories of the steps, and goes with them.
+    temp: tempfile::TempDir,
+    /// Longest wait for a response.
+    patience: Duration,
+    rise: Duration,
+    length: Duration,
+    began: Instant,
+    budget: Duration,
+    /// Steps that were run, not only computed.
+    run: u32,
+    steps: Vec<CalibrationStep>,
+    events: mpsc::UnboundedSender<CalibrationEvent>,
+    stop: watch::Receiver<bool>,
+}
+
+/// What trying a load showed.
+struct Tried {
+    figures: Figures,
+    limit: Option<Limit>,
+    verdict: assay_record::run::Verdict,
+}
+
+impl<'a> Bench<'a> {
+    fn new(
+        mut plan: RunPlan,
+        budget: Duration,
+        take: Take<'a>,
+        events: mpsc::UnboundedSender<CalibrationEvent>,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Self, LabError> {
+        let peak = Peak::of(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
+        if peak.requests_per_s.is_some_and(|rate| rate <= 0.0) {
+            return Err(LabError::plan("the schedule requests nothing: there is no load to look for"));
+        }
+        let cpus = placement::available();
+        let placement = prepare::place(&plan, &cpus)?;
+        // Only those with robots or origins take part.
+        let mut direct = RunPlan { target: TargetChoice::Direct, ..plan.clone() };
+        take(&mut direct)?;
+        plan.elsewhere = direct.elsewhere;
+        let temp = crate::leftovers::temporary_dir("calibration").map_err(|e| {
+            LabError::plan(format!("cannot make a directory for the steps: {e}; is TMPDIR right?"))
+        })?;
+        let patience = longest_response(&plan.workload).unwrap_or(plan.timeout);
+        let runs = if peak.requests_per_s.is_some() { STEPS } else { BEST_EFFORT_RUNS };
+        let each = (budget / runs).saturating_sub(OVERHEAD).clamp(FLAT_LENGTH.0, FLAT_LENGTH.1);
+        let processors = match &plan.elsewhere {
+            None => Processors::here(&placement, &cpus),
+            Some(elsewhere) => Processors::of(&elsewhere.carriers()),
+        };
+        Ok(Self {
+            plan,
+            take,
+            peak,
+            placement,
+            processors,
+            temp,
+            patience,
+            rise: each / 4,
+            length: each - each / 4,
+            began: Instant::now(),
+            budget,
+            run: 0,
+            steps: Vec::new(),
+            events,
+            stop,
+        })
+    }
+
+    /// Looks for the highest load that leaves nothing to doubt.
+    async fn find_rate(mut self) -> Result<Calibration, LabError> {
+        let mut search = Search::new(self.first_load()?);
+        let mut carried: Vec<(f64, Figures)> = Vec::new();
+        let mut limits: Vec<(f64, Limit)> = Vec::new();
+        while let Some(load) = search.next(self.attempts_left()) {
+            let tried = self.try_load(load, search.kept().is_none()).await?;
+            search.heard(load, tried.limit.is_none());
+            match tried.limit {
+                None => carried.push((load, tried.figures)),
+                Some(limit) => limits.push((load, limit)),
+            }
+        }
+        let last = |load: f64| {
+            limits.iter().rev().find(|(failed, _)| *failed == load).map(|(_, limit)| limit.clone())
+        };
+        let limit = search.failed().and_then(last);
+        let found = search.kept().and_then(|kept| carried.iter().rev().find(|(load, _)| *load == kept));
+        let peak = self.peak.requests_per_s.unwrap_or(0.0);
+        match found.map(|(load, figures)| figures.at_rate(peak * load)) {
+            Some(figures) => {
+                let limit = limit.unwrap_or_else(|| Limit {
+                    name: step::WORKLOAD.into(),
+                    seen: "no more was tried in the time that there was".into(),
+                    is_noise: false,
+                });
+                self.calibration(&figures, &limit)
+            }
+            None => Err(LabError::Unsound(nothing_kept(place(&self.plan), limit.as_ref()))),
+        }
+    }
+
+    /// Lets best-effort robots run, and takes the median of the rates.
+    async fn best_effort(mut self) -> Result<Calibration, LabError> {
+        let mut runs: Vec<Tried> = Vec::new();
+        if let Some(why) = checks::refusal(&arithmetic(&self.step_plan(0.0))?) {
+            return Err(LabError::plan(why));
+        }
+        for _ in 0..BEST_EFFORT_RUNS {
+            runs.push(self.try_load(0.0, true).await?);
+        }
+        runs.sort_by(|a, b| a.figures.completed_per_s.total_cmp(&b.figures.completed_per_s));
+        let median = runs.swap_remove(runs.len() / 2);
+        if median.figures.completed_per_s <= 0.0 {
+            return Err(LabError::Unsound(
+                "no request was completed: there is nothing to compare with".into(),
+            ));
+        }
+        let limit = step::best_effort_limit(&median.verdict, &median.figures, self.processors);
+        self.calibration(&median.figures, &limit)
+    }
+
+    /// A load that the arithmetic says is easy.
+    fn first_load(&self) -> Result<f64, LabError> {
+        let needs = arithmetic(&self.step_plan(1.0))?;
+        let processors = needs.iter().filter(|need| need.resource == Resource::Processors);
+        let most = processors.map(|need| need.needed / need.available.max(1.0)).fold(0.0, f64::max);
+        Ok(if most > 0.0 { FIRST_SHARE / most } else { 1.0 })
+    }
+
+    /// How many more steps fit.
+    fn attempts_left(&self) -> u32 {
+        let each = match self.run {
+            0 => self.rise + self.length + OVERHEAD,
+            run => self.began.elapsed() / run,
+        };
+        let left = self.budget.saturating_sub(self.began.elapsed());
+        (left.as_secs_f64() / each.as_secs_f64().max(0.1)).round() as u32
+    }
+
+    /// The plan of one step.
+    fn step_plan(&self, load: f64) -> RunPlan {
+        let multiple = if load > 0.0 { load } else { 1.0 };
+        RunPlan {
+            workload: flat(&self.plan.workload, &self.peak, multiple, self.rise, self.length),
+            run_dir: self.temp.path().join(format!("step-{}", self.steps.len())),
+            target: TargetChoice::Direct,
+            robot_cpus: self.placement.robots.clone(),
+            origin_cpus: self.placement.origins.clone(),
+            proxy_cpus: Vec::new(),
+            timeout: self.plan.timeout.min(self.patience),
+            xact_log: false,
+            trace_disk: false,
+            calibration: None,
+            warnings: Vec::new(),
+            ..self.plan.clone()
+        }
+    }
+
+    /// Tries a load; one that the arithmetic rules out is not run. A role that ends early ends the search only where
+    /// nothing was kept before (`first`): else it is a load that is too high.
+    async fn try_load(&mut self, load: f64, first: bool) -> Result<Tried, LabError> {
+        let offered_per_s = self.peak.requests_per_s.map(|peak| peak * load);
+        self.tell(CalibrationEvent::Trying { load, offered_per_s });
+        let plan = self.step_plan(load);
+        let needs = arithmetic(&plan)?;
+        let tried = match needs.iter().find(|need| need.exceeds()) {
+            Some(need) => Tried {
+                figures: Figures { offered_per_s: offered_per_s.unwrap_or(0.0), ..Figures::default() },
+                limit: Some(Limit {
+                    name: need.resource.reason().name().into(),
+                    seen: checks::refusal(std::slice::from_ref(need)).unwrap_or_default(),
+                    is_noise: false,
+                }),
+                verdict: Default::default(),
+            },
+            None => self.measure(plan, first).await?,
+        };
+        let line = step::line(load, &tried.figures, tried.limit.as_ref().filter(|_| load > 0.0));
+        self.steps.push(line.clone());
+        self.tell(CalibrationEvent::Tried(line));
+        Ok(tried)
+    }
+
+    /// Runs a step; once more where the machine was disturbed from outside.
+    async fn measure(&mut self, plan: RunPlan, first: bool) -> Result<Tried, LabError> {
+        let mut again = true;
+        loop {
+            let number = self.run;
+            self.run += 1;
+            let run_dir = self.temp.path().join(format!("run-{number}"));
+            let mut plan = RunPlan { run_dir: run_dir.clone(), ..plan.clone() };
+            (self.take)(&mut plan).map_err(|e| LabError::run(e.to_string()))?;
+            let (sender, mut heard) = mpsc::unbounded_channel();
+            let listen = async {
+                let mut all = Heard::of(self.processors);
+                while let Some(event) = heard.recv().await {
+                    all.take(event);
+                }
+                all
+            };
+            let (result, all) = tokio::join!(crate::run(plan, sender, self.stop.clone()), listen);
+            // A step is of no use to anybody; what cannot be removed now goes with the directory around it.
+            let _ = std::fs::remove_dir_all(&run_dir);
+            if *self.stop.borrow() {
+                return Err(LabError::Interrupted);
+            }
+            let tried = judge(result, &all, first)?;
+            let noise = tried.limit.as_ref().is_some_and(|limit| limit.is_noise);
+            if !noise || !std::mem::take(&mut again) {
+                return Ok(tried);
+            }
+        }
+    }
+
+    fn calibration(self, figures: &Figures, limit: &Limit) -> Result<Calibration, LabError> {
+        let per_request = |cpus: f64| cpus * 1e6 / figures.completed_per_s.max(1e-9);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Calibration {
+            schema: Calibration::SCHEMA.into(),
+            assay_version: self.plan.assay_version.clone(),
+            key: store::key(&self.plan)?,
+            made_unix_ms: u64::try_from(now.as_millis()).unwrap_or(0),
+            requests_per_s: figures.completed_per_s,
+            body_bytes_per_s: figures.body_bytes_per_s,
+            robots_cpu_us_per_request: per_request(figures.robots_cpus),
+            origins_cpu_us_per_request: per_request(figures.origins_cpus),
+            limit: limit.name.clone(),
+            limit_seen: limit.seen.clone(),
+            steps: self.steps,
+        })
+    }
+
+    fn tell(&self, event: CalibrationEvent) {
+        // Nobody looks: the result is what counts.
+        let _ = self.events.send(event);
+    }
+}
+
+/// What a step's run came to.
+fn judge(result: Result<RunOutcome, LabError>, heard: &Heard, first: bool) -> Result<Tried, LabError> {
+    let too_much = |name: &str, seen: String| Tried {
+        figures: heard.figures().unwrap_or_default(),
+        limit: Some(Limit { name: name.into(), seen, is_noise: false }),
+        verdict: Default::default(),
+    };
+    let outcome = match result {
+        Ok(outcome) => outcome,
+        Err(LabError::Assay(words) | LabError::Run(words)) if !first => {
+            return Ok(too_much(assay_measurement::doubt::Reason::RoleFailed.name(), words));
+        }
+        Err(other) => return Err(other),
+    };
+    let Some(figures) = heard.figures() else {
+        return Ok(too_much(step::WORKLOAD, "nothing was measured at that load".into()));
+    };
+    let limit = step::limit(&outcome.verdict, &figures, heard.processors);
+    Ok(Tried { figures, limit, verdict: outcome.verdict })
+}
+
+fn nothing_kept(place: &str, limit: Option<&Limit>) -> String {
+    let why = limit.map_or(String::new(), |limit| format!("; the last time, {}: {}", limit.name, limit.seen));
+    format!(
+        "no load was found that {place} can carry without a doubt, however low{why}. Stop other work there and try again"
+    )
+}

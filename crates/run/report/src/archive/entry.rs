@@ -1,0 +1,290 @@
+//! A run or an experiment that is kept: what it was, when, how it ended, how large it is.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::headline::Conclusion;
+use crate::summary::Summary;
+use assay_record::dir::RunDir;
+use assay_record::experiment::{CellState, ExperimentInfo};
+use serde::Serialize;
+
+/// The head of an experiment's directory.
+const EXPERIMENT: &str = "experiment.json";
+/// The page of an experiment's directory.
+const COMPARISON: &str = "comparison.html";
+
+/// What a directory holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// One run.
+    Run,
+    /// An experiment: its runs, and their comparison.
+    Experiment,
+}
+
+/// How a run or an experiment ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// All that was required holds, and nothing is wrong; of an experiment: every cell has a result.
+    Fine,
+    /// A requirement or a headline number is not known, or a cell's numbers are not.
+    Undecided,
+    /// A requirement failed, or content was wrong; of an experiment: a cell failed.
+    Failed,
+    /// The target served nothing at all.
+    ServedNothing,
+    /// A run in which no request came to its end.
+    NothingMeasured,
+    /// It was ended before its time, and has a result up to then.
+    Interrupted,
+    /// It still goes on, or it was killed; an experiment: cells wait.
+    Unfinished,
+    /// It ended, and no summary that this version can read says how.
+    Unknown,
+}
+
+impl State {
+    /// As it is shown in a list.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Fine => "fine",
+            State::Undecided => "undecided",
+            State::Failed => "failed",
+            State::ServedNothing => "served nothing",
+            State::NothingMeasured => "nothing was measured",
+            State::Interrupted => "interrupted",
+            State::Unfinished => "unfinished",
+            State::Unknown => "not known",
+        }
+    }
+}
+
+/// One that is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Name of its directory.
+    pub name: String,
+    /// Its directory.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: Kind,
+    /// What ran: `demo through builtin`; of an experiment its name and the number of its runs.
+    pub title: String,
+    /// When it began, Unix time in milliseconds; of one without a head: when its directory was last changed.
+    pub started_unix_ms: u64,
+    /// How it ended.
+    pub state: State,
+    /// Bytes of all files in it.
+    pub bytes: u64,
+    /// When a file of it was last written, Unix time in milliseconds.
+    pub written_unix_ms: u64,
+    /// Its HTML report, if there is one.
+    pub page: Option<PathBuf>,
+}
+
+impl Entry {
+    /// What is in a directory; none: neither a run nor an experiment.
+    pub fn read(path: &Path) -> Option<Self> {
+        let extent = Extent::of(path);
+        let entry = Self {
+            name: path.file_name()?.to_string_lossy().into_owned(),
+            path: path.to_owned(),
+            kind: Kind::Run,
+            title: "a run whose head is lost".into(),
+            started_unix_ms: extent.written_unix_ms,
+            state: State::Unknown,
+            bytes: extent.bytes,
+            written_unix_ms: extent.written_unix_ms,
+            page: None,
+        };
+        if path.join(EXPERIMENT).is_file() {
+            return Some(entry.of_experiment());
+        }
+        let dir = RunDir::open(path).ok()?;
+        Some(entry.of_run(&dir))
+    }
+
+    fn of_experiment(mut self) -> Self {
+        self.kind = Kind::Experiment;
+        self.page = Some(self.path.join(COMPARISON)).filter(|page| page.is_file());
+        let text = assay_base::files::bytes(&self.path.join(EXPERIMENT), assay_base::files::DOCUMENT_MAX)
+            .unwrap_or_default();
+        let Ok(info) = serde_json::from_slice::<ExperimentInfo>(&text) else {
+            self.title = "an experiment whose head is damaged".into();
+            return self;
+        };
+        let runs = info.cells.len();
+        self.title = format!("{}, {runs} run{}", info.name, if runs == 1 { "" } else { "s" });
+        self.started_unix_ms = info.started_unix_ms;
+        let any = |state| info.cells.iter().any(|cell| cell.state == state);
+        self.state = match info.finished {
+            false => State::Unfinished,
+            true if any(CellState::Failed) || info.cells.iter().any(|cell| cell.fault.is_some()) => {
+                State::Failed
+            }
+            true if any(CellState::Invalid) => State::Undecided,
+            true => State::Fine,
+        };
+        self
+    }
+
+    fn of_run(mut self, dir: &RunDir) -> Self {
+        self.page = Some(dir.report_path()).filter(|page| page.is_file());
+        let Ok(info) = dir.read_info() else { return self };
+        self.title = format!("{} through {}", info.workload.name, info.target.name);
+        if info.target.name == "direct" {
+            self.title = format!("{}, no proxy", info.workload.name);
+        }
+        self.started_unix_ms = info.started_unix_ms;
+        let summary = assay_base::files::bytes(&dir.summary_path(), assay_base::files::DOCUMENT_MAX).ok();
+        let summary = summary.and_then(|text| serde_json::from_slice::<Summary>(&text).ok());
+        self.state = match (info.finished, summary) {
+            (false, _) => State::Unfinished,
+            (true, _) if info.verdict.partial => State::Interrupted,
+            (true, None) => State::Unknown,
+            (true, Some(summary)) => match summary.conclusion() {
+                Conclusion::Fine => State::Fine,
+                Conclusion::Undecided => State::Undecided,
+                Conclusion::Failed => State::Failed,
+                Conclusion::ServedNothing => State::ServedNothing,
+                Conclusion::NothingMeasured => State::NothingMeasured,
+            },
+        };
+        self
+    }
+}
+
+/// How much there is in a directory, and how new it is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Extent {
+    bytes: u64,
+    written_unix_ms: u64,
+}
+
+impl Extent {
+    /// Of all files below a directory. What cannot be read counts as nothing; links are not followed.
+    fn of(dir: &Path) -> Self {
+        let mut extent = Self::default();
+        let mut open = vec![dir.to_owned()];
+        while let Some(dir) = open.pop() {
+            for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+                let Ok(metadata) = entry.metadata() else { continue };
+                if metadata.is_dir() {
+                    open.push(entry.path());
+                    continue;
+                }
+                extent.bytes += metadata.len();
+                let written = metadata.modified().map_or(0, unix_ms);
+                extent.written_unix_ms = extent.written_unix_ms.max(written);
+            }
+        }
+        extent
+    }
+}
+
+fn unix_ms(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+#[cfg(test)]
+pub mod testing {
+    //! Directories of runs and experiments, as far as an archive looks at them.
+
+    use std::path::Path;
+
+    use assay_record::dir::RunDir;
+    use assay_record::experiment::{CellInfo, ExperimentInfo};
+    use assay_record::run::RunInfo;
+
+    /// A run that ended, without a summary.
+    pub fn run(parent: &Path, name: &str, started_unix_ms: u64) -> RunDir {
+        let dir = RunDir::create(&parent.join(name)).unwrap();
+        let mut info = RunInfo { started_unix_ms, finished: true, ..RunInfo::default() };
+        (info.workload.name, info.target.name) = ("demo".into(), "builtin".into());
+        dir.write_info(&info).unwrap();
+        dir
+    }
+
+    /// An experiment with cells in these states.
+    pub fn experiment(parent: &Path, name: &str, started_unix_ms: u64, states: &[&str]) {
+        let cells = states.iter().map(|state| CellInfo {
+            state: serde_json::from_value((*state).into()).unwrap(),
+            ..CellInfo::default()
+        });
+        let info = ExperimentInfo {
+            name: "six".into(),
+            started_unix_ms,
+            finished: !states.contains(&"waiting"),
+            cells: cells.collect(),
+            ..ExperimentInfo::default()
+        };
+        std::fs::create_dir(parent.join(name)).unwrap();
+        let text = serde_json::to_string(&info).unwrap();
+        std::fs::write(parent.join(name).join(super::EXPERIMENT), text).unwrap();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{experiment, run};
+    use super::*;
+
+    #[test]
+    fn a_run_is_named_after_what_ran_and_is_as_large_as_its_files() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = run(tmp.path(), "one", 5_000);
+        let before = Entry::read(dir.path()).unwrap();
+        std::fs::write(dir.proxy_dir().join("log"), [0; 1000]).unwrap();
+        let entry = Entry::read(dir.path()).unwrap();
+        assert_eq!((entry.title.as_str(), entry.kind), ("demo through builtin", Kind::Run));
+        assert_eq!((entry.started_unix_ms, entry.state), (5_000, State::Unknown));
+        assert_eq!(entry.bytes, before.bytes + 1000);
+        assert_eq!(entry.page, None);
+        std::fs::write(dir.report_path(), "<html>").unwrap();
+        assert_eq!(Entry::read(dir.path()).unwrap().page, Some(dir.report_path()));
+    }
+
+    #[test]
+    fn a_run_that_has_not_ended_is_unfinished_and_one_that_was_ended_early_interrupted() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = run(tmp.path(), "one", 5_000);
+        let mut info = dir.read_info().unwrap();
+        info.verdict.partial = true;
+        dir.write_info(&info).unwrap();
+        assert_eq!(Entry::read(dir.path()).unwrap().state, State::Interrupted);
+        info.finished = false;
+        dir.write_info(&info).unwrap();
+        assert_eq!(Entry::read(dir.path()).unwrap().state, State::Unfinished);
+    }
+
+    #[test]
+    fn an_experiment_is_as_well_off_as_the_worst_of_its_cells() {
+        let tmp = tempfile::tempdir().unwrap();
+        for (name, states, expected) in [
+            ("a", &["done", "done"][..], State::Fine),
+            ("b", &["done", "invalid"], State::Undecided),
+            ("c", &["invalid", "failed"], State::Failed),
+            ("d", &["done", "waiting"], State::Unfinished),
+        ] {
+            experiment(tmp.path(), name, 1, states);
+            let entry = Entry::read(&tmp.path().join(name)).unwrap();
+            assert_eq!((entry.kind, entry.state), (Kind::Experiment, expected), "{name}");
+            assert_eq!(entry.title, "six, 2 runs");
+        }
+    }
+
+    #[test]
+    fn damaged_heads_are_listed_as_such() {
+        let tmp = tempfile::tempdir().unwrap();
+        for file in ["run.json", EXPERIMENT] {
+            let dir = tmp.path().join(format!("of-{file}"));
+            std::fs::create_dir(&dir).unwrap();
+            std::fs::write(dir.join(file), "{").unwrap();
+            assert_eq!(Entry::read(&dir).unwrap().state, State::Unknown, "{file}");
+        }
+        assert_eq!(Entry::read(tmp.path()), None);
+    }
+}

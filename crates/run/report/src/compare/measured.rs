@@ -1,0 +1,67 @@
+//! What there is to read metrics from: all that one run measured in one stretch.
+
+use crate::document::{CacheSources, Figures};
+use crate::stated::Stated;
+use crate::tally::Tally;
+use assay_measurement::censored::Censored;
+
+/// A value of a metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Number {
+    pub value: f64,
+    /// It is a lower bound.
+    pub at_least: bool,
+    /// Within which values it lies, whatever Assay and the lab did; no upper end: nothing says how much it is.
+    pub own: (f64, Option<f64>),
+}
+
+impl Number {
+    /// One that nothing of Assay's can have touched.
+    pub fn exact(value: f64) -> Self {
+        Self { value, at_least: false, own: (value, Some(value)) }
+    }
+
+    /// A lower bound.
+    pub fn at_least(value: f64) -> Self {
+        Self { at_least: true, ..Self::exact(value) }
+    }
+
+    /// What is stated of a figure, in another unit; none: it is not known.
+    pub fn stated(stated: Option<Stated>, scale: f64) -> Option<Self> {
+        let stated = stated?.map(|value| value * scale);
+        let low = stated.own.low?;
+        Some(Self { value: stated.value, at_least: stated.is_at_least(), own: (low, stated.own.high) })
+    }
+}
+
+/// What the disk did for the proxy, in bytes per second; none: nobody watched.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Disk {
+    pub read: Option<f64>,
+    pub written: Option<f64>,
+}
+
+impl Disk {
+    pub fn both(self) -> Option<f64> {
+        match (self.read, self.written) {
+            (None, None) => None,
+            (read, written) => Some(read.unwrap_or(0.0) + written.unwrap_or(0.0)),
+        }
+    }
+}
+
+/// Everything that metrics are read from.
+pub struct Measured {
+    pub tally: Tally,
+    pub figures: Figures,
+    /// Response times of all, as long as they had waited where they have no end.
+    pub all: Censored,
+    /// Mean over seconds of the mean response time of that second: every rate that was met counts alike.
+    pub response_by_second_ms: Option<f64>,
+    /// The same of the origins' service time.
+    pub origin_by_second_ms: Option<f64>,
+    pub saturation: Option<Number>,
+    pub disk: Disk,
+    /// Where several caches work together: where responses to plain GETs came from, for all of them.
+    pub sources: Option<CacheSources>,
+}

@@ -1,6 +1,0 @@
-//! Reports of made-up evaluations in a real browser, which must draw all of the page. Needs Chromium, which must do
-//! so before the page is looked at.
-
-mod browser;
-#[path = "../it/made.rs"]
-mod made;
