@@ -81,7 +81,7 @@ TESTS = {
     ("crates/data/logs/src/sketch/distinct.rs", "counts_are_exact_first_and_then_within_four_standard_errors"): "exact sets",
     ("crates/model/workload/src/popularity.rs", "the_newest_is_the_most_popular_under_zipf"): "the law's formula",
     (
-        "crates/run/lab/src/search/search.rs",
+        "crates/run/lab/src/search/mod.rs",
         "a_token_bucket_of_known_limit_is_found_within_three_percent_ten_times_of_ten",
     ): "a known limit",
     (

@@ -1,5 +1,28 @@
 //! Ratios of counts. Each is computed by one function, which the summary, metrics, requirements, charts and the live view
 //! call, so that all of them mean the same by it.
+//!
+//! # Definitions
+//!
+//! *Basic* xact: a GET of type Basic. *Offered*: basic revisits of cachable objects over basic xacts that came due. *Measured*:
+//! (hits + collapsed − those that the origin validated) over completed basic xacts. *Ideal*: the hits of an infinite cache with the
+//! target's declared behaviour on the same completed basic xacts. Its model also processes all other requests, whole objects and
+//! parts, and the targets of redirections. If the target collapses requests, an object is in the model's cache from when the first
+//! request for it was sent; otherwise, from when the first robot that requested it saw the response begin (`shares-arriving`) or
+//! end. This is the robots' view: the proxy may have it a little sooner (its response is still on the way) or later (it fetches all
+//! of an object for a part of it). If a robot aborts, the proxy is assumed to complete the fetch and store the object; a body that
+//! an origin cuts off, a refusal and an injected fault leave nothing in the cache.
+//!
+//! *Bytes* of hit ratios are of one kind: body bytes as they are sent, including any coding. Measured and ideal count the bytes that
+//! robots received, for the same xacts. Offered counts the bytes that the origin would send, which is a pure function of workload,
+//! seed, group, type and size (`load::coded::CodedSizes`): before the start, robots and origins code up to 64 objects (or 1 MB) of
+//! each type that is sent coded, for each doubling of size, and apply the resulting ratio to all others of such a size; validations
+//! that origins report are counted with the same sizes. Sums over some hundred requests are accurate within 0.5 %. This costs some tens of
+//! milliseconds a type before the start, and then a table lookup; a workload without codings has no table.
+//!
+//! *Times* by class are times by outcome, of all xacts, basic or not: *hit*, *miss*, and *other* (collapsed, revalidated, unknown). A request
+//! that was never sent or timed out is an *open wait* (`measurement::censored`): the headline figures (`all`) include it with the time that it
+//! waited, and a figure is a lower bound (`at_least`, ≥) if counting open waits as infinite gives another value. A requirement is met only if
+//! it is met for all values that the figure could have. `completed` excludes open waits.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

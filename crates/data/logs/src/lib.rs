@@ -6,6 +6,14 @@
 //! [`replay`]); [`document`] is what comes of it, [`terminal`] shows it, [`sheet()`] hands it on for a page,
 //! and [`table`] keeps it as columns. [`mod@read`] hands on line by line. [`run`] holds the log of a run against what its robots counted.
 //!
+//! # How a line is read
+//!
+//! A line of a log becomes an `Access`: slices, no copies. Which of several fields says a quantity is decided once, where the format is compiled
+//! (`format::choice`); JSON lines are read by their keys (`format::json`). What is no text in UTF-8 is known to `logs::input` alone, for traces too. The meaning of a proxy's result code (`TCP_MEM_HIT`, `EXPIRED`,
+//! `<CACHE>`) is defined in one place, `logs::class`; a hit of a sibling or a parent is recognised by the hierarchy code. An analysis reads
+//! every line once and its memory does not grow with the log: estimates are marked as such, with their error. DHR and BHR of a log are hits
+//! over *all* requests of clients, because a log does not identify basic ones; queries of other caches (ICP, HTCP) are not requests.
+//!
 //! *Does not:* follow a log that is being written, judge a proxy, or send a request. Parsers take bytes and touch nothing
 //! else.
 

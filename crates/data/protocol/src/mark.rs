@@ -3,6 +3,39 @@
 //! One field each way, decimal numbers joined by `-`. Robots put a [`RequestMark`] into each request; origins put a
 //! [`ResponseMark`] into each response, and from it a robot tells how the response came about. Written into a buffer that
 //! the caller keeps, parsed in place: nothing is allocated per xact.
+//!
+//! # Contract
+//!
+//! One header field each, named `X-Assay`, decimal fields joined by `-`:
+//!
+//! - request: `<robot>-<number>-<place>-<phase>-<kind>`; kind is `b` for a basic GET, `c` for a request that the robot itself
+//!   made conditional, `r` for a reload, `o` for others (HEAD, POST, PUT, ranges). Steps of one xact (after a redirection or a
+//!   challenge) carry the same field.
+//! - response: `<robot>-<number>-<place>-<key, 16 hex>-<version>-<made>-<status>`: the request that caused it, the object, its
+//!   version, when the origin made it (microseconds since the start of the run, `CLOCK_MONOTONIC`), and the status the origin gave. Three
+//!   fields may follow: `h<microseconds>`, how long the origin had the request before it made the response (from 1 ms on); `d<microseconds>`,
+//!   by how much the origin itself was late with the response; and one of `a<bytes>`: the origin will cut off the body after this number of
+//!   bytes; `f`: this is an injected fault.
+//!
+//! The response to a request without the field (a fetch that a proxy makes on its own, or one whose field it dropped) names
+//! no robot: robot 4294967295, number and place 0. No robot has that number. Behind a proxy that drops the field from
+//! every request, joined fetches cannot be distinguished from misses, nor validations from either.
+//!
+//! The robot determines the outcome from this field:
+//!
+//! | response names | made | outcome |
+//! |---|---|---|
+//! | this request, `200` (or the robot's request was conditional) | | miss |
+//! | this request, `304`, while the robot's request was not conditional | | revalidated |
+//! | another request, or no robot | before this one was sent | hit |
+//! | another request | after this one was sent | collapsed |
+//! | no robot | after this one was sent | miss |
+//!
+//! A proxy that does not update stored headers from a 304 (`validation_updates` false, as declared) shows a hit there, and the
+//! response may look expired although it was validated. It is *stale* only if the object has been modified by the time of sending,
+//! and a validation in the last second of the served version would have expired too. For all other proxies a hit is stale more than one second
+//! after the `Expires` with which the response was made. A validation that looks like a hit is still detected: the origin counts such
+//! validations (`OriginCounts::validated_basic`) and the summary moves them from hits to revalidated.
 
 use assay_http::field::write_decimal;
 /// Which xact a message is about; [`XactId::NOBODY`] when the request named none.

@@ -2,6 +2,12 @@
 //!
 //! Commands go to the role's standard input, events come from its standard output; its standard error is
 //! for people. End of input means that the parent is gone: the role stops at once.
+//!
+//! # Roles
+//!
+//! `assay role robots|origins|proxy|target|links SPEC.json` (hidden; `proxy` once for each built-in cache, `target` for a real proxy on an agent's machine): reads its spec, sends `Ready`,
+//! waits for `Start`, reports `protocol::message::Event`s as JSON lines on stdout, obeys `protocol::message::Command`s on stdin, and ends at
+//! end of input. A role that cannot start prints the reason on stderr and exits 1.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,12 @@
 //! What a run directory still says, whatever became of it.
+//!
+//! # Damaged directories
+//!
+//! Code that judges reads strictly (`Series::read`): a comparison excludes a damaged run. Code that reports reads as much as
+//! possible (`RunDir::read_what_is_there`), and returns a `Missing` for each missing part: absent, damaged, or unknown to this
+//! version. `SHA256SUMS` is written when the tables are, and `run.json` enters it with its last change; a table that differs is left
+//! out. A number that is missing is null or too small, and never silently so. Every number of `summary.json` can be recomputed from the tables
+//! and `run.json` (`crates/run/report/tests/recompute.py` does this); a new figure must be added to that script too, or its test fails.
 
 use serde_json::{Map, Value};
 

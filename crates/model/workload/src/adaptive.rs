@@ -5,6 +5,16 @@
 //! seconds comes due in one. Ramps and everything else that is a place in the schedule go along with it; a
 //! phase's own duration is real time ([`AdaptiveClock::schedule_length`] says how much of the schedule fits
 //! into it, and [`crate::Timeline::adapted`] makes the phase that long).
+//!
+//! # Load that adapts
+//!
+//! *Load that adapts* (thermostat, scripts) moves the clock and never the stream: between two changes, schedule time runs at a
+//! multiple of real time; the conductor announces a change 100 ms ahead, and all workers apply it at the same instant. A worker
+//! takes no launch from the stream that is due more than 30 ms ahead, and checks for changes before it does. An adapted
+//! phase lasts its duration in real time, while its ramps are positions in the schedule and move with it; counts end it where
+//! the schedule expects them. Sessions are positions in the schedule too. The end of an adapted phase is announced 300 ms ahead; until then
+//! streams treat the phase as endless, so that a change of load costs them nothing. The decisions are in `adapted.parquet`, which defines the
+//! actual schedule.
 
 use std::time::Duration;
 

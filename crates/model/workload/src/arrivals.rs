@@ -5,6 +5,17 @@
 //! robot with a law of its own for its intervals they are draws of that law, and the rate is that of all its requests: so all
 //! of them lie on one renewal process. What such a robot introduces must be known to all, so every slice of a stream
 //! follows all robots of such groups, and of the other groups its own.
+//!
+//! # Arrivals
+//!
+//! Requests of robots with a rate are Poisson. A public world's first visits are the points of a unit Poisson process in the expected
+//! number of them (`workload::points`), assigned to living robots at random; the first may take the place of a revisit, since there is
+//! nothing to revisit before it. Each robot's revisits, and all its requests in its private world, are separate Poisson arrivals (`workload::arrivals`). Robots with `req_inter_arrival` make first visits and
+//! revisits on one renewal process; every slice of a stream walks through all of them, so that serials, which count a world's first visits in
+//! due order (`workload::introductions`), are the same in every slice. The state of a stream is a position for each world and robot, and the
+//! instants of the last seconds' first visits by renewal. Sizes at the freeze are counted when the walk passes it. Goals end phases where
+//! expected values are reached. `STREAM_VERSION` is the version of the definition of streams; `run.json` stores it, and only streams of the
+//! same version are compared.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,5 +1,21 @@
 //! What is decided for one xact, by robots and origins alike. Faults on purpose, broken-off bodies, redirections, request
 //! bodies, patience: hashed from the seed and the xact's identity, and from what it requests.
+//!
+//! # Decisions
+//!
+//! Every decision about a single request or object is a pure function in `workload`, hashed from the seed and the identity (robot,
+//! number, place; or the object's key), and computed where it is needed, by robots and by origins alike:
+//!
+//! | decision | from |
+//! |---|---|
+//! | the bytes that a `Range` request is for | xact, object size |
+//! | injected faults: error status, reset, slow first byte, slow body | xact, origin |
+//! | where a robot or an origin cuts off a body | xact, object size |
+//! | cookies that a response sets, added header fields, checksum, coding | object (requests: xact) |
+//! | the object that a redirection leads to | xact, the older objects of the same world |
+//! | the credentials of a robot, and whether the password is wrong | robot, its session |
+//! | the body of a request, and whether it was sent before | xact |
+//! | the idle times of a robot | robot, time |
 
 use std::time::Duration;
 

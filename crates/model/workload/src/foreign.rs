@@ -1,4 +1,10 @@
 //! The URL of the workload's trace that is meant, and the object that it names.
+//!
+//! # Foreign URLs
+//!
+//! *Foreign URLs* (`foreign_trace`) keep the trace's own path: they carry no world, and the origin that stands for their host finds the
+//! object by the path. The number of an object (`${url_number}`), modulo the number of lines, is its line. *Bodies of files* carry no stamp: they are the bytes of the file in every version. Bodies that
+//! objects share (`unique` below 1) do not change with the version either.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,26 @@
 //! What an object is like. [`Universe`] derives it from the id and the seed alone.
+//!
+//! # Objects and their bytes
+//!
+//! An object is an `ObjectId`: origin, content type, space, serial. `Universe::object` hashes its *key* (64 bits,
+//! from the seed and the id) and from that its size, cachability, life cycle, extension. Nothing is stored.
+//!
+//! *Body.* `Universe::body(key, version)` defines the bytes: a 16-byte stamp (key and version, mixed), then a static
+//! pool (256 KiB from the seed), read in a circle from an offset hashed from key and version. A body shorter than
+//! 16 bytes is the start of its stamp. The origin writes slices of the pool; the robot compares against the same.
+//!
+//! *Life.* Times are whole Unix seconds, counted from the start instant of the run (`at_unix_s`), so two runs of one
+//! seed see the same modifications at the same offsets. Version *v* is the number of modifications since the epoch
+//! (0 at the start); `life(object, now)` gives version, last and next modification, and the `Expires` of a response
+//! made now. `Last-Modified` and `Expires` are sent for cachable objects only. A cachable object is sent with
+//! `Cache-Control: public` (and `max-age` of a year if it has no life cycle and therefore never changes), any other with
+//! `Cache-Control: private, no-cache, no-store`.
+//!
+//! *Path.* `[prefix]/w<world 8 hex>/t<content 2+ hex>/<space>_<serial 16 hex>[extension]`; `Universe::path` writes it,
+//! `Universe::parse_path` reads it back, and refuses any path that it would not have written. `/assay/health` (with any query) returns 200
+//! to anyone and belongs to no universe; its body names the origin that responds (`origin AUTHORITY`), as `Host` and address decide it for an
+//! object. `lab::readiness` compares that with the origin that it requested, and does not start a run through a target that mixes them up; a
+//! response without such a line says nothing, and passes.
 
 use std::sync::Arc;
 

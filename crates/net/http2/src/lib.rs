@@ -44,6 +44,21 @@
 //!   [`Event::Unprocessed`] for each request that it has not acted on, and that may be sent again.
 //! - **Bounds:** what a peer can cause is limited, with the numbers in [`flood`] and [`Config`].
 //!
+//! # Use
+//!
+//! `http2::Connection` is one side of a connection as data: bytes in, events out, and a buffer to write. It does not depend on robots or
+//! origins. Above it, messages have the same form as over HTTP/1.1: a decoded section is kept as field lines, and becomes a
+//! `http::head::RequestHead` or `ResponseHead` without being parsed again, so everything that judges a response or decides on one is the same
+//! for both versions. A message to be sent is written as a head of HTTP/1.1, and its fields are then coded. A robot's `Connection` has
+//! `streams` if it uses HTTP/2 (`load::robot::multiplex`); an origin has a task of another type for such connections
+//! (`load::origin::multiplex`). One function for both versions handles a request before its response (`load::origin::admit`). Retries
+//! follow from the protocol alone: REFUSED_STREAM, and streams above the last one of a GOAWAY. Code that serves or sends HTTP/1.1 elsewhere
+//! (`net::http2`) has a byte stream for each stream (`Pipe`), in a server and in a client (`http2::Client`): messages of HTTP/1.1 are read
+//! from it and written to it. Counters bound floods; the owner of the connection refills them once a second, since the crate has no clock. An origin that
+//! is about to close a connection with several requests under way says so twice (`Connection::retire`), as a single GOAWAY would refuse what is on its way; and a
+//! connection that is closed with input unread takes back what was sent. So whoever closes reads on (`load::origin::closing`, `net::Connection::linger`), and whoever cannot write any more
+//! reads what is left.
+//!
 //! *Does not:* read or write a socket, know a clock ([`Connection::refill`] is called once a second), push responses, use the
 //! obsolete priorities of RFC 7540, upgrade from HTTP/1.1, or tunnel (CONNECT is a request like others).
 

@@ -4,6 +4,14 @@
 //! with `WouldBlock`, as on the socket itself. In the clear, each operation is the system call and one comparison; with TLS, records
 //! pass through buffers that all connections of a thread share, and a connection that is idle holds none.
 //!
+//! # TLS
+//!
+//! *TLS.* `net::byte_stream::ByteStream` is one type for robots, origins, the built-in proxy and connections to servers. It never waits; an
+//! operation that would wait returns `WouldBlock`, and `Read::more` states whether the socket may have more. A client makes its handshake with
+//! `shake_hands`, a server while it reads. `say_end` (also when the stream is dropped) sends `close_notify`, unless `break_off` was called; an
+//! end without it is an error for the reader. `lab::secure` makes authority and certificates, removes keys, and refuses what a target cannot
+//! do.
+//!
 //! *Does not:* wait for sockets ([`crate::sockets`] and tokio do), or know what the bytes mean.
 
 use std::cell::{Cell, RefCell};

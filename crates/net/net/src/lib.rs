@@ -9,6 +9,28 @@
 //! microseconds ([`timer`]), and sockets without tasks ([`sockets`]), on a clock of one kind ([`clock`]), and when what is read was received ([`arrival`]); threads pinned and
 //! joined ([`worker`]), how long they ran and waited ([`thread_times`]), which let messages come together when there are many ([`gather`]).
 //!
+//! # Connections
+//!
+//! `net::connection::Connection` is a byte stream with its unread input, its deadline, and the buffers that all
+//! connections of a thread share (`Resources`). The stream is TCP, or any other implementation of `net::exchange::Stream`; `net::byte_stream` is TCP in the clear or TLS on it
+//! (`net::tune` sets up its socket, so that a peer that takes nothing leaves no more than 128 KiB in the memory that the system has for TCP). Two modules
+//! use it, one for each side:
+//!
+//! - `net::exchange`: `serve` reads the requests of a connection and passes the head of each to a `Handler`, which takes the body
+//!   with `Exchange::next_part` and responds with field lines, a `Framing` and parts of a body. The end of a head, the time limits
+//!   of a client, the framing of a body, keeping the connection alive, and lingering with unread data are all implemented here,
+//!   once, for the proxy, the switch, the Multiplier, the Collector, nodes, simulated origins of a replay, the live page and the
+//!   switch's counters.
+//! - `net::upstream`: an `Upstream` takes a request and returns the heads of its responses, parsed in place (`Received`),
+//!   including interim ones; a `Pool` keeps idle connections, distinguished by server or by any other key, and shares those of HTTP/2
+//!   among requests (`http2::Clients`, also in the switch). `ResponseError` names errors
+//!   in the vocabulary of the record.
+//!
+//! `net::limits` is the table of bounds; those of a head are the parser's (`http::head`). Robots and origins have connections of their
+//! own (`load::robot::connection`, `load::origin::connection`): a task and a buffer for each would be most of the cost of an idle
+//! connection (1,309 bytes against 519). The switch connects to its servers through its own sockets (`switch::worker::socket`, and TLS or a
+//! stream of HTTP/2 in `switch::worker::stream`), under the deadline of the client.
+//!
 //! *Does not:* decide what is requested, sent, stored or compared; that is left to its users.
 
 pub mod arrival;

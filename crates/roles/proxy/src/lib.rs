@@ -39,6 +39,15 @@
 //! - An object of more than a quarter of the memory is not stored. Bytes that arrive for the store count
 //!   towards its bound; bytes that are still being sent after they were dropped from it do not.
 //!
+//! # Three ways through the proxy
+//!
+//! *Stored*: one vectored write of the stored response. *Fetched*: a separate task sends the request to the origin, decides on storing when
+//! the head has arrived, and lets all waiting clients read the body at their own pace (`proxy::fetch`, `net::flow`). *Through*: a response
+//! that cannot be shared, because the request forbids it or the last response with its key could not be shared, is handled in the client's own
+//! task: one parse, the head rewritten into one buffer with the first part of the body, the rest read by read (`proxy::through`). If it turns
+//! out that the response may be stored, it becomes a fetch immediately; the client's view and the counts are the same. Deadlines are numbers in
+//! cells, checked twenty times a second (`net::watch`), not timers.
+//!
 //! *Does not:* know robots, workloads or results; it is a proxy like any other. No tunnels, no
 //! HTTP/2 to origins, no trailers, no disk.
 

@@ -11,6 +11,27 @@
 //! With `mode = "tcp"` a connection gets its server before anything of it is read, and its bytes go both ways as they are, copied or
 //! moved by the kernel.
 //!
+//! # Layer 4
+//!
+//! *Layer 4.* With `mode = "tcp"`, a connection gets its server as a request does (`switch::worker::slot`), before anything is read from it,
+//! and `switch::worker::way` carries each direction: copied, or moved by the kernel through a pipe of the worker (`pipes`). Bodies of responses
+//! are moved in the same way (`spliced`).
+//!
+//! # Workers
+//!
+//! A worker shares nothing with the others: its requests, idle connections, policies and counters are its own, and so is an even part of every
+//! limit. Only a control thread has the state of servers (results of its health checks, failures that workers report, slow start); it tells all
+//! workers which servers are available, with which weight. A configuration is replaced as a whole (`worker::setup`); a request keeps the one
+//! with which it began, unless it has to select a server again. A server is identified across a reload by name and address, and a policy by its
+//! settings. Nothing is sent twice unless no connection was established, or the request is idempotent, has no body, and no byte of a response
+//! has arrived; a request that cannot be repeated gets a new connection. A server reports its load in `endpoint-load-metrics` (ORCA, text form)
+//! of any response; the switch does not pass this field to clients. Every connection has one deadline, a number in a cell that is checked every
+//! 50 ms: no timer is set for a read or a write. A worker runs its tasks itself (`worker::runtime`, on epoll): a socket is registered only when
+//! a task has to wait for it, so that a connection with one request needs no such call, and its response is sent together with the end of the
+//! connection if the client has announced that it will send nothing more. Sockets of clients that have been at a head or a handshake for a second lie in a
+//! set of their own, which is looked at once a tick, eight at a time: ten thousand of them that send a byte a second would otherwise wake the
+//! worker ten thousand times. Time is read once per turn of a task. Rare data is boxed.
+//!
 //! *Does not:* store responses, speak HTTP/2 to servers, open tunnels to anywhere (CONNECT), look into bodies, or resolve names.
 //! Workers do not know of each other: with more than one, each has policies of its own and an even part of every limit.
 

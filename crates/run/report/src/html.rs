@@ -1,4 +1,16 @@
 //! The report as one HTML file that needs no network.
+//!
+//! # The page
+//!
+//! *Sheets.* Pages other than a run's report (an access log's analysis, the search for a limit) are `record::sheet::Sheet`, filled in by the
+//! code that has the numbers and rendered by `report::sheet`.
+//!
+//! *Charts* (`report::chart`) are numbers and text; the page's script, that of a comparison and the figures draw the same type. Each
+//! chart is also rendered as a sentence and a table (`chart::said`), from the same data. The script is assembled from the files in
+//! `assets/page/`; all pages share it. The visible range (`view.js`) belongs to a time axis, never to a chart. No page loads anything
+//! from the network, except one that is *live*: `html::page` with `Live` marks it `<html data-live="URL">`, and it then fetches that
+//! URL every few seconds, replaces its sections and numbers, keeps zoom, scroll, focus, theme and open sections, and stops at a page
+//! with `data-ended`.
 
 use std::path::PathBuf;
 

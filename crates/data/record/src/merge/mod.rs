@@ -7,6 +7,13 @@
 //! What only one process could have seen is left out rather than added up: the ideal cache of several parts, and the machine-wide
 //! measurements of all machines but the first.
 //!
+//! # Parts of a run
+//!
+//! *Parts of a run.* `assay robots` and `assay origins` run a range of robots or of origins with `Slice` and nothing else: seed,
+//! world, start second and schedule make their streams parts of one stream. The due digests of parts add up to the whole's.
+//! Each part records which robots and origins it has (`PartInfo`), and `record::merge` joins their directories: intervals of one instant
+//! and phase become one, counts are added, histograms are merged bucket by bucket.
+//!
 //! *Does not:* judge (doubts are those of the parts), or measure how far clocks of different machines are apart.
 
 mod head;

@@ -16,6 +16,20 @@
 //! [`MOST_STREAMS`] streams, and [`MOST_PIPES`] pipes where handlers have not noticed yet that theirs was reset. Floods of frames end the
 //! connection (`assay_http2::flood`).
 //!
+//! # Where HTTP/2 enters
+//!
+//! *Where a protocol enters.* TLS is another stream below `Connection`. HTTP/2 from clients is one too: `net::http2` owns a client's
+//! connection and makes each request a stream of bytes (`Pipe`) in the form of HTTP/1.1; the response that is written there goes out as frames.
+//! Handlers, and all rules for requests, are therefore the same for both versions, at the cost of writing and parsing a head once more. A pipe
+//! reports that its client has left when the stream is reset, also to a handler that waits for its server (`Stream::until_gone`, and `switch::worker::away`).
+//! What pipes keep of responses is bounded for each, and for all of a connection together (`share`). A stream whose handler is done and whose window is closed has a
+//! deadline of its own; where nobody but the client can go on with any stream, the connection makes room for others (`Patience::Client`). After a complete response it is what a kept connection is: for a second it may
+//! bring its handler the next request, of whatever stream, and then it ends. The unread part of a stream's body stays
+//! in its window. `exchange::Request::received` states which version a request used. A client that ends its side of the connection gets the
+//! responses to all requests that it has sent completely. A PING once a second checks whether the client is still there: the socket looks the
+//! same if it has gone. Towards servers, an `Upstream` lies on an `HttpStream`, which is a socket or a pipe of an `http2::Client`: nothing above it
+//! differs. `Pool::speaking_http2` names the servers that this applies to (the origins of the built-in proxy).
+//!
 //! *Does not:* push responses, pass on trailers, open tunnels (CONNECT gets a 501 response), or upgrade a connection of HTTP/1.1. Priorities of clients are not heeded: streams
 //! take turns.
 

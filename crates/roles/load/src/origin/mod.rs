@@ -13,6 +13,18 @@
 //! A request without our mark (a fetch that a proxy makes on its own, or one whose mark it dropped) gets a response with the
 //! mark of nobody ([`assay_protocol::mark::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` responds with `ok` and its name to
 //! every client and is not counted.
+//!
+//! # Bodies and responses
+//!
+//! *Bodies* are of a kind (`BodySource`). A page's body is text that contains its links as markup, each ending at its
+//! `link_end`; a page is at least as long as its links. With `unique` below 1, objects share a body: its key is then the
+//! content type's, and the object's own key is still in `X-Assay`. A coded body (gzip) is made by the origin from the same
+//! bytes; robots decode and compare.
+//!
+//! *Responses of an origin* are decided in this order: an injected fault, 401, 417, 406, 302, 304, 416, then 200 or 206. A
+//! `Location` is a path without a host, so it has the same meaning through every kind of proxy, and a 302 must not be stored. Parts use
+//! the identity coding; if only gzip is acceptable, the whole object is sent. A second attempt at a request that met a fault, within ten
+//! seconds, gets the regular response. PUT is handled like POST.
 
 mod admit;
 mod closing;

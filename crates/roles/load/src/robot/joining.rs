@@ -1,5 +1,13 @@
 //! Handovers of workers, held until it is known when the target waited for processors: then the times in them are joined with
 //! that. The parent watches the target and reports its waits a few times a second.
+//!
+//! # Waits of the target
+//!
+//! *Waits of the target.* If the lab starts or watches the target, `host::metrics::waits` determines when its threads waited for processors that
+//! others had, and how long these waits had an effect. Robots receive the waits ten times a second (`Command::Waits`, a
+//! `measurement::waits::WaitReport`). Workers keep the instants of completed xacts until the next cut (`load::tally::flights`); the conductor
+//! holds their handover until it has the waits up to then (`load::robot::joining`), and adds to the delays of each xact the waits that it can
+//! have met. `joined` counts these xacts; the rest of a phase, where they are few, count as delayed by an unknown time.
 
 use std::collections::VecDeque;
 use std::time::Duration;

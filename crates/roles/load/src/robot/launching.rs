@@ -1,4 +1,12 @@
 //! A request that comes due. Launches of the stream, of best-effort robots, and of pages.
+//!
+//! # Phases
+//!
+//! An xact belongs to the phase in which it was due. When a phase ends, its requests that have not been sent are cancelled: a due request that
+//! was waiting is *unsent*, an embedded object whose link was not yet seen is *not reached*. A launch that Assay itself processes after the end
+//! of its phase is still sent within 100 ms of that end; after that it is also counted as *unsent late*, which is Assay's fault and not the
+//! target's. Requests in progress may finish and count for their own phase. Embedded objects are due when the bytes that hold their link have
+//! arrived; link *i* of *n* (from 0) ends at byte `size × (i+1) / (n+1)` of the page.
 
 use assay_measurement::error_kind::ErrorKind;
 use assay_workload::digest::launch_digest;

@@ -11,6 +11,23 @@
 //! *How an xact is counted:* it belongs to the phase it was due in. Due = sent + unsent + not reached + errors of
 //! requests that never got a connection (a full queue, no descriptor, no port, a lifetime that was over), and sent = completed + errors of
 //! those that were sent, once nothing is under way.
+//!
+//! # Robots
+//!
+//! *Robots*: an xact has `Extras` if it may need special handling (determined in advance by flags of its group, content type and origin);
+//! plain ones execute none of that code. Features that are not implemented yet are marked in `pgl`'s schema, and nowhere else.
+//!
+//! *Identity of robots.* The state of a robot between requests is its `Memory`, which is created when it is first needed. After a 401 or 407,
+//! the xact continues with a further step that uses the better of the schemes offered; from then on every request to that origin (or through
+//! that target) carries the credentials. A rejected password is not sent again: the robot is refused, which is not an error. Cookies are kept
+//! for each origin, up to the robot's limit (and 50), for 256 origins. A request with `Expect` waits a second for 100 before sending its body;
+//! after 417 it is sent without `Expect`. When a session ends, the robot forgets which servers required credentials, its session cookies and
+//! its own cache, closes idle connections, and cancels requests that wait for one (*unsent*). An embedded object is in a robot's own cache from
+//! the instant at which its page is due, whatever the outcome of the request, so the due requests are the same for all targets; an object that
+//! is found there is never due.
+//!
+//! *Basic* keeps its meaning: a GET of type Basic that was neither redirected, refused, cut off on purpose, nor met an
+//! injected fault. Those are counted in separate classes, and are not errors: the proxy's handling of them is a result.
 
 mod aftermath;
 mod agenda;

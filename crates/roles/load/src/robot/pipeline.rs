@@ -15,6 +15,16 @@
 //! When a connection ends before the turn of those behind, they are sent again (counted as retries) on a new one, one by
 //! one as each has its response, since one of them may be why the first ended (RFC 9112, 9.3.2). As they were sent, the end
 //! of a phase does not cancel them.
+//!
+//! # Rules
+//!
+//! A connection draws its depth (`pipeline_depth`) when it is opened. Only embedded objects are pipelined behind other requests. A
+//! request that is due takes an idle connection to its destination, or to a substitute where the workload says so; else a busy one
+//! with room, the one with the fewest requests in progress; else a new one, if the robot may open it; else the place of an idle one
+//! to another destination; else it waits. Robots that speak HTTP/1.0 do not pipeline, nothing is pipelined behind a POST, or on a
+//! connection that will be closed. A request is *sent* when it is written, so its service time includes the responses before it. When
+//! a connection ends early, the requests behind the current one go to a new connection, one at a time, and count as retries; only the
+//! current one may be an error.
 
 use assay_measurement::error_kind::ErrorKind;
 

@@ -3,6 +3,22 @@
 //!
 //! A [`Watch`] belongs to one worker. Its tick ([`TICK_NS`]) bounds what a stall can be mistaken for; what it saw is
 //! reported with every cut.
+//!
+//! # Time
+//!
+//! *Pacing.* Each worker thread of robots and origins has one timer: absolute deadlines in a heap, one `timerfd`; the thread that the timer
+//! wakes writes the request itself. Deadlines come from the schedule only, so one late request does not make others late. Optionally the thread
+//! polls for a while before a deadline (`--spin`), and runs with real-time priority (`--realtime`). All timed events use it: launches, cuts,
+//! think times, pauses, time-outs.
+//!
+//! *Lateness* is `sent − max(due, ready)`, measured for every xact. It is Assay's own delay.
+//!
+//! *Self-monitoring.* A worker records, once a second: its processor time, how long it was ready to run and had no
+//! processor (`/proc/self/task/…/schedstat`), how late its timer was served (*timer lag*, each time it woke), and, for
+//! origins, how many connections waited to be accepted. A timer lag of 10 ms or more is a *stall*, reported immediately with
+//! the activity of the thread: it was busy, it waited for a processor, or neither (the process or the machine was
+//! stopped). Before `Ready`, each worker measures a *baseline*: how late a bare timer is on its own processor. The lab adds,
+//! once a second, the resource usage of processes and the machine, losses in the network stack, and steal time.
 
 mod accept_queue;
 mod baseline;

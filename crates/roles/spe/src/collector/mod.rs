@@ -9,6 +9,22 @@
 //! tunnels that the Multiplier has opened go to their origins over TLS ([`secured`]).
 //!
 //! *Pure:* [`url`], [`client_request`], [`response`], [`timeline`], [`choice`], [`stock`], [`lost`].
+//!
+//! # The Collector
+//!
+//! Its listeners have the numbers of the evaluation's targets; listener `direct` is the Multiplier's. The recording for a request
+//! is a pure function (`spe::collector::choice`) of the recordings with its key: their age, whether the listener has received them, and
+//! their progress. A recording's offsets count from the request that caused it, and every response, including the first one, is replayed from
+//! them with absolute due instants (`request + offset`) on `net::timer`. Only complete or growing bodies that are kept can be joined; an
+//! evicted body continues to serve the requests that have joined it. Only the freshness of a recording uses the wall clock.
+//!
+//! The Multiplier numbers each request (`X-Assay-Request`, `spe::number`); the Collector records to which requests a recording was given,
+//! and serves a proxy's request with the response to the client's request of that number, in whatever order proxies send requests. Without a
+//! number (if a proxy makes a fetch by itself, or drops unknown fields) the order decides. Fetches in progress, and a client's own response
+//! that a listener has yet to request, are *held* (`collector::stock`): they are evicted only after 10 s, and if there is no other room, new
+//! responses are not kept. Every eviction is recorded (`collector::lost`). A proxy that requests an evicted response gets, with
+//! `X-Assay-Lost: NUMBER-DIGEST`, a new response from the origin if caches may store it, else a 503 without a request to the origin. If a response
+//! with that mark differs, its outcome in the Multiplier is `NOT_KEPT`. Neither field reaches an origin or a client.
 
 mod choice;
 mod client;

@@ -7,6 +7,30 @@
 //!
 //! Tunnels go through unseen ([`tunnel`]), or are opened with an authority of the user's ([`opened`]).
 //!
+//! # Evaluations
+//!
+//! `assay role collector|multiplier` are started and driven by `lab::evaluation`, as roles of a run are. A proxy under test has a *listener* of
+//! the Collector as its only origin or parent; listener 0 is the Multiplier's. The Multiplier has three threads that share only atomic numbers
+//! and channels: one serves clients and defers other work (`Later`), one sends requests to the proxies, and one writes results. The Collector's
+//! response (`Direct`) is passed over a `watch` channel, so that a proxy may get the request before it is complete. A request for a proxy is
+//! admitted before it is queued (`Board::admit`); otherwise its outcome is `Dropped`. The order of a request is
+//! `multiplier::permuted(seed, number, count)`. `validate` is pure: bytes in pieces, a `Sample` each, a `Finding`. The code that starts a proxy
+//! requests `/assay/health` through it; a listener serves that itself, and does not count it.
+//!
+//! *Proxies over TLS.* `SpePlan::over_tls` has, by label, the authority for whose host a proxy's certificate is verified. One that is started gets a certificate of its own
+//! (`led::Certified`, as in `conform`); `ProxyUnderTest::tls` tells the Multiplier what to trust (`net::tls::client_to`, as for an origin of the Collector), and a lane's connection
+//! begins with a session (`Upstream::open`). A product that cannot speak TLS itself has a `tls-terminator` in its description: `lab::real` starts it when the proxy
+//! has made what it waits for (`after`), before it waits until the proxy is ready, in the same process group, so that it is measured, watched and ended with it.
+//!
+//! *Opened tunnels* (`--intercept`, off by default). After the response to a CONNECT, `multiplier::opened` makes the connection one of TLS
+//! (`ByteStream::secure`) with a server of `tls::intercept` for that host: a certificate signed at that moment by the authority in the directory that the user named, kept for at
+//! most 1,024 hosts; the name that the client sends (SNI) must be the host, and ALPN offers `h2`, `http/1.1` and `http/1.0`. Then `http_stream::serve_connection` serves it like every
+//! other connection, with the tunnel's `Place` in `Client`, so that lanes, comparison and log are the same code. `multiplier::message` makes of `https://host/path` the request
+//! `http://host:443/path`, the one form that every forward proxy passes on to its parent, and marks its number (`17-https`, `spe::number`). `collector::secured` decides by that mark, or
+//! for requests without a number by port and servers seen, whether a request is for an `https` URL; its recordings are under that URL, and it is fetched over TLS with verification,
+//! through the same `Shared::connect` as a default origin with TLS. A handshake that fails is counted once, by the kind of its `TlsError` (`OpenedCounters`), and its deadline is that of a
+//! head. The Multiplier and `assay` check the authority at the start through one function (`net::tls::interceptor`). Nothing reads the authority's certificate in order to trust it.
+//!
 //! *Does not:* store responses, or decide what is a difference ([`crate::validate`] does).
 
 mod board;

@@ -4,6 +4,13 @@
 //! is added up from the measurements in bounded memory. So a run that was killed can be judged from what it left.
 //! A file here looks for one family of reasons; every threshold is in [`limits`]. What the target does, however slow,
 //! is never a reason; whether the target kept up is seen in the numbers, and the report says it.
+//!
+//! # Judging
+//!
+//! *Judging.* `assay_measurement::doubt::Reason` is the closed list of what Assay and the lab can do to a run; `host::verdict` checks
+//! each of them, phase by phase, and states what was observed, why it matters and what to do. A *serious* one disturbs its phases: it
+//! explains their intervals. Only a few leave figures unknown (`Doubt::leaves_unknown`): a role that failed, conditions that could not be
+//! kept, a kernel out of memory. The target's behaviour (slow, refusing, thousands waiting) is never a reason.
 
 mod case;
 mod evidence;

@@ -4,6 +4,16 @@
 //! their own; where none is, they share one. Caches with links between them have a namespace each ([`caches`]). All addresses of
 //! 10.1.0.0/16 are the robots', of 10.2.0.0/16 the target's and of 10.3.0.0/16 the origins', so each may have as many as it
 //! likes. Nothing of it has a name outside: it is gone when the last process in it has ended, however that came about.
+//!
+//! # Namespaces and links
+//!
+//! *Beds.* With links, roles with a link between them live in network namespaces of their own (`assay-host`, `lab::bed`): 10.1.0.0/16
+//! is the robots', 10.2.0.0/16 the target's, 10.3.0.0/16 the origins'; roles without one share. One process (`assay role links`)
+//! carries the packets of all links. Whether packet *n* on the wire of a direction is lost is a pure function of the seed, and `lab` compares
+//! the report of each interval with it. Congestion control is an attribute of routes. Namespaces have no names and TUN devices are not
+//! persistent: both exist only as long as a descriptor of one of Assay's processes, so nothing can be left behind, however Assay ends.
+//! Resources that can outlive a process (control groups, work directories) carry a mark with the owner's process id and start time; the next
+//! start removes marked resources whose owner is gone, and only those.
 
 mod caches;
 mod ledger;

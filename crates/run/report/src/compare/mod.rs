@@ -10,6 +10,17 @@
 //! *The unit is the run.* Cells of one repetition have the very same stream, and are compared in pairs; intervals
 //! are Student's over repetitions ([`paired`]). The verdicts of one table hold together ([`verdict`]).
 //!
+//! # What a verdict rests on
+//!
+//! *Comparison.* The unit of every verdict is the run, never the request. Differences are computed between cells of one repetition;
+//! their interval is Student's over repetitions; the verdicts of one table are jointly valid (Holm): those of the table of scenarios
+//! (all scenarios, headline metrics and pairs of subjects) are one family, the others of each detailed table another. Pairing by
+//! request is only used to reduce variance within a pair of runs. Cells that are not `done`, whose numbers are not known, or that have another stream are left out
+//! and listed. `report::compare::experiment` makes the document, from the run directories alone. `report::compare::runs` makes an `ExperimentInfo` of
+//! named directories (subjects by target and settings, pairs by stream digest) and then works in the same way; pairs with different requests
+//! (stream, schedule, workload files) get differences but no verdict. `Comparison::hold` applies tolerances to the finished document: an
+//! interval beyond the tolerance is a regression.
+//!
 //! *Does not:* run anything, or judge whether the numbers of a run are known: cells that are not `done` are left out and listed.
 
 mod assemble;

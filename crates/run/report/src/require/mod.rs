@@ -7,6 +7,13 @@
 //!
 //! Without a phase, a requirement is about the phases that belong into the statistics (those the workload marks with
 //! `log_stats` or `primary`; all, where it marks none); `run.` is about everything. Pure: text and measurements go in.
+//!
+//! # Requirements
+//!
+//! `report::require` reads a requirement's text, judges it (`Summary::requirements`) and watches it live (`Watch`). `pgl`
+//! passes texts of `require()` on without parsing them, with their positions; `assay` parses them before anything starts;
+//! `RunInfo::requirements` keeps all. *Failed* is shown live only if nothing that is still to come can change it, based on
+//! `expected_requests` of a phase. Observers of a run's events register with `Listeners` in `assay`, optionally on their own thread.
 
 mod judge;
 mod metric;

@@ -8,6 +8,18 @@
 //! without a lock. That thread and the one that makes reports run at the lowest priority that the kernel has (`SCHED_IDLE`),
 //! and reports are made for at most one part in fifty of the time.
 //!
+//! # Watching from outside
+//!
+//! A measurement is declared once: its fields by `series!` or `counts!` (with their columns and metrics), its kind by a line of
+//! `measurement::measured`, which generates both `Measured` (one of any kind) and `Series` (all of a run). A role reports a `Measured`;
+//! `lab` writes it as a line of the journal and passes it on unchanged in a `record::event::RunEvent`. Consumers match on it; nothing
+//! translates it. `assay` passes each event (an `Arc`) to all listeners, which never block it. `report::serve` listens on a thread of its own,
+//! which owns all its state: events are aggregated there, and requests are served there, without a lock. A second thread creates
+//! reports from the run directory, with the same code as `assay report`, for at most one part in fifty of the time. Both run at
+//! `SCHED_IDLE`. A metric is a `base::metrics::Family`; Prometheus' and OpenTelemetry's formats are output formats of it. Names,
+//! types and labels of metrics are an interface: `docs/reference/metrics.md` lists them, and a test checks this. Labels are bounded; the
+//! phase is not a label.
+//!
 //! *Does not:* measure anything, keep anything after the run, decide anything, or speak TLS.
 
 mod address;

@@ -1,5 +1,11 @@
 //! What this machine, or those of a fleet, can offer for a workload, with nothing between robots and origins. Short direct runs at one
 //! steady load after the other, placed as they would be beside the target.
+//!
+//! # Contract
+//!
+//! *Calibration.* `--calibrate` searches for the highest load at which robots and origins, connected directly and
+//! placed as they would be with a proxy, cause no doubt. The result is stored next to the runs, and a later run of the
+//! same workload, placement and machine, or machines, reports the share that was used.
 
 pub(crate) mod flat;
 mod search;

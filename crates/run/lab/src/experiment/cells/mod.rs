@@ -4,6 +4,23 @@
 //! repetitions. [`cells`] puts its cells in order; [`drive()`] runs them, one after the other, into an
 //! [`ExperimentDir`], and can go on where it was interrupted.
 //!
+//! # Experiments
+//!
+//! *Subjects, conditions, cells.* An experiment is workloads × subjects × conditions × repetitions. A *subject* is a proxy with
+//! its settings; a *condition* applies to all subjects alike: links, congestion control, processors, quotas. One run of the
+//! product is a *cell*, and has a run directory like any other run. Repetition *r* runs with seed + *r* − 1, the same for all
+//! subjects, so cells of one repetition have exactly the same stream and are compared in pairs.
+//! `record::experiment::ExperimentInfo` (`experiment.json`) is what `lab::experiment` writes and `report` reads:
+//!
+//! ```
+//! EXPERIMENT DIR/   experiment.json · experiment.toml (as given) · cells/<cell>/ (run directories) · failed/<cell>-<try>/
+//!                   comparison.json · comparison.html
+//! ```
+//!
+//! *Driving.* `lab::experiment::cells` reads the file, orders the cells and runs them one by one; `assay` makes the plan of each, from the
+//! same arguments as `assay run`. `experiment.json` is written as a whole after every step, so that it always has the state of each
+//! cell: one that is `running` and has no process was interrupted. The limits of a proxy are enforced by a control group of its run.
+//!
 //! *Does not:* compile a workload (whoever calls [`drive()`] makes the plan of each cell), or compare what came out
 //! (that is `assay-report`).
 

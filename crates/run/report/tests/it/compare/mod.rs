@@ -1,5 +1,5 @@
 //! Comparisons of made-up runs, as their readers see them.
 
-mod compare;
 mod experiments;
+mod made_up;
 mod named;
