@@ -3,7 +3,7 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test test-real instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-slow bench-working-set verify docs fuzz torture soak man dist dist-check dist-try site gallery screenshots grammar bench-size
+.PHONY: help demo build test test-real instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-slow bench-working-set verify docs fuzz torture soak man dist dist-check dist-try site gallery screenshots bench-size
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
@@ -30,7 +30,6 @@ help:
 	@echo "make site    the manual with its gallery as a static site, in target/site, checked (needs mdbook and Chromium)"
 	@echo "make gallery run the questions of the gallery that have no result yet (ten minutes; needs six proxies and Chromium)"
 	@echo "make screenshots    the pictures of the README, from a run of the demo (needs Chromium)"
-	@echo "make grammar generate the tree-sitter parser from its grammar (needs tree-sitter)"
 
 build:
 	@command -v $(CARGO) >/dev/null || { echo "Assay is built with Rust: see https://rustup.rs" >&2; exit 2; }
@@ -144,6 +143,3 @@ gallery: build
 
 screenshots: build
 	ASSAY=$(ASSAY) scripts/screenshots.sh
-
-grammar:
-	scripts/grammar.sh

@@ -13,7 +13,6 @@ mod documentation;
 mod editing;
 mod experiments;
 mod first_minutes;
-mod grammar;
 mod hostile;
 mod hostile_text;
 mod irregular;

@@ -1,1 +1,0 @@
-[(block) (array) (block_comment)] @fold
