@@ -1,5 +1,5 @@
-//! Results as one document: what each case has shown of each target, with the exchanges as evidence. `docs/reference/conform.schema.json`
-//! is its schema.
+//! Results as one document: what each case has shown of each target, with the exchanges as evidence. Its schema is
+//! made from it.
 
 use std::collections::BTreeMap;
 

@@ -86,7 +86,7 @@ pub struct LogsArgs {
 /// Analyses access logs.
 pub fn logs(args: &LogsArgs) -> Result<Exit, Failure> {
     if args.schema {
-        output::result(schema::of_document("logs"), args.form.output.as_deref())?;
+        output::result(&schema::of_document("logs"), args.form.output.as_deref())?;
         return Ok(Exit::Fine);
     }
     if args.formats {

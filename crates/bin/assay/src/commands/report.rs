@@ -127,7 +127,7 @@ impl Form {
 pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     let Some(dir) = &args.run_dir else {
         let kind = if args.comparison_schema { "comparison" } else { "summary" };
-        output::result(schema::of_document(kind), args.output.as_deref())?;
+        output::result(&schema::of_document(kind), args.output.as_deref())?;
         return Ok(Exit::Fine);
     };
     output::check_result(args.output.as_deref())?;

@@ -1,11 +1,15 @@
 //! `assay schema`: the JSON Schemas of settings files, for editors, and of the documents that commands write, for programs.
 //!
-//! The texts are those of the reference. Tests of the crates that define the documents keep them equal to the types: the program itself
-//! carries no code that describes types.
+//! Those of settings files are kept in the reference; those of documents are made from the types that are written.
 
 use anyhow::anyhow;
 use assay_base::settings::suggest::or_did_you_mean;
+use assay_load::replay::results::Results;
+use assay_report::compare::Comparison;
+use assay_report::review::{policies, spe};
+use assay_report::summary::Summary;
 use clap::Args;
+use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -17,34 +21,80 @@ Examples:
       then, as the first line of a file: #:schema experiment.schema.json
   assay schema summary                            of what each run leaves";
 
-/// A kind of file: its name, what it is, and its schema.
-type Kind = (&'static str, &'static str, &'static str);
+/// A kind of file.
+struct Kind {
+    name: &'static str,
+    about: &'static str,
+    schema: Schema,
+}
 
-macro_rules! schema {
-    ($name:literal, $about:literal) => {
-        ($name, $about, include_str!(concat!("../../../../../docs/reference/", $name, ".schema.json")))
-    };
+/// Where the schema of a kind of file is.
+enum Schema {
+    /// A text of the reference.
+    Kept(&'static str),
+    /// Made from the type of the document.
+    Made(fn() -> Value),
+}
+
+impl Kind {
+    const fn document(name: &'static str, about: &'static str, schema: fn() -> Value) -> Self {
+        Self { name, about, schema: Schema::Made(schema) }
+    }
+
+    fn text(&self) -> String {
+        match self.schema {
+            Schema::Kept(text) => text.to_owned(),
+            Schema::Made(schema) => format!("{:#}\n", schema()),
+        }
+    }
+}
+
+macro_rules! settings {
+    ($name:literal, $about:literal) => {{
+        let text = include_str!(concat!("../../../../../docs/reference/", $name, ".schema.json"));
+        Kind { name: $name, about: $about, schema: Schema::Kept(text) }
+    }};
 }
 
 const SETTINGS: [Kind; 7] = [
-    schema!("experiment", "experiments (`assay lab`)"),
-    schema!("topology", "caches that work together (`assay run --topology`)"),
-    schema!("cluster", "clusters (`assay simulate`, `assay cluster`)"),
-    schema!("switch", "configurations of the switch (`assay switch`)"),
-    schema!("rules", "rules of comparison (`assay spe --rules`)"),
-    schema!("proxy", "descriptions of proxies (`--proxy FILE.toml`)"),
-    schema!("case", "conformance cases (`assay conform --cases`)"),
+    settings!("experiment", "experiments (`assay lab`)"),
+    settings!("topology", "caches that work together (`assay run --topology`)"),
+    settings!("cluster", "clusters (`assay simulate`, `assay cluster`)"),
+    settings!("switch", "configurations of the switch (`assay switch`)"),
+    settings!("rules", "rules of comparison (`assay spe --rules`)"),
+    settings!("proxy", "descriptions of proxies (`--proxy FILE.toml`)"),
+    settings!("case", "conformance cases (`assay conform --cases`)"),
 ];
 
 const DOCUMENTS: [Kind; 8] = [
-    schema!("summary", "the summary of a run (`summary.json`, `assay report --json`)"),
-    schema!("comparison", "comparisons (`comparison.json`, `assay compare --json`)"),
-    schema!("conform", "results of conformance cases (`assay conform --json`)"),
-    schema!("logs", "analyses of access logs (`assay logs --json`)"),
-    schema!("size", "sizes of caches (`assay size --json`)"),
-    schema!("replay", "results of a replay (`assay replay --json`)"),
-    schema!("spe", "evaluations (`assay spe report --json`)"),
-    schema!("policies", "policies on a cluster (`assay simulate --json`)"),
+    Kind::document(
+        "summary",
+        "the summary of a run (`summary.json`, `assay report --json`)",
+        Summary::json_schema,
+    ),
+    Kind::document(
+        "comparison",
+        "comparisons (`comparison.json`, `assay compare --json`)",
+        Comparison::json_schema,
+    ),
+    Kind::document(
+        "conform",
+        "results of conformance cases (`assay conform --json`)",
+        assay_conform::document::Document::json_schema,
+    ),
+    Kind::document(
+        "logs",
+        "analyses of access logs (`assay logs --json`)",
+        assay_logs::document::Document::json_schema,
+    ),
+    Kind::document(
+        "size",
+        "sizes of caches (`assay size --json`)",
+        assay_size::document::Document::json_schema,
+    ),
+    Kind::document("replay", "results of a replay (`assay replay --json`)", Results::json_schema),
+    Kind::document("spe", "evaluations (`assay spe report --json`)", spe::Evaluation::json_schema),
+    Kind::document("policies", "policies on a cluster (`assay simulate --json`)", policies::json_schema),
 ];
 
 /// The schema of a kind of document, which the commands that write it print with `--schema`.
@@ -52,9 +102,8 @@ const DOCUMENTS: [Kind; 8] = [
 /// # Panics
 ///
 /// If there is no such kind: it is a name in the code.
-pub fn of_document(name: &str) -> &'static str {
-    let found = DOCUMENTS.iter().find(|(known, ..)| *known == name);
-    found.map(|(.., text)| *text).expect("the name is one of those above")
+pub fn of_document(name: &str) -> String {
+    DOCUMENTS.iter().find(|kind| kind.name == name).expect("the name is one of those above").text()
 }
 
 /// Flags of `assay schema`.
@@ -76,13 +125,13 @@ pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
         }
         Some(wanted) => {
             let kinds = || SETTINGS.iter().chain(&DOCUMENTS);
-            let found = kinds().find(|(name, ..)| name == wanted);
-            let meant = or_did_you_mean(wanted, kinds().map(|(name, ..)| *name));
-            let (.., text) = found.ok_or_else(|| {
+            let found = kinds().find(|kind| kind.name == wanted);
+            let meant = or_did_you_mean(wanted, kinds().map(|kind| kind.name));
+            let kind = found.ok_or_else(|| {
                 Failure::usage(anyhow!("there is no schema `{wanted}`{meant}"))
                     .hint("`assay schema` lists them")
             })?;
-            (*text).to_owned()
+            kind.text()
         }
     };
     output::stdout(&text)?;
@@ -90,5 +139,5 @@ pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
 }
 
 fn lines(kinds: &[Kind]) -> String {
-    kinds.iter().map(|(name, about, _)| format!("  {name:<12} {about}\n")).collect()
+    kinds.iter().map(|kind| format!("  {:<12} {}\n", kind.name, kind.about)).collect()
 }

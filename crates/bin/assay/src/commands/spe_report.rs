@@ -45,7 +45,7 @@ pub struct SpeReportArgs {
 pub fn report(args: &SpeReportArgs) -> Result<Exit, Failure> {
     let file = args.output.as_deref();
     let Some(path) = &args.dir else {
-        output::result(schema::of_document("spe"), file)?;
+        output::result(&schema::of_document("spe"), file)?;
         return Ok(Exit::Fine);
     };
     output::check_result(file)?;

@@ -71,12 +71,6 @@ fn document() -> Document {
 #[test]
 fn the_document_is_what_its_schema_says() {
     let schema = Document::json_schema();
-    let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-    let path = reference("conform.schema.json");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, &text).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "UPDATE_GOLDEN=1 writes it again");
     let document = document();
     let json = document.to_json().unwrap();
     assert_eq!(errors(&schema, &serde_json::from_str(&json).unwrap()), Vec::<String>::new());

@@ -33,12 +33,6 @@ pub fn of(story: Story) -> Summary {
     serde_json::from_slice(&kept).unwrap()
 }
 
-#[test]
-fn the_published_schema_is_that_of_the_code() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/summary.schema.json");
-    golden(&path, &format!("{:#}\n", Summary::json_schema()));
-}
-
 /// Every field that the summary can have, by its path.
 #[test]
 fn every_field_of_the_summary_keeps_its_name() {

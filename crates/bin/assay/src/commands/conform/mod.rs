@@ -179,7 +179,7 @@ pub fn conform(args: &ConformArgs) -> Result<Exit, Failure> {
         None => {}
     }
     if args.schema {
-        output::result(schema::of_document("conform"), args.output.as_deref())?;
+        output::result(&schema::of_document("conform"), args.output.as_deref())?;
         return Ok(Exit::Fine);
     }
     let others = [&args.html, &args.markdown, &args.junit].map(Option::as_deref);

@@ -151,7 +151,7 @@ pub struct ReplayArgs {
 pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
     let file = args.output.as_deref();
     if args.schema {
-        output::result(schema::of_document("replay"), file)?;
+        output::result(&schema::of_document("replay"), file)?;
         return Ok(Exit::Fine);
     }
     if args.to.is_none() && args.through.proxy.is_none() {

@@ -139,7 +139,7 @@ pub struct SizeArgs {
 /// Simulates caches.
 pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
     if args.schema {
-        output::result(schema::of_document("size"), args.form.output.as_deref())?;
+        output::result(&schema::of_document("size"), args.form.output.as_deref())?;
         return Ok(Exit::Fine);
     }
     output::check_results(args.form.output.as_deref(), [args.form.html.as_deref(), args.csv.as_deref()])?;

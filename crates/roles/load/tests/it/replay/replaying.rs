@@ -157,13 +157,7 @@ fn being_stopped_ends_it_and_says_so() {
 }
 
 #[test]
-fn results_are_true_to_their_published_schema() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/replay.schema.json");
-    let schema = format!("{:#}\n", Results::json_schema());
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, &schema).unwrap();
-    }
-    assert!(std::fs::read_to_string(&path).unwrap_or_default() == schema, "run with UPDATE_GOLDEN=1");
+fn results_are_true_to_their_schema() {
     let validator = jsonschema::validator_for(&Results::json_schema()).unwrap();
     let results =
         Results { schema: assay_load::replay::results::RESULTS_SCHEMA.into(), ..Results::default() };

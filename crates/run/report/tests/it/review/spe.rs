@@ -199,9 +199,7 @@ fn the_terminal_shows_the_tables_of_the_method() {
 }
 
 #[test]
-fn the_published_schema_is_that_of_the_code_and_the_document_is_true_to_it() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/spe.schema.json");
-    golden(&path, &format!("{:#}\n", Evaluation::json_schema()));
+fn the_document_is_true_to_its_schema_and_comes_back_as_it_was() {
     let validator = jsonschema::validator_for(&Evaluation::json_schema()).unwrap();
     let text = evaluated().to_json().unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
