@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use assay_base::random::Rng;
+use assay_base::random::{Rng, fold};
 use assay_measurement::histogram::{Histogram, SparseHistogram};
+use serde_json::Value;
 
 use crate::{Browser, skip};
 
@@ -59,6 +60,41 @@ pub fn golden(path: &Path, text: &str) {
     assert!(kept == text, "{} differs; look at it after UPDATE_GOLDEN=1. Now:\n{text}", path.display());
 }
 
+/// Columns of an [`outline`].
+const OUTLINE_WIDTH: usize = 140;
+
+/// A document as text to keep: what fits on a line on one, a longer list as its first element and a digest of all others. A change of
+/// any value changes it, and the line says where.
+pub fn outline(document: &Value) -> String {
+    let mut text = String::new();
+    write_outline(document, 0, &mut text);
+    text.push('\n');
+    text
+}
+
+fn write_outline(value: &Value, indent: usize, out: &mut String) {
+    let inner = format!("\n{:1$}", "", indent + 1);
+    let whole = value.to_string();
+    match value {
+        Value::Object(fields) if indent + whole.len() > OUTLINE_WIDTH => {
+            out.push('{');
+            for (name, field) in fields {
+                out.push_str(&format!("{inner}{name}: "));
+                write_outline(field, indent + 1, out);
+            }
+            out.push('}');
+        }
+        Value::Array(elements) if indent + whole.len() > OUTLINE_WIDTH => {
+            out.push_str(&format!("[{inner}"));
+            write_outline(&elements[0], indent + 1, out);
+            let others = Value::from(&elements[1..]).to_string();
+            let digest = others.bytes().fold(0, |digest, byte| fold(digest, u64::from(byte)));
+            out.push_str(&format!("{inner}{} more, {digest:016x}]", elements.len() - 1));
+        }
+        _ => out.push_str(&whole),
+    }
+}
+
 /// What an attacker would put into a name.
 pub const HOSTILE: &str =
     "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">";
@@ -72,4 +108,22 @@ pub fn drawn(dice: &mut Rng, count: u64, typical_us: f64) -> SparseHistogram {
         histogram.record((typical_us * (0.6 + 0.8 * u + 6.0 * tail * tail * tail)) as u64);
     }
     histogram.to_sparse()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outline_changes_with_every_value_and_says_where() {
+        let list: Vec<u64> = (1000..1100).collect();
+        let document = serde_json::json!({"name": "a", "times": list, "total": {"requests": 7}});
+        let lines = outline(&document);
+        assert_eq!(lines.lines().count(), 5, "{lines}");
+        let mut changed = document.clone();
+        changed["times"][99] = 5.into();
+        let other = outline(&changed);
+        let different: Vec<_> = lines.lines().zip(other.lines()).filter(|(a, b)| a != b).collect();
+        assert!(different.len() == 1 && different[0].0.contains("99 more, "), "{different:?}");
+    }
 }

@@ -1,10 +1,12 @@
 //! Programs and what they give, kept as files: `err/*.pg` and `bad/*.pg` with the messages in `.diag`, `ok/*.pg` with the
-//! workload in `.json` and, where something is said, `.diag`.
+//! workload in `.outline` and, where something is said, `.diag`.
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p assay-pgl` writes the files anew; read the difference before keeping it.
 
 use std::fs;
 use std::path::Path;
+
+use assay_testbed::pages::outline;
 
 use crate::{compile_text, data, said};
 
@@ -70,8 +72,8 @@ fn right_programs_give_the_workloads_that_are_kept() {
         let result = compile_text(&fs::read_to_string(&path).unwrap(), &others());
         let said = said(&result);
         let compiled = result.unwrap_or_else(|_| panic!("{}\n{said}", path.display()));
-        let json = serde_json::to_string_pretty(&compiled.workload).unwrap() + "\n";
-        same(&path.with_extension("json"), &json, &mut differences);
+        let outline = outline(&serde_json::to_value(&compiled.workload).unwrap());
+        same(&path.with_extension("outline"), &outline, &mut differences);
         same(&path.with_extension("diag"), &said, &mut differences);
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));

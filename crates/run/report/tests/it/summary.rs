@@ -11,7 +11,7 @@ use assay_report::headline::Conclusion;
 use assay_report::require::Decision;
 use assay_report::summary::{Figures, Mood, Percentiles, StallCause, Summary, Topic};
 use assay_testbed::fixture;
-use assay_testbed::pages::golden;
+use assay_testbed::pages::{golden, outline};
 use serde_json::Value;
 
 use crate::once;
@@ -82,8 +82,8 @@ fn every_summary_is_true_to_the_schema_and_comes_back_as_it_was() {
 
 #[test]
 fn the_document_of_a_good_and_of_a_troubled_run_stay_as_they_are() {
-    for (story, name) in [(Story::Good, "good.json"), (Story::Troubled, "troubled.json")] {
-        golden(&golden_path(name), &of(story).to_json().unwrap());
+    for (story, name) in [(Story::Good, "good.outline"), (Story::Troubled, "troubled.outline")] {
+        golden(&golden_path(name), &outline(&serde_json::to_value(of(story)).unwrap()));
     }
 }
 
