@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 /// What came of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It holds.
     Passed,
     /// It does not; why.
     Failed(String),
@@ -25,7 +24,6 @@ pub enum Outcome {
 pub struct Case {
     /// What it belongs to; readers group by it.
     pub class: String,
-    /// What it is.
     pub name: String,
     /// What came of it.
     pub outcome: Outcome,

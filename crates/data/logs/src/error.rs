@@ -12,12 +12,7 @@ use crate::format::{FormatError, Unrecognised};
 pub enum LogsError {
     /// The file cannot be opened or read.
     #[error("cannot read {}", assay_base::quote::line::path(path))]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// No file has such a name.
     #[error("no file is called {}", assay_base::quote::line::path(pattern))]
     NoFile {
@@ -26,28 +21,18 @@ pub enum LogsError {
     },
     /// There is nothing in it.
     #[error("{} is empty: there is no request in it", shown(name))]
-    Empty {
-        /// The file.
-        name: String,
-    },
+    Empty { name: String },
     /// The format was not recognised.
     #[error("the format of {} was not recognised; its first line is `{line}`: {why}", shown(name))]
     Unrecognised {
-        /// The file.
         name: String,
         /// Its first line, cut.
         line: String,
-        /// What was tried.
         why: Unrecognised,
     },
     /// It is something else than a text in UTF-8.
     #[error("{} is {what}, and no text in UTF-8", shown(name))]
-    Unreadable {
-        /// The file.
-        name: String,
-        /// What it is.
-        what: &'static str,
-    },
+    Unreadable { name: String, what: &'static str },
     /// Not a single line could be read.
     #[error(
         "no line of {} could be read as {format} (there are {lines}): line {line} is `{text}`, and {why}",
@@ -72,12 +57,7 @@ pub enum LogsError {
     Format(#[from] FormatError),
     /// The result cannot be written.
     #[error("cannot write {}", assay_base::quote::line::path(path))]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// The document cannot be written as JSON.
     #[error("cannot write the result as JSON")]
     Json(#[from] serde_json::Error),

@@ -77,7 +77,6 @@ impl Input {
         Self::new(path.display().to_string(), Box::new(file)).map_err(read)
     }
 
-    /// Reads from anything.
     pub fn new(name: String, mut reader: Box<dyn Read>) -> io::Result<Self> {
         let mut head = [0; 6];
         let mut length = 0;

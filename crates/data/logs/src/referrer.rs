@@ -16,14 +16,12 @@ pub enum Kind {
     Other,
 }
 
-/// Number of kinds.
 pub const KINDS: usize = 4;
 
 impl Kind {
     /// All of them, in the order in which they are shown.
     pub const ALL: [Kind; KINDS] = [Kind::None, Kind::SameHost, Kind::Site, Kind::Other];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Kind::None => "none",

@@ -11,7 +11,6 @@ use crate::input::{Input, Piece};
 use crate::remarks::Remarks;
 use crate::{beginning, in_order, input, known, once};
 
-/// What was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadSet {
     /// Lines that hold something, comments not among them.

@@ -24,12 +24,10 @@ pub struct UniverseSpec {
 /// What robots are told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RobotsSpec {
-    /// The universe.
     pub universe: UniverseSpec,
     /// First and last of the robots that run here; none: all of them.
     #[serde(default)]
     pub robots: Option<(u32, u32)>,
-    /// Worker threads.
     pub threads: u32,
     /// Processors the threads are pinned to, round robin; empty: not pinned.
     pub cpus: Vec<u32>,
@@ -79,22 +77,11 @@ pub struct Timing {
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Target {
     /// Straight to the origins; one real address per origin of the workload, in its order.
-    Direct {
-        /// Real addresses.
-        origins: Vec<SocketAddr>,
-    },
+    Direct { origins: Vec<SocketAddr> },
     /// To a reverse proxy: origin-form targets, `Host` is the origin's authority.
-    Reverse {
-        /// The proxy.
-        proxy: SocketAddr,
-    },
+    Reverse { proxy: SocketAddr },
     /// To a forward proxy: absolute-form targets with the origins' real addresses as authority.
-    Forward {
-        /// The proxy.
-        proxy: SocketAddr,
-        /// Real addresses.
-        origins: Vec<SocketAddr>,
-    },
+    Forward { proxy: SocketAddr, origins: Vec<SocketAddr> },
 }
 
 /// What a cache does where RFC 9111 leaves it a choice; declared in the proxy's description.
@@ -169,9 +156,7 @@ pub enum SharesFrom {
 /// What origins are told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OriginsSpec {
-    /// The universe.
     pub universe: UniverseSpec,
-    /// Worker threads.
     pub threads: u32,
     /// Processors the threads are pinned to, round robin; empty: not pinned.
     pub cpus: Vec<u32>,

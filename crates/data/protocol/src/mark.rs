@@ -52,7 +52,6 @@ pub enum Kind {
     Basic,
     /// The robot itself made it conditional.
     Conditional,
-    /// A reload.
     Reload,
     /// HEAD, POST, PUT, ranges.
     Other,
@@ -61,11 +60,9 @@ pub enum Kind {
 /// What a request carries: `<robot>-<number>-<place>-<phase>-<kind>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestMark {
-    /// The xact.
     pub xact: XactId,
     /// Index of the phase it was due in.
     pub phase: u16,
-    /// Its kind.
     pub kind: Kind,
 }
 

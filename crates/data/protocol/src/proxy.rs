@@ -22,7 +22,6 @@ pub struct ProxySpec {
     /// What it calls itself in `Via` and `Cache-Status`; caches that know each other need names of their own.
     #[serde(default = "usual_name")]
     pub name: String,
-    /// Where to listen.
     pub listen: SocketAddr,
     /// Worker threads (one store for all of them is not promised; today one).
     pub threads: u32,
@@ -64,9 +63,7 @@ pub struct ProxySpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Words", into = "Words")]
 pub struct Storing {
-    /// What goes.
     pub policy: Replacement,
-    /// What is stored.
     pub admission: Admission,
     /// How long a response is fresh that does not say so, in seconds.
     pub default_lifetime_s: u64,
@@ -138,16 +135,13 @@ const DEFAULT_LIFETIME_S: u64 = 86_400;
 pub struct Chosen {
     /// What it prefetches; none: nothing.
     pub prefetch: Option<Prefetch>,
-    /// What it stores.
     pub storing: Storing,
 }
 
 /// A setting of the built-in proxy.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    /// Its name.
     pub name: &'static str,
-    /// What it decides.
     pub about: &'static str,
     /// Words that it takes.
     pub words: &'static [&'static str],
@@ -237,7 +231,6 @@ fn ttl_s(word: &str) -> Option<u64> {
     (time.subsec_nanos() == 0).then_some(time.as_secs())
 }
 
-/// What is prefetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prefetch {
     /// The pages that a page leads to as well, not only what it is shown with.
@@ -299,7 +292,6 @@ pub struct Cooperation {
     pub never_direct: bool,
 }
 
-/// Another cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
     /// What it is called.
@@ -316,7 +308,6 @@ pub struct Peer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
-    /// What it has.
     Sibling,
     /// Anything: it fetches what it has not.
     Parent,
@@ -330,7 +321,6 @@ pub const EVERY_HOST: &str = "*";
 pub struct OriginRoute {
     /// `host:port` as clients say it, or [`EVERY_HOST`].
     pub authority: String,
-    /// Its real address.
     pub address: SocketAddr,
 }
 

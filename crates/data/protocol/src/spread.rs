@@ -12,9 +12,7 @@ use thiserror::Error;
 /// One of the caches that robots speak to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Listener {
-    /// The cache.
     pub proxy: SocketAddr,
-    /// Whose it is.
     pub robots: Share,
 }
 
@@ -33,12 +31,7 @@ pub enum Share {
 pub enum SpreadError {
     /// No group is called so.
     #[error("no robots of the workload are called `{name}`; it has: {known}")]
-    Unknown {
-        /// What was named.
-        name: String,
-        /// What there is.
-        known: String,
-    },
+    Unknown { name: String, known: String },
     /// A group that no cache gets.
     #[error("the robots called `{0}` have no cache: name them for one, or give one a weight above 0")]
     Homeless(String),

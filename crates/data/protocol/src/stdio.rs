@@ -17,7 +17,6 @@ pub enum StdioError {
     /// Input that is no command.
     #[error("standard input holds {line:?}, which is no command: {cause}")]
     NotACommand {
-        /// The line.
         line: String,
         /// What is wrong with it.
         cause: serde_json::Error,

@@ -24,7 +24,6 @@ pub struct CacheLogs {
     /// Robots kept a log of every request, and each was looked for in the caches' logs. Otherwise everything is from the
     /// logs alone.
     pub joined: bool,
-    /// The logs.
     pub logs: Vec<LogRead>,
     /// Requests of robots to their own caches: a row for each combination that occurred.
     pub responses: Vec<Responses>,
@@ -40,7 +39,6 @@ pub struct LogRead {
     pub cache: String,
     /// Why there is nothing of it; empty: it was read.
     pub unread: String,
-    /// Lines.
     pub lines: u64,
     /// Lines that could not be read.
     pub malformed: u64,
@@ -89,7 +87,6 @@ pub enum Source {
     ThroughParent,
     /// An origin, which confirmed what was stored.
     Revalidated,
-    /// An origin.
     Origin,
     /// Nobody: an error, a refusal.
     Failed,
@@ -129,11 +126,8 @@ pub struct Responses {
     pub phase: u16,
     /// Plain GETs.
     pub basic: bool,
-    /// What robots say.
     pub seen: Seen,
-    /// What logs say.
     pub source: Source,
-    /// How many.
     pub requests: u64,
     /// Of these, how many have another status in the log than the robot got.
     pub other_status: u64,
@@ -158,7 +152,6 @@ pub struct Traffic {
     pub relation: String,
     /// The phase in which the robot's request was due.
     pub phase: u16,
-    /// How many.
     pub requests: u64,
     /// Of these, served from the store.
     pub hits: u64,
@@ -176,7 +169,6 @@ impl RunDir {
         self.path().join("caches.json")
     }
 
-    /// Writes it.
     pub fn write_caches(&self, logs: &CacheLogs) -> Result<(), RunDirError> {
         let path = self.caches_path();
         let mut text = serde_json::to_vec(logs).map_err(|e| FileError::write(&path, e.into()))?;

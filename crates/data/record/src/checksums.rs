@@ -66,7 +66,6 @@ impl Checksums {
         self.0.remove(file);
     }
 
-    /// Writes them all.
     pub(crate) fn write(&self, dir: &RunDir) -> Result<(), RunDirError> {
         let mut text = String::new();
         for (name, sum) in &self.0 {

@@ -24,14 +24,10 @@ pub struct RunDir {
 pub enum RunDirError {
     /// It is there and has something in it.
     #[error("{} is not empty; name another directory, or empty it", assay_base::quote::line::path(path))]
-    NotEmpty {
-        /// The directory.
-        path: PathBuf,
-    },
+    NotEmpty { path: PathBuf },
     /// It cannot be made.
     #[error("cannot make the run directory {}: {cause}; {}", assay_base::quote::line::path(path), advice(cause.kind()))]
     Create {
-        /// The directory.
         path: PathBuf,
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,
@@ -42,7 +38,6 @@ pub enum RunDirError {
         assay_base::quote::line::path(path)
     )]
     NotARun {
-        /// The directory.
         path: PathBuf,
         /// What it is instead.
         why: String,
@@ -146,7 +141,6 @@ impl RunDir {
         parts.iter().any(|part| part.is_file())
     }
 
-    /// The directory itself.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -14,10 +14,7 @@ use crate::run::{PhaseInfo, TargetInfo};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
     /// Plan checked, run directory made.
-    Planned {
-        /// The run directory.
-        run_dir: PathBuf,
-    },
+    Planned { run_dir: PathBuf },
     /// Links are being measured.
     TestingLinks,
     /// Origins are being started.
@@ -28,10 +25,7 @@ pub enum Stage {
         name: String,
     },
     /// A response of the target is complete.
-    TargetReady {
-        /// Where it listens.
-        address: SocketAddr,
-    },
+    TargetReady { address: SocketAddr },
     /// Robots are being started.
     StartingRobots,
     /// The user asked to stop: nothing new is sent, what is under way may finish.
@@ -47,7 +41,6 @@ pub enum RunEvent {
     Stage(Stage),
     /// Everybody is ready; the schedule begins in an instant.
     Started {
-        /// The planned phases.
         phases: Vec<PhaseInfo>,
         /// What is under test.
         target: TargetInfo,

@@ -12,7 +12,6 @@ use crate::table::{Cell, Kind, Table};
 pub struct TableLayout {
     /// Its name: that of its file without `.parquet`.
     pub name: &'static str,
-    /// Its file.
     pub file: &'static str,
     /// What a row is.
     pub about: &'static str,
@@ -27,7 +26,6 @@ pub struct ColumnLayout {
     pub name: &'static str,
     /// What it holds: `uint64`, `text or null`.
     pub kind: &'static str,
-    /// What it means.
     pub about: &'static str,
 }
 

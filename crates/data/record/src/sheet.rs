@@ -3,10 +3,8 @@
 
 use serde::Serialize;
 
-/// A page.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Sheet {
-    /// Its heading.
     pub title: String,
     /// What stands above the heading: when it was, how long.
     pub eyebrow: String,
@@ -25,9 +23,7 @@ pub struct Sheet {
 /// A figure with its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Tile {
-    /// What it is.
     pub title: String,
-    /// The figure.
     pub value: String,
     /// What belongs to it.
     pub detail: String,
@@ -38,11 +34,8 @@ pub struct Tile {
 pub struct Section {
     /// Its name in links: lower-case letters and dashes.
     pub id: &'static str,
-    /// The heading.
     pub title: String,
-    /// What is drawn.
     pub plots: Vec<Plot>,
-    /// What is listed.
     pub tables: Vec<Table>,
     /// What is said, a sentence each.
     pub words: Vec<String>,
@@ -55,10 +48,8 @@ impl Section {
     }
 }
 
-/// A table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Table {
-    /// Its heading.
     pub title: String,
     /// A sentence on it; may be empty.
     pub about: String,
@@ -66,18 +57,15 @@ pub struct Table {
     pub first: String,
     /// What its columns are.
     pub heads: Vec<String>,
-    /// Its rows.
     pub rows: Vec<Row>,
 }
 
 /// A row of a table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
-    /// Its name.
     pub name: String,
     /// Its share of the whole in percent, which is drawn; none: it has none.
     pub share: Option<f64>,
-    /// Its cells.
     pub cells: Vec<String>,
 }
 
@@ -112,7 +100,6 @@ pub enum PlotKind {
 pub struct Plot {
     /// Its name in the page: lower-case letters and dashes.
     pub id: &'static str,
-    /// Its heading.
     pub title: String,
     /// One sentence: what is seen here.
     pub about: String,
@@ -124,14 +111,12 @@ pub struct Plot {
     pub log: bool,
     /// What x is, where it is not time.
     pub x_label: String,
-    /// The lines.
     pub lines: Vec<PlotLine>,
 }
 
 /// One line of a plot.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PlotLine {
-    /// Its name.
     pub name: String,
     /// What colour it has, by meaning (`hit`, `miss`, `error`, `p50`, `all`, `offered`, `s0` to `s7` for things of one kind).
     pub role: &'static str,
@@ -141,6 +126,5 @@ pub struct PlotLine {
     pub values: Vec<Option<f64>>,
     /// The lower end of a band around each of them; empty: there is no band.
     pub low: Vec<Option<f64>>,
-    /// The upper end.
     pub high: Vec<Option<f64>>,
 }

@@ -23,7 +23,6 @@ use assay_measurement::measured::Series;
 pub struct WhatIsThere {
     /// The head; what is missing of it stands at its default.
     pub info: RunInfo,
-    /// The measurements.
     pub series: Series,
     /// What the logs of the run's caches say; none: they were not read.
     pub caches: Option<CacheLogs>,

@@ -17,7 +17,6 @@ pub struct XactLog {
 }
 
 impl XactLog {
-    /// Starts a log.
     pub fn create(path: &Path) -> Result<Self, RunDirError> {
         Ok(Self { writer: TableWriter::create(path, (XACTS.columns)())? })
     }

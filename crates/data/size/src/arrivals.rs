@@ -7,13 +7,11 @@ use std::collections::BinaryHeap;
 /// A response that arrives at a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Arrival {
-    /// When.
     pub(crate) at_ms: u64,
     /// Stands for it; of several at once, those that were requested first arrive first.
     pub(crate) number: u32,
     /// Place of the cache.
     pub(crate) cache: usize,
-    /// Its object.
     pub(crate) object: u32,
     /// The room that it takes.
     pub(crate) room: u64,

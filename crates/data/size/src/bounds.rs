@@ -11,7 +11,6 @@ use crate::http::{self, Http, Meaning};
 use crate::requests::{Request, Requests, UNCACHABLE};
 use crate::tally::{Counts, Tally};
 
-/// Which bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// No cache hits more.

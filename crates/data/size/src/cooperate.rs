@@ -27,7 +27,6 @@ const DEEPEST: usize = 16;
 /// A cache among others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
     pub name: String,
     /// Bytes that it holds.
     pub capacity_bytes: u64,
@@ -41,7 +40,6 @@ pub struct Node {
     pub proxy_only: bool,
     /// Its own replacement policy; none: that of all.
     pub policy: Option<Replacement>,
-    /// What it stores.
     pub admission: Admission,
 }
 
@@ -104,12 +102,10 @@ impl Served {
 pub struct Together {
     /// Requests of clients, in parts of the same length.
     pub parts: Vec<Counts>,
-    /// Each cache.
     pub nodes: Vec<Served>,
 }
 
 impl Together {
-    /// All parts together.
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
         self.parts.iter().for_each(|part| total.add(part));
@@ -254,7 +250,6 @@ pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, part
     }
 }
 
-/// A stored copy.
 #[derive(Debug, Clone, Copy, Default)]
 struct Copied {
     fresh_until_ms: u64,

@@ -51,26 +51,20 @@ pub struct Point {
 /// The sizes of one policy, smallest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Curve {
-    /// The policy.
     pub policy: Policy,
-    /// Its points.
     pub points: Vec<Point>,
 }
 
-/// What is simulated.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
-    /// A curve each.
     pub policies: &'a [Policy],
     /// In ascending order.
     pub sizes: &'a [u64],
     /// Share of the requests that fill the caches and are not counted.
     pub warm_up: f64,
-    /// What caches store.
     pub admission: Admission,
 }
 
-/// All curves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Curves {
     /// A cache without bounds.

@@ -97,7 +97,6 @@ pub struct Distances<S> {
     sizes: Vec<S>,
     /// Sums of its blocks, of groups of these, and so on.
     levels: Vec<Vec<u64>>,
-    /// Position by object.
     last: Vec<u32>,
     /// Object by position; it has left all but its last position, which are not cleared.
     objects: Vec<u32>,

@@ -21,7 +21,6 @@ pub enum SizeError {
     /// It is not known which columns the lines of a trace have, or which text they are.
     #[error("{}", assay_base::quote::line::path(path))]
     Columns {
-        /// The trace.
         path: PathBuf,
         /// What is wrong with it.
         source: Box<ColumnsError>,
@@ -29,7 +28,6 @@ pub enum SizeError {
     /// A binary trace in another form.
     #[error("{}", assay_base::quote::line::path(path))]
     Lcs {
-        /// The trace.
         path: PathBuf,
         /// What is wrong with it.
         source: LcsError,
@@ -40,9 +38,7 @@ pub enum SizeError {
         shown(path)
     )]
     NoNames {
-        /// The file.
         path: PathBuf,
-        /// Its first line.
         line: String,
         /// What could be said of it.
         example: String,
@@ -52,10 +48,7 @@ pub enum SizeError {
         "cannot read {}: it is no text, and neither its name nor its first bytes say which form it has",
         shown(path)
     )]
-    NoText {
-        /// The file.
-        path: PathBuf,
-    },
+    NoText { path: PathBuf },
     /// A size in bytes for caches of objects.
     #[error(
         "cannot simulate a cache of {size}: the sizes of objects are not known, so caches are measured in objects"
@@ -70,20 +63,13 @@ pub enum SizeError {
         assay_base::quote::line::path(one),
         assay_base::quote::line::path(other)
     )]
-    Mixed {
-        /// A trace.
-        one: PathBuf,
-        /// An access log.
-        other: PathBuf,
-    },
-    /// Nothing to simulate.
+    Mixed { one: PathBuf, other: PathBuf },
     #[error(
         "there is no request in {names}{}{}",
         left_out(*malformed),
         also(notes)
     )]
     NoRequests {
-        /// The inputs.
         names: String,
         /// What could not be read.
         malformed: u64,
@@ -101,24 +87,16 @@ pub enum SizeError {
     RulesForTrace,
     /// A workload without an end.
     #[error("{name} has no end: its schedule has no phases")]
-    Endless {
-        /// The workload.
-        name: String,
-    },
+    Endless { name: String },
     /// Best-effort robots beside others, in a schedule whose phases end at counts.
     #[error(
         "cannot simulate {name}: some robots have a rate, others send the next request after a response, and a phase ends at a count"
     )]
-    MixedRobots {
-        /// The workload.
-        name: String,
-    },
+    MixedRobots { name: String },
     /// A phase that the workload does not have.
     #[error("{name} has no phase `{phase}`; it has {phases}")]
     NoPhase {
-        /// The workload.
         name: String,
-        /// The phase.
         phase: String,
         /// Those that it has.
         phases: String,
@@ -151,10 +129,7 @@ pub enum SizeError {
     #[error(
         "cannot take response times from {input}: it does not say how long a response from the origin took"
     )]
-    NoResponseTimes {
-        /// The input.
-        input: String,
-    },
+    NoResponseTimes { input: String },
     /// A workload has no log.
     #[error("cannot tell the requests of a workload apart by class: that is what a log says became of them")]
     ClassOfWorkload,

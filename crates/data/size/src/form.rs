@@ -15,9 +15,7 @@ use crate::trace::text::{Naming, are_columns_named_in, trim};
 pub enum Form {
     /// libCacheSim's binary form.
     Oracle,
-    /// Its newer one.
     Lcs,
-    /// Text with columns.
     Text(Naming),
     /// An access log; none: of a format that is recognised.
     Log(Option<Box<Format>>),

@@ -19,7 +19,6 @@ pub(crate) fn requests(behaviour: Behaviour, list: &[(u64, i64, Meaning)]) -> Re
 /// A request: object, seconds since the last one, lifetime, whether the version rises, kind.
 pub(crate) type Draw = (u64, u8, u32, bool, usize);
 
-/// Any requests.
 pub(crate) fn any_requests() -> impl proptest::strategy::Strategy<Value = Vec<Draw>> {
     use proptest::prelude::*;
     proptest::collection::vec((0u64..12, 0u8..3, 0u32..8, any::<bool>(), 0usize..10), 1..200)
@@ -52,7 +51,6 @@ pub(crate) fn draw(list: &[Draw]) -> Vec<(u64, i64, Meaning)> {
     list.iter().map(meant).collect()
 }
 
-/// Draws as requests.
 pub(crate) fn gathered(behaviour: Behaviour, list: &[Draw]) -> Requests {
     requests(behaviour, &draw(list))
 }

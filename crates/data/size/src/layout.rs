@@ -16,7 +16,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Nothing but bodies.
     pub const BODIES: Self = Self { overhead_bytes: 0, unit_bytes: 1, filled_percent: 100 };
 
     /// The room that an object of so many bytes needs.

@@ -83,7 +83,6 @@ pub struct Read {
     pub form: String,
     /// It is an access log, or several.
     pub is_log: bool,
-    /// All requests.
     pub requests: Requests,
     /// Lines or records that could not be read.
     pub malformed: u64,

@@ -171,7 +171,6 @@ struct Last {
 }
 
 impl Gather {
-    /// Nothing yet.
     pub fn new(sizes: Sizes, sampling: Sampling) -> Self {
         Self {
             requests: Requests::default(),
@@ -342,7 +341,6 @@ impl Gather {
         }
     }
 
-    /// All of them.
     pub fn finish(mut self) -> Requests {
         self.requests.has_sizes = self.sizes != Sizes::Unknown;
         if !self.requests.has_sizes && self.beside.taken.objects > 0 {

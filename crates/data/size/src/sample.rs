@@ -62,7 +62,6 @@ pub struct Sampling {
 /// What is known of all requests, in the sample or not. Requests that are in no figure are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Requests.
     pub requests: u64,
     /// Bytes of their responses.
     pub bytes: u64,

@@ -16,7 +16,6 @@ pub(crate) struct Shown<'a> {
     pub(crate) found: &'a Curves,
     pub(crate) unit: Unit,
     pub(crate) sample: Option<SampleInfo>,
-    /// Names of labels.
     pub(crate) names: &'a [String],
 }
 

@@ -22,7 +22,6 @@ use assay_base::random::Rng;
 
 use crate::sample::{GROUPS, HALVES, is_in_half};
 
-/// Stretches of time.
 pub const STRETCHES: usize = 20;
 /// Fewer requests in a stretch have ratios that are far from normal.
 pub const FEWEST_IN_STRETCH: u64 = 50;

@@ -7,7 +7,6 @@ use crate::requests::{Request, Requests};
 /// Requests and hits, and the bytes of the responses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// All requests.
     pub requests: u64,
     /// Bytes of their responses.
     pub bytes: u64,
@@ -86,7 +85,6 @@ impl Counts {
 pub struct Rules {
     /// So many requests fill the cache and are not counted.
     pub warm_up: usize,
-    /// What is stored.
     pub admission: Admission,
     /// The requests after the warm-up are counted in so many parts of the same length, one after the other; at least 1.
     pub parts: usize,
@@ -116,7 +114,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// All parts together.
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
         self.parts.iter().for_each(|part| total.add(part));

@@ -170,7 +170,6 @@ fn proven(proof: &Proof, paint: &impl Fn(&str, &str) -> String) -> Vec<String> {
     lines
 }
 
-/// What was simulated.
 pub(crate) fn input(document: &Document) -> String {
     let input = &document.input;
     let bytes = match input.unit {

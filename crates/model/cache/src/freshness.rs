@@ -46,7 +46,6 @@ pub struct ResponseControl {
 /// How stale a response a request takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxStale {
-    /// By any time.
     Any,
     /// By so many seconds.
     Seconds(u64),
@@ -74,7 +73,6 @@ pub struct RequestControl {
 /// What a response says about its age, its lifetime and its storing; taken out of its head by the caller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResponseFacts {
-    /// Status code.
     pub status: u16,
     /// `Date`, in Unix seconds.
     pub date_s: Option<i64>,
@@ -93,7 +91,6 @@ pub struct ResponseFacts {
 /// Whether a stored response may be reused for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
-    /// As it is.
     Serve,
     /// Once the origin has confirmed it.
     Validate,

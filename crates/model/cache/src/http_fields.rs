@@ -137,7 +137,6 @@ pub struct ResponseFields<'h> {
 }
 
 impl<'h> ResponseFields<'h> {
-    /// Of these.
     pub fn of(fields: Fields<'h>) -> Self {
         let mut found = Self::default();
         for field in fields {
@@ -146,7 +145,6 @@ impl<'h> ResponseFields<'h> {
         found
     }
 
-    /// One more.
     pub fn take(&mut self, field: &Field<'h>) {
         // By length first: most fields of most responses are none of these.
         let place = match field.name.len() {

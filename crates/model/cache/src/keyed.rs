@@ -18,7 +18,6 @@ use crate::policy::sketch::Sketch;
 /// Which objects are admitted, apart from their size, which a caller knows before there is anything to store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Filter {
-    /// All.
     #[default]
     All,
     /// Those that were requested before, not too long ago.
@@ -39,7 +38,6 @@ struct Slot<V> {
     key: Rc<[u8]>,
     value: V,
     hash: u64,
-    /// Overhead included.
     bytes: u64,
 }
 
@@ -101,7 +99,6 @@ impl Seen {
     }
 }
 
-/// The store.
 #[derive(Debug)]
 pub struct Keyed<V> {
     places: HashMap<Rc<[u8]>, u32>,
@@ -157,7 +154,6 @@ impl<V> Keyed<V> {
         self.order.competes() || !matches!(self.requested, Requested::All)
     }
 
-    /// Number of entries.
     pub fn len(&self) -> usize {
         self.places.len()
     }

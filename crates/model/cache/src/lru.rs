@@ -51,7 +51,6 @@ enum Slot<K, V> {
 struct Node<K, V> {
     key: K,
     value: V,
-    /// Overhead included.
     bytes: u64,
     newer: Option<usize>,
     older: Option<usize>,
@@ -98,7 +97,6 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
         self.make_room(0);
     }
 
-    /// Number of entries.
     pub fn len(&self) -> usize {
         self.places.len()
     }

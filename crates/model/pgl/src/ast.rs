@@ -20,7 +20,6 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// All of it.
     pub fn span(&self) -> Span {
         self.first.span.to(self.rest.last().unwrap_or(&self.first).span)
     }
@@ -50,27 +49,42 @@ pub(crate) struct Statement {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum StatementKind {
     /// `Type name [= value]`.
-    Declare { ty: TypeName, name: Name, value: Option<Assigned> },
+    Declare {
+        ty: TypeName,
+        name: Name,
+        value: Option<Assigned>,
+    },
     /// `path = value`.
-    Assign { target: Path, value: Assigned },
+    Assign {
+        target: Path,
+        value: Assigned,
+    },
     /// `[a, b: 25%] = value`.
-    Group { targets: Vec<(Path, Option<Expr>)>, value: Expr },
+    Group {
+        targets: Vec<(Path, Option<Expr>)>,
+        value: Expr,
+    },
     /// `name(arguments)`.
     Call(Call),
     /// `if condition then { } else { }`.
-    If { condition: Expr, then: Block, otherwise: Option<Block> },
+    If {
+        condition: Expr,
+        then: Block,
+        otherwise: Option<Block>,
+    },
     /// `every goal do { }`; only scripts may have it.
-    Every { goal: Expr, body: Block },
+    Every {
+        goal: Expr,
+        body: Block,
+    },
     /// `{ }`.
     Block(Block),
-    /// Reported already.
     Broken,
 }
 
 /// The right side of `=`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Assigned {
-    /// A value.
     Expr(Expr),
     /// Statements that fill an object, or a script.
     Block(Rc<Block>, Span),
@@ -107,11 +121,9 @@ pub(crate) enum ExprKind {
         subject: Name,
         text: Rc<str>,
     },
-    /// Reported already.
     Broken,
 }
 
-/// An operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operator {
     Range,
@@ -135,7 +147,6 @@ pub(crate) enum Operator {
 }
 
 impl Operator {
-    /// As written.
     pub fn text(self) -> &'static str {
         match self {
             Operator::Range => "..",

@@ -98,7 +98,6 @@ impl std::fmt::Display for Code {
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
-    /// Its kind.
     pub code: Code,
     /// What is wrong, in one sentence without its full stop.
     pub message: String,

@@ -52,7 +52,6 @@ pub use source::{
 /// A workload that compiled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compiled {
-    /// What it says.
     pub workload: Workload,
     /// Warnings and notes, in order of appearance.
     pub warnings: Vec<Diagnostic>,

@@ -16,7 +16,6 @@ pub const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 pub struct Source {
     /// Its name as given: on the command line, in `#include`, or `<bundled>/name`.
     pub name: String,
-    /// All of it.
     pub text: String,
     /// The `#include` that brought it in; none for the main file.
     pub included_from: Option<Span>,
@@ -80,7 +79,6 @@ impl Span {
 pub struct ResolvedSource {
     /// The name to show in messages.
     pub name: String,
-    /// The text.
     pub text: String,
 }
 

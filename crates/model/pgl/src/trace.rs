@@ -8,7 +8,6 @@ use crate::source::{REPLACEMENT, Span};
 pub(crate) struct Line {
     /// From 1.
     pub number: usize,
-    /// What it requests.
     pub url: Result<Url, UrlError>,
 }
 

@@ -43,7 +43,6 @@ pub(crate) fn bare_unit(name: &str) -> Option<Unit> {
     UNITS.iter().find(|(n, _, bare)| *n == name && *bare).map(|(_, unit, _)| *unit)
 }
 
-/// All names.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     UNITS.iter().map(|(name, ..)| *name)
 }

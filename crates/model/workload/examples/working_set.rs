@@ -186,7 +186,6 @@ fn workload(pace: Pace, fill_load: f64, fill_recurrence: f64) -> Workload {
     }
 }
 
-/// Resident memory.
 fn memory_kb() -> Result<u64, Failure> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;

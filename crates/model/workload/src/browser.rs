@@ -36,7 +36,6 @@ impl Browser {
         false
     }
 
-    /// Forgets everything.
     pub fn clear(&mut self) {
         self.held.clear();
         self.order.clear();

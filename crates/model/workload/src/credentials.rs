@@ -9,7 +9,6 @@ use assay_base::random::{hash, unit_of};
 /// What a robot sends in response to a challenge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
-    /// The user.
     pub user: String,
     /// The password it shows.
     pub password: String,

@@ -64,7 +64,6 @@ impl Sampler {
         Self { law }
     }
 
-    /// One draw.
     #[inline]
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         match &self.law {
@@ -161,7 +160,6 @@ impl Distribution {
         self.sampler().sample(rng)
     }
 
-    /// The mean.
     pub fn mean(&self) -> f64 {
         match self {
             Self::Constant(x) | Self::Sequence { first: x } => *x,
@@ -172,7 +170,6 @@ impl Distribution {
         }
     }
 
-    /// The standard deviation.
     pub fn deviation(&self) -> f64 {
         match self {
             Self::Constant(_) | Self::Sequence { .. } => 0.0,

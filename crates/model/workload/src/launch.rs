@@ -25,13 +25,11 @@ pub struct Launch {
     /// Which of the robot's sessions it belongs to; 0 for robots without sessions. Best-effort robots count theirs as
     /// they go: zero, the caller's to set.
     pub session: u64,
-    /// The requested object.
     pub object: ObjectId,
     /// True when the stream requested it before (or, for best effort, when it is another request's first visit).
     pub revisit: bool,
     /// The kind of request.
     pub request_type: RequestType,
-    /// Its method.
     pub method: Method,
     /// The object whose body a POST or PUT carries; none for other methods, or when the robot has nothing to send.
     pub post_body: Option<ObjectId>,

@@ -29,7 +29,6 @@ pub(crate) struct LifeLaw {
     choice: Picker<usize>,
 }
 
-/// One object's modifications.
 struct Cycle {
     key: u64,
     birth: f64,

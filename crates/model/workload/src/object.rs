@@ -10,9 +10,7 @@ pub const MOST_EMBEDDED: u16 = 255;
 /// The identity of an object. Everything else about it is hashed from this and the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ObjectId {
-    /// The visible origin.
     pub origin: OriginIndex,
-    /// The content type.
     pub content: ContentIndex,
     /// Whose object it is and how it came to be.
     pub space: Space,
@@ -42,7 +40,6 @@ pub enum Space {
     InRobotPage {
         /// The page's content type.
         page: ContentIndex,
-        /// The robot.
         robot: RobotIndex,
         /// 1 private, 2 once, 3 best effort.
         kind: u8,
@@ -59,7 +56,6 @@ impl Space {
 /// Everything about an object that never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Object {
-    /// Its id.
     pub id: ObjectId,
     /// The hash that all else follows from; responses carry it.
     pub key: u64,

@@ -26,7 +26,6 @@ impl Window {
         self.high - self.low
     }
 
-    /// Picks a serial.
     #[inline]
     pub(crate) fn pick(&self, popularity: &Popularity, hot: &mut HotSet, world: u64, rng: &mut Rng) -> u64 {
         let (coin, unit) = (rng.unit(), rng.unit());

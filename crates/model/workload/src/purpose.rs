@@ -5,17 +5,13 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
-    /// An object's key.
     Object = 0x6f62_6a01,
-    /// Body size.
     Size = 0x7369_7a02,
     /// Whether an object may be cached.
     Cachable = 0x6361_6303,
     /// Whether it has a checksum.
     Checksum = 0x6368_6b04,
-    /// File name extension.
     Extension = 0x6578_7405,
-    /// Path prefix.
     Prefix = 0x7072_6506,
     /// Length of the life cycle, birth, and which of its choices an object takes.
     Life = 0x6c69_6607,
@@ -51,7 +47,6 @@ pub enum Purpose {
     Closed = 0x636c_6f16,
     /// What a best-effort robot revisits.
     ClosedRevisit = 0x636c_7217,
-    /// Digests of launches.
     Digest = 0x6469_6718,
     /// Draws of other rooms that follow from a robot, an origin or a connection.
     Other = 0x6f74_6819,
@@ -91,7 +86,6 @@ pub enum Purpose {
     Redirect = 0x7265_642a,
     /// Whether an object is protected.
     Auth = 0x6175_742b,
-    /// Names and passwords.
     User = 0x7573_722c,
     /// Whether the password is a wrong one.
     WrongPassword = 0x7770_772d,

@@ -52,7 +52,6 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// All robots.
     pub const ALL: Self = Self { first: 0, end: RobotIndex::MAX, index: 0, count: 1 };
 
     /// One of `count` parts of all robots.

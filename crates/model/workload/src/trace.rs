@@ -32,7 +32,6 @@ impl Trace {
         this
     }
 
-    /// Number of lines.
     pub(crate) fn len(&self) -> u64 {
         self.first.len() as u64
     }

@@ -89,7 +89,6 @@ pub(crate) struct ContentTable {
 /// A group of robots.
 #[derive(Debug)]
 pub(crate) struct GroupTable {
-    /// Its first robot.
     pub(crate) first: RobotIndex,
     pub(crate) count: u32,
     pub(crate) mix: GroupMix,
@@ -176,12 +175,10 @@ impl Universe {
         })
     }
 
-    /// The workload.
     pub fn workload(&self) -> &Arc<Workload> {
         &self.workload
     }
 
-    /// The seed.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -367,7 +364,6 @@ impl ContentTable {
 }
 
 impl GroupTable {
-    /// Its robots.
     pub(crate) fn robots(&self) -> std::ops::Range<RobotIndex> {
         self.first..self.first + self.count
     }

@@ -16,24 +16,16 @@ pub enum UniverseError {
     NoRobots,
     /// There are robots without origins.
     #[error("robots {kind:?} see no origins; give them `origins`")]
-    NoOrigins {
-        /// The group's label.
-        kind: String,
-    },
+    NoOrigins { kind: String },
     /// An origin that robots see has nothing for them.
     #[error(
         "server {kind:?} has no content that robots request directly; give it `direct_access` or `contents`"
     )]
-    NothingToRequest {
-        /// The server's label.
-        kind: String,
-    },
+    NothingToRequest { kind: String },
     /// A probability outside 0 to 1, a rate that is not positive, and the like.
     #[error("{what} is {seen}; it must be {wanted}")]
     Number {
-        /// Which number.
         what: String,
-        /// Its value.
         seen: f64,
         /// What it may be.
         wanted: &'static str,
@@ -63,10 +55,7 @@ pub enum UniverseError {
         "{} has changed since the workload was compiled; compile it again",
         assay_base::quote::line::path(path)
     )]
-    FileChanged {
-        /// Where it is.
-        path: std::path::PathBuf,
-    },
+    FileChanged { path: std::path::PathBuf },
     /// Requests of some kind, without what they need.
     #[error("{what}, but {missing}")]
     Lacks {
@@ -90,7 +79,6 @@ pub enum UniverseError {
 /// Phases are numbered in 16 bits, and so are contents and origins.
 const MOST_INDEXED: usize = 1 << 16;
 
-/// Checks everything.
 pub(crate) fn validate(workload: &Workload) -> Result<(), UniverseError> {
     let robots: u64 = workload.robots.iter().flat_map(|g| &g.addresses).map(|a| u64::from(a.count)).sum();
     if robots == 0 {

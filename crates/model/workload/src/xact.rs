@@ -7,7 +7,6 @@ use crate::model::RobotIndex;
 /// Which xact: unique in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct XactId {
-    /// The robot.
     pub robot: RobotIndex,
     /// Its request number ([`crate::Launch::number`]).
     pub number: u64,

@@ -12,7 +12,6 @@ pub const MAX_DELTA_S: u64 = 1 << 31;
 /// What a `max-stale` of a request accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxStale {
-    /// However stale.
     Any,
     /// Stale by no more than so many seconds.
     Seconds(u64),

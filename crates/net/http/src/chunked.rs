@@ -62,15 +62,12 @@ pub enum Piece<'i> {
 enum State {
     /// Before the first digit of a size.
     SizeStart,
-    /// Within the digits.
     Size,
     /// Within white space behind the digits.
     SizeSpace,
-    /// Within extensions.
     Extension(Extension),
     /// CR of the size line seen.
     SizeLf,
-    /// Within payload.
     Data,
     /// Payload over, CR expected.
     DataCr,
@@ -80,25 +77,21 @@ enum State {
     TrailerStart,
     /// Within the name of a trailer.
     TrailerName,
-    /// Within its value.
     Trailer,
     /// CR of a trailer line seen.
     TrailerLf,
     /// CR of the empty line seen.
     EndLf,
-    /// All read.
     End,
 }
 
 /// A part of `*( BWS ";" BWS name [ BWS "=" BWS value ] )` (RFC 9112, 7.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extension {
-    /// Before a name.
     NameStart,
     Name,
     /// White space behind a name.
     NameSpace,
-    /// Before a value.
     ValueStart,
     /// A value that is a token.
     Value,

@@ -8,7 +8,6 @@ use thiserror::Error;
 
 use crate::field::{list, trim};
 
-/// A content coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Coding {
     /// None.

@@ -11,7 +11,6 @@ use crate::field::{decimal, trim, write_decimal};
 pub struct SetCookie<'v> {
     /// Name; not empty.
     pub name: &'v [u8],
-    /// Value.
     pub value: &'v [u8],
     /// `Path`, when it begins with a slash.
     pub path: Option<&'v [u8]>,

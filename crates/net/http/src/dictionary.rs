@@ -11,11 +11,9 @@ pub enum Value<'v> {
     Decimal,
     /// What is between the quotes, as it is written.
     String(&'v [u8]),
-    /// A word.
     Token(&'v [u8]),
     /// Bytes in Base64.
     Bytes,
-    /// Items in parentheses.
     List,
 }
 

@@ -23,7 +23,6 @@ impl ContentMd5 {
         self.0.update(bytes);
     }
 
-    /// The digest.
     pub fn finish(self) -> [u8; 16] {
         self.0.finalize().into()
     }

@@ -9,7 +9,6 @@ pub enum BodyFraming {
     None,
     /// So many bytes.
     Length(u64),
-    /// Chunked transfer coding.
     Chunked,
     /// The body ends when the connection does (responses only).
     UntilClose,

@@ -42,7 +42,6 @@ pub enum HeadError {
     /// `Content-Length` is not a number.
     #[error("Content-Length is not a decimal number")]
     BadContentLength,
-    /// Two different lengths.
     #[error("there are two Content-Length values and they differ")]
     ConflictingContentLength,
     /// A length and a transfer coding.
@@ -109,7 +108,6 @@ pub struct RequestHead<'b> {
     pub host: Option<&'b [u8]>,
     /// `Expect: 100-continue`, in HTTP/1.1 only.
     pub expect_continue: bool,
-    /// Body and connection.
     pub facts: Facts,
     block: &'b [u8],
 }
@@ -121,7 +119,6 @@ pub struct ResponseHead<'b> {
     pub status: u16,
     /// Reason phrase; may be empty.
     pub reason: &'b str,
-    /// Body and connection.
     pub facts: Facts,
     block: &'b [u8],
 }
@@ -156,7 +153,6 @@ impl<'b> RequestHead<'b> {
         Some((Self { method, target, host, expect_continue, facts, block: &buf[end..length] }, length))
     }
 
-    /// Parses any head.
     fn parse_any(buf: &'b [u8]) -> Result<Option<(Self, usize)>, HeadError> {
         let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
         let mut raw = httparse::Request::new(&mut []);
@@ -273,7 +269,6 @@ impl<'b> ResponseHead<'b> {
         Some((Self { status, reason, facts, block: &buf[end..length] }, length, found))
     }
 
-    /// Parses any head.
     fn parse_any(buf: &'b [u8]) -> Result<Option<(Self, usize)>, HeadError> {
         let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
         let mut raw = httparse::Response::new(&mut []);

@@ -93,7 +93,6 @@ pub enum IcpError {
     Length {
         /// What the header says.
         said: u16,
-        /// What came.
         seen: usize,
     },
     /// No URL that ends with a zero byte, or one that is not text.
@@ -107,7 +106,6 @@ pub enum IcpError {
 /// A message, as it lies in its datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'b> {
-    /// What it is.
     pub opcode: Opcode,
     /// Number of the query; its response has the same.
     pub number: u32,
@@ -119,7 +117,6 @@ pub struct Message<'b> {
     pub sender: Ipv4Addr,
     /// Of a query: the address that its sender gives as its own.
     pub requester: Ipv4Addr,
-    /// The object's name.
     pub url: &'b str,
     /// Of [`Opcode::HitObject`]: the object, as HTTP.
     pub object: &'b [u8],
@@ -150,7 +147,6 @@ impl<'b> Message<'b> {
         Message { opcode, ..Message::query(self.number, self.url) }
     }
 
-    /// Reads a datagram.
     pub fn parse(datagram: &'b [u8]) -> Result<Self, IcpError> {
         let header: &[u8; HEADER_BYTES] = datagram.first_chunk().ok_or(IcpError::Short)?;
         if header[1] != VERSION {

@@ -142,7 +142,6 @@ pub enum ConnectionError {
     Setting {
         /// Number of the setting.
         id: u16,
-        /// Its value.
         value: u32,
     },
     /// A window grows beyond 2^31 − 1.

@@ -66,7 +66,6 @@ pub enum Flood {
         "the peer requested more than {MAX_PENDING} acknowledgements of PING and SETTINGS frames, and read none of them"
     )]
     Pending,
-    /// Malformed messages.
     #[error(
         "the peer sent more than {MAX_MALFORMED} malformed messages in a second, beyond those that ended"
     )]
@@ -95,7 +94,6 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Counts anew.
     pub(crate) fn refill(&mut self) {
         let Self { continuations, pending, late, expected_updates, .. } = *self;
         *self = Self { continuations, pending, late, expected_updates, ..Self::default() };

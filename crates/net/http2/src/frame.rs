@@ -22,7 +22,6 @@ pub mod kind {
     pub const DATA: u8 = 0x0;
     /// A header section, or its beginning.
     pub const HEADERS: u8 = 0x1;
-    /// Obsolete.
     pub const PRIORITY: u8 = 0x2;
     /// The end of a stream, before its message is complete.
     pub const RST_STREAM: u8 = 0x3;
@@ -42,7 +41,6 @@ pub mod kind {
     pub const PRIORITY_UPDATE: u8 = 0x10;
 }
 
-/// Flags of frames.
 pub mod flag {
     /// The last frame of a message, of DATA and HEADERS.
     pub const END_STREAM: u8 = 0x1;
@@ -61,7 +59,6 @@ pub mod flag {
 pub struct FrameHead {
     /// Bytes of payload.
     pub length: u32,
-    /// Type.
     pub kind: u8,
     /// Flags; what they mean depends on the type.
     pub flags: u8,
@@ -70,7 +67,6 @@ pub struct FrameHead {
 }
 
 impl FrameHead {
-    /// Parses a head.
     #[inline]
     pub fn parse(bytes: &[u8; HEAD_BYTES]) -> Self {
         let [a, b, c, kind, flags, s0, s1, s2, s3] = *bytes;

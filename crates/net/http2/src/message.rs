@@ -42,7 +42,6 @@ pub enum Malformed {
     BodyLength {
         /// What the head states.
         announced: u64,
-        /// What has come.
         seen: u64,
     },
     /// A body in a message that has none: a response to HEAD, 204, 304.
@@ -231,7 +230,6 @@ impl Section {
         }
     }
 
-    /// What it says.
     #[inline]
     pub(crate) fn head(&self) -> Head<'_> {
         Head { section: self }

@@ -18,7 +18,6 @@ pub struct Stream {
 /// What a body must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// Of any length.
     Any,
     /// As long as announced.
     Length(u64),
@@ -87,7 +86,6 @@ impl State {
     }
 }
 
-/// All open streams.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     states: Vec<State>,

@@ -139,7 +139,6 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Measures the difference.
     pub fn measure() -> Self {
         let (mut best_ns, mut ahead_ns) = (u64::MAX, 0);
         for _ in 0..COMPARISONS {

@@ -33,7 +33,6 @@ impl Carrier {
         Self { from, in_chunks, payload: 0 }
     }
 
-    /// All has come.
     pub fn is_done(&self) -> bool {
         matches!(self.from, From::Done)
     }

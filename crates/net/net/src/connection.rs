@@ -21,7 +21,6 @@ use crate::watch::{Deadline, TICK_NS, Watch};
 
 /// What all connections of a thread share: buffers, and the watch over their deadlines.
 pub struct Resources {
-    /// Buffers.
     pub memory: Memory,
     /// Deadlines. Somebody has to call [`Watch::tick`] for them: [`Resources::keep_deadlines`] does.
     pub watch: Rc<Watch>,
@@ -30,7 +29,6 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// For a thread.
     pub fn new() -> Rc<Self> {
         let watch = Rc::new(Watch::new(monotonic_ns()));
         Rc::new(Self { memory: Memory::new(), watch, refused: Refused::default() })
@@ -63,7 +61,6 @@ pub struct Connection<S = TcpStream> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// A new one.
     pub fn new(stream: S, resources: &Rc<Resources>) -> Self {
         let deadline = resources.watch.enter();
         Self { stream, input: Input::default(), deadline, resources: Rc::clone(resources) }

@@ -177,7 +177,6 @@ pub enum Framing {
     Described(u64),
     /// So many bytes.
     Length(u64),
-    /// Chunked coding.
     Chunked,
     /// The connection ends with it.
     UntilClose,
@@ -186,7 +185,6 @@ pub enum Framing {
 /// A request, as far as its head goes; its body is taken from the [`Exchange`].
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'i> {
-    /// What it says.
     pub head: RequestHead<'i>,
     /// The bytes of the head.
     pub bytes: &'i [u8],
@@ -205,7 +203,6 @@ pub enum Next {
 
 /// A connection from a client, and what is known of its current request.
 pub struct Exchange<S = TcpStream> {
-    /// The connection.
     pub connection: Connection<S>,
     /// What the client speaks.
     pub version: Version,
@@ -224,7 +221,6 @@ pub trait Handler {
     /// What the connection lies on.
     type Stream: Stream;
 
-    /// The connection.
     fn exchange(&mut self) -> &mut Exchange<Self::Stream>;
 
     /// Responds to a request. An error was caused by the client, or has been reported to it: the connection ends without a
@@ -367,7 +363,6 @@ async fn refuse<H: Handler>(handler: &mut H, refusal: Refusal, unread: &[u8]) ->
 }
 
 impl<S: Stream> Exchange<S> {
-    /// A new connection.
     pub fn new(stream: S, resources: &Rc<Resources>, limits: ClientLimits) -> Self {
         Self::of(Connection::new(stream, resources), limits)
     }

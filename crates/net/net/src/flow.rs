@@ -50,7 +50,6 @@ struct State {
 pub enum End {
     /// All of it came.
     Complete,
-    /// It broke off.
     Broken,
 }
 
@@ -59,7 +58,6 @@ pub enum End {
 pub enum Taken {
     /// Chunks were added to the batch.
     Chunks,
-    /// That was all.
     End(End),
 }
 
@@ -79,7 +77,6 @@ impl Flow {
         state.drop_taken();
     }
 
-    /// Adds a part.
     pub fn append(&self, chunk: Chunk) {
         let mut state = self.state.borrow_mut();
         state.bytes += chunk.len() as u64;
@@ -87,7 +84,6 @@ impl Flow {
         self.grown.notify_waiters();
     }
 
-    /// Ends it.
     pub fn finish(&self, end: End) {
         self.state.borrow_mut().end.get_or_insert(end);
         self.grown.notify_waiters();
@@ -168,7 +164,6 @@ impl State {
         self.readers.iter().filter_map(|(_, next)| *next)
     }
 
-    /// Nobody takes it.
     fn is_unread(&self) -> bool {
         self.places().next().is_none()
     }

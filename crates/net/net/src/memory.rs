@@ -107,7 +107,6 @@ pub struct Input {
 }
 
 impl Input {
-    /// What is there.
     pub fn unread(&self) -> &[u8] {
         &self.bytes[self.used..]
     }

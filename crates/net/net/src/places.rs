@@ -22,7 +22,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Since when the request of a connection is being served; none: there is none.
 type Busy = Rc<Cell<Option<Instant>>>;
 
-/// Places for connections.
 pub struct Places {
     most: usize,
     /// Who has one, in the order in which they began to wait for a request.
@@ -38,7 +37,6 @@ pub struct Place {
 }
 
 impl Places {
-    /// So many.
     pub fn new(most: usize) -> Rc<Self> {
         Rc::new(Self { most, taken: RefCell::default(), changed: Notify::new(), dismissed: Cell::new(0) })
     }

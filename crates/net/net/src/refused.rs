@@ -18,7 +18,6 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// All of them.
     pub fn all(&self) -> u64 {
         [&self.malformed, &self.too_long, &self.not_served, &self.too_many].map(Cell::get).iter().sum()
     }

@@ -17,19 +17,13 @@ pub enum TlsSetupError {
     /// A file cannot be read.
     #[error("cannot read {path}, which TLS needs: {cause}")]
     Read {
-        /// Which file.
         path: PathBuf,
         /// What the system said.
         cause: io::Error,
     },
     /// The authorities cannot be used.
     #[error("{path}: {cause}")]
-    Authorities {
-        /// Their file.
-        path: PathBuf,
-        /// What is wrong.
-        cause: SettingsError,
-    },
+    Authorities { path: PathBuf, cause: SettingsError },
     /// The server's certificate or its key cannot be used.
     #[error("{certificate} with {key}: {cause}")]
     Server {
@@ -37,7 +31,6 @@ pub enum TlsSetupError {
         certificate: PathBuf,
         /// The file of the key.
         key: PathBuf,
-        /// What is wrong.
         cause: SettingsError,
     },
     /// The authority with which tunnels are opened, or its key, cannot be used.
@@ -47,7 +40,6 @@ pub enum TlsSetupError {
         certificate: PathBuf,
         /// The file of its key.
         key: PathBuf,
-        /// What is wrong.
         cause: Box<InterceptError>,
     },
     /// What is to be offered is not possible.

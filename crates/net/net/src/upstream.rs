@@ -38,7 +38,6 @@ pub enum UpstreamError {
     /// It has as many connections, or requests over HTTP/2, as it may have.
     #[error("as many requests wait for the server at {0} as may")]
     Full(SocketAddr),
-    /// No connection.
     #[error("the server at {0} could not be reached: {1}")]
     Unreachable(SocketAddr, io::Error),
     /// No TLS.
@@ -107,9 +106,7 @@ pub struct Patience {
 
 /// A connection to a server. It is boxed, as each request takes it out of a [`Pool`](crate::pool::Pool) and gives it back.
 pub struct Upstream {
-    /// Where it is.
     pub address: SocketAddr,
-    /// The connection.
     pub connection: Connection<HttpStream>,
     /// When the first byte of the last response came (`CLOCK_MONOTONIC`, nanoseconds), where [`Upstream::timed`] turned that on.
     pub first_byte_ns: Option<u64>,
@@ -125,7 +122,6 @@ pub struct Upstream {
 /// The head of a response, where it lies.
 #[derive(Debug, Clone, Copy)]
 pub struct Received<'i> {
-    /// What it says.
     pub head: ResponseHead<'i>,
     /// Its bytes.
     pub bytes: &'i [u8],

@@ -33,7 +33,6 @@ const LATE_FOR_EACH: usize = 64;
 /// So many are ended with one look at most: four thousand in a second, which take a tenth of a processor.
 const MOST_LATE: usize = 4;
 
-/// Nobody is late.
 const NEVER: u64 = u64::MAX;
 
 /// What a connection waits for.
@@ -152,7 +151,6 @@ impl Times {
 }
 
 impl Watch {
-    /// At an instant.
     pub fn new(now_ns: u64) -> Self {
         Self {
             now_ns: Cell::new(now_ns),
@@ -164,7 +162,6 @@ impl Watch {
         }
     }
 
-    /// Another wait.
     pub fn enter(self: &Rc<Self>) -> Deadline {
         let watched = Rc::new(Watched::default());
         let mut all = self.all.borrow_mut();

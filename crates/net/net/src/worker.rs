@@ -30,7 +30,6 @@ pub enum WorkerError {
         "cannot pin to processors {cpus:?}: {cause}; give processors that exist and that this process may use"
     )]
     Pin {
-        /// The processors.
         cpus: Vec<u32>,
         /// What the system said.
         cause: io::Error,
@@ -41,7 +40,6 @@ pub enum WorkerError {
          CAP_SYS_NICE, or allow it with `ulimit -r {REALTIME_PRIORITY}`"
     )]
     Realtime {
-        /// The worker.
         name: String,
         /// What the system said.
         cause: io::Error,
@@ -49,17 +47,13 @@ pub enum WorkerError {
     /// No thread, or no runtime in it.
     #[error("cannot start worker {name}: {cause}")]
     Start {
-        /// The worker.
         name: String,
         /// What the system said.
         cause: io::Error,
     },
     /// It panicked; the message is on standard error.
     #[error("worker {name} panicked: this is a bug of Assay")]
-    Panicked {
-        /// The worker.
-        name: String,
-    },
+    Panicked { name: String },
 }
 
 /// Ties the calling thread, and those it starts from now on, to `cpus`; empty: leaves it as it is.
@@ -196,7 +190,6 @@ fn times_slept() -> i64 {
 pub struct Seat {
     /// The processor it is pinned to; none: it is not.
     pub cpu: Option<u32>,
-    /// With real-time priority.
     pub realtime: bool,
 }
 

@@ -26,7 +26,6 @@ pub enum KeyKind {
 }
 
 impl KeyKind {
-    /// All of them.
     pub const ALL: [KeyKind; 3] = [KeyKind::P256, KeyKind::P384, KeyKind::Rsa2048];
 
     /// `p256`, `p384` or `rsa2048`, as on the command line.
@@ -56,18 +55,14 @@ impl KeyKind {
 #[derive(Debug, Error)]
 #[error("cannot make a certificate for {subject}: {cause}")]
 pub struct AuthorityError {
-    /// For whom.
     pub subject: String,
-    /// What was seen.
     pub cause: rcgen::Error,
 }
 
 /// When a certificate is valid, in seconds of Unix time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// From then on.
     pub from_unix_s: u64,
-    /// Until then.
     pub until_unix_s: u64,
 }
 
@@ -82,7 +77,6 @@ impl Validity {
 /// A certificate with its private key, both as PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The certificate.
     pub certificate: String,
     /// The private key (PKCS #8).
     pub key: String,
@@ -95,7 +89,6 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// An authority.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,

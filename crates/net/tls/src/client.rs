@@ -47,7 +47,6 @@ pub fn host_of(authority: &str) -> &str {
 /// A client, with the sessions that it can resume. Its clones share them.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// Offers to resume.
     resuming: Arc<ClientConfig>,
     /// Does not, but keeps the sessions that it gets.
     fresh: Arc<ClientConfig>,
@@ -107,7 +106,6 @@ struct Server {
     name: ServerName<'static>,
     group: Option<NamedGroup>,
     tls12: Option<Tls12ClientSessionValue>,
-    /// The oldest first.
     tickets: VecDeque<Tls13ClientSessionValue>,
 }
 

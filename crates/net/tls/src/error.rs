@@ -13,7 +13,6 @@ const AUTHORITY_AS_SERVER: &str = "CaUsedAsEndEntity";
 #[derive(Debug, Clone, PartialEq, Eq, ThisError)]
 #[error("{detail}")]
 pub struct TlsError {
-    /// What is wrong.
     pub kind: TlsErrorKind,
     /// What was seen, for a person.
     pub detail: String,
@@ -66,7 +65,6 @@ impl TlsErrorKind {
 }
 
 impl TlsError {
-    /// Of a kind.
     pub fn new(kind: TlsErrorKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into() }
     }

@@ -15,13 +15,11 @@ pub enum SettingsError {
     Versions {
         /// The oldest that was named.
         oldest: &'static str,
-        /// The newest.
         newest: &'static str,
     },
     /// A cipher suite that is not implemented.
     #[error("there is no cipher suite `{name}` for TLS {versions}; there are {known}")]
     UnknownCipher {
-        /// What was named.
         name: String,
         /// The versions that are offered.
         versions: String,
@@ -36,7 +34,6 @@ pub enum SettingsError {
     NoCertificate {
         /// Which file, or what it is for.
         what: String,
-        /// What was seen.
         cause: String,
     },
     /// What should be a private key is not.
@@ -44,7 +41,6 @@ pub enum SettingsError {
     NoKey {
         /// Which file, or what it is for.
         what: String,
-        /// What was seen.
         cause: String,
     },
     /// The key belongs to another certificate.

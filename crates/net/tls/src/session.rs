@@ -77,7 +77,6 @@ enum Stage {
 
 /// What to do after a step of the library.
 enum Next {
-    /// Another step.
     Step,
     /// Another step, which finds nothing if all bytes are used: they were data.
     Read,

@@ -55,7 +55,6 @@ impl Default for Offer {
 /// Settings of a client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientTls {
-    /// What it offers.
     #[serde(default)]
     pub offer: Offer,
     /// Certificates (PEM) of the authorities that it trusts; it trusts no others. None: it verifies nothing.
@@ -68,7 +67,6 @@ pub struct ClientTls {
 /// Settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerTls {
-    /// What it accepts.
     #[serde(default)]
     pub offer: Offer,
     /// Its certificate (PEM), and those between it and the authority.

@@ -11,7 +11,6 @@ use crate::verdict::Verdict;
 pub struct Row<'d> {
     /// Any of its results: name, level and rule are the same in all.
     pub case: &'d CaseResult,
-    /// By target.
     pub results: Vec<Option<&'d CaseResult>>,
 }
 

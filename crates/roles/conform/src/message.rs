@@ -30,7 +30,6 @@ pub enum Framing {
     None,
     /// It has this many bytes.
     Length(u64),
-    /// It is chunked.
     Chunked,
     /// It ends with the connection.
     Close,

@@ -9,7 +9,6 @@ pub struct Observation {
     pub sent: Vec<u8>,
     /// The frames that it sent over HTTP/2, in words.
     pub sent_frames: Vec<String>,
-    /// When.
     pub sent_ms: f64,
     /// What each copy of the request got; one, unless the step says otherwise.
     pub received: Vec<Received>,
@@ -74,7 +73,6 @@ impl Received {
 /// A request as it reached the origin.
 #[derive(Debug, Clone, Default)]
 pub struct Arrival {
-    /// The request.
     pub request: Message,
     /// Its bytes.
     pub bytes: Vec<u8>,

@@ -35,7 +35,6 @@ const NOT_A_CASE: &[u8] = b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nConten
 
 /// One try of a case, as both sides of the target see it.
 pub struct Try {
-    /// The case.
     pub case: Rc<Case>,
     /// Its own URL and host.
     pub values: Values,
@@ -69,7 +68,6 @@ impl Try {
 
 /// The origin. Dropped, it accepts no more connections.
 pub struct Origin {
-    /// Where it listens.
     pub address: SocketAddr,
     tries: Tries,
     next: Cell<u64>,

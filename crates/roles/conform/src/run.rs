@@ -28,10 +28,8 @@ const ISOLATED_HTTP2_AT_ONCE: usize = 32;
 /// The same for floods, which are last.
 const FLOODS_AT_ONCE: usize = 8;
 
-/// What is tried.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Where it listens.
     pub address: SocketAddr,
     /// What clients write in `Host`.
     pub host: String,
@@ -73,7 +71,6 @@ pub enum Http2 {
 /// What became of a case on a target.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The case.
     pub case: Rc<Case>,
     /// What it has shown.
     pub judgement: Judgement,

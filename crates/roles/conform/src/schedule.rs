@@ -76,7 +76,6 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// It goes on.
     pub fn resume(&mut self) {
         if !self.is_active {
             self.is_active = true;
@@ -84,7 +83,6 @@ impl Turn {
         }
     }
 
-    /// It waits.
     pub fn rest(&mut self) {
         if self.is_active {
             self.is_active = false;

@@ -48,7 +48,6 @@ pub enum SuiteError {
     Unreadable {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
         error: std::io::Error,
     },
     /// A directory has no case files.
@@ -59,7 +58,6 @@ pub enum SuiteError {
     /// Two cases have one name.
     #[error("{second}: the case `{name}` is already at {first}; give it another name")]
     Twice {
-        /// The name.
         name: String,
         /// Where it is first.
         first: String,
@@ -69,9 +67,7 @@ pub enum SuiteError {
     /// A case depends on one that is not there, or on itself.
     #[error("{place}: the case `{name}` depends on `{on}`, which {why}")]
     Dependency {
-        /// Where.
         place: String,
-        /// The case.
         name: String,
         /// What it depends on.
         on: String,
@@ -81,7 +77,6 @@ pub enum SuiteError {
     /// What was chosen is not there.
     #[error("there is no case or topic called `{name}`{meant}; `assay conform list` lists them")]
     Unknown {
-        /// What was chosen.
         name: String,
         /// What may have been meant.
         meant: String,
@@ -93,7 +88,6 @@ pub enum SuiteError {
 pub struct Suite {
     /// Topics with a sentence on each, in the order of their files.
     pub topics: Vec<(String, String)>,
-    /// All cases.
     pub cases: Vec<Rc<Case>>,
 }
 

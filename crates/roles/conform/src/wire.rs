@@ -33,13 +33,11 @@ impl Tls {
 /// Where a target listens, and how it is reached there.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// Its address.
     pub address: SocketAddr,
     /// How TLS is spoken there; none: in clear.
     pub tls: Option<Tls>,
 }
 
-/// A connection.
 pub struct Wire {
     stream: TcpStream,
     session: Option<Session>,

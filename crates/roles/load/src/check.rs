@@ -34,9 +34,7 @@ const EXPIRY_TOLERANCE_S: i64 = 1;
 /// The parts of a request that its response is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requested {
-    /// The request's id.
     pub id: XactId,
-    /// Method.
     pub method: Method,
     /// Date of `If-Modified-Since`, in seconds since the start of the run; none: the request was not conditional.
     pub since_s: Option<i64>,
@@ -63,7 +61,6 @@ pub struct Requested {
 /// What the head of a response says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
-    /// Status code.
     pub status: u16,
     /// Our origins' id; none: absent or unreadable.
     pub mark: Option<ResponseMark>,
@@ -88,42 +85,78 @@ pub struct Verdict {
 
 /// What is wrong with a response: what was seen, and what should have been.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields are named after what they hold, and Display says it in words")]
 pub enum Wrong {
     /// A status that this request cannot have.
-    Status { seen: u16, conditional: bool },
+    Status {
+        seen: u16,
+        conditional: bool,
+    },
     /// 304, though the request was not conditional.
     NotModifiedUnrequested,
     /// 304, though the object is newer than the date requested.
-    NotModifiedSince { modified_s: Option<i64>, since_s: i64 },
+    NotModifiedSince {
+        modified_s: Option<i64>,
+        since_s: i64,
+    },
     /// No id of our origins.
     NoMark,
-    /// Another object.
-    Object { seen: u64, wanted: u64 },
+    Object {
+        seen: u64,
+        wanted: u64,
+    },
     /// A version that was not current when the response says it was made.
-    Version { seen: u64, wanted: u64 },
+    Version {
+        seen: u64,
+        wanted: u64,
+    },
     /// A response from the future.
-    MadeLater { made_us: u64, now_us: u64 },
+    MadeLater {
+        made_us: u64,
+        now_us: u64,
+    },
     /// Served from the store, or shared, though it may not be stored.
-    Stored { made_us: u64, sent_us: u64, method: Method },
+    Stored {
+        made_us: u64,
+        sent_us: u64,
+        method: Method,
+    },
     /// A reload that did not reach the origin.
-    ReloadStored { made_us: u64, sent_us: u64 },
+    ReloadStored {
+        made_us: u64,
+        sent_us: u64,
+    },
     /// Served from the store after its expiry.
-    Expired { expires_s: i64, sent_s: i64 },
+    Expired {
+        expires_s: i64,
+        sent_s: i64,
+    },
     /// A length other than the object's.
-    Length { seen: u64, wanted: u64 },
+    Length {
+        seen: u64,
+        wanted: u64,
+    },
     /// More body than the object has.
-    Longer { wanted: u64 },
+    Longer {
+        wanted: u64,
+    },
     /// A coding that the request did not ask for.
     CodingUnrequested,
     /// 206 without a `Content-Range` that fits the object.
     NoContentRange,
     /// A part that was requested, is there, and did not come.
-    PartMissing { from: u64, to: u64 },
+    PartMissing {
+        from: u64,
+        to: u64,
+    },
     /// A byte that is not the object's, here first.
-    Bytes { at: u64 },
+    Bytes {
+        at: u64,
+    },
     /// The connection ended before the body.
-    Truncated { seen: u64, wanted: u64 },
+    Truncated {
+        seen: u64,
+        wanted: u64,
+    },
 }
 
 impl Wrong {

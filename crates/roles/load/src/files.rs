@@ -14,7 +14,6 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[error("cannot read {path}, which the workload makes bodies of: {cause}")]
 pub struct FileError {
-    /// Which.
     path: PathBuf,
     /// What the system said.
     cause: io::Error,

@@ -27,7 +27,6 @@ pub struct AccessLog {
 }
 
 impl AccessLog {
-    /// Begins a log.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?);
         Ok(Self { file: Some(file), line: Vec::with_capacity(256) })

@@ -13,7 +13,6 @@ use assay_net::fields::Received;
 
 /// A request, read once.
 pub struct ClientRequest<'b> {
-    /// Its head.
     pub head: &'b RequestHead<'b>,
     /// The version of HTTP that the client has sent it in.
     pub received: Received,

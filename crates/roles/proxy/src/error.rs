@@ -19,7 +19,6 @@ pub enum ProxyError {
     /// The address is taken, or not ours.
     #[error("cannot listen on {address}: {cause}; name another address, or stop what listens there")]
     Listen {
-        /// The address.
         address: SocketAddr,
         /// What the system said.
         cause: io::Error,
@@ -30,7 +29,6 @@ pub enum ProxyError {
         assay_base::quote::line::path(path)
     )]
     Log {
-        /// The file.
         path: PathBuf,
         /// What the system said.
         cause: io::Error,

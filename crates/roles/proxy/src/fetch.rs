@@ -36,11 +36,9 @@ use assay_net::upstream::{Received, Upstream, UpstreamError};
 
 /// The head of a response, and what follows it.
 pub struct Heard {
-    /// The head.
     pub origin_response: OriginResponse,
     /// Where the body comes from.
     pub upstream: Box<Upstream>,
-    /// Who that is.
     pub source: Source,
     /// When the request was sent, in ticks of the store.
     pub began: u64,

@@ -24,7 +24,6 @@ pub struct Fetch {
     settled: Notify,
     /// What the origin sent before the head.
     pub interim: Interim,
-    /// The body.
     pub flow: Rc<Flow>,
 }
 
@@ -37,7 +36,6 @@ pub enum Outcome {
     Confirmed(Rc<Stored>),
     /// The origin failed, and what is stored, though stale, may go to the requests that this was fetched for.
     Stale {
-        /// What is stored.
         stored: Rc<Stored>,
         /// Status of the origin's response; none: there was none that can be used.
         status: Option<u16>,
@@ -48,7 +46,6 @@ pub enum Outcome {
 
 /// The head of a response whose body follows.
 pub struct Fetched {
-    /// The head.
     pub response: Rc<Response>,
     /// Bytes of the body, if the origin has said so.
     pub length: Option<u64>,

@@ -3,18 +3,15 @@
 /// The server that responded to a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The origin.
     Origin,
     /// A sibling, from its store.
     Sibling,
-    /// A parent.
     Parent,
 }
 
 /// Why a request was forwarded (RFC 9211, 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// Nothing stored.
     Miss,
     /// Stored for other request fields.
     VaryMiss,
@@ -51,7 +48,6 @@ pub enum Handling {
     },
     /// The request was forwarded to the origin.
     Forwarded {
-        /// Why.
         why: Why,
         /// It confirmed what is stored.
         is_confirmed: bool,

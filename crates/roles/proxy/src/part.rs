@@ -14,7 +14,6 @@ use assay_net::fields;
 /// What of a response a request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// All of it.
     Whole,
     /// These bytes, in the order requested; never none.
     Parts(Vec<Span>),

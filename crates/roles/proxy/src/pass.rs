@@ -129,13 +129,11 @@ impl PassOrder {
 
 /// Why an exchange did not come about.
 enum PassError {
-    /// The client's connection.
     Client(io::Error),
     /// The client's body makes no sense.
     BadBody(ChunkError),
     /// The client's body does not come.
     Slow,
-    /// The origin.
     Origin(Failure),
 }
 

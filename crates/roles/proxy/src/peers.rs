@@ -29,7 +29,6 @@ const SILENT_AFTER: u32 = 20;
 /// A peer to request an object from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promising {
-    /// Where.
     pub address: SocketAddr,
     /// What it is to us.
     pub source: Source,
@@ -40,7 +39,6 @@ pub struct Promising {
 /// The response of a peer, by its place, to a query.
 type Said = (usize, Opcode);
 
-/// The other caches.
 #[derive(Default)]
 pub struct Peers {
     socket: Option<UdpSocket>,
@@ -305,7 +303,6 @@ impl Peers {
         if is_hit { Opcode::Hit } else { Opcode::Miss }
     }
 
-    /// Notes a response.
     fn take(&self, response: &Message<'_>, from: SocketAddr) {
         let Some(place) = self.place_of(from) else {
             self.count(|c| c.icp_refused += 1);

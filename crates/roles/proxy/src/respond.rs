@@ -30,9 +30,7 @@ const PARTIAL_CONTENT: &[u8] = b"HTTP/1.1 206 Partial Content\r\n";
 
 /// A client connection, with what it takes to send responses.
 pub struct Client {
-    /// What all share.
     pub shared: Rc<Shared>,
-    /// The connection.
     pub exchange: Exchange<HttpStream>,
     /// The request came from another cache.
     pub is_from_cache: bool,
@@ -48,7 +46,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// A new connection.
     pub fn new(shared: Rc<Shared>, exchange: Exchange<HttpStream>) -> Self {
         Self {
             exchange,

@@ -15,16 +15,13 @@ use assay_net::fields;
 pub struct Times {
     /// When the request was sent.
     pub requested_ms: i64,
-    /// Received.
     pub received_ms: i64,
 }
 
 /// The head of a response, as it goes to clients.
 #[derive(Debug)]
 pub struct Response {
-    /// Status code.
     pub status: u16,
-    /// Age and lifetime.
     pub freshness: Freshness,
     /// Which requests it is a response to.
     pub vary: Vary,
@@ -122,7 +119,6 @@ impl Response {
         &self.head
     }
 
-    /// The fields alone.
     pub fn field_lines(&self) -> &[u8] {
         &self.head[self.fields_at..]
     }

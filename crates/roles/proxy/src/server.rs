@@ -60,7 +60,6 @@ impl Proxy {
         Ok(Self { listener, tls, shared })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }

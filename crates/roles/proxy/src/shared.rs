@@ -106,33 +106,25 @@ fn pool(
 pub struct Shared {
     /// What it calls itself.
     pub name: String,
-    /// Other caches.
     pub peers: Peers,
     /// There are other caches, which it queries or which query it.
     pub is_cooperating: bool,
-    /// What is stored.
     pub store: RefCell<Store>,
     /// Fetches that others may join, by name.
     pub fetches: RefCell<HashMap<Key, Rc<Fetch>>>,
-    /// Idle origin connections.
     pub pool: Pool,
-    /// Buffers and deadlines.
     pub resources: Rc<Resources>,
-    /// Connections of clients.
     pub clients: Cell<usize>,
     /// One of them has ended.
     pub client_left: Notify,
     /// Which origin is where.
     pub routes: Routes,
-    /// The time.
     pub clock: Clock,
-    /// Patience.
     pub limits: Limits,
     /// How stale a response may be served when its origin fails and it says nothing about that, in seconds.
     pub stale_if_error_s: u64,
     /// How long a response is fresh that does not say so, in seconds.
     pub default_lifetime_s: u64,
-    /// What is prefetched.
     pub prefetcher: Prefetcher,
     /// Where this proxy listens.
     pub address: SocketAddr,
@@ -143,7 +135,6 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// At the beginning.
     pub fn new(
         spec: &ProxySpec,
         peers: Peers,
@@ -177,7 +168,6 @@ impl Shared {
         }
     }
 
-    /// Counts something.
     pub fn count(&self, add: impl FnOnce(&mut ProxyCounters)) {
         add(&mut self.counters.borrow_mut());
     }

@@ -30,9 +30,7 @@ const MARKS: usize = 1 << 16;
 /// A complete stored response.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// Its head.
     pub response: Rc<Response>,
-    /// Its body.
     pub body: Rc<[Chunk]>,
     /// Bytes of the body.
     pub length: u64,
@@ -88,7 +86,6 @@ pub enum Found {
     Response(Rc<Stored>),
     /// Responses for the same resource, but other request fields.
     OtherVariant,
-    /// Nothing.
     Nothing,
 }
 
@@ -101,7 +98,6 @@ struct Mark {
     unshared: u64,
 }
 
-/// The memory store.
 pub struct Store {
     kept: Keyed<Entry>,
     /// Most bytes of a body that is stored, by choice.
@@ -255,12 +251,10 @@ impl Store {
         self.kept.reserve(key, bytes)
     }
 
-    /// Gives it back.
     pub fn release(&mut self, bytes: u64) {
         self.kept.release(bytes);
     }
 
-    /// Number of entries.
     pub fn objects(&self) -> u64 {
         self.kept.len() as u64
     }

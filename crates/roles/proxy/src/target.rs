@@ -12,7 +12,6 @@ use assay_protocol::proxy::{EVERY_HOST, OriginRoute};
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
-    /// To this address.
     Address(SocketAddr),
     /// To `host:port`, whose address has to be looked up.
     Name(String),

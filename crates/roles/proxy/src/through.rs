@@ -29,7 +29,6 @@ use crate::shared::Shared;
 use crate::target::{Route, Target};
 use crate::way::Way;
 
-/// How it went.
 pub enum Went {
     /// The client has its response.
     Through,

@@ -9,7 +9,6 @@ use crate::target::{Route, Target};
 
 /// The upstream for an object that no cache has.
 pub struct Way {
-    /// Where that is.
     pub route: Route,
     /// It is a parent, and this URL is requested from it; none: it is the origin.
     parent_url: Option<String>,
@@ -25,7 +24,6 @@ impl Way {
         }
     }
 
-    /// Who that is.
     pub fn source(&self) -> Source {
         if self.parent_url.is_some() { Source::Parent } else { Source::Origin }
     }

@@ -14,7 +14,6 @@ const FLUSH_BYTES: usize = 64 * 1024;
 /// A request, for the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
-    /// The client's address.
     pub client: &'a str,
     /// When the response ended, in Unix seconds.
     pub at_unix_s: u64,
@@ -28,7 +27,6 @@ pub struct Line<'a> {
     pub referer: &'a [u8],
     /// `User-Agent`.
     pub agent: &'a [u8],
-    /// Its class.
     pub class: &'a str,
     /// The server that responded; none: the switch did.
     pub server: Option<&'a str>,
@@ -36,7 +34,6 @@ pub struct Line<'a> {
     pub times_us: [u64; 3],
 }
 
-/// Writes a log.
 #[derive(Debug)]
 pub struct LogWriter {
     file: File,

@@ -16,7 +16,6 @@ use crate::secure::ToServer;
 /// A server: where it is, how it is spoken to over TLS, and whether over HTTP/2.
 type Checked<'c> = (SocketAddr, Option<&'c ToServer>, bool);
 
-/// Sends one probe.
 pub async fn is_well(server: Checked<'_>, check: &Check) -> bool {
     let (address, ..) = server;
     if check.connects {

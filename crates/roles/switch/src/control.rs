@@ -30,7 +30,6 @@ use crate::worker::{Start, work};
 
 /// Where a switch listens, with the ports that the system gave.
 pub struct Listening {
-    /// For clients.
     pub addresses: Vec<SocketAddr>,
     /// For those who look at its counters.
     pub metrics: Option<SocketAddr>,
@@ -38,13 +37,11 @@ pub struct Listening {
 
 /// Orders to a running switch.
 pub enum Order {
-    /// Report the counters.
     Snapshot(SyncSender<Snapshot>),
     /// Take on another configuration; the result is where it listens then.
     Reload(Box<(Config, Secure)>, SyncSender<Result<Listening, SwitchError>>),
     /// Stop after all responses.
     Stop,
-    /// Stop now.
     End,
 }
 

@@ -50,7 +50,6 @@ impl Peer {
         }
     }
 
-    /// Appends the fields.
     pub fn append(&self, out: &mut Vec<u8>, fields: Fields<'_>, host: Option<&[u8]>) {
         out.extend_from_slice(b"X-Forwarded-For: ");
         self.append_before(out, &fields, "x-forwarded-for");

@@ -39,7 +39,6 @@ impl Active {
         Self { rules, is_up: true, against: 0 }
     }
 
-    /// The verdict.
     pub fn is_up(&self) -> bool {
         self.is_up
     }

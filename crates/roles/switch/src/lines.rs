@@ -9,11 +9,9 @@ use assay_net::fields::{self, Received};
 /// A head, as it was parsed and as it lies in memory.
 #[derive(Debug, Clone)]
 pub struct Lines<'h> {
-    /// Its fields.
     pub fields: assay_http::field::Fields<'h>,
     /// The version of HTTP that it was received in.
     pub received: Received,
-    /// All of it.
     pub raw: &'h [u8],
 }
 

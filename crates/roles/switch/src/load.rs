@@ -8,7 +8,6 @@
 use assay_cluster::dispatch::ServerState;
 use assay_http::field::{list, trim};
 
-/// The field.
 pub const FIELD: &str = "endpoint-load-metrics";
 
 /// Reads the value of the field; none when it is in no form that is known. `in_flight` is what is known here.

@@ -14,7 +14,6 @@ use crate::tally::Snapshot;
 /// A configuration, and the number of each of its servers.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The settings.
     pub config: Arc<Config>,
     /// Numbers of servers, by their places in the settings.
     pub numbers: Arc<Vec<ServerId>>,
@@ -22,7 +21,6 @@ pub struct Plan {
     pub listen: Arc<Vec<SocketAddr>>,
     /// Those of them where clients speak TLS.
     pub secured: Arc<Vec<SocketAddr>>,
-    /// Certificates and authorities.
     pub secure: Arc<Secure>,
     /// Weights of servers that can get requests now, by number.
     pub standings: Arc<HashMap<ServerId, f64>>,
@@ -38,7 +36,6 @@ pub enum Word {
     Snapshot(oneshot::Sender<Snapshot>),
     /// Accept nothing more, and end after the last response.
     Stop,
-    /// End now.
     End,
 }
 
@@ -49,7 +46,6 @@ pub enum News {
     Failed(ServerId),
 }
 
-/// Where news go.
 pub type NewsSender = mpsc::UnboundedSender<News>;
 
 /// The part of a limit that a worker has: parts of all workers add up to the whole.

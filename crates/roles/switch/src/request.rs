@@ -19,13 +19,11 @@ pub enum Refusal {
     /// Its head is not HTTP, is too long, or did not come in time.
     #[error(transparent)]
     Early(#[from] exchange::Refusal),
-    /// Too many fields.
     #[error("the request has more than the {0} fields that are accepted here")]
     TooManyFields(u32),
     /// Its body is too long.
     #[error("the body of the request is longer than the {0} bytes that are accepted here")]
     BodyTooLong(u64),
-    /// A trace.
     #[error("TRACE would show what the switch adds to requests, and is not passed on")]
     Trace,
     /// A target, or a host, that is none here.

@@ -19,7 +19,6 @@ pub enum Framing {
     None,
     /// So many bytes.
     Length(u64),
-    /// In chunks.
     Chunked,
     /// Until the connection ends.
     UntilClose,
@@ -28,7 +27,6 @@ pub enum Framing {
 /// What is known of a response once its head was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// Its status.
     pub status: u16,
     /// How its body comes.
     pub from_server: BodyFraming,

@@ -17,7 +17,6 @@ pub enum SecureError {
     /// A file cannot be read.
     #[error("cannot read {path}, which TLS needs: {cause}")]
     Read {
-        /// Which file.
         path: PathBuf,
         /// What the system said.
         cause: io::Error,
@@ -27,17 +26,11 @@ pub enum SecureError {
     Certificate {
         /// The files of certificate and key.
         files: String,
-        /// What is wrong.
         cause: SettingsError,
     },
     /// A server cannot be verified as the configuration says.
     #[error("tls of server {server}: {cause}")]
-    Server {
-        /// Which server.
-        server: String,
-        /// What is wrong.
-        cause: SettingsError,
-    },
+    Server { server: String, cause: SettingsError },
 }
 
 /// What a switch needs for TLS.

@@ -22,7 +22,6 @@ pub enum SwitchError {
     /// It cannot listen there.
     #[error("cannot listen on {address}: {cause}; {}", advice(cause))]
     Listen {
-        /// Where.
         address: SocketAddr,
         /// What the system said.
         cause: io::Error,
@@ -30,7 +29,6 @@ pub enum SwitchError {
     /// Its log cannot be written.
     #[error("cannot write the access log {file}: {cause}; make its directory first, or name another file")]
     Log {
-        /// The log.
         file: String,
         /// What the system said.
         cause: io::Error,
@@ -38,13 +36,11 @@ pub enum SwitchError {
     /// TLS cannot be spoken as it is configured.
     #[error(transparent)]
     Secure(#[from] SecureError),
-    /// No thread.
     #[error("cannot start the switch's threads: {0}")]
     Start(String),
     /// The number of workers cannot change while it runs.
     #[error("the number of workers changes from {0} to {1}: that needs a restart; all is as it was")]
     Workers(usize, usize),
-    /// It has ended.
     #[error("the switch has ended")]
     Ended,
 }

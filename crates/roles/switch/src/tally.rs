@@ -44,13 +44,11 @@ fn end_of(bucket: usize) -> u64 {
 }
 
 impl Times {
-    /// Counts one.
     pub fn record(&mut self, us: u64) {
         self.buckets[bucket_of(us)] += 1;
         self.sum_us = self.sum_us.saturating_add(us);
     }
 
-    /// Adds another's.
     pub fn merge(&mut self, other: &Self) {
         self.buckets.iter_mut().zip(&other.buckets).for_each(|(own, more)| *own += more);
         self.sum_us = self.sum_us.saturating_add(other.sum_us);
@@ -118,7 +116,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds another's.
     pub fn merge(&mut self, other: &Self) {
         self.responses.iter_mut().zip(other.responses).for_each(|(own, more)| *own += more);
         self.bytes += other.bytes;
@@ -132,7 +129,6 @@ impl Tally {
         self.first_byte.merge(&other.first_byte);
     }
 
-    /// Responses in all.
     pub fn requests(&self) -> u64 {
         self.responses.iter().sum()
     }
@@ -143,7 +139,6 @@ impl Tally {
 pub struct LiveTally(RefCell<Tally>);
 
 impl LiveTally {
-    /// Writes to it.
     pub fn with(&self, write: impl FnOnce(&mut Tally)) {
         write(&mut self.0.borrow_mut());
     }
@@ -197,7 +192,6 @@ impl LiveCounts {
     }
 }
 
-/// Adds one.
 pub fn add(count: &Cell<u64>) {
     count.set(count.get() + 1);
 }
@@ -207,7 +201,6 @@ pub fn add(count: &Cell<u64>) {
 pub struct Snapshot {
     /// By class and server; no server: responses of the switch itself.
     pub tallies: Vec<(String, Option<String>, Tally)>,
-    /// Servers now.
     pub servers: Vec<ServerNow>,
     /// Connections of clients, now.
     pub clients: u64,
@@ -249,7 +242,6 @@ pub struct ServerNow {
 }
 
 impl Snapshot {
-    /// Adds another worker's.
     pub fn merge(&mut self, other: Self) {
         for (class, server, tally) in other.tallies {
             match self.tallies.iter_mut().find(|(c, s, _)| *c == class && *s == server) {
@@ -294,7 +286,6 @@ impl Snapshot {
         self.no_server[reason as usize]
     }
 
-    /// All tallies together.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();
         self.tallies.iter().for_each(|(_, _, tally)| total.merge(tally));

@@ -22,7 +22,6 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// This process.
     pub fn me() -> Self {
         let pid = std::process::id();
         Self { pid, started: start_of(pid).unwrap_or(0), namespace: namespace().unwrap_or(0) }

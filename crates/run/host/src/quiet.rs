@@ -94,7 +94,6 @@ pub struct Watch {
     files: Files,
     pressure: Option<Kept>,
     room: Room,
-    /// Processors that matter.
     cpus: Vec<u32>,
     before: Reading,
 }

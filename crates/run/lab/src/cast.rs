@@ -35,7 +35,6 @@ pub(crate) enum StartedProxy {
     Role(Box<Role>),
     /// A real one, who reads its counters, and where they are kept.
     Real {
-        /// The proxy.
         proxy: Box<RealProxy>,
         /// Reads its counters; none: it has none.
         counters: Option<CounterTask>,

@@ -38,7 +38,6 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All of them.
     pub const ALL: [Protocol; 4] = [Protocol::Icp, Protocol::Htcp, Protocol::Digest, Protocol::Hash];
 
     /// Its name in files and templates.

@@ -7,14 +7,12 @@ pub struct Placement {
     pub proxy: Vec<u32>,
     /// Robots, and the lab's own helpers.
     pub robots: Vec<u32>,
-    /// Origins.
     pub origins: Vec<u32>,
 }
 
 /// What is put between robots and origins, as far as processors go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Between {
-    /// Nothing.
     Nothing,
     /// A proxy that the lab starts, and places.
     Started,

@@ -41,7 +41,6 @@ pub enum TargetChoice {
     Topology(Box<Topology>),
     /// A proxy that already runs, and is left running.
     Running {
-        /// Where.
         address: SocketAddr,
         /// How it is spoken to.
         mode: Mode,
@@ -85,21 +84,13 @@ impl TargetChoice {
 /// Which part of a run takes place here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Part {
-    /// All of it.
     #[default]
     Whole,
     /// Some robots. Origins are elsewhere: [`RunPlan::origin_listen`] says where, if robots have to know.
-    Robots {
-        /// The first.
-        first: u32,
-        /// The last.
-        last: u32,
-    },
+    Robots { first: u32, last: u32 },
     /// Some origins. [`RunPlan::origin_listen`] has an address for each.
     Origins {
-        /// The first.
         first: u16,
-        /// The last.
         last: u16,
         /// How long they stay after the schedule's end.
         linger: Duration,

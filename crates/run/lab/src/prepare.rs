@@ -142,7 +142,6 @@ fn check_limits(plan: &RunPlan, placement: &Placement) -> Result<(), LabError> {
     Group::make(&plan.limits, &placement.proxy).map(drop)
 }
 
-/// Where everybody is.
 pub(crate) struct Addresses {
     pub(crate) net: Option<LoopbackNet>,
     pub(crate) bed: Option<Bed>,

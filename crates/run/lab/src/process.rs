@@ -32,11 +32,9 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 pub struct Launch<'a> {
     /// Program, as found in `PATH` or as a path.
     pub program: OsString,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
     /// Environment beside the lab's own.
     pub environment: BTreeMap<String, String>,
-    /// Its working directory.
     pub directory: &'a Path,
     /// Processors it may run on; empty: any.
     pub cpus: &'a [u32],
@@ -54,7 +52,6 @@ pub struct Launch<'a> {
     pub inherit: Vec<RawFd>,
 }
 
-/// A running program.
 #[derive(Debug)]
 pub struct Process {
     /// Its name, for messages.

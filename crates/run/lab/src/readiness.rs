@@ -30,7 +30,6 @@ pub(crate) struct Requested<'a> {
     pub mode: Mode,
     /// The origin whose response is expected.
     pub origin: &'a Origin,
-    /// The path.
     pub path: &'a str,
 }
 
@@ -53,7 +52,6 @@ pub(crate) fn order<T>(origins: &[T]) -> impl Iterator<Item = &T> {
     origins.iter().chain(origins.iter().rev().take(again))
 }
 
-/// Makes one attempt.
 pub(crate) async fn attempt(requested: Requested<'_>) -> Seen {
     let (status, body) = match request(requested).await {
         Ok(response) => response,
@@ -85,7 +83,6 @@ fn other(body: &str, origin: &Origin) -> Option<String> {
     (!named.eq_ignore_ascii_case(&origin.authority)).then(|| named.to_owned())
 }
 
-/// Status and body.
 async fn request(requested: Requested<'_>) -> io::Result<(u16, String)> {
     let Requested { from, proxy, mode, origin, path } = requested;
     let (host, target) = match mode {

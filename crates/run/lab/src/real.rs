@@ -29,7 +29,6 @@ use crate::work::{self, WorkDir};
 const OUTPUT: &str = "output.log";
 /// How long a program that only prints something may take.
 pub(crate) const QUICK: Duration = Duration::from_secs(10);
-/// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Choice {
@@ -340,7 +339,6 @@ impl RealProxy {
 }
 
 impl Files {
-    /// Removes them.
     pub(crate) async fn remove(mut self) {
         self.0.work.remove().await;
         // Last: should the lab be killed while the directory goes, the keeper finishes that.

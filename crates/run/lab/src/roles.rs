@@ -23,7 +23,6 @@ const END_PATIENCE: Duration = Duration::from_secs(3);
 pub enum RoleKind {
     /// Sends requests and checks responses.
     Robots,
-    /// Respond to requests.
     Origins,
     /// The built-in caching proxy: which one, where there are several.
     Proxy(u16),
@@ -60,20 +59,16 @@ pub enum Said {
     Ended,
 }
 
-/// A running role.
 #[derive(Debug)]
 pub struct Role {
-    /// What it does.
     pub kind: RoleKind,
     body: Body,
 }
 
-/// Where it runs.
 #[derive(Debug)]
 enum Body {
     /// A child of this process.
     Here(Box<Child>),
-    /// On other machines.
     Elsewhere(Box<dyn RoleElsewhere>),
 }
 
@@ -120,7 +115,6 @@ impl Role {
         }
     }
 
-    /// Tells it something.
     pub async fn tell(&mut self, command: Command) -> Result<(), LabError> {
         match &mut self.body {
             Body::Here(child) => child.tell(self.kind.name(), command).await,

@@ -38,7 +38,6 @@ pub struct TlsPlan {
     pub resumption: f64,
     /// Authorities that robots trust in place of the run's own, for a target that runs already.
     pub ca: Option<PathBuf>,
-    /// Robots verify nothing.
     pub insecure: bool,
 }
 
@@ -80,7 +79,6 @@ impl TlsPlan {
         self.robots || (self.origins && *target == TargetChoice::Direct)
     }
 
-    /// Origins do.
     fn by_origins(&self, target: &TargetChoice) -> bool {
         self.origins || (self.robots && *target == TargetChoice::Direct)
     }
@@ -188,7 +186,6 @@ pub(crate) fn missing_terminator(description: &Description) -> Option<String> {
 pub(crate) struct Secured {
     /// For robots; none: in the clear.
     pub(crate) robots: Option<ClientTls>,
-    /// For origins.
     pub(crate) origins: Option<ServerTls>,
     /// For the side of the built-in proxy that robots connect to.
     pub(crate) listen: Option<ServerTls>,
@@ -313,7 +310,6 @@ pub(crate) fn identity(names: &[String]) -> Result<(Identity, String), LabError>
 /// A certificate and its key, as a role reads them. Dropped, the key is removed.
 #[derive(Debug)]
 pub struct Written {
-    /// Where they are.
     pub tls: ServerTls,
 }
 
@@ -349,7 +345,6 @@ pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
 /// A first request over TLS.
 #[derive(Debug, Clone)]
 pub struct Probe {
-    /// Whom it trusts.
     pub client: Client,
     /// The name that the certificate is verified for.
     pub name: Name,

@@ -30,7 +30,6 @@ pub enum TargetRoleError {
     /// Talking to the parent failed.
     #[error(transparent)]
     Stdio(#[from] StdioError),
-    /// The proxy failed.
     #[error(transparent)]
     Proxy(#[from] LabError),
     /// The process could not be set up.

@@ -47,7 +47,6 @@ pub fn link(text: &str) -> Result<LinkSettings, String> {
 pub enum LinkChoice {
     /// None.
     Off,
-    /// This one.
     As(LinkSettings),
 }
 

@@ -32,7 +32,6 @@ pub enum Watch {
 /// What is watched of a target that already runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched {
-    /// Its processes.
     pub who: Watch,
     /// Where it keeps its files; none: nobody said, and its disk is not told from others.
     pub store: Option<PathBuf>,

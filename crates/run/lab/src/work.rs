@@ -19,9 +19,7 @@ pub struct WorkDir {
 /// Whom files in a work directory belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// User.
     pub uid: u32,
-    /// Group.
     pub gid: u32,
 }
 

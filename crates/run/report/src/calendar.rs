@@ -3,7 +3,6 @@
 /// A date and a time of day in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Utc {
-    /// Year.
     pub year: u64,
     /// Month, 1 to 12.
     pub month: u64,
@@ -11,7 +10,6 @@ pub struct Utc {
     pub day: u64,
     /// Hour, 0 to 23.
     pub hour: u64,
-    /// Minute.
     pub minute: u64,
     /// Second.
     pub second: u64,

@@ -21,14 +21,10 @@ pub enum ReportError {
         "{} is not an experiment directory (it has no experiment.json); name a directory that `assay lab` made",
         assay_base::quote::line::path(path)
     )]
-    NotAnExperiment {
-        /// The directory.
-        path: PathBuf,
-    },
+    NotAnExperiment { path: PathBuf },
     /// The head of an experiment cannot be read.
     #[error("cannot read {}: {cause}; check its permissions", assay_base::quote::line::path(path))]
     ReadExperiment {
-        /// The file.
         path: PathBuf,
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,
@@ -39,7 +35,6 @@ pub enum ReportError {
         assay_base::quote::line::path(path)
     )]
     DamagedExperiment {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         detail: String,
@@ -50,7 +45,6 @@ pub enum ReportError {
         assay_base::quote::line::path(path)
     )]
     WriteComparison {
-        /// The file.
         path: PathBuf,
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,
@@ -60,7 +54,6 @@ pub enum ReportError {
     NoSuchTable {
         /// The format that was requested.
         name: String,
-        /// What there is.
         known: Vec<&'static str>,
     },
     /// What is taken along cannot be written.

@@ -159,7 +159,6 @@ struct Section<'a> {
 pub struct ChartHead<'a> {
     /// Name of the chart in the page.
     pub id: &'a str,
-    /// Heading.
     pub title: &'a str,
     /// What is seen, in a sentence.
     pub about: &'a str,

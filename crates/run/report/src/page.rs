@@ -17,7 +17,6 @@ use crate::{repeat, special, words};
 pub struct TableView {
     /// Its name in the page.
     pub id: &'static str,
-    /// Its heading.
     pub title: &'static str,
     /// What it shows, in a sentence.
     pub about: &'static str,
@@ -27,7 +26,6 @@ pub struct TableView {
     pub groups: Vec<(&'static str, usize)>,
     /// Headings of the other columns.
     pub heads: Vec<&'static str>,
-    /// Its rows.
     pub rows: Vec<RowView>,
 }
 
@@ -36,7 +34,6 @@ pub struct TableView {
 pub struct RowView {
     /// What it begins with.
     pub name: String,
-    /// Its cells.
     pub cells: Vec<String>,
     /// The last row adds up the others.
     pub total: bool,
@@ -47,7 +44,6 @@ pub struct RowView {
 /// A name and what it stands for.
 #[derive(Debug, Serialize)]
 pub struct Fact {
-    /// The name.
     pub name: String,
     /// What it stands for.
     pub text: String,
@@ -439,7 +435,6 @@ pub fn explained(summary: &Summary) -> Vec<Explained> {
     lines.map(|line| Explained { text: line.trim().to_owned(), more: line.starts_with(' ') }).collect()
 }
 
-/// Who ran where.
 pub fn placement(summary: &Summary) -> Vec<Fact> {
     let describe = |role: &assay_record::run::PlacementInfo| {
         let mut parts = Vec::new();
@@ -467,7 +462,6 @@ pub fn placement(summary: &Summary) -> Vec<Fact> {
     summary.placement.iter().map(describe).chain(network).chain(machines).collect()
 }
 
-/// The workload's identity.
 pub fn workload(summary: &Summary) -> Vec<Fact> {
     let info = &summary.workload_info;
     let mut facts = vec![

@@ -25,7 +25,6 @@ fn disk(figures: &Figures, of: fn(&Disk) -> f64) -> String {
     opt_number(figures.disk.as_ref().map(of))
 }
 
-/// What everybody used.
 pub(crate) fn resources(summary: &Summary) -> TableView {
     phase_table(
         summary,

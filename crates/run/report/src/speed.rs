@@ -255,7 +255,6 @@ pub(crate) enum KeptUp {
     FullLink,
     /// Only requests that were not sent before their phase ended were: no more than response times explain, and more than a few.
     ShortPhases,
-    /// More was.
     No,
 }
 

@@ -11,12 +11,10 @@ use assay_measurement::times::{SpanOf, TimesSum};
 use crate::influence;
 use crate::tally::Tally;
 
-/// Of which xacts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// Those among them that were never sent, or timed out: as long as they had waited, or longer.
     All,
-    /// All that completed.
     Completed,
     /// Those whose outcome is hit.
     Hit,
@@ -81,7 +79,6 @@ impl StatedTimes {
         self.is_recorded
     }
 
-    /// The times themselves.
     pub fn times(&self) -> &Censored {
         &self.times
     }
@@ -96,17 +93,14 @@ impl StatedTimes {
         self.stated(self.times.quantile(quantile), self.error.quantile(quantile))
     }
 
-    /// The mean.
     pub fn mean(&self) -> Option<Stated> {
         self.stated(self.times.mean(), self.error.mean())
     }
 
-    /// The longest.
     pub fn max(&self) -> Option<Stated> {
         self.stated(self.times.max(), self.error.max())
     }
 
-    /// The shortest.
     pub fn min(&self) -> Option<Stated> {
         self.stated(self.times.min(), self.error.min())
     }

@@ -17,9 +17,7 @@ pub struct Step<'a> {
     pub after_the_end: bool,
     /// Length of what was measured in it, by the start of the interval.
     pub lengths: BTreeMap<u64, u64>,
-    /// What robots counted.
     pub robots: RobotCounts,
-    /// What origins counted.
     pub origins: OriginCounts,
     /// Response times of hits.
     pub hit: Vec<&'a SparseHistogram>,
@@ -118,7 +116,6 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// Merges histograms.
     pub fn of<'a>(histograms: impl Iterator<Item = &'a SparseHistogram>) -> Self {
         let (mut sum_us, mut max_us) = (0, 0);
         let mut all: Vec<(u64, u64)> = Vec::new();

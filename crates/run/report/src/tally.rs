@@ -18,9 +18,7 @@ use crate::log_agreement::LogAgreement;
 /// A stretch of the run, in milliseconds since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Where it begins.
     pub start_ms: u64,
-    /// Where it ends.
     pub end_ms: u64,
 }
 
@@ -81,7 +79,6 @@ pub struct Use {
     pub watched_ms: f64,
     pub(crate) user_us: f64,
     pub(crate) system_us: f64,
-    /// Voluntary and involuntary.
     pub switches: [f64; 2],
     /// Threads were seen, so what is theirs was counted.
     pub has_threads: bool,
@@ -200,17 +197,12 @@ impl Traced {
     }
 }
 
-/// Everything added up.
 #[derive(Default)]
 pub struct Tally {
     pub(crate) span: Option<Span>,
-    /// What robots counted.
     pub robots: RobotCounts,
-    /// What origins counted.
     pub origins: OriginCounts,
-    /// Times of hits.
     pub hit: TimesSum,
-    /// Times of misses.
     pub miss: TimesSum,
     pub(crate) other: TimesSum,
     pub(crate) timed_out: TimesSum,

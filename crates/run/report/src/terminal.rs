@@ -14,7 +14,6 @@ use crate::require::Decision;
 use crate::special;
 use crate::words;
 
-/// How to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// ANSI colours may be used.
@@ -25,15 +24,10 @@ pub struct Style {
 
 /// Bold, as the number of an escape sequence, as are those that follow.
 pub const BOLD: &str = "1";
-/// Dim.
 pub const DIM: &str = "2";
-/// Red.
 pub const RED: &str = "31";
-/// Green.
 pub const GREEN: &str = "32";
-/// Yellow.
 pub const YELLOW: &str = "33";
-/// Cyan.
 pub const CYAN: &str = "36";
 
 /// The summary as text, with a newline at its end; `report` is the HTML page, if there is one to point to.

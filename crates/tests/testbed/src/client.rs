@@ -12,7 +12,6 @@ use crate::body::read_body;
 
 /// One connection of a client.
 pub struct Client {
-    /// The connection itself.
     pub stream: TcpStream,
     /// What came and was not read yet.
     pub buf: Vec<u8>,
@@ -82,7 +81,6 @@ impl Client {
 /// A response as a client got it.
 #[derive(Debug)]
 pub struct Response {
-    /// Its status.
     pub status: u16,
     /// With the empty line that ends it.
     pub head: String,
@@ -108,7 +106,6 @@ impl Response {
         self.field("Cache-Status").expect("a cache says how its responses come about")
     }
 
-    /// The whole body.
     pub fn body(&self) -> &str {
         self.body.as_deref().expect("the body is complete")
     }

@@ -20,7 +20,6 @@ pub enum Part {
     Send(Vec<u8>),
     /// Waits for a permit, and uses it up.
     Wait(Rc<Semaphore>),
-    /// Waits so long.
     Pause(Duration),
     /// Sends the same again and again until it cannot.
     Endless(Vec<u8>),
@@ -32,7 +31,6 @@ pub enum Part {
     Reset,
 }
 
-/// Sends this.
 pub fn send(text: impl AsRef<[u8]>) -> Part {
     Part::Send(text.as_ref().to_vec())
 }
@@ -59,7 +57,6 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The request line.
     pub fn line(&self) -> &str {
         self.head.lines().next().expect("a head has lines")
     }

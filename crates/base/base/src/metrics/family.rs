@@ -19,13 +19,11 @@ pub enum Kind {
 /// What a metric is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Things.
     None,
     /// Seconds.
     Seconds,
     /// Bytes.
     Bytes,
-    /// Parts of one.
     Ratio,
 }
 
@@ -102,7 +100,6 @@ pub type Labels = Vec<(&'static str, String)>;
 pub struct Sample<H> {
     /// What tells it from others of its family.
     pub labels: Labels,
-    /// Its value now.
     pub value: Value<H>,
 }
 
@@ -113,6 +110,5 @@ pub enum Value<H> {
     Number(f64),
     /// Of a counter or gauge that is a whole number, written without a point.
     Count(u64),
-    /// Of a histogram.
     Times(Box<H>),
 }

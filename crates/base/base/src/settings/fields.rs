@@ -11,7 +11,6 @@ use crate::settings::suggest::nearest;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Mistake {
-    /// The whole message.
     pub message: String,
 }
 
@@ -122,13 +121,11 @@ impl<'a> Fields<'a> {
 #[derive(Debug, Clone)]
 pub struct Value<'a> {
     source: Source<'a>,
-    /// The field.
     pub key: String,
     value: &'a Spanned<DeValue<'a>>,
 }
 
 impl<'a> Value<'a> {
-    /// A mistake here.
     pub fn wrong(&self, what: &str) -> Mistake {
         self.source.wrong(self.value.span(), &format!("{}: {what}", self.key))
     }
@@ -145,7 +142,6 @@ impl<'a> Value<'a> {
         format!("`{short}`")
     }
 
-    /// A text.
     pub fn text(&self) -> Result<&'a str, Mistake> {
         self.value.get_ref().as_str().ok_or_else(|| self.unexpected("text (in quotes)"))
     }
@@ -185,7 +181,6 @@ impl<'a> Value<'a> {
         number.filter(|number| *number > above && *number <= most).ok_or_else(expected)
     }
 
-    /// Yes or no.
     pub fn flag(&self) -> Result<bool, Mistake> {
         self.value.get_ref().as_bool().ok_or_else(|| self.unexpected("`true` or `false`"))
     }
@@ -209,7 +204,6 @@ impl<'a> Value<'a> {
         if items.is_empty() { Err(self.wrong("the list is empty; leave it out")) } else { Ok(items) }
     }
 
-    /// A table.
     pub fn fields(&self, what: &'static str) -> Result<Fields<'a>, Mistake> {
         let span = self.value.span();
         match self.value.get_ref().as_table() {

@@ -9,26 +9,22 @@ use memchr::memmem::Finder;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// A person's browser.
     Browser,
     /// A program that fetches pages by itself.
     Bot,
     /// A program or library that people use to send requests.
     Tool,
-    /// No rule fits.
     Unknown,
     /// The request has no `User-Agent`.
     None,
 }
 
-/// Number of kinds.
 pub const KINDS: usize = 5;
 
 impl Kind {
     /// All of them, in the order in which they are shown.
     pub const ALL: [Kind; KINDS] = [Kind::Browser, Kind::Bot, Kind::Tool, Kind::Unknown, Kind::None];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Browser => "browser",
@@ -43,7 +39,6 @@ impl Kind {
 /// A name that rules give, with its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Family {
-    /// The kind.
     pub kind: Kind,
     /// The name, such as `Googlebot`.
     pub name: &'static str,

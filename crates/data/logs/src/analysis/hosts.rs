@@ -11,7 +11,6 @@ const HOSTS: usize = 16_384;
 /// Hosts of them whose response times are kept, 9 KB each.
 const TIMED: usize = 2048;
 
-/// Hosts.
 #[derive(Debug)]
 pub(super) struct Hosts {
     pub table: Frequent<Tally>,
@@ -27,7 +26,6 @@ impl Default for Hosts {
 }
 
 impl Hosts {
-    /// Counts a request.
     #[inline]
     pub(super) fn count(&mut self, key: u64, host: &[u8], counted: Counted, weights: Weights) {
         if self.table.find(key).is_none() {

@@ -67,7 +67,6 @@ pub struct Options {
     pub url_contains: Option<String>,
 }
 
-/// Adds up lines.
 pub struct Analyser {
     options: Options,
     lines: Lines,

@@ -11,11 +11,9 @@ use crate::access::Access;
 pub struct PhaseSpan {
     /// Its number in the schedule, from 0: what `X-Assay` calls it.
     pub number: u16,
-    /// Its name.
     pub name: String,
     /// When it began, Unix time in microseconds.
     pub from_us: i64,
-    /// When it ended.
     pub to_us: i64,
 }
 

@@ -30,7 +30,6 @@ impl Row {
     }
 }
 
-/// User agents.
 #[derive(Debug)]
 pub(super) struct Agents {
     /// Texts, with the places of their families.
@@ -89,10 +88,8 @@ impl Agents {
     }
 }
 
-/// Referrers.
 #[derive(Debug)]
 pub(super) struct Referrers {
-    /// Requests by site.
     pub sites: Frequent<Row>,
     pub different: Distinct,
     /// Requests by kind, in the order of [`referrer::Kind::ALL`].

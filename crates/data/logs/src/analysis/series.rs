@@ -60,7 +60,6 @@ pub(crate) struct Marks {
     pub referrer: Option<referrer::Kind>,
 }
 
-/// Counts by time.
 #[derive(Debug)]
 pub(crate) struct Series {
     width_us: i64,

@@ -9,7 +9,6 @@ use super::piece::Piece;
 pub struct Unused {
     /// The field, as the format writes it.
     pub word: String,
-    /// What it says.
     pub what: &'static str,
     /// The field that is read in its place.
     pub used: String,

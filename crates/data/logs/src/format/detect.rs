@@ -38,13 +38,9 @@ pub enum Unrecognised {
         nearest: Option<Nearest>,
     },
     /// Lines fit two formats equally well, and mean different things in them.
-    Ambiguous {
-        /// The formats.
-        names: [String; 2],
-    },
+    Ambiguous { names: [String; 2] },
     /// Lines are JSON, and their keys are not known.
     Json {
-        /// The keys.
         keys: String,
         /// A format string for them, in nginx's words; none: objects lie in one another.
         template: Option<String>,

@@ -139,7 +139,6 @@ impl Unit {
 }
 
 impl Field {
-    /// Name for people.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Field::Skip | Field::SkipList | Field::Braces | Field::Rest => "field",

@@ -7,11 +7,9 @@ use super::{Dialect, Format};
 pub struct Known {
     /// Its names, the best first.
     pub names: &'static [&'static str],
-    /// Who writes it.
     pub about: &'static str,
     /// Whose words it is written in.
     pub dialect: Dialect,
-    /// The format string.
     pub text: &'static str,
 }
 

@@ -71,7 +71,6 @@ pub enum Dialect {
     Json,
 }
 
-/// A compiled format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Format {
     /// Name, or the format string.
@@ -147,7 +146,6 @@ enum Until {
     EndOfWord,
     /// There too, and this is not in it: it stands between all fields.
     EndWithout(u8),
-    /// Before this text.
     Text(Box<[u8]>),
     /// There too, and no blank is in it.
     TextInWord(Box<[u8]>),

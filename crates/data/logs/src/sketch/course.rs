@@ -7,7 +7,6 @@
 pub const SLOTS: usize = 64;
 const SECOND_US: i64 = 1_000_000;
 
-/// Counts by time.
 #[derive(Debug, Clone, Default)]
 pub struct Course {
     /// Width of a slot in seconds, as a power of two.
@@ -23,7 +22,6 @@ pub struct Course {
 pub struct Grid {
     log2_s: u32,
     first: i64,
-    /// Slots.
     pub slots: usize,
 }
 

@@ -10,7 +10,6 @@ const EXACT: usize = 20_000;
 /// Standard error of an estimate, relative to it.
 pub const STANDARD_ERROR: f64 = 1.04 / (1u32 << (BITS / 2)) as f64;
 
-/// Counts different hashes.
 #[derive(Debug, Clone, Default)]
 pub struct Distinct {
     exact: Places<()>,

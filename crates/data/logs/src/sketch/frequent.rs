@@ -11,7 +11,6 @@ use super::places::Places;
 /// What is counted of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Weights {
-    /// Requests.
     pub requests: u64,
     /// Bytes of responses.
     pub bytes: u64,

@@ -48,7 +48,6 @@ fn edges<const SUB_BITS: u32>(bucket: usize) -> (u64, u64) {
 }
 
 impl<const SUB_BITS: u32> Times<SUB_BITS> {
-    /// Counts one.
     #[inline]
     pub fn record(&mut self, us: u64) {
         self.counts[bucket::<SUB_BITS>(us)] += 1;
@@ -57,7 +56,6 @@ impl<const SUB_BITS: u32> Times<SUB_BITS> {
         self.max_us = self.max_us.max(us);
     }
 
-    /// Adds another's.
     pub fn merge(&mut self, other: &Self) {
         for (into, from) in self.counts.iter_mut().zip(&other.counts) {
             *into += from;

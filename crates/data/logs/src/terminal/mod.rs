@@ -18,7 +18,6 @@ pub(crate) use words::{date, duration, estimate, logged_ms, percent, several, sp
 pub struct Look {
     /// ANSI colours may be used.
     pub colour: bool,
-    /// Columns.
     pub width: usize,
 }
 
@@ -85,7 +84,6 @@ impl Page {
         self.line(&text);
     }
 
-    /// A response time.
     fn ms(&self, value_ms: f64) -> String {
         logged_ms(value_ms, self.resolution_ms)
     }

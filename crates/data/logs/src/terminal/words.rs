@@ -16,7 +16,6 @@ pub(crate) fn estimate(estimated: &Count) -> String {
     }
 }
 
-/// So many lines.
 pub(crate) fn lines(number: u64) -> String {
     if number == 1 { "1 line".into() } else { format!("{} lines", count(number)) }
 }

@@ -1,7 +1,5 @@
 //! The document in every form: JSON against its schema, terminal, page, table.
 
-use std::path::Path;
-
 use assay_logs::document::{Count, Document};
 use assay_logs::terminal::{Look, render};
 use assay_logs::{sheet, table};

@@ -68,7 +68,6 @@ pub struct TlsTo {
 /// A listening address of the Collector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listener {
-    /// The address.
     pub listen: SocketAddr,
     /// Its client: the label of a proxy under test, or `direct` for the Multiplier itself.
     pub who: String,
@@ -79,11 +78,9 @@ pub struct Listener {
 pub struct Route {
     /// `host` or `host:port`, as clients say it.
     pub authority: String,
-    /// Its address.
     pub address: SocketAddr,
 }
 
-/// Room on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskSpec {
     /// A directory of its own, emptied at the end.
@@ -134,7 +131,6 @@ pub struct MultiplierSpec {
     pub forward: bool,
     /// When requests are sent to the proxies.
     pub when: When,
-    /// In which order.
     pub turns: Turns,
     /// Seed of the order.
     pub seed: u64,
@@ -157,7 +153,6 @@ pub struct MultiplierSpec {
 pub struct ProxyUnderTest {
     /// What it is called in results.
     pub label: String,
-    /// Where it is.
     pub address: SocketAddr,
     /// How it is spoken to over TLS; none: in the clear.
     #[serde(default)]

@@ -29,7 +29,6 @@ pub struct AgentInfo {
     pub protocol: u32,
     /// The version of Assay that it is.
     pub version: String,
-    /// Its name.
     pub name: Name,
     /// A number of its own: two agents that were given one name differ in it.
     pub instance: u64,
@@ -73,7 +72,6 @@ pub struct Free {
     pub dir_bytes: u64,
     /// Free space where its proxies keep what they store, in bytes.
     pub work_bytes: u64,
-    /// Where that is.
     pub work_dir: String,
     /// First and last port that connections are given.
     pub ports: (u16, u16),
@@ -150,7 +148,6 @@ pub enum What {
     },
     /// Start a role under a number of the coordinator's.
     Start {
-        /// The number.
         role: u32,
         /// What the role is told. The agent puts paths, threads and processors of its own in.
         spec: Box<RoleSpec>,
@@ -159,12 +156,7 @@ pub enum What {
         files: BTreeMap<String, String>,
     },
     /// Pass a command on to a role. Instants in it are of the agent's own clock.
-    Tell {
-        /// Its number.
-        role: u32,
-        /// The command.
-        command: Command,
-    },
+    Tell { role: u32, command: Command },
     /// The schedule begins at this instant of the agent's own clock: its machine is measured from then on, whether or not roles
     /// run there.
     Measure {
@@ -172,10 +164,7 @@ pub enum What {
         at_monotonic_ns: u64,
     },
     /// End a role: close its input, and kill it if it does not end by itself.
-    End {
-        /// Its number.
-        role: u32,
-    },
+    End { role: u32 },
     /// The run is over: end what still runs, put its files into the object store, forget it.
     Finish,
 }
@@ -185,7 +174,6 @@ pub enum What {
 pub struct WatchOrder {
     /// Its processes, as `--watch` names them; none: its machine is measured, its processes are not.
     pub who: Option<String>,
-    /// Where it listens.
     pub address: SocketAddr,
     /// The directory that it keeps its files in: their disk is measured as its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,11 +184,8 @@ pub struct WatchOrder {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RoleSpec {
-    /// Some robots.
     Robots(RobotsSpec),
-    /// Some origins.
     Origins(OriginsSpec),
-    /// The built-in proxy.
     Builtin(ProxySpec),
     /// A real proxy, as a description drives it that is installed at the agent, or came with the run.
     Target(TargetSpec),
@@ -261,7 +246,6 @@ pub struct ClockRequest {
 /// What an agent's clock showed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// Which agent responds.
     pub instance: u64,
     /// `CLOCK_MONOTONIC` when the request was received, in nanoseconds.
     pub received_ns: u64,
@@ -279,15 +263,12 @@ pub struct Report {
     pub number: u64,
     /// The role's number; none: the agent itself.
     pub role: Option<u32>,
-    /// What was said.
     pub output: Output,
 }
 
-/// What was said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Output {
-    /// An event.
     Event(Box<Event>),
     /// A line that is none.
     Nonsense(String),
@@ -303,11 +284,9 @@ pub enum MessageError {
         "{name} is Assay {version} (protocol {protocol}), and this is protocol {PROTOCOL}; install the same version on both"
     )]
     Version {
-        /// The sender.
         name: String,
         /// Its version.
         version: String,
-        /// Its protocol.
         protocol: u32,
     },
     /// It is no message.

@@ -6,7 +6,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The longest name.
 const MOST_LETTERS: usize = 40;
 
 /// The name of an agent, of a label or of a run: lower-case letters, digits and hyphens. It is one token of a subject.
@@ -22,7 +21,6 @@ pub struct Name(String);
 pub struct NotAName(String);
 
 impl Name {
-    /// The name itself.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -28,7 +28,6 @@ pub(crate) const BASELINES: TableSpec = TableSpec {
     columns: numbered::<Baseline>,
 };
 
-/// What links carried.
 pub(crate) const LINKS: TableSpec = TableSpec {
     file: "links.parquet",
     about: "What each emulated link carried, a row per direction and interval; a row of no length holds everything before \

@@ -17,7 +17,6 @@ use assay_measurement::interval::{OriginInterval, RobotInterval, RobotLevels};
 
 /// A Parquet file of the run directory.
 pub(crate) struct TableSpec {
-    /// File name.
     pub file: &'static str,
     /// What a row is.
     pub about: &'static str,

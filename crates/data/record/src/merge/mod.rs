@@ -40,29 +40,20 @@ pub enum MergeError {
         "{name} is not a part of a run: it has all robots and all origins, or was recorded before parts said what they hold; \
          name directories of `assay robots` and `assay origins`"
     )]
-    NotAPart {
-        /// The directory.
-        name: String,
-    },
+    NotAPart { name: String },
     /// Its end was not written.
     #[error(
         "{name} has not ended, or was killed; wait for its end, or write it with `assay report {name}` first"
     )]
-    Unfinished {
-        /// The directory.
-        name: String,
-    },
+    Unfinished { name: String },
     /// They are parts of different runs.
     #[error(
         "{first} and {second} are not parts of one run: {what} is {one} there and {other} here; give all parts the same workload, \
          --seed, --world and --start-at"
     )]
     Differ {
-        /// One directory.
         first: String,
-        /// Another.
         second: String,
-        /// What differs.
         what: &'static str,
         /// What it is in the first.
         one: String,
@@ -72,13 +63,10 @@ pub enum MergeError {
     /// Both have the same robots or origins.
     #[error("{first} and {second} both have {whose} {which}; name each part once")]
     Overlap {
-        /// One directory.
         first: String,
-        /// Another.
         second: String,
         /// `robots` or `origins`.
         whose: &'static str,
-        /// Which of them.
         which: String,
     },
     /// There is no robot in any.

@@ -14,7 +14,6 @@ const MACHINE: &str = "host";
 pub struct Piece {
     /// Identity of its machine's monotonic clock; empty: not known, so that the machine is taken for one of its own.
     pub clock: String,
-    /// Its measurements.
     pub series: Series,
 }
 

@@ -29,7 +29,6 @@ pub struct SeriesWriter {
 }
 
 impl SeriesWriter {
-    /// Starts the journal.
     pub fn create(dir: &RunDir) -> Result<Self, RunDirError> {
         let path = dir.journal_path();
         let journal = OpenOptions::new()

@@ -21,17 +21,13 @@ pub struct SpeDir {
 pub enum SpeDirError {
     /// It is there and has something in it.
     #[error("{} is not empty; name another directory, or empty it", assay_base::quote::line::path(path))]
-    NotEmpty {
-        /// The directory.
-        path: PathBuf,
-    },
+    NotEmpty { path: PathBuf },
     /// It cannot be made.
     #[error(
         "cannot make the directory {}: {cause}; choose one that you may write to",
         assay_base::quote::line::path(path)
     )]
     Create {
-        /// The directory.
         path: PathBuf,
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,
@@ -41,10 +37,7 @@ pub enum SpeDirError {
         "{} holds no evaluation (it has no spe.json); name a directory that `assay spe` made",
         assay_base::quote::line::path(path)
     )]
-    NotAnEvaluation {
-        /// The directory.
-        path: PathBuf,
-    },
+    NotAnEvaluation { path: PathBuf },
     /// A file of it cannot be read or written.
     #[error(transparent)]
     File(#[from] RunDirError),
@@ -77,7 +70,6 @@ impl SpeDir {
         }
     }
 
-    /// The directory itself.
     pub fn path(&self) -> &Path {
         &self.path
     }

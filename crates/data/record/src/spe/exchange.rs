@@ -22,7 +22,6 @@ pub struct ExchangeWriter {
 }
 
 impl ExchangeWriter {
-    /// Begins a table.
     pub fn create(path: &Path) -> Result<Self, RunDirError> {
         Ok(Self { writer: TableWriter::create_recoverable(path, (EXCHANGES.columns)())? })
     }

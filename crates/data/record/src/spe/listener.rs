@@ -24,13 +24,11 @@ pub struct ListenerWriter {
 }
 
 impl ListenerWriter {
-    /// Begins a table.
     pub fn create(path: &Path) -> Result<Self, RunDirError> {
         let writer = TableWriter::create_recoverable(path, (LISTENERS.columns)())?;
         Ok(Self { writer: writer.in_groups_of(ROWS_PER_GROUP) })
     }
 
-    /// Adds a row.
     pub fn push(&mut self, row: &ListenerRow) -> Result<(), RunDirError> {
         Ok(self.writer.push(&rows::row(None, row))?)
     }

@@ -10,9 +10,7 @@ use crate::table::unfinished::rows_path;
 /// What there may be too much of at the end of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// Its length.
     Bytes,
-    /// Columns.
     Columns,
     /// Whatever is listed there: columns, groups of rows, columns in these.
     Entries,
@@ -46,7 +44,6 @@ pub enum FileError {
     /// The file cannot be read.
     #[error("cannot read {}: {cause}", assay_base::quote::line::path(path))]
     Read {
-        /// The file.
         path: PathBuf,
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,
@@ -54,7 +51,6 @@ pub enum FileError {
     /// The file cannot be written.
     #[error("cannot write {}: {cause}", assay_base::quote::line::path(path))]
     Write {
-        /// The file.
         path: PathBuf,
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,
@@ -65,7 +61,6 @@ pub enum FileError {
         assay_base::quote::line::path(path), assay_base::quote::line::path(&rows_path(path))
     )]
     Kept {
-        /// The table.
         path: PathBuf,
         /// Rows that are in no row group of it.
         rows: u64,
@@ -79,7 +74,6 @@ pub enum FileError {
         assay_base::quote::line::path(path), claim.refusal(*seen, *most)
     )]
     Footer {
-        /// The table.
         path: PathBuf,
         /// What there is too much of.
         claim: Claim,
@@ -91,7 +85,6 @@ pub enum FileError {
     /// The file does not hold what its name says: it is not a table, or not with these columns.
     #[error("cannot make sense of {}: {detail}", assay_base::quote::line::path(path))]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         detail: String,

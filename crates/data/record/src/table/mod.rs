@@ -32,22 +32,17 @@ pub enum Kind {
     Uint,
     /// Signed 64-bit integer.
     Int,
-    /// Double.
     Float,
     /// UTF-8.
     Text,
-    /// True or false.
     Bool,
 }
 
 /// One column: its name, what it holds and what it means.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
-    /// Its name.
     pub name: &'static str,
-    /// What it holds.
     pub kind: Kind,
-    /// May be null.
     pub optional: bool,
     /// One sentence for the reference page.
     pub about: &'static str,
@@ -84,17 +79,11 @@ impl Column {
 /// One value of a row, in the order of the table's columns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell<'a> {
-    /// Nothing.
     Null,
-    /// An unsigned integer.
     Uint(u64),
-    /// A signed integer.
     Int(i64),
-    /// A double.
     Float(f64),
-    /// Text.
     Text(&'a str),
-    /// True or false.
     Bool(bool),
 }
 

@@ -136,7 +136,6 @@ fn block(operation: &str, distances: Vec<(u64, u64)>) -> BlockInterval {
     BlockInterval { device: "loop0".into(), operation: operation.to_owned(), distances, ..numbered(14) }
 }
 
-/// Everything.
 fn adapted(what: Decided) -> Adapted {
     Adapted {
         at_ms: 1_200,

@@ -35,7 +35,6 @@ pub struct Logged {
 /// What a response varies by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Varies<'v> {
-    /// By these fields.
     By(&'v [Box<str>]),
     /// It serves no other request.
     ByAll,

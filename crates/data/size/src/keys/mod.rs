@@ -39,7 +39,6 @@ pub struct Rules {
     pub ttl: Vec<Rule<u32>>,
     /// What is never stored.
     pub uncachable: Vec<Rule<()>>,
-    /// The key.
     pub key: KeyRules,
     /// Looks for parameters that split objects; none: nobody asked.
     pub suggest: Option<Suggest>,

@@ -35,7 +35,6 @@ pub enum NameRule {
     Drop,
     /// A header field is.
     Vary,
-    /// A cookie is.
     Cookie,
     /// A header field is not, whatever responses say.
     IgnoreField,
@@ -44,7 +43,6 @@ pub enum NameRule {
 }
 
 impl NameRule {
-    /// All of them.
     pub(super) const ALL: [Self; 5] =
         [Self::Drop, Self::Vary, Self::Cookie, Self::IgnoreField, Self::IgnoreCookie];
 

@@ -71,9 +71,7 @@ pub struct NoObject;
 pub enum Line {
     /// Requests, all of them alike.
     Requests {
-        /// One of them.
         record: Record,
-        /// How many.
         count: u64,
         /// The value was not in the cache that was traced.
         lacks_value: bool,
@@ -91,7 +89,6 @@ pub enum Malformed {
     Column {
         /// Its place, from 0.
         place: usize,
-        /// What.
         problem: Problem,
     },
 }

@@ -27,7 +27,6 @@ pub struct Known {
 const COMMA: Separator = Separator::Byte(b',');
 const TAB: Separator = Separator::Byte(b'\t');
 
-/// All of them.
 pub static KNOWN: [Known; 8] = [
     Known {
         name: "twitter",

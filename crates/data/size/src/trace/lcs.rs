@@ -38,7 +38,6 @@ pub fn is_lcs(head: &[u8]) -> bool {
     head.starts_with(&MAGIC)
 }
 
-/// Reads records.
 #[derive(Debug, Default)]
 pub struct Lcs {
     /// Bytes of each; none: the head was not read yet.

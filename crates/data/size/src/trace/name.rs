@@ -6,19 +6,15 @@ use super::separator::{CLOSING, OPENING};
 /// What a column stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// The object.
     Object,
     /// The object's place on a volume, if there is no name of an object; and the volume.
     Address,
-    /// See there.
     Volume,
     /// The object, if none of these is there.
     Url,
     /// Parts of a URL, which are the object together.
     Path,
-    /// See there.
     Host,
-    /// See there.
     Query,
     /// When it was requested.
     Time,
@@ -38,7 +34,6 @@ pub enum Meaning {
     Life,
     /// Time until the response began.
     Takes,
-    /// What was done.
     Operation,
     /// The same, if its values say so.
     PerhapsOperation,

@@ -19,7 +19,6 @@ const STEPS_IN_MS: f64 = 1e4;
 pub enum Problem {
     /// There is nothing in it.
     Empty,
-    /// No number.
     NoNumber,
     /// Bytes with a fraction, or with points or commas for thousands: nobody can tell which.
     Fraction,
@@ -27,7 +26,6 @@ pub enum Problem {
     Negative,
     /// More than any object has.
     TooLarge,
-    /// No time.
     NoTime,
     /// A number of requests that no line stands for.
     NoCount,

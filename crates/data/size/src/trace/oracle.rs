@@ -6,7 +6,6 @@ use super::Record;
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 24;
 
-/// Reads records.
 #[derive(Debug, Default)]
 pub struct Oracle {
     /// The beginning of a record that the last piece ended in.

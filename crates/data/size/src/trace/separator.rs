@@ -2,11 +2,9 @@
 
 use std::borrow::Cow;
 
-/// Brackets.
 pub(super) const OPENING: [char; 3] = ['(', '[', '{'];
 pub(super) const CLOSING: [char; 3] = [')', ']', '}'];
 
-/// What separates columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Separator {
     /// A tab, a comma or a semicolon. Blanks around a field are no part of it; one in quotation marks may contain the separator, and

@@ -46,7 +46,6 @@ pub enum ColumnsError {
          like --columns {example}"
     )]
     NoNames {
-        /// The line.
         line: String,
         /// What could be said.
         example: String,
@@ -57,7 +56,6 @@ pub enum ColumnsError {
          with `-` for one that is not used, like --columns {example}"
     )]
     Different {
-        /// What names them.
         named_by: String,
         /// How many it names.
         named: String,
@@ -88,7 +86,6 @@ impl From<UnknownUnit> for ColumnsError {
 /// How the lines of a trace are read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Text {
-    /// The columns.
     pub columns: Columns,
     /// Lines before the first request.
     pub head_lines: usize,

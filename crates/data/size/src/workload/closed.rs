@@ -32,7 +32,6 @@ impl Fill {
     }
 }
 
-/// One robot.
 struct Robot {
     index: RobotIndex,
     stream: ClosedRobot,
@@ -42,7 +41,6 @@ struct Robot {
     sleeps: bool,
 }
 
-/// All of them.
 pub(super) struct Closed {
     timeline: Arc<Timeline>,
     robots: Vec<Robot>,

@@ -35,7 +35,6 @@ pub struct Plan<'a> {
     pub name: &'a str,
     /// What the robots request.
     pub universe: Arc<Universe>,
-    /// When.
     pub timeline: Arc<Timeline>,
     /// What caches do where RFC 9111 leaves them a choice.
     pub behaviour: Behaviour,

@@ -78,7 +78,6 @@ impl Walk {
         }
     }
 
-    /// Gathers everything.
     pub(super) fn all(mut self, mut gather: Gather) -> Result<Gather, SizeError> {
         let mut launch = self.stream.next();
         loop {

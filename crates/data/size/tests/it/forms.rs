@@ -1,5 +1,4 @@
 use std::io::Write as _;
-use std::path::Path;
 
 use assay_cache::policy::Admission;
 use assay_logs::terminal::Look;

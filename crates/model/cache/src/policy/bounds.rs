@@ -42,7 +42,6 @@ impl Interval {
 /// Hits, and bytes of hits. Each is chosen for by itself: one schedule need not reach both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bound {
-    /// Hits.
     pub hits: u64,
     /// Bytes of their responses.
     pub hit_bytes: u64,

@@ -18,7 +18,6 @@ pub struct Counted<const AGES: bool> {
     age: u32,
 }
 
-/// Least frequently used.
 pub type Lfu = Counted<false>;
 /// LFU with dynamic ageing.
 pub type Lfuda = Counted<true>;

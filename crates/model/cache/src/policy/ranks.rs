@@ -28,7 +28,6 @@ pub struct Ranked {
     /// Requests since it was stored, and size, by object.
     objects: Vec<(u32, u64)>,
     age: f64,
-    /// Requests until now.
     now: u64,
     /// By object, the share of its bytes that counts as its size; empty: all of them.
     shares: Vec<f32>,

@@ -15,7 +15,6 @@ const RANDOM_SEED: u64 = 1;
 /// A replacement policy that needs no knowledge of the future.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Replacement {
-    /// Least recently used.
     #[default]
     Lru,
     /// First in, first out.
@@ -34,7 +33,6 @@ pub enum Replacement {
     Arc,
     /// [`WTinyLfu`].
     WTinyLfu,
-    /// Least frequently used.
     Lfu,
     /// LFU with dynamic ageing.
     Lfuda,
@@ -65,7 +63,6 @@ impl Replacement {
         (Self::Random, "random"),
     ];
 
-    /// Their names.
     pub const NAMES: [&'static str; Self::ALL.len()] = {
         let mut names = [""; Self::ALL.len()];
         let mut at = 0;
@@ -81,7 +78,6 @@ impl Replacement {
         Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(policy, _)| policy)
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         Self::ALL.into_iter().find(|(policy, _)| *policy == self).map_or("", |(_, name)| name)
     }

@@ -15,7 +15,6 @@ const SHARE: u64 = 16;
 /// Counters for keys that are given as hashes.
 #[derive(Debug)]
 pub struct Sketch {
-    /// Row after row.
     counts: Vec<u8>,
     /// Counters of a row; a power of two.
     width: u64,

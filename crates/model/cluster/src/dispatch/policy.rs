@@ -20,7 +20,6 @@ pub struct ClassId(pub u16);
 /// What a policy may know of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// Its class.
     pub class: ClassId,
     /// A hash of what it requests: equal for equal targets.
     pub document: u64,
@@ -38,7 +37,6 @@ pub struct Finish {
 /// What a request ended with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The server responded.
     Responded,
     /// The server failed it: refused, reset, or too late.
     Failed,

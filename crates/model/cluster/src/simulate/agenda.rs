@@ -30,13 +30,11 @@ pub(crate) enum Event {
     Sample,
     /// A node fails, or comes back.
     Fails(u32),
-    /// It comes back.
     Returns(u32),
     /// The policy learns of it: the failure's number.
     NoticedGone(u32),
     /// The policy learns that a node is back.
     NoticedBack(u32),
-    /// Warm-up is over.
     Measure,
 }
 

@@ -26,7 +26,6 @@ pub struct Experiment {
     pub services: Vec<Service>,
     /// How often each is requested.
     pub mixes: Vec<Mix>,
-    /// Nodes.
     pub clusters: Vec<Cluster>,
     /// Ways in which a request reaches a node.
     pub ways: Vec<Way>,
@@ -89,13 +88,11 @@ pub struct Service {
     pub name: String,
     /// Where it is requested over HTTP; of several documents the first.
     pub path: String,
-    /// Its class.
     pub class: ClassId,
     /// Processor time at a node of speed 1.
     pub processor_s: f64,
     /// Disk time that no memory spares.
     pub disk_s: f64,
-    /// How these vary.
     pub law: Law,
     /// Bytes of a response.
     pub bytes: u64,
@@ -110,7 +107,6 @@ pub struct Service {
 pub enum Law {
     /// Not at all.
     Constant,
-    /// Exponentially.
     Exponential,
 }
 
@@ -135,9 +131,7 @@ pub struct Cluster {
 /// Nodes of one kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Group {
-    /// How many.
     pub count: u32,
-    /// What each is.
     pub node: NodeSpec,
     /// Its weight, for policies that have weights.
     pub weight: f64,
@@ -151,7 +145,6 @@ impl Cluster {
         self.groups.iter().flat_map(|group| std::iter::repeat_n(group, group.count as usize))
     }
 
-    /// So many nodes.
     pub fn size(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.count)).sum()
     }
@@ -171,7 +164,6 @@ pub struct NamedPolicy {
 /// A policy, or how its settings are found.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PolicyChoice {
-    /// As it is.
     Plain(Choice),
     /// WARD, whose core the ward-analysis finds for each mix and cluster; a request that is handed over costs so much.
     Ward {
@@ -215,20 +207,16 @@ pub enum Load {
 pub struct Failure {
     /// Which one, in every cluster that has so many.
     pub node: ServerId,
-    /// When.
     pub at_s: f64,
     /// How long it is gone; none: for good.
     pub lasts_s: Option<f64>,
 }
 
-/// What somebody measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reference {
     /// Labels of mix, cluster and policy that it is about.
     pub mix: String,
-    /// The cluster.
     pub cluster: String,
-    /// The policy.
     pub policy: String,
     /// Clients, and requests completed in a second.
     pub points: Vec<(u32, f64)>,
@@ -239,7 +227,6 @@ pub struct Reference {
 /// How busy somebody found a node, on average.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReferenceNode {
-    /// Its number.
     pub node: u32,
     /// Share of its processors that was busy.
     pub processor: Option<f64>,
@@ -258,7 +245,6 @@ pub struct Cell {
     pub load: usize,
     /// Place of the policy.
     pub policy: usize,
-    /// Repetition.
     pub repetition: u32,
 }
 

@@ -25,7 +25,6 @@ pub const NOBODY: u64 = u64::MAX;
 pub struct Responded {
     /// Place of its service.
     pub service: usize,
-    /// Its class.
     pub class: ClassId,
     /// The node that responded.
     pub server: ServerId,

@@ -20,7 +20,6 @@ struct Link {
 }
 
 impl Link {
-    /// Something changes now.
     fn note(&mut self, now: Moment) {
         self.busy_s = self.busy_s(now);
         self.noted = self.noted.max(now);

@@ -7,12 +7,10 @@ use assay_workload::Purpose;
 
 use crate::simulate::experiment::{Law, Service};
 
-/// A request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Requested {
     /// Place of its service.
     pub service: u32,
-    /// Its class.
     pub class: ClassId,
     /// Which of the service's documents, from 0.
     pub number: u64,

@@ -5,7 +5,6 @@ use std::collections::BinaryHeap;
 
 use crate::dispatch::Moment;
 
-/// The switch's processors.
 #[derive(Debug)]
 pub struct Switch {
     per_request_s: f64,

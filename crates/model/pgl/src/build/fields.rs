@@ -76,7 +76,6 @@ pub(super) fn quantity(
     None
 }
 
-/// A time.
 pub(super) fn duration(
     diagnostics: &mut Diagnostics,
     record: &Record,
@@ -96,7 +95,6 @@ pub(super) fn duration(
 }
 
 impl Builder<'_> {
-    /// A string.
     pub(super) fn text(&self, record: &Record, field: &str) -> Option<String> {
         match &record.get(field)?.value {
             Value::Text(text) => Some(text.to_string()),
@@ -134,7 +132,6 @@ impl Builder<'_> {
         });
     }
 
-    /// A truth value.
     pub(super) fn truth(&self, record: &Record, field: &str) -> Option<bool> {
         match record.get(field)?.value {
             Value::Bool(x) => Some(x),
@@ -142,7 +139,6 @@ impl Builder<'_> {
         }
     }
 
-    /// An object.
     pub(super) fn object<'r>(&self, record: &'r Record, field: &str) -> Option<&'r Record> {
         match &record.get(field)?.value {
             Value::Record(inner) => Some(inner),
@@ -195,7 +191,6 @@ impl Builder<'_> {
         quantity(self.diagnostics, record, field, zero)
     }
 
-    /// A time.
     pub(super) fn duration(&mut self, record: &Record, field: &str, zero: bool) -> Option<Duration> {
         duration(self.diagnostics, record, field, zero)
     }

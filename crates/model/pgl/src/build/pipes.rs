@@ -43,7 +43,6 @@ type Ends = (Option<usize>, Option<usize>);
 /// A side of the target.
 struct Side {
     kind: RecordKind,
-    /// In messages.
     agents: &'static str,
     flag: &'static str,
 }

@@ -32,7 +32,6 @@ impl Occurs {
 }
 
 impl Builder<'_> {
-    /// What robots send.
     pub(super) fn requests(
         &mut self,
         record: &Record,

@@ -12,7 +12,6 @@ use crate::value::{Record, Value};
 const MAX_CHOICES: u64 = 1 << 16;
 
 impl Builder<'_> {
-    /// An array field.
     pub(super) fn array<'r>(&self, record: &'r Record, field: &str) -> Option<(&'r Array, Span)> {
         let slot = record.get(field)?;
         match &slot.value {
@@ -104,7 +103,6 @@ impl Builder<'_> {
         (!sums.is_empty()).then(|| Weighted::new(sums))
     }
 
-    /// Request types.
     pub(super) fn request_types(&mut self, record: &Record) -> Option<Weighted<RequestType>> {
         let known = [
             ("Basic", RequestType::Basic),
@@ -117,7 +115,6 @@ impl Builder<'_> {
         self.words(record, "req_types", &known)
     }
 
-    /// Methods.
     pub(super) fn methods(&mut self, record: &Record) -> Option<Weighted<Method>> {
         let known =
             [("GET", Method::Get), ("HEAD", Method::Head), ("POST", Method::Post), ("PUT", Method::Put)];

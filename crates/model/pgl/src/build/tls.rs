@@ -56,7 +56,6 @@ impl Builder<'_> {
         })
     }
 
-    /// What both offer.
     fn agreed(&mut self, common: Offer, other: &Offer) -> Offer {
         let oldest = common.oldest.max(other.oldest);
         let newest = common.newest.min(other.newest);

@@ -8,12 +8,10 @@ use crate::schema::{self, Base, RecordKind, Ty};
 use crate::source::{self, Span};
 use crate::units;
 
-/// What is offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
     /// What is shown and inserted.
     pub label: String,
-    /// What it is.
     pub kind: CompletionKind,
     /// Its type or arguments, in a few words.
     pub detail: String,
@@ -28,11 +26,8 @@ pub struct Completion {
 /// What a completion is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompletionKind {
-    /// A field.
     Field,
-    /// A declared name.
     Name,
-    /// A type.
     Type,
     /// A function or procedure.
     Call,

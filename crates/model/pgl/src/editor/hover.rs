@@ -13,7 +13,6 @@ use crate::source::Span;
 pub struct Hover {
     /// The word or value it is about.
     pub span: Span,
-    /// Markdown.
     pub text: String,
 }
 

@@ -34,7 +34,6 @@ pub struct Analysis {
 /// A declaration, for an outline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
-    /// The name.
     pub name: String,
     /// Its type, as written.
     pub ty: String,
@@ -42,7 +41,6 @@ pub struct Symbol {
     pub kind: SymbolKind,
     /// Where the name stands.
     pub span: Span,
-    /// The whole declaration.
     pub whole: Span,
     /// Declarations in its block.
     pub children: Vec<Symbol>,
@@ -53,15 +51,11 @@ pub struct Symbol {
 pub enum SymbolKind {
     /// An object: a robot, a phase.
     Object,
-    /// A list.
     List,
     /// A number, time, size, rate, or a distribution of them.
     Number,
-    /// A string.
     Text,
-    /// A truth value.
     Truth,
-    /// Anything else.
     Other,
 }
 

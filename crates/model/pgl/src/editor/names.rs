@@ -15,7 +15,6 @@ use crate::units;
 /// What a word means.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Meaning {
-    /// A type.
     Type(Ty),
     /// A declared name, by its number.
     Declared(usize),
@@ -39,7 +38,6 @@ pub(super) struct Declared {
     pub ty: Option<Ty>,
     /// Where the name stands.
     pub span: Span,
-    /// The whole declaration.
     pub whole: Span,
     /// The declaration in whose block it is.
     pub inside: Option<usize>,
@@ -58,7 +56,6 @@ pub(super) struct Names {
     pub target: Option<(Ty, Option<(RecordKind, &'static Field)>)>,
 }
 
-/// A block.
 #[derive(Default)]
 struct Frame {
     /// The object that it fills.
@@ -73,7 +70,6 @@ struct Frame {
 /// Words that belong to statements.
 const KEYWORDS: [&str; 5] = ["if", "then", "else", "every", "do"];
 
-/// Walks over tokens.
 pub(super) fn names(tokens: &[Token]) -> Names {
     let names = Names {
         declared: Vec::new(),

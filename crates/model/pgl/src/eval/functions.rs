@@ -19,7 +19,6 @@ use crate::value::array::{Array, Item, MAX_ITEMS};
 use crate::value::pattern::{Pattern, Piece};
 use assay_base::settings::suggest::nearest;
 
-/// A function.
 pub(crate) struct Function {
     pub name: &'static str,
     /// Its arguments, as a message shows them.
@@ -39,7 +38,6 @@ const fn function(
     Function { name, arguments, count, run }
 }
 
-/// All functions.
 pub(crate) const FUNCTIONS: [Function; 37] = [
     function("int", "x", 1..=1, int),
     function("float", "x", 1..=1, float),

@@ -22,9 +22,14 @@ pub(super) struct Place {
 /// Where a path begins.
 pub(super) enum Root {
     /// A field of the object of a frame.
-    Member { frame: usize, field: usize },
-    /// A declared name.
-    Local { frame: usize, name: Rc<str> },
+    Member {
+        frame: usize,
+        field: usize,
+    },
+    Local {
+        frame: usize,
+        name: Rc<str>,
+    },
 }
 
 impl Interpreter<'_> {

@@ -66,7 +66,6 @@ pub(crate) struct Registered {
     pub end: Span,
 }
 
-/// Runs a program.
 pub(crate) fn run(
     program: &Block,
     skipped: &HashSet<Rc<str>>,

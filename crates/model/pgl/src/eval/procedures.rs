@@ -21,7 +21,6 @@ use assay_base::settings::suggest::nearest;
 const REGISTERING: [&str; 6] =
     ["use", "schedule", "working_set_length", "working_set_cap", "note_substitutes", "require"];
 
-/// A procedure.
 pub(crate) struct Procedure {
     pub name: &'static str,
     /// Its arguments, as a message shows them.
@@ -41,7 +40,6 @@ const fn procedure(
     Procedure { name, arguments, count, run }
 }
 
-/// All procedures.
 pub(crate) const PROCEDURES: [Procedure; 14] = [
     procedure("use", "agent, ...", 1..=MANY, use_objects),
     procedure("schedule", "phase, ...", 0..=MANY, schedule),

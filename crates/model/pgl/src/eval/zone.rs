@@ -50,7 +50,6 @@ pub(super) fn zone_domains(i: &mut Interpreter<'_>, call: &Call, arguments: &[Ar
     Ok(Value::list(domains, call.span))
 }
 
-/// Names by address.
 type Zone = HashMap<IpAddr, Vec<String>>;
 
 /// Reads the A and AAAA records of a zone file; the error has its line.

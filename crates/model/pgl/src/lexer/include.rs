@@ -4,7 +4,6 @@ use super::Scanner;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Source;
 
-/// Files inside files.
 const MAX_DEPTH: usize = 32;
 /// Inclusions in one program.
 const MAX_INCLUDES: usize = 1000;

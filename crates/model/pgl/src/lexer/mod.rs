@@ -30,7 +30,6 @@ pub(crate) struct Token {
 pub(crate) enum TokenKind {
     /// A name, keyword, unit or Boolean word: which of them, the parser knows.
     Word(Rc<str>),
-    /// A value.
     Literal(Literal),
     /// `=~/pattern/options` or `==/pattern/options`, all of it.
     Regex(Rc<str>),

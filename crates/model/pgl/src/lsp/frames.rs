@@ -13,7 +13,6 @@ pub enum FrameError {
         "a message must begin with `Content-Length: N` and an empty line, but begins with {0:?}; is the other side a language client?"
     )]
     Head(String),
-    /// Too long.
     #[error("a message has {0} bytes; at most {MESSAGE_MAX} are read")]
     TooLong(usize),
 }

@@ -34,7 +34,6 @@ fn infix(mark: &str) -> Option<(Operator, u8, bool)> {
 }
 
 impl Parser<'_> {
-    /// A whole expression.
     pub(super) fn expression(&mut self) -> Parse<Expr> {
         self.deeper(|parser| parser.operators(0))
     }

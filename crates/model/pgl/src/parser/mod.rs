@@ -34,7 +34,6 @@ pub(crate) struct Parsed {
     pub skipped: HashSet<Rc<str>>,
 }
 
-/// Builds the tree.
 pub(crate) fn parse(tokens: &[Token], diagnostics: &mut Diagnostics) -> Parsed {
     let mut parser = Parser {
         tokens,

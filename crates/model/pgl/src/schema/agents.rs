@@ -95,7 +95,6 @@ const ROBOT_ONLY: [Field; 44] = [
     full("cookies_keep_lmt", FLOATS),
 ];
 
-/// Sibling caches.
 const ROBOT_ICP: [Field; 3] = [
     left_out("icp_port", INT, Topic::Icp),
     left_out("peer_icp", ADDRESS, Topic::Icp),

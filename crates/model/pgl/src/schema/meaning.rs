@@ -72,7 +72,6 @@ pub(crate) fn words(kind: RecordKind, field: &str) -> &'static [&'static str] {
     }
 }
 
-/// Of all agents.
 const AGENT: [(&str, &str); 11] = [
     ("kind", "name of these agents in reports"),
     (

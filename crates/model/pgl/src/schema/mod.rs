@@ -57,7 +57,6 @@ impl RecordKind {
         RecordKind::MembershipMap,
     ];
 
-    /// Its table.
     pub fn definition(self) -> &'static RecordType {
         match self {
             RecordKind::Robot => &agents::ROBOT,
@@ -99,7 +98,6 @@ impl RecordKind {
         }
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         self.definition().name
     }
@@ -173,7 +171,6 @@ impl Ty {
         }
     }
 
-    /// As written.
     pub fn name(self) -> String {
         let random = if self.random { "_distr" } else { "" };
         format!("{}{random}{}", self.base.name(), "[]".repeat(usize::from(self.arrays)))

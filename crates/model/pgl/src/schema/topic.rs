@@ -43,7 +43,6 @@ impl Topic {
         }
     }
 
-    /// What happens instead.
     pub fn instead(self) -> &'static str {
         match self {
             Topic::Ftp => "robots and servers speak HTTP only",

@@ -21,7 +21,6 @@ pub(crate) enum Base {
     Record(RecordKind),
 }
 
-/// A type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ty {
     pub base: Base,
@@ -106,12 +105,10 @@ pub(crate) enum RecordKind {
 }
 
 impl Ty {
-    /// A single value.
     pub const fn one(base: Base) -> Ty {
         Ty { base, random: false, arrays: 0 }
     }
 
-    /// A distribution.
     pub const fn random(base: Base) -> Ty {
         Ty { base, random: true, arrays: 0 }
     }
@@ -172,7 +169,6 @@ pub(super) const FLOATS: Ty = Ty::random(Base::Float);
 pub(super) const TIMES: Ty = Ty::random(Base::Time);
 pub(super) const SIZES: Ty = Ty::random(Base::Size);
 
-/// A single object.
 pub(super) const fn object(kind: RecordKind) -> Ty {
     Ty::one(Base::Record(kind))
 }

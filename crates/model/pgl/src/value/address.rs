@@ -66,7 +66,6 @@ impl AddrRange {
         Ok(Self { interface, hosts, ports, subnet })
     }
 
-    /// Number of addresses.
     pub fn count(&self) -> u64 {
         let ports = self.ports.map_or(1, Interval::count);
         self.host_count().saturating_mul(ports)

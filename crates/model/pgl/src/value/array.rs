@@ -9,7 +9,6 @@ use crate::source::Span;
 
 /// Items that a list may have when something needs each of them.
 pub(crate) const MAX_ITEMS: u64 = 1 << 20;
-/// Values inside values.
 pub(crate) const MAX_DEPTH: u16 = 48;
 
 /// An item: a value, `times` over, perhaps with a probability.
@@ -21,7 +20,6 @@ pub(crate) struct Item {
     pub span: Span,
 }
 
-/// An array.
 #[derive(Debug, Clone)]
 pub(crate) struct Array {
     items: Vec<Item>,

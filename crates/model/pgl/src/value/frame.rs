@@ -8,7 +8,6 @@ use super::{Record, Value};
 use crate::schema::Ty;
 use crate::source::Span;
 
-/// A declared name.
 #[derive(Debug, Clone)]
 pub(crate) struct Variable {
     /// None: of a type that does not exist.

@@ -20,7 +20,6 @@ use array::{Array, Item};
 use frame::Frame;
 use pattern::Pattern;
 
-/// A value.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     /// Not set, or `undef()`.
@@ -95,10 +94,8 @@ pub(crate) enum Counted {
 /// A distribution, in the basic unit of its kind: seconds, bytes, per second.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Random {
-    /// What it draws.
     pub kind: Base,
     pub law: Distribution,
-    /// Counted from this.
     pub moment: Option<ExpiryBase>,
 }
 
@@ -168,7 +165,6 @@ impl Value {
         }
     }
 
-    /// A plain string.
     pub fn text(text: impl Into<String>) -> Value {
         Value::Text(Rc::new(Pattern::plain(text)))
     }

@@ -7,12 +7,19 @@ use assay_base::random::{finalize, fold};
 /// Part of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Piece {
-    /// Itself.
     Text(String),
     /// A number from `low` to `high`, written with at least `width` digits.
-    Range { low: u64, high: u64, width: usize },
+    Range {
+        low: u64,
+        high: u64,
+        width: usize,
+    },
     /// Users number `low` to `high` of those that `credentials()` makes up for a realm.
-    Users { low: u64, high: u64, realm: String },
+    Users {
+        low: u64,
+        high: u64,
+        realm: String,
+    },
 }
 
 impl Piece {
@@ -56,7 +63,6 @@ impl Pattern {
         Self { pieces: pieces.collect() }
     }
 
-    /// A plain string.
     pub fn plain(text: impl Into<String>) -> Self {
         Self::new(vec![Piece::Text(text.into())])
     }
@@ -74,7 +80,6 @@ impl Pattern {
         self.pieces.is_empty()
     }
 
-    /// Number of strings.
     pub fn count(&self) -> u64 {
         self.pieces.iter().fold(1, |n: u64, piece| n.saturating_mul(piece.count()))
     }

@@ -18,9 +18,7 @@ pub const LONGEST_CHUNK: usize = 64 * 1024;
 pub(crate) type CircleIndex = u16;
 /// Any byte.
 pub(crate) const DATA: CircleIndex = 0;
-/// Characters.
 pub(crate) const TEXT: CircleIndex = 1;
-/// Words.
 pub(crate) const WORDS: CircleIndex = 2;
 
 /// The bytes of the files that a workload names: for each of its file sets, the bytes of each file in the
@@ -41,7 +39,6 @@ pub struct Pool {
 struct Circle {
     /// The circle, then its beginning once more, so that a chunk need not wrap.
     bytes: Arc<[u8]>,
-    /// Its length.
     length: u64,
 }
 

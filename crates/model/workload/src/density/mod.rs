@@ -17,7 +17,6 @@ pub(crate) struct Densities {
     contents: Vec<ContentMeans>,
 }
 
-/// One group.
 #[derive(Debug)]
 pub(crate) struct GroupDensity {
     pub(crate) mix: GroupMix,
@@ -79,7 +78,6 @@ struct Visits {
     requests: f64,
     basic: f64,
     basic_bytes: f64,
-    /// Basic and cachable.
     cachable: f64,
     cachable_bytes: f64,
     body_bytes: f64,

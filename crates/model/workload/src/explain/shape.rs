@@ -32,7 +32,6 @@ pub enum Unit {
 pub struct Shape {
     /// Whose it is, and of what.
     pub name: String,
-    /// What it counts.
     pub unit: Unit,
     /// Lower end of the first bar.
     pub low: f64,

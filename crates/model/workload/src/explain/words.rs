@@ -28,7 +28,6 @@ pub(super) fn extent(extent: Extent) -> String {
     }
 }
 
-/// A random one.
 pub(super) fn random_extent(extent: &RandomExtent) -> String {
     match extent {
         RandomExtent::Bytes(size) => bytes(size.mean_count().round() as u64),

@@ -135,7 +135,6 @@ impl Goal {
 }
 
 impl Default for Popularity {
-    /// All objects alike.
     fn default() -> Self {
         Self {
             law: PopularityLaw::Uniform,

@@ -47,11 +47,9 @@ pub enum BodySource {
     Database(FileSetIndex),
 }
 
-/// A content coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Coding {
-    /// As it is.
     Identity,
     /// RFC 1952.
     Gzip,
@@ -107,7 +105,6 @@ pub struct Injection {
 pub struct HeaderRule {
     /// Name and value of each.
     pub fields: Vec<(String, String)>,
-    /// Probability.
     pub probability: f64,
 }
 
@@ -128,9 +125,7 @@ pub enum RangeSpec {
     Multiple {
         /// Where the first begins; none: anywhere.
         first: Option<RandomExtent>,
-        /// Length of each.
         length: RandomExtent,
-        /// How many.
         count: Distribution,
     },
 }
@@ -162,7 +157,6 @@ pub enum Expectation {
     /// Never.
     #[default]
     Never,
-    /// With this probability.
     Sometimes(f64),
     /// For bodies of at least so many bytes.
     From(u64),
@@ -176,7 +170,6 @@ pub struct CookieSetting {
     pub senders: f64,
     /// Share of objects whose 200 responses set any.
     pub share: f64,
-    /// How many.
     pub count: Distribution,
     /// Length of each value.
     pub value_bytes: Distribution,
@@ -214,7 +207,6 @@ pub enum AuthScheme {
 pub struct AuthDemand {
     /// Schemes it offers, all at once.
     pub schemes: Vec<AuthScheme>,
-    /// The protection space.
     pub realm: String,
     /// Share of objects that are protected.
     pub share: f64,
@@ -234,18 +226,13 @@ pub struct Credentials {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserRun {
-    /// As written.
     One {
-        /// Name.
         user: String,
-        /// Password.
         password: String,
     },
     /// `count` generated ones (PGL `credentials(n, realm)`), never listed: see [`crate::credentials`].
     Made {
-        /// How many.
         count: u32,
-        /// Their realm.
         realm: String,
     },
 }

@@ -74,7 +74,6 @@ pub struct Workload {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Content {
-    /// Label.
     pub kind: String,
     /// Value of `Content-Type`; none leaves the header out.
     pub mime_type: Option<String>,
@@ -105,7 +104,6 @@ pub struct Content {
 pub struct Embedded {
     /// Embedded objects per page.
     pub count: Distribution,
-    /// Their types.
     pub contents: Weighted<ContentIndex>,
 }
 
@@ -137,22 +135,16 @@ pub struct Expiry {
 pub enum ExpiryBase {
     /// The time of the response.
     Now,
-    /// The last modification.
     LastModified,
-    /// The next modification.
     NextModified,
 }
 
 /// Overrides of a robot's own settings for one content type. None leaves the robot's setting.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientBehaviour {
-    /// Request types.
     pub request_types: Option<Weighted<RequestType>>,
-    /// Methods.
     pub methods: Option<Weighted<Method>>,
-    /// Recurrence.
     pub recurrence: Option<f64>,
-    /// Popularity.
     pub popularity: Option<Popularity>,
     /// Parts requested by `Range` requests.
     #[serde(default)]
@@ -163,7 +155,6 @@ pub struct ClientBehaviour {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Server {
-    /// Label.
     pub kind: String,
     /// All types it holds.
     pub contents: Weighted<ContentIndex>,
@@ -196,12 +187,10 @@ pub struct Server {
     pub faults: Faults,
 }
 
-/// One origin server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// `host:port` as the workload says it; robots put it into `Host`. The lab maps it to a real address.
     pub authority: String,
-    /// Its kind.
     pub server: ServerIndex,
 }
 
@@ -222,7 +211,6 @@ fn is_one(number: &u32) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RobotGroup {
-    /// Label.
     pub kind: String,
     /// Their addresses, run-length coded; the counts add up to the number of robots.
     pub addresses: Vec<RobotAddress>,
@@ -249,9 +237,7 @@ pub struct RobotGroup {
     pub popularity: Option<Popularity>,
     /// Share of requests to the robot's private world; the rest goes to the public one.
     pub private_share: f64,
-    /// Request types.
     pub request_types: Weighted<RequestType>,
-    /// Methods.
     pub methods: Weighted<Method>,
     /// Share of requests for a URL of [`Workload::foreign`]; taken from the public share.
     pub foreign_share: f64,
@@ -318,7 +304,6 @@ pub enum Pace {
 /// Which of the objects that can be revisited a revisit picks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Popularity {
-    /// The law.
     pub law: PopularityLaw,
     /// Size of the hot set as a share of the working set.
     pub hot_set_fraction: f64,
@@ -333,7 +318,6 @@ pub struct Popularity {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PopularityLaw {
-    /// All alike.
     Uniform,
     /// `1 + n − floor((n+1)^(u^skew))`: the newest is the most popular.
     Zipf {
@@ -348,7 +332,6 @@ pub enum PopularityLaw {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestType {
-    /// Plain.
     Basic,
     /// `If-Modified-Since` a second before the last modification: wants 200.
     Ims200,
@@ -362,7 +345,6 @@ pub enum RequestType {
     Upload,
 }
 
-/// A request method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
@@ -422,11 +404,9 @@ pub struct Schedule {
 pub struct Phase {
     /// Unique in the schedule (a duplicate in the source gets a suffix).
     pub name: String,
-    /// When it ends.
     pub goal: Goal,
     /// Multiplies each robot's rate.
     pub load: Ramp,
-    /// Multiplies recurrence.
     pub recurrence: Ramp,
     /// Share of robots alive.
     pub population: Ramp,
@@ -449,9 +429,7 @@ pub struct Phase {
 /// End condition of a phase: the first positive goal reached ends it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
-    /// Time.
     pub duration: Option<Duration>,
-    /// Transactions.
     pub transactions: Option<u64>,
     /// Volume of fill (basic cachable first visits), in bytes.
     pub fill_bytes: Option<u64>,
@@ -462,9 +440,7 @@ pub struct Goal {
 /// A factor that moves from `begin` to `end` over a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ramp {
-    /// At the start.
     pub begin: f64,
-    /// At the end.
     pub end: f64,
 }
 
@@ -484,56 +460,42 @@ pub enum WorkingSet {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distribution {
-    /// Always this.
     Constant(f64),
     /// Uniform on [low, high).
     Uniform {
-        /// Lower end.
         low: f64,
         /// Upper end, not included.
         high: f64,
     },
-    /// Exponential.
     Exponential {
-        /// Mean.
         mean: f64,
     },
     /// Normal as PGL means it: a scaled sum of twelve uniforms, so it ends at ±6 deviations.
     Normal {
-        /// Mean.
         mean: f64,
-        /// Standard deviation.
         deviation: f64,
     },
     /// Log-normal; both are of the resulting variable, not of its logarithm.
     LogNormal {
-        /// Mean.
         mean: f64,
-        /// Standard deviation.
         deviation: f64,
     },
     /// `floor((n+1)^u)`: 1..=n with probability about 1/k.
     Zipf {
-        /// Largest value.
         n: f64,
     },
     /// first, first + 1, …
     Sequence {
-        /// First value.
         first: f64,
     },
-    /// A histogram.
     Table(Vec<Bin>),
 }
 
 /// One bar of a histogram: uniform on [low, high), or the point `low` when both are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Bin {
-    /// Lower end.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
-    /// Relative weight.
     pub weight: f64,
 }
 

@@ -10,31 +10,22 @@ use serde::{Deserialize, Serialize};
 
 use super::Goal;
 
-/// Statements in order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Script(pub Vec<ScriptStatement>);
 
-/// One statement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScriptStatement {
     /// Gives a variable a value. Variables live as long as the phase.
-    Set {
-        /// Its number.
-        variable: u16,
-        /// The value.
-        value: ScriptExpr,
-    },
+    Set { variable: u16, value: ScriptExpr },
     /// Takes a copy of the statistics into a sample variable.
     TakeSample {
-        /// Its number.
         variable: u16,
         /// True: since the phase began (`currentPhase`); false: of the sample of the block around it.
         whole_phase: bool,
     },
     /// One way or the other.
     If {
-        /// The condition.
         condition: ScriptExpr,
         /// When it is true (not 0).
         then: Vec<ScriptStatement>,
@@ -45,7 +36,6 @@ pub enum ScriptStatement {
     Every {
         /// The goals of a sample.
         goal: Goal,
-        /// The body.
         body: Vec<ScriptStatement>,
     },
     /// `setLoadFactorTo` (or `changeLoadFactorBy`, when relative).
@@ -74,20 +64,16 @@ pub enum ScriptStatement {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScriptExpr {
-    /// A number.
     Number(f64),
     /// A time, printed with its unit.
     Time(Duration),
     /// Text, for printing.
     Text(String),
-    /// A variable.
     Variable(u16),
     /// A statistic of a sample variable, by its dotted name (`rep.rptm.mean`), in seconds, bytes, per second, percent
     /// or a count; standard deviations of times in milliseconds.
     Statistic {
-        /// The sample variable.
         sample: u16,
-        /// The name.
         name: String,
     },
     /// `currentLoadFactor()`.
@@ -102,7 +88,6 @@ pub enum ScriptExpr {
     Extreme {
         /// True: the greatest.
         greatest: bool,
-        /// Of these.
         of: Vec<ScriptExpr>,
     },
 }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 pub struct Tls {
     /// Robots speak it to the target.
     pub robots: bool,
-    /// Origins speak it.
     pub origins: bool,
     /// The oldest version that is offered.
     pub oldest: TlsVersion,
@@ -17,12 +16,10 @@ pub struct Tls {
     pub newest: TlsVersion,
     /// Kinds of cipher suites that are offered; empty: all.
     pub ciphers: Vec<TlsCipher>,
-    /// Keys of certificates.
     pub key: TlsKey,
     /// Probability that a robot's new connection offers to resume an earlier session, where there is one. None: the workload
     /// says nothing of robots' sessions.
     pub resumption: Option<f64>,
-    /// Robots verify certificates.
     pub verified: bool,
 }
 

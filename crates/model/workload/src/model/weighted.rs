@@ -21,12 +21,10 @@ impl<T> Weighted<T> {
         Self { items }
     }
 
-    /// One certain item.
     pub fn one(item: T) -> Self {
         Self { items: vec![(item, 1.0)] }
     }
 
-    /// No items.
     pub fn none() -> Self {
         Self { items: Vec::new() }
     }

@@ -6,26 +6,17 @@ use crate::validate::UniverseError;
 /// A schedule that cannot be run: which phase, and why.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ScheduleError {
-    /// No phases.
     #[error("the schedule is empty; schedule() at least one Phase")]
     Empty,
     /// No goal, or one that cannot be reached.
     #[error("phase {phase:?} never ends: {why}")]
-    NeverEnds {
-        /// The phase.
-        phase: String,
-        /// What is missing.
-        why: String,
-    },
+    NeverEnds { phase: String, why: String },
     /// Scheduled robots beside best-effort ones need phases that end at a known time.
     #[error(
         "phase {phase:?} ends at a count, and some robots are best effort while others have a rate; \
          give it only `goal.duration`"
     )]
-    Mixed {
-        /// The phase.
-        phase: String,
-    },
+    Mixed { phase: String },
     /// Only time can freeze a working set that both kinds of robots share.
     #[error(
         "some robots are best effort while others have a rate, and the working set is frozen at a count; \
@@ -34,18 +25,10 @@ pub enum ScheduleError {
     MixedFreeze,
     /// A number in the schedule makes no sense.
     #[error("`{field}` of phase {phase:?} is {seen}; it must be finite, not negative, and a share at most 1")]
-    Factor {
-        /// The phase.
-        phase: String,
-        /// Which factor.
-        field: &'static str,
-        /// Its value.
-        seen: f64,
-    },
+    Factor { phase: String, field: &'static str, seen: f64 },
     /// A thermostat that cannot work.
     #[error("the thermostat of phase {phase:?} cannot work: {why}")]
     Thermostat {
-        /// The phase.
         phase: String,
         /// What is wrong with it.
         why: &'static str,
@@ -53,7 +36,6 @@ pub enum ScheduleError {
     /// Longer than time can be counted.
     #[error("phase {phase:?} would end {years:.0} years after the start; at most 100 are possible")]
     TooLong {
-        /// The phase.
         phase: String,
         /// When it would end.
         years: f64,

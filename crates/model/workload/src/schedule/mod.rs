@@ -21,7 +21,6 @@ use crate::model::{Phase, Ramp, Thermostat, WorkingSet, Workload};
 const LONGEST_YEARS: f64 = 100.0;
 const YEAR_S: f64 = 365.25 * 86_400.0;
 
-/// The solved schedule.
 pub(crate) struct Solved {
     pub(crate) spans: Vec<PhaseSpan>,
     pub(crate) segments: Vec<Segment>,

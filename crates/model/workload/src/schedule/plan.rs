@@ -18,7 +18,6 @@ pub(super) struct Plan<'a> {
     pub(super) densities: &'a Densities,
     /// Pieces with the places where they begin and end; the whole ramp goes from 0 to 1.
     pub(super) pieces: Vec<(f64, f64, Shape)>,
-    /// After the ramp.
     pub(super) tail: Shape,
     /// Length of the ramp in seconds.
     pub(super) ramp_s: f64,

@@ -12,10 +12,7 @@ pub enum Freeze {
     /// That long after the start.
     At(Duration),
     /// At a count of fill objects that only the run can tell (best-effort robots).
-    Live {
-        /// The count.
-        fill_objects: u64,
-    },
+    Live { fill_objects: u64 },
 }
 
 /// How large the working set is expected to be when it is frozen, or at the end of the schedule if it never is.
@@ -23,14 +20,12 @@ pub enum Freeze {
 pub struct WorkingSetSize {
     /// Objects that can be requested, embedded ones included; all robots' private worlds together.
     pub objects: f64,
-    /// Their volume.
     pub bytes: f64,
 }
 
 /// One phase in time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseSpan {
-    /// Its name.
     pub name: String,
     /// When it begins, since the start of the run; none when that depends on live counts.
     pub start: Option<Duration>,
@@ -57,11 +52,9 @@ pub struct Expected {
     pub launches: f64,
     /// All requests, embedded objects included.
     pub requests: f64,
-    /// Basic requests.
     pub basic: f64,
     /// Basic first visits of cachable objects.
     pub fill_objects: f64,
-    /// Their volume.
     pub fill_bytes: f64,
     /// Bytes of bodies that robots receive.
     pub body_bytes: f64,

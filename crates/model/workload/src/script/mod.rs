@@ -24,14 +24,12 @@ pub enum Action {
     Population(f64),
     /// A line for people.
     Print(String),
-    /// The phase ends.
     EndPhase,
 }
 
 /// The factors that are on; scripts read and change them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Factors {
-    /// Load factor.
     pub load: f64,
     /// Share of robots alive.
     pub population: f64,

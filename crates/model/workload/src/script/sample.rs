@@ -8,15 +8,12 @@ use crate::model::Goal;
 /// Classes of responses that scripts tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// All responses.
     Rep,
     /// Responses to basic requests.
     Basic,
     /// Basic revisits of cachable objects.
     OfferedHit,
-    /// Other basic requests.
     OfferedMiss,
-    /// Hits.
     RealHit,
     /// Basic requests that were no hits.
     RealMiss,
@@ -28,13 +25,9 @@ pub enum Class {
     Fill,
     /// Requests after a redirection.
     RedirectedRequest,
-    /// Responses that redirect.
     ResponseToRedirect,
-    /// Conditional requests.
     Ims,
-    /// Reloads.
     Reload,
-    /// Range requests.
     Range,
     /// HEAD.
     Head,
@@ -44,7 +37,6 @@ pub enum Class {
     Put,
     /// Broken off on purpose.
     Abort,
-    /// Whole pages.
     Page,
 }
 
@@ -74,25 +66,19 @@ const CLASS_NAMES: [&str; 19] = [
 /// Sums of one quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Sum.
     pub sum: f64,
-    /// Sum of squares.
     pub squares: f64,
-    /// Least.
     pub min: f64,
-    /// Greatest.
     pub max: f64,
 }
 
 impl Default for Spread {
-    /// Of nothing.
     fn default() -> Self {
         Self { sum: 0.0, squares: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY }
     }
 }
 
 impl Spread {
-    /// Adds one value.
     #[inline]
     pub fn record(&mut self, value: f64) {
         self.sum += value;
@@ -112,7 +98,6 @@ impl Spread {
 /// Responses of one class.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ClassSums {
-    /// Their number.
     pub count: u64,
     /// Response times in seconds.
     pub time_s: Spread,
@@ -121,7 +106,6 @@ pub struct ClassSums {
 }
 
 impl ClassSums {
-    /// Adds one response.
     #[inline]
     pub fn record(&mut self, time_s: f64, bytes: u64) {
         self.count += 1;
@@ -135,11 +119,9 @@ impl ClassSums {
 pub struct Sample {
     /// Its length in seconds of real time.
     pub duration_s: f64,
-    /// Requests sent.
     pub requests: u64,
     /// Xacts that ended well.
     pub ok: u64,
-    /// Xacts that failed.
     pub errors: u64,
     /// Xacts that were tried again.
     pub retries: u64,

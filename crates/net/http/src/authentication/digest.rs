@@ -16,7 +16,6 @@ pub enum Algorithm {
     Sha256,
 }
 
-/// A challenge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestChallenge<'v> {
     /// What the password is for.
@@ -36,21 +35,16 @@ pub struct DigestChallenge<'v> {
 /// What a client says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestCredentials<'v> {
-    /// Who.
     pub user: Cow<'v, [u8]>,
-    /// For which realm.
     pub realm: Cow<'v, [u8]>,
-    /// The server's nonce.
     pub nonce: Cow<'v, [u8]>,
     /// The target of the request, as the client wrote it.
     pub uri: Cow<'v, [u8]>,
-    /// The proof.
     pub response: Cow<'v, [u8]>,
     /// How it was made.
     pub algorithm: Algorithm,
     /// Which use of the nonce it is; none: `qop` was not used.
     pub counted: Option<Counted<'v>>,
-    /// The server's own.
     pub opaque: Option<Cow<'v, [u8]>>,
 }
 
@@ -139,7 +133,6 @@ impl<'v> DigestChallenge<'v> {
         })
     }
 
-    /// Appends the challenge.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"Digest realm=");
         write_quoted(&self.realm, out);

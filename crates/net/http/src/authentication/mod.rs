@@ -29,22 +29,14 @@ pub enum Challenge<'v> {
     /// RFC 7616.
     Digest(DigestChallenge<'v>),
     /// A scheme, or a variant of one, that is not ours.
-    Other {
-        /// Its name.
-        scheme: &'v [u8],
-    },
+    Other { scheme: &'v [u8] },
 }
 
 /// What an `Authorization` field says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credentials<'v> {
     /// RFC 7617.
-    Basic {
-        /// Who.
-        user: Vec<u8>,
-        /// Password.
-        password: Vec<u8>,
-    },
+    Basic { user: Vec<u8>, password: Vec<u8> },
     /// RFC 7616.
     Digest(DigestCredentials<'v>),
 }

@@ -33,7 +33,6 @@ pub(super) struct StatusLine<'b> {
     pub(super) minor: u8,
     /// Status, three digits.
     pub(super) status: u16,
-    /// Reason phrase.
     pub(super) reason: &'b str,
     /// Where the next line begins.
     pub(super) end: usize,
@@ -42,9 +41,7 @@ pub(super) struct StatusLine<'b> {
 /// The first line of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestLine<'b> {
-    /// Method.
     pub(super) method: &'b str,
-    /// Target.
     pub(super) target: &'b str,
     /// Minor version.
     pub(super) minor: u8,

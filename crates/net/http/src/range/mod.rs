@@ -59,7 +59,6 @@ pub enum ContentRange {
     Part {
         /// Which bytes.
         span: Span,
-        /// Of how many.
         total: Option<u64>,
     },
     /// `bytes */total`: the ranges requested begin beyond the end (416).

@@ -80,11 +80,9 @@ pub enum MultipartError {
 /// What [`MultipartReader::next`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part<'i> {
-    /// A part begins.
     Begin {
         /// Which bytes it holds.
         span: Span,
-        /// Of how many.
         total: Option<u64>,
     },
     /// Bytes of the part; never empty.
@@ -101,7 +99,6 @@ enum State {
     Head,
     /// So many bytes of the part are left.
     Data(u64),
-    /// All read.
     End,
 }
 

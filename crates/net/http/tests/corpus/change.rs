@@ -245,7 +245,6 @@ fn seeds() -> Vec<Vec<u8>> {
     all.filter(|bytes| bytes.len() < 1000).collect()
 }
 
-/// Streams of requests.
 pub fn streams() -> impl Strategy<Value = Vec<u8>> {
     let seeds = seeds();
     let of_the_corpus =

@@ -9,7 +9,6 @@ use crate::strict::{Message, Read, response};
 /// No case takes this long unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection.
 pub struct Client {
     stream: TcpStream,
     bytes: Vec<u8>,

@@ -15,7 +15,6 @@ use crate::reader::{Taken, serve};
 /// So many streams in a test; `PROPTEST_CASES` says more.
 const LEAST: u32 = 300;
 
-/// Longest stream.
 const LONGEST: usize = 60_000;
 
 /// What intermediaries have their own rules for, none of which matters here.

@@ -8,7 +8,6 @@ pub enum Ending {
     Open,
     /// The connection ends, and what follows is not read.
     Closes,
-    /// It is refused.
     Refused {
         /// The status that says so.
         status: u16,
@@ -16,8 +15,5 @@ pub enum Ending {
         in_body: bool,
     },
     /// More has to come.
-    Waits {
-        /// Of the body.
-        in_body: bool,
-    },
+    Waits { in_body: bool },
 }

@@ -5,7 +5,6 @@ use crate::ending::Ending;
 /// One case, or one variant of it.
 #[derive(Debug, Clone, Default)]
 pub struct Case {
-    /// The sentence.
     pub rule: String,
     /// What distinguishes the variant, as it stands in the file.
     pub variant: Option<String>,
@@ -13,7 +12,6 @@ pub struct Case {
     pub group: String,
     /// Where the rule stands.
     pub rfc: String,
-    /// What is sent.
     pub bytes: Vec<u8>,
     /// What must come out, in order.
     pub passes: Vec<Pass>,

@@ -20,7 +20,6 @@ const RESPONSES: &[&str] = &[
     "HTTP/1.0 200 OK\r\n\r\nabc",
 ];
 
-/// What servers send.
 pub fn responses() -> impl Strategy<Value = Vec<u8>> {
     let seeds: Vec<Vec<u8>> = RESPONSES.iter().map(|text| text.as_bytes().to_vec()).collect();
     (any::<Index>(), vec(change(), 0..6)).prop_map(move |(which, changes)| {

@@ -30,7 +30,6 @@ impl Message {
     }
 }
 
-/// Why reading stopped.
 enum Stop {
     Short,
     Bad(String),

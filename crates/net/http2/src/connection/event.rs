@@ -11,23 +11,15 @@ pub enum Event<'e> {
     NeedMore,
     /// The head of a request, or of a final response; `ends`: there is no body.
     Head {
-        /// On this stream.
         stream: Stream,
-        /// The section.
         head: Head<'e>,
         /// The message is complete.
         ends: bool,
     },
     /// An interim response (1xx): the final one comes after it.
-    Interim {
-        /// On this stream.
-        stream: Stream,
-        /// The section.
-        head: Head<'e>,
-    },
+    Interim { stream: Stream, head: Head<'e> },
     /// Payload of a message. Its windows are given back by themselves.
     Data {
-        /// On this stream.
         stream: Stream,
         /// The bytes; empty at the end of a message only.
         data: &'e [u8],
@@ -35,39 +27,20 @@ pub enum Event<'e> {
         ends: bool,
     },
     /// Trailers: the message is complete.
-    Trailers {
-        /// On this stream.
-        stream: Stream,
-        /// The section.
-        head: Head<'e>,
-    },
+    Trailers { stream: Stream, head: Head<'e> },
     /// The peer has ended a stream before its messages were complete. With REFUSED_STREAM, nothing was done for the request.
-    Reset {
-        /// This stream.
-        stream: Stream,
-        /// Why.
-        code: ErrorCode,
-    },
+    Reset { stream: Stream, code: ErrorCode },
     /// This side has ended a stream, because of an error on it. A stream that was refused when it was opened has no place:
     /// only its number is meant.
-    Failed {
-        /// This stream.
-        stream: Stream,
-        /// Why.
-        error: StreamError,
-    },
+    Failed { stream: Stream, error: StreamError },
     /// The peer takes no new streams. [`Event::Unprocessed`] follows for each open stream on which it will do nothing.
     GoAway {
         /// Highest stream that it may have acted on.
         last: u32,
-        /// Why.
         code: ErrorCode,
     },
     /// Nothing was done for the request of this stream, which has ended: it may be sent again, on another connection.
-    Unprocessed {
-        /// This stream.
-        stream: Stream,
-    },
+    Unprocessed { stream: Stream },
     /// More data may be sent on one stream, or on all.
     Writable {
         /// This stream; none: any.

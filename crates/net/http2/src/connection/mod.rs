@@ -36,7 +36,6 @@ const KEPT_BYTES: usize = 8 << 10;
 pub enum Side {
     /// Opens streams and sends requests.
     Client,
-    /// Sends responses.
     Server,
 }
 
@@ -133,7 +132,6 @@ pub struct Connection {
     next_id: u32,
     /// Highest stream that the peer has opened.
     highest_peer_id: u32,
-    /// Of the connection.
     send_window: i64,
     receive_window: i64,
     /// What was taken and not given back to the connection's window.

@@ -14,7 +14,6 @@ pub(super) const RETIRING: [u8; 8] = *b"retiring";
 /// What a request begins with.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestHead<'a> {
-    /// Method.
     pub method: &'a [u8],
     /// `http` or `https`.
     pub scheme: &'a [u8],

@@ -40,12 +40,10 @@ pub enum HpackError {
     MissingSizeUpdate,
 }
 
-/// A decoded field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderField<'b> {
     /// Name, as sent.
     pub name: &'b [u8],
-    /// Value.
     pub value: &'b [u8],
     /// What it is to HTTP/2, and whether it is valid.
     pub kind: Kind,

@@ -27,7 +27,6 @@ pub enum Kind {
     ConnectionSpecific,
     /// A name with upper case or something that is no token byte, or a value with line ends, NUL, or spaces at its ends.
     Invalid,
-    /// Any other.
     Regular,
 }
 

@@ -14,7 +14,6 @@ pub(super) enum Policy {
     Drop,
 }
 
-/// A name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
     pub(super) name: &'static [u8],
@@ -53,7 +52,6 @@ static KNOWN: [Known; 55] = [
 
 /// Places of [`KNOWN`]; a power of two, and four times as many as there are names.
 const SLOTS: usize = 256;
-/// No name here.
 const EMPTY: u8 = u8::MAX;
 
 static SLOT_OF: [u8; SLOTS] = {

@@ -47,7 +47,6 @@ enum Patience {
     Handlers,
     /// They are, and nobody but the client can go on with any of them: they keep others out if places are scarce.
     Client,
-    /// No request is.
     Idle,
     /// The client has let one time out, and goes on with no other: the connection ends.
     TimedOut,

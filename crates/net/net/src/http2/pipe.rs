@@ -41,7 +41,6 @@ pub struct Pipe {
 pub(super) struct Hub {
     /// Pipes that something happened to.
     pub(super) touched: RefCell<Vec<Rc<RefCell<State>>>>,
-    /// The connection's task.
     pub(super) waker: RefCell<Option<Waker>>,
     /// The connection is that of a client, and keeps the time that it is waited for.
     is_server: bool,
@@ -55,7 +54,6 @@ pub(super) struct Hub {
     idle: RefCell<Vec<Rc<RefCell<State>>>>,
 }
 
-/// One stream.
 pub(super) struct State {
     /// None: its request has not been sent.
     pub(super) stream: Option<Stream>,

@@ -102,7 +102,6 @@ impl Outgoing {
         Self { kind: Kind::Response { is_head }, stage: Stage::Head, unchunked: Vec::new() }
     }
 
-    /// A request.
     pub(super) fn request(scheme: &'static str) -> Self {
         Self { kind: Kind::Request { scheme }, stage: Stage::Head, unchunked: Vec::new() }
     }

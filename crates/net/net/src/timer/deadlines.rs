@@ -82,7 +82,6 @@ impl<T> Deadlines<T> {
         None
     }
 
-    /// The earliest deadline.
     pub fn next_ns(&mut self) -> Option<u64> {
         while let Some(Reverse(entry)) = self.heap.peek() {
             if is_live(&self.slots, entry) {

@@ -31,7 +31,6 @@ impl Default for Lags {
 }
 
 impl Lags {
-    /// Counts one.
     #[inline]
     pub fn record(&mut self, lag_ns: u64) {
         let lag_us = ((lag_ns + 500) / 1_000).min(MAX_US);
@@ -77,14 +76,11 @@ fn low_us(bucket: usize) -> u64 {
 /// A time in which a timer should have been served and was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standstill {
-    /// From when.
     pub from_ns: u64,
-    /// Until when.
     pub to_ns: u64,
 }
 
 impl Standstill {
-    /// How long.
     pub fn length_ns(&self) -> u64 {
         self.to_ns - self.from_ns
     }

@@ -31,14 +31,12 @@ const SETTINGS: [(u16, u32); 2] = [(2, 0), (4, WINDOW)];
 pub enum Outgoing {
     /// A request: its fields, the pseudo-header fields first, and its body.
     Request {
-        /// All fields.
         fields: Vec<Field>,
         /// Body; none: the header section ends the stream.
         body: Option<Vec<u8>>,
     },
     /// Frames as the case has them, so many times.
     Frames {
-        /// The frames.
         frames: Vec<Frame>,
         /// How many times they are sent, each time two streams further.
         repeat: u32,

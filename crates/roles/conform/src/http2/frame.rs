@@ -101,7 +101,6 @@ pub fn payload(frame: &Frame, values: &Values) -> Vec<u8> {
     }
 }
 
-/// Appends a frame.
 pub fn write(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     out.extend_from_slice(&FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes());
     out.extend_from_slice(payload);

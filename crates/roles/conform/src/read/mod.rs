@@ -94,7 +94,6 @@ const ROW_NAME: &str = "as";
 /// A file of cases.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseFile {
-    /// Its topic.
     pub topic: String,
     /// What the topic is, in a sentence.
     pub about: String,

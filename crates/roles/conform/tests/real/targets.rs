@@ -36,7 +36,6 @@ pub fn cache_at(address: SocketAddr) -> Target {
     }
 }
 
-/// Cases by name.
 fn cases(names: &[&str]) -> Vec<Rc<Case>> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     Suite::bundled().unwrap().chosen(&names).unwrap()

@@ -20,7 +20,6 @@ const MOST_CLIENTS: u32 = 256;
 /// How long is measured, and on what.
 #[derive(Debug, Clone, Copy)]
 pub struct CalibrationSpec {
-    /// The node.
     pub address: SocketAddr,
     /// Time for each step that is not counted.
     pub warm_up_s: f64,
@@ -35,13 +34,10 @@ pub struct CalibrationSpec {
 /// What so many clients got.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// Clients.
     pub clients: u32,
     /// Responses a second.
     pub per_s: f64,
-    /// Mean response time.
     pub mean_us: f64,
-    /// Requests that failed.
     pub failed: u64,
 }
 

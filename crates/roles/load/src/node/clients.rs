@@ -43,7 +43,6 @@ pub enum Target {
     One(SocketAddr),
     /// Nodes with their weights: clients follow the policy themselves.
     Nodes {
-        /// Where they are.
         servers: Vec<(SocketAddr, f64)>,
         /// Which one gets a request.
         policy: Choice,
@@ -64,11 +63,9 @@ pub struct Share {
 }
 
 impl Share {
-    /// All clients.
     pub const ALL: Self = Self { first: 0, of: 1 };
 }
 
-/// What clients do.
 pub struct ClientsSpec {
     /// The services that can be requested.
     pub services: Vec<Service>,
@@ -103,11 +100,9 @@ pub struct ClientsSpec {
 /// What came of it.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Counts and times.
     pub tally: Tally,
     /// Connections that were opened while all was counted.
     pub connections: u64,
-    /// Failures by kind.
     pub failures: BTreeMap<String, u64>,
     /// Time for which the thread of all clients was ready to run and waited for a processor, as a share of the time in which all was
     /// counted; none: the system does not tell.

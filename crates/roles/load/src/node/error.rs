@@ -11,44 +11,19 @@ use thiserror::Error;
 pub enum NodeError {
     /// A node cannot listen where it should.
     #[error("node {node} cannot listen on {address}: {cause}; {}", advice(cause))]
-    Listen {
-        /// Its number.
-        node: usize,
-        /// Where.
-        address: SocketAddr,
-        /// Why.
-        cause: io::Error,
-    },
+    Listen { node: usize, address: SocketAddr, cause: io::Error },
     /// There are not so many ports after the first.
     #[error("{nodes} nodes from port {port} on are more than there are ports; begin lower")]
-    Ports {
-        /// How many nodes.
-        nodes: usize,
-        /// The first port.
-        port: u16,
-    },
+    Ports { nodes: usize, port: u16 },
     /// A thread, a runtime or a timer of ours could not be made.
     #[error("cannot start {what}: {cause}")]
-    Start {
-        /// Which one.
-        what: &'static str,
-        /// Why.
-        cause: io::Error,
-    },
+    Start { what: &'static str, cause: io::Error },
     /// A real node cannot have its directory.
     #[error("cannot make the directory {path} for a node's files: {cause}")]
-    Directory {
-        /// Which one.
-        path: String,
-        /// Why.
-        cause: io::Error,
-    },
+    Directory { path: String, cause: io::Error },
     /// A thread of ours panicked; the message is on standard error.
     #[error("{what} panicked: this is a bug of Assay")]
-    Panicked {
-        /// Which one.
-        what: &'static str,
-    },
+    Panicked { what: &'static str },
 }
 
 impl NodeError {

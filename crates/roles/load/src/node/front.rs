@@ -17,9 +17,7 @@ use crate::node::pace::Pace;
 /// A probe may take so long.
 const PROBE: Patience = Patience { connect: Duration::from_secs(1), response: Duration::from_secs(1) };
 
-/// Where requests go.
 pub(crate) enum Front {
-    /// To one address.
     One(SocketAddr),
     /// Where a policy says.
     Own(Rc<Own>),
@@ -84,7 +82,6 @@ impl Own {
         }
     }
 
-    /// Probes all nodes.
     pub(crate) fn probe_all(self: &Rc<Self>, http_client: &HttpClient) {
         (0..self.servers.len() as u32).for_each(|server| self.request_state(http_client, ServerId(server)));
     }

@@ -47,9 +47,7 @@ pub struct NodesSpec {
     pub failures: Vec<Failure>,
     /// Where the first listens; the others on the ports after that. Port 0: the system chooses for each.
     pub listen: SocketAddr,
-    /// How they work.
     pub kind: Kind,
-    /// The clock.
     pub pace: Pace,
 }
 
@@ -80,9 +78,7 @@ impl NodesSpec {
 /// A look at all nodes.
 #[derive(Debug, Clone)]
 pub struct Look {
-    /// When.
     pub at: Moment,
-    /// How all were.
     pub nodes: Vec<NodeUse>,
     /// How late virtual nodes responded since the look before, in microseconds of real time: what this machine added.
     pub late_us: Histogram,

@@ -21,7 +21,6 @@ impl Pace {
         Self { start_ns: monotonic_ns(), scale }
     }
 
-    /// The model's now.
     pub fn now(&self) -> Moment {
         let passed_ns = monotonic_ns().saturating_sub(self.start_ns);
         if self.scale == 1.0 {
@@ -51,7 +50,6 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    /// Needs a runtime.
     pub(crate) fn new(pace: Pace) -> std::io::Result<Self> {
         Ok(Self { pace, timer: Timer::new(0)? })
     }
@@ -66,7 +64,6 @@ impl Alarm {
         }
     }
 
-    /// Rings for ever.
     pub(crate) async fn run(&self) -> std::io::Result<()> {
         self.timer
             .dispatch(|_, waiting| {

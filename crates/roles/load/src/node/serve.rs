@@ -42,11 +42,9 @@ const POOL_BYTES: usize = 64 * 1024;
 pub(crate) enum Machine {
     /// The model, in real time.
     Virtual(Rc<House>),
-    /// This machine.
     Real(Rc<RealNode>),
 }
 
-/// A running node.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) number: usize,
@@ -85,7 +83,6 @@ enum Wanted {
     Nothing,
 }
 
-/// A client's connection.
 struct Client {
     exchange: Exchange,
     server: Rc<Server>,

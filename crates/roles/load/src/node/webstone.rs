@@ -20,18 +20,14 @@ const MOST_BYTES: u64 = 1 << 40;
 pub struct Mistake {
     /// Which line, from 1.
     pub line: usize,
-    /// What is wrong.
     pub what: String,
-    /// The line.
     pub text: String,
 }
 
 /// The requested documents, and how often.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileList {
-    /// A line each.
     pub services: Vec<Service>,
-    /// Their weights.
     pub weights: Vec<f64>,
 }
 

@@ -12,7 +12,6 @@ use super::request::{Request, What};
 /// When a request was complete.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
-    /// The instant.
     pub at_ns: u64,
     /// How long its last bytes had lain unread then.
     pub unread_us: u32,
@@ -20,10 +19,8 @@ pub struct Arrival {
     pub bytes: u64,
 }
 
-/// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// The response.
     Respond,
     /// The response, at this instant.
     Think {

@@ -31,7 +31,6 @@ use assay_net::timer::Ticket;
 /// Where a connection stands.
 #[derive(Debug)]
 enum State {
-    /// Before a request.
     Between,
     /// Within the body of one.
     Body(Request, Upload),
@@ -42,7 +41,6 @@ enum State {
 /// What a connection does next.
 #[derive(Debug)]
 enum Step {
-    /// Read on.
     Receive,
     /// Wait until this instant, then go on.
     Think(u64),
@@ -54,7 +52,6 @@ enum Step {
     Close,
 }
 
-/// One connection.
 #[derive(Debug)]
 pub struct Connection {
     local: Rc<Local>,

@@ -18,7 +18,6 @@ const BACKLOG: i32 = i32::MAX;
 pub struct ListenError {
     /// Which origin of the workload.
     pub origin: usize,
-    /// Its address.
     pub address: SocketAddr,
     /// What the system said.
     pub cause: io::Error,

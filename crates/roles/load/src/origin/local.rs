@@ -92,17 +92,14 @@ pub struct Local {
     pub clock: Cell<RunClock>,
     /// Think times, idle timeouts and cuts.
     pub timer: Timer<Due>,
-    /// Counts.
     pub tally: RefCell<Tally>,
     /// Bytes as they were read.
     pub input: RefCell<Box<[u8]>>,
     /// The head that is being written.
     pub output: RefCell<Vec<u8>>,
-    /// Dates as text.
     pub dates: RefCell<DateWriters>,
     /// Codes bodies; made when the first one is coded.
     pub gzip: RefCell<Option<GzipWriter>>,
-    /// Open connections.
     pub open: Cell<u64>,
     /// Connections accepted so far.
     pub accepted: Cell<u64>,
@@ -115,7 +112,6 @@ pub struct Local {
 /// What a connection begins with, whatever is spoken on it.
 #[derive(Debug)]
 pub struct Accepted {
-    /// Now.
     pub now_ns: u64,
     /// Requests that it may serve.
     pub uses_left: u64,

@@ -85,7 +85,6 @@ pub enum OriginError {
     /// The workload cannot be read.
     #[error("cannot read the workload {path}: {cause}")]
     Read {
-        /// Its file.
         path: PathBuf,
         /// What the system said.
         cause: std::io::Error,
@@ -93,7 +92,6 @@ pub enum OriginError {
     /// The workload is not one.
     #[error("{path} is not a compiled workload: {cause}")]
     Parse {
-        /// Its file.
         path: PathBuf,
         /// What is wrong with it.
         cause: serde_json::Error,
@@ -113,7 +111,6 @@ pub enum OriginError {
         origins: usize,
         /// The first that is to listen.
         first: u16,
-        /// Addresses given.
         addresses: usize,
     },
     /// An address cannot be listened on.
@@ -122,7 +119,6 @@ pub enum OriginError {
     /// Origins cannot speak TLS as they were told.
     #[error("origins cannot speak TLS: {0}")]
     Tls(#[from] TlsSetupError),
-    /// A thread failed.
     #[error(transparent)]
     Worker(#[from] WorkerError),
     /// The runtime of the main thread, or of a worker, failed.

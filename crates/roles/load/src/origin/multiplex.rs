@@ -74,7 +74,6 @@ struct Served {
     under_way: Option<UnderWay>,
 }
 
-/// One connection.
 #[derive(Debug)]
 pub struct Multiplex {
     local: Rc<Local>,

@@ -8,11 +8,9 @@ const PIECE_NS: u64 = 20_000_000;
 /// A response whose head goes out at once, and whose body does so at a steady rate.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// When it began.
     pub begun_ns: u64,
     /// Bytes of the head.
     pub head_bytes: u64,
-    /// Positive.
     pub bytes_per_s: f64,
 }
 

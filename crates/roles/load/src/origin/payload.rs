@@ -16,11 +16,8 @@ pub const SLICES: usize = 17;
 /// What follows a head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
-    /// Nothing.
     Nothing,
-    /// A body.
     Whole {
-        /// Which.
         body: Body,
         /// Bytes of it that stand behind the head already.
         copied: u64,
@@ -32,9 +29,7 @@ pub enum Payload {
 /// Pieces of one body, and other bytes, one after another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pieces {
-    /// The body.
     pub body: Option<Body>,
-    /// The pieces.
     pub pieces: Vec<Piece>,
 }
 
@@ -101,7 +96,6 @@ impl Payload {
 pub struct Outgoing<'a> {
     /// Head, and the start of the body.
     pub head: &'a [u8],
-    /// Body.
     pub payload: &'a Payload,
     /// It is broken off after so many bytes of the body.
     pub cut: Option<u64>,

@@ -15,9 +15,7 @@ use super::site::World;
 /// The request that needs a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// An object.
     Object {
-        /// Which.
         object: Object,
         /// `If-Modified-Since` of a GET or HEAD, in Unix seconds.
         since_s: Option<u64>,
@@ -31,7 +29,6 @@ pub enum What {
 /// A request, as far as it matters for the response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// What for.
     pub what: What,
     /// The origin that is meant.
     pub origin: OriginIndex,

@@ -40,7 +40,6 @@ pub struct Response {
 /// A response that the socket did not take at once, or must not be given at once.
 #[derive(Debug)]
 pub struct Sending {
-    /// The response.
     pub response: Response,
     /// Its head, kept apart: others use the worker's buffer meanwhile.
     pub head: Box<[u8]>,

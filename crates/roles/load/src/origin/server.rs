@@ -28,7 +28,6 @@ use assay_protocol::load::Timing;
 /// How long nothing is accepted after a connection could not be.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
 
-/// To a worker.
 #[derive(Debug, Clone, Copy)]
 pub enum Order {
     /// The run starts (or will).
@@ -37,7 +36,6 @@ pub enum Order {
     Stop,
 }
 
-/// From a worker.
 #[derive(Debug)]
 pub enum Report {
     /// It accepts connections; how quiet its processor was, if that was to be measured.
@@ -67,7 +65,6 @@ pub struct Duty {
     pub listeners: Vec<(OriginIndex, TcpListener)>,
     /// What it is told.
     pub orders: UnboundedReceiver<Order>,
-    /// Whom it tells.
     pub reports: Reports,
 }
 

@@ -185,11 +185,8 @@ impl Sites {
 /// origins that slow down under load.
 #[derive(Debug)]
 pub struct World {
-    /// The universe.
     pub universe: Universe,
-    /// The origins.
     pub sites: Sites,
-    /// Nonces of challenges.
     pub nonces: Nonces,
     /// Requests that met a fault on purpose.
     pub attempts: Attempts,

@@ -24,13 +24,10 @@ use crate::coded::{self, chunks};
 /// A request that has to be decided on.
 #[derive(Debug, Clone, Copy)]
 pub struct Case<'a> {
-    /// The universe.
     pub world: &'a World,
-    /// The request.
     pub request: &'a Request,
     /// What is special about it.
     pub special: &'a Special,
-    /// The object.
     pub object: &'a Object,
     /// The client's copy is as new as the object.
     pub is_unmodified: bool,
@@ -67,7 +64,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The status.
     pub fn status(&self) -> u16 {
         match self {
             Verdict::Fault(status) => *status,

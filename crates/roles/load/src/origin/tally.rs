@@ -20,7 +20,6 @@ const MOST_EXAMPLES: u32 = 3;
 /// Counts and times of one phase since the last cut.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    /// Counts.
     pub counts: OriginCounts,
     /// Last byte written − request complete, in microseconds.
     pub service: Histogram,
@@ -52,7 +51,6 @@ impl Tally {
         usize::from(phase) < self.phases.len()
     }
 
-    /// The latest phase.
     pub fn current(&self) -> u16 {
         self.current
     }
@@ -145,7 +143,6 @@ pub struct Handover {
     pub examples: Vec<ErrorExample>,
     /// The worker's latest phase.
     pub current: u16,
-    /// Open connections.
     pub connections: u64,
     /// The worker hands over nothing after this.
     pub last: bool,

@@ -43,7 +43,6 @@ enum Worth {
     Part,
     /// All, but there was nothing to be had.
     Refusal,
-    /// All.
     Whole,
 }
 

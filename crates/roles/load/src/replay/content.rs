@@ -6,7 +6,6 @@
 /// Bytes of the pool.
 const POOL_BYTES: usize = 64 * 1024;
 
-/// The pool.
 pub(crate) struct Content(Box<[u8]>);
 
 impl std::fmt::Debug for Content {

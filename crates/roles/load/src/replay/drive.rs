@@ -42,7 +42,6 @@ const LAST_READ: Duration = Duration::from_secs(1);
 
 /// What the timer hands out.
 enum Due {
-    /// Send this.
     Send(Planned),
     /// There is room for more.
     Feed,

@@ -16,7 +16,6 @@ pub enum ReplayError {
     /// A list cannot be read.
     #[error("cannot read the list of URLs {}: {cause}; check the path", assay_base::quote::line::path(path))]
     List {
-        /// The file.
         path: PathBuf,
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,
@@ -24,7 +23,6 @@ pub enum ReplayError {
     /// There is nothing to send.
     #[error("there is no request in {name} that can be sent: {why}")]
     Nothing {
-        /// Where.
         name: String,
         /// What there was instead, and what to do.
         why: String,
@@ -35,7 +33,6 @@ pub enum ReplayError {
     /// Simulated origins cannot listen.
     #[error("cannot listen on {address} for simulated origins: {cause}; name another address with --origins")]
     Origin {
-        /// Where.
         address: std::net::SocketAddr,
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,

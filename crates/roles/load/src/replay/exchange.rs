@@ -164,7 +164,6 @@ async fn bounded<T>(
     tokio::time::timeout(patience, attempt).await.unwrap_or(Err(Failed::TimedOut))
 }
 
-/// Makes a connection.
 async fn connect(
     call: &Call,
     route: &Route<'_>,

@@ -24,9 +24,7 @@ pub struct Filter {
 /// One status, or all of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statuses {
-    /// The first.
     pub first: u16,
-    /// The last.
     pub last: u16,
 }
 

@@ -13,7 +13,6 @@ use crate::replay::tls::Tls;
 /// How requests are sent.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// To whom.
     pub to: SocketAddr,
     /// With whole URLs, as to a forward proxy.
     pub forward: bool,

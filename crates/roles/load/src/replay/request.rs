@@ -11,7 +11,6 @@ pub struct Call {
     pub is_https: bool,
     /// Host, with its port where the URL has one.
     pub authority: Box<str>,
-    /// Path and query.
     pub path: Box<str>,
 }
 
@@ -65,7 +64,6 @@ impl Call {
         Ok(Self { head_only, is_https, authority, path: text.into_boxed_str() })
     }
 
-    /// Its method.
     pub fn method(&self) -> &'static str {
         if self.head_only { "HEAD" } else { "GET" }
     }

@@ -23,13 +23,11 @@ pub(crate) struct Stamp {
 /// What a response was to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// From the cache.
     Hit,
     /// Caused by another request that was under way.
     Joined,
     /// From the cache, after the origin had confirmed it.
     Revalidated,
-    /// From the origin.
     Miss,
     /// From the proxy itself: no origin made it.
     Own,

@@ -63,7 +63,6 @@ pub(crate) struct Xacts {
 }
 
 impl Xacts {
-    /// Begins a file.
     pub(crate) fn create(path: &Path) -> Result<Self, ReplayError> {
         let mut writer = TableWriter::create(path, columns()).map_err(RunDirError::from)?;
         let (to, rows) = sync_channel::<Row>(MOST_WAITING);

@@ -46,7 +46,6 @@ const LEADS_NS: [u64; 4] = [100_000_000, 200_000_000, 400_000_000, 1_000_000_000
 /// How long before a phase begins its script runs.
 const PREPARE_NS: u64 = 200_000_000;
 
-/// Where events go.
 pub type Emit<'a> = &'a mut dyn FnMut(&Event) -> Result<(), StdioError>;
 
 /// The workers, before they know when the run starts.

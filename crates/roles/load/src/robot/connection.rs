@@ -16,13 +16,11 @@ pub struct Connection {
     pub robot: u32,
     /// Which connection of the robot it is, from 0.
     pub serial: u32,
-    /// Where it goes.
     pub destination: u16,
     /// How many more requests it may carry.
     pub uses_left: u32,
     /// The request it carries, the one whose response is next; [`NONE`]: it is idle.
     pub xact: u32,
-    /// Its response.
     pub response: Response,
     /// It has not carried a request to its end yet.
     pub is_fresh: bool,
@@ -86,7 +84,6 @@ impl Pipeline {
         Self { depth, load: 1, owes: behind != NONE, first: behind, last: NONE }
     }
 
-    /// Nothing is behind.
     pub fn is_empty(&self) -> bool {
         self.first == NONE
     }
@@ -118,7 +115,6 @@ pub struct Link {
 }
 
 impl Link {
-    /// In no list.
     pub const FREE: Link = Link { listed: None, next: NONE, previous: NONE };
 }
 

@@ -23,7 +23,6 @@ pub struct Control {
     pub clock: RunClock,
     /// When each phase ends, in nanoseconds of `CLOCK_MONOTONIC`.
     ends_ns: Vec<AtomicU64>,
-    /// When everything stops.
     stop_ns: AtomicU64,
     /// The working set has stopped growing (best-effort robots have to be told).
     frozen: AtomicBool,

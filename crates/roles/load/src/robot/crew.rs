@@ -76,12 +76,9 @@ pub struct Health {
     pub breather: Breather,
 }
 
-/// One robot.
 #[derive(Debug)]
 pub struct Robot {
-    /// Its number.
     pub index: RobotIndex,
-    /// Its group.
     pub group: u16,
     /// The version of HTTP it speaks.
     pub version: HttpVersion,
@@ -97,7 +94,6 @@ pub struct Robot {
     pub waiting_first: u32,
     /// The last of them.
     pub waiting_last: u32,
-    /// How many.
     pub waiting: u32,
     /// By how much Assay had delayed the xact that let one of its connections go last, in microseconds: what waits, waits longer by that.
     pub held_up_us: u32,
@@ -112,7 +108,6 @@ pub struct Robot {
 /// A best-effort robot's own state.
 #[derive(Debug)]
 pub struct Closed {
-    /// Its stream.
     pub stream: ClosedRobot,
     /// How many requests it may have under way at a time.
     pub most: u32,
@@ -137,7 +132,6 @@ pub struct Clockwork {
     pub next: Option<Ticket>,
     /// The first launches were made.
     pub begun: bool,
-    /// Ticks so far.
     pub ticks: u32,
 }
 
@@ -162,7 +156,6 @@ pub struct Crew {
     pub connection_serial: u64,
     /// Counts of each phase since the last cut.
     pub recorders: Recorders,
-    /// Levels now.
     pub levels: RobotLevels,
     /// Notes for the ideal cache since the last cut.
     pub notes: Vec<IdealNote>,
@@ -172,7 +165,6 @@ pub struct Crew {
     pub buffer: Box<[u8]>,
     /// Requests are put together here.
     pub scratch: Vec<u8>,
-    /// Dates in requests.
     pub dates: DateCache,
     /// Vectors of pages that have ended.
     pub spare_children: Vec<Vec<Child>>,

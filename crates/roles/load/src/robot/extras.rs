@@ -88,9 +88,7 @@ impl Extras {
 pub enum Ending {
     /// The object, or 304.
     Object,
-    /// Parts of it.
     Parts {
-        /// More than one.
         several: bool,
         /// The bytes that they are of are known.
         is_checked: bool,
@@ -129,7 +127,6 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 /// What a request body waits for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Pause {
-    /// Nothing.
     #[default]
     None,
     /// For 100, until this instant.

@@ -22,7 +22,6 @@ use assay_protocol::mark::{Note, ResponseMark};
 pub struct Judge<'a> {
     /// What objects there are, and what is declared of the target.
     pub setup: &'a Setup,
-    /// The run's.
     pub clock: RunClock,
     /// When the bytes came.
     pub now_ns: u64,

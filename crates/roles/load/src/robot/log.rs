@@ -20,7 +20,6 @@ pub enum LogError {
     /// It cannot be created.
     #[error("cannot create the xact log {path}: {cause}")]
     Create {
-        /// The file.
         path: PathBuf,
         /// What the record said.
         cause: RunDirError,
@@ -28,7 +27,6 @@ pub enum LogError {
     /// It cannot be written to its end.
     #[error("cannot write the xact log {path}: {cause}")]
     Write {
-        /// The file.
         path: PathBuf,
         /// What the record said.
         cause: RunDirError,
@@ -36,7 +34,6 @@ pub enum LogError {
     /// No thread for it.
     #[error("cannot start the thread that writes the xact log: {0}")]
     Thread(std::io::Error),
-    /// Its thread panicked.
     #[error("the thread that writes the xact log panicked: this is a bug of Assay")]
     Panicked,
 }

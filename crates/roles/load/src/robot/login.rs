@@ -10,7 +10,6 @@ use assay_http::head::ResponseHead;
 use assay_workload::Login;
 use assay_workload::model::OriginIndex;
 
-/// A protection space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Challenger {
     /// An origin (401).
@@ -31,9 +30,7 @@ enum Space {
 /// The credentials that a request sends, and the robot's session that they belong to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shown {
-    /// To the origin.
     pub origin: bool,
-    /// To the target.
     pub target: bool,
     /// The session of the credentials.
     pub session: u64,
@@ -42,9 +39,7 @@ pub struct Shown {
 /// The request that credentials are for.
 #[derive(Debug, Clone, Copy)]
 pub struct Claim<'a> {
-    /// Its origin.
     pub origin: OriginIndex,
-    /// Its method.
     pub method: &'a str,
     /// Its target, as it is written.
     pub uri: &'a [u8],

@@ -30,7 +30,6 @@ pub struct Memory {
     jars: Vec<(OriginIndex, Jar)>,
     /// How many cookies of each origin it keeps, once one was set.
     cookie_limit: Option<usize>,
-    /// Its own cache.
     browser: Option<Browser>,
     sessions: Option<Sessions>,
 }
@@ -54,7 +53,6 @@ impl Memory {
         has_any.then(|| Box::new(Self { browser, sessions, ..Self::new(robot) }))
     }
 
-    /// Nothing yet.
     pub fn new(robot: RobotIndex) -> Self {
         Self { robot, ..Self::default() }
     }

@@ -90,7 +90,6 @@ pub enum RobotsError {
     /// There is no xact log.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A thread failed.
     #[error(transparent)]
     Worker(#[from] WorkerError),
     /// The runtime of the main thread, or of a worker, failed.

@@ -546,7 +546,6 @@ impl Crew {
 /// Where a request can go.
 #[derive(Debug, Clone, Copy)]
 enum Found {
-    /// On this connection.
     Room(u32),
     /// The connection to its destination takes no more streams now.
     Full,

@@ -23,7 +23,6 @@ pub enum Payload {
         /// How far it has come.
         check: BodyCheck,
     },
-    /// Something else.
     Other(Box<Other>),
 }
 
@@ -50,7 +49,6 @@ pub enum Other {
     Coded {
         /// The object's bytes.
         body: Body,
-        /// Undoes the coding.
         reader: GzipReader,
         /// How far the object has come.
         check: BodyCheck,
@@ -67,7 +65,6 @@ pub struct Parts {
     reader: MultipartReader,
     /// The requested parts that it has.
     wanted: Vec<Span>,
-    /// What has come.
     come: Vec<Span>,
     /// Position in it of the next byte of a part.
     at: u64,
@@ -120,7 +117,6 @@ impl Payload {
         Payload::Other(Box::new(Other::Part { whole, span, check }))
     }
 
-    /// Several parts.
     pub fn parts(whole: Option<Representation>, boundary: &[u8], wanted: Vec<Span>) -> Self {
         let reader = MultipartReader::new(boundary);
         let parts = Parts { whole, reader, wanted, come: Vec::new(), at: 0, seen: 0 };

@@ -178,7 +178,6 @@ impl Crew {
         }
     }
 
-    /// Closes all connections.
     pub fn close_all(&mut self) {
         let all: Vec<u32> = self.connections.iter().map(|(slot, _)| slot as u32).collect();
         for slot in all {

@@ -20,15 +20,12 @@ pub const PRIORITY_OF_EMBEDDED: &[u8] = b"Priority: u=5, i\r\n";
 pub struct Request<'a> {
     /// The robot and xact of the request.
     pub mark: RequestMark,
-    /// Method.
     pub method: Method,
     /// Version of HTTP.
     pub version: HttpVersion,
-    /// The object.
     pub object: &'a Object,
     /// The way to its origin.
     pub route: &'a Route,
-    /// Absolute-form target.
     pub absolute: bool,
     /// Date of `If-Modified-Since`, in Unix seconds.
     pub since_unix_s: Option<u64>,

@@ -28,7 +28,6 @@ enum Stage {
 /// What is known once the head was judged.
 #[derive(Debug, Clone)]
 pub struct Opening {
-    /// Status code.
     pub status: u16,
     /// What the checker says.
     pub verdict: Verdict,

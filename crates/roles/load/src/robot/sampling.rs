@@ -32,7 +32,6 @@ pub struct Piece {
     pub number: u64,
     /// The phase that it is of.
     pub phase: u16,
-    /// What was measured.
     pub sample: Sample,
 }
 

@@ -41,7 +41,6 @@ pub enum SetupError {
     /// The workload cannot be read.
     #[error("cannot read the workload {path}: {cause}")]
     Read {
-        /// The file.
         path: PathBuf,
         /// What the system said.
         cause: io::Error,
@@ -49,7 +48,6 @@ pub enum SetupError {
     /// The file is not a workload.
     #[error("{path} is not a compiled workload: {cause}")]
     NotAWorkload {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         cause: serde_json::Error,
@@ -100,7 +98,6 @@ pub enum SetupError {
 /// Everything about the robots that does not change.
 #[derive(Debug)]
 pub struct Setup {
-    /// The universe.
     pub universe: Arc<Universe>,
     /// The schedule in time.
     pub timeline: Arc<Timeline>,
@@ -118,7 +115,6 @@ pub struct Setup {
     routes: Vec<Vec<Route>>,
     /// Which of them each robot takes; empty: there is one for all.
     listeners: Vec<u16>,
-    /// Absolute-form request targets.
     pub absolute: bool,
     /// Longest time for a response.
     pub timeout: Duration,
@@ -176,7 +172,6 @@ pub struct GroupRules {
     pub open_limit: u32,
     /// Requests that may wait for a connection, per robot.
     pub waiting_limit: u32,
-    /// Closed loop.
     pub best_effort: bool,
     /// Requests that one of them has under way at a time over HTTP/2, in a closed loop.
     pub streams: u32,
@@ -189,7 +184,6 @@ pub struct GroupRules {
 /// The way to one origin.
 #[derive(Debug)]
 pub struct Route {
-    /// Where to connect.
     pub address: SocketAddr,
     /// Connections to equal destinations can be used for each other's requests.
     pub destination: u16,

@@ -66,22 +66,18 @@ struct Steered {
 /// What thermostats and scripts want.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wishes {
-    /// This load factor.
     pub load: Option<f64>,
     /// This share of robots alive.
     pub population: Option<f64>,
     /// The phase is to end.
     pub end: bool,
-    /// Lines for people.
     pub lines: Vec<String>,
 }
 
 /// A change that could be made.
 #[derive(Debug)]
 pub struct Proposal {
-    /// For the workers.
     pub change: Change,
-    /// For the record.
     pub notes: Vec<Adapted>,
     course: Course,
     population: Option<f64>,

@@ -16,11 +16,8 @@ const STREAM_WINDOW: u32 = 4 << 20;
 /// An xact on its stream.
 #[derive(Debug)]
 pub struct Carried {
-    /// The xact.
     pub xact: u32,
-    /// Its stream.
     pub stream: Stream,
-    /// Its response.
     pub response: Response,
     /// What the windows did not let through yet of the body of its request.
     pub upload: Vec<u8>,
@@ -110,7 +107,6 @@ impl Streams {
         self.carried.0.drain(..).flatten().collect()
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Carried> {
         self.carried.0.iter().flatten()
     }

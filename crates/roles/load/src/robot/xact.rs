@@ -23,17 +23,14 @@ pub const NONE: u32 = u32::MAX;
 /// One request with its response. Instants are nanoseconds of `CLOCK_MONOTONIC`; 0: not yet.
 #[derive(Debug)]
 pub struct Xact {
-    /// Who it is.
     pub id: XactId,
     /// Place of its robot in this worker.
     pub robot: u32,
     /// Phase it was due in.
     pub phase: u16,
-    /// Method.
     pub method: Method,
     /// Request type, as the stream says.
     pub request_type: RequestType,
-    /// The requested object.
     pub object: Object,
     /// It counts for hit ratios: a GET of type Basic for which nothing prevents a plain response.
     pub basic: bool,
@@ -257,7 +254,6 @@ pub struct Page {
     pub robot: u32,
     /// Phase it was due in.
     pub phase: u16,
-    /// When.
     pub due_ns: u64,
     /// The embedded objects that the robot fetches, in page order.
     pub children: Vec<Child>,

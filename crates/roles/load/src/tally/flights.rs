@@ -63,7 +63,6 @@ impl Exposure {
     }
 }
 
-/// A completed xact.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Flight {
     pub(super) outcome: Option<Outcome>,

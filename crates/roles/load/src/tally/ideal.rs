@@ -20,7 +20,6 @@ pub enum IdealNote {
     },
     /// A basic xact that was noted as sent is over.
     Ended {
-        /// Which one.
         xact: XactId,
         /// When, in microseconds since the start of the run.
         at_us: u64,
@@ -29,14 +28,12 @@ pub enum IdealNote {
     },
     /// The response to a request that was noted as sent is there for others. Of no interest where requests are collapsed.
     Arrived {
-        /// What was noted.
         request: Noted,
         /// When it arrived, in microseconds since the start of the run.
         at_us: u64,
     },
     /// A request that was noted as sent has failed, or got something else than the object.
     Failed {
-        /// What was noted.
         request: Noted,
         /// When it failed, in microseconds since the start of the run.
         at_us: u64,
@@ -55,7 +52,6 @@ pub struct Noted {
 /// What a basic xact counts for that got its object: the same as for the measured hit ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counted {
-    /// Its phase.
     pub phase: u16,
     /// Body bytes received, as they were sent: coded, where the body was.
     pub body_bytes: u64,

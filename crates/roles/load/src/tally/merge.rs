@@ -13,7 +13,6 @@ use super::ideal::{IdealFeed, IdealNote};
 pub struct Cut {
     /// Where the interval began, in microseconds since the start of the run.
     pub from_us: u64,
-    /// Where it ends.
     pub to_us: u64,
     /// The phase that it lies in.
     pub phase: u16,
@@ -26,7 +25,6 @@ pub struct Cut {
 pub struct Handover {
     /// Number of the cut, from 0.
     pub number: u64,
-    /// The cut.
     pub cut: Cut,
     /// What was counted, by phase.
     pub phases: Vec<(u16, Box<Recorder>)>,
@@ -53,7 +51,6 @@ struct Pending {
 /// A cut that all workers have made.
 #[derive(Debug)]
 pub struct Complete {
-    /// The cut.
     pub cut: Cut,
     /// Its intervals, one for each phase that had something to count.
     pub intervals: Vec<RobotInterval>,

@@ -143,19 +143,15 @@ pub struct Instants {
 /// A completed xact, as it is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completed {
-    /// Method.
     pub method: Method,
-    /// Request type.
     pub request_type: RequestType,
     /// It counts for hit ratios.
     pub basic: bool,
-    /// Status code.
     pub status: u16,
     /// How the response came about.
     pub outcome: Option<Outcome>,
     /// Body bytes received.
     pub body_bytes: u64,
-    /// When.
     pub at: Instants,
     /// What Assay had to do with that.
     pub own: OwnDelays,

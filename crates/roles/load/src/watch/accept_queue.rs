@@ -9,9 +9,7 @@ use tokio::net::TcpListener;
 /// How full a queue was, and how full it can be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Depth {
-    /// Connections that waited.
     pub waiting: u32,
-    /// How many may.
     pub limit: u32,
 }
 
@@ -23,7 +21,6 @@ pub struct AcceptQueues {
 }
 
 impl AcceptQueues {
-    /// Of these.
     pub fn of(listeners: Vec<Rc<TcpListener>>) -> Self {
         Self { listeners, fullest: Depth::default() }
     }

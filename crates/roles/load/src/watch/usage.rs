@@ -10,7 +10,6 @@ const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
 /// What a thread has used since it was started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Processor time.
     pub cpu_ns: u64,
     /// Time it was ready to run and had no processor. 0 where the kernel does not count it.
     pub run_delay_ns: u64,

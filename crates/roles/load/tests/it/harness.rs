@@ -146,7 +146,6 @@ impl Reported {
     }
 }
 
-/// How robots run.
 pub struct Setting {
     pub threads: u32,
     /// Longer than any test takes that does not wait for it.

@@ -18,7 +18,6 @@ pub enum Http2Manner {
     Right(u32),
     /// Refuses every third stream.
     Refuses,
-    /// Refuses every stream.
     RefusesAll,
     /// Sends interim responses without end.
     Interim,
@@ -30,7 +29,6 @@ pub enum Http2Manner {
     ResetsBefore,
     /// Closes each connection after its fifth response, without a word.
     Hangs,
-    /// Pushes a response.
     Pushes,
     /// Sends a response without a status.
     NoStatus,
@@ -49,7 +47,6 @@ struct Begun {
 /// Streams that [`Http2Manner::GoesAway`] acts on, and responses of [`Http2Manner::Hangs`].
 const FIVE: usize = 5;
 
-/// Serves one connection.
 pub async fn serve(mut socket: TcpStream, shared: Arc<Shared>, connection: usize, manner: Http2Manner) {
     let max_streams = if let Http2Manner::Right(streams) = manner { streams } else { 100 };
     let mut wire = Connection::server(Config { max_streams, ..Config::default() });

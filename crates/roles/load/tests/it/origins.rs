@@ -56,7 +56,6 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 
 /// Origins on a thread of their own.
 pub struct Origins {
-    /// Where they listen.
     pub listening: Vec<SocketAddr>,
     commands: UnixStream,
     thread: JoinHandle<Vec<Event>>,

@@ -30,9 +30,7 @@ pub enum Manner {
     CutOff,
     /// Closes in the middle of the head.
     HeadCutOff,
-    /// Sends another object.
     Swapped,
-    /// Says another length.
     WrongLength,
     /// Leaves its mark out.
     NoMark,
@@ -86,13 +84,11 @@ pub struct Seen {
 /// A server in a thread of its own; it ends with the process.
 #[derive(Debug)]
 pub struct Server {
-    /// Where it listens.
     pub address: SocketAddr,
     /// The requests so far.
     pub seen: Arc<Mutex<Vec<Seen>>>,
 }
 
-/// What connections share.
 #[derive(Debug)]
 pub struct Shared {
     universe: Arc<Universe>,

@@ -8,7 +8,6 @@ const LONGEST: usize = 2048;
 pub struct Base {
     /// `host[:port]`.
     pub authority: String,
-    /// Path and query.
     pub path: String,
 }
 

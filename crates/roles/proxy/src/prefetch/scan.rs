@@ -11,7 +11,6 @@ const LONGEST_TAG: usize = 4096;
 pub enum Kind {
     /// A part of the page: an image, a script, a style sheet, a frame.
     Embedded,
-    /// Another page.
     Link,
     /// Not fetched: what the page's relative references are relative to.
     Base,

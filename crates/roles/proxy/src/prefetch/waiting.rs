@@ -12,7 +12,6 @@ use super::resolve::Base;
 /// A page, as far as what it names depends on it.
 #[derive(Debug, Clone)]
 pub struct Page {
-    /// Where it is.
     pub base: Base,
     /// The page was requested in absolute form, as the objects that it names will be.
     pub is_absolute: bool,
@@ -20,7 +19,6 @@ pub struct Page {
 
 /// What is going to be fetched.
 pub struct Job {
-    /// Where it is.
     pub what: Base,
     /// It is requested in absolute form.
     pub is_absolute: bool,
@@ -57,7 +55,6 @@ impl Prefetcher {
         self.settings.is_some()
     }
 
-    /// Counts something.
     pub fn count(&self, add: impl FnOnce(&mut PrefetchCounters)) {
         let mut counters = self.counters.get();
         add(&mut counters);

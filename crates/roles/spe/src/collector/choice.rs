@@ -39,7 +39,6 @@ pub enum Bond {
 /// What matters about a recording to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    /// Whose it is.
     pub bond: Bond,
     /// The listener has had it.
     pub is_seen: bool,
@@ -72,22 +71,18 @@ pub enum Stage {
     },
 }
 
-/// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
-    /// Replay this one.
     Replay(usize),
     /// Wait for the head of this one, and choose again. `claims`: it counts as seen by this listener from now on, so that
     /// the listener's next request does not wait for it as well.
     Wait {
-        /// Which.
         index: usize,
         /// It is this listener's.
         claims: bool,
     },
     /// Validate this one at the origin.
     Confirm(usize),
-    /// Fetch.
     Fetch,
 }
 

@@ -33,9 +33,7 @@ const TELLING: [(&str, bool); 6] = [
 
 /// A request, read once.
 pub struct ClientRequest<'b> {
-    /// Its head.
     pub head: &'b RequestHead<'b>,
-    /// What it requests.
     pub target: Target<'b>,
     /// What its method means.
     pub class: MethodClass,
@@ -52,7 +50,6 @@ pub struct ClientRequest<'b> {
 }
 
 impl<'b> ClientRequest<'b> {
-    /// Reads a request.
     pub fn new(head: &'b RequestHead<'b>, target: Target<'b>) -> Self {
         let class = MethodClass::of(head.method);
         let mut client_request = Self {

@@ -24,7 +24,6 @@ pub enum CollectorError {
     /// An address is taken, or not ours.
     #[error("cannot listen on {address}: {cause}; name another address, or stop what listens there")]
     Listen {
-        /// The address.
         address: SocketAddr,
         /// What the system said.
         cause: io::Error,
@@ -35,7 +34,6 @@ pub enum CollectorError {
         assay_base::quote::line::path(directory)
     )]
     Disk {
-        /// The directory.
         directory: PathBuf,
         /// What the system said.
         cause: io::Error,
@@ -46,12 +44,10 @@ pub enum CollectorError {
         assay_base::quote::line::path(directory)
     )]
     Log {
-        /// The directory.
         directory: PathBuf,
         /// What the system said.
         cause: io::Error,
     },
-    /// Nor its table.
     #[error(transparent)]
     Table(RunDirError),
     /// TLS to the origin cannot be spoken as it was told.

@@ -29,7 +29,6 @@ const LINGER: Duration = Duration::from_millis(1);
 
 /// What to fetch, and what for.
 pub struct Order {
-    /// Its name.
     pub key: Key,
     /// Where it comes from.
     pub place: Place,
@@ -155,7 +154,6 @@ fn renew(
     Some(old.renewed(renewed, recording))
 }
 
-/// Records the body.
 async fn receive(
     shared: &Shared,
     recording: &Rc<Recording>,

@@ -27,9 +27,7 @@ use crate::trouble::{Kind, Trouble};
 
 /// Lines that may wait to be written.
 const MOST_WAITING: usize = 1 << 14;
-/// The table.
 const TABLE: &str = "collector.parquet";
-/// The text.
 const TEXT: &str = "collector.log";
 
 /// Where a response came from.
@@ -88,19 +86,15 @@ pub struct Line {
     pub came_ns: u64,
     /// When the response ended.
     pub ended_ns: u64,
-    /// At which listener.
     pub listener: u16,
     /// The Multiplier's number of it; none: it has none.
     pub request: Option<u64>,
-    /// Who sent it.
     pub client: IpAddr,
-    /// Its method.
     pub method: String,
     /// Its URL.
     pub url: String,
     /// The host that it names.
     pub host: String,
-    /// The response.
     pub sent: Sent,
 }
 
@@ -112,12 +106,10 @@ pub struct Log {
     thread: JoinHandle<Result<(), CollectorError>>,
 }
 
-/// How writing goes.
 #[derive(Default)]
 struct Standing {
     /// Lines that were not written.
     lost: AtomicU64,
-    /// What went wrong.
     trouble: Trouble,
 }
 

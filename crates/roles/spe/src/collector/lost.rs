@@ -17,7 +17,6 @@ pub struct Span {
 }
 
 impl Span {
-    /// Of one request.
     pub fn of(number: u64) -> Self {
         Self { first: number, last: number }
     }
@@ -44,7 +43,6 @@ pub enum Gone {
     Forgotten,
 }
 
-/// The notes.
 #[derive(Debug)]
 pub struct Lost {
     by_key: HashMap<u64, VecDeque<(Span, Gone)>>,

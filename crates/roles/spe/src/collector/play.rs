@@ -26,9 +26,7 @@ use crate::number;
 
 /// A connection of a proxy, or of the Multiplier.
 pub struct Client {
-    /// What all share.
     pub shared: Rc<Shared>,
-    /// The connection.
     pub exchange: Exchange,
     /// Where it came in.
     pub listener: u16,
@@ -40,7 +38,6 @@ pub struct Client {
     pub key: Vec<u8>,
     /// What was sent in response to it, for the log.
     pub sent: Sent,
-    /// When it came.
     pub came_ns: u64,
     /// Who is at the other end.
     pub peer: IpAddr,
@@ -52,7 +49,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// A new connection.
     pub fn new(shared: Rc<Shared>, stream: TcpStream, listener: u16) -> Self {
         let limits = ClientLimits::new(CLIENT_READ, CLIENT_WRITE);
         let exchange = Exchange::new(stream, &shared.resources, limits);

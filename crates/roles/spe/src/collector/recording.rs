@@ -22,7 +22,6 @@ pub struct Steps {
     pub connected_ns: u64,
     /// The first byte of the response was there.
     pub first_byte_ns: u64,
-    /// Its head was.
     pub head_ns: u64,
 }
 
@@ -34,7 +33,6 @@ pub enum Outcome {
     /// What was recorded before still holds: this is it now. A request that waited for the confirmation has paid for the way to the
     /// origin already: its replay begins earlier by `ahead_ns` than the request came (or later, where that is negative).
     Confirmed {
-        /// The renewed recording.
         recording: Rc<Recording>,
         /// Time to the head in that recording, less what the confirmation took.
         ahead_ns: i64,
@@ -69,7 +67,6 @@ pub struct Recording {
 pub struct Early {
     /// When it came, as an offset from the request.
     pub at_ns: u64,
-    /// Its head.
     pub head: Rc<[u8]>,
 }
 
@@ -193,7 +190,6 @@ impl Recording {
         self.body.grown.notify_waiters();
     }
 
-    /// Ends the body.
     pub fn finish(&self, at_ns: u64, end: End) {
         self.body.timeline.borrow_mut().finish(at_ns, end);
         self.body.grown.notify_waiters();
@@ -279,7 +275,6 @@ impl Recording {
 pub struct Claim(Rc<Recording>);
 
 impl Claim {
-    /// Of this one.
     pub fn new(recording: Rc<Recording>) -> Self {
         recording.claims.set(recording.claims.get() + 1);
         Self(recording)

@@ -24,7 +24,6 @@ const OF_THE_BODY: [&str; 5] =
 pub struct Times {
     /// When the request was sent.
     pub requested_ms: i64,
-    /// Received.
     pub received_ms: i64,
 }
 
@@ -42,7 +41,6 @@ pub struct Question<'q> {
 /// The head of a response.
 #[derive(Debug)]
 pub struct Response {
-    /// Status code.
     pub status: u16,
     /// How the body came.
     pub framing: BodyFraming,

@@ -44,9 +44,7 @@ const OTHER_DESCRIPTORS: u64 = 200;
 
 /// Everything that outlives a connection.
 pub struct Shared {
-    /// What is recorded.
     pub shelf: RefCell<Shelf>,
-    /// Buffers and deadlines.
     pub resources: Rc<Resources>,
     /// What marks in place of responses that are gone are made with.
     pub lost_key: String,
@@ -74,7 +72,6 @@ struct Listener {
     address: SocketAddr,
     is_direct: bool,
     counters: Cell<ListenerRow>,
-    /// Open connections.
     connections: Cell<u64>,
     /// Those that end first when there is no room for others.
     longest: RefCell<Longest>,
@@ -82,14 +79,11 @@ struct Listener {
 
 /// A connection at a listener, as it is counted.
 pub struct Connected {
-    /// What all share.
     pub shared: Rc<Shared>,
-    /// The listener.
     pub listener: u16,
 }
 
 impl Connected {
-    /// One more.
     pub fn new(shared: &Rc<Shared>, listener: u16) -> Self {
         let connections = &shared.listeners[usize::from(listener)].connections;
         connections.set(connections.get() + 1);
@@ -183,7 +177,6 @@ impl Shared {
         change(&self.listeners[usize::from(listener)].counters, add);
     }
 
-    /// Counts something.
     pub fn count(&self, add: impl FnOnce(&mut CollectorCounters)) {
         change(&self.counters, add);
     }
@@ -330,7 +323,6 @@ impl FetchError {
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// To this address.
     Address(SocketAddr),
     /// To `host:port`, whose address has to be looked up.
     Name(String),

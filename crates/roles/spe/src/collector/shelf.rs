@@ -36,17 +36,13 @@ const ALLOCATION_OVERHEAD: u64 = 16;
 /// A request: its listener, and its kind.
 #[derive(Debug, Clone, Copy)]
 pub struct Requester<'a> {
-    /// Through which listener.
     pub listener: u16,
     /// It is the Multiplier, for a client.
     pub is_direct: bool,
     /// Fields of the request.
     pub fields: &'a Fields<'a>,
-    /// Its conditions.
     pub conditions: &'a Conditions<'a>,
-    /// Its directives.
     pub control: &'a RequestControl,
-    /// It reloads.
     pub wants_new: bool,
     /// The number of the client's request.
     pub number: Option<u64>,
@@ -67,13 +63,11 @@ pub enum Found {
     Wait(Rc<Recording>, Option<Claim>),
     /// Validate it at the origin.
     Confirm(Rc<Recording>),
-    /// Fetch.
     Nothing,
 }
 
 #[derive(Debug, Default)]
 struct Entry {
-    /// The oldest first.
     recordings: RefCell<Vec<Rc<Recording>>>,
     /// The last response could be shared.
     is_shared: Cell<Option<bool>>,
@@ -131,7 +125,6 @@ impl Keeping {
     }
 }
 
-/// All recordings.
 #[derive(Debug)]
 pub struct Shelf {
     stock: Stock<Key, Entry>,
@@ -268,7 +261,6 @@ impl Shelf {
         bytes > self.stock.bound_bytes() / LARGEST_SHARE
     }
 
-    /// Gives room back.
     pub fn release(&mut self, bytes: u64) {
         self.stock.release(bytes);
     }

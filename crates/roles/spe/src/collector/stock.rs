@@ -9,7 +9,6 @@ use std::hash::Hash;
 
 use assay_cache::lru::Lru;
 
-/// Entries by key.
 #[derive(Debug)]
 pub struct Stock<K, V> {
     free: Lru<K, V>,
@@ -30,7 +29,6 @@ impl<K: Hash + Eq + Clone, V> Stock<K, V> {
         Self { free: list(), held: list(), bound_bytes, reserved_bytes: 0, evictions: 0 }
     }
 
-    /// The bound.
     pub fn bound_bytes(&self) -> u64 {
         self.bound_bytes
     }
@@ -40,7 +38,6 @@ impl<K: Hash + Eq + Clone, V> Stock<K, V> {
         self.free.used_bytes() + self.held.used_bytes() + self.reserved_bytes
     }
 
-    /// Number of entries.
     pub fn len(&self) -> usize {
         self.free.len() + self.held.len()
     }

@@ -21,7 +21,6 @@ const PART_OVERHEAD: u64 = (size_of::<Part>() + 16 + 16) as u64;
 pub enum End {
     /// All of it came.
     Complete,
-    /// It broke off.
     Broken,
 }
 
@@ -64,18 +63,14 @@ pub enum Due {
     Parts {
         /// Offset of the first.
         first_ns: u64,
-        /// What follows them.
         end: Option<End>,
     },
     /// Nothing before this offset.
     At(u64),
     /// What comes next is not known yet.
     Unknown,
-    /// That was all.
     End {
-        /// When it ended.
         at_ns: u64,
-        /// How.
         end: End,
     },
 }

@@ -21,7 +21,6 @@ const MOST_HELD: u64 = 64 << 20;
 pub struct Measured {
     /// When the request was sent, `CLOCK_MONOTONIC`.
     pub sent_ns: u64,
-    /// Status.
     pub status: Option<u16>,
     /// How long the connection took; none: it was there already.
     pub connect_ns: Option<u64>,
@@ -47,13 +46,11 @@ impl Measured {
 /// What is to be written down about one response.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// About the request.
     pub about: Arc<About>,
     /// Whose response: 0 is the Collector's.
     pub target: u16,
     /// Place among the proxies.
     pub place: u8,
-    /// What was measured.
     pub measured: Measured,
     /// MD5 of the body.
     pub checksum: Option<String>,
@@ -90,7 +87,6 @@ pub struct Line {
 /// What came of tunnels that were to be opened; each is counted once.
 #[derive(Default)]
 pub struct OpenedBoard {
-    /// Opened.
     pub opened: AtomicU64,
     /// The client did not accept the certificate.
     pub certificate_refused: AtomicU64,
@@ -98,7 +94,6 @@ pub struct OpenedBoard {
     pub name_refused: AtomicU64,
     /// It did not speak TLS.
     pub not_tls: AtomicU64,
-    /// Nothing in common.
     pub no_common_parameters: AtomicU64,
     /// The handshake did not come to its end.
     pub failed: AtomicU64,
@@ -120,14 +115,11 @@ impl OpenedBoard {
 /// What the writing thread is told.
 #[derive(Debug)]
 pub enum ToWrite {
-    /// Write this.
     Entry {
-        /// What.
         entry: Box<Entry>,
         /// When the start was.
         start_ns: u64,
     },
-    /// That was all.
     End,
 }
 
@@ -140,13 +132,10 @@ pub struct Board {
     /// Shared with the thread that writes.
     lost: Arc<AtomicU64>,
     entries: SyncSender<ToWrite>,
-    /// Connections of clients.
     pub clients: AtomicU64,
     /// Of these, open now.
     pub open_clients: AtomicU64,
-    /// Requests.
     pub requests: AtomicU64,
-    /// Tunnels.
     pub connects: AtomicU64,
     /// What came of those that were to be opened.
     pub opened: OpenedBoard,
@@ -158,7 +147,6 @@ pub struct Board {
     pub client_gone: AtomicU64,
 }
 
-/// Adds one.
 pub fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
 }
@@ -194,7 +182,6 @@ impl Board {
         self.start_ns.store(at_ns, Relaxed);
     }
 
-    /// When it started.
     pub fn start_ns(&self) -> u64 {
         self.start_ns.load(Relaxed)
     }

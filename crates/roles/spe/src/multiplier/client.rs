@@ -33,11 +33,9 @@ use super::tunnel;
 pub struct Client {
     /// What it shares with others.
     pub shared: Rc<Shared>,
-    /// The connection.
     pub exchange: exchange::Exchange<HttpStream>,
     /// Which it is: the same for all requests of a connection.
     pub line: Line,
-    /// Who it is.
     pub ip: IpAddr,
     /// Requests that have come before their turn.
     pub pipeline: Pipeline,

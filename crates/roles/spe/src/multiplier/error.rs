@@ -15,12 +15,10 @@ use crate::validate::rules::RulesError;
 /// Why the Multiplier cannot run. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
 pub enum MultiplierError {
-    /// It cannot listen.
     #[error(
         "cannot listen for clients on {address}: {cause}; choose a free address of this machine with --listen"
     )]
     Listen {
-        /// Where.
         address: SocketAddr,
         /// What the system said.
         cause: io::Error,
@@ -31,16 +29,13 @@ pub enum MultiplierError {
     /// More proxies than an order has room for.
     #[error("{0} proxies are more than the 64 that one evaluation can have")]
     TooMany(usize),
-    /// The rules.
     #[error(transparent)]
     Rules(#[from] RulesError),
     /// The table of responses.
     #[error("responses cannot be written down: {0}")]
     Table(RunDirError),
-    /// The text log.
     #[error("cannot write {}: {cause}", assay_base::quote::line::path(path))]
     Log {
-        /// The file.
         path: PathBuf,
         /// What the system said.
         cause: io::Error,
@@ -54,7 +49,6 @@ pub enum MultiplierError {
     /// The processors that were named.
     #[error(transparent)]
     Pin(#[from] WorkerError),
-    /// The parent process.
     #[error(transparent)]
     Parent(#[from] StdioError),
 }

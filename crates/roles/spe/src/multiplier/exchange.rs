@@ -37,7 +37,6 @@ const MOST_DRAINED: u64 = 256 << 20;
 
 /// Why there is no response from the Collector.
 enum Trouble {
-    /// The client's connection.
     Client(io::Error),
     /// The client's body makes no sense.
     BadBody(ChunkError),
@@ -51,7 +50,6 @@ struct Response {
     framing: BodyFraming,
     /// The connection can be used again when the body was read.
     persists: bool,
-    /// As it came.
     bytes: Vec<u8>,
     /// Its status line and its fields, but for what it says of the connection, as clients get them.
     passing: Vec<u8>,
@@ -390,7 +388,6 @@ impl<'c> Exchange<'c> {
 enum Heard {
     Interim(Vec<u8>),
     Final(Box<Response>),
-    /// To another protocol.
     Switching,
 }
 

@@ -41,7 +41,6 @@ const LAST_PATIENCE: Duration = Duration::from_secs(10);
 /// The Collector's response, which the others are held against.
 #[derive(Debug)]
 pub struct Direct {
-    /// Its status.
     pub status: Option<u16>,
     /// What is compared; none: it is not whole.
     pub sample: Option<Sample>,
@@ -56,7 +55,6 @@ pub type Awaited = watch::Receiver<Option<Arc<Direct>>>;
 pub struct Question {
     /// The connection that it came in on.
     pub line: Line,
-    /// The request.
     pub message: Arc<Message>,
     /// The proxies to send it to, in this order: places, and proxies by index. All of them were admitted.
     pub order: Vec<(u8, u8)>,
@@ -66,11 +64,9 @@ pub struct Question {
 
 /// What the thread is told.
 pub enum ToProxies {
-    /// Send this.
     ClientRequest(Question),
     /// A client has closed its connection: those to proxies are closed too, after all responses.
     Left(u64),
-    /// That was all.
     End,
 }
 
@@ -94,7 +90,6 @@ pub struct Proxies {
     pub rules: Arc<Rules>,
     /// What the Collector makes its marks with.
     pub lost_key: String,
-    /// Where reads land.
     pub resources: Rc<Resources>,
 }
 
@@ -166,7 +161,6 @@ fn is_lost(sample: &Sample, number: u64, key: &str) -> bool {
 
 /// The result of one request.
 struct Outcome {
-    /// It was sent.
     is_sent: bool,
     measured: Measured,
     sample: Option<Sample>,

@@ -26,23 +26,18 @@ use crate::trouble::{Kind, Trouble};
 
 /// Entries that may wait to be written.
 const MOST_WAITING: usize = 1 << 16;
-/// The table.
 const TABLE: &str = "responses.parquet";
-/// The text.
 const TEXT: &str = "responses.log";
 
-/// The writing thread.
 pub struct Writer {
     thread: JoinHandle<Result<(), MultiplierError>>,
     standing: Arc<Standing>,
 }
 
-/// How writing goes.
 #[derive(Default)]
 struct Standing {
     /// What was not written.
     lost: Arc<AtomicU64>,
-    /// What went wrong.
     trouble: Trouble,
 }
 

@@ -24,9 +24,7 @@ use crate::number;
 pub struct About {
     /// Its number, from 0, in order of arrival.
     pub number: u64,
-    /// The client's address.
     pub client: IpAddr,
-    /// Method.
     pub method: String,
     /// Version.
     pub version: Version,
@@ -42,7 +40,6 @@ pub enum Refusal {
     /// A path where a whole URL belongs.
     #[error("this is a forward proxy: a request must name the whole URL")]
     NotAbsolute,
-    /// Another scheme.
     #[error("only http URLs are served here; others go through CONNECT")]
     Scheme,
     /// A tunnel whose request says that it has a body.
@@ -77,7 +74,6 @@ impl Refusal {
 /// What the client takes us for.
 #[derive(Debug, Clone, Copy)]
 pub enum Role<'r> {
-    /// Its forward proxy.
     Proxy,
     /// The server, over a connection of this scheme.
     Server(&'r str),
@@ -177,7 +173,6 @@ impl Order {
 pub struct Message {
     /// What is written down about it.
     pub about: Arc<About>,
-    /// Its head.
     pub head: Vec<u8>,
     /// Its body, chunked coding included.
     pub body: Vec<u8>,
@@ -230,7 +225,6 @@ pub fn version_name(version: Version) -> &'static str {
 struct Requested<'b> {
     /// The whole URL; of a tunnel, where it leads.
     url: String,
-    /// The request target.
     target: Cow<'b, str>,
     /// What `Host` is to be; none: there is none, in HTTP/1.0.
     host: Option<&'b str>,

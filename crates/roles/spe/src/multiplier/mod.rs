@@ -159,7 +159,6 @@ impl Multiplier {
         Ok(Self { listener, address, tls, shared, proxies_done, writer })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -41,7 +41,6 @@ pub struct Pipeline {
 
 /// A connection to the Collector on which the next request was sent already.
 pub struct Ahead {
-    /// The connection.
     pub upstream: Box<Upstream>,
     /// When the response before it ended; none: its beginning has waited here.
     pub since_ns: Option<u64>,

@@ -1,6 +1,5 @@
 //! Where a tunnel leads.
 
-/// Port of https.
 const HTTPS_PORT: u16 = 443;
 
 /// A host and a port.

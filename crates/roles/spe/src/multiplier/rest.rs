@@ -44,7 +44,6 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Nothing yet.
     pub fn new(digester: Digester) -> Self {
         Self { digester, waiting: Vec::new(), bytes: 0 }
     }
@@ -58,7 +57,6 @@ impl Taken {
         }
     }
 
-    /// All of it.
     pub fn finish(mut self) -> Digested {
         self.digest();
         self.digester.finish()
@@ -75,7 +73,6 @@ impl Taken {
 pub struct Rest {
     line: Line,
     shared: Rc<Shared>,
-    /// The request.
     pub order: Order,
     /// What was measured of the response.
     pub measured: Measured,

@@ -15,7 +15,6 @@ const MOST_CLIENTS: u64 = 1 << 16;
 /// How many there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Connections of clients.
     pub clients: u64,
     /// Of these, with a tunnel that is not opened.
     pub tunnels: u64,

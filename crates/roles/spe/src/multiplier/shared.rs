@@ -53,7 +53,6 @@ pub struct Shared {
     pub rules: Arc<Rules>,
     /// Idle connections to the Collector.
     pub pool: Pool,
-    /// Buffers and deadlines.
     pub resources: Rc<Resources>,
     /// The Collector.
     pub collector: SocketAddr,
@@ -63,7 +62,6 @@ pub struct Shared {
     pub is_forward: bool,
     /// When requests are sent to the proxies.
     pub when: When,
-    /// In which order.
     pub turns: Turns,
     /// Seed of the order.
     pub seed: u64,
@@ -75,7 +73,6 @@ pub struct Shared {
     pub later: Later,
     /// What we are called in `Via`: another name in each process, since one may stand behind another.
     pub name: String,
-    /// Patience.
     pub limits: Limits,
     /// How much there may be at once.
     pub room: Room,

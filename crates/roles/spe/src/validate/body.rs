@@ -21,7 +21,6 @@ pub const USUAL_MOST_KEPT: usize = 1 << 20;
 pub struct BodyRule {
     /// `text/html`, `text/*` or `*`, in lower case.
     pub media_type: String,
-    /// How.
     pub how: BodyHow,
     /// Larger ones are compared byte for byte.
     pub at_most: usize,
@@ -81,7 +80,6 @@ pub struct Digested {
 }
 
 impl Digested {
-    /// No body.
     pub fn nothing() -> Self {
         let digest = ContentMd5::new().finish();
         Self { bytes: 0, decoded_bytes: 0, raw: digest, decoded: Some(digest), is_coded: false, kept: None }
@@ -165,7 +163,6 @@ impl Digester {
         }
     }
 
-    /// That was all.
     pub fn finish(self) -> Digested {
         let raw = self.raw.finish();
         let (decoded, is_coded) = match self.decoder {
@@ -192,7 +189,6 @@ fn keep(kept: &mut Option<(Vec<u8>, usize)>, bytes: &[u8]) {
 /// What two bodies are to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sameness {
-    /// The same.
     Same,
     /// Not the same.
     Different,

@@ -23,20 +23,17 @@ pub use self::rules::Rules;
 /// A whole response, as far as it is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
-    /// Status code.
     pub status: u16,
     /// Its head, as it came.
     pub head: Vec<u8>,
     /// It has no body whatever its fields say: the response to a HEAD, or a 304.
     pub is_bodiless: bool,
-    /// Its body.
     pub body: Digested,
 }
 
 /// What a comparison came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The verdict.
     pub verdict: Verdict,
     /// The field that differs, as the one who has it spells it.
     pub header: Option<String>,

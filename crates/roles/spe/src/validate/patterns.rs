@@ -4,7 +4,6 @@
 
 use memchr::memmem;
 
-/// A pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     /// What stands between the stars; none is empty.

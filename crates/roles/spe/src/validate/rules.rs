@@ -69,7 +69,6 @@ const IGNORED: [&str; 26] = [
 /// How dates that a cache hands on may differ, in seconds: a response may be made anew between two that are compared.
 const TOLERANCE_S: u64 = 2;
 
-/// Which differences count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     by_name: HashMap<Vec<u8>, How>,
@@ -85,7 +84,6 @@ pub enum RulesError {
     /// The file cannot be read.
     #[error("cannot read the rules in {file}: {cause}")]
     Read {
-        /// The file.
         file: String,
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: std::io::Error,

@@ -277,7 +277,6 @@ fn tls_to(tls: &ServerTls) -> String {
     }
 }
 
-/// What servers get.
 fn what(config: &Config) -> &'static str {
     match config.mode {
         Mode::Http => "requests",

@@ -37,13 +37,10 @@ pub enum Mode {
 pub enum Splice {
     /// Where much comes at once.
     Auto,
-    /// Wherever it can.
     Always,
-    /// Nowhere.
     Never,
 }
 
-/// A switch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// What it looks at.
@@ -64,7 +61,6 @@ pub struct Config {
     pub name: String,
     /// Where it shows its counters to Prometheus.
     pub metrics: Option<SocketAddr>,
-    /// Its access log.
     pub access_log: Option<AccessLog>,
     /// Peers whose forwarding fields are trusted.
     pub trusted: Vec<Network>,
@@ -100,7 +96,6 @@ impl Config {
 /// TLS to clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenTls {
-    /// Where clients connect.
     pub listen: Vec<SocketAddr>,
     /// Certificates; a client gets the first that is valid for the name that it sends, else the first of all.
     pub certificates: Vec<CertificateFiles>,
@@ -139,12 +134,10 @@ pub struct ServerTls {
     pub oldest: Version,
 }
 
-/// A server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerSpec {
     /// What it is called; it stays the same server over a reload by name, address, TLS and version of HTTP.
     pub name: String,
-    /// Where it is.
     pub address: SocketAddr,
     /// Its weight; 1 is usual.
     pub weight: f64,
@@ -156,7 +149,6 @@ pub struct ServerSpec {
     pub is_backup: bool,
     /// Gets no new requests; those it has may finish.
     pub drains: bool,
-    /// Its health checks.
     pub check: Option<Check>,
     /// It speaks TLS; its health checks do too.
     pub tls: Option<ServerTls>,
@@ -169,11 +161,9 @@ pub struct ServerSpec {
 pub struct Check {
     /// It is enough that the server accepts a connection: nothing is requested.
     pub connects: bool,
-    /// The requested path.
     pub path: String,
     /// The host that is named.
     pub host: Option<String>,
-    /// How often.
     pub interval: Duration,
     /// How long a response may take.
     pub timeout: Duration,
@@ -197,13 +187,11 @@ pub struct ClassSpec {
 /// Classes that share a policy, and the servers that it chooses from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupSpec {
-    /// The policy.
     pub choice: Choice,
     /// Places of its servers, ascending.
     pub servers: Vec<usize>,
 }
 
-/// An access log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessLog {
     /// Where it is; opened anew on every reload.
@@ -217,16 +205,13 @@ pub struct AccessLog {
 pub enum LogFormat {
     /// Combined, followed by class, server and times.
     Switch,
-    /// Combined alone.
     Combined,
-    /// Common.
     Common,
 }
 
 /// How a server's state is fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateQuery {
-    /// The requested path.
     pub path: String,
     /// How often every server is polled, whether or not a policy needs that.
     pub interval: Option<Duration>,

@@ -45,7 +45,6 @@ pub(super) fn texts<'a>(fields: &Fields<'a>, key: &str) -> Result<Vec<Value<'a>>
     fields.get(key).map_or(Ok(Vec::new()), |value| value.list())
 }
 
-/// Address and port.
 pub(super) fn address(value: &Value<'_>) -> Result<SocketAddr, Mistake> {
     let read = |text: &str| {
         text.parse()

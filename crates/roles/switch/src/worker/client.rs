@@ -31,7 +31,6 @@ use assay_tls::server::Server;
 /// A body up to this size that is here already goes out with its head.
 const INLINE_BYTES: u64 = 16 * 1024;
 
-/// A client's connection.
 pub struct Client {
     pub(super) exchange: Exchange<Stream>,
     /// What goes to the client next.

@@ -52,7 +52,6 @@ pub fn keeper_of(server: ServerId) -> u32 {
 /// Why a server gave no usable response. The texts go to the client.
 #[derive(Debug, Error)]
 pub enum Loss {
-    /// No connection.
     #[error("server {0} could not be reached: {1}")]
     Unreachable(String, io::Error),
     /// It did not accept a connection in time.
@@ -81,9 +80,7 @@ impl Loss {
 
 /// Why an exchange did not come about.
 pub enum Fault {
-    /// The client's connection.
     Client(io::Error),
-    /// The client's body.
     Refused(Refusal),
     /// The server; and whether another may be tried.
     Server(Loss, bool),

@@ -19,7 +19,6 @@ pub struct Shared {
 
 /// Classes that share a policy.
 pub struct Group {
-    /// The policy.
     pub shared: Rc<Shared>,
     /// Its servers, by number.
     by_id: Vec<Option<Rc<Server>>>,
@@ -76,7 +75,6 @@ impl Group {
         self.by_id.get(server.0 as usize)?.as_ref()
     }
 
-    /// Its servers.
     pub fn servers(&self) -> impl Iterator<Item = &Rc<Server>> {
         self.by_id.iter().flatten()
     }

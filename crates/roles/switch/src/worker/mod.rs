@@ -54,7 +54,6 @@ const OUT_OF_DESCRIPTORS_TICKS: u32 = 1;
 
 /// What a worker starts with.
 pub struct Start {
-    /// Its number.
     pub worker: usize,
     /// What it goes by at first.
     pub plan: Plan,
@@ -62,7 +61,6 @@ pub struct Start {
     pub listeners: Vec<StdListener>,
     /// What it is told.
     pub words: mpsc::UnboundedReceiver<Word>,
-    /// Where it tells.
     pub news: NewsSender,
 }
 

@@ -26,7 +26,6 @@ struct Waiter {
 }
 
 impl Queue {
-    /// How many wait.
     pub fn len(&self) -> usize {
         self.all.borrow().len()
     }

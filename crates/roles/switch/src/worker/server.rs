@@ -20,11 +20,9 @@ const MOST_IDLE: usize = 4096;
 
 /// A server, as a worker sees it. It stays the same over a reload.
 pub struct Server {
-    /// Its number.
     pub id: ServerId,
     /// What it is called.
     pub name: String,
-    /// Where it is.
     pub address: SocketAddr,
     /// Requests that it has now, from this worker.
     pub in_flight: Cell<u32>,
@@ -52,7 +50,6 @@ struct Idle {
 
 /// A connection to a server, and what came and was not used.
 pub struct Upstream {
-    /// The connection.
     pub stream: Stream,
     /// What came and was not used.
     pub input: Input,

@@ -19,13 +19,11 @@ use crate::tally::LiveTally;
 
 /// A configuration at work.
 pub struct Setup {
-    /// The settings.
     pub config: Arc<Config>,
     /// Certificates for clients, and what servers are verified by.
     pub secure: Arc<Secure>,
     /// Where clients speak TLS.
     pub secured: Arc<Vec<SocketAddr>>,
-    /// Tells classes apart.
     pub classes: Classes,
     /// The servers, by number.
     pub servers: HashMap<ServerId, Rc<Server>>,

@@ -24,7 +24,6 @@ const MOST_AHEAD_BYTES: usize = 64 * 1024;
 
 /// What a request goes by: the configuration that it began with, or a later one if it had to look again.
 pub struct Standing {
-    /// The configuration.
     pub setup: Rc<Setup>,
     /// What policies know of the request; its class is one of that configuration.
     pub request: Request,
@@ -87,7 +86,6 @@ impl Standing {
 
 /// A request that has a server. Dropped, it reports that the request has ended.
 pub struct Slot {
-    /// The server.
     pub server: Rc<Server>,
     /// When it got it, in nanoseconds.
     pub started_ns: u64,
@@ -163,11 +161,9 @@ impl Drop for Slot {
 
 /// A request that waits, and for how long it may. If its client has closed the connection, it leaves the queue.
 pub struct Waiting<'c> {
-    /// The client's connection.
     pub stream: &'c mut Stream,
     /// What came from it and was not used.
     pub input: &'c mut Input,
-    /// How long.
     pub deadline: &'c Deadline,
     /// A client that sends nothing more may wait for what it gets, if it has sent something: it is noted here. None: it has left.
     pub half_closed: Option<&'c mut bool>,

@@ -30,7 +30,6 @@ const OPENED: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 /// How the kernel moves bytes: neither side waits.
 const SPLICED: SpliceFlags = SpliceFlags::NONBLOCK.union(SpliceFlags::MOVE);
 
-/// A connection.
 pub struct Socket {
     /// What it is ready for while it has no place.
     flags: Cell<u8>,
@@ -43,7 +42,6 @@ impl Socket {
         Self { flags: Cell::new(flags), place: OnceCell::new(), socket }
     }
 
-    /// Connects.
     pub async fn connect(address: SocketAddr) -> io::Result<Self> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::STREAM, OPENED, None)?;
@@ -319,7 +317,6 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// A listening socket.
 pub struct Listener {
     place: Option<Place>,
     /// Connections come so fast that a call that finds none costs less than being told of each.

@@ -22,9 +22,7 @@ thread_local! {
     static QUIET: RefCell<Vec<u8>> = RefCell::new(vec![0; LEAST_ROOM]);
 }
 
-/// A connection.
 pub enum Stream {
-    /// In the clear.
     Clear(Socket),
     /// With TLS.
     Secured(Box<Secured>),

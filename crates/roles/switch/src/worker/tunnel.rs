@@ -20,7 +20,6 @@ use assay_net::connection::Connection;
 use assay_net::memory::{Input, Memory, wait, write_all};
 use assay_net::watch::Deadline;
 
-/// One direction.
 struct Way {
     /// What was received and not yet sent on.
     input: Input,

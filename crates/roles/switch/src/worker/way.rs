@@ -25,17 +25,14 @@ const MOST_MOVED: usize = 1 << 20;
 pub struct Means<'a> {
     /// Room for a read.
     pub memory: &'a Memory,
-    /// Pipes.
     pub pipes: &'a Rc<Pipes>,
     /// When bytes are moved.
     pub splice: Splice,
     /// The deadline of the connection, and how long it may be silent.
     pub deadline: &'a Deadline,
-    /// The same.
     pub silence: Duration,
 }
 
-/// One direction.
 #[derive(Default)]
 pub struct Way {
     /// What was read and could not be sent on yet.

@@ -234,7 +234,6 @@ fn read_request(reader: &mut impl BufRead) -> Option<Got> {
     Some(Got { head, body })
 }
 
-/// A raw client.
 pub struct Client {
     pub stream: TcpStream,
     pub reader: BufReader<TcpStream>,

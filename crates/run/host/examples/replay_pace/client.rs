@@ -12,10 +12,8 @@ use std::net::TcpStream;
 
 use crate::origin::Page;
 
-/// A response.
 #[derive(Clone)]
 pub struct Fetched {
-    /// The requested path.
     pub path: String,
     /// How many bytes of the body were there, and when, in nanoseconds since the request was sent.
     pub arrivals: Vec<(usize, u64)>,

@@ -113,7 +113,6 @@ impl Forwarder {
         })
     }
 
-    /// Stops carrying packets.
     pub fn end(&mut self) -> io::Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         self.request(Requested::End);

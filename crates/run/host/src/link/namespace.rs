@@ -9,9 +9,7 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {attempted}: {seen}{}", advice(seen))]
 pub struct NetError {
-    /// What was attempted.
     pub attempted: String,
-    /// What was seen.
     pub seen: io::Error,
 }
 

@@ -32,7 +32,6 @@ const ONLINK: u32 = 4;
 /// A network: an address and how many of its bits say which network it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
-    /// Its first address.
     pub address: Ipv4Addr,
     /// Bits of it that are the network's.
     pub bits: u8,

@@ -25,7 +25,6 @@ const EXAMPLE: &str = "write a link like delay=40ms,jitter=2ms,loss=0.05%,rate=1
 /// A link, the same in both directions. The default lets everything pass at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LinkSettings {
-    /// One-way delay.
     pub delay: Duration,
     /// Most that is added to or taken from the delay, uniformly; packets keep their order.
     pub jitter: Duration,
@@ -41,7 +40,6 @@ pub struct LinkSettings {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SettingsError {
-    /// The whole message.
     pub message: String,
 }
 

@@ -13,7 +13,6 @@ use super::kept::{Kept, Room, read};
 /// Bytes of a sector in the kernel's accounts, whatever the device's own are.
 const SECTOR_BYTES: u64 = 512;
 
-/// A whole disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// The kernel's name of it.

@@ -34,11 +34,8 @@ pub struct Charged {
 /// Processor time, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Time {
-    /// In all.
     pub all_us: u64,
-    /// In programs.
     pub user_us: u64,
-    /// In the kernel.
     pub system_us: u64,
 }
 

@@ -46,7 +46,6 @@ impl Instance {
         Ok(Self { path, _tracefs: tracefs })
     }
 
-    /// Its directory.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -11,11 +11,9 @@ use super::processes::ticks_us;
 /// The machine's own account since it was started, and its levels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// All processors together.
     pub all: Work,
     /// Each of them, by its number.
     pub each: BTreeMap<u32, Work>,
-    /// Memory.
     pub memory: Memory,
     context_switches: u64,
     interrupts: u64,
@@ -43,7 +41,6 @@ impl Work {
         self.us([0, 1, 2, 5, 6])
     }
 
-    /// Programs.
     pub fn user_us(self) -> u64 {
         self.us([0, 1])
     }
@@ -79,7 +76,6 @@ pub struct Files {
 }
 
 impl Files {
-    /// Opens them.
     pub fn open() -> Self {
         Self { stat: Kept::open("/proc/stat"), memory: Kept::open("/proc/meminfo") }
     }

@@ -21,7 +21,6 @@ const MOST_PROCESSES: usize = 4096;
 /// What a tree of processes did since the last time, and holds now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Time in programs.
     pub user_us: u64,
     /// Time in the kernel.
     pub system_us: u64,

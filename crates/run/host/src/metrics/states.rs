@@ -41,7 +41,6 @@ const REQUEST_DUMP: u16 = 0x301;
 const HEAD_BYTES: usize = 16;
 const TCP: u8 = 6;
 
-/// Connections by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct States {
     /// SYN_SENT.

@@ -6,9 +6,7 @@ use super::evidence::{Evidence, PhaseEvidence, Side};
 
 /// A run under judgement.
 pub struct Case<'a> {
-    /// Its head.
     pub info: &'a RunInfo,
-    /// What was measured.
     pub evidence: &'a Evidence,
 }
 

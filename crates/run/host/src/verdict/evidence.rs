@@ -13,14 +13,11 @@ use assay_record::run::PhaseInfo;
 /// A role whose threads are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
-    /// They send.
     Robots,
-    /// They respond.
     Origins,
 }
 
 impl Side {
-    /// Both.
     pub const ALL: [Side; 2] = [Side::Robots, Side::Origins];
 
     /// Its name in the record.
@@ -50,7 +47,6 @@ pub struct Evidence {
 pub struct PhaseEvidence {
     /// From when to when, in milliseconds since the start of the run.
     span_ms: (u64, u64),
-    /// What robots counted.
     pub robots: RobotCounts,
     /// Response times, and how long those waited that were never sent.
     pub response: Histogram,
@@ -79,7 +75,6 @@ pub struct ThreadSum {
     pub cpu: Option<u32>,
     /// How long it was watched.
     pub wall_us: u64,
-    /// Processor time.
     pub cpu_us: u64,
     /// Time that it was ready to run and had no processor.
     pub run_delay_us: u64,
@@ -91,7 +86,6 @@ pub struct ThreadSum {
     lags: BTreeMap<u64, u64>,
     /// The fullest accept queue, and its limit.
     pub accept_queue: (u32, u32),
-    /// When that was.
     pub accept_queue_at_ms: u64,
 }
 
@@ -136,7 +130,6 @@ const STALLS_TOLD: usize = 4;
 pub struct StallSum {
     /// The longest ones, longest first.
     pub longest: Vec<Stall>,
-    /// How many.
     pub count: u64,
     /// All together, in microseconds.
     pub total_us: u64,

@@ -6,7 +6,6 @@ use assay_record::run::PhaseInfo;
 /// Something that was found in a phase, or in the run as a whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Which reason.
     pub reason: Reason,
     /// It disturbs the phase seriously; else it is worth knowing.
     pub serious: bool,
@@ -18,7 +17,6 @@ pub struct Finding {
     pub weight: f64,
     /// When the worst of it was.
     pub at_ms: Option<u64>,
-    /// What was seen.
     pub seen: String,
 }
 
@@ -39,7 +37,6 @@ pub fn doubts(findings: Vec<Finding>, phases: &[PhaseInfo]) -> Vec<Doubt> {
     doubts
 }
 
-/// Worst first.
 pub fn sort(doubts: &mut [Doubt]) {
     doubts.sort_by_key(|doubt| (!doubt.serious, doubt.reason));
 }

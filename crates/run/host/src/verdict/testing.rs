@@ -15,7 +15,6 @@ pub const PHASE_MS: u64 = 10_000;
 
 /// A run with phases of ten seconds each.
 pub struct Run {
-    /// Its head.
     pub info: RunInfo,
     evidence: Evidence,
 }
@@ -58,7 +57,6 @@ impl Run {
         Self { evidence: Evidence::new(&info.phases), info }
     }
 
-    /// The judgement.
     pub fn judge(&self) -> Vec<Doubt> {
         judge(&self.info, &self.evidence)
     }

@@ -43,7 +43,6 @@ pub(crate) struct Alongside {
 }
 
 impl Alongside {
-    /// Opens their origin.
     pub(crate) async fn open(
         plan: &ConformPlan,
         version: &str,

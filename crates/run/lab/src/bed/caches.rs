@@ -24,7 +24,6 @@ const TO_HUB: &str = "hub";
 /// Seeds below are those of links in the row.
 const FIRST_SEED: u64 = 16;
 
-/// One cache's namespace.
 #[derive(Debug)]
 pub(super) struct Cell {
     name: String,
@@ -34,7 +33,6 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// For the record.
     pub(super) fn info(&self) -> NamespaceInfo {
         NamespaceInfo {
             roles: vec![format!("cache {}", self.name)],
@@ -120,7 +118,6 @@ impl Bed {
     }
 }
 
-/// Needs network namespaces.
 #[cfg(test)]
 mod real_tests {
     use super::*;

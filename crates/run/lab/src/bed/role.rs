@@ -17,18 +17,14 @@ use serde::{Deserialize, Serialize};
 /// What the process is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkRoleSpec {
-    /// The links.
     pub links: Vec<LinkSpec>,
 }
 
-/// One link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkSpec {
-    /// Its name.
     pub name: String,
     /// What is at its ends.
     pub ends: [String; 2],
-    /// What it does.
     pub settings: LinkSettings,
     /// Seed of its losses and jitter.
     pub seed: u64,
@@ -42,14 +38,8 @@ pub enum LinkRoleError {
     /// Talking to the parent failed.
     #[error(transparent)]
     Stdio(#[from] StdioError),
-    /// A link failed.
     #[error("the link {link} cannot be carried: {cause}")]
-    Link {
-        /// Which.
-        link: String,
-        /// What was seen.
-        cause: io::Error,
-    },
+    Link { link: String, cause: io::Error },
     /// The process could not be set up.
     #[error("the links cannot be carried: {0}")]
     Setup(io::Error),

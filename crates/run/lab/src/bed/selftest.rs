@@ -111,7 +111,6 @@ impl LinkUnderTest {
     }
 }
 
-/// Needs network namespaces.
 #[cfg(test)]
 mod real_tests {
     use super::*;

@@ -15,7 +15,6 @@ pub(crate) const MOST_JOINED: usize = 4_000_000;
 /// One request of a robot, as one cache wrote it down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Which request.
     pub(crate) xact: XactId,
     /// The phase that it was due in.
     pub(crate) phase: u16,

@@ -17,7 +17,6 @@ const ORIGIN_RESPONSE_S: f64 = 0.1;
 /// What a plan demands of a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Demand {
-    /// Robots.
     pub robots: u64,
     /// Origins: each listens.
     pub origins: u64,
@@ -27,13 +26,11 @@ pub struct Demand {
     pub connections_per_source: u64,
     /// Connections opened in a second, at most; all sources.
     pub new_connections_per_s: f64,
-    /// Source addresses.
     pub sources: u64,
     /// What stands between robots and origins; none: nothing.
     pub target: Option<TargetDemand>,
     /// Memory for the cache of a target that the lab starts.
     pub cache_memory_bytes: u64,
-    /// Disk for it.
     pub cache_disk_bytes: u64,
     /// Objects that the ideal cache remembers at most.
     pub remembered_objects: f64,
@@ -59,7 +56,6 @@ pub struct LinkRate {
 /// What the target needs for itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TargetDemand {
-    /// Its name.
     pub name: String,
     /// Processes that share its connections; none: it runs already, and what it may have is not known.
     pub processes: Option<u64>,
@@ -72,7 +68,6 @@ pub struct TargetDemand {
 /// A phase at its peak.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PhaseLoad {
-    /// Its name.
     pub phase: String,
     /// Requests per second.
     pub requests_per_s: f64,

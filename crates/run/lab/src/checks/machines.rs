@@ -14,7 +14,6 @@ const AGENT_DIR_BYTES: u64 = 8 << 20;
 /// A machine, and what it is to carry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Carrier {
-    /// Its name.
     pub name: String,
     /// First and last of its robots, counted from 0.
     pub robots: Option<(u32, u32)>,
@@ -22,7 +21,6 @@ pub struct Carrier {
     pub origins: Option<(u32, u32)>,
     /// It runs the proxy.
     pub proxy: bool,
-    /// What it has.
     pub supply: Supply,
 }
 

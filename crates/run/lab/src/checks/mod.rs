@@ -52,7 +52,6 @@ pub struct Supply {
     pub run_dir_free_bytes: u64,
     /// Free space where the proxy works.
     pub work_dir_free_bytes: u64,
-    /// Where that is.
     pub work_dir: String,
     /// Processors that robots can use: as many as they may, or have threads for.
     pub robot_cpus: u64,
@@ -72,7 +71,6 @@ pub enum Resource {
     Ports,
     /// Memory, in bytes.
     Memory,
-    /// Processors.
     Processors,
     /// Disk space, in bytes.
     Disk,
@@ -110,7 +108,6 @@ pub struct Need {
     pub machine: Option<String>,
     /// What, and whose: `descriptors of robots`.
     pub name: String,
-    /// Its kind.
     pub resource: Resource,
     /// How much is needed at the very least.
     pub at_least: f64,

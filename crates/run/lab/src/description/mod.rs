@@ -35,7 +35,6 @@ pub use terminator::TlsTerminator;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct DescriptionError {
-    /// The whole message.
     pub message: String,
 }
 
@@ -190,7 +189,6 @@ pub struct Hierarchy {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Version {
-    /// Program and arguments.
     pub command: Vec<String>,
     /// The version begins behind the first occurrence of this text, and ends before white space or `)` or
     /// `,`.
@@ -222,7 +220,6 @@ pub struct Program {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Ready {
-    /// The requested path.
     pub path: String,
     /// How long to wait, in seconds.
     pub patience_s: f64,
@@ -343,7 +340,6 @@ impl TryFrom<String> for Counter {
 pub struct Term {
     /// What it is multiplied by.
     pub factor: i64,
-    /// Its name there.
     pub name: String,
 }
 

@@ -33,7 +33,6 @@ pub struct Setting {
     pub stores: BTreeMap<String, Vec<Store>>,
 }
 
-/// Kinds of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -41,7 +40,6 @@ pub enum Kind {
     Seconds,
     /// A size: `0`, `512KB`, `64MB`, `1GB`.
     Bytes,
-    /// A whole number.
     Count,
 }
 

@@ -6,9 +6,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Store {
-    /// Memory.
     Memory,
-    /// Disk.
     Disk,
 }
 

@@ -21,9 +21,7 @@ pub struct Origin {
     pub host: String,
     /// A regular expression for the `Host` of its requests, with a default port or without.
     pub pattern: String,
-    /// Its real address.
     pub ip: String,
-    /// Its real port.
     pub port: u16,
 }
 
@@ -32,11 +30,9 @@ pub struct Origin {
 pub struct Peer {
     /// What it is called.
     pub name: String,
-    /// What it is.
     pub relation: Relation,
     /// The protocol that is used with it.
     pub protocol: Protocol,
-    /// Its address.
     pub ip: String,
     /// Where it speaks HTTP.
     pub port: u16,
@@ -62,7 +58,6 @@ pub struct Circle {
 /// What a run decided about a proxy: the values of the templates' variables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Where it listens.
     pub listen: SocketAddr,
     /// Its private work directory.
     pub work: PathBuf,

@@ -30,7 +30,6 @@ impl TlsTerminator {
         self.command.first().map(String::as_str).filter(|program| find_program(program).is_none())
     }
 
-    /// What is started.
     pub fn program(&self) -> Program {
         Program { command: self.command.clone(), environment: Default::default() }
     }

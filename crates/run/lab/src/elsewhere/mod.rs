@@ -98,7 +98,6 @@ pub trait RoleElsewhere: Debug + Send {
     /// Tells it something. Instants are those of this machine's clock.
     fn tell(&mut self, command: Command) -> Pending<'_, Result<(), LabError>>;
 
-    /// Ends it.
     fn end(&mut self) -> Pending<'_, ()>;
 
     /// How it ended and what it said last, for a message.

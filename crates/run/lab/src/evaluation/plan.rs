@@ -45,7 +45,6 @@ pub struct SpePlan {
     pub listeners: Option<SocketAddr>,
     /// When requests are sent to the proxies.
     pub when: When,
-    /// In which order.
     pub turns: Turns,
     /// Seed of the order.
     pub seed: u64,
@@ -65,7 +64,6 @@ pub struct SpePlan {
     pub patience: Duration,
     /// What is a difference.
     pub rules: Option<PathBuf>,
-    /// Where everything goes.
     pub directory: PathBuf,
     /// Write the log in the document's form too.
     pub text_log: bool,
@@ -77,21 +75,17 @@ pub struct SpePlan {
     pub own_target: bool,
 }
 
-/// What happens.
 #[derive(Debug, Clone)]
 pub enum SpeEvent {
     /// The directory is made.
     Directory(PathBuf),
     /// A proxy that runs already belongs to this listener: it is its origin (reverse) or its parent (forward).
     Listener {
-        /// The proxy.
         label: String,
-        /// Its listener.
         listener: SocketAddr,
     },
     /// A proxy is being started: what it says it is.
     Starting(String),
-    /// Clients may come.
     Listening(SocketAddr),
     /// A second has passed.
     Second(Box<Standing>),
@@ -103,7 +97,6 @@ pub enum SpeEvent {
     Draining,
 }
 
-/// How it stands.
 #[derive(Debug, Clone, Default)]
 pub struct Standing {
     /// Labels of all targets, `direct` first.
@@ -116,12 +109,10 @@ pub struct Standing {
     pub waits: Waits,
 }
 
-/// How it ended.
 #[derive(Debug, Clone)]
 pub struct SpeOutcome {
     /// The directory, complete.
     pub directory: PathBuf,
-    /// How.
     pub how: How,
     /// The last that was counted.
     pub standing: Standing,

@@ -42,11 +42,9 @@ const READY_PATIENCE: Duration = Duration::from_secs(30);
 pub struct UnderTest {
     /// What it is called in results.
     pub label: String,
-    /// What it is.
     pub which: Which,
     /// Memory for its cache, where it is started.
     pub memory_bytes: u64,
-    /// Disk for it.
     pub disk_bytes: u64,
 }
 

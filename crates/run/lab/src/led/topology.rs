@@ -20,7 +20,6 @@ use crate::topology::{Cache, Topology};
 pub struct TopologyPlan {
     /// The program itself, which built-in caches are roles of.
     pub exe: PathBuf,
-    /// The caches.
     pub topology: Topology,
     /// Clients speak HTTP/2 to the one that is spoken to, in clear.
     pub http2: bool,

@@ -16,7 +16,6 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts it.
     pub fn start() -> Result<Self, FleetError> {
         let cannot = |e| FleetError::plan(format!("cannot start a thread for the connection to agents: {e}"));
         let runtime = Builder::new_current_thread().enable_all().build().map_err(cannot)?;

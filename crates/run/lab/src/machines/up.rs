@@ -20,10 +20,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// What agents are for, in turn; from the fourth on, they are for robots.
 const LABELS: [&str; 3] = ["robots", "proxy", "origins"];
 
-/// What is started.
 #[derive(Debug, Clone)]
 pub struct UpSettings {
-    /// How many agents.
     pub agents: u8,
     /// The port of the server; 0: the system chooses.
     pub port: u16,

@@ -68,7 +68,6 @@ fn shapes() -> impl Iterator<Item = (f64, f64)> {
 struct Era {
     /// How many steps came before.
     since: usize,
-    /// Its probability.
     weight: f64,
     /// The probability of each place, for each shape of the function one after the other.
     places: Vec<f64>,

@@ -50,7 +50,6 @@ pub struct TopologyChoice {
 /// What all caches of a topology have where they do not say otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Usual {
-    /// The proxy.
     pub proxy: String,
     /// Memory for its cache.
     pub memory_bytes: u64,
@@ -63,11 +62,9 @@ pub struct Usual {
 /// A cache, or several alike, as a file names them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheChoice {
-    /// Its name.
     pub name: String,
     /// How many there are; above 1 they are called by the name and a number.
     pub count: u32,
-    /// The proxy.
     pub proxy: Option<String>,
     /// Memory for its cache.
     pub memory_bytes: Option<u64>,
@@ -113,11 +110,9 @@ pub struct Topology {
 pub struct PeerLink {
     /// Places of both among the caches, the smaller first.
     pub ends: [usize; 2],
-    /// What it does.
     pub settings: LinkSettings,
 }
 
-/// One cache.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cache {
     /// Its name: letters, digits and `-`.
@@ -147,7 +142,6 @@ pub struct Cache {
 pub struct Bond {
     /// Its place among the caches.
     pub to: usize,
-    /// What it is.
     pub relation: Relation,
     /// The protocol between the two.
     pub protocol: Protocol,

@@ -18,7 +18,6 @@ const COMPARISON: &str = "comparison.html";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// One run.
     Run,
     /// An experiment: its runs, and their comparison.
     Experiment,
@@ -67,15 +66,12 @@ impl State {
 pub struct Entry {
     /// Name of its directory.
     pub name: String,
-    /// Its directory.
     pub path: PathBuf,
-    /// What it is.
     pub kind: Kind,
     /// What ran: `demo through builtin`; of an experiment its name and the number of its runs.
     pub title: String,
     /// When it began, Unix time in milliseconds; of one without a head: when its directory was last changed.
     pub started_unix_ms: u64,
-    /// How it ended.
     pub state: State,
     /// Bytes of all files in it.
     pub bytes: u64,

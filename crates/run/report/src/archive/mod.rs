@@ -23,7 +23,6 @@ pub enum ArchiveError {
         assay_base::quote::line::path(path)
     )]
     List {
-        /// The directory.
         path: PathBuf,
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,
@@ -34,7 +33,6 @@ pub enum ArchiveError {
     /// It cannot be removed.
     #[error("cannot remove {}: {cause}; check its permissions", assay_base::quote::line::path(path))]
     Remove {
-        /// The directory.
         path: PathBuf,
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,

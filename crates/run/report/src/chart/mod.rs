@@ -38,7 +38,6 @@ pub struct Charts {
 /// A phase on the time axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Band {
-    /// Its name.
     pub name: String,
     /// Where it begins, in seconds.
     pub start: f64,
@@ -48,14 +47,12 @@ pub struct Band {
     pub disturbed: bool,
 }
 
-/// One chart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chart {
     /// Its name in the page.
     pub id: Text,
     /// Heading of the page that it stands under.
     pub section: Text,
-    /// Its heading.
     pub title: Text,
     /// One sentence: what is seen here.
     pub about: Text,
@@ -70,7 +67,6 @@ pub struct Chart {
     pub x_label: Option<Text>,
     /// Which time axis of the page it has; a run has one.
     pub axis: usize,
-    /// Its lines.
     pub lines: Vec<Line>,
     /// What a heat map shows; it has no lines.
     #[serde(skip_serializing_if = "Option::is_none")]

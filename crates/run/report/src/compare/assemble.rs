@@ -116,7 +116,6 @@ impl Bench<'_> {
     }
 }
 
-/// Makes the document.
 pub fn comparison(experiment: &Experiment, directory: &str) -> Comparison {
     let info = &experiment.info;
     let mut warnings = Vec::new();

@@ -21,12 +21,14 @@ pub struct Named {
 /// How a run came to be named.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
-    /// By itself.
     Alone,
     /// Among the others of a directory.
     Among,
     /// As a cell of an experiment.
-    Cell { subject: SubjectInfo, condition: ConditionInfo },
+    Cell {
+        subject: SubjectInfo,
+        condition: ConditionInfo,
+    },
 }
 
 /// One run that was named.

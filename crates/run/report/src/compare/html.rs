@@ -210,7 +210,6 @@ struct Charts<'a> {
     charts: Vec<&'a Chart>,
 }
 
-/// The page.
 pub fn render(comparison: &Comparison) -> Result<String, ReportError> {
     let template = [MACROS, TEMPLATE].concat();
     let mut environment = Environment::new();
@@ -311,7 +310,6 @@ fn gate(comparison: &Comparison) -> Option<GateView<'_>> {
     Some(GateView { mood, word, why: &gate.why, heads: grid.heads, rows: grid.rows })
 }
 
-/// Every headline difference.
 fn glance(comparison: &Comparison, scale: Scale) -> Vec<GlanceView<'_>> {
     let headlines =
         judged(comparison).filter(|(_, row, contrast)| row.headline && contrast.difference.is_some());

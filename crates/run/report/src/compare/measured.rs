@@ -21,7 +21,6 @@ impl Number {
         Self { value, at_least: false, own: (value, Some(value)) }
     }
 
-    /// A lower bound.
     pub fn at_least(value: f64) -> Self {
         Self { at_least: true, ..Self::exact(value) }
     }

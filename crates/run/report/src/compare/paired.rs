@@ -17,11 +17,9 @@ pub const INTERVAL_TAIL: f64 = 0.05;
 pub struct Pair {
     /// Of the subject that the other is compared with.
     pub base: f64,
-    /// Of the other.
     pub other: f64,
 }
 
-/// What pairs say.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Estimate {
     /// How many there were.
@@ -32,7 +30,6 @@ pub struct Estimate {
     pub interval: Option<(f64, f64)>,
     /// Geometric mean of `other ÷ base`; none unless all values are positive.
     pub ratio: Option<f64>,
-    /// Its interval.
     pub ratio_interval: Option<(f64, f64)>,
     /// Hedges' g: the difference in standard deviations of a subject's runs; none where they do not vary.
     pub effect: Option<f64>,
@@ -101,9 +98,7 @@ pub fn estimate(pairs: &[Pair], resolution: f64) -> Option<Estimate> {
 pub struct Within {
     /// As they were seen.
     pub seen: Pair,
-    /// The base's.
     pub base: (f64, f64),
-    /// The other's.
     pub other: (f64, f64),
 }
 

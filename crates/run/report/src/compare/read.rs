@@ -26,7 +26,6 @@ pub struct Cell {
     pub repetition: u32,
     /// Of each scope of its workload.
     pub numbers: Vec<Numbers>,
-    /// For the charts.
     pub rows: Vec<Row>,
     /// What its target says its version is.
     pub version: String,

@@ -75,7 +75,6 @@ impl Page {
         }
     }
 
-    /// A line.
     pub fn line(&mut self, text: &str) {
         self.text.push_str(text.trim_end());
         self.text.push('\n');

@@ -33,9 +33,7 @@ pub fn look(place: usize) -> Look {
 /// A table of text: a head, and rows that begin with a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grid {
-    /// Headings.
     pub heads: Vec<String>,
-    /// The rows.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -51,13 +49,11 @@ pub fn value(unit: Unit, values: &Values) -> String {
     format!("{}{spread}", mean(unit, values))
 }
 
-/// The mean alone.
 fn mean(unit: Unit, values: &Values) -> String {
     let bound = if values.at_least { "≥ " } else { "" };
     values.mean.map_or_else(|| NOTHING.to_owned(), |mean| format!("{bound}{}", unit.show(mean)))
 }
 
-/// With its sign.
 fn signed(unit: Unit, value: f64) -> String {
     let shown = unit.show(value.abs());
     // What is shown as nothing has no sign.
@@ -89,7 +85,6 @@ fn times(ratio: f64) -> String {
     if (0.1..10.0).contains(&ratio) { format!("{ratio:.3}") } else { format::number(ratio) }
 }
 
-/// Hedges' g.
 pub fn effect(contrast: &Contrast) -> String {
     contrast.effect_size.map_or_else(
         || NOTHING.to_owned(),
@@ -97,7 +92,6 @@ pub fn effect(contrast: &Contrast) -> String {
     )
 }
 
-/// The corrected probability.
 pub fn probability(contrast: &Contrast) -> String {
     match contrast.p_adjusted {
         None => NOTHING.to_owned(),
@@ -155,7 +149,6 @@ pub fn table_name(comparison: &Comparison, table: &MetricTable) -> String {
     format!("{}{condition}: {}", table.workload, scope::words(&table.scope))
 }
 
-/// Setting by subject.
 pub fn differences(comparison: &Comparison) -> Grid {
     let heads = std::iter::once(String::new()).chain(comparison.subjects.iter().map(|s| s.label.clone()));
     let rows = comparison.differences.iter().map(|difference| {
@@ -273,7 +266,6 @@ pub fn pairs(comparison: &Comparison) -> Grid {
 /// How much a table says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// Difference and verdict.
     Terse,
     /// Difference, ratio and verdict.
     Brief,

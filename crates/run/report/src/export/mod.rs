@@ -41,7 +41,6 @@ impl TableForm {
 /// What was written, and what could not be.
 #[derive(Debug, Default)]
 pub struct Exported {
-    /// The files.
     pub files: Vec<PathBuf>,
     /// A sentence for each table that cannot be read.
     pub left_out: Vec<String>,
@@ -80,7 +79,6 @@ pub fn tables(dir: &RunDir, out: &Path, form: TableForm) -> Result<Exported, Rep
     Ok(exported)
 }
 
-/// Writes one table.
 pub fn table(dir: &RunDir, name: &str, form: TableForm, out: &mut dyn Write) -> Result<(), ReportError> {
     let tables = layout::tables();
     let wanted = name.trim_end_matches(".parquet");

@@ -26,7 +26,6 @@ impl<'a> RowWriter<'a> {
         Ok(Self { form, names, out })
     }
 
-    /// Writes a row.
     pub(super) fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
         let mut line = String::new();
         for (index, cell) in cells.iter().enumerate() {

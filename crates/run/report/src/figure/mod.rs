@@ -38,9 +38,7 @@ pub struct Figure {
     pub name: String,
     /// Its title, in the list of figures.
     pub title: String,
-    /// What it shows.
     pub about: String,
-    /// From the top.
     pub panels: Vec<Chart>,
 }
 
@@ -59,11 +57,9 @@ impl Figure {
 /// Figures with one time axis.
 #[derive(Debug, Clone)]
 pub struct FigureSet<'a> {
-    /// The figures.
     pub figures: Vec<Figure>,
     /// Middles of the steps of the time axis, in seconds.
     pub time: &'a [f64],
-    /// Phases above it.
     pub bands: &'a [Band],
 }
 

@@ -5,9 +5,7 @@ use assay_base::settings::show::grouped;
 /// How values become places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Equal steps.
     Linear,
-    /// Equal factors.
     Log,
     /// Shares of requests: each mark is ten times rarer than the one before.
     Tail,

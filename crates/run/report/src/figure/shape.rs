@@ -1,6 +1,5 @@
 //! The shapes that drawings are made of. Points are 1/72 of an inch, from the upper left corner.
 
-/// A colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Colour(pub u8, pub u8, pub u8);
 
@@ -29,15 +28,39 @@ pub(super) enum Anchor {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Shape {
     /// Stretches of a line; `dash` is lengths of ink and of none in turn, empty: all ink.
-    Lines { stretches: Vec<Vec<(f64, f64)>>, width: f64, colour: Colour, dash: Vec<f64> },
-    /// A filled outline.
-    Area { outline: Vec<(f64, f64)>, colour: Colour },
-    /// A filled rectangle.
-    Rect { x: f64, y: f64, width: f64, height: f64, colour: Colour },
-    /// A dot.
-    Dot { x: f64, y: f64, radius: f64, colour: Colour },
+    Lines {
+        stretches: Vec<Vec<(f64, f64)>>,
+        width: f64,
+        colour: Colour,
+        dash: Vec<f64>,
+    },
+    Area {
+        outline: Vec<(f64, f64)>,
+        colour: Colour,
+    },
+    Rect {
+        x: f64,
+        y: f64,
+        width: f64,
+        height: f64,
+        colour: Colour,
+    },
+    Dot {
+        x: f64,
+        y: f64,
+        radius: f64,
+        colour: Colour,
+    },
     /// Words; `up`: they run from the bottom to the top.
-    Words { x: f64, y: f64, size: f64, anchor: Anchor, up: bool, colour: Colour, text: String },
+    Words {
+        x: f64,
+        y: f64,
+        size: f64,
+        anchor: Anchor,
+        up: bool,
+        colour: Colour,
+        text: String,
+    },
 }
 
 /// A figure, ready to be written.

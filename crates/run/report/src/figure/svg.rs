@@ -7,7 +7,6 @@ use assay_base::quote::visible::is_active;
 
 const FAMILY: &str = "Helvetica, Arial, 'DejaVu Sans', sans-serif";
 
-/// The whole file.
 pub(super) fn svg(drawing: &Drawing) -> String {
     let (width, height) = (number(drawing.width), number(drawing.height));
     let mut text = format!(

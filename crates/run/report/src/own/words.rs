@@ -19,9 +19,7 @@ pub(crate) struct DoubtView {
     pub found: Vec<Found>,
     /// Whose fault, and the reason's name: `Assay (ports)`.
     pub blame: String,
-    /// Why it matters.
     pub why: String,
-    /// What to do.
     pub advice: String,
     /// The same for a page.
     pub advice_pieces: Vec<Piece>,

@@ -71,7 +71,6 @@ pub(super) enum Which {
     Measured,
 }
 
-/// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counted {
     Errors(Option<ErrorKind>),

@@ -55,11 +55,9 @@ const TIMES: [(&str, f64); 7] =
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.render())]
 pub struct RequirementError {
-    /// The text.
     pub text: String,
     /// Where it is wrong: first byte, and one past the last.
     pub span: (usize, usize),
-    /// What is wrong.
     pub message: String,
     /// What to write instead.
     pub help: Option<String>,
@@ -77,7 +75,6 @@ impl RequirementError {
     }
 }
 
-/// Reads a requirement.
 pub(super) fn parse(text: &str) -> Result<Requirement, RequirementError> {
     let parser = Parser { text, at: 0 };
     if text.len() > LONGEST {

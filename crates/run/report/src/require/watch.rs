@@ -28,7 +28,6 @@ pub enum State {
 }
 
 impl State {
-    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             State::Early => "too early to say",
@@ -46,7 +45,6 @@ impl State {
 pub struct Standing {
     /// As it was written.
     pub text: String,
-    /// How it stands.
     pub state: State,
     /// What was measured so far, in words.
     pub seen: String,
@@ -105,14 +103,12 @@ impl Watch {
         self.sums_of(index).for_each(|sum| sum.add_origins(interval));
     }
 
-    /// A phase began.
     pub fn began(&mut self, phase: u16, at_ms: u64) {
         if let Some(phase) = self.phases.get_mut(usize::from(phase)) {
             phase.began_ms = Some(at_ms);
         }
     }
 
-    /// A phase ended.
     pub fn ended(&mut self, phase: u16, at_ms: u64) {
         if let Some(phase) = self.phases.get_mut(usize::from(phase)) {
             phase.ended_ms = Some(at_ms);

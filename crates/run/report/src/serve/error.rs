@@ -10,7 +10,6 @@ pub enum ServeError {
     /// The address cannot be listened on.
     #[error("--serve: cannot listen on {address}: {cause}; choose another port, or 0 for any that is free")]
     Listen {
-        /// Where.
         address: SocketAddr,
         /// What the system said.
         cause: std::io::Error,
@@ -20,7 +19,6 @@ pub enum ServeError {
         "--otlp: `{url}` is not the URL of a collector: {why}; write http://HOST:PORT, as OTEL_EXPORTER_OTLP_ENDPOINT has it"
     )]
     Collector {
-        /// As given.
         url: String,
         /// What is wrong with it.
         why: &'static str,

@@ -34,7 +34,6 @@ pub fn upper_bound_s(index: i32) -> f64 {
 pub struct Span {
     /// Index of the first.
     pub first: i32,
-    /// Their counts.
     pub counts: Vec<u64>,
 }
 

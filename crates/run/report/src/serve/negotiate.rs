@@ -5,7 +5,6 @@ use assay_http::field::{list, parameter, trim, unquoted};
 /// A format of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// Prometheus' text.
     Text,
     /// OpenMetrics.
     OpenMetrics,

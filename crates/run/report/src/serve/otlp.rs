@@ -15,9 +15,7 @@ const CUMULATIVE: u32 = 2;
 /// When the metrics were counted, Unix time in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
-    /// Since then.
     pub start_unix_ns: u64,
-    /// Up to then.
     pub end_unix_ns: u64,
 }
 

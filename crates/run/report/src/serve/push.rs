@@ -28,7 +28,6 @@ pub struct Collector {
     address: String,
     path: String,
     headers: Vec<(String, String)>,
-    /// How often.
     pub interval: Duration,
     /// What the environment says of this resource, name and value.
     pub resource: Vec<(String, String)>,

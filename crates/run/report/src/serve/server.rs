@@ -105,7 +105,6 @@ pub(crate) async fn accept<M: Fn() -> Vec<Family> + 'static>(
     }
 }
 
-/// A connection.
 struct Client<M> {
     exchange: Exchange,
     source: Rc<Source<M>>,
@@ -143,7 +142,6 @@ impl<M: Fn() -> Vec<Family>> Handler for Client<M> {
     }
 }
 
-/// A response.
 struct Response {
     status: u16,
     content_type: &'static str,

@@ -63,7 +63,6 @@ pub struct About {
     pub workload: String,
     /// Name of what is under test.
     pub target: String,
-    /// Seed.
     pub seed: u64,
     /// Version of Assay.
     pub version: String,

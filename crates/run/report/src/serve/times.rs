@@ -10,7 +10,6 @@ use crate::serve::exponential::{CLASSIC_BOUNDS_S, index};
 /// Times that were told so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Times {
-    /// How many.
     pub count: u64,
     /// Their exact sum, in microseconds.
     pub sum_us: u64,
@@ -65,7 +64,6 @@ impl Shown for Times {
 pub type Family = assay_base::metrics::Family<Times>;
 /// A series of one.
 pub type Sample = assay_base::metrics::Sample<Times>;
-/// Its value.
 pub type Value = assay_base::metrics::Value<Times>;
 
 #[cfg(test)]

@@ -24,7 +24,6 @@ pub struct Page {
     calls: u64,
     /// Everything that the browser said unasked, in order.
     pub events: Vec<Value>,
-    /// Where downloads go.
     pub downloads: tempfile::TempDir,
     _browser: Browser,
 }

@@ -31,10 +31,8 @@ use latency::Latencies;
 use memory::Memory;
 use usage::Usage;
 
-/// A machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NodeSpec {
-    /// Processors.
     pub processors: u32,
     /// How fast each of them is; 1 takes the processor time of work as it is.
     pub speed: f64,
@@ -46,7 +44,6 @@ pub struct NodeSpec {
     pub disks: u32,
     /// Finding a document on disk.
     pub disk_seek_s: f64,
-    /// Reading from disk.
     pub disk_bytes_per_s: f64,
     /// Memory for documents, each of which needs [`DOCUMENT_OVERHEAD_BYTES`] beside its own bytes; what it does not hold is
     /// read from disk.
@@ -148,7 +145,6 @@ impl Node {
         }
     }
 
-    /// What it is.
     pub fn spec(&self) -> &NodeSpec {
         &self.spec
     }

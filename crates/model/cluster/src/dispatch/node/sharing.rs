@@ -72,7 +72,6 @@ impl<T> Sharing<T> {
         self.servers.min(self.present.len() as u32)
     }
 
-    /// Who shares them.
     pub fn present(&self) -> usize {
         self.present.len()
     }
@@ -105,7 +104,6 @@ impl<T> Sharing<T> {
         Some(first.what)
     }
 
-    /// All leave.
     pub fn clear(&mut self, now: Moment) {
         self.present.clear();
         (self.at, self.served) = (self.at.max(now), 0.0);

@@ -5,9 +5,7 @@ use crate::dispatch::moment::Moment;
 /// Time used, summed over processors and over disks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Busy {
-    /// Of processors.
     pub processor_s: f64,
-    /// Of disks.
     pub disk_s: f64,
 }
 

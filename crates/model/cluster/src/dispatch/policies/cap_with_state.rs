@@ -16,16 +16,12 @@ use crate::dispatch::policy::{ClassId, Policy, Request, ServerId, ServerState};
 /// What a class needs: parts of its work. They need not add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Profile {
-    /// Processor time.
     pub processor: f64,
-    /// Disk time.
     pub disk: f64,
-    /// Network time.
     pub network: f64,
 }
 
 impl Default for Profile {
-    /// Processor alone.
     fn default() -> Self {
         Self { processor: 1.0, disk: 0.0, network: 0.0 }
     }

@@ -10,7 +10,6 @@ use crate::dispatch::members::Members;
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{Finish, Policy, Request, ServerId};
 
-/// Least connections.
 #[derive(Debug, Clone, Default)]
 pub struct LeastConnections {
     members: Members,

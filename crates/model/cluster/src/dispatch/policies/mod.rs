@@ -28,7 +28,6 @@ pub mod weighted_round_robin;
 mod testing {
     use crate::dispatch::{ClassId, End, Finish, Moment, Policy, Request, ServerId};
 
-    /// The usual request.
     pub(crate) const ANY: Request = Request { class: ClassId(0), document: 7 };
 
     /// A request for a document.

@@ -21,7 +21,6 @@ pub struct PeakEwmaSettings {
 }
 
 impl Default for PeakEwmaSettings {
-    /// Finagle's.
     fn default() -> Self {
         Self { decay_s: 10.0 }
     }

@@ -41,7 +41,6 @@ impl Default for PrequalSettings {
 /// With fewer responses than these, chance decides.
 const LEAST_RESPONSES: usize = 2;
 
-/// Prequal.
 #[derive(Debug, Clone)]
 pub struct Prequal {
     settings: PrequalSettings,

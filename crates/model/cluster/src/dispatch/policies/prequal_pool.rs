@@ -8,7 +8,6 @@ use crate::dispatch::policy::ServerId;
 /// Requests in flight of so many recent responses decide what counts as hot.
 const RECENT: usize = 64;
 
-/// One response.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probe {
     pub(super) server: ServerId,

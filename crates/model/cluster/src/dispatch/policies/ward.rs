@@ -24,7 +24,6 @@ pub struct Ward {
 }
 
 impl Ward {
-    /// With this core.
     pub fn new(core: impl IntoIterator<Item = u64>) -> Self {
         let core = core.into_iter().collect();
         Self { core, members: Members::default(), turn: Turn::default(), ring: Ring::default() }

@@ -11,16 +11,12 @@
 pub struct Requested {
     /// Its hash, as in a request.
     pub document: u64,
-    /// Its size.
     pub bytes: u64,
-    /// Requests for it.
     pub requests: f64,
 }
 
-/// What things cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Costs {
-    /// Nodes.
     pub nodes: u32,
     /// Memory for documents, of each.
     pub node_memory_bytes: u64,
@@ -28,7 +24,6 @@ pub struct Costs {
     pub hand_over_s: f64,
     /// Finding a document on disk.
     pub disk_seek_s: f64,
-    /// Reading from disk.
     pub disk_bytes_per_s: f64,
 }
 
@@ -56,7 +51,6 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// All of it.
     pub fn total_s(&self) -> f64 {
         self.hand_over_s + self.disk_s + self.load_s
     }

@@ -10,7 +10,6 @@ use crate::dispatch::members::Members;
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{Finish, Policy, Request, ServerId};
 
-/// Weighted least connections.
 #[derive(Debug, Clone, Default)]
 pub struct WeightedLeastConnections {
     members: Members,

@@ -71,7 +71,6 @@ pub fn bundled(name: &str) -> Experiment {
         .unwrap_or_else(|mistake| panic!("{mistake}"))
 }
 
-/// Runs one cell.
 pub fn run(experiment: &Experiment, cell: &Cell) -> Seen {
     let mut seen = Seen::default();
     simulate(experiment, cell, &mut seen);

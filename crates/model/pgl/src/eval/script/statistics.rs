@@ -24,7 +24,6 @@ const SIZE: Kind = (Base::Size, None);
 const PERCENTS: Kind = (Base::Float, Some(Counted::Percents));
 const PER_SECOND: Kind = (Base::Float, Some(Counted::PerSecond));
 
-/// Single numbers.
 const SINGLE: [(&str, Kind); 9] = [
     ("baseline.req.rate", PER_SECOND),
     ("baseline.rep.rate", PER_SECOND),

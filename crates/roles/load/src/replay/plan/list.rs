@@ -11,13 +11,11 @@ use crate::replay::request::Call;
 /// How a list is requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrivals {
-    /// Connections in all.
     pub connections: u64,
     /// Requests of each of them.
     pub requests_each: u32,
     /// Connections a second, on average.
     pub per_second: f64,
-    /// Of chance.
     pub seed: u64,
 }
 

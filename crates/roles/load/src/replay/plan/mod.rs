@@ -20,7 +20,6 @@ pub struct Told {
     pub version: Option<Version>,
 }
 
-/// Something to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
     /// When, in nanoseconds since the start.

@@ -11,9 +11,7 @@ use std::collections::BinaryHeap;
 pub struct Entry {
     /// When it began, in microseconds on any scale.
     pub at_us: i64,
-    /// Who made it.
     pub client: Box<str>,
-    /// The request.
     pub call: crate::replay::request::Call,
     /// What became of it.
     pub told: super::Told,

@@ -16,13 +16,11 @@ pub const SMALL: &str = "policies = [\"rr\"]\nclients = [4]\nwarm-up = \"50ms\"\
     [[service]]\nname = \"cpu-light\"\nclass = \"dynamic\"\nprocessor = \"20ms\"\nbytes = 10\n\
     [[mix]]\nlabel = \"all\"\nweights = { file5k = 8, file100k = 1, cpu-light = 2 }\n";
 
-/// A cluster file.
 pub fn cluster(text: &str) -> Experiment {
     read("test.toml", text, &|name| Err(format!("no {name} here")))
         .unwrap_or_else(|mistake| panic!("{mistake}"))
 }
 
-/// Its nodes.
 pub fn start(experiment: &Experiment, kind: Kind, pace: Pace) -> Nodes {
     let listen = "127.0.0.1:0".parse().expect("an address");
     let (cluster, mix) = (&experiment.clusters[0], &experiment.mixes[0]);

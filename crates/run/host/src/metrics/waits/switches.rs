@@ -11,9 +11,7 @@ use super::records::{OUT, Records, Whose, time_and_cpu};
 pub struct Switch {
     /// `CLOCK_MONOTONIC`, in nanoseconds.
     pub at_ns: u64,
-    /// On which processor.
     pub cpu: u32,
-    /// What happened.
     pub kind: Kind,
 }
 
@@ -22,7 +20,6 @@ pub struct Switch {
 pub enum Kind {
     /// It got a processor.
     In,
-    /// It slept.
     Slept,
     /// It lost the processor, and was ready to run on.
     Lost,

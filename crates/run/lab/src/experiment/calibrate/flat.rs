@@ -20,7 +20,6 @@ const PATIENCE_S: f64 = 0.5;
 pub struct Peak {
     /// Requests per second; none: as many as the target completes (some robot is best effort).
     pub requests_per_s: Option<f64>,
-    /// Load factor there.
     load: f64,
     /// Factors of the phase there.
     recurrence: f64,

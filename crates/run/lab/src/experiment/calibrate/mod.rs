@@ -56,7 +56,6 @@ pub enum CalibrationEvent {
         /// Requests due per second; none: best effort.
         offered_per_s: Option<f64>,
     },
-    /// It was tried.
     Tried(CalibrationStep),
 }
 

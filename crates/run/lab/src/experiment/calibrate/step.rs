@@ -25,7 +25,6 @@ pub const WORKLOAD: &str = "workload";
 /// Everything that was heard of the flat phase.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// Where it ran.
     pub processors: Processors,
     began_ms: Option<u64>,
     ended_ms: Option<u64>,
@@ -61,7 +60,6 @@ pub struct Figures {
 pub struct Limit {
     /// A name of [`Reason`], or [`WORKLOAD`].
     pub name: String,
-    /// What was seen.
     pub seen: String,
     /// It is the machine's own restlessness, and another attempt may go better.
     pub is_noise: bool,
@@ -169,9 +167,7 @@ fn worst(verdict: &Verdict) -> Option<&Doubt> {
 /// Processors of robots and origins.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Processors {
-    /// Those of robots.
     pub robots: usize,
-    /// Those of origins.
     pub origins: usize,
     /// They are the same ones.
     pub shared: bool,
@@ -182,9 +178,7 @@ pub struct Processors {
 /// How many machines have robots, and how many have origins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Machines {
-    /// Those with robots.
     pub robots: usize,
-    /// Those with origins.
     pub origins: usize,
 }
 

@@ -34,7 +34,6 @@ pub struct Course<'a> {
     pub experiment: &'a Experiment,
     /// Where it is kept.
     pub dir: ExperimentDir,
-    /// How it stands.
     pub info: ExperimentInfo,
     /// Go on although results of different versions get mixed.
     pub mix_versions: bool,
@@ -60,7 +59,6 @@ pub struct Ending {
 /// What a run came to, by its summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// It has numbers.
     Measured {
         /// Names of headline numbers that are unknown.
         unknown: Vec<String>,
@@ -76,10 +74,8 @@ pub enum Judgement {
 pub enum Doing {
     /// Waiting until so many closed connections have expired.
     CoolingDown {
-        /// Connections.
         left: u64,
     },
-    /// Running.
     Running,
 }
 
@@ -87,22 +83,15 @@ pub enum Doing {
 #[derive(Debug)]
 pub enum CellEvent {
     /// How it stands, and how long the rest will take.
-    Stands {
-        /// Its head.
-        info: Box<ExperimentInfo>,
-        /// Time left.
-        left: Duration,
-    },
+    Stands { info: Box<ExperimentInfo>, left: Duration },
     /// What is being done now.
     Doing {
         /// Index of the cell.
         cell: usize,
-        /// What.
         what: Doing,
     },
     /// A try of a cell ended, and its state is known.
     Tried {
-        /// The cell.
         cell: Box<CellInfo>,
         /// Position among all, from 0.
         index: usize,

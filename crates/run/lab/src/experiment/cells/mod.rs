@@ -63,7 +63,6 @@ pub struct Experiment {
     pub source: String,
     /// A sentence that says what it is to find out.
     pub title: String,
-    /// What is requested.
     pub workloads: Vec<WorkloadChoice>,
     /// What is compared; the first is what the others are held against.
     pub subjects: Vec<Subject>,
@@ -89,7 +88,6 @@ pub struct Experiment {
     pub drop_page_cache: bool,
     /// What every cell must show, as written.
     pub requirements: Vec<String>,
-    /// Record every xact.
     pub xact_log: bool,
 }
 

@@ -56,7 +56,6 @@ const CONDITION: [&str; 12] = [
     "priorities",
 ];
 
-/// Reads an experiment.
 pub fn read(file: &str, name: &str, text: &str) -> Result<Experiment, ExperimentError> {
     let source = Source { file, text };
     let table = source.parse()?;

@@ -14,7 +14,6 @@ use super::{Experiment, ExperimentDir};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("results of different versions would be mixed:\n  {}", reasons.join("\n  "))]
 pub struct Mixture {
-    /// What differs.
     pub reasons: Vec<String>,
 }
 

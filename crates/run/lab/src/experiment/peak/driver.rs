@@ -78,7 +78,6 @@ enum State {
     Done,
 }
 
-/// Drives the search.
 pub(super) struct Driver {
     search: Search,
     first_per_s: f64,
@@ -275,7 +274,6 @@ impl Driver {
         vec![order(rate_per_s, self.load_per_rate)]
     }
 
-    /// What is known.
     pub(super) fn result(self, stopped: bool) -> Peak {
         let bracket = self.search.bracket();
         // With results of one kind only, one of its ends says no more than where the search was willing to look.

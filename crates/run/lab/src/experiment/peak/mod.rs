@@ -43,7 +43,6 @@ pub use stretch::Stretch;
 /// Index of the phase in which rates are tried.
 const SEARCH_PHASE: u16 = 1;
 
-/// What is wanted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wish {
     /// The promise, part by part, as it was written.
@@ -74,7 +73,6 @@ pub enum PeakEvent {
         /// Requests per second.
         rate_per_s: f64,
     },
-    /// It was.
     Tried(Step),
     /// The target is left to recover at a low rate.
     Resting {

@@ -160,9 +160,7 @@ fn parts(starts_ms: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
 pub(super) struct Findings<'a> {
     /// Rate that was requested.
     pub rate_per_s: f64,
-    /// When it began.
     pub from_ms: u64,
-    /// All of it.
     pub all: Stretch<'a>,
     /// All of it with the second before, in which the rate was the same.
     pub with_before: Stretch<'a>,

@@ -7,9 +7,7 @@ use assay_record::run::{PhaseInfo, RunInfo};
 /// What was measured at one rate, or in some seconds of that.
 #[derive(Debug)]
 pub struct Stretch<'a> {
-    /// The robots' side.
     pub robots: Vec<&'a RobotInterval>,
-    /// The origins' side.
     pub origins: Vec<&'a OriginInterval>,
     /// How long it was.
     pub length_s: f64,

@@ -17,7 +17,6 @@ use crate::machines::error::FleetError;
 /// What an agent lets roles do.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds<'a> {
-    /// Its address.
     pub address: IpAddr,
     /// What may be loaded.
     pub may_load: &'a [Network],

@@ -41,7 +41,6 @@ impl Outbox {
         Self { next: 0, queue: Some(queue), sender: tokio::spawn(sender) }
     }
 
-    /// Puts something in.
     pub fn put(&mut self, role: Option<u32>, output: Output) {
         let Some(queue) = &self.queue else { return };
         let report = Report { number: self.next, role, output };

@@ -39,7 +39,6 @@ pub const DESCRIPTION: &str = "description.toml";
 const ROLES: &str = "roles";
 /// Certificates and keys of the run. They are not sent to its record.
 pub const TLS: &str = "tls";
-/// The longest workload.
 const MOST_WORKLOAD_BYTES: u64 = 256 << 20;
 /// How long it may take to fetch that: a coordinator gives up an order after as long.
 const FETCH_PATIENCE: Duration = Duration::from_secs(60);
@@ -107,7 +106,6 @@ impl Part {
         })
     }
 
-    /// The run.
     pub fn run(&self) -> &Name {
         &self.run
     }
@@ -128,7 +126,6 @@ impl Part {
         Busy { run: self.run.clone(), by: self.by.clone(), roles: roles.collect() }
     }
 
-    /// Starts a role.
     pub fn start(
         &mut self,
         settings: &AgentSettings,

@@ -29,7 +29,6 @@ struct Shared {
     coordinator: Option<(Name, Instant)>,
 }
 
-/// The connection.
 #[derive(Debug)]
 pub struct Responder {
     client: Client,
@@ -67,7 +66,6 @@ impl Responder {
         Ok(Self { client, shared })
     }
 
-    /// The connection itself.
     pub fn client(&self) -> Client {
         self.client.clone()
     }

@@ -18,7 +18,6 @@ pub const MOST_WAIT: Duration = Duration::from_secs(3600);
 pub struct AgentSettings {
     /// Where the server is, and who the agent is there.
     pub login: Login,
-    /// Its name.
     pub name: Name,
     /// What it can be selected by.
     pub labels: Vec<Name>,

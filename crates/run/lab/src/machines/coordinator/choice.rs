@@ -27,13 +27,11 @@ pub struct Labels {
 pub struct Chosen {
     /// Robots run there, divided by processors.
     pub robots: Vec<AgentInfo>,
-    /// Origins run there.
     pub origins: Vec<AgentInfo>,
     /// The proxy runs there; none: there is no proxy.
     pub proxy: Option<AgentInfo>,
     /// Robots of the workload, which are divided.
     pub robot_count: u32,
-    /// Its origins.
     pub origin_count: u32,
 }
 
@@ -93,7 +91,6 @@ pub struct Needs<'a> {
     pub version: &'a str,
 }
 
-/// A real proxy.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
     /// The name of its description.

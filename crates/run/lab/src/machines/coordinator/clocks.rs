@@ -40,7 +40,6 @@ fn silence(to_server: &Link) -> String {
 pub struct Machine {
     /// What it says of itself.
     pub info: AgentInfo,
-    /// Its clock.
     pub clock: AgentClock,
     /// The offset that its start was computed with; none: it was not told of a start.
     pub assumed_ns: Option<i64>,
@@ -79,7 +78,6 @@ struct State {
 pub struct Clocks(Arc<Mutex<State>>);
 
 impl Clocks {
-    /// For these machines.
     pub fn of(machines: impl IntoIterator<Item = AgentInfo>) -> Self {
         let machine = |info: AgentInfo| Machine {
             info,
@@ -167,7 +165,6 @@ impl Clocks {
         self.locked().machines.values().cloned().collect()
     }
 
-    /// A machine.
     pub fn machine(&self, name: &Name) -> Option<Machine> {
         self.locked().machines.get(name).cloned()
     }

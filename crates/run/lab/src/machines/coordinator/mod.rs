@@ -46,7 +46,6 @@ pub struct Seen {
 }
 
 impl Fleet {
-    /// Connects.
     pub fn connect(login: &Login, name: &str) -> Result<Self, FleetError> {
         let background = Background::start()?;
         let (login, name) = (login.clone(), name.to_owned());

@@ -286,7 +286,6 @@ pub async fn make(client: &Client, run: &Name) -> Result<(), FleetError> {
     Ok(())
 }
 
-/// Removes them again.
 pub async fn remove(client: &Client, run: &Name) {
     let context = jetstream::new(client.clone());
     // What stays is removed by its age.

@@ -33,7 +33,6 @@ pub struct Saved {
     pub url: Option<String>,
     /// How long agents go on without a coordinator, in milliseconds.
     pub wait_ms: u64,
-    /// The machines.
     pub chosen: Chosen,
     /// The roles, in the order in which they were started.
     pub roles: Vec<SavedRole>,
@@ -52,9 +51,7 @@ pub struct Saved {
 /// A role of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedRole {
-    /// What it does.
     pub kind: RoleKind,
-    /// Its parts.
     pub parts: Vec<SavedPart>,
 }
 
@@ -63,7 +60,6 @@ pub struct SavedRole {
 pub struct SavedPart {
     /// The machine that it runs on.
     pub machine: Name,
-    /// Its number there.
     pub number: u32,
     /// The most threads that it has.
     pub threads: u32,
@@ -105,7 +101,6 @@ impl Saved {
         dir.write_whole(&run_dir.join(FILE), &text).map_err(|e| e.to_string())
     }
 
-    /// Reads it again.
     pub fn read(run_dir: &Path) -> Result<Self, FleetError> {
         let path = run_dir.join(FILE);
         let text = assay_base::files::bytes(&path, assay_base::files::DOCUMENT_MAX).map_err(|e| {

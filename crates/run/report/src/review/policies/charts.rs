@@ -12,7 +12,6 @@ type Value = (f64, Option<(f64, f64)>);
 /// The charts of a mix on a cluster.
 pub(super) struct Scene {
     pub title: String,
-    /// Over the load.
     pub loads: Vec<Chart>,
     /// Over time, under one load.
     pub times: Vec<Chart>,

@@ -7,7 +7,6 @@ use assay_record::cluster::{Balance, ClusterPoint, ClusterResult, Origin};
 use super::{Against, Estimate, MeasuredGain, gain, measured_gain, megabits_per_s, nodes, scenes, within};
 use crate::format::{NOTHING, duration_s};
 
-/// All tables.
 pub fn words(result: &ClusterResult) -> String {
     let mut text = String::new();
     if !result.title.is_empty() {

@@ -13,7 +13,6 @@ use assay_record::spe::{
 
 use crate::ReportError;
 
-/// No whole response.
 const NONE_US: u32 = u32::MAX;
 /// What happened after so many seconds (a year) is in no chart.
 const LAST_SECOND: i64 = 31_557_600;
@@ -66,7 +65,6 @@ pub(super) struct LeftOut {
     pub count: u64,
     /// Bytes of bodies that the proxy sent for them.
     pub body_bytes: u64,
-    /// Those of direct.
     pub direct_bytes: u64,
     /// How many of them direct delivered.
     pub direct_delivered: u64,

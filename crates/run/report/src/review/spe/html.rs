@@ -59,7 +59,6 @@ struct ExampleView<'a> {
     detail: String,
 }
 
-/// The page.
 pub(super) fn render(evaluation: &Evaluation) -> Result<String, ReportError> {
     let template = [MACROS, TEMPLATE].concat();
     let mut environment = Environment::new();

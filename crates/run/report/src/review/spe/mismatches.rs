@@ -75,7 +75,6 @@ fn take(groups: &mut Groups, known: &mut BTreeMap<u16, usize>, gathered: &Gather
     }
 }
 
-/// What exactly differed.
 fn what(row: &ResponseRow, direct_status: Option<u16>) -> String {
     let status = |status: Option<u16>| status.map_or_else(|| "none".to_owned(), |status| status.to_string());
     match row.verdict {

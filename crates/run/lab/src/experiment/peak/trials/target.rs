@@ -24,7 +24,6 @@ pub enum Kind {
     Exponential,
 }
 
-/// A target.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub kind: Kind,
