@@ -101,7 +101,7 @@ def messages():
     """Messages of the corpus of HTTP, as bytes on the wire (each with the first of its variants)."""
     found = []
     for name in ["requests", "replies"]:
-        for case in (ROOT / f"crates/net/http/tests/corpus/{name}.txt").read_text().split("\ncase:")[1:]:
+        for case in (ROOT / f"crates/tests/testbed/src/corpus/{name}.txt").read_text().split("\ncase:")[1:]:
             lines = [line.partition(":")[::2] for line in case.splitlines()[1:]]
             parts = [text[1:] + ("\\r\\n" if kind == "line" else "") for kind, text in lines if kind in ("line", "send")]
             variants = [text[1:] for kind, text in lines if kind == "with"]

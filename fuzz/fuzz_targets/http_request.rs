@@ -2,17 +2,7 @@
 //! forgives nothing takes for the same message; and what it does not take can be written down so that it does.
 #![no_main]
 
-#[path = "../../crates/net/http/tests/corpus/agree.rs"]
-mod agree;
-#[path = "../../crates/net/http/tests/corpus/ending.rs"]
-mod ending;
-#[path = "../../crates/net/http/tests/corpus/reader.rs"]
-mod reader;
-#[path = "../../crates/net/http/tests/corpus/response_reader.rs"]
-mod response_reader;
-#[path = "../../crates/net/http/tests/corpus/strict.rs"]
-mod strict;
-
+use assay_testbed::corpus::{agree, reader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -12,7 +12,7 @@
 //!
 //! Every intermediary reads requests with `http::head`, `http::target` and `http::chunked`, refuses what those refuse with the
 //! status they give, and rewrites request line, `Host` and framing. A connection with an incomplete message is never
-//! reused. `crates/net/http/tests/corpus` contains the cases; every intermediary runs it over sockets.
+//! reused. `crates/tests/testbed/src/corpus` contains the cases; every intermediary runs it over sockets.
 //!
 //! *Does not:* read or write a socket, know a clock, make a choice at random, or speak anything but HTTP/1.0,
 //! HTTP/1.1 and ICP. What is needed for every request (heads, framing, chunks, dates) does not allocate.

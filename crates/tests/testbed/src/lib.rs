@@ -1,14 +1,15 @@
 //! What tests put around an intermediary: a [`Server`] behind it that responds as it is told, [`Client`]s before it that
 //! send bytes as they are given, and patience that ends. All on the one runtime of [`run`], with the intermediary
 //! between them. And a place for a real [`Browser`], with what tests of [`pages`] need; a checker of servers of
-//! HTTP/2 ([`h2spec`]); and [`fixture`]s that many tests share.
+//! HTTP/2 ([`h2spec`]); [`fixture`]s that many tests share, and a [`corpus`] of wrong messages.
 //!
-//! *Does not:* simulate an origin (that is `engine`), measure, or run outside tests: what surprises it, panics.
+//! *Does not:* simulate an origin (that is `assay-load`), measure, or run outside tests: what surprises it, panics.
 
 mod body;
 mod browser;
 mod checker;
 mod client;
+pub mod corpus;
 mod elsewhere;
 pub mod fixture;
 pub mod pages;

@@ -5,10 +5,10 @@
 
 use proptest::prelude::*;
 
-use crate::agree::{judge, judge_response};
-use crate::change::{config, streams};
-use crate::format::requests;
-use crate::response_change::responses;
+use assay_testbed::corpus::agree::{judge, judge_response};
+use assay_testbed::corpus::change::{config, streams};
+use assay_testbed::corpus::format::requests;
+use assay_testbed::corpus::response_change::responses;
 
 #[test]
 fn of_the_corpus_itself_nothing_is_read_in_two_ways() {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::ending::Ending;
-use crate::format::{Case, requests};
+use assay_testbed::corpus::ending::Ending;
+use assay_testbed::corpus::format::{Case, requests};
 
 const BEGIN: &str = "<!-- The corpus: written by the tests of the http crate. -->\n";
 const END: &str = "<!-- The end of the corpus. -->\n";

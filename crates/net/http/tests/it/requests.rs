@@ -1,7 +1,7 @@
 //! Every request of the corpus is read, or refused, as it says.
 
-use crate::format::requests;
-use crate::reader::serve;
+use assay_testbed::corpus::format::requests;
+use assay_testbed::corpus::reader::serve;
 
 #[test]
 fn every_request_of_the_corpus_is_read_or_refused_as_it_says() {

@@ -3,12 +3,12 @@
 
 use assay_workload::model::Distribution;
 
-use crate::derived;
-use crate::format::requests;
 use crate::harness::simple;
 use crate::origins::Origins;
-use crate::seen;
-use crate::strict::{self, Message, Read};
+use assay_testbed::corpus::derived;
+use assay_testbed::corpus::format::requests;
+use assay_testbed::corpus::seen;
+use assay_testbed::corpus::strict::{self, Message, Read};
 
 /// Nothing of the corpus is an object: 404 is right, and 405 for methods that origins do not know. What is no refusal of the
 /// message itself leaves its end beyond doubt.

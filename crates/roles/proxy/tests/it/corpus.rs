@@ -9,12 +9,12 @@ use assay_proxy::{Clock, Limits, Proxy};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 
-use crate::answered;
-use crate::derived;
-use crate::format::{Case, requests};
-use crate::judge;
-use crate::recorder::Recorder;
-use crate::responses::{Responded, responses};
+use assay_testbed::corpus::answered;
+use assay_testbed::corpus::derived;
+use assay_testbed::corpus::format::{Case, requests};
+use assay_testbed::corpus::judge;
+use assay_testbed::corpus::recorder::Recorder;
+use assay_testbed::corpus::responses::{Responded, responses};
 
 /// A proxy on a thread of its own.
 struct Running {

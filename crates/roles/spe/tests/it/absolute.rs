@@ -1,8 +1,8 @@
 //! Requests in the form of those to a forward proxy.
 
-use crate::reader::take;
-use crate::recorder::{Record, Recorder, response_to};
-use crate::strict::Message;
+use assay_testbed::corpus::reader::take;
+use assay_testbed::corpus::recorder::{Record, Recorder, response_to};
+use assay_testbed::corpus::strict::Message;
 
 /// Sent after a case that must leave the connection usable.
 pub const AFTER: &[u8] = b"GET http://a/after HTTP/1.1\r\nHost: a\r\n\r\n";

@@ -6,17 +6,17 @@ use std::net::SocketAddr;
 use assay_protocol::evaluation::CollectorSpec;
 
 use crate::absolute;
-use crate::answered;
-use crate::client::Client;
 use crate::collector_harness::spec;
-use crate::derived;
-use crate::ending::Ending;
-use crate::format::{Case, requests};
-use crate::judge;
-use crate::recorder::{Record, Recorder};
-use crate::responses::{Responded, responses};
-use crate::seen;
 use crate::threads::{collector, collector_of, multiplier};
+use assay_testbed::corpus::answered;
+use assay_testbed::corpus::client::Client;
+use assay_testbed::corpus::derived;
+use assay_testbed::corpus::ending::Ending;
+use assay_testbed::corpus::format::{Case, requests};
+use assay_testbed::corpus::judge;
+use assay_testbed::corpus::recorder::{Record, Recorder};
+use assay_testbed::corpus::responses::{Responded, responses};
+use assay_testbed::corpus::seen;
 
 /// What is wrong with the front (each one) and with what came out at the back of it.
 fn wrong(case: &Case, fronts: Vec<Result<(), String>>, backs: &[Vec<Record>]) -> Vec<String> {

@@ -14,7 +14,7 @@ use tokio::task::spawn_local;
 
 use crate::collector_harness::spec;
 use crate::multiplier_bed;
-use crate::recorder::Recorder;
+use assay_testbed::corpus::recorder::Recorder;
 
 /// What tells where it listens, and is told when to end.
 type Ends = (mpsc::Sender<Vec<SocketAddr>>, oneshot::Receiver<()>);

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 
 use assay_switch::Switch;
 
-use crate::answered;
-use crate::derived;
-use crate::format::{Case, requests};
 use crate::harness::switch;
-use crate::judge;
-use crate::recorder::Recorder;
-use crate::responses::{Responded, responses};
+use assay_testbed::corpus::answered;
+use assay_testbed::corpus::derived;
+use assay_testbed::corpus::format::{Case, requests};
+use assay_testbed::corpus::judge;
+use assay_testbed::corpus::recorder::Recorder;
+use assay_testbed::corpus::responses::{Responded, responses};
 
 fn before(server: SocketAddr) -> Switch {
     let text = format!("listen = [\"127.0.0.1:0\"]\n[[server]]\naddress = \"{server}\"\n");

@@ -12,11 +12,11 @@ use assay_lab::description::Origin as NamedOrigin;
 use assay_lab::mode::Mode;
 use assay_lab::real::RealProxy;
 
-use crate::ending::Ending;
-use crate::format::{Case, requests};
 use crate::proxies::{choice_before, installed};
-use crate::recorder::{Record, Recorder};
-use crate::strict::{Read, response};
+use assay_testbed::corpus::ending::Ending;
+use assay_testbed::corpus::format::{Case, requests};
+use assay_testbed::corpus::recorder::{Record, Recorder};
+use assay_testbed::corpus::strict::{Read, response};
 
 const BEGIN: &str = "<!-- Real proxies: written by the tests of the lab crate. -->\n";
 const END: &str = "<!-- The end of the real proxies. -->\n";

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::corpus::{Fate, PROXIES, Tried, between, count, through};
-use crate::derived;
+use assay_testbed::corpus::derived;
 
 const BEGIN: &str = "<!-- Random requests through real proxies: written by the tests of the lab crate. -->\n";
 const END: &str = "<!-- The end of random requests through real proxies. -->\n";

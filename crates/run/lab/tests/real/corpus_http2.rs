@@ -18,10 +18,10 @@ use assay_tls::authority::{Authority, KeyKind, Validity};
 use tokio::time::Instant;
 
 use crate::corpus::{between, described, listed};
-use crate::format::{Case, requests};
 use crate::proxies::{choice_before, installed};
-use crate::recorder::{Record, Recorder};
 use crate::translated::Translated;
+use assay_testbed::corpus::format::{Case, requests};
+use assay_testbed::corpus::recorder::{Record, Recorder};
 
 const BEGIN: &str = "<!-- HTTP/2 through real proxies: written by the tests of the lab crate. -->\n";
 const END: &str = "<!-- The end of HTTP/2 through real proxies. -->\n";

@@ -12,9 +12,9 @@ use assay_lab::real::RealProxy;
 
 use crate::corpus::{NEXT, PROXIES, between, exchanged, is_of_another, listed};
 use crate::proxies::{choice_before, installed};
-use crate::recorder::{Recorder, response_to};
-use crate::responses::{Responded, Seen, responses};
-use crate::strict::{Read, response};
+use assay_testbed::corpus::recorder::{Recorder, response_to};
+use assay_testbed::corpus::responses::{Responded, Seen, responses};
+use assay_testbed::corpus::strict::{Read, response};
 
 const BEGIN: &str = "<!-- Responses through real proxies: written by the tests of the lab crate. -->\n";
 const END: &str = "<!-- The end of the responses through real proxies. -->\n";

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use assay_load::replay::{Listener, Origins, Simulated, Source};
 
-use crate::derived;
-use crate::format::{Case, requests};
 use crate::replay::harness::{combined, log};
-use crate::seen;
-use crate::strict::{self, Message, Read};
+use assay_testbed::corpus::derived;
+use assay_testbed::corpus::format::{Case, requests};
+use assay_testbed::corpus::seen;
+use assay_testbed::corpus::strict::{self, Message, Read};
 
 /// What is in no log is served too; 405 is right for other methods than GET and HEAD, and for a body. What is no refusal of the message
 /// itself leaves its end beyond doubt.

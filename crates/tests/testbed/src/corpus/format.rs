@@ -1,6 +1,6 @@
 //! Files of cases. The form is told at the head of `requests.txt`; `responses.rs` reads the other one.
 
-use crate::ending::Ending;
+use crate::corpus::ending::Ending;
 
 /// One case, or one variant of it.
 #[derive(Debug, Clone, Default)]

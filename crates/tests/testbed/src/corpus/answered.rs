@@ -1,15 +1,15 @@
 //! Cases made of random responses, for intermediaries between sockets: what this crate understands of a response is what a client must
-//! see of it, and a reader that shares no code with it ([`crate::strict`]) reads that.
+//! see of it, and a reader that shares no code with it ([`crate::corpus::strict`]) reads that.
 
 use std::cell::Cell;
 
 use proptest::prelude::*;
 
-use crate::change::config;
-use crate::ending::Ending;
-use crate::response_change;
-use crate::response_reader::take_response;
-use crate::responses::{Responded, Seen};
+use crate::corpus::change::config;
+use crate::corpus::ending::Ending;
+use crate::corpus::response_change;
+use crate::corpus::response_reader::take_response;
+use crate::corpus::responses::{Responded, Seen};
 
 /// So many responses in a test; `PROPTEST_CASES` says more.
 const LEAST: u32 = 300;

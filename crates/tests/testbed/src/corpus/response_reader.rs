@@ -3,8 +3,8 @@
 use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;
 
-use crate::ending::Ending;
-use crate::reader::unchunk;
+use crate::corpus::ending::Ending;
+use crate::corpus::reader::unchunk;
 
 /// The first response of a stream, which ends with it: its status, its body, and how many bytes it takes.
 pub fn take_response(bytes: &[u8], method: &str) -> Result<(u16, Vec<u8>, usize), Ending> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
-use crate::strict::{Message, Read, request};
+use crate::corpus::strict::{Message, Read, request};
 
 /// No case takes this long unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -3,10 +3,10 @@
 
 use std::net::SocketAddr;
 
-use crate::client::Client;
-use crate::ending::Ending;
-use crate::format::Case;
-use crate::strict::Message;
+use crate::corpus::client::Client;
+use crate::corpus::ending::Ending;
+use crate::corpus::format::Case;
+use crate::corpus::strict::Message;
 
 /// Sent after a case that must leave the connection usable.
 pub const AFTER: &[u8] = b"GET /after HTTP/1.1\r\nHost: a\r\n\r\n";

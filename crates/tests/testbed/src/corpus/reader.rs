@@ -5,7 +5,7 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 use assay_http::target::Target;
 
-use crate::ending::Ending;
+use crate::corpus::ending::Ending;
 
 /// A request as it was understood.
 #[derive(Debug, Clone)]

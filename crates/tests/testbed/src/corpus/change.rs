@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, RngSeed};
 
-use crate::format::requests;
+use crate::corpus::format::requests;
 
 /// Bytes that mean something somewhere.
 const TELLING: &[u8] = b"\r\n\r\n\r\n \t:;,=\"\0#%/?@*0159af-+x\x0b\x7f\x80\xffGHCTch";

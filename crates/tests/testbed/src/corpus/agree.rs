@@ -1,9 +1,9 @@
 //! This crate and a reader that forgives nothing, held against each other on what a stream begins with.
 
-use crate::ending::Ending;
-use crate::reader::{Taken, take};
-use crate::response_reader::take_response;
-use crate::strict::{Read, request, response};
+use crate::corpus::ending::Ending;
+use crate::corpus::reader::{Taken, take};
+use crate::corpus::response_reader::take_response;
+use crate::corpus::strict::{Read, request, response};
 
 /// Of a request; an error tells what they disagree on.
 pub fn judge(bytes: &[u8]) -> Result<(), String> {

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::change::{apply, change};
+use crate::corpus::change::{apply, change};
 
 /// Responses to begin with.
 const RESPONSES: &[&str] = &[

@@ -1,5 +1,5 @@
 //! Cases made of random requests, for intermediaries between sockets: what this crate understands of a stream is what must be seen on
-//! both sides of each, and a reader that shares no code with it ([`crate::strict`]) reads both.
+//! both sides of each, and a reader that shares no code with it ([`crate::corpus::strict`]) reads both.
 
 use std::cell::Cell;
 
@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::change::{config, streams};
-use crate::ending::Ending;
-use crate::format::{Case, Pass};
-use crate::reader::{Taken, serve};
+use crate::corpus::change::{config, streams};
+use crate::corpus::ending::Ending;
+use crate::corpus::format::{Case, Pass};
+use crate::corpus::reader::{Taken, serve};
 
 /// So many streams in a test; `PROPTEST_CASES` says more.
 const LEAST: u32 = 300;
@@ -57,7 +57,6 @@ pub fn requests(tried: impl Fn(&Case) -> Vec<String>) {
 }
 
 /// So many requests at random, or more where `PROPTEST_CASES` says so, for those who judge by themselves what becomes of them.
-#[allow(dead_code, reason = "most tests have all of them judged")]
 pub fn some(least: u32) -> Vec<Case> {
     let config = config(least);
     let count = config.cases as usize;

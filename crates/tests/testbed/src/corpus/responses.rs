@@ -1,6 +1,6 @@
 //! The cases of `responses.txt`. The form is told at its head.
 
-use crate::format::{name, read, unescape};
+use crate::corpus::format::{name, read, unescape};
 
 /// A response of a server, and what a client gets to see of it.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::strict::{Message, Read, response};
+use crate::corpus::strict::{Message, Read, response};
 
 /// No case takes this long unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);

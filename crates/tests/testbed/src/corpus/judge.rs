@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 
-use crate::client::Client;
-use crate::ending::Ending;
-use crate::format::{Case, Pass};
-use crate::recorder::{Record, Recorder, response_to};
-use crate::responses::{Responded, Seen};
-use crate::seen::{self, AFTER};
-use crate::strict::Message;
+use crate::corpus::client::Client;
+use crate::corpus::ending::Ending;
+use crate::corpus::format::{Case, Pass};
+use crate::corpus::recorder::{Record, Recorder, response_to};
+use crate::corpus::responses::{Responded, Seen};
+use crate::corpus::seen::{self, AFTER};
+use crate::corpus::strict::Message;
 
 /// Sends a case to an intermediary whose server responds with `recorder::response_to`, and judges what the client sees.
 pub fn front(front: SocketAddr, case: &Case) -> Result<(), String> {
