@@ -23,7 +23,7 @@ same build gives the same results, but for what is timed. Where a row stands for
 which do not.
 
 Not measured is a real queue with a fixed rate of service: its 99th percentile moves by more than any error of Assay's would when anything
-else runs on the machine. Its arithmetic is checked in virtual time (`queue-md1`), the clock by [other means](pacing.md).
+else runs on the machine. Its arithmetic is checked in virtual time (`queue-md1`), the clock by [other means](measured.md#how-exactly-does-assay-send).
 
 | check | what is claimed | holds |
 |---|---|---|

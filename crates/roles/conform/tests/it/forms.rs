@@ -238,30 +238,6 @@ fn every_explanation_says_what_it_rests_on_and_few_rest_on_the_exchanges_alone()
 }
 
 #[test]
-fn what_was_repeated_by_hand_is_on_the_page_of_that() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/explanation/conformance-by-hand.md");
-    let page = std::fs::read_to_string(path).unwrap();
-    let explained = explained();
-    // An explanation of several cases was repeated with one of them at least.
-    let is_there = |known: &known::Known| {
-        let target = known.target.as_deref().unwrap_or_default();
-        let cases = explained
-            .iter()
-            .filter(|other| other.target == known.target && other.reason == known.reason)
-            .map(|other| other.case.split('/').next().unwrap_or_default());
-        cases.into_iter().any(|case| {
-            page.contains(&format!("| {target} | `{case}` |"))
-                || page.contains(&format!("| {target} | `{case}/"))
-        })
-    };
-    let missing: Vec<_> = explained
-        .iter()
-        .filter(|known| known.evidence.iter().any(|item| item == "by hand") && !is_there(known))
-        .collect();
-    assert!(missing.is_empty(), "docs/explanation/conformance-by-hand.md has none of {missing:#?}");
-}
-
-#[test]
 fn the_kept_page_has_the_explanations_and_the_evidence_of_the_file() {
     let explained = explained();
     for failure in kept_failures() {
