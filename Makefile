@@ -3,7 +3,7 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test test-real instructions instructions-dev bench bench-pacing bench-http2 bench-switch bench-slow bench-working-set verify docs fuzz torture soak man dist dist-check dist-try site gallery screenshots bench-size
+.PHONY: help demo build test test-real instructions instructions-dev bench bench-http2 bench-switch bench-working-set verify docs fuzz torture soak man dist dist-check dist-try site gallery screenshots bench-size
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
@@ -12,7 +12,6 @@ help:
 	@echo "make test-real   the other tests: real proxies, browser, several machines, times (as root on Debian, installs what they need)"
 	@echo "make instructions   count the instructions of a request on each hot path, and keep the counts (needs valgrind)"
 	@echo "make bench   measure Assay itself against its peers"
-	@echo "make bench-pacing   measure how exactly requests leave, beside a bare timer and other generators"
 	@echo "make bench-http2   measure how fast requests are coded and decoded in HTTP/2"
 	@echo "make bench-switch   measure what the switch costs beside nginx, HAProxy and httpd"
 	@echo "make bench-size     measure how fast caches are simulated, beside libCacheSim"
@@ -21,7 +20,6 @@ help:
 	@echo "make fuzz    the property tests, a thousand times as long (some need root)"
 	@echo "make torture 500 faults at random instants, and what they leave; an hour of work under disturbance (needs root; two hours)"
 	@echo "make soak    eight hours of work under disturbance: does anything grow, is anything lost? (needs root, nats-server, nginx)"
-	@echo "make bench-slow     measure what 10,000 slow clients and servers cost others (needs nginx)"
 	@echo "make dist    packages, in target/dist: a tarball with an install script, .deb, .rpm, checksums, a list of materials"
 	@echo "make dist-check     build and package twice, and compare (needs twice the time)"
 	@echo "make dist-try       install each package in an empty Debian system, use it, remove it (needs root and debootstrap)"
@@ -74,10 +72,6 @@ instructions:
 bench:
 	scripts/bench.sh --page
 
-# Not part of `make bench`: it waits for the machine to be quiet, and takes ten minutes at best.
-bench-pacing: build
-	scripts/pacing.sh
-
 # Of the protocol alone: no sockets, no robots.
 bench-http2:
 	$(CARGO) run --release --quiet --package assay-http2 --example exchange
@@ -112,9 +106,6 @@ torture: build
 
 soak: build
 	ASSAY=$(ASSAY) scripts/soak.sh
-
-bench-slow: build
-	ASSAY=$(ASSAY) scripts/slow-clients.sh
 
 # Static, with the C library of GNU. What it needs beside Rust: binutils, dpkg-deb, python3; for the .rpm, rpmbuild; for the wheel, maturin.
 dist:

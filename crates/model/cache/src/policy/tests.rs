@@ -15,7 +15,7 @@ use super::segments::{S3Fifo, Slru};
 use super::tiny::WTinyLfu;
 use super::*;
 
-/// Misses that libCacheSim 0.3.5 counts on [`reference`]; scripts/policy_misses.py makes the table again.
+/// Misses that libCacheSim 0.3.5 counts on [`reference`].
 const EXPECTED: &str = include_str!("libcachesim.txt");
 
 /// The same for policies that are defined otherwise there.
