@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use assay_measurement::own_error::SOONER_US;
 use rustix::net::RecvFlags;
 
-use crate::clock::{monotonic_ns, realtime_ns};
+use assay_base::clock::{monotonic_ns, realtime_ns};
 
 /// When the kernel received the last of the bytes of a read, in nanoseconds of the wall clock; none: it does not tell.
 pub type Received = Option<u64>;

@@ -23,7 +23,7 @@ use assay_tls::session::{Agreed, MOST_KEPT_BYTES, Session, sealed_bytes};
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use crate::arrival::{Received, recv, recv_unstamped};
-use crate::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 
 /// Most bytes of plain text that one operation takes, and most bytes of records that one read takes.
 const PIECE_BYTES: usize = 64 * 1024;

@@ -13,11 +13,11 @@ use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
-use crate::clock::monotonic_ns;
 use crate::limits::{LINGER, LINGER_READS};
 use crate::memory::{Input, Memory, write_all};
 use crate::refused::Refused;
 use crate::watch::{Deadline, TICK_NS, Watch};
+use assay_base::clock::monotonic_ns;
 
 /// What all connections of a thread share: buffers, and the watch over their deadlines.
 pub struct Resources {

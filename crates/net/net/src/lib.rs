@@ -6,7 +6,7 @@
 //! carried over from one connection to another ([`carrier`], [`relay`]) and handed to several readers while they arrive
 //! ([`flow`]), fields ([`fields`]) and interim responses ([`interim`]) passed on as intermediaries must, connections to
 //! servers ([`upstream`]) and their reuse ([`pool`]), listening ([`listen`]), places for a bounded number of clients ([`places`]) and hosts that they may name ([`own_host`]), one table of bounds ([`limits`]); deadlines to within
-//! microseconds ([`timer`]), and sockets without tasks ([`sockets`]), on a clock of one kind ([`clock`]), and when what is read was received ([`arrival`]); threads pinned and
+//! microseconds ([`timer`]), and sockets without tasks ([`sockets`]), and when what is read was received ([`arrival`]); threads pinned and
 //! joined ([`worker`]), how long they ran and waited ([`thread_times`]), which let messages come together when there are many ([`gather`]).
 //!
 //! # Connections
@@ -37,7 +37,6 @@ pub mod arrival;
 pub mod body;
 pub mod byte_stream;
 pub mod carrier;
-pub mod clock;
 pub mod connection;
 pub mod exchange;
 pub mod fields;

@@ -16,11 +16,11 @@ use assay_tls::client::{Client, Name};
 use assay_tls::session::Session;
 use tokio::task::spawn_local;
 
-use crate::clock::coarse_ns;
 use crate::connection::Resources;
 use crate::http2;
 use crate::limits::MOST_IDLE;
 use crate::upstream::{MOST_TRIES, Patience, Received, Upstream, UpstreamError};
+use assay_base::clock::coarse_ns;
 
 /// Idle connections to servers, told apart by where they lead, or by something else.
 pub struct Pool<K = SocketAddr> {

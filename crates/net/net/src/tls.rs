@@ -9,7 +9,7 @@ use assay_tls::server::Server;
 use assay_tls::settings::{AuthorityFiles, ClientTls, ServerTls};
 use thiserror::Error;
 
-use crate::clock::realtime_ns;
+use assay_base::clock::realtime_ns;
 
 /// Why a role cannot speak TLS with its settings. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]

@@ -18,13 +18,13 @@ use assay_tls::error::{TlsError, TlsErrorKind};
 use assay_tls::session::Session;
 
 use crate::byte_stream::{ByteStream, tls_error};
-use crate::clock::monotonic_ns;
 use crate::connection::{Connection, Resources};
 use crate::http_stream::HttpStream;
 use crate::http2::{self, Pipe, UNPROCESSED};
 use crate::limits::MOST_INTERIM_RESPONSES;
 use crate::pool::Counted;
 use crate::tune::tune;
+use assay_base::clock::monotonic_ns;
 
 /// What is wrong with 101 as the response to a request that offers no other protocol.
 pub const SWITCHING: HeadError = HeadError::Syntax("it changes the protocol, which nobody requested");

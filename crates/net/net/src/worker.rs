@@ -11,7 +11,7 @@ use thiserror::Error;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
-use crate::clock::SECOND_NS;
+use assay_base::clock::SECOND_NS;
 
 /// Above everything that has no real-time priority, below most that has.
 pub const REALTIME_PRIORITY: libc::c_int = 10;

@@ -9,8 +9,8 @@ use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use assay_base::clock::{SECOND_NS, monotonic_ns};
 use assay_cluster::dispatch::ServerId;
-use assay_net::clock::{SECOND_NS, monotonic_ns};
 use assay_net::listen::{listen_alone, listen_beside_others};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;

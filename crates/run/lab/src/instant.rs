@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use assay_base::clock::{monotonic_ns, realtime_ns};
 use assay_protocol::message::Command;
-use rustix::time::{ClockId, clock_gettime};
 
 /// The least time between the start command and the start.
 const LEAD: Duration = Duration::from_millis(300);
@@ -20,7 +20,7 @@ pub struct StartInstant {
 impl StartInstant {
     /// That second; none where it does not leave everybody time to hear of it.
     pub fn at(unix_s: u64) -> Option<Self> {
-        let (realtime_ns, monotonic_ns) = (now_ns(ClockId::Realtime), now_ns(ClockId::Monotonic));
+        let (realtime_ns, monotonic_ns) = (realtime_ns(), monotonic_ns());
         let lead_ns = unix_s.checked_mul(1_000_000_000)?.checked_sub(realtime_ns)?;
         let is_enough = lead_ns >= u64::try_from(LEAD.as_nanos()).unwrap_or(0);
         is_enough.then(|| Self { monotonic_ns: monotonic_ns + lead_ns, unix_s })
@@ -33,7 +33,7 @@ impl StartInstant {
 
     /// The first whole second that is at least so far ahead.
     pub fn in_at_least(lead: Duration) -> Self {
-        Self::after(now_ns(ClockId::Realtime), now_ns(ClockId::Monotonic), lead)
+        Self::after(realtime_ns(), monotonic_ns(), lead)
     }
 
     fn after(realtime_ns: u64, monotonic_ns: u64, lead: Duration) -> Self {
@@ -49,18 +49,13 @@ impl StartInstant {
 
     /// Milliseconds since then; 0 before.
     pub fn elapsed_ms(self) -> u64 {
-        now_ns(ClockId::Monotonic).saturating_sub(self.monotonic_ns) / 1_000_000
+        monotonic_ns().saturating_sub(self.monotonic_ns) / 1_000_000
     }
 
     /// Milliseconds until then; 0 after.
     pub fn remaining_ms(self) -> u64 {
-        self.monotonic_ns.saturating_sub(now_ns(ClockId::Monotonic)) / 1_000_000
+        self.monotonic_ns.saturating_sub(monotonic_ns()) / 1_000_000
     }
-}
-
-fn now_ns(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use assay_base::clock::monotonic_ns;
 use assay_host::link::Namespace;
 use assay_net::HEALTH_ORIGIN;
-use assay_net::clock::monotonic_ns;
 
 use crate::description::Origin;
 use crate::mode::Mode;

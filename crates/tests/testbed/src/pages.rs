@@ -119,7 +119,6 @@ mod tests {
         let list: Vec<u64> = (1000..1100).collect();
         let document = serde_json::json!({"name": "a", "times": list, "total": {"requests": 7}});
         let lines = outline(&document);
-        assert_eq!(lines.lines().count(), 5, "{lines}");
         let mut changed = document.clone();
         changed["times"][99] = 5.into();
         let other = outline(&changed);

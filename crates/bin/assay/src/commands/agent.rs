@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use assay_lab::machines::agent::{self, AgentSettings};
-use assay_lab::machines::now::MachineClock;
 use assay_protocol::fleet::name::Name;
 use assay_protocol::network::Network;
 use clap::Args;
@@ -58,12 +57,6 @@ pub struct AgentArgs {
     /// The directory that it writes in [default: one of its own among the temporary ones]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// For tests of clocks: the clock that it gives as its machine's is faster by so many millionths
-    #[arg(long, value_name = "PPM", hide = true, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1000..=1000))]
-    pub clock_drift: i32,
-    /// For tests of clocks: that clock is set forward by so many milliseconds at SIGUSR1
-    #[arg(long, value_name = "MS", hide = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=3_600_000))]
-    pub clock_step: u32,
     /// Who it is at the server.
     #[command(flatten)]
     pub login: LoginArgs,
@@ -94,11 +87,6 @@ pub fn agent(args: &AgentArgs) -> Result<Exit, Failure> {
         proxy_dirs: args.proxy_dir.clone(),
         accepts_descriptions: args.accept_descriptions,
         dir,
-        clock: MachineClock {
-            drift_ppm: args.clock_drift,
-            step_ms: args.clock_step,
-            ..MachineClock::default()
-        },
         exe: std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::support::{read, root};
 
 /// What touches a socket, a file, a clock or another process.
-const IMPURE: [&str; 13] = [
+const IMPURE: [&str; 15] = [
+    "assay_base::clock",
+    "assay_base::files",
     "tokio",
     "std::fs",
     "std::process",

@@ -33,7 +33,7 @@ fn tls12(protocol: &'static [u8]) -> (ByteStream<UnixStream>, ByteStream<UnixStr
 }
 
 fn sessions(offer: &Offer, protocol: &'static [u8]) -> (Session, Session) {
-    let now_unix_s = crate::clock::realtime_ns() / 1_000_000_000;
+    let now_unix_s = assay_base::clock::realtime_ns() / 1_000_000_000;
     let validity = Validity::around(now_unix_s);
     let authority = Authority::new(KeyKind::P256, validity).expect("can be made");
     let identity = authority.issue(&["www.example".to_owned()], validity).expect("can be made");

@@ -237,7 +237,7 @@ impl AsyncWrite for Silent {
 fn a_client_is_slow_when_a_head_has_taken_a_second_and_not_when_it_has_no_request() {
     for (awaits, expected) in [(Awaits::Head, vec![true]), (Awaits::Request, vec![])] {
         let resources = Resources::new();
-        let begun_ns = crate::clock::monotonic_ns();
+        let begun_ns = assay_base::clock::monotonic_ns();
         // The connection begins then, however long ago the watch did.
         resources.watch.tick(begun_ns);
         let mut connection = Connection::new(Silent::default(), &resources);

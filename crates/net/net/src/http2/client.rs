@@ -15,8 +15,8 @@ use super::STREAM_WINDOW_BYTES;
 use super::connection::{MOST_UNWRITTEN, TURN_BYTES, find};
 use super::pipe::{Hub, Pipe, State};
 use super::response::Sent;
-use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::connection::{Connection, Resources};
+use assay_base::clock::{SECOND_NS, monotonic_ns};
 
 /// A request that was given up after this long, while nothing at all has come on the connection, is a sign that nothing will.
 const SILENT_NS: u64 = SECOND_NS;

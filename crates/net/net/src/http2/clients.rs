@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use super::client::Client;
 use super::pipe::Pipe;
-use crate::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 
 /// Connections to one server. A new one is opened only when those that are there take no more streams.
 #[derive(Default)]

@@ -17,11 +17,11 @@ use assay_http2::{Config, Connection as Wire, ErrorCode, Event, Stream as Stream
 use super::pipe::{Hub, Pipe, State};
 use super::response::Sent;
 use super::{MOST_PIPES, MOST_STREAMS, STREAM_WINDOW_BYTES};
-use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::connection::{Connection, Resources};
 use crate::exchange::{ClientLimits, Stream};
 use crate::memory::wait;
 use crate::watch::{Awaits, Deadline, Watch};
+use assay_base::clock::{SECOND_NS, monotonic_ns};
 
 /// No more of bodies is made into frames while so many bytes have not been written.
 pub(super) const MOST_UNWRITTEN: usize = 64 * 1024;

@@ -94,7 +94,7 @@ impl World<'_> {
 fn in_time(limits: ClientLimits, script: impl AsyncFnOnce(&mut World<'_>)) -> super::tests::Seen {
     let small = Config { stream_window: 65_535, ..Config::default() };
     let talked = talk_with(limits, small, async |client: &mut Client, resources: &Rc<Resources>| {
-        let now_ns = crate::clock::monotonic_ns();
+        let now_ns = assay_base::clock::monotonic_ns();
         resources.watch.tick(now_ns);
         let mut world = World { client, resources, now_ns, seen: Seen::default(), is_over: false };
         world.settle().await;

@@ -24,9 +24,9 @@ use tokio::io::unix::AsyncFd;
 pub use self::deadlines::{Deadlines, Ticket};
 use self::lag::Account;
 use self::spin::{Spin, Wait};
-use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::gather::{Gather, Quick};
 use crate::sockets::{Events, Readiness, Sockets};
+use assay_base::clock::{SECOND_NS, monotonic_ns};
 
 /// The timer's own key among sockets.
 const TIMER_KEY: u64 = u64::MAX;

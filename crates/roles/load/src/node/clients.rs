@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use assay_base::clock::monotonic_ns;
 use assay_base::random::Rng;
 use assay_cluster::dispatch::{Choice, Moment, Request};
 use assay_cluster::simulate::{
@@ -17,7 +18,6 @@ use assay_cluster::simulate::{
 };
 use assay_measurement::own_error::MOST_WAITING;
 use assay_net::body::{BodyError, BodyReader};
-use assay_net::clock::monotonic_ns;
 use assay_net::connection::Resources;
 use assay_net::pool::Pool;
 use assay_net::thread_times::ThreadTimes;

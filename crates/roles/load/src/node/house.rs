@@ -5,11 +5,11 @@
 
 use std::cell::RefCell;
 
+use assay_base::clock::monotonic_ns;
 use assay_cluster::dispatch::node::{Busy, Node, NodeSpec, Refused, Work};
 use assay_cluster::dispatch::{Moment, ServerState};
 use assay_cluster::simulate::{Group, Links};
 use assay_measurement::histogram::Histogram;
-use assay_net::clock::monotonic_ns;
 use assay_net::timer::{Ticket, Timer};
 use assay_record::cluster::{NodeTime, NodeUse};
 use slab::Slab;

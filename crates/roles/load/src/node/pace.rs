@@ -2,8 +2,8 @@
 
 use std::future::Future;
 
+use assay_base::clock::monotonic_ns;
 use assay_cluster::dispatch::Moment;
-use assay_net::clock::monotonic_ns;
 use assay_net::timer::Timer;
 use tokio::sync::oneshot;
 

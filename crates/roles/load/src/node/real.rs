@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use assay_base::clock::thread_cpu_ns;
 use assay_cluster::dispatch::node::{NodeSpec, Work};
 use assay_cluster::dispatch::{Moment, ServerState};
 use assay_cluster::simulate::Group;
@@ -94,9 +95,9 @@ impl RealNode {
             let processor = burn(processor_s);
             used.0.fetch_add(processor, Ordering::Relaxed);
             if work.disk_s > 0.0 || work.document.is_some() {
-                let before = assay_net::clock::monotonic_ns();
+                let before = assay_base::clock::monotonic_ns();
                 touch_disk(&directory, number, work, bytes)?;
-                used.1.fetch_add(assay_net::clock::monotonic_ns() - before, Ordering::Relaxed);
+                used.1.fetch_add(assay_base::clock::monotonic_ns() - before, Ordering::Relaxed);
             }
             Ok(())
         });
@@ -165,21 +166,13 @@ impl Drop for Leaves<'_> {
     }
 }
 
-/// Processor time that the calling thread has used, in nanoseconds.
-fn thread_nanos() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure lives as long as the call, and the clock is one that every thread has.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 /// Computes until the calling thread has used so much processor time; gives what it used, in nanoseconds.
 pub fn burn(seconds: f64) -> u64 {
-    let before = thread_nanos();
+    let before = thread_cpu_ns();
     let until = before + (seconds.max(0.0) * NANOS) as u64;
     let mut x = 1.000_1_f64;
     loop {
-        let now = thread_nanos();
+        let now = thread_cpu_ns();
         if now >= until {
             return now - before;
         }

@@ -4,7 +4,7 @@
 //! had not been sent by then is thrown away, and some clients throw away what they had not read. So the origin ends its own side, and reads
 //! on until the client ends its side, for a while (RFC 9112, 9.6).
 
-use assay_net::clock::SECOND_NS;
+use assay_base::clock::SECOND_NS;
 
 /// How often it is looked at.
 const INTERVAL_NS: u64 = SECOND_NS;

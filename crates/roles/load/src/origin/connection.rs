@@ -23,9 +23,9 @@ use super::pace::Pace;
 use super::request::{Request, Special};
 use super::response::{Response, Sending};
 use super::upload::Upload;
+use assay_base::clock::monotonic_ns;
 use assay_net::arrival::is_delivered;
 use assay_net::byte_stream::ByteStream;
-use assay_net::clock::monotonic_ns;
 use assay_net::timer::Ticket;
 
 /// Where a connection stands.

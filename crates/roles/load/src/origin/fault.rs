@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use assay_net::clock::SECOND_NS;
+use assay_base::clock::SECOND_NS;
 use assay_protocol::mark::XactId;
 
 /// How long a first attempt is remembered.

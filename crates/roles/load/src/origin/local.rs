@@ -13,9 +13,10 @@ use assay_workload::model::OriginIndex;
 use super::head::DateWriters;
 use super::site::World;
 use super::tally::{Handover, Tally};
+use assay_base::clock::monotonic_ns;
 use assay_net::arrival::Arrivals;
-use assay_net::clock::{RunClock, monotonic_ns};
 use assay_net::timer::{Ticket, Timer};
+use assay_protocol::clock::RunClock;
 
 /// Most bytes taken from a socket at once.
 const INPUT_BYTES: usize = 64 * 1024;
@@ -212,7 +213,7 @@ impl Local {
     }
 
     fn schedule_cut(&self) {
-        let end_ns = self.clock.get().start_ns + (self.cut.get() + 1) * assay_net::clock::SECOND_NS;
+        let end_ns = self.clock.get().start_ns + (self.cut.get() + 1) * assay_base::clock::SECOND_NS;
         self.timer.schedule(end_ns, Due::Cut);
     }
 }

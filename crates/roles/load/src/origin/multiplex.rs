@@ -32,8 +32,8 @@ use super::pace::Pace;
 use super::request::{Request, Special};
 use super::response::{Response, is_written_late};
 use super::upload::Upload;
+use assay_base::clock::{SECOND_NS, monotonic_ns};
 use assay_net::byte_stream::ByteStream;
-use assay_net::clock::{SECOND_NS, monotonic_ns};
 use assay_net::timer::Ticket;
 use turns::OUTPUT_BYTES;
 

@@ -1,6 +1,6 @@
 //! How much of a slow body may have gone out by now.
 
-use assay_net::clock::SECOND_NS;
+use assay_base::clock::SECOND_NS;
 
 /// A body goes out in pieces of what falls due in this time, or of one byte.
 const PIECE_NS: u64 = 20_000_000;

@@ -13,7 +13,7 @@ use super::request::{ClientWish, Request, Special, What};
 use super::site::Site;
 use super::special::Case;
 use super::tally::Tally;
-use assay_net::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 use assay_protocol::mark::{Kind, ResponseMark};
 
 /// Bodies up to this size are copied behind their heads.

@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 
 use super::fault::Attempts;
 use crate::coded::CodedSizes;
-use assay_net::clock::SECOND_NS;
+use assay_base::clock::SECOND_NS;
 use assay_protocol::mark::XactId;
 
 /// Draws that follow from an origin are told apart by these.

@@ -13,7 +13,7 @@ use assay_workload::model::{Distribution, HttpVersion, Weighted, Workload};
 
 use super::testing::{path, path_of, workload, world_of};
 use super::*;
-use assay_net::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 use assay_protocol::mark::{ResponseMark, XactId};
 
 const START_UNIX_S: u64 = 1_700_000_000;

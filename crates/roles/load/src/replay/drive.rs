@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_net::clock::{SECOND_NS, monotonic_ns};
+use assay_base::clock::{SECOND_NS, monotonic_ns};
 use assay_net::connection::Resources;
 use assay_net::pool::Pool;
 use assay_net::thread_times::ThreadTimes;

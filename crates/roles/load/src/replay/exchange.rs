@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use assay_base::clock::monotonic_ns;
 use assay_net::body::{BodyError, BodyReader};
 use assay_net::byte_stream::{Handshake, tls_error};
-use assay_net::clock::monotonic_ns;
 use assay_net::pool::Pool;
 use assay_net::upstream::{Patience, Upstream, UpstreamError};
 use assay_protocol::mark::HEADER;

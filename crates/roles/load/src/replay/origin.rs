@@ -12,13 +12,13 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use assay_base::clock::monotonic_ns;
 use assay_http::date::{DATE_BYTES, write_date};
 use assay_http::head::RequestHead;
 use assay_http::status::reason;
 use assay_http::target::Target;
 use assay_net::HEALTH_PATH;
 use assay_net::body::BodyError;
-use assay_net::clock::monotonic_ns;
 use assay_net::connection::Resources;
 use assay_net::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
 use assay_net::listen::{accept, listen_alone};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use assay_workload::{AdaptiveClock, Launch, Stream, Timeline};
 
-use assay_net::clock::SECOND_NS;
+use assay_base::clock::SECOND_NS;
 
 /// How far ahead of time launches are taken from the stream where load adapts. Changes are announced sooner than that.
 pub const LOOKAHEAD_NS: u64 = 30_000_000;

@@ -30,10 +30,11 @@ use super::steering::{LAST_NS, Proposal, Steering, Wishes};
 use crate::tally::ideal::IdealFeed;
 use crate::tally::merge::{Complete, Handover, Merger};
 use crate::watch::{self, Identity, Watch};
-use assay_net::clock::{RunClock, SECOND_NS, monotonic_ns};
+use assay_base::clock::{SECOND_NS, monotonic_ns};
 use assay_net::sockets::Sockets;
 use assay_net::timer::Timer;
 use assay_net::worker::{Breather, Seat, Worker, cpu_of};
+use assay_protocol::clock::RunClock;
 use assay_protocol::load::{RobotsSpec, Timing};
 use assay_protocol::stdio::{Commands, StdioError};
 

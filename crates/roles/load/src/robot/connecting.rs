@@ -21,8 +21,8 @@ use super::crew::Crew;
 use super::response::Response;
 use super::streams::Streams;
 use super::xact::NONE;
+use assay_base::clock::monotonic_ns;
 use assay_net::arrival::{handshake_ns, note_arrivals};
-use assay_net::clock::monotonic_ns;
 use assay_net::sockets::Readiness;
 
 /// A connection that is made sooner needs no look at how long its handshake took.

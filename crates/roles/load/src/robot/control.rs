@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::aftermath::Aftermath;
 use super::agenda::{Change, LOOKAHEAD_NS};
-use assay_net::clock::{RunClock, monotonic_ns};
+use assay_base::clock::monotonic_ns;
+use assay_protocol::clock::RunClock;
 
 /// How far ahead a decision of the conductor lies.
 pub const LEAD_NS: u64 = 30_000_000;

@@ -5,8 +5,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use assay_base::clock::{SECOND_NS, monotonic_ns};
 use assay_net::arrival::Arrivals;
-use assay_net::clock::{SECOND_NS, monotonic_ns};
 use assay_net::gather::Quick;
 use assay_net::sockets::Readiness;
 use assay_net::timer::Duty;

@@ -24,9 +24,10 @@ use super::xact::{NONE, Xact};
 use crate::check::Verdict;
 use crate::tally::ideal::{IdealNote, Noted};
 use crate::tally::{method_name, micros};
+use assay_base::clock::monotonic_ns;
 use assay_net::arrival::Received;
 use assay_net::byte_stream::tls_error;
-use assay_net::clock::{RunClock, monotonic_ns};
+use assay_protocol::clock::RunClock;
 use assay_protocol::mark::RequestMark;
 
 /// What servers send on an idle connection before they close it.

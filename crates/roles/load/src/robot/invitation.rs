@@ -8,7 +8,7 @@ use assay_measurement::counts::RobotCounts;
 use super::crew::{Alarm, Crew};
 use super::extras::Pause;
 use super::request::write_body;
-use assay_net::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 
 impl Crew {
     /// The head of a connection's request is on its way, and its body waits.

@@ -12,8 +12,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use assay_base::clock::SECOND_NS;
 use assay_measurement::waits::{WaitReport, WaitTimeline};
-use assay_net::clock::SECOND_NS;
 
 use crate::tally::merge::Handover;
 

@@ -14,7 +14,7 @@ use super::special::{self, MOST_STEPS, settle};
 use super::xact::Xact;
 use crate::check::{Response, Verdict, Wrong, judge_head};
 use crate::tally::flights::Held;
-use assay_net::clock::RunClock;
+use assay_protocol::clock::RunClock;
 use assay_protocol::mark::{Note, ResponseMark};
 
 /// Judges the head of one response.

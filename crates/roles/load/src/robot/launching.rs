@@ -16,7 +16,7 @@ use super::crew::{Alarm, Crew, Robot};
 use super::special;
 use super::xact::{NONE, Page, Xact};
 use crate::tally::{Recorder, is_basic};
-use assay_net::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 use assay_protocol::mark::XactId;
 
 /// How long a best-effort robot pauses after a request that did not get through: a target that refuses

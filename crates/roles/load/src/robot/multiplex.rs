@@ -26,7 +26,7 @@ use super::response::{Opening, Response};
 use super::streams::Carried;
 use super::xact::NONE;
 use crate::tally::method_name;
-use assay_net::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 
 /// How often a request is sent again because the target did not act on it. One that allows a stream at a time refuses all but one of those
 /// that a new connection begins with, as its settings are not known yet: as many as that may be.

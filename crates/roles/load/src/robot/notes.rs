@@ -8,7 +8,7 @@
 use super::extras::Ending;
 use super::xact::Xact;
 use crate::tally::ideal::{Counted, IdealNote};
-use assay_net::clock::RunClock;
+use assay_protocol::clock::RunClock;
 use assay_protocol::load::SharesFrom;
 
 impl Xact {

@@ -9,7 +9,7 @@ use assay_measurement::error_kind::ErrorKind;
 use super::crew::{Alarm, Crew};
 use super::streams::Streams;
 use super::xact::NONE;
-use assay_net::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 
 /// How often an expired xact behind others is looked at again.
 const AGAIN_NS: u64 = 10_000_000;

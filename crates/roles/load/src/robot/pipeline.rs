@@ -32,7 +32,7 @@ use super::connection::{Listed, Pipeline, Stage};
 use super::crew::Crew;
 use super::response::Response;
 use super::xact::NONE;
-use assay_net::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 
 impl Crew {
     /// A busy connection may be given one more request.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::connection::{Link, List, Listed};
 use super::crew::{Crew, Robot};
 use super::xact::NONE;
-use assay_net::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 
 impl Robot {
     fn list(&mut self, of: Listed) -> &mut List {

@@ -1,8 +1,8 @@
 //! What a worker tells the conductor beside its counts: what it saw of itself, and what it measured where load adapts.
 
+use assay_base::clock::monotonic_ns;
 use assay_measurement::measured::Measured;
 use assay_measurement::outcome::Outcome;
-use assay_net::clock::monotonic_ns;
 
 use super::crew::{Crew, Report};
 use super::extras::Ending;

@@ -10,7 +10,7 @@ use assay_workload::script::{Class, Sample};
 use super::extras::Ending;
 use super::xact::Xact;
 use crate::tally::Recorder;
-use assay_net::clock::SECOND_NS;
+use assay_base::clock::SECOND_NS;
 
 /// How long a piece is that workers hand over: what scripts wait for is noticed that late at most.
 pub const PIECE_NS: u64 = SECOND_NS / 10;

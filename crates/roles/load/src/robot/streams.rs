@@ -126,7 +126,7 @@ impl Streams {
 
     /// Begins a new second for the bounds on floods, when one is over.
     pub fn refill(&mut self, now_ns: u64) {
-        if now_ns.saturating_sub(self.refilled_ns) >= assay_net::clock::SECOND_NS {
+        if now_ns.saturating_sub(self.refilled_ns) >= assay_base::clock::SECOND_NS {
             self.refilled_ns = now_ns;
             self.wire.refill();
         }

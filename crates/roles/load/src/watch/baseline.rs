@@ -7,7 +7,7 @@ use rustix::io::retry_on_intr;
 use rustix::time::TimerfdFlags;
 
 use super::Identity;
-use assay_net::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 use assay_net::timer::lag::Lags;
 use assay_net::timer::{arm, create};
 

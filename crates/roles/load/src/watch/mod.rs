@@ -32,8 +32,8 @@ use tokio::net::TcpListener;
 use self::accept_queue::AcceptQueues;
 pub use self::baseline::measure;
 pub use self::usage::{Usage, UsageMeter};
-use assay_net::clock::RunClock;
 use assay_net::timer::lag::Account;
+use assay_protocol::clock::RunClock;
 
 /// How often a worker looks at itself.
 pub const TICK_NS: u64 = 20_000_000;

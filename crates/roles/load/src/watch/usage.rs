@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use assay_net::clock::thread_cpu_ns;
+use assay_base::clock::thread_cpu_ns;
 
 /// What the calling thread is known by as long as it lives; opened, it stays the same thread's.
 const SCHEDSTAT: &str = "/proc/thread-self/schedstat";

@@ -1,8 +1,9 @@
 //! The right response of an origin to a robot's request.
 
+use assay_base::clock::monotonic_ns;
 use assay_http::date::{DATE_BYTES, parse_date, write_date};
 use assay_http::head::RequestHead;
-use assay_net::clock::{RunClock, monotonic_ns};
+use assay_protocol::clock::RunClock;
 use assay_protocol::mark::{HEADER, RequestMark, ResponseMark};
 use assay_workload::{Object, Universe};
 

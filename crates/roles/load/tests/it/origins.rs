@@ -11,7 +11,7 @@ use assay_load::origin;
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::measured::Measured;
-use assay_net::clock::RunClock;
+use assay_protocol::clock::RunClock;
 use assay_protocol::load::{CacheBehaviour, OriginsSpec, Target, Timing, UniverseSpec};
 use assay_protocol::message::{Command, Event};
 use assay_protocol::stdio::Commands;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use assay_http::head::RequestHead;
-use assay_net::clock::RunClock;
+use assay_protocol::clock::RunClock;
 use assay_protocol::mark::XactId;
 use assay_workload::Universe;
 use assay_workload::object::ObjectId;

@@ -1,7 +1,8 @@
 //! What is known of a start before it, and after it.
 
+use assay_base::clock::monotonic_ns;
 use assay_measurement::doubt::Reason;
-use assay_net::clock::{RunClock, monotonic_ns};
+use assay_protocol::clock::RunClock;
 use assay_protocol::message::{Command, Event};
 
 use crate::harness::{START_UNIX_S, simple};

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command as Program, Stdio};
 use std::time::Duration;
 
+use assay_base::clock::monotonic_ns;
 use assay_load::{origin, robot};
 use assay_measurement::health::{Stall, ThreadInterval};
 use assay_measurement::measured::Measured;
-use assay_net::clock::{RunClock, monotonic_ns};
+use assay_protocol::clock::RunClock;
 use assay_protocol::load::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_protocol::message::{Command, Event};
 use assay_workload::model::{Pace, Workload};

@@ -1,8 +1,8 @@
 //! Times are joined with the waits of the target, as the parent reports them.
 
+use assay_base::clock::{SECOND_NS, monotonic_ns};
 use assay_measurement::own_error::DISTURBED_US;
 use assay_measurement::waits::{Wait, WaitReport};
-use assay_net::clock::{SECOND_NS, monotonic_ns};
 
 use crate::harness::{Reported, simple};
 use crate::server::run;

@@ -3,6 +3,7 @@
 use std::io;
 use std::rc::Rc;
 
+use assay_base::clock::monotonic_ns;
 use assay_cache::storage::MethodClass;
 use assay_http::digest::ContentMd5;
 use assay_http::framing::BodyFraming;
@@ -10,7 +11,6 @@ use assay_http::head::RequestHead;
 use assay_http::target;
 use assay_net::HEALTH_PATH;
 use assay_net::body::{BodyError, Chunk};
-use assay_net::clock::monotonic_ns;
 use assay_net::exchange::{self, Exchange, Handler, Next, Refusal, Request};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;

@@ -8,12 +8,12 @@ use std::iter;
 use std::rc::Rc;
 use std::time::Duration;
 
+use assay_base::clock::monotonic_ns;
 use assay_cache::conditional::confirms;
 use assay_cache::freshness::RequestControl;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, RequestHead, ResponseHead};
 use assay_net::body::{BodyReader, Chunk};
-use assay_net::clock::monotonic_ns;
 use assay_net::interim;
 use assay_net::upstream::{Received, Upstream, UpstreamError};
 use tokio::time::sleep;

@@ -8,9 +8,9 @@ use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use assay_base::clock::monotonic_ns;
 use assay_http::framing::BodyFraming;
 use assay_net::body::Chunk;
-use assay_net::clock::monotonic_ns;
 use assay_net::exchange::{ClientLimits, Exchange, Framing};
 use assay_net::fields;
 use tokio::net::TcpStream;

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_net::clock::RunClock;
 use assay_net::listen::{accept, listen};
+use assay_protocol::clock::RunClock;
 use assay_protocol::evaluation::{CollectorCounters, CollectorSpec, ListenerRow};
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;

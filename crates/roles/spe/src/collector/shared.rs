@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use assay_base::clock::monotonic_ns;
 use assay_http::head::RequestHead;
-use assay_net::clock::monotonic_ns;
 use assay_net::connection::Resources;
 use assay_net::limits::{SPARED, room_of};
 use assay_net::listen::leads_to;

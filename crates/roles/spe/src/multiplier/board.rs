@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, TrySendError};
 
-use assay_net::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 use assay_protocol::evaluation::{MultiplierCounters, OpenedCounters, TargetCounters};
 use assay_record::spe::{ResponseError, Verdict};
 

@@ -9,12 +9,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
+use assay_base::clock::monotonic_ns;
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, LAST_CHUNK, chunk_head};
 use assay_http::field::Field;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{ResponseHead, Version};
 use assay_net::body::{BodyError, BodyReader};
-use assay_net::clock::monotonic_ns;
 use assay_net::exchange::Framing;
 use assay_net::fields;
 use assay_net::interim;

@@ -10,9 +10,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_base::clock::monotonic_ns;
 use assay_http::head::ResponseHead;
 use assay_net::body::BodyReader;
-use assay_net::clock::monotonic_ns;
 use assay_net::connection::Resources;
 use assay_net::upstream::{Patience, Upstream, UpstreamError};
 use assay_record::spe::{ResponseError, Verdict};

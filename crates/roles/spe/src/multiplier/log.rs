@@ -13,8 +13,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use assay_base::clock::monotonic_ns;
 use assay_http::date::{DATE_BYTES, write_date};
-use assay_net::clock::monotonic_ns;
 use assay_record::dir::RunDirError;
 use assay_record::spe::{ResponseRow, ResponseWriter};
 

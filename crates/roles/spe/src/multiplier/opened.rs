@@ -10,8 +10,8 @@
 use std::io;
 use std::sync::Arc;
 
+use assay_base::clock::{monotonic_ns, realtime_ns};
 use assay_net::byte_stream::tls_error;
-use assay_net::clock::{monotonic_ns, realtime_ns};
 use assay_net::connection::Connection;
 use assay_net::exchange::ClientLimits;
 use assay_net::http_stream::HttpStream;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use assay_net::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 use assay_net::connection::Resources;
 use assay_net::upstream::{Patience, Upstream, UpstreamError};
 use assay_tls::session::Session;

@@ -4,7 +4,7 @@ use std::io;
 use std::iter;
 use std::sync::Arc;
 
-use assay_net::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 use assay_net::exchange::Next;
 use assay_net::upstream::{Upstream, UpstreamError};
 use assay_record::spe::{ResponseError, Verdict};

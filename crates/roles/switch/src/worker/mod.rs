@@ -26,8 +26,8 @@ use std::future::poll_fn;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
 
+use assay_base::clock::monotonic_ns;
 use assay_cluster::dispatch::ServerId;
-use assay_net::clock::monotonic_ns;
 use tokio::sync::{Notify, mpsc};
 
 use crate::access_log::LogWriter;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use assay_net::clock::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 use assay_net::gather::Lull;
 use assay_net::timer::{arm, create};
 use assay_net::watch::TICK_NS;

@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use assay_base::clock::monotonic_ns;
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
 use rustix::time::{
-    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
-    timerfd_create, timerfd_settime,
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
 use crate::link::model::{Fate, Model};
@@ -203,7 +203,7 @@ impl Worker {
             let Direction { model, held: queue, counts, .. } = &mut self.directions[direction];
             counts.packets += 1;
             counts.bytes += length as u64;
-            match model.offer(now_ns(), u32::try_from(length).unwrap_or(u32::MAX)) {
+            match model.offer(monotonic_ns(), u32::try_from(length).unwrap_or(u32::MAX)) {
                 Fate::Departs { at_ns } if held < MOST_HELD => {
                     queue.push_back(Packet { at_ns, length, bytes });
                     continue;
@@ -221,7 +221,7 @@ impl Worker {
     fn write_due(&mut self, direction: usize) {
         let Direction { held, counts, lateness, .. } = &mut self.directions[direction];
         while let Some(first) = held.front() {
-            let now_ns = now_ns();
+            let now_ns = monotonic_ns();
             if first.at_ns > now_ns {
                 return;
             }
@@ -262,7 +262,7 @@ impl Worker {
     fn wait(&mut self, peek: bool) -> io::Result<[bool; 3]> {
         let next = self.directions.iter().filter_map(|direction| Some(direction.held.front()?.at_ns)).min();
         // An alarm that has gone off must be set again, or it never stops.
-        if next != self.armed_ns || next.is_none_or(|at_ns| at_ns <= now_ns()) {
+        if next != self.armed_ns || next.is_none_or(|at_ns| at_ns <= monotonic_ns()) {
             self.arm(next)?;
         }
         let mut polled = [
@@ -292,10 +292,4 @@ impl Worker {
         self.armed_ns = at_ns;
         Ok(())
     }
-}
-
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    // The clock starts at boot: neither is negative.
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
+use assay_base::clock::thread_cpu_ns;
 
 /// A reading that took this long is not made again before 500 times as long has passed: 0.2 % of a processor.
 const TIMES: u32 = 500;
@@ -45,8 +45,7 @@ impl Pace {
 
 /// Processor time of this thread: what others do meanwhile costs nobody anything here.
 pub fn own_time() -> Duration {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+    Duration::from_nanos(thread_cpu_ns())
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::Duration;
 
+use assay_base::clock::monotonic_ns;
 use assay_host::link::{Counts, Forwarder, LinkSettings};
 use assay_measurement::health::LinkInterval;
 use assay_measurement::measured::Measured;
 use assay_protocol::message::{Command, Event};
 use assay_protocol::stdio::{Commands, StdioError, emit};
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 /// What the process is told.
@@ -107,7 +107,7 @@ async fn serve(mut links: Vec<Carried>) -> Result<(), LinkRoleError> {
             None => return Ok(()),
         }
     };
-    tokio::time::sleep(Duration::from_nanos(start_ns.saturating_sub(now_ns()))).await;
+    tokio::time::sleep(Duration::from_nanos(start_ns.saturating_sub(monotonic_ns()))).await;
     report(&mut links, 0, 0)?;
     let mut reported_ms = 0;
     loop {
@@ -118,9 +118,9 @@ async fn serve(mut links: Vec<Carried>) -> Result<(), LinkRoleError> {
                 Some(Command::Start { .. } | Command::Load { .. } | Command::Clock { .. } | Command::Waits(_)) => continue,
                 None => return Ok(()),
             },
-            () = tokio::time::sleep(Duration::from_nanos(next_ns.saturating_sub(now_ns()))) => false,
+            () = tokio::time::sleep(Duration::from_nanos(next_ns.saturating_sub(monotonic_ns()))) => false,
         };
-        let now_ms = now_ns().saturating_sub(start_ns) / 1_000_000;
+        let now_ms = monotonic_ns().saturating_sub(start_ns) / 1_000_000;
         report(&mut links, reported_ms, now_ms - reported_ms)?;
         reported_ms = now_ms;
         if stopped {
@@ -159,12 +159,6 @@ fn report(links: &mut [Carried], start_ms: u64, length_ms: u64) -> Result<(), Li
         link.before = now;
     }
     Ok(())
-}
-
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    // The clock starts at boot: neither is negative.
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 #[cfg(test)]

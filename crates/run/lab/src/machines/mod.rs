@@ -23,7 +23,6 @@ mod background;
 pub mod coordinator;
 pub mod error;
 pub mod login;
-pub mod now;
 pub mod roster;
 mod stored;
 pub mod up;

@@ -12,7 +12,7 @@ use async_nats::{Client, Request};
 use futures_util::StreamExt;
 
 use crate::machines::error::FleetError;
-use crate::machines::now::{monotonic_ns, unix_us};
+use assay_base::clock::{monotonic_ns, realtime_ns};
 
 /// How long agents are waited for after the last response.
 const QUIET: Duration = Duration::from_millis(400);
@@ -76,7 +76,7 @@ pub async fn exchange(
     let request = Request::new().payload(request.into()).timeout(Some(EXCHANGE_PATIENCE));
     let sent_ns = monotonic_ns();
     let response = client.send_request(subject::clock(agent), request).await;
-    let (back_ns, back_unix_us) = (monotonic_ns(), unix_us());
+    let (back_ns, back_unix_us) = (monotonic_ns(), realtime_ns() / 1_000);
     let response = response.map_err(|e| match e.kind() {
         RequestErrorKind::NoResponders => ExchangeError::Gone,
         _ => ExchangeError::Late,

@@ -3,9 +3,9 @@
 use std::io;
 use std::rc::Rc;
 
+use assay_base::clock::monotonic_ns;
 use assay_http2::ErrorCode;
 use assay_net::arrival::is_delivered;
-use assay_net::clock::monotonic_ns;
 
 use super::{Multiplex, Stage};
 use crate::origin::closing::Closing;

@@ -2,8 +2,8 @@
 
 use std::io::IoSlice;
 
+use assay_base::clock::monotonic_ns;
 use assay_http2::{ErrorCode, Stream};
-use assay_net::clock::monotonic_ns;
 
 use super::{Multiplex, Stage, find};
 use crate::origin::payload::SLICES;

@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use assay_base::clock::monotonic_ns;
 use assay_load::replay::{Log, Options, Results, Source, Tls};
 use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
-use assay_net::clock::monotonic_ns;
 use assay_tls::authority::{Authority, KeyKind, Validity};
 use assay_tls::client::{Client, Trust};
 use assay_tls::server::Server as TlsServer;

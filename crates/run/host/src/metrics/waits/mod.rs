@@ -18,11 +18,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use assay_base::clock::monotonic_ns;
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::own_error::WAIT_WINDOW;
 use assay_measurement::waits::{Wait, WaitReport};
 use rustix::thread::{CpuSet, Pid, sched_getaffinity};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::kept::{Kept, Room};
 use super::pace::own_time;
@@ -107,12 +107,6 @@ struct Counts {
     waited_ns: u64,
     /// How often it got a processor.
     times: u64,
-}
-
-/// `CLOCK_MONOTONIC`, in nanoseconds.
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
 impl Shared {
@@ -270,7 +264,7 @@ impl State {
 
     /// Reads what all threads have had since the last time.
     fn read(&mut self, room: &mut Room) {
-        let now_ns = now_ns();
+        let now_ns = monotonic_ns();
         let window = [self.read_ns, now_ns];
         self.read_ns = now_ns;
         if window[0] == 0 {
@@ -434,7 +428,7 @@ mod tests {
                 .collect();
             // One of the two is watched: what the other has of the processor is taken from it.
             let id = ids.recv().expect("it runs");
-            let begun_ns = now_ns();
+            let begun_ns = monotonic_ns();
             waits.follow(&[(std::process::id(), id)]);
             let (mut waited_us, mut until_ns) = (0, None);
             while waited_us < 20_000 {
@@ -443,7 +437,9 @@ mod tests {
                 assert!(until_ns.is_none_or(|until_ns| until_ns == report.from_ns), "no gaps");
                 until_ns = Some(report.until_ns);
                 for wait in report.waits {
-                    assert!(wait.to_ns >= wait.from_ns && wait.to_ns > begun_ns && wait.from_ns <= now_ns());
+                    assert!(
+                        wait.to_ns >= wait.from_ns && wait.to_ns > begun_ns && wait.from_ns <= monotonic_ns()
+                    );
                     waited_us += wait.wait_us;
                 }
             }

@@ -14,7 +14,7 @@ use async_nats::ServerAddr;
 use super::free::free;
 use super::settings::AgentSettings;
 use crate::machines::error::FleetError;
-use crate::machines::now::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 
 /// The address of this machine from which the server is reached: others on the way to it can reach that, too.
 pub fn address_towards(url: &str) -> Result<IpAddr, FleetError> {

@@ -51,8 +51,7 @@ pub async fn run(
         ))
     })?;
     let info = facts::info(&settings, address).await;
-    let (login, dir, clock) = (settings.login.clone(), settings.dir.clone(), settings.clock.clone());
-    let responder = Responder::open(login, info.clone(), dir, clock).await?;
+    let responder = Responder::open(settings.login.clone(), info.clone(), settings.dir.clone()).await?;
     let client = responder.client();
     let cannot = |e: &dyn std::fmt::Display| {
         FleetError::plan(format!("cannot take orders from {}: {e}", settings.login.url))
@@ -60,7 +59,6 @@ pub async fn run(
     let mut orders = client.subscribe(subject::orders(&settings.name)).await.map_err(|e| cannot(&e))?;
     log(&format!("agent {} is at {address}, connected to {}", settings.name, settings.login.url));
     // It ends with the runtime.
-    tokio::spawn(settings.clock.clone().step_when_told());
     let mut agent =
         Agent { settings, info, responder, client, part: None, finished: None, done: VecDeque::new() };
     tokio::pin!(stop);
@@ -196,9 +194,9 @@ impl Agent {
             What::Start { role, spec, files } => {
                 part.start(&self.settings, &self.info, *role, spec.as_ref().clone(), files)
             }
-            What::Tell { role, command } => part.tell(*role, &self.settings.clock, command.clone()).await,
+            What::Tell { role, command } => part.tell(*role, command.clone()).await,
             What::Measure { at_monotonic_ns } => {
-                part.measure_from(self.settings.clock.monotonic_ns_at(*at_monotonic_ns));
+                part.measure_from(*at_monotonic_ns);
                 Ok(())
             }
             What::End { role } => {

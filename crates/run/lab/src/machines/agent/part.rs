@@ -24,8 +24,8 @@ use super::descriptions::{self, Sent};
 use super::outbox::Outbox;
 use super::settings::{AgentSettings, MOST_WAIT};
 use crate::machines::error::FleetError;
-use crate::machines::now::{MachineClock, monotonic_ns};
 use crate::machines::stored;
+use assay_base::clock::monotonic_ns;
 
 /// The workload of the run, in its directory and in the object store.
 pub const WORKLOAD: &str = "workload.json";
@@ -189,16 +189,10 @@ impl Part {
         self.next_sample = Instant::now() + until(at_monotonic_ns);
     }
 
-    /// Passes a command on. Its instants are of the clock that the agent gives; roles go by the kernel's.
-    pub async fn tell(
-        &mut self,
-        number: u32,
-        clock: &MachineClock,
-        mut command: Command,
-    ) -> Result<(), FleetError> {
-        if let Command::Start { at_monotonic_ns, .. } = &mut command {
-            *at_monotonic_ns = clock.monotonic_ns_at(*at_monotonic_ns);
-            self.measure_from(*at_monotonic_ns);
+    /// Passes a command on.
+    pub async fn tell(&mut self, number: u32, command: Command) -> Result<(), FleetError> {
+        if let Command::Start { at_monotonic_ns, .. } = command {
+            self.measure_from(at_monotonic_ns);
         }
         match self.roles.get_mut(&number) {
             Some(role) => role.tell(command).await.map_err(|e| FleetError::failed(e.to_string())),

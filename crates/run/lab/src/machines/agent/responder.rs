@@ -16,8 +16,8 @@ use tokio::sync::oneshot;
 use super::free::free;
 use crate::machines::error::FleetError;
 use crate::machines::login::Login;
-use crate::machines::now::{MachineClock, unix_us};
 use crate::machines::roster::{self, ExchangeError};
+use assay_base::clock::{monotonic_ns, realtime_ns};
 
 /// What the thread and the agent share.
 #[derive(Debug)]
@@ -37,12 +37,7 @@ pub struct Responder {
 
 impl Responder {
     /// Connects, makes sure that no other agent has the name, and responds from then on.
-    pub async fn open(
-        login: Login,
-        info: AgentInfo,
-        dir: PathBuf,
-        machine: MachineClock,
-    ) -> Result<Self, FleetError> {
+    pub async fn open(login: Login, info: AgentInfo, dir: PathBuf) -> Result<Self, FleetError> {
         let shared = Arc::new(Mutex::new(Shared { info, dir, coordinator: None }));
         let (opened, opening) = oneshot::channel();
         let theirs = shared.clone();
@@ -53,7 +48,7 @@ impl Responder {
             match connect(&login, &name).await {
                 Ok((client, subscriptions)) => {
                     if opened.send(Ok(client.clone())).is_ok() {
-                        respond(&client, subscriptions, &theirs, &machine).await;
+                        respond(&client, subscriptions, &theirs).await;
                     }
                 }
                 // Whoever asked for it may have been interrupted.
@@ -108,16 +103,11 @@ async fn connect(login: &Login, name: &Name) -> Result<(Client, [Subscriber; 2])
     Ok((client, [who, clock]))
 }
 
-async fn respond(
-    client: &Client,
-    [mut who, mut clock]: [Subscriber; 2],
-    shared: &Mutex<Shared>,
-    machine: &MachineClock,
-) {
+async fn respond(client: &Client, [mut who, mut clock]: [Subscriber; 2], shared: &Mutex<Shared>) {
     loop {
         let (reply, response) = tokio::select! {
             request = clock.next() => match request {
-                Some(request) => (request.reply.clone(), reading(&request, shared, machine)),
+                Some(request) => (request.reply.clone(), reading(&request, shared)),
                 None => return,
             },
             request = who.next() => match request {
@@ -141,8 +131,8 @@ fn described(shared: &Mutex<Shared>) -> AgentInfo {
 }
 
 /// What the clock shows. Two readings, so that what happens between them is not taken for the way.
-fn reading(request: &Message, shared: &Mutex<Shared>, machine: &MachineClock) -> serde_json::Result<Vec<u8>> {
-    let received_ns = machine.now_ns();
+fn reading(request: &Message, shared: &Mutex<Shared>) -> serde_json::Result<Vec<u8>> {
+    let received_ns = monotonic_ns();
     let asked: Option<ClockRequest> = message::read_plain(&request.payload).ok();
     let mut shared = locked(shared);
     if let (Some(ClockRequest { run: Some(run) }), Some((own, heard))) = (asked, &mut shared.coordinator)
@@ -152,7 +142,12 @@ fn reading(request: &Message, shared: &Mutex<Shared>, machine: &MachineClock) ->
     }
     let instance = shared.info.instance;
     drop(shared);
-    serde_json::to_vec(&Reading { instance, received_ns, unix_us: unix_us(), responded_ns: machine.now_ns() })
+    serde_json::to_vec(&Reading {
+        instance,
+        received_ns,
+        unix_us: realtime_ns() / 1_000,
+        responded_ns: monotonic_ns(),
+    })
 }
 
 fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {

@@ -8,7 +8,6 @@ use assay_protocol::fleet::name::Name;
 use assay_protocol::network::Network;
 
 use crate::machines::login::Login;
-use crate::machines::now::MachineClock;
 
 /// The longest that an agent goes on without a word from its coordinator, whatever that wanted.
 pub const MOST_WAIT: Duration = Duration::from_secs(3600);
@@ -31,8 +30,6 @@ pub struct AgentSettings {
     pub accepts_descriptions: bool,
     /// The directory that it writes in.
     pub dir: PathBuf,
-    /// The clock that it gives as its machine's.
-    pub clock: MachineClock,
     /// The program itself, whose roles it starts.
     pub exe: PathBuf,
     /// The version of the program.

@@ -12,8 +12,8 @@ use async_nats::connection::State as Link;
 use tokio::sync::mpsc;
 
 use super::saved::SavedClock;
-use crate::machines::now::monotonic_ns;
 use crate::machines::roster::{self, ExchangeError};
+use assay_base::clock::monotonic_ns;
 
 /// Time between two exchanges with one machine: within it, drift adds no more than 50 µs to the bound.
 const PERIOD: Duration = Duration::from_millis(100);

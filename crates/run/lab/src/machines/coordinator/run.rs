@@ -30,7 +30,7 @@ use super::router::{self, Router};
 use super::saved::{self, FILE, Saved, SavedPart, SavedRole};
 use super::take_up::{self, Found};
 use crate::machines::error::FleetError;
-use crate::machines::now::monotonic_ns;
+use assay_base::clock::monotonic_ns;
 
 /// Exchanges by which each clock is measured before the run.
 pub(super) const EXCHANGES: u32 = 40;

@@ -24,8 +24,8 @@ use super::router;
 use super::run::{Coordinator, EXCHANGES, Inner, lock};
 use super::saved::{FILE, Saved, SavedPart, SavedRole};
 use crate::machines::error::FleetError;
-use crate::machines::now::monotonic_ns;
 use crate::machines::roster;
+use assay_base::clock::monotonic_ns;
 
 /// What was found when a run was taken up.
 #[derive(Debug, Default)]
