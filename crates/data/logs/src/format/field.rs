@@ -2,6 +2,7 @@
 
 use std::net::Ipv6Addr;
 
+use super::is_without;
 use super::time::{Clock, TimePattern, fraction_us};
 use crate::access::{Access, Kind, Version};
 
@@ -265,7 +266,7 @@ impl Field {
             }
             Field::Client(_) => access.client = client(text),
             Field::ClientAndPort => access.client = text_or_none(before_port(text)?),
-            Field::Outcome(_) | Field::Server if memchr::memchr(b'"', text).is_some() => return None,
+            Field::Outcome(_) | Field::Server if !is_without(b'"', text) => return None,
             Field::Outcome(_) => access.outcome = text_or_none(text),
             Field::Server => (access.outcome, access.peer) = server(text),
             Field::CacheHit => match text {
@@ -329,7 +330,7 @@ impl Field {
 /// The address of a client: the first of a forwarded list, without a port. `-` is nobody.
 #[inline]
 fn client(text: &[u8]) -> &[u8] {
-    if !text.iter().any(|byte| matches!(byte, b',' | b':')) {
+    if is_without(b',', text) && is_without(b':', text) {
         return text_or_none(text);
     }
     let first = memchr::memchr(b',', text).map_or(text, |at| &text[..at]);
@@ -513,7 +514,9 @@ fn request_line<'a>(text: &'a [u8], access: &mut Access<'a>) {
     if access.url.is_empty() {
         access.url = text_or_none(&rest[..end.unwrap_or(rest.len())]);
     }
-    access.version = access.version.or_else(|| end.and_then(|at| Version::of(&rest[at + 1..])));
+    if let Some(at) = end.filter(|_| access.version.is_none()) {
+        access.version = Version::of(&rest[at + 1..]);
+    }
 }
 
 /// The field for a request's header field of this name (in lower case).

@@ -146,9 +146,13 @@ enum Until {
     EndOfWord,
     /// There too, and this is not in it: it stands between all fields.
     EndWithout(u8),
+    /// Before a blank. Blanks behind it are skipped with it: most fields end so.
+    Blank,
     Text(Box<[u8]>),
     /// There too, and no blank is in it.
     TextInWord(Box<[u8]>),
+    /// The same, of a single byte.
+    ByteInWord(u8),
     /// There too, and no quote is in it that nothing escapes: a line was torn otherwise.
     TextInUrl(Box<[u8]>),
     /// Before this text, which begins with a quote that no backslash takes the meaning from.
@@ -582,6 +586,11 @@ fn assemble(pieces: &[Piece], dialect: Dialect) -> Result<Vec<Step>, String> {
     let mut steps = Vec::with_capacity(pieces.len());
     for (index, piece) in pieces.iter().enumerate() {
         let (field, word, quoted) = match piece {
+            Piece::Text(_)
+                if matches!(steps.last(), Some(Step::Field(FieldStep { until: Until::Blank, .. }))) =>
+            {
+                continue;
+            }
             Piece::Text(text) => {
                 steps.push(Step::Text(text.as_bytes().into()));
                 continue;
@@ -606,8 +615,13 @@ fn assemble(pieces: &[Piece], dialect: Dialect) -> Result<Vec<Step>, String> {
                 let bytes = text.as_bytes().into();
                 match field {
                     field if field.is_list() => Until::List(bytes),
-                    field if field.is_one_word() && !text.starts_with(' ') => Until::TextInWord(bytes),
+                    field if field.is_one_word() && !text.starts_with(' ') => match text.as_bytes() {
+                        [byte] => Until::ByteInWord(*byte),
+                        _ => Until::TextInWord(bytes),
+                    },
                     field if field.is_url() && text.len() > 1 => Until::TextInUrl(bytes),
+                    Field::Time(_) | Field::UnusedTime(_) => Until::Text(bytes),
+                    _ if text == " " && !quoted => Until::Blank,
                     _ => Until::Text(bytes),
                 }
             }
@@ -730,15 +744,11 @@ fn skip_text<'a>(text: &[u8], rest: &'a [u8]) -> Option<&'a [u8]> {
 /// call for help.
 #[inline]
 fn find(byte: u8, text: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let wanted = u64::from(byte) * ONES;
     let mut at = 0;
-    while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk::<8>).filter(|_| at < 16) {
-        // A byte of it is 0 where the text has the byte; the lowest bit that is left belongs to the first of them.
-        let apart = u64::from_le_bytes(*word) ^ wanted;
-        let zeros = apart.wrapping_sub(ONES) & !apart & (ONES << 7);
-        if zeros != 0 {
-            return Some(at + (zeros.trailing_zeros() / 8) as usize);
+    while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk).filter(|_| at < 16) {
+        let marks = marks(byte, word);
+        if marks != 0 {
+            return Some(at + (marks.trailing_zeros() / 8) as usize);
         }
         at += 8;
     }
@@ -748,7 +758,33 @@ fn find(byte: u8, text: &[u8]) -> Option<usize> {
 /// True for a text, mostly of a few bytes, in which a byte is not: to call for help would cost more than to look.
 #[inline]
 fn is_without(byte: u8, text: &[u8]) -> bool {
-    text.iter().all(|other| *other != byte)
+    match (text.first_chunk(), text.last_chunk()) {
+        (Some(first), Some(last)) if text.len() <= 16 => marks(byte, first) | marks(byte, last) == 0,
+        (Some(_), _) => memchr::memchr(byte, text).is_none(),
+        (None, _) => text.iter().all(|other| *other != byte),
+    }
+}
+
+/// Where the first of two bytes stands.
+#[inline]
+fn find_either(one: u8, other: u8, text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk).filter(|_| at < 16) {
+        let marks = marks(one, word) | marks(other, word);
+        if marks != 0 {
+            return Some(at + (marks.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
+    memchr::memchr2(one, other, &text[at..]).map(|found| at + found)
+}
+
+/// A bit for a byte in a text; the lowest belongs to the first of them, those above it may belong to others.
+#[inline]
+fn marks(byte: u8, text: &[u8; 8]) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let apart = u64::from_le_bytes(*text) ^ (u64::from(byte) * ONES);
+    apart.wrapping_sub(ONES) & !apart & (ONES << 7)
 }
 
 impl Until {
@@ -760,7 +796,19 @@ impl Until {
             Until::End => Some((rest, b"")),
             Until::EndOfWord => is_without(b' ', rest).then_some((rest, b"")),
             Until::EndWithout(byte) => is_without(*byte, rest).then_some((rest, b"")),
+            Until::Blank => {
+                let at = find(b' ', rest)?;
+                let mut after = &rest[at + 1..];
+                while let [b' ', more @ ..] = after {
+                    after = more;
+                }
+                Some((&rest[..at], after))
+            }
             Until::Text(text) => cut_before(text, rest),
+            Until::ByteInWord(byte) => {
+                let at = find_either(*byte, b' ', rest)?;
+                (rest[at] == *byte).then(|| rest.split_at(at))
+            }
             Until::TextInWord(text) => {
                 let (value, after) = cut_before(text, rest)?;
                 is_without(b' ', value).then_some((value, after))

@@ -8,11 +8,24 @@ use crate::access::Version;
 
 proptest! {
     #[test]
-    fn a_byte_is_found_where_it_first_stands(text in proptest::collection::vec(0u8..4, 0..60), high in 0u8..2) {
+    fn a_byte_is_found_where_it_first_stands(text in proptest::collection::vec(0u8..16, 0..60), high in 0u8..2) {
         let text: Vec<u8> = text.into_iter().map(|byte| byte | high << 7).collect();
-        for byte in [0, 1, 2, 0x80, 0x81, 0xff] {
-            prop_assert_eq!(find(byte, &text), text.iter().position(|other| *other == byte));
+        for byte in [0, 1, 2, 3, 4, 5, 0x80, 0x81, 0x82, 0xff] {
+            let first = |bytes: &[u8]| text.iter().position(|other| bytes.contains(other));
+            prop_assert_eq!(find(byte, &text), first(&[byte]));
+            prop_assert_eq!(find_either(byte, 7, &text), first(&[byte, 7]));
+            prop_assert_eq!(is_without(byte, &text), first(&[byte]).is_none());
         }
+    }
+}
+
+#[test]
+fn a_byte_that_stands_once_in_a_text_is_found_at_every_place() {
+    for (length, at) in (1..40).flat_map(|length| (0..length).map(move |at| (length, at))) {
+        let mut text = vec![b'a'; length];
+        text[at] = b' ';
+        assert_eq!((find(b' ', &text), find_either(b':', b' ', &text)), (Some(at), Some(at)));
+        assert!(!is_without(b' ', &text) && is_without(b':', &text), "{at} of {length}");
     }
 }
 

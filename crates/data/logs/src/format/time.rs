@@ -20,6 +20,8 @@ pub(crate) enum TimePart {
     HalfDay,
     Minute,
     Second,
+    /// `13:55:36`, which nearly all times have: read as one.
+    TimeOfDay,
     /// Digits of a fraction of a second.
     Fraction,
     /// The same behind a point or a comma, or nothing.
@@ -111,17 +113,20 @@ impl TimePattern {
     /// Reads a strftime pattern.
     pub(crate) fn compile(pattern: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
-        let mut chars = pattern.bytes();
-        while let Some(byte) = chars.next() {
-            if byte != b'%' {
-                parts.push(TimePart::Text(byte));
+        let mut rest = pattern.as_bytes();
+        while let [byte, more @ ..] = rest {
+            rest = more;
+            if *byte != b'%' {
+                parts.push(TimePart::Text(*byte));
                 continue;
             }
-            let mut letter = chars.next();
-            while matches!(letter, Some(b'E' | b'O' | b'-')) {
-                letter = chars.next();
+            while let [b'E' | b'O' | b'-', more @ ..] = rest {
+                rest = more;
             }
-            let letter = letter.ok_or("a time pattern ends in `%`")?;
+            let Some((letter, more)) = rest.split_first() else {
+                return Err("a time pattern ends in `%`".into());
+            };
+            rest = more;
             let whole = |pattern: &str| Self::compile(pattern).map(|pattern| pattern.parts);
             match letter {
                 b'Y' => parts.push(TimePart::Year),
@@ -129,6 +134,10 @@ impl TimePattern {
                 b'm' => parts.push(TimePart::Month),
                 b'b' | b'B' | b'h' => parts.push(TimePart::MonthName),
                 b'd' | b'e' => parts.push(TimePart::Day),
+                b'H' if let Some(more) = rest.strip_prefix(b":%M:%S") => {
+                    parts.push(TimePart::TimeOfDay);
+                    rest = more;
+                }
                 b'H' | b'k' => parts.push(TimePart::Hour),
                 b'I' | b'l' => parts.push(TimePart::Hour12),
                 b'p' => parts.push(TimePart::HalfDay),
@@ -139,14 +148,14 @@ impl TimePattern {
                 b's' => parts.push(TimePart::Epoch),
                 b'a' | b'A' | b'Z' => parts.push(TimePart::Letters),
                 b'j' | b'u' | b'w' => parts.push(TimePart::Digits),
-                b'T' => parts.extend(whole("%H:%M:%S")?),
+                b'T' => parts.push(TimePart::TimeOfDay),
                 b'R' => parts.extend(whole("%H:%M")?),
                 b'F' => parts.extend(whole("%Y-%m-%d")?),
                 b'D' => parts.extend(whole("%m/%d/%y")?),
-                b'c' => parts.extend(whole("%a %b %e %H:%M:%S %Y")?),
+                b'c' => parts.extend(whole("%a %b %e %T %Y")?),
                 b'%' => parts.push(TimePart::Text(b'%')),
                 other => {
-                    return Err(format!("`%{}` is no part of a time that is understood", char::from(other)));
+                    return Err(format!("`%{}` is no part of a time that is understood", char::from(*other)));
                 }
             }
         }
@@ -165,7 +174,10 @@ impl TimePattern {
 
     /// True when a time of day is in it.
     pub(crate) fn has_time_of_day(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, TimePart::Hour | TimePart::Hour12 | TimePart::Epoch))
+        let says = |part: &TimePart| {
+            matches!(part, TimePart::Hour | TimePart::Hour12 | TimePart::TimeOfDay | TimePart::Epoch)
+        };
+        self.parts.iter().any(says)
     }
 
     /// True when it says day and time of day.
@@ -199,18 +211,18 @@ impl TimePart {
             TimePart::Text(byte) => return text.strip_prefix(std::slice::from_ref(byte)),
             TimePart::Year => clock.year = number(text, 4)?,
             TimePart::ShortYear => {
-                let year = number(text, 2)?;
+                let year = two_digits(text)?;
                 clock.year = if year < 69 { 2000 } else { 1900 } + year;
             }
-            TimePart::Month => clock.month = number(text, 2)?,
+            TimePart::Month => clock.month = two_digits(text)?,
             TimePart::MonthName => {
                 clock.month = month(text.get(..3)?)?;
                 let letters = text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
                 return text.get(letters..);
             }
-            TimePart::Day => clock.day = number(text, 2)?,
+            TimePart::Day => clock.day = two_digits(text)?,
             TimePart::Hour | TimePart::Hour12 => {
-                let hour = within(number(text, 2)?, 23)?;
+                let hour = within(two_digits(text)?, 23)?;
                 let hour = if *self == TimePart::Hour12 { hour % 12 } else { hour };
                 *clock.second_of_day.get_or_insert(0) += hour * 3600;
             }
@@ -219,9 +231,20 @@ impl TimePart {
                 b"AM" | b"am" => clock.half_day_s = 0,
                 _ => return None,
             },
-            TimePart::Minute => *clock.second_of_day.get_or_insert(0) += within(number(text, 2)?, 59)? * 60,
+            TimePart::Minute => *clock.second_of_day.get_or_insert(0) += within(two_digits(text)?, 59)? * 60,
             // A leap second is the first of the next minute.
-            TimePart::Second => *clock.second_of_day.get_or_insert(0) += within(number(text, 2)?, 60)?,
+            TimePart::Second => *clock.second_of_day.get_or_insert(0) += within(two_digits(text)?, 60)?,
+            TimePart::TimeOfDay => {
+                let (text, after) = text.split_first_chunk::<8>()?;
+                if (text[2], text[5]) != (b':', b':') {
+                    return None;
+                }
+                let hour = within(two_digits(text)?, 23)?;
+                let minute = within(two_digits(&text[3..])?, 59)?;
+                let second = within(two_digits(&text[6..])?, 60)?;
+                clock.second_of_day = Some(hour * 3600 + minute * 60 + second);
+                return Some(after);
+            }
             TimePart::Fraction => return fraction(text, clock),
             TimePart::FractionIfAny => {
                 let [b'.' | b',', rest @ ..] = text else { return Some(text) };
@@ -250,14 +273,22 @@ fn fraction<'a>(text: &'a [u8], clock: &mut Clock) -> Option<&'a [u8]> {
     Some(&text[digits..])
 }
 
-/// A number of exactly so many digits; the first may be a blank.
+/// A number of exactly so many digits.
 #[inline]
 fn number(text: &[u8], length: usize) -> Option<i64> {
-    let text = text.get(..length)?;
-    let padded = text.first() == Some(&b' ') && length == 2;
-    text[usize::from(padded)..]
-        .iter()
+    let digits = text.get(..length)?.iter();
+    digits
+        .copied()
         .try_fold(0i64, |value, byte| byte.is_ascii_digit().then(|| value * 10 + i64::from(byte - b'0')))
+}
+
+/// A number of two digits, of which the first may be a blank.
+#[inline(always)]
+fn two_digits(text: &[u8]) -> Option<i64> {
+    let [first, second, ..] = text else { return None };
+    let tens = if *first == b' ' { 0 } else { first.wrapping_sub(b'0') };
+    let ones = second.wrapping_sub(b'0');
+    (tens < 10 && ones < 10).then(|| i64::from(tens * 10 + ones))
 }
 
 fn within(value: i64, most: i64) -> Option<i64> {
@@ -282,9 +313,21 @@ pub(crate) fn fraction_us(digits: &[u8]) -> i64 {
 }
 
 fn month(name: &[u8]) -> Option<i64> {
-    const NAMES: &[u8; 36] = b"janfebmaraprmayjunjulaugsepoctnovdec";
-    let lower = [name[0] | 32, name[1] | 32, name[2] | 32];
-    NAMES.as_chunks::<3>().0.iter().position(|known| *known == lower).map(|at| at as i64 + 1)
+    Some(match &[name[0] | 32, name[1] | 32, name[2] | 32] {
+        b"jan" => 1,
+        b"feb" => 2,
+        b"mar" => 3,
+        b"apr" => 4,
+        b"may" => 5,
+        b"jun" => 6,
+        b"jul" => 7,
+        b"aug" => 8,
+        b"sep" => 9,
+        b"oct" => 10,
+        b"nov" => 11,
+        b"dec" => 12,
+        _ => return None,
+    })
 }
 
 fn zone<'a>(text: &'a [u8], clock: &mut Clock) -> Option<&'a [u8]> {
@@ -298,9 +341,9 @@ fn zone<'a>(text: &'a [u8], clock: &mut Clock) -> Option<&'a [u8]> {
         _ => return None,
     };
     // The farthest zone is 14 hours from UTC.
-    let hours = within(number(text.get(1..)?, 2)?, 14)?;
+    let hours = within(two_digits(text.get(1..)?)?, 14)?;
     let colon = usize::from(text.get(3) == Some(&b':'));
-    let minutes = within(number(text.get(3 + colon..)?, 2)?, 59)?;
+    let minutes = within(two_digits(text.get(3 + colon..)?)?, 59)?;
     clock.offset_s = sign * (hours * 3600 + minutes * 60);
     text.get(5 + colon..)
 }
