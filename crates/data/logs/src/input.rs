@@ -39,6 +39,8 @@ pub struct Input {
     buffer: Vec<u8>,
     from: usize,
     to: usize,
+    /// Where the lines of the last piece end in the buffer: before `from`, if escapes were taken out of them.
+    lines_end: usize,
     ended: bool,
     has_begun: bool,
     /// In the middle of a line that is too long.
@@ -109,6 +111,7 @@ impl Input {
             buffer: vec![0; BUFFER_BYTES],
             from: 0,
             to: 0,
+            lines_end: 0,
             ended: false,
             has_begun: false,
             skipping: false,
@@ -209,9 +212,21 @@ impl Input {
         }
     }
 
+    /// Takes back the end of the last piece, to be read again with as many lines behind it as there is room for.
+    pub(crate) fn take_back(&mut self, bytes: usize) {
+        let lines = self.lines_end - bytes..self.lines_end;
+        self.nuls -= nuls_before_lines(&self.buffer[lines.clone()]);
+        self.from -= bytes;
+        self.buffer.copy_within(lines, self.from);
+        while self.to - self.from < self.buffer.len() && !self.ended {
+            self.fill();
+        }
+    }
+
     /// Lines of the buffer, without the escapes that some writers of JSON put into URLs: `\/`, and `\u0026` for `&`.
     fn unescaped(&mut self, lines: Range<usize>) -> &[u8] {
-        let text = &mut self.buffer[lines];
+        self.lines_end = lines.end;
+        let text = &mut self.buffer[lines.clone()];
         if !self.is_json || memchr::memchr(b'\\', text).is_none() {
             return text;
         }
@@ -231,6 +246,7 @@ impl Input {
             };
             to += 1;
         }
+        self.lines_end = lines.start + to;
         &text[..to]
     }
 

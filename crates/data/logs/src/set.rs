@@ -83,8 +83,8 @@ fn read_file(
     let name = input.name.clone();
     let mut number = 0;
     let mut flow = ControlFlow::Continue(());
-    while let Some(piece) = input.next_piece()
-        && flow.is_continue()
+    while flow.is_continue()
+        && let Some(piece) = input.next_piece()
     {
         // Of a line that was cut, the end of a number may be missing.
         let text = match piece {
@@ -96,20 +96,27 @@ fn read_file(
                 continue;
             }
         };
-        for line in text.strip_suffix(b"\n").unwrap_or(text).split(|byte| *byte == b'\n').map(trim) {
-            number += 1;
-            if line.is_empty() || (line[0] == b'#' && current.remark(line).is_ok()) {
-                continue;
-            }
-            read.lines += 1;
+        let mut rest = text;
+        while !rest.is_empty() && flow.is_continue() {
+            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let (line, ahead) = (trim(&rest[..end]), rest);
             let mut access = Access::default();
-            match current.read(line, &mut access) {
-                Ok(()) => flow = read.hand_over(&access, current.format(), each),
-                Err(wrong) => read.malformed(&name, number, line, || current.explain(wrong.as_ref())),
+            let is_remark = line.is_empty() || (line[0] == b'#' && current.remark(line).is_ok());
+            if !is_remark {
+                match current.read(line, &mut access) {
+                    Ok(()) => flow = read.hand_over(&access, current.format(), each),
+                    Err(_) if current.goes_back(ahead) => break,
+                    Err(wrong) => read.malformed(&name, number + 1, line, || current.explain(wrong.as_ref())),
+                }
+                read.lines += 1;
             }
-            if flow.is_break() {
-                break;
-            }
+            number += 1;
+            rest = rest.get(end + 1..).unwrap_or_default();
+        }
+        if !rest.is_empty() && flow.is_continue() {
+            let back = rest.len();
+            input.take_back(back);
+            input.is_json |= current.format().is_json();
         }
     }
     read.remarks.add(input, &current);

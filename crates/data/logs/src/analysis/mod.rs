@@ -178,11 +178,11 @@ impl Analyser {
         self.begin(format);
         // Where the format changes within a log, this does not.
         self.replay.set_bodies_only(format.counts_bodies());
-        self.with_heads |= !format.counts_bodies();
         let mut current = Current::new(recognised);
         let before = self.lines;
         let (name, mut number) = (input.name.clone(), 0);
         while let Some(piece) = input.next_piece() {
+            let mut back = 0;
             match piece {
                 Piece::Lines(text) => {
                     let mut rest = text;
@@ -190,7 +190,15 @@ impl Analyser {
                     while !rest.is_empty() {
                         let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
                         number += 1;
-                        batch.extend(self.line(&mut current, &rest[..end], &name, number));
+                        match self.line(&mut current, &rest[..end], rest, &name, number) {
+                            Line::Counted => {}
+                            Line::Requested(requested) => batch.push(requested),
+                            Line::Again => {
+                                number -= 1;
+                                back = rest.len();
+                                break;
+                            }
+                        }
                         if batch.len() == BATCH {
                             self.count_urls(&mut batch);
                         }
@@ -207,9 +215,10 @@ impl Analyser {
                         self.lines.cut += 1;
                     } else {
                         self.unended |= follows;
-                        let mut batch: Vec<_> =
-                            self.line(&mut current, line, &name, number).into_iter().collect();
-                        self.count_urls(&mut batch);
+                        if let Line::Requested(requested) = self.line(&mut current, line, b"", &name, number)
+                        {
+                            self.count_urls(&mut vec![requested]);
+                        }
                     }
                 }
                 Piece::TooLong(head) => {
@@ -223,6 +232,10 @@ impl Analyser {
                     let reason = "there are NULs in it: parts of two lines stand in one";
                     self.broken_line(&name, number, line, reason.into());
                 }
+            }
+            if back > 0 {
+                input.take_back(back);
+                input.is_json |= current.format().is_json();
             }
         }
         self.lines.bytes += input.bytes;
@@ -247,6 +260,7 @@ impl Analyser {
     fn begin(&mut self, format: &Format) {
         self.add_kinds();
         self.says = format.says();
+        self.with_heads |= !format.counts_bodies();
         self.duration_unit_us = self.duration_unit_us.max(format.duration_unit_us());
         self.has_senders = self.says.has(Fact::Agent) || self.says.has(Fact::Referrer);
         self.some_say = self.some_say.or(self.says);
@@ -254,15 +268,17 @@ impl Analyser {
         self.all_say = if is_first { self.says } else { self.all_say.and(self.says) };
     }
 
-    /// Counts all of one line but its URL, which is left to be counted with those of other lines.
+    /// Counts all of one line but its URL, which is left to be counted with those of other lines. `ahead`: the line with those after it,
+    /// as far as they are there.
     #[inline]
     fn line<'a>(
         &mut self,
         current: &mut Current,
         line: &'a [u8],
+        ahead: &[u8],
         input: &str,
         number: u64,
-    ) -> Option<Requested<'a>> {
+    ) -> Line<'a> {
         self.lines.read += 1;
         let line = crate::format::trim(line);
         if line.is_empty() || line[0] == b'#' {
@@ -270,11 +286,11 @@ impl Analyser {
                 Ok(()) => self.lines.empty += 1,
                 Err(reason) => self.broken_line(input, number, line, reason),
             }
-            return None;
+            return Line::Counted;
         }
         if line.len() > LINE_BYTES {
             self.broken_line(input, number, line, too_long());
-            return None;
+            return Line::Counted;
         }
         let mut access = Access::default();
         match current.read(line, &mut access) {
@@ -282,7 +298,11 @@ impl Analyser {
                 if current.has_changed() {
                     self.begin(current.format());
                 }
-                self.access(&access)
+                self.access(&access).map_or(Line::Counted, Line::Requested)
+            }
+            Err(_) if current.goes_back(ahead) => {
+                self.lines.read -= 1;
+                Line::Again
             }
             Err(malformed) => {
                 let reason = if self.malformed.len() < SHOWN_MALFORMED {
@@ -291,7 +311,7 @@ impl Analyser {
                     String::new()
                 };
                 self.broken_line(input, number, line, reason);
-                None
+                Line::Counted
             }
         }
     }
@@ -508,6 +528,15 @@ impl Analyser {
         }
         self.replay.request(requested.url_key, requested.wanted, requested.counted.bytes);
     }
+}
+
+/// What came of a line.
+enum Line<'a> {
+    Counted,
+    /// Its URL is left to be counted.
+    Requested(Requested<'a>),
+    /// It is to be read again, and those after it.
+    Again,
 }
 
 /// What a request was for, to be counted with others.

@@ -1,7 +1,14 @@
-//! The format of the next line. A log that names its fields itself (W3C extended) names others when they change.
+//! The format of the next line. A log that names its fields itself (W3C extended) names others when they change; in others, lines that
+//! no format fits are recognised again.
 
+use super::detect::{OTHERS_LINES, SAMPLE_LINES, recognise, trim};
 use super::{Format, Malformed, Recognised, Says, Unused, read_line, w3c};
 use crate::access::Access;
+
+/// Formats of a log: a line that cannot be read is tried by all of them.
+const MOST_FORMATS: usize = 8;
+/// Lines are recognised again once those that cannot be read are more by one in so many, so that a log of rubbish does not take long.
+const AGAIN_ONE_IN: u64 = 4;
 
 /// The format of the next line of a log.
 #[derive(Debug, Clone)]
@@ -16,6 +23,14 @@ pub(crate) struct Current {
     key: u64,
     /// What all formats say of which lines were read.
     says: Says,
+    /// Somebody gave the format: it holds for all lines.
+    is_given: bool,
+    /// Lines that could not be read.
+    malformed: u64,
+    /// Lines of them to come before others are recognised again.
+    patience: u64,
+    /// More lines were wanted than there were.
+    has_asked: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -40,6 +55,10 @@ impl Current {
             is_lost: false,
             key: format.key(),
             says: format.says(),
+            is_given: recognised.tried == 0 && !format.is_of_log,
+            malformed: 0,
+            patience: 0,
+            has_asked: false,
         }
     }
 
@@ -55,7 +74,8 @@ impl Current {
 
     /// Names of the formats, and how many lines were read by each.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.formats.iter().map(|counted| (counted.format.name.as_str(), counted.lines))
+        let read = self.formats.iter().filter(|counted| counted.lines > 0);
+        read.map(|counted| (counted.format.name.as_str(), counted.lines))
     }
 
     /// Fields that no line is read by.
@@ -63,19 +83,26 @@ impl Current {
         self.formats.iter().flat_map(|counted| counted.format.unused())
     }
 
-    /// Takes a remark. One that names fields changes the format of the lines after it, if the log was recognised by such a
-    /// line; an error says why it cannot be used.
+    /// Takes a remark. One that names fields changes the format of the lines after it, unless a format was given; an error says why it
+    /// cannot be used, if the log had such a line before.
     pub(crate) fn remark(&mut self, line: &[u8]) -> Result<(), String> {
-        if !self.format().is_of_log {
+        if self.is_given {
             return Ok(());
         }
-        match w3c::named(line) {
-            None => Ok(()),
-            Some(Ok(format)) => {
-                (self.formats[self.last].format, self.is_lost) = (format, false);
+        let of_log = self.formats.iter().position(|counted| counted.format.is_of_log);
+        match (w3c::named(line), of_log) {
+            (None, _) | (Some(Err(_)), None) => Ok(()),
+            (Some(Ok(format)), Some(place)) => {
+                self.formats[place].format = format;
+                (self.last, self.is_lost) = (place, false);
                 Ok(())
             }
-            Some(Err(why)) => {
+            (Some(Ok(format)), None) => {
+                self.last = self.formats.len();
+                self.formats.push(Counted::new(&format));
+                Ok(())
+            }
+            (Some(Err(why)), Some(_)) => {
                 self.is_lost = true;
                 Err(format!("the line names the fields of those after it, which are not read: {why}"))
             }
@@ -114,6 +141,60 @@ impl Current {
         self.last = place;
         self.formats[place].lines += 1;
         Some(())
+    }
+
+    /// Takes notice of a line that could not be read, with which `ahead` begins. True: the lines from there on are to be read again, since
+    /// their format was found, or with more lines behind them, to find it.
+    #[cold]
+    pub(crate) fn goes_back(&mut self, ahead: &[u8]) -> bool {
+        if self.is_given || self.is_lost || ahead.is_empty() || self.formats.len() >= MOST_FORMATS {
+            return false;
+        }
+        self.malformed += u64::from(!self.has_asked);
+        if self.patience > 0 {
+            self.patience -= 1;
+            return false;
+        }
+        let lines = ahead.split(|byte| *byte == b'\n').map(trim);
+        let mut lines = lines.filter(|line| !line.is_empty() && line[0] != b'#');
+        let mut sample: Vec<&[u8]> = lines.by_ref().take(OTHERS_LINES).collect();
+        // Most lines that are broken stand alone.
+        if sample.iter().any(|line| self.can_read(line)) {
+            self.has_asked = false;
+            return false;
+        }
+        sample.extend(lines.take(SAMPLE_LINES - OTHERS_LINES));
+        self.has_asked = sample.len() < SAMPLE_LINES && !self.has_asked;
+        if self.has_asked {
+            return true;
+        }
+        let tried = sample.len();
+        sample.retain(|line| !self.can_read(line));
+        let is_block = sample.len() * 2 >= tried;
+        if is_block && self.recognise_again(&sample) {
+            return true;
+        }
+        let again = if is_block { self.malformed / AGAIN_ONE_IN } else { 0 };
+        self.patience = again.max(sample.len() as u64);
+        false
+    }
+
+    /// Adds the formats of lines that cannot be read, if most of them have any.
+    fn recognise_again(&mut self, lines: &[&[u8]]) -> bool {
+        let text = [&lines.join(&b'\n')[..], b"\n"].concat();
+        let Ok(Recognised { format, others, fit, .. }) = recognise(&text) else { return false };
+        let is_known = self.formats.iter().any(|counted| counted.format.key() == format.key());
+        if is_known || fit < OTHERS_LINES || fit * 2 < lines.len() {
+            return false;
+        }
+        self.last = self.formats.len();
+        self.formats.extend(std::iter::once(&format).chain(&others).map(Counted::new));
+        true
+    }
+
+    fn can_read(&self, line: &[u8]) -> bool {
+        let can_read = |counted: &Counted| read_line(&counted.format, line, &mut Access::default()).is_ok();
+        self.formats.iter().any(can_read)
     }
 
     /// Why a line could not be read, in words.
@@ -188,6 +269,22 @@ mod tests {
             current.remark(FIRST.as_bytes()).unwrap();
             assert_eq!(status(&mut current, LINE), Some(200));
         }
+    }
+
+    #[test]
+    fn however_many_lines_cannot_be_read_they_are_recognised_again_a_few_times_only() {
+        let line = "192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] \"GET /a HTTP/1.1\" 200 5\n";
+        let mut current = Current::new(&recognise(line.as_bytes()).unwrap());
+        let rubbish = "what nobody can read\n".repeat(300);
+        let mut looks = 0;
+        for _ in 0..1_000_000 {
+            looks += u32::from(current.patience == 0);
+            assert!(!current.goes_back(rubbish.as_bytes()));
+        }
+        assert!((20..60).contains(&looks), "{looks}");
+        assert!(Current::new(&recognise(line.as_bytes()).unwrap()).goes_back(b"x\n"), "with more lines");
+        let mut given = Current::new(&Recognised::given(&Format::parse("combined").unwrap()));
+        assert!(!given.goes_back(line.repeat(300).as_bytes()));
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub struct Recognised {
     pub format: Format,
     /// Formats of other lines, where a log has several.
     pub others: Vec<Format>,
-    /// Lines that were looked at.
+    /// Lines that were looked at; 0: the format was given.
     pub tried: usize,
     /// Lines of them that fit one of the formats.
     pub fit: usize,
@@ -89,7 +89,7 @@ const ONE_IN: usize = 10;
 /// the name of a client for its address.
 const NEARLY_ALL_OF_10: usize = 9;
 /// Lines that another format than the first must explain.
-const OTHERS_LINES: usize = 3;
+pub(super) const OTHERS_LINES: usize = 3;
 /// Of so many lines one must be of another format, if its lines could be such of the first that were cut.
 const CUT_ONE_IN: usize = 5;
 
@@ -138,8 +138,9 @@ pub fn recognise(head: &[u8]) -> Result<Recognised, Unrecognised> {
     if lines.len() > 1 {
         lines.pop();
     }
-    // A log that names its fields itself is read by that, if it can be.
-    if let Some(recognised) = named_by_itself(&lines) {
+    // A log that names its fields itself is read by that, if it can be. Lines that come before may be of something else.
+    let begins_so = lines.iter().find(|line| !line.is_empty()).is_some_and(|line| line[0] == b'#');
+    if let Some(recognised) = named_by_itself(&lines).filter(|found| found.is_ok() || begins_so) {
         return recognised;
     }
     lines.retain(|line| !line.is_empty() && line[0] != b'#');

@@ -201,6 +201,8 @@ enum Problem {
     More,
     /// It is no JSON object.
     NoObject,
+    /// It is a JSON object without the keys of a request.
+    NoRequest,
 }
 
 impl Format {
@@ -377,7 +379,13 @@ impl Format {
                 walk_steps(steps, line, |cut, clock| cut.field.take(cut.value, access, clock))?
             }
             Body::Keys(keys) => {
-                walk_keys(keys, line, &mut |cut, clock| cut.field.take(cut.value, access, clock))?
+                let clock =
+                    walk_keys(keys, line, &mut |cut, clock| cut.field.take(cut.value, access, clock))?;
+                // Programs write other lines to the same log: of errors, of their start.
+                if clock.unix_us().is_none() || (access.url.is_empty() && access.status == 0) {
+                    return Err(Malformed { step: keys.list().len(), at: 0, problem: Problem::NoRequest });
+                }
+                clock
             }
         };
         access.time_us = clock.unix_us();
@@ -446,6 +454,9 @@ impl Format {
                 return match (keys.list().get(malformed.step), malformed.problem) {
                     (Some(key), Problem::Wrong) => {
                         format!("the value of `{}` at character {at} is no {}", key.path, key.field.name())
+                    }
+                    (_, Problem::NoRequest) => {
+                        "it does not say when a request was, and its URL or status, by the keys that other lines have".into()
                     }
                     _ => format!("it is no JSON object from character {at} on"),
                 };

@@ -307,3 +307,13 @@ fn a_query_of_its_own_makes_another_object() {
     assert_eq!(document.distinct.urls.as_ref().map(|count| count.count), Some(3.0));
     assert_eq!(document.caches.caches[0].dhr, Some(0.25));
 }
+
+#[test]
+fn lines_of_json_that_are_of_no_request_are_malformed() {
+    let request = "{\"ts\":1782900004.5,\"status\":200,\"duration\":0.1,\"request\":{\"method\":\"GET\",\"uri\":\"/a\"}}\n";
+    let other = "{\"level\":\"error\",\"ts\":1782900005.5,\"logger\":\"tls\",\"msg\":\"no certificate\"}\n";
+    let without_time = "{\"status\":200,\"request\":{\"uri\":\"/a\"}}\n";
+    let document = analyse_text([request, other, request, without_time].concat().as_bytes(), None);
+    assert_eq!((document.all.requests, document.lines.malformed), (2, 2));
+    assert!(document.malformed.iter().all(|line| line.reason.contains("when a request was")));
+}

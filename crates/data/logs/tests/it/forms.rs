@@ -283,3 +283,46 @@ fn a_log_with_lines_of_two_forms_is_read_by_both_and_says_so() {
         }
     }
 }
+
+#[test]
+fn formats_that_begin_far_behind_the_first_lines_are_recognised_where_they_begin() {
+    let requests = requests(3020);
+    let brief = |facts: &Facts| (facts.target.clone(), facts.status, facts.time_ms.map(|ms| ms / 1000));
+    for n in 0..WRITERS.len() {
+        // Three formats, and a few lines of the first again.
+        let writers = [0, 1, 7, 0].map(|step| &WRITERS[(n + step) % WRITERS.len()]);
+        let what = writers.map(|writer| writer.format).join(", ");
+        let sections = requests.chunks(1000).zip(writers);
+        let sections: Vec<Vec<u8>> =
+            sections.map(|(requests, writer)| text(writer, &lines(writer, requests), b"\n")).collect();
+        assert!(sections[..3].iter().all(|section| section.len() > 65_536), "{what}");
+        let log = read(&sections.concat(), COMMON).expect(&what);
+        let first = &log.set.first_malformed;
+        assert_eq!((log.set.lines, log.set.malformed), (3020, 0), "{what}: {first:?}");
+        let expected = requests.iter().map(|request| brief(&Facts::of(request, COMMON)));
+        for (read, expected) in log.facts.iter().map(brief).zip(expected) {
+            assert_eq!(read, expected, "{what}");
+        }
+        let note = log.set.remarks.notes().concat();
+        assert!(writers.iter().all(|writer| note.contains(writer.format)), "{what}: {note}");
+    }
+}
+
+#[test]
+fn rubbish_behind_a_format_is_malformed_and_a_format_behind_that_is_read() {
+    let requests = requests(2000);
+    let writer = |format: &str| WRITERS.iter().find(|writer| writer.format == format).unwrap();
+    let of = |format: &str, requests: &[Request]| {
+        let writer = writer(format);
+        text(writer, &lines(writer, requests), b"\n")
+    };
+    let rubbish = b"Jul  1 10:00:31 h kernel: what no format has a word for\n".repeat(3000);
+    let log = read(&[of("combined", &requests[..1000]), rubbish.clone()].concat(), COMMON).unwrap();
+    assert_eq!((log.facts.len(), log.set.malformed), (1000, 3000));
+    let halves = [of("combined", &requests[..1000]), rubbish, of("squid", &requests[1000..])];
+    let log = read(&halves.concat(), COMMON).unwrap();
+    // Some of its first lines may have gone by, and are counted.
+    assert_eq!(log.facts.len() as u64 + log.set.malformed, 5000);
+    assert!(log.set.malformed < 3000 + 750, "{}", log.set.malformed);
+    assert_eq!(log.facts.last().unwrap().target, requests[1999].target);
+}
