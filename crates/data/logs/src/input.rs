@@ -10,6 +10,7 @@ use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
 
 use crate::error::LogsError;
+use crate::format::head::{Head, write_unescaped};
 
 /// The longest line that is read; a longer one is counted as malformed and skipped.
 pub const LINE_BYTES: usize = 65_536;
@@ -35,10 +36,16 @@ pub struct Input {
     pub ends_in_cr: bool,
     /// Lines are JSON: escapes of what needs none are taken out of them.
     pub is_json: bool,
+    /// What a runtime of containers or syslog put before each line: it is taken out of them.
+    head: Option<Head>,
+    /// How often it was.
+    pub(crate) heads: u64,
     reader: Box<dyn Read>,
     buffer: Vec<u8>,
     from: usize,
     to: usize,
+    /// Where lines with heads begin: those before it have none any more.
+    plain_to: usize,
     /// Where the lines of the last piece end in the buffer: before `from`, if escapes were taken out of them.
     lines_end: usize,
     ended: bool,
@@ -107,10 +114,13 @@ impl Input {
             nuls: 0,
             ends_in_cr: false,
             is_json: false,
+            head: None,
+            heads: 0,
             reader,
             buffer: vec![0; BUFFER_BYTES],
             from: 0,
             to: 0,
+            plain_to: 0,
             lines_end: 0,
             ended: false,
             has_begun: false,
@@ -142,6 +152,89 @@ impl Input {
         &self.buffer[self.from..self.to]
     }
 
+    /// Takes such heads out of all lines from now on.
+    pub(crate) fn skip_heads(&mut self, head: Head) {
+        self.head = Some(head);
+        self.plain_to = self.from;
+        self.unwrap_lines();
+    }
+
+    /// Keeps them, after all: the lines that are there are these.
+    pub(crate) fn keep_heads(&mut self, raw: &[u8]) {
+        (self.head, self.heads) = (None, 0);
+        self.to = self.from + raw.len();
+        self.buffer[self.from..self.to].copy_from_slice(raw);
+    }
+
+    /// Whose heads are taken out.
+    pub(crate) fn heads_of(&self) -> Option<Head> {
+        self.head
+    }
+
+    /// Takes the heads out of the lines that are there, and joins those that are parts of one. Where parts were joined, empty lines follow:
+    /// the numbers of lines stay.
+    fn unwrap_lines(&mut self) {
+        let Some(head) = self.head else { return };
+        let is_full = self.to - self.from == self.buffer.len();
+        let raw = &self.buffer[self.plain_to..self.to];
+        let whole = if self.ended { raw.len() } else { memchr::memrchr(b'\n', raw).map_or(0, |at| at + 1) };
+        let mut end = whole;
+        // The rest of the last line may not be there yet.
+        while !self.ended && end > 0 {
+            let begin = memchr::memrchr(b'\n', &raw[..end - 1]).map_or(0, |at| at + 1);
+            if !head.body(&raw[begin..end - 1]).is_some_and(|body| body.is_part) {
+                break;
+            }
+            end = begin;
+        }
+        end = self.plain_to + if end == 0 && is_full { whole } else { end };
+        let (mut read, mut write) = (self.plain_to, self.plain_to);
+        // The stream of parts that were written, and how many.
+        let (mut parts_are_errors, mut parts) = (false, 0);
+        while read < end {
+            let line_end = memchr::memchr(b'\n', &self.buffer[read..end]).map_or(end, |at| read + at);
+            let body = head.body(&self.buffer[read..line_end]);
+            if parts > 0 && body.as_ref().is_none_or(|body| body.is_error != parts_are_errors) {
+                write = self.end_line(write, parts);
+                parts = 0;
+            }
+            let is_part = body.as_ref().is_some_and(|body| body.is_part) && line_end + 1 < end;
+            match body {
+                Some(body) => {
+                    self.heads += 1;
+                    parts_are_errors = body.is_error;
+                    let range = read + body.range.start..read + body.range.end;
+                    if head == Head::Docker {
+                        write = write_unescaped(&mut self.buffer, range, write);
+                    } else {
+                        self.buffer.copy_within(range.clone(), write);
+                        write += range.len();
+                    }
+                }
+                None => {
+                    self.buffer.copy_within(read..line_end, write);
+                    write += line_end - read;
+                }
+            }
+            if is_part {
+                parts += 1;
+            } else if line_end < end {
+                write = self.end_line(write, parts + 1);
+                parts = 0;
+            }
+            read = line_end + 1;
+        }
+        self.buffer.copy_within(end..self.to, write);
+        self.to -= end - write;
+        self.plain_to = write;
+    }
+
+    /// Ends a line that was of so many; where the next one begins.
+    fn end_line(&mut self, at: usize, lines: usize) -> usize {
+        self.buffer[at..at + lines].fill(b'\n');
+        at + lines
+    }
+
     /// Skips NULs before the line that comes next.
     fn skip_nuls(&mut self) {
         let waiting = &self.buffer[self.from..self.to];
@@ -168,10 +261,16 @@ impl Input {
             if !self.skipping {
                 self.skip_nuls();
             }
-            let waiting = &self.buffer[self.from..self.to];
+            let mut ready = self.to;
+            if self.head.is_some() && !self.skipping {
+                self.unwrap_lines();
+                ready = self.plain_to;
+            }
+            let waiting = &self.buffer[self.from..ready];
             if self.skipping {
                 let end = memchr::memchr(b'\n', waiting);
                 self.from = end.map_or(self.to, |at| self.from + at + 1);
+                self.plain_to = self.from;
                 self.skipping = end.is_none();
             } else if let Some(end) = memchr::memrchr(b'\n', waiting) {
                 let whole = self.from..self.from + end + 1;
@@ -192,7 +291,7 @@ impl Input {
                 self.from = lines.end;
                 self.nuls += nuls_before_lines(&self.buffer[lines.clone()]);
                 return Some(Piece::Lines(self.unescaped(lines)));
-            } else if waiting.len() == self.buffer.len() {
+            } else if self.to - self.from == self.buffer.len() {
                 self.skipping = true;
                 let head = self.from..self.from + 256;
                 self.from = self.to;
@@ -254,6 +353,7 @@ impl Input {
         if self.from > 0 {
             self.buffer.copy_within(self.from..self.to, 0);
             self.to -= self.from;
+            self.plain_to = self.plain_to.saturating_sub(self.from);
             self.from = 0;
         }
         if self.to == self.buffer.len() {

@@ -46,7 +46,8 @@ use analysis::{Analyser, Options};
 use document::Document;
 use error::LogsError;
 pub use explain::explain;
-use format::{Format, Recognised, SAMPLE_LINES, recognise};
+use format::head::Head;
+use format::{Format, Recognised, SAMPLE_LINES, Unrecognised, recognise};
 use input::Input;
 pub use sheet::sheet;
 
@@ -105,25 +106,60 @@ fn known(input: &mut Input, format: Option<&Format>) -> Result<Option<Recognised
     if let Some(what) = input.unreadable {
         return Err(LogsError::Unreadable { name, what });
     }
-    let head = input.head();
     if let Some(format) = format {
-        let lines: Vec<&[u8]> =
-            head.split(|byte| *byte == b'\n').map(format::trim).take(SAMPLE_LINES).collect();
-        return Ok(Some(Recognised::given(&format.clone().with_ports(&lines))));
+        return Ok(Some(given(input, format)));
     }
+    let head = input.head();
     if head.iter().all(u8::is_ascii_whitespace) {
         return match input.broken.take() {
             Some(source) => Err(LogsError::Read { path: name.into(), source }),
             None => Ok(None),
         };
     }
-    let recognised = recognise(head).map_err(|why| {
+    let recognised = recognise_behind_heads(input);
+    let head = input.head();
+    let recognised = recognised.map_err(|why| {
         let is_line = |line: &&[u8]| !line.is_empty() && line[0] != b'#';
         let first = head.split(|byte| *byte == b'\n').map(format::trim).find(is_line).unwrap_or_default();
         LogsError::Unrecognised { name, line: beginning(first), why }
     })?;
     input.is_json = recognised.format.is_json();
     Ok(Some(recognised))
+}
+
+/// The formats of lines, behind the heads that nearly all of them have, if they are known there.
+fn recognise_behind_heads(input: &mut Input) -> Result<Recognised, Unrecognised> {
+    let Some(head) = Head::of(&sample(input.head())) else { return recognise(input.head()) };
+    let raw = input.head().to_vec();
+    input.skip_heads(head);
+    let behind = recognise(input.head());
+    if behind.is_ok() {
+        return behind;
+    }
+    input.keep_heads(&raw);
+    recognise(&raw).or(behind)
+}
+
+/// A format that somebody gave, for lines without their heads unless it reads more of them with these.
+fn given(input: &mut Input, format: &Format) -> Recognised {
+    let read = |text: &[u8]| {
+        let can_read =
+            |line: &&&[u8]| format::read_line(format, line, &mut access::Access::default()).is_ok();
+        sample(text).iter().filter(can_read).count()
+    };
+    if let Some(head) = Head::of(&sample(input.head())) {
+        let raw = input.head().to_vec();
+        input.skip_heads(head);
+        if read(input.head()) < read(&raw) {
+            input.keep_heads(&raw);
+        }
+    }
+    Recognised::given(&format.clone().with_ports(&sample(input.head())))
+}
+
+/// The first lines of a text.
+fn sample(text: &[u8]) -> Vec<&[u8]> {
+    text.split(|byte| *byte == b'\n').map(format::trim).take(SAMPLE_LINES).collect()
 }
 
 /// The beginning of a line, for a message.

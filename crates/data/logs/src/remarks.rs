@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_base::settings::show::count;
 
+use crate::format::head::Head;
 use crate::format::{Current, Unused};
 use crate::input::Input;
 
@@ -16,6 +17,8 @@ pub struct Remarks {
     /// NULs that were skipped before lines.
     nuls: u64,
     ends_in_cr: bool,
+    /// Whose heads were taken out of lines, and how often.
+    heads: Vec<(Head, u64)>,
     /// Lines that are fetches of a cache from a backend.
     pub fetches: u64,
     /// Lines that are connections, and say nothing of requests.
@@ -27,6 +30,12 @@ impl Remarks {
     pub(crate) fn add(&mut self, input: &Input, current: &Current) {
         self.nuls += input.nuls;
         self.ends_in_cr |= input.ends_in_cr;
+        if let Some(head) = input.heads_of() {
+            match self.heads.iter_mut().find(|(own, _)| *own == head) {
+                Some((_, heads)) => *heads += input.heads,
+                None => self.heads.push((head, input.heads)),
+            }
+        }
         for unused in current.unused() {
             if !self.unused.contains(unused) {
                 self.unused.push(unused.clone());
@@ -60,6 +69,13 @@ impl Remarks {
             notes.push(format!(
                 "{} lines are of connections and say nothing of requests: they are not counted.",
                 count(self.connections)
+            ));
+        }
+        for (head, heads) in &self.heads {
+            notes.push(format!(
+                "Lines begin with the head of {}: it was skipped {} times, and times are those of the lines themselves.",
+                head.owner(),
+                count(*heads)
             ));
         }
         if self.nuls > 0 {

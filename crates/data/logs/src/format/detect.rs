@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use super::field::{Field, Unit};
+use super::head::begins_with_day;
 use super::known::WITH_HOST_FIRST;
 use super::{Current, Cut, Fact, Format, KNOWN, Known, Malformed, Problem, json, w3c};
 use crate::access::Access;
@@ -272,8 +273,9 @@ impl Format {
                 !value.contains(&b' ') && (value.starts_with(b"<") || class::word(value) == Word::Unknown)
             }
             Field::Hierarchy => class::is_route(value),
-            Field::Client(_) | Field::ClientAndPort => value.iter().all(is_of_address),
-            Field::Host(_) => value.iter().all(is_of_address),
+            Field::Client(_) | Field::ClientAndPort | Field::Host(_) => {
+                value.iter().all(is_of_address) && !begins_with_day(value)
+            }
             Field::Method => value.iter().all(|byte| byte.is_ascii_alphabetic() || b"-_".contains(byte)),
             Field::Url | Field::HostPath => {
                 is_nothing(value) || value == b"*" || value.iter().any(|byte| b"/:".contains(byte))

@@ -10,6 +10,7 @@ mod detect;
 mod extra;
 mod field;
 mod haproxy;
+pub(crate) mod head;
 mod json;
 mod known;
 mod ncsa;

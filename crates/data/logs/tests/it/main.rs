@@ -6,6 +6,7 @@ mod counter;
 mod fields;
 mod formats;
 mod forms;
+mod heads;
 mod nothing;
 mod senders;
 mod support;

@@ -1,0 +1,276 @@
+//! What runtimes of containers and syslog put before each line of a log.
+
+use std::ops::Range;
+
+use super::trim;
+
+/// The head of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Head {
+    /// `2026-01-02T03:04:05.678901234Z stdout F `, as Kubernetes keeps logs (CRI).
+    Cri,
+    /// `{"log":"…\n","stream":"stdout","time":"…"}`, as Docker keeps logs.
+    Docker,
+    /// `nginx-1  | `, as `docker compose logs` shows them.
+    Compose,
+    /// `2026-01-02T03:04:05.678901234Z `, as `docker logs -t` and `kubectl logs --timestamps` show them.
+    Time,
+    /// `Jan  2 03:04:05 host nginx[12]: ` or `<190>1 2026-01-02T03:04:05Z host nginx 12 - - ` (RFC 3164, RFC 5424, journald).
+    Syslog,
+}
+
+/// What stands in a line behind its head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// Where it stands in the line.
+    pub range: Range<usize>,
+    /// It goes on in the next line of the same stream.
+    pub is_part: bool,
+    /// It was written to the standard error.
+    pub is_error: bool,
+}
+
+/// Of ten lines so many have the head that a log has.
+const NEARLY_ALL_OF_10: usize = 9;
+
+impl Head {
+    const ALL: [Self; 5] = [Self::Cri, Self::Docker, Self::Compose, Self::Syslog, Self::Time];
+
+    /// The head of nearly all of these lines.
+    pub fn of(lines: &[&[u8]]) -> Option<Self> {
+        let lines: Vec<&&[u8]> = lines.iter().filter(|line| !line.is_empty()).collect();
+        let has = |head: &Self| lines.iter().filter(|line| head.body(line).is_some()).count();
+        Self::ALL
+            .into_iter()
+            .find(|head| !lines.is_empty() && has(head) * 10 >= lines.len() * NEARLY_ALL_OF_10)
+    }
+
+    /// Whose head it is, for people.
+    pub fn owner(self) -> &'static str {
+        match self {
+            Self::Cri => "a container runtime (`… stdout F`)",
+            Self::Docker => "a container runtime (Docker's `json-file`)",
+            Self::Compose => "Docker Compose (`name | `)",
+            Self::Time => "a container runtime (a time)",
+            Self::Syslog => "a syslog message",
+        }
+    }
+
+    /// What is behind the head of a line; none: it has no such head.
+    pub fn body(self, line: &[u8]) -> Option<Body> {
+        let text = trim(line);
+        let begin = line.len() - line.strip_suffix(b"\r").map_or(0, |_| 1) - text.len();
+        let end = begin + text.len();
+        let behind = |rest: &[u8]| Body { range: end - rest.len()..end, is_part: false, is_error: false };
+        match self {
+            Self::Cri => {
+                let rest = behind_iso_time(text)?;
+                let (stream, rest) = word(rest)?;
+                let (tags, rest) = word(rest).unwrap_or((rest, b""));
+                let is_known =
+                    matches!(stream, b"stdout" | b"stderr") && matches!(tags.first(), Some(b'F' | b'P'));
+                let body = Body { is_part: tags[0] == b'P', is_error: stream == b"stderr", ..behind(rest) };
+                is_known.then_some(body)
+            }
+            Self::Docker => {
+                let log = text.strip_prefix(b"{\"log\":\"")?;
+                let length = text_length(log)?;
+                let rest = &log[length..];
+                let is_error = memchr::memmem::find(rest, b"\"stream\":\"stderr\"").is_some();
+                if !(is_error || memchr::memmem::find(rest, b"\"stream\":\"stdout\"").is_some())
+                    || !rest.ends_with(b"}")
+                {
+                    return None;
+                }
+                let from = end - log.len();
+                let is_whole = log[..length].ends_with(b"\\n");
+                let to = from + length - if is_whole { 2 } else { 0 };
+                Some(Body { range: from..to, is_part: !is_whole, is_error })
+            }
+            Self::Compose => {
+                let (name, rest) = word(text)?;
+                let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+                let rest = rest.trim_ascii_start().strip_prefix(b"| ")?;
+                (name.iter().all(is_name) && name.iter().any(u8::is_ascii_alphabetic)).then(|| behind(rest))
+            }
+            Self::Time => behind_iso_time(text).map(behind),
+            Self::Syslog => behind_syslog(text).map(behind),
+        }
+    }
+}
+
+/// The first word of a text, and what is behind the blank after it.
+fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = memchr::memchr(b' ', text).filter(|end| *end > 0)?;
+    Some((&text[..end], &text[end + 1..]))
+}
+
+/// What is behind a time as in RFC 3339 and a blank.
+fn behind_iso_time(text: &[u8]) -> Option<&[u8]> {
+    word(text).filter(|(time, _)| is_iso_time(time)).map(|(_, rest)| rest)
+}
+
+fn is_iso_time(word: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_digit() || b".,:+-Z".contains(byte);
+    begins_with_day(word) && word.len() >= 19 && word[11..].iter().all(is_part)
+}
+
+/// True for what begins like a time as in RFC 3339: `2026-01-02T`.
+pub fn begins_with_day(text: &[u8]) -> bool {
+    let has_marks = |day: &[u8; 11]| (day[4], day[7], day[10]) == (b'-', b'-', b'T');
+    text.first_chunk().is_some_and(|day| day[0].is_ascii_digit() && has_marks(day))
+}
+
+fn behind_syslog(text: &[u8]) -> Option<&[u8]> {
+    let rest = behind_priority(text);
+    if let Some(rest) = rest.and_then(|rest| rest.strip_prefix(b"1 ")) {
+        // RFC 5424: time, host, program, its number, the kind of message, data in brackets.
+        let rest = rest.strip_prefix(b"- ").or_else(|| behind_iso_time(rest))?;
+        let rest = (0..4).try_fold(rest, |rest, _| word(rest).map(|(_, rest)| rest))?;
+        let rest = match rest.first()? {
+            b'-' => rest.strip_prefix(b"- ")?,
+            b'[' => &rest[memchr::memmem::find(rest, b"] ")? + 2..],
+            _ => return None,
+        };
+        return Some(rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(rest));
+    }
+    let rest = rest.unwrap_or(text);
+    let rest = behind_iso_time(rest).or_else(|| {
+        // `Jan  2 03:04:05 `
+        let (time, rest) = rest.split_first_chunk::<16>()?;
+        let marks = [(3, b' '), (6, b' '), (9, b':'), (12, b':'), (15, b' ')];
+        let is_time = time[..3].iter().all(u8::is_ascii_alphabetic)
+            && marks.iter().all(|(at, mark)| time[*at] == *mark);
+        is_time.then_some(rest)
+    })?;
+    let is_program = |word: &[u8]| {
+        let name = word.strip_suffix(b":").unwrap_or_default();
+        let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-/[]()@".contains(byte);
+        !name.is_empty() && name.iter().all(is_letter)
+    };
+    // Some programs leave the host out.
+    let (first, rest) = word(rest)?;
+    if is_program(first) {
+        return Some(rest);
+    }
+    let (second, rest) = word(rest)?;
+    is_program(second).then_some(rest)
+}
+
+/// What is behind `<190>`.
+fn behind_priority(text: &[u8]) -> Option<&[u8]> {
+    let inside = text.strip_prefix(b"<")?;
+    let digits = inside.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    inside[digits..].strip_prefix(b">").filter(|_| (1..=3).contains(&digits))
+}
+
+/// How long a text of JSON is, which a quote ends that nothing escapes.
+fn text_length(text: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let at = from + memchr::memchr2(b'"', b'\\', &text[from..])?;
+        if text[at] == b'"' {
+            return Some(at);
+        }
+        from = at + 2;
+        text.get(from..)?;
+    }
+}
+
+/// Writes a text of JSON, which stands in `range`, to `to`, which is not behind it, without its escapes; where it ends then. An escape of a
+/// control character stays: it would end the line.
+pub fn write_unescaped(buffer: &mut [u8], range: Range<usize>, to: usize) -> usize {
+    let (mut from, mut to) = (range.start, to);
+    let hex = |digits: &[u8]| {
+        let text = std::str::from_utf8(digits).ok().filter(|text| text.len() == 4)?;
+        u16::from_str_radix(text, 16).ok()
+    };
+    while from < range.end {
+        let rest = &buffer[from..range.end];
+        let (letter, length) = match rest {
+            [b'\\', letter @ (b'"' | b'\\' | b'/'), ..] => (Some(char::from(*letter)), 2),
+            [b'\\', b't', ..] => (Some('\t'), 2),
+            [b'\\', b'u', digits @ ..] => {
+                let high = digits.get(..4).and_then(hex);
+                let low =
+                    digits.get(4..10).filter(|low| low.starts_with(b"\\u")).and_then(|low| hex(&low[2..]));
+                let units = high.into_iter().chain(low);
+                let decoded = char::decode_utf16(units).next().and_then(Result::ok);
+                let length = decoded.map_or(2, |letter| letter.len_utf16() * 6);
+                (decoded.filter(|letter| !letter.is_control()), length)
+            }
+            [b'\\', _, ..] => (None, 2),
+            _ => (None, 1),
+        };
+        match letter {
+            Some(letter) => to += letter.encode_utf8(&mut buffer[to..]).len(),
+            None => {
+                buffer.copy_within(from..from + length, to);
+                to += length;
+            }
+        }
+        from += length;
+    }
+    to
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_known_and_skipped() {
+        let line = "192.0.2.1 - - [01/Jul/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 1";
+        for (head, text) in [
+            (Head::Cri, "2026-01-02T03:04:05.678901234Z stdout F "),
+            (Head::Cri, "2026-01-02T03:04:05.678901234+01:00 stderr F "),
+            (Head::Compose, "nginx-1  | "),
+            (Head::Time, "2026-01-02T03:04:05.678901234Z "),
+            (Head::Syslog, "Jan  2 03:04:05 host nginx[12]: "),
+            (Head::Syslog, "Jan 12 03:04:05 nginx: "),
+            (Head::Syslog, "<190>Jan  2 03:04:05 host nginx: "),
+            (Head::Syslog, "2026-01-02T03:04:05.678901+00:00 host nginx[12]: "),
+            (Head::Syslog, "<190>1 2026-01-02T03:04:05.678Z host nginx 12 - - "),
+            (Head::Syslog, "<190>1 2026-01-02T03:04:05.678Z host nginx 12 ID47 [a@1 b=\"c\"] \u{feff}"),
+            (Head::Syslog, "<14>1 - - - - - - "),
+        ] {
+            let whole = format!("{text}{line}\r");
+            assert_eq!(Head::of(&[whole.as_bytes()]), Some(head), "{text}");
+            assert_eq!(whole.get(head.body(whole.as_bytes()).unwrap().range), Some(line), "{text}");
+        }
+        for line in [
+            line,
+            "",
+            "1700000000.250    240 10.0.0.9 TCP_MISS/200 2011 GET http://a/ - HIER_DIRECT/192.0.2.1 text/html",
+            "HIT|200|1782900004156|100|1|192.0.2.1|-|http://h/a|DE|curl|1|DE",
+            "200 | 12 ms | 127.0.0.1 | GET /a",
+            "{\"log\":\"a\\n\",\"status\":200}",
+            "{\"log\":\"a\\",
+            "<190>",
+            "Jan  2 03:04:05 host",
+        ] {
+            assert_eq!(Head::of(&[line.as_bytes()]), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_docker_is_the_text_in_it() {
+        for (log, text, is_part) in [
+            (r#"a \"b\" \\x16 \u0026\u00e9\ud83d\ude00\/\n"#, "a \"b\" \\x16 &é😀/", false),
+            (r"half", "half", true),
+            (r"\u0000\n\r\ud83dx\u00\n", r"\u0000\n\r\ud83dx\u00", false),
+            (r"\n", "", false),
+        ] {
+            let mut line =
+                format!("{{\"log\":\"{log}\",\"stream\":\"stderr\",\"time\":\"2026-01-02T03:04:05Z\"}}")
+                    .into_bytes();
+            let body = Head::Docker.body(&line).unwrap();
+            let end = write_unescaped(&mut line, body.range, 0);
+            assert_eq!(
+                (std::str::from_utf8(&line[..end]), body.is_part, body.is_error),
+                (Ok(text), is_part, true),
+                "{log}"
+            );
+        }
+    }
+}
