@@ -136,8 +136,11 @@ fn recognise_behind_heads(input: &mut Input) -> Result<Recognised, Unrecognised>
     if behind.is_ok() {
         return behind;
     }
-    input.keep_heads(&raw);
-    recognise(&raw).or(behind)
+    let with = recognise(&raw);
+    if with.is_ok() {
+        input.keep_heads(&raw);
+    }
+    with.or(behind)
 }
 
 /// A format that somebody gave, for lines without their heads unless it reads more of them with these.

@@ -1,6 +1,6 @@
 //! Detection of the formats that a log is written in: those of which the values of the first lines are such values.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::net::IpAddr;
 
 use super::field::{Field, Unit};
@@ -58,6 +58,8 @@ pub enum Unrecognised {
 pub struct Nearest {
     /// Name of the format.
     pub name: String,
+    /// Its format string, to go on from; none: keys of JSON.
+    pub text: Option<&'static str>,
     /// Where the line ceases to fit, and why.
     pub why: String,
 }
@@ -66,8 +68,9 @@ impl fmt::Display for Unrecognised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { nearest: None } => write!(f, "it begins like a line of no known format"),
-            Self::Unknown { nearest: Some(Nearest { name, why }) } => {
-                write!(f, "the nearest format is {name}, but {why}")
+            Self::Unknown { nearest: Some(Nearest { name, text, why }) } => {
+                write!(f, "the nearest format is {name}, but {why}")?;
+                text.map_or(Ok(()), |text| write!(f, "; {name} is --format '{text}'"))
             }
             Self::Ambiguous { names: [one, other] } => {
                 write!(f, "it fits {one} and {other}, in which it means different things")
@@ -93,6 +96,9 @@ const NEARLY_ALL_OF_10: usize = 9;
 pub(super) const OTHERS_LINES: usize = 3;
 /// Of so many lines one must be of another format, if its lines could be such of the first that were cut.
 const CUT_ONE_IN: usize = 5;
+
+/// Bytes of a line that are shown from where it ceases to fit.
+const SHOWN_BYTES: usize = 24;
 
 /// How well a format fits lines.
 #[derive(Debug, Default)]
@@ -260,7 +266,16 @@ fn nearest(known: &[Format], line: &[u8]) -> Option<Nearest> {
     // One that fits as a whole, with more behind it, before others that come farther; of equal ones the first.
     let rank = |failed: &Failed<'_>| (failed.malformed.problem == Problem::More, failed.malformed.at);
     let nearest = failed.reduce(|best, other| if rank(&other) > rank(&best) { other } else { best })?;
-    Some(Nearest { name: nearest.format.name.clone(), why: nearest.format.explain(&nearest.malformed) })
+    let Failed { format: Format { name, .. }, malformed } = &nearest;
+    let mut why = nearest.format.explain(malformed);
+    let there = &line[malformed.at.min(line.len())..];
+    if !there.is_empty() {
+        let shown = String::from_utf8_lossy(&there[..there.len().min(SHOWN_BYTES)]);
+        // Writing to a text does not fail.
+        let _ = write!(why, " (`{}`)", assay_quote::line::line(&shown));
+    }
+    let text = KNOWN.iter().find(|known| known.names.contains(&name.as_str())).map(|known| known.text);
+    Some(Nearest { name: name.clone(), text, why })
 }
 
 impl Format {

@@ -51,6 +51,10 @@ fn fields_behind_combined_are_not_swallowed() {
             panic!("{more}: {error}")
         };
         assert!(nearest.why.contains("more in the line"), "{more}: {}", nearest.why);
+        let hint = format!(
+            " (` {more}`); combined is --format '%h %l %u %t \"%r\" %>s %b \"%{{Referer}}i\" \"%{{User-Agent}}i\"'"
+        );
+        assert!(error.to_string().ends_with(&hint), "{error}");
     }
     // Two lines with a CR alone between them are no line of another format.
     let error = refusal(format!("{line}\r{line}\n").as_bytes(), None);

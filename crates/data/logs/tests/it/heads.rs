@@ -133,6 +133,16 @@ fn a_head_that_only_half_of_the_lines_have_is_no_client() {
 }
 
 #[test]
+fn what_is_not_known_behind_a_head_is_shown_without_it() {
+    let text = format!("{CRI}{} 0.057\n", combined(1, "x")).repeat(20);
+    let error = read(&text).unwrap_err().to_string();
+    assert!(
+        error.contains("first line is `192.0.2.1 - - [") && error.contains("character 76 on (` 0.057`)"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_format_that_was_given_holds_behind_heads_unless_it_has_them_itself() {
     let text: String = (0..40).map(|n| format!("{CRI}{}\n", combined(n, "x"))).collect();
     let document = analyse_text(text.as_bytes(), Some("combined"));
