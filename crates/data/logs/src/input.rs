@@ -1,7 +1,7 @@
 //! Where lines come from. Files, plain or compressed, and standard input; in pieces of a fixed size.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io::{self, BufRead, Cursor, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -86,6 +86,11 @@ impl Input {
         Self::new(path.display().to_string(), Box::new(file)).map_err(read)
     }
 
+    /// What has come on standard input so far, up to 8 KB of it. It is read again later.
+    pub fn beginning_of_standard_input() -> io::Result<Self> {
+        let waiting = io::stdin().lock().fill_buf()?.to_vec();
+        Self::new("-".into(), Box::new(Cursor::new(waiting)))
+    }
     pub fn new(name: String, mut reader: Box<dyn Read>) -> io::Result<Self> {
         let mut head = [0; 6];
         let mut length = 0;

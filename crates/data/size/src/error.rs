@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::trace::lcs::LcsError;
 use crate::trace::text::ColumnsError;
+use crate::trace::vscsi::NoVscsi;
 
 /// Why inputs could not be read or a result could not be written.
 #[derive(Debug, Error)]
@@ -31,6 +32,14 @@ pub enum SizeError {
         path: PathBuf,
         /// What is wrong with it.
         source: LcsError,
+    },
+    /// A binary trace that is not in the form of CloudPhysics.
+    #[error("{}", assay_quote::line::path(path))]
+    Vscsi {
+        /// The trace.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: NoVscsi,
     },
     /// A file is no access log, and looks like a trace whose form is not known.
     #[error(

@@ -9,6 +9,7 @@ use crate::error::SizeError;
 use crate::trace::known::Known;
 use crate::trace::lcs::is_lcs;
 use crate::trace::text::{Naming, are_columns_named_in, trim};
+use crate::trace::vscsi::is_vscsi;
 
 /// The form of an input.
 #[derive(Debug, Clone)]
@@ -16,6 +17,8 @@ pub enum Form {
     /// libCacheSim's binary form.
     Oracle,
     Lcs,
+    /// CloudPhysics' binary form.
+    Vscsi,
     Text(Naming),
     /// An access log; none: of a format that is recognised.
     Log(Option<Box<Format>>),
@@ -31,6 +34,7 @@ impl Form {
         match name.as_str() {
             "oraclegeneral" | "oracle" => Ok(Self::Oracle),
             "lcs" => Ok(Self::Lcs),
+            "vscsi" => Ok(Self::Vscsi),
             "csv" | "tsv" | "libcachesim" => Ok(Self::Text(Naming::FirstLine)),
             _ => match Known::named(&name) {
                 Some(known) => Ok(Self::Text(Naming::Known(known))),
@@ -49,8 +53,12 @@ impl Form {
         if plain.contains("oraclegeneral") {
             return Self::Oracle;
         }
-        // What cannot be opened is reported when it is read; standard input could not be read twice.
-        let mut input = Some(path).filter(|path| path.is_file()).and_then(|path| Input::open(path).ok());
+        // What cannot be opened is reported when it is read.
+        let mut input = if path == Path::new("-") {
+            Input::beginning_of_standard_input().ok()
+        } else {
+            Some(path).filter(|path| path.is_file()).and_then(|path| Input::open(path).ok())
+        };
         let head = input.as_mut().map_or(&[][..], Input::head);
         let mut lines = head.split(|byte| *byte == b'\n').map(trim).filter(|line| !line.is_empty());
         let first = lines.next().unwrap_or_default();
@@ -58,6 +66,8 @@ impl Form {
             lines.find(|line| !line.starts_with(b"#")).filter(|_| first.starts_with(b"#")).unwrap_or(first);
         if is_lcs(head) {
             Self::Lcs
+        } else if is_vscsi(head) {
+            Self::Vscsi
         } else if let Some(known) = Known::of_line(record, plain) {
             Self::Text(Naming::Known(known))
         } else if plain.ends_with(".csv") || plain.ends_with(".tsv") || are_columns_named_in(first) {
@@ -81,6 +91,7 @@ impl Form {
         match self {
             Self::Oracle => "oracleGeneral",
             Self::Lcs => "lcs",
+            Self::Vscsi => "vscsi",
             Self::Text(Naming::Known(known)) => known.name,
             Self::Text(_) => "csv",
             Self::Log(_) => "access log",

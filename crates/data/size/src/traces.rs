@@ -18,6 +18,7 @@ use crate::trace::lcs::Lcs;
 use crate::trace::operation::{Counted, Operations};
 use crate::trace::oracle::{Oracle, RECORD_BYTES};
 use crate::trace::text::{Naming, Text, shown, trim};
+use crate::trace::vscsi::Vscsi;
 
 /// Lines that could not be read and are shown.
 const SHOWN_MALFORMED: usize = 5;
@@ -39,6 +40,7 @@ pub(crate) fn traces(files: Vec<PathBuf>, forms: &[Form], how: How) -> Result<Re
         match form {
             Form::Oracle => traces.oracle(&mut input)?,
             Form::Lcs => traces.lcs(path, &mut input)?,
+            Form::Vscsi => traces.vscsi(path, &mut input)?,
             Form::Text(naming) => traces.text(path, naming, &mut input)?,
             Form::Log(_) => {}
         }
@@ -293,6 +295,23 @@ impl Traces {
         result?;
         self.said.binary(input, lcs.left_over());
         self.said.operations(lcs.operations);
+        Ok(())
+    }
+
+    fn vscsi(&mut self, path: &Path, input: &mut Input) -> Result<(), SizeError> {
+        let (mut vscsi, mut result) = (Vscsi::default(), Ok(()));
+        while let Some(piece) = input.next_bytes() {
+            let read = vscsi.read(piece, |record| {
+                if result.is_ok() {
+                    self.said.take(1, false);
+                    result = self.add(record);
+                }
+            });
+            read.map_err(|source| SizeError::Vscsi { path: path.to_owned(), source })?;
+        }
+        result?;
+        self.said.binary(input, vscsi.left_over());
+        self.said.operations(vscsi.operations);
         Ok(())
     }
 

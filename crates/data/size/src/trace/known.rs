@@ -27,7 +27,7 @@ pub struct Known {
 const COMMA: Separator = Separator::Byte(b',');
 const TAB: Separator = Separator::Byte(b'\t');
 
-pub static KNOWN: [Known; 8] = [
+pub static KNOWN: [Known; 11] = [
     Known {
         name: "twitter",
         aliases: &["twemcache"],
@@ -111,13 +111,47 @@ pub static KNOWN: [Known; 8] = [
         is_called: |_| true,
     },
     Known {
+        name: "alibaba-block",
+        aliases: &["alibaba"],
+        columns: &["device_id,opcode,offset,length,timestamp (us)"],
+        separator: COMMA,
+        least: None,
+        has_more: false,
+        fits: is_alibaba_block,
+        is_called: |_| true,
+    },
+    Known {
+        name: "tencent-cbs",
+        aliases: &["tencent-block"],
+        columns: &["timestamp (s),offset,size (sectors),iotype[read:0,write:1],volumeid"],
+        separator: COMMA,
+        least: None,
+        has_more: false,
+        fits: is_tencent_cbs,
+        // Files are called after their hour.
+        is_called: |file| file.starts_with("2018-10-") || file.contains("tencent"),
+    },
+    Known {
+        name: "tencent-photo",
+        aliases: &["qqphoto"],
+        // Of a photo there are several sizes, each an object of its own; other formats than 0 and 5 are errors.
+        columns: &[
+            "timestamp,photo id,op[get:0,get:5],photo id,return size (bytes),cache hit,terminal type,response time (ms)",
+        ],
+        separator: Separator::Blanks,
+        least: None,
+        has_more: false,
+        fits: is_tencent_photo,
+        is_called: |_| true,
+    },
+    Known {
         name: "webcachesim",
         aliases: &["lrb"],
         columns: &["time,id,size"],
         separator: Separator::Blanks,
         least: Some(3),
         has_more: true,
-        fits: |fields| matches!(fields, [time, _, size, ..] if decimal(time, false).is_some() && digits(size).is_some()),
+        fits: is_webcachesim,
         is_called: |file| file.ends_with(".tr"),
     },
 ];
@@ -178,7 +212,8 @@ fn is_twitter(fields: &[&[u8]]) -> bool {
 fn is_cachelib(fields: &[&[u8]]) -> bool {
     match fields {
         [_, operation, size, count, key_size] | [_, operation, size, count, key_size, _] => {
-            is_operation(operation) && are_digits([size, count, key_size])
+            // Those of disks are single letters.
+            operation.len() > 1 && is_operation(operation) && are_digits([size, count, key_size])
         }
         [time, _, key_size, operation, count, size, hits, _, ..] => {
             is_operation(operation) && are_digits([time, key_size, count, size, hits])
@@ -193,6 +228,46 @@ fn is_msr(fields: &[&[u8]]) -> bool {
             are_digits([time, disk, offset, size, response])
                 && time.len() >= 17
                 && [&b"read"[..], b"write"].iter().any(|word| kind.eq_ignore_ascii_case(word))
+        }
+        _ => false,
+    }
+}
+
+fn is_alibaba_block(fields: &[&[u8]]) -> bool {
+    match fields {
+        [device, b"R" | b"W", offset, length, time] => {
+            are_digits([device, offset, length, time]) && time.len() == 16
+        }
+        _ => false,
+    }
+}
+
+fn is_tencent_cbs(fields: &[&[u8]]) -> bool {
+    match fields {
+        [time, offset, size, b"0" | b"1", volume] => {
+            are_digits([time, offset, size, volume]) && time.len() == 10
+        }
+        _ => false,
+    }
+}
+
+fn is_tencent_photo(fields: &[&[u8]]) -> bool {
+    match fields {
+        [time, photo, format, size, sent, b"0" | b"1", b"PHONE" | b"PC", response] => {
+            are_digits([time, format, sent, response])
+                && time.len() == 14
+                && photo.iter().all(u8::is_ascii_hexdigit)
+                && matches!(size, [b'l' | b'a' | b'o' | b'm' | b'c' | b'b'])
+        }
+        _ => false,
+    }
+}
+
+fn is_webcachesim(fields: &[&[u8]]) -> bool {
+    match fields {
+        [time, _, size, features @ ..] => {
+            let are_numbers = [time].into_iter().chain(features).all(|field| decimal(field, false).is_some());
+            are_numbers && digits(size).is_some()
         }
         _ => false,
     }
@@ -231,6 +306,14 @@ mod tests {
             ),
             ("128166372003061629,hm,0,Write,7014912,4096,26", "hm_0.csv", Some("msr")),
             ("0,20941264,8192,W,0.551706", "Financial1.spc", Some("spc")),
+            ("0,R,126703644672,4096,1577808000000626", "io_traces.csv", Some("alibaba-block")),
+            ("1538323200,12910952,128,0,1063", "2018-10-01-00", Some("tencent-cbs")),
+            ("1538323200,12910952,128,0,1063", "export.csv", None),
+            (
+                "20160201164604 085abb02a06850729bb01479466420d9e102d325 5 m 12903 1 PHONE 1",
+                "photo",
+                Some("tencent-photo"),
+            ),
             ("1 1416 16575", "wiki.tr", Some("webcachesim")),
             ("1 1416 16575 0 3", "wiki.tr", Some("webcachesim")),
             ("1 1416 16575", "wiki.txt", None),

@@ -104,7 +104,8 @@ fn record(bytes: &[u8]) -> (Record, usize) {
     (Record { life_s: Some(life_s as u32).filter(|life_s| *life_s > 0), ..record }, operation as usize)
 }
 
-fn number(bytes: &[u8], from: usize, length: usize) -> u64 {
+/// A number of so many bytes.
+pub(super) fn number(bytes: &[u8], from: usize, length: usize) -> u64 {
     bytes[from..from + length].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 

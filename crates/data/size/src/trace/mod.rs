@@ -10,6 +10,7 @@ pub mod operation;
 pub mod oracle;
 pub mod separator;
 pub mod text;
+pub mod vscsi;
 
 /// A request of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

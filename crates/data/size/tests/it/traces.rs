@@ -205,3 +205,47 @@ fn traces_of_several_forms_are_read_one_after_the_other_and_sizes_must_be_in_all
     assert!(!read.requests.has_sizes && read.requests.read() == 3);
     assert!(read.notes.join("\n").contains("Not all of the traces have sizes"), "{:?}", read.notes);
 }
+
+#[test]
+fn blocks_of_clouds_are_read_by_the_words_of_their_publishers() {
+    // An object is what begins at an address of a volume; sizes are in bytes here, and in sectors there.
+    let alibaba = "0,R,4096,4096,1577808000000626\n1,R,4096,4096,1577808000000627\n0,R,4096,4096,1577808001000626\n0,W,0,512,1577808001000627\n";
+    let document = simulated("io_traces.csv", alibaba, 8192);
+    assert_eq!(figures(&document), [3, 2, 2]);
+    assert_eq!(document.input.lasts_s, Some(1));
+    let tencent =
+        "1538323200,8,8,0,1063\n1538323201,8,8,0,1064\n1538323202,8,8,0,1063\n1538323203,0,1,1,1063\n";
+    let document = simulated("2018-10-01-00", tencent, 8192);
+    assert_eq!(figures(&document), [3, 2, 2]);
+    assert_eq!(document.input.footprint_bytes, 8192);
+    let text = document.notes.concat();
+    assert!(text.contains("Other operations are not among them: write 1"), "{text}");
+}
+
+#[test]
+fn of_a_photo_each_size_is_an_object_and_errors_are_no_requests() {
+    let id = "085abb02a06850729bb01479466420d9e102d325";
+    let trace: String =
+        [("164604", "5 m", 12903), ("164605", "5 l", 700), ("164606", "5 m", 12903), ("164607", "7 m", 0)]
+            .map(|(time, kind, bytes)| format!("20160201{time} {id} {kind} {bytes} 1 PHONE 1\n"))
+            .concat();
+    let document = simulated("photo.txt", &trace, 20_000);
+    assert_eq!(figures(&document), [3, 2, 2]);
+    assert_eq!(document.input.lasts_s, Some(2));
+}
+
+#[test]
+fn traces_of_virtual_disks_are_known_by_their_first_records() {
+    let record = |command: u16, block: u64| {
+        let (version, rest) = (2u16 << 8, [1u32, 4096, 1].map(u32::to_le_bytes).concat());
+        let times = [block, 1_000_000 * block, 9].map(u64::to_le_bytes).concat();
+        [&command.to_le_bytes()[..], &version.to_le_bytes(), &rest, &times].concat()
+    };
+    let trace = [record(0x28, 1), record(0x2a, 1), record(0x28, 2), record(0x28, 1)].concat();
+    let read = read_files(&[("w01.bin", &trace)], None).unwrap();
+    assert_eq!((read.form.as_str(), read.requests.read(), read.malformed), ("vscsi", 3, 0));
+    assert_eq!(read.other_operations[0].name, "write");
+    let vscsi = Form::parse("vscsi").unwrap();
+    let error = read_files(&[("a.bin", &[0; 100])], Some(&vscsi)).unwrap_err();
+    assert!(matches!(error, SizeError::Vscsi { .. }), "{error}");
+}
