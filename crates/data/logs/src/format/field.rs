@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use super::is_without;
-use super::time::{Clock, TimePattern, fraction_us};
+use super::time::{Clock, TimePattern, fraction_us, ticks_in_second};
 use crate::access::{Access, Kind, Version};
 
 /// One field of a line.
@@ -410,16 +410,16 @@ fn decimal(text: &[u8]) -> Option<(&[u8], &[u8])> {
     fraction.iter().all(u8::is_ascii_digit).then_some((whole, fraction))
 }
 
-/// An instant since 1970 in microseconds. Seconds have eleven digits at most until the year 5138: what has more counts milliseconds,
-/// microseconds or nanoseconds, whatever the field is called.
+/// An instant since 1970 in microseconds. Its digits say what it counts, whatever the field is called.
 #[inline]
 pub(crate) fn epoch_us(text: &[u8]) -> Option<i64> {
     let (whole, fraction) = decimal(text)?;
-    match whole.len() {
-        ..12 => signed(whole)?.checked_mul(1_000_000)?.checked_add(fraction_us(fraction)),
-        12..15 => signed(whole)?.checked_mul(1000)?.checked_add(fraction_us(fraction) / 1000),
-        15..18 => signed(whole),
-        18..20 => signed(&whole[..whole.len() - 3]),
+    match ticks_in_second(whole.len())? {
+        1 => signed(whole)?.checked_mul(1_000_000)?.checked_add(fraction_us(fraction)),
+        1000 => signed(whole)?.checked_mul(1000)?.checked_add(fraction_us(fraction) / 1000),
+        1_000_000 => signed(whole),
+        1_000_000_000 => signed(&whole[..whole.len() - 3]),
+        // Since 1601: no log has it.
         _ => None,
     }
 }
@@ -571,7 +571,7 @@ mod tests {
         assert_eq!(epoch_us(b"1795207212865.25"), Some(1_795_207_212_865_250));
         assert_eq!(epoch_us(b"1795207212865000"), Some(1_795_207_212_865_000));
         assert_eq!(epoch_us(b"1795207212865000123"), Some(1_795_207_212_865_000));
-        for wrong in ["", ".", "1.x", "x", "1e3", "99999999999999999999"] {
+        for wrong in ["", ".", "1.x", "x", "1e3", "128166372003061629", "99999999999999999999"] {
             assert_eq!(epoch_us(wrong.as_bytes()), None, "{wrong}");
         }
     }

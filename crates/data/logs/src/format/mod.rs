@@ -34,6 +34,7 @@ pub(crate) use detect::{SAMPLE_LINES, read_line, trim};
 pub use extra::{Extra, how_to_log, title};
 pub use known::{KNOWN, Known};
 pub use says::{Fact, Says};
+pub use time::ticks_in_second;
 
 use crate::access::{Access, Kind};
 use crate::hash::hash;

@@ -301,6 +301,20 @@ fn digits(text: &[u8]) -> Option<usize> {
     (digits > 0).then_some(digits)
 }
 
+/// How many of what a time counts make a second, by the digits before its point: seconds have eleven at most until the year 5138. Windows
+/// counts steps of 100 nanoseconds since 1601, which have eighteen.
+#[inline]
+pub fn ticks_in_second(digits: usize) -> Option<u32> {
+    match digits {
+        ..12 => Some(1),
+        12..15 => Some(1000),
+        15..18 => Some(1_000_000),
+        18 => Some(10_000_000),
+        19 => Some(1_000_000_000),
+        _ => None,
+    }
+}
+
 /// Digits behind a point of seconds, in microseconds.
 pub(crate) fn fraction_us(digits: &[u8]) -> i64 {
     let mut unit = 100_000;

@@ -1,18 +1,8 @@
 //! Numbers and times as they stand in traces.
 
-use assay_logs::format::instant_us;
+use assay_logs::format::{instant_us, ticks_in_second};
 
 use crate::requests::LARGEST_BYTES;
-
-/// Times above this count milliseconds: in seconds, they would be in the year 5138.
-const MOST_SECONDS: f64 = 1e11;
-/// Times above this count microseconds.
-const MOST_MILLISECONDS: f64 = 1e14;
-/// Times above this count steps of 100 nanoseconds since 1601, as Windows does.
-const MOST_MICROSECONDS: f64 = 1e17;
-/// Times above this count nanoseconds.
-const MOST_STEPS: f64 = 5e17;
-const STEPS_IN_MS: f64 = 1e4;
 
 /// What is wrong with a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,22 +63,19 @@ pub fn decimal(field: &[u8], has_decimal_comma: bool) -> Option<f64> {
     number.ok().filter(|number| number.is_finite())
 }
 
-/// A time in milliseconds of any epoch; without a unit, its size says what it counts.
+/// A time in milliseconds of any epoch; without a unit, its digits say what it counts.
 pub fn time_ms(field: &[u8], has_decimal_comma: bool, unit_ms: Option<f64>) -> Result<i64, Problem> {
     let Some(time) = decimal(field, has_decimal_comma) else {
         let date = std::str::from_utf8(field).ok().and_then(date_ms);
         return date.ok_or(if field.is_empty() { Problem::Empty } else { Problem::NoTime });
     };
-    let unit_ms = match (unit_ms, time.abs()) {
-        (Some(unit_ms), _) => unit_ms,
-        (None, large) if large > MOST_STEPS => 1e-6,
-        (None, large) if large > MOST_MICROSECONDS => 1.0 / STEPS_IN_MS,
-        (None, large) if large > MOST_MILLISECONDS => 1e-3,
-        (None, large) if large > MOST_SECONDS => match compact_ms(field) {
-            Some(date_ms) => return Ok(date_ms),
-            None => 1.0,
-        },
-        _ => 1e3,
+    if let Some(date_ms) = compact_ms(field).filter(|_| unit_ms.is_none()) {
+        return Ok(date_ms);
+    }
+    let digits = 1 + time.abs().max(1.0).log10() as usize;
+    let unit_ms = match unit_ms {
+        Some(unit_ms) => unit_ms,
+        None => 1e3 / f64::from(ticks_in_second(digits).ok_or(Problem::NoTime)?),
     };
     Ok((time * unit_ms).round() as i64)
 }
@@ -153,7 +140,7 @@ mod tests {
         ] {
             assert_eq!(guessed(text), Ok(ms), "{text}");
         }
-        assert_eq!(guessed("soon"), Err(Problem::NoTime));
+        assert_eq!(["soon", "99999999999999999999"].map(guessed), [Err(Problem::NoTime); 2]);
         assert_eq!(guessed(""), Err(Problem::Empty));
         assert_eq!(time_ms(b"182", false, Some(1.0)), Ok(182));
         assert_eq!(time_ms(b"0,33", false, None), Err(Problem::NoTime));
