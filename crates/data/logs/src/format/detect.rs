@@ -58,7 +58,7 @@ pub enum Unrecognised {
 pub struct Nearest {
     /// Name of the format.
     pub name: String,
-    /// Its format string, to go on from; none: keys of JSON.
+    /// Its format string, to go on from; none: it is of JSON, or the line fits for too few fields.
     pub text: Option<&'static str>,
     /// Where the line ceases to fit, and why.
     pub why: String,
@@ -99,6 +99,9 @@ const CUT_ONE_IN: usize = 5;
 
 /// Bytes of a line that are shown from where it ceases to fit.
 const SHOWN_BYTES: usize = 24;
+
+/// Of so many fields of the nearest format a line must fit one for that format's string to be shown.
+const NEAR_ONE_IN: usize = 3;
 
 /// How well a format fits lines.
 #[derive(Debug, Default)]
@@ -274,7 +277,10 @@ fn nearest(known: &[Format], line: &[u8]) -> Option<Nearest> {
         // Writing to a text does not fail.
         let _ = write!(why, " (`{}`)", assay_quote::line::line(&shown));
     }
-    let text = KNOWN.iter().find(|known| known.names.contains(&name.as_str())).map(|known| known.text);
+    // Of a line that fits for two fields of twenty, the format is no help.
+    let is_near = malformed.step * NEAR_ONE_IN >= nearest.format.fields();
+    let known = KNOWN.iter().find(|known| is_near && known.names.contains(&name.as_str()));
+    let text = known.map(|known| known.text);
     Some(Nearest { name: name.clone(), text, why })
 }
 

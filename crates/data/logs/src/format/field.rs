@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::is_without;
+use super::find::is_without;
 use super::time::{Clock, TimePattern, fraction_us, ticks_in_second};
 use crate::access::{Access, Kind, Version};
 

@@ -9,6 +9,7 @@ mod current;
 mod detect;
 mod extra;
 mod field;
+mod find;
 mod haproxy;
 pub(crate) mod head;
 mod json;
@@ -39,6 +40,7 @@ pub use time::ticks_in_second;
 use crate::access::{Access, Kind};
 use crate::hash::hash;
 use field::{Field, Source};
+use find::{find, find_either, is_without};
 use piece::Piece;
 use time::{Clock, TimePattern};
 
@@ -751,53 +753,6 @@ fn skip_text<'a>(text: &[u8], rest: &'a [u8]) -> Option<&'a [u8]> {
         }
     }
     Some(rest)
-}
-
-/// Where a byte stands. Most fields end within sixteen bytes: those are looked at as two numbers, which costs less than to
-/// call for help.
-#[inline]
-fn find(byte: u8, text: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk).filter(|_| at < 16) {
-        let marks = marks(byte, word);
-        if marks != 0 {
-            return Some(at + (marks.trailing_zeros() / 8) as usize);
-        }
-        at += 8;
-    }
-    memchr::memchr(byte, &text[at..]).map(|found| at + found)
-}
-
-/// True for a text, mostly of a few bytes, in which a byte is not: to call for help would cost more than to look.
-#[inline]
-fn is_without(byte: u8, text: &[u8]) -> bool {
-    match (text.first_chunk(), text.last_chunk()) {
-        (Some(first), Some(last)) if text.len() <= 16 => marks(byte, first) | marks(byte, last) == 0,
-        (Some(_), _) => memchr::memchr(byte, text).is_none(),
-        (None, _) => text.iter().all(|other| *other != byte),
-    }
-}
-
-/// Where the first of two bytes stands.
-#[inline]
-fn find_either(one: u8, other: u8, text: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk).filter(|_| at < 16) {
-        let marks = marks(one, word) | marks(other, word);
-        if marks != 0 {
-            return Some(at + (marks.trailing_zeros() / 8) as usize);
-        }
-        at += 8;
-    }
-    memchr::memchr2(one, other, &text[at..]).map(|found| at + found)
-}
-
-/// A bit for a byte in a text; the lowest belongs to the first of them, those above it may belong to others.
-#[inline]
-fn marks(byte: u8, text: &[u8; 8]) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let apart = u64::from_le_bytes(*text) ^ (u64::from(byte) * ONES);
-    apart.wrapping_sub(ONES) & !apart & (ONES << 7)
 }
 
 impl Until {

@@ -56,6 +56,8 @@ fn fields_behind_combined_are_not_swallowed() {
         );
         assert!(error.to_string().ends_with(&hint), "{error}");
     }
+    let error = refusal(&[0xfe; 4096], None).to_string();
+    assert!(error.contains("the nearest format is") && !error.contains("--format"), "{error}");
     // Two lines with a CR alone between them are no line of another format.
     let error = refusal(format!("{line}\r{line}\n").as_bytes(), None);
     assert!(matches!(error, LogsError::Unrecognised { .. }), "{error}");
