@@ -600,6 +600,124 @@ mod tests {
         assert!(broken.is_some());
     }
 
+    /// Bytes that come in pieces of different lengths.
+    struct Pieces {
+        bytes: Vec<u8>,
+        lengths: Vec<usize>,
+        from: usize,
+        reads: usize,
+    }
+
+    impl Read for Pieces {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = self.lengths[self.reads % self.lengths.len()]
+                .min(buffer.len())
+                .min(self.bytes.len() - self.from);
+            buffer[..length].copy_from_slice(&self.bytes[self.from..self.from + length]);
+            (self.from, self.reads) = (self.from + length, self.reads + 1);
+            Ok(length)
+        }
+    }
+
+    /// Lines without their heads, by a plainer way.
+    fn without_heads(raw: &[u8], head: Head) -> Vec<Vec<u8>> {
+        let mut found: Vec<Vec<u8>> = Vec::new();
+        // The stream of the parts at the end, and how many there are.
+        let mut open: Option<(bool, usize)> = None;
+        for line in
+            raw.split_inclusive(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\n").unwrap_or(line))
+        {
+            let body = head.body(line);
+            let mut text = line.to_vec();
+            if let Some(body) = &body {
+                let end =
+                    if head == Head::Docker { write_unescaped(&mut text, body.range.clone(), 0) } else { 0 };
+                text = if head == Head::Docker {
+                    text[..end].to_vec()
+                } else {
+                    line[body.range.clone()].to_vec()
+                };
+            }
+            let joins =
+                body.as_ref().zip(open).is_some_and(|(body, (is_error, _))| body.is_error == is_error);
+            match (joins, open) {
+                (true, _) => found.last_mut().unwrap().extend(text),
+                (false, Some((_, parts))) => {
+                    found.extend(vec![Vec::new(); parts - 1]);
+                    found.push(text);
+                }
+                (false, None) => found.push(text),
+            }
+            let parts = if joins { open.unwrap().1 } else { 0 };
+            open = match body {
+                Some(body) if body.is_part => Some((body.is_error, parts + 1)),
+                _ => {
+                    found.extend(vec![Vec::new(); parts]);
+                    None
+                }
+            };
+        }
+        found
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn heads_are_taken_out_however_the_bytes_come(
+            kinds in proptest::collection::vec((0usize..8, 0usize..300), 1..400),
+            lengths in proptest::collection::vec(1usize..9000, 1..9),
+            is_docker in proptest::bool::ANY, has_end in proptest::bool::ANY, back in 0usize..400,
+        ) {
+            let head = if is_docker { Head::Docker } else { Head::Cri };
+            let mut raw = Vec::new();
+            for (kind, length) in kinds {
+                let text = "ab c".repeat(length);
+                let stream = ["stdout", "stderr"][kind % 2];
+                let line = match (kind / 2, is_docker) {
+                    (0, false) => format!("2026-01-02T03:04:05.6Z {stream} F {text}"),
+                    (1, false) => format!("2026-01-02T03:04:05.6Z {stream} P {text}\r"),
+                    (0, true) => format!("{{\"log\":\"{text}\\\"\\u00e9\\n\",\"stream\":\"{stream}\"}}"),
+                    (1, true) => format!("{{\"log\":\"{text}\",\"stream\":\"{stream}\"}}"),
+                    (2, _) => text,
+                    _ => String::new(),
+                };
+                raw.extend(line.into_bytes());
+                raw.push(b'\n');
+            }
+            if !has_end {
+                raw.pop();
+            }
+            let expected = without_heads(&raw, head);
+            let pieces = Pieces { bytes: raw, lengths, from: 0, reads: 0 };
+            let mut input = Input::new("test".into(), Box::new(pieces)).unwrap();
+            input.head();
+            input.skip_heads(head);
+            let (mut found, mut is_first) = (Vec::new(), true);
+            while let Some(piece) = input.next_piece() {
+                let (Piece::Lines(text) | Piece::Unended { line: text, .. }) = piece else { panic!("of no other kind") };
+                // Some of the first lines are taken back, and come again.
+                let kept = text.split_inclusive(|byte| *byte == b'\n').take(if is_first { back } else { usize::MAX });
+                let kept: usize = kept.map(<[u8]>::len).sum();
+                let rest = text.len() - kept;
+                let text = &text[..kept];
+                found.extend(text.split_inclusive(|byte| *byte == b'\n').map(|line| {
+                    line.strip_suffix(b"\n").unwrap_or(line).to_vec()
+                }));
+                is_first = false;
+                if rest > 0 {
+                    input.take_back(rest);
+                }
+            }
+            // Empty lines at the end keep the numbers of lines that do not come.
+            let trimmed = |mut lines: Vec<Vec<u8>>| {
+                while lines.last().is_some_and(Vec::is_empty) {
+                    lines.pop();
+                }
+                lines
+            };
+            proptest::prop_assert_eq!(trimmed(found), trimmed(expected));
+        }
+    }
+
     #[test]
     fn patterns_fit_names() {
         assert!(fits(b"access.log*", b"access.log.2.gz") && fits(b"a?c", b"abc") && fits(b"*", b""));
