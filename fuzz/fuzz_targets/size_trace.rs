@@ -9,6 +9,7 @@ use assay_size::trace::columns::Line;
 use assay_size::trace::known::KNOWN;
 use assay_size::trace::lcs::Lcs;
 use assay_size::trace::oracle::{Oracle, RECORD_BYTES};
+use assay_size::trace::vscsi::Vscsi;
 use assay_size::trace::text::{Naming, Text, are_columns_named_in, check_names, trim};
 use libfuzzer_sys::fuzz_target;
 
@@ -21,6 +22,12 @@ fn records(trace: &[u8], piece: usize) -> (Vec<Record>, usize) {
 fn records_of_lcs(trace: &[u8], piece: usize) -> Option<Vec<Record>> {
     let (mut lcs, mut found) = (Lcs::default(), Vec::new());
     let read = trace.chunks(piece).try_for_each(|piece| lcs.read(piece, |record| found.push(record)));
+    read.is_ok().then_some(found)
+}
+
+fn records_of_vscsi(trace: &[u8], piece: usize) -> Option<Vec<Record>> {
+    let (mut vscsi, mut found) = (Vscsi::default(), Vec::new());
+    let read = trace.chunks(piece).try_for_each(|piece| vscsi.read(piece, |record| found.push(record)));
     read.is_ok().then_some(found)
 }
 
@@ -47,6 +54,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(read, records(trace, piece));
     assert_eq!(read.0.len() * RECORD_BYTES + read.1, trace.len());
     assert_eq!(records_of_lcs(trace, whole), records_of_lcs(trace, piece));
+    assert_eq!(records_of_vscsi(trace, whole), records_of_vscsi(trace, piece));
     let line = trace.split(|byte| *byte == b'\n').next().unwrap_or_default();
     are_columns_named_in(line);
     read_lines(trace, &Naming::FirstLine);

@@ -84,8 +84,8 @@ pub struct SizeArgs {
     /// standard input. Or a workload: a PGL file, or a bundled one (`assay workloads`)
     #[arg(value_name = "FILE", required_unless_present = "schema")]
     pub files: Vec<PathBuf>,
-    /// Form of the input: csv, oracleGeneral, lcs, twitter, cachelib, meta-cdn, wikimedia, ibm, msr, spc, webcachesim, or a format of
-    /// access logs; without, the name or the first lines decide
+    /// Form of the input: csv, oracleGeneral, lcs, vscsi, twitter, cachelib, meta-cdn, wikimedia, ibm, msr, spc, alibaba-block,
+    /// tencent-cbs, tencent-photo, webcachesim, or a format of access logs; without, the name or the first lines decide
     #[arg(short, long, value_name = "NAME|STRING")]
     pub format: Option<String>,
     /// Columns of a trace in text, in order: object, time, size, op, ttl, count, with units and words like 'size (KB)' and
@@ -317,7 +317,7 @@ fn failure(error: SizeError) -> Failure {
              with --format"
         )),
         SizeError::NoText { .. } => Some(
-            "of binary traces, libCacheSim's oracleGeneral and lcs are read: --format oracleGeneral if it is that".into(),
+            "of binary traces, oracleGeneral, lcs and vscsi are read: --format oracleGeneral if it is that".into(),
         ),
         SizeError::NoSizes { .. } => Some(NAME_SIZES.into()),
         SizeError::Logs(error) => {
