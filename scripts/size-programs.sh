@@ -4,7 +4,7 @@ target=${CARGO_TARGET_DIR:-target}
 work=$target/size-peers
 mkdir -p "$work"
 if [ -z "${SIZE_SPEED:-}" ]; then
-    cargo build --release --quiet --package assay-size --example size_speed
+    cargo build --release --quiet --package assay-logs --example size_speed
     SIZE_SPEED=$target/release/examples/size_speed
 fi
 if [ -z "${ASSAY:-}" ]; then

@@ -5,10 +5,10 @@
 
 use assay_logs::access::Access;
 use assay_logs::format::Format;
-use assay_size::keys::fields::Fields;
-use assay_size::keys::normal::KeyRules;
-use assay_size::keys::pattern::{Pattern, Shown};
-use assay_size::keys::suggest::{Suggest, Taken};
+use assay_logs::size::keys::fields::Fields;
+use assay_logs::size::keys::normal::KeyRules;
+use assay_logs::size::keys::pattern::{Pattern, Shown};
+use assay_logs::size::keys::suggest::{Suggest, Taken};
 use libfuzzer_sys::fuzz_target;
 
 const FORMAT: &str = "$request_uri \"$http_cookie\" \"$http_accept_language\" \"$cookie_a\" \"$sent_http_vary\" \"$sent_http_etag\"";

@@ -3,14 +3,14 @@
 //! change its records, and a request of a trace with sizes has one that is possible.
 #![no_main]
 
-use assay_size::requests::LARGEST_BYTES;
-use assay_size::trace::Record;
-use assay_size::trace::columns::Line;
-use assay_size::trace::known::KNOWN;
-use assay_size::trace::lcs::Lcs;
-use assay_size::trace::oracle::{Oracle, RECORD_BYTES};
-use assay_size::trace::vscsi::Vscsi;
-use assay_size::trace::text::{Naming, Text, are_columns_named_in, check_names, trim};
+use assay_logs::size::requests::LARGEST_BYTES;
+use assay_logs::size::trace::Record;
+use assay_logs::size::trace::columns::Line;
+use assay_logs::size::trace::known::KNOWN;
+use assay_logs::size::trace::lcs::Lcs;
+use assay_logs::size::trace::oracle::{Oracle, RECORD_BYTES};
+use assay_logs::size::trace::vscsi::Vscsi;
+use assay_logs::size::trace::text::{Naming, Text, are_columns_named_in, check_names, trim};
 use libfuzzer_sys::fuzz_target;
 
 fn records(trace: &[u8], piece: usize) -> (Vec<Record>, usize) {

@@ -5,6 +5,7 @@
 //! compressed logs. [`analysis`] adds lines up in one pass and in memory that does not grow with the log ([`sketch`],
 //! [`replay`]); [`document`] is what comes of it, [`terminal`] shows it, [`sheet()`] hands it on for a page,
 //! and [`table`] keeps it as columns. [`mod@read`] hands on line by line. [`run`] holds the log of a run against what its robots counted.
+//! [`size`] says how large a cache must be, from logs, traces and workloads.
 //!
 //! # How a line is read
 //!
@@ -35,6 +36,7 @@ pub mod replay;
 pub mod run;
 mod set;
 mod sheet;
+pub mod size;
 pub mod sketch;
 pub mod table;
 pub mod terminal;

@@ -90,7 +90,7 @@ const DOCUMENTS: [Kind; 8] = [
     Kind::document(
         "size",
         "sizes of caches (`assay size --json`)",
-        assay_size::document::Document::json_schema,
+        assay_logs::size::document::Document::json_schema,
     ),
     Kind::document("replay", "results of a replay (`assay replay --json`)", Results::json_schema),
     Kind::document("spe", "evaluations (`assay spe report --json`)", spe::Evaluation::json_schema),

@@ -275,7 +275,7 @@ fn nearest(known: &[Format], line: &[u8]) -> Option<Nearest> {
     if !there.is_empty() {
         let shown = String::from_utf8_lossy(&there[..there.len().min(SHOWN_BYTES)]);
         // Writing to a text does not fail.
-        let _ = write!(why, " (`{}`)", assay_quote::line::line(&shown));
+        let _ = write!(why, " (`{}`)", assay_base::quote::line::line(&shown));
     }
     // Of a line that fits for two fields of twenty, the format is no help.
     let is_near = malformed.step * NEAR_ONE_IN >= nearest.format.fields();

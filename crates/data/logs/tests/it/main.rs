@@ -9,5 +9,6 @@ mod forms;
 mod heads;
 mod nothing;
 mod senders;
+mod size;
 mod support;
 mod writers;

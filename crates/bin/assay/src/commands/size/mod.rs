@@ -13,20 +13,20 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use assay_logs::error::LogsError;
 use assay_logs::format::Unrecognised;
+use assay_logs::size::document::{Document, Options};
+use assay_logs::size::error::SizeError;
+use assay_logs::size::form::Form;
+use assay_logs::size::http::Behaviour;
+use assay_logs::size::labels::By;
+use assay_logs::size::policy::{Policy, Replacement};
+use assay_logs::size::proof::Proof;
+use assay_logs::size::read::{How, Read, read};
+use assay_logs::size::sample::{Sampling, Take};
+use assay_logs::size::simulate::Admission;
+use assay_logs::size::trace::text::{Naming, check_names};
+use assay_logs::size::{csv, terminal};
 use assay_logs::terminal::Look;
 use assay_report::sheet;
-use assay_size::document::{Document, Options};
-use assay_size::error::SizeError;
-use assay_size::form::Form;
-use assay_size::http::Behaviour;
-use assay_size::labels::By;
-use assay_size::policy::{Policy, Replacement};
-use assay_size::proof::Proof;
-use assay_size::read::{How, Read, read};
-use assay_size::sample::{Sampling, Take};
-use assay_size::simulate::Admission;
-use assay_size::trace::text::{Naming, check_names};
-use assay_size::{csv, terminal};
 use clap::Args;
 
 use self::cache_size::CacheSize;
@@ -169,7 +169,7 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
         document.prove(prove(args, &proved, named.as_deref())?);
     }
     if let Some(path) = &args.form.html {
-        let page = sheet::page(&assay_size::sheet(&document)).map_err(Failure::failed)?;
+        let page = sheet::page(&assay_logs::size::sheet(&document)).map_err(Failure::failed)?;
         output::result(&page, Some(path))?;
     }
     if let Some(path) = &args.csv {

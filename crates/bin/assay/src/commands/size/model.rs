@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use assay_lab::Description;
 use assay_lab::description::Store;
+use assay_logs::size::document::StoredAs;
+use assay_logs::size::http::{Behaviour, USUAL};
+use assay_logs::size::layout::Layout;
 use assay_protocol::load::CacheBehaviour;
-use assay_size::document::StoredAs;
-use assay_size::http::{Behaviour, USUAL};
-use assay_size::layout::Layout;
 
 use crate::exit::Failure;
 

@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, anyhow};
 use assay_base::settings::show::bytes;
 use assay_load::replay::Results;
+use assay_logs::size::proof::{Proof, Ratios};
+use assay_logs::size::read::Read;
+use assay_logs::size::simulate::Counts;
 use assay_protocol::proxy::Storing;
-use assay_size::proof::{Proof, Ratios};
-use assay_size::read::Read;
-use assay_size::simulate::Counts;
 
 use super::model::Model;
 use super::prove::{ProveArgs, Proved, cell, predicted, settings};

@@ -1,9 +1,9 @@
 //! What the command line says of the requests of a log.
 
 use assay_lab::units;
-use assay_size::keys::normal::KeyRules;
-use assay_size::keys::pattern::Pattern;
-use assay_size::keys::{Rule, Rules};
+use assay_logs::size::keys::normal::KeyRules;
+use assay_logs::size::keys::pattern::Pattern;
+use assay_logs::size::keys::{Rule, Rules};
 use clap::Args;
 
 /// The longest lifetime that is told from for ever, in seconds.

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use assay_lab::mode::Relation;
 use assay_lab::topology::Topology;
+use assay_logs::size::cooperate::{Hierarchy, Node};
+use assay_logs::size::layout::Layout;
+use assay_logs::size::policy::{Policy, Replacement};
 use assay_protocol::spread::{Share, spread};
-use assay_size::cooperate::{Hierarchy, Node};
-use assay_size::layout::Layout;
-use assay_size::policy::{Policy, Replacement};
 use clap::Args;
 
 use super::cache_size::CacheSize;

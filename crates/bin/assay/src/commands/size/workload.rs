@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use assay_lab::units;
-use assay_size::error::SizeError;
-use assay_size::read::{How, Read, Response};
-use assay_size::workload::{self, Plan};
+use assay_logs::size::error::SizeError;
+use assay_logs::size::read::{How, Read, Response};
+use assay_logs::size::workload::{self, Plan};
 use assay_workload::model::Workload;
 use assay_workload::rehearse::Rehearsal;
 use assay_workload::{Universe, UniverseOptions};

@@ -1,0 +1,480 @@
+//! Caches that work together: several side by side, siblings that are queried for what they have, parents that fetch for others, layers
+//! behind each other.
+//!
+//! A request enters one cache. What that does not have, it gets from a sibling or a parent with a fresh copy, else through its first parent,
+//! which does the same, else from the origin; on the way back every cache that the response passes stores it, except what came from a sibling where
+//! [`Node::proxy_only`] says so. Siblings never fetch. What must be validated or reloaded is not requested from siblings, as in ICP.
+//! Where responses take time, a cache makes room for one when it arrives ([`arrivals`](crate::size::arrivals)). Until then, requests for it are hits of caches
+//! that collapse requests, and misses of others.
+//!
+//! *Does not:* know of delays between caches, false hits, or lost queries.
+
+use assay_cache::ideal::Request as Kind;
+use assay_cache::policy::filter::TinyLfu;
+use assay_cache::policy::replacement::Replacement;
+use assay_cache::policy::{Admission, Lookup, Order, Store};
+
+use crate::size::arrivals::Arrivals;
+use crate::size::http::{Http, Meaning, NO_VALIDATOR, USUAL};
+use crate::size::layout::Layout;
+use crate::size::played::room;
+use crate::size::requests::{Request, Requests, UNCACHABLE};
+use crate::size::tally::{Also, Counter, Counts, Rules};
+
+/// The most caches behind each other.
+const DEEPEST: usize = 16;
+
+/// A cache among others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    pub name: String,
+    /// Bytes that it holds.
+    pub capacity_bytes: u64,
+    /// Room for objects in it.
+    pub layout: Layout,
+    /// Places of its siblings.
+    pub siblings: Vec<usize>,
+    /// Places of its parents.
+    pub parents: Vec<usize>,
+    /// What a sibling gives is not stored here too.
+    pub proxy_only: bool,
+    /// Its own replacement policy; none: that of all.
+    pub policy: Option<Replacement>,
+    pub admission: Admission,
+}
+
+/// Caches that work together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// What it is called.
+    pub name: String,
+    /// The caches; parents never lead back to a child.
+    pub nodes: Vec<Node>,
+    /// The cache that each client's requests enter, by the client's number, over and over.
+    pub entries: Vec<u16>,
+    /// The replacement policy of those that have none of their own.
+    pub policy: Replacement,
+}
+
+/// Where a response came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Own,
+    Sibling,
+    Parent,
+    Origin,
+}
+
+/// What one of the caches did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Requests of clients that are in the figures.
+    pub requests: u64,
+    /// Those that it served itself.
+    pub own_hits: u64,
+    /// Those that a sibling had.
+    pub sibling_hits: u64,
+    /// Those that a parent had, or that parent's siblings and parents.
+    pub parent_hits: u64,
+    /// Requests of other caches, for what it has or fetches.
+    pub from_caches: u64,
+    /// Those that it had.
+    pub from_caches_hits: u64,
+}
+
+impl Served {
+    /// The figures of all requests, from those for objects of a sample with this rate, and for large ones.
+    fn of_all([drawn, large]: [Self; 2], rate: f64) -> Self {
+        let all = |of: fn(&Self) -> u64| (of(&drawn) as f64 / rate).round() as u64 + of(&large);
+        Self {
+            requests: all(|served| served.requests),
+            own_hits: all(|served| served.own_hits),
+            sibling_hits: all(|served| served.sibling_hits),
+            parent_hits: all(|served| served.parent_hits),
+            from_caches: all(|served| served.from_caches),
+            from_caches_hits: all(|served| served.from_caches_hits),
+        }
+    }
+}
+
+/// What all of them did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Together {
+    /// Requests of clients, in parts of the same length.
+    pub parts: Vec<Counts>,
+    pub nodes: Vec<Served>,
+}
+
+impl Together {
+    pub fn total(&self) -> Counts {
+        let mut total = Counts::default();
+        self.parts.iter().for_each(|part| total.add(part));
+        total
+    }
+
+    /// Of a sample: the objects that were drawn, and the large ones.
+    pub(crate) fn drawn_and_large(&self) -> [Counts; 2] {
+        [0, 1].map(|part| self.parts.get(part).copied().unwrap_or_default())
+    }
+}
+
+impl Node {
+    /// A cache that knows no other and stores everything.
+    pub fn alone(name: String, capacity_bytes: u64, layout: Layout) -> Self {
+        Self {
+            name,
+            capacity_bytes,
+            layout,
+            siblings: Vec::new(),
+            parents: Vec::new(),
+            proxy_only: false,
+            policy: None,
+            admission: Admission::All,
+        }
+    }
+
+    /// An empty store with so much room.
+    fn store(
+        &self,
+        policy: Replacement,
+        capacity: u64,
+        shares: &[f32],
+        objects: usize,
+    ) -> Store<Box<dyn Order>> {
+        let order = policy.order_by_shares(capacity, objects, shares.to_vec());
+        let order: Box<dyn Order> = match self.admission {
+            Admission::TinyLfu => Box::new(TinyLfu::new(order, objects)),
+            _ => order,
+        };
+        Store::new(order, capacity, objects).admitting(self.admission)
+    }
+}
+
+impl Hierarchy {
+    /// The same caches, none of which requests anything from another.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        let alone = |node: &Node| Node { siblings: Vec::new(), parents: Vec::new(), ..node.clone() };
+        Self { nodes: self.nodes.iter().map(alone).collect(), ..self.clone() }
+    }
+
+    /// One cache with the room of all of them, for all clients.
+    #[must_use]
+    pub fn as_one(&self) -> Self {
+        let capacity_bytes =
+            self.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(node.capacity_bytes));
+        let layout = self.nodes.first().map_or(Layout::BODIES, |node| node.layout);
+        let policy = self.nodes.first().and_then(|node| node.policy);
+        let node = Node { policy, ..Node::alone("one".into(), capacity_bytes, layout) };
+        Self { name: self.name.clone(), nodes: vec![node], entries: vec![0], policy: self.policy }
+    }
+
+    /// The replacement policy of a cache.
+    pub fn policy_of(&self, node: &Node) -> Replacement {
+        node.policy.unwrap_or(self.policy)
+    }
+
+    /// Caches behind each other, the nearest to clients first; of that, `edges` side by side share the clients.
+    pub fn layers(capacities: &[u64], edges: usize, layout: Layout) -> Self {
+        let edges = edges.max(1);
+        let node = |name: String, capacity_bytes: u64, parents: Vec<usize>| Node {
+            parents,
+            ..Node::alone(name, capacity_bytes, layout)
+        };
+        let (first, behind) =
+            capacities.split_first().map_or((0, &[][..]), |(first, behind)| (*first, behind));
+        let parent_of_first: Vec<usize> = if behind.is_empty() { Vec::new() } else { vec![edges] };
+        let name = |edge: usize| if edges == 1 { "layer 1".into() } else { format!("edge {}", edge + 1) };
+        let mut nodes: Vec<Node> =
+            (0..edges).map(|edge| node(name(edge), first, parent_of_first.clone())).collect();
+        for (at, capacity) in behind.iter().enumerate() {
+            let parents = if at + 1 < behind.len() { vec![edges + at + 1] } else { Vec::new() };
+            nodes.push(node(format!("layer {}", at + 2), *capacity, parents));
+        }
+        Self { name: "layers".into(), nodes, entries: (0..edges as u16).collect(), policy: Replacement::Lru }
+    }
+}
+
+/// Plays all requests through the caches; those of the warm-up are not counted.
+pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, parts: usize) -> Together {
+    let plain = Http::new(USUAL);
+    let http = requests.http.as_ref().unwrap_or(&plain);
+    let shares = requests.shares();
+    let node = |node: &Node| Running {
+        node: node.clone(),
+        store: node.store(
+            hierarchy.policy_of(node),
+            requests.room_of(node.capacity_bytes),
+            &shares,
+            requests.objects,
+        ),
+        copies: vec![Copied::default(); requests.objects],
+        capacity: requests.room_of(node.capacity_bytes),
+        factor: 1.0,
+        served: [Served::default(); 2],
+    };
+    let mut caches = Caches {
+        http,
+        nodes: hierarchy.nodes.iter().map(node).collect(),
+        arrivals: Arrivals::default(),
+        turn: 0,
+        part: 0,
+    };
+    let mut counter = Counter::new(requests, Rules { warm_up, parts, ..Rules::default() });
+    for (number, request) in requests.list.iter().enumerate() {
+        let meaning = http.meanings.get(number).copied().unwrap_or(Meaning::PLAIN);
+        let client = requests.clients.get(number).copied().unwrap_or_default() as usize;
+        let entry = usize::from(hierarchy.entries[client % hierarchy.entries.len()]);
+        caches.arrive(meaning.at_ms(request));
+        caches.begin(usize::from(requests.is_large(number)), requests.factor(number));
+        let source = match request.object {
+            UNCACHABLE => Source::Origin,
+            _ => caches.serve(entry, request, &meaning),
+        };
+        if number >= warm_up && meaning.is_counted {
+            counter.enter(number);
+            counter.count(number, request, source != Source::Origin, Also::default());
+            let served = &mut caches.nodes[entry].served[caches.part];
+            served.requests += 1;
+            match source {
+                Source::Own => served.own_hits += 1,
+                Source::Sibling => served.sibling_hits += 1,
+                Source::Parent => served.parent_hits += 1,
+                Source::Origin => {}
+            }
+        }
+    }
+    Together {
+        parts: counter.finish().parts,
+        nodes: caches.nodes.into_iter().map(|node| Served::of_all(node.served, requests.rate())).collect(),
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Copied {
+    fresh_until_ms: u64,
+    /// When it is there for other requests.
+    arrives_ms: u64,
+    version: u32,
+    /// The arrival that it comes with; 0: it is not on its way.
+    arrival: u32,
+}
+
+struct Running {
+    node: Node,
+    store: Store<Box<dyn Order>>,
+    copies: Vec<Copied>,
+    /// Its room in the simulation.
+    capacity: u64,
+    /// By how much the room of the requested object is multiplied, in a sample.
+    factor: f64,
+    /// Of objects that were drawn, or of all, and of large ones.
+    served: [Served; 2],
+}
+
+impl Running {
+    fn room(&self, request: &Request) -> u64 {
+        room(self.node.layout.room(request.bytes), self.factor)
+    }
+
+    fn holds(&self, request: &Request) -> bool {
+        self.store.holds(request.object, self.room(request))
+    }
+
+    fn copied(&self, request: &Request) -> Copied {
+        self.copies[request.object as usize]
+    }
+
+    /// It has a copy that may be served without a validation.
+    fn is_fresh(&self, request: &Request, at_ms: u64) -> bool {
+        let copied = self.copied(request);
+        copied.arrival == 0 && self.holds(request) && at_ms < copied.fresh_until_ms
+    }
+
+    fn touch(&mut self, request: &Request) {
+        self.store.order_mut().hit(request.object);
+    }
+
+    /// Makes room for a response that is there, and stores it.
+    fn keep(&mut self, object: u32, room: u64, copied: Copied) {
+        self.store.remove(object);
+        self.copies[object as usize].arrival = 0;
+        if self.store.request(object, room) == Lookup::Stored {
+            self.copies[object as usize] = Copied { arrival: 0, ..copied };
+        }
+    }
+}
+
+struct Caches<'a> {
+    http: &'a Http,
+    nodes: Vec<Running>,
+    /// What is on its way to them.
+    arrivals: Arrivals,
+    /// How often several had a copy of what one of them gave.
+    turn: usize,
+    /// What the current request counts for ([`Running::served`]).
+    part: usize,
+}
+
+/// A cache that has a fresh copy.
+#[derive(Debug, Clone, Copy)]
+enum Holder {
+    Sibling(usize),
+    Parent(usize),
+}
+
+impl Caches<'_> {
+    /// The next request counts for this part, and the room of its object is multiplied by this.
+    fn begin(&mut self, part: usize, factor: f64) {
+        self.part = part;
+        self.nodes.iter_mut().for_each(|node| node.factor = factor);
+    }
+
+    /// Caches store what has arrived by this time.
+    fn arrive(&mut self, at_ms: u64) {
+        while let Some(arrival) = self.arrivals.next_until(at_ms) {
+            let node = &mut self.nodes[arrival.cache];
+            let copied = node.copies[arrival.object as usize];
+            // Another one may have come in its place, or the object was dropped.
+            if copied.arrival == arrival.number {
+                node.keep(arrival.object, arrival.room, copied);
+            }
+        }
+    }
+
+    /// A cache stores a response, as soon as that is there.
+    fn keep(&mut self, at: usize, request: &Request, copied: Copied, at_ms: u64) {
+        let node = &mut self.nodes[at];
+        let room = node.room(request);
+        if copied.arrives_ms <= at_ms || room > node.capacity {
+            node.keep(request.object, room, copied);
+        } else {
+            let arrival = self.arrivals.send(copied.arrives_ms, at, request.object, room);
+            node.copies[request.object as usize] = Copied { arrival, ..copied };
+        }
+    }
+
+    /// A request of a client, at the cache that it enters.
+    fn serve(&mut self, at: usize, request: &Request, meaning: &Meaning) -> Source {
+        match meaning.kind {
+            Kind::Post => {
+                if self.http.behaviour.post_invalidates {
+                    self.nodes[at].store.remove(request.object);
+                    self.nodes[at].copies[request.object as usize].arrival = 0;
+                }
+                Source::Origin
+            }
+            Kind::Reload if !self.http.behaviour.reload_fills => Source::Origin,
+            _ => self.get(at, request, meaning, 0).0,
+        }
+    }
+
+    /// What a cache gives for a request, and the copy.
+    fn get(&mut self, at: usize, request: &Request, meaning: &Meaning, depth: usize) -> (Source, Copied) {
+        let at_ms = meaning.at_ms(request);
+        let node = &mut self.nodes[at];
+        let copied = node.copied(request);
+        let is_reload = meaning.kind == Kind::Reload;
+        if copied.arrival != 0 && !is_reload {
+            // Another request fetches it, which this one joins or does not.
+            return if self.http.behaviour.collapses {
+                (Source::Own, copied)
+            } else {
+                (Source::Origin, self.made(request, meaning))
+            };
+        }
+        if node.is_fresh(request, at_ms) && !is_reload {
+            node.touch(request);
+            return (Source::Own, copied);
+        }
+        let is_stored = node.holds(request);
+        let confirms = meaning.kind == Kind::ConditionalUnchanged && is_stored;
+        if !self.http.acts_as_get(meaning.kind) && !confirms {
+            return (Source::Origin, self.made(request, meaning));
+        }
+        let may_query = !is_stored && meaning.kind == Kind::Get;
+        let holder = self.holder(at, request, at_ms, may_query);
+        if let Some(Holder::Sibling(sibling)) = holder {
+            let copied = self.sibling_copy(sibling, request, at_ms);
+            if !self.nodes[at].node.proxy_only {
+                self.keep(at, request, copied, at_ms);
+            }
+            return (Source::Sibling, copied);
+        }
+        let (source, fresh) = self.fetch_above(at, holder, (request, meaning), depth);
+        let is_current = is_stored && copied.version == meaning.version && meaning.version != NO_VALIDATOR;
+        let node = &mut self.nodes[at];
+        if is_current && !is_reload {
+            // Validated: no hit, and no body.
+            node.touch(request);
+            node.copies[request.object as usize].fresh_until_ms = fresh.fresh_until_ms;
+        } else {
+            self.keep(at, request, fresh, at_ms);
+        }
+        (source, fresh)
+    }
+
+    /// Caches that a cache queries and that have a fresh copy: a sibling, or a parent. The one whose response comes first gives it, which
+    /// may be any of them: here they take turns.
+    fn holder(&mut self, at: usize, request: &Request, at_ms: u64, may_query: bool) -> Option<Holder> {
+        let node = &self.nodes[at].node;
+        let siblings = node.siblings.iter().filter(|_| may_query).map(|&sibling| Holder::Sibling(sibling));
+        let parents = node.parents.iter().map(|&parent| Holder::Parent(parent));
+        let has_it = |holder: &Holder| {
+            let (Holder::Sibling(cache) | Holder::Parent(cache)) = *holder;
+            self.nodes[cache].is_fresh(request, at_ms)
+        };
+        let holders: Vec<Holder> = siblings.chain(parents).filter(has_it).collect();
+        let turn = self.turn;
+        self.turn += usize::from(holders.len() > 1);
+        holders.get(turn.checked_rem(holders.len())?).copied()
+    }
+
+    /// The fresh copy of a sibling.
+    fn sibling_copy(&mut self, sibling: usize, request: &Request, at_ms: u64) -> Copied {
+        let sibling = &mut self.nodes[sibling];
+        sibling.touch(request);
+        sibling.served[self.part].from_caches += 1;
+        sibling.served[self.part].from_caches_hits += 1;
+        // It comes at once, however long the origin takes.
+        Copied { arrives_ms: at_ms, ..sibling.copied(request) }
+    }
+
+    /// From the parent that has it, else through the first parent, else from the origin.
+    fn fetch_above(
+        &mut self,
+        at: usize,
+        holder: Option<Holder>,
+        (request, meaning): (&Request, &Meaning),
+        depth: usize,
+    ) -> (Source, Copied) {
+        let having = match holder {
+            Some(Holder::Parent(parent)) => Some(parent),
+            _ => None,
+        };
+        let first = self.nodes[at].node.parents.first().copied();
+        let Some(parent) = having.or(first).filter(|_| depth < DEEPEST) else {
+            return (Source::Origin, self.made(request, meaning));
+        };
+        let (source, copied) = self.get(parent, request, meaning, depth + 1);
+        let served = &mut self.nodes[parent].served[self.part];
+        served.from_caches += 1;
+        served.from_caches_hits += u64::from(source == Source::Own);
+        (if source == Source::Origin { Source::Origin } else { Source::Parent }, copied)
+    }
+
+    /// What the origin makes for a request.
+    fn made(&self, request: &Request, meaning: &Meaning) -> Copied {
+        let at_ms = meaning.at_ms(request);
+        Copied {
+            fresh_until_ms: meaning.fresh_until_ms(at_ms),
+            arrives_ms: self.http.arrives_ms(request, meaning),
+            version: meaning.version,
+            arrival: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "cooperate_tests.rs"]
+mod tests;

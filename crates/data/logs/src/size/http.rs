@@ -1,0 +1,340 @@
+//! What HTTP makes of requests: what each means to a cache, how long its response is fresh, and what a cache of one policy and
+//! one size makes of all of them.
+//!
+//! A copy that has expired is validated: if the object was not modified since the copy was made, and shows when it was modified,
+//! the origin confirms the copy (*validated*), which is no hit but spares the body; otherwise the object is fetched and stored
+//! anew. Where RFC 9111 leaves a cache a choice, [`Behaviour`] decides.
+//!
+//! Where responses take time, a cache makes room for one when it arrives ([`arrivals`](crate::size::arrivals)): before that it does not know how large it
+//! is. A policy that knows the future is told of requests, not of arrivals, and makes room at the request ([`Room`]).
+
+pub use assay_cache::ideal::Behaviour;
+use assay_cache::ideal::Request as Kind;
+use assay_cache::policy::queues::Fifo;
+use assay_cache::policy::{Admission, Lookup, Order, Store};
+
+use crate::size::arrivals::Arrivals;
+use crate::size::requests::{Request, Requests, UNCACHABLE};
+use crate::size::tally::{Also, Counter, Rules, Tally};
+
+/// The lifetime of a response that does not say when it expires.
+pub const FOREVER_S: u32 = u32::MAX;
+/// The version of an object that does not show when it was modified: no copy of it can be confirmed.
+pub const NO_VALIDATOR: u32 = u32::MAX;
+
+/// A response takes as long as all do ([`Http::response_ms`]).
+pub const AS_ALL_MS: u32 = u32::MAX;
+
+/// What a request means to a cache, and what a response made at its time says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meaning {
+    /// How long the response is fresh, in whole seconds, or [`FOREVER_S`].
+    pub life_s: u32,
+    /// Version of the object, or [`NO_VALIDATOR`].
+    pub version: u32,
+    /// How long the origin takes for a response to it, or [`AS_ALL_MS`].
+    pub takes_ms: u32,
+    /// Milliseconds of the request's time, beside its whole seconds.
+    pub ms: u16,
+    /// What the request is.
+    pub kind: Kind,
+    /// The request is in the figures.
+    pub is_counted: bool,
+}
+
+impl Meaning {
+    /// A plain GET for an object that never expires.
+    pub const PLAIN: Self =
+        Self { life_s: FOREVER_S, version: 0, takes_ms: AS_ALL_MS, ms: 0, kind: Kind::Get, is_counted: true };
+
+    pub(crate) fn at_ms(&self, request: &Request) -> u64 {
+        u64::from(request.at_s) * 1000 + u64::from(self.ms)
+    }
+
+    pub(crate) fn fresh_until_ms(&self, at_ms: u64) -> u64 {
+        if self.life_s == FOREVER_S { u64::MAX } else { at_ms + u64::from(self.life_s) * 1000 }
+    }
+}
+
+/// What HTTP says of all requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    /// A meaning for each request, in their order.
+    pub meanings: Vec<Meaning>,
+    /// What caches do where RFC 9111 leaves them a choice.
+    pub behaviour: Behaviour,
+    /// How long the origin takes for a response whose request does not say. Until a response is there, a cache that collapses requests
+    /// serves others from it nevertheless: they wait for it. Others are misses.
+    pub response_ms: u64,
+}
+
+impl Http {
+    /// No requests yet; responses are there at once.
+    pub fn new(behaviour: Behaviour) -> Self {
+        Self { meanings: Vec::new(), behaviour, response_ms: 0 }
+    }
+
+    /// True if a request of this kind stores the object where it is not stored, and else requests it, as a GET does.
+    pub(crate) fn acts_as_get(&self, kind: Kind) -> bool {
+        let behaviour = &self.behaviour;
+        match kind {
+            Kind::Get | Kind::ConditionalChanged => true,
+            Kind::ConditionalUnchanged => behaviour.conditional_fills,
+            Kind::Reload => behaviour.reload_fills,
+            Kind::Range => behaviour.range_fills,
+            Kind::Head => behaviour.head_fills,
+            Kind::Post => false,
+        }
+    }
+
+    /// When the response to a request is there, if it comes from the origin.
+    pub(crate) fn arrives_ms(&self, request: &Request, meaning: &Meaning) -> u64 {
+        let takes_ms = match meaning.takes_ms {
+            AS_ALL_MS => self.response_ms,
+            takes_ms => u64::from(takes_ms),
+        };
+        meaning.at_ms(request).saturating_add(takes_ms)
+    }
+
+    /// True if every response is there at once.
+    fn is_immediate(&self) -> bool {
+        self.response_ms == 0 && self.meanings.iter().all(|meaning| matches!(meaning.takes_ms, 0 | AS_ALL_MS))
+    }
+
+    /// True if a request of this kind may leave a response stored, or make a stored one fresh again.
+    pub(crate) fn may_store(&self, kind: Kind) -> bool {
+        kind == Kind::ConditionalUnchanged || self.acts_as_get(kind)
+    }
+}
+
+/// When a cache makes room for a response that takes time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    AtRequest,
+    AtArrival,
+}
+
+/// A copy, stored or on its way.
+#[derive(Debug, Clone, Copy, Default)]
+struct Copied {
+    fresh_until_ms: u64,
+    /// When it is there for other requests.
+    arrives_ms: u64,
+    bytes: u64,
+    version: u32,
+    /// The arrival that it comes with; 0: it is not on its way.
+    arrival: u32,
+}
+
+/// What a request met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Hit,
+    /// The response to another request for the object is on its way: a hit of a cache that collapses requests, else a miss.
+    Collapsible,
+    Validated,
+    Missed,
+}
+
+/// A cache that obeys lifetimes.
+struct Cache<'a, O> {
+    http: &'a Http,
+    store: Store<O>,
+    capacity: u64,
+    room: Room,
+    copies: Vec<Copied>,
+    arrivals: Arrivals,
+    /// Requests that found a copy that had expired.
+    stale: u64,
+}
+
+/// Plays all requests through a cache; `before` tells its policy of the coming request.
+pub(crate) fn run<O: Order>(
+    requests: &Requests,
+    http: &Http,
+    cache: (O, u64, Room),
+    rules: Rules,
+    before: impl FnMut(&mut O, usize),
+) -> Tally {
+    play(requests, http, cache, rules, before).0
+}
+
+/// What a cache without bounds makes of the requests.
+pub(crate) fn infinite(requests: &Requests, http: &Http, rules: Rules) -> Tally {
+    unbounded(requests, http, rules).0
+}
+
+/// True if LRU caches of all sizes hold the beginning of one list, as far as HTTP decides: nothing that is stored ever expires
+/// or is dropped, and whatever is requested is stored. A smaller cache's copies are never older than those of one without bounds.
+pub fn keeps_one_list(requests: &Requests) -> bool {
+    let Some(http) = &requests.http else { return true };
+    http.is_immediate()
+        && http.meanings.iter().all(|meaning| http.acts_as_get(meaning.kind))
+        && unbounded(requests, http, Rules::default()).1 == 0
+}
+
+/// Which requests are hits of a cache without bounds.
+pub(crate) fn hits_of_unbounded(requests: &Requests, http: &Http) -> Vec<bool> {
+    let mut hits = Vec::with_capacity(requests.list.len());
+    let cache = (Fifo::new(requests.objects), u64::MAX - 1, Room::AtArrival);
+    each(requests, http, cache, Admission::All, |_, _| {}, |_, outcome| hits.push(is_hit(http, outcome)));
+    hits
+}
+
+fn is_hit(http: &Http, outcome: Outcome) -> bool {
+    outcome == Outcome::Hit || outcome == Outcome::Collapsible && http.behaviour.collapses
+}
+
+fn unbounded(requests: &Requests, http: &Http, rules: Rules) -> (Tally, u64) {
+    let cache = (Fifo::new(requests.objects), u64::MAX - 1, Room::AtArrival);
+    play(requests, http, cache, Rules { admission: Admission::All, ..rules }, |_, _| {})
+}
+
+fn play<O: Order>(
+    requests: &Requests,
+    http: &Http,
+    cache: (O, u64, Room),
+    rules: Rules,
+    before: impl FnMut(&mut O, usize),
+) -> (Tally, u64) {
+    let mut counter = Counter::new(requests, rules);
+    let stale = each(requests, http, cache, rules.admission, before, |number, outcome| {
+        counter.enter(number);
+        if number >= rules.warm_up && http.meanings[number].is_counted {
+            let request = &requests.list[number];
+            let also = Also {
+                is_validated: outcome == Outcome::Validated,
+                is_collapsible: outcome == Outcome::Collapsible,
+            };
+            counter.count(number, request, is_hit(http, outcome), also);
+        }
+    });
+    (counter.finish(), stale)
+}
+
+/// Plays all requests through a cache; how many of them found a copy that had expired.
+fn each<O: Order>(
+    requests: &Requests,
+    http: &Http,
+    (order, capacity, room): (O, u64, Room),
+    admission: Admission,
+    mut before: impl FnMut(&mut O, usize),
+    mut after: impl FnMut(usize, Outcome),
+) -> u64 {
+    let store = Store::new(order, capacity, requests.objects).admitting(admission);
+    let copies = vec![Copied::default(); requests.objects];
+    let mut cache = Cache { http, store, capacity, room, copies, arrivals: Arrivals::default(), stale: 0 };
+    for (number, (request, meaning)) in requests.list.iter().zip(&http.meanings).enumerate() {
+        cache.arrive(meaning.at_ms(request));
+        let outcome = if request.object == UNCACHABLE {
+            Outcome::Missed
+        } else {
+            before(cache.store.order_mut(), number);
+            cache.request(request, meaning)
+        };
+        after(number, outcome);
+    }
+    cache.stale
+}
+
+impl<O: Order> Cache<'_, O> {
+    /// Stores what has arrived by this time.
+    fn arrive(&mut self, at_ms: u64) {
+        while let Some(arrival) = self.arrivals.next_until(at_ms) {
+            let copied = self.copies[arrival.object as usize];
+            // Another one may have come in its place, or the object was dropped.
+            if copied.arrival == arrival.number {
+                self.keep(arrival.object, copied);
+            }
+        }
+    }
+
+    fn request(&mut self, request: &Request, meaning: &Meaning) -> Outcome {
+        let (object, bytes, at_ms) = (request.object, request.bytes, meaning.at_ms(request));
+        let copied = self.copies[object as usize];
+        let is_coming = copied.arrival != 0 && copied.bytes == bytes;
+        let is_stored = copied.arrival == 0 && self.store.holds(object, bytes);
+        match meaning.kind {
+            Kind::Post => {
+                if self.http.behaviour.post_invalidates {
+                    self.store.remove(object);
+                    self.copies[object as usize].arrival = 0;
+                }
+                return Outcome::Missed;
+            }
+            Kind::Reload => {
+                if self.http.behaviour.reload_fills {
+                    self.fetch(request, meaning, at_ms);
+                }
+                return Outcome::Missed;
+            }
+            _ if is_coming => return Outcome::Collapsible,
+            _ if is_stored && at_ms < copied.arrives_ms => {
+                if self.http.behaviour.collapses {
+                    self.store.request(object, bytes);
+                }
+                return Outcome::Collapsible;
+            }
+            _ if is_stored && at_ms < copied.fresh_until_ms => {
+                self.store.request(object, bytes);
+                return Outcome::Hit;
+            }
+            _ => {}
+        }
+        self.stale += u64::from(is_stored);
+        let is_current = is_stored && copied.version == meaning.version && meaning.version != NO_VALIDATOR;
+        let passes_by = meaning.kind == Kind::ConditionalUnchanged && is_stored;
+        if !self.http.acts_as_get(meaning.kind) && !passes_by {
+            return Outcome::Missed;
+        }
+        if is_current {
+            self.store.request(object, bytes);
+            self.copies[object as usize].fresh_until_ms = meaning.fresh_until_ms(at_ms);
+            return Outcome::Validated;
+        }
+        self.fetch(request, meaning, at_ms);
+        Outcome::Missed
+    }
+
+    /// Stores a response that is made now, as soon as there is to be room for it.
+    fn fetch(&mut self, request: &Request, meaning: &Meaning, at_ms: u64) {
+        let mut copied = Copied {
+            fresh_until_ms: meaning.fresh_until_ms(at_ms),
+            arrives_ms: self.http.arrives_ms(request, meaning),
+            bytes: request.bytes,
+            version: meaning.version,
+            arrival: 0,
+        };
+        let waits = self.room == Room::AtArrival && copied.arrives_ms > at_ms;
+        if waits && request.bytes <= self.capacity {
+            copied.arrival = self.arrivals.send(copied.arrives_ms, 0, request.object, request.bytes);
+            self.copies[request.object as usize] = copied;
+        } else {
+            self.keep(request.object, copied);
+        }
+    }
+
+    /// Makes room for a response and stores it; what is stored of its object goes first.
+    fn keep(&mut self, object: u32, copied: Copied) {
+        self.store.remove(object);
+        self.copies[object as usize].arrival = 0;
+        if self.store.request(object, copied.bytes) == Lookup::Stored {
+            self.copies[object as usize] = Copied { arrival: 0, ..copied };
+        }
+    }
+}
+
+/// What the built-in proxy does, and most caches do: requests that find nothing make the cache fetch and store the whole object.
+pub const USUAL: Behaviour = Behaviour {
+    caches: true,
+    head_fills: false,
+    conditional_fills: true,
+    reload_fills: true,
+    range_fills: true,
+    post_invalidates: true,
+    collapses: true,
+};
+
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;

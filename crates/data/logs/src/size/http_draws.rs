@@ -1,0 +1,56 @@
+//! Requests with meanings, for tests of all that plays them.
+
+use assay_cache::ideal::Request as Kind;
+
+use crate::size::http::{AS_ALL_MS, Behaviour, FOREVER_S, Http, Meaning};
+use crate::size::requests::{Gather, Requests, Sizes};
+use crate::size::sample::Sampling;
+
+/// Requests at seconds, of objects of ten bytes.
+pub(crate) fn requests(behaviour: Behaviour, list: &[(u64, i64, Meaning)]) -> Requests {
+    let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
+    gather.set_http(Http::new(behaviour));
+    for (key, at_s, meaning) in list {
+        assert!(gather.meant(*key, 10, Some(*at_s), *meaning));
+    }
+    gather.finish()
+}
+
+/// A request: object, seconds since the last one, lifetime, whether the version rises, kind.
+pub(crate) type Draw = (u64, u8, u32, bool, usize);
+
+pub(crate) fn any_requests() -> impl proptest::strategy::Strategy<Value = Vec<Draw>> {
+    use proptest::prelude::*;
+    proptest::collection::vec((0u64..12, 0u8..3, 0u32..8, any::<bool>(), 0usize..10), 1..200)
+}
+
+pub(crate) fn draw(list: &[Draw]) -> Vec<(u64, i64, Meaning)> {
+    let kinds = [
+        Kind::Head,
+        Kind::ConditionalChanged,
+        Kind::ConditionalUnchanged,
+        Kind::Reload,
+        Kind::Range,
+        Kind::Post,
+    ];
+    let (mut at_s, mut versions) = (0, [0u32; 12]);
+    let meant = |&(key, later, life_s, rises, kind): &Draw| {
+        at_s += i64::from(later);
+        versions[key as usize] += u32::from(rises);
+        let kind = kinds.get(kind).copied();
+        let meaning = Meaning {
+            life_s: if life_s == 7 { FOREVER_S } else { life_s },
+            version: versions[key as usize],
+            takes_ms: AS_ALL_MS,
+            ms: 0,
+            kind: kind.unwrap_or(Kind::Get),
+            is_counted: kind.is_none(),
+        };
+        (key, at_s, meaning)
+    };
+    list.iter().map(meant).collect()
+}
+
+pub(crate) fn gathered(behaviour: Behaviour, list: &[Draw]) -> Requests {
+    requests(behaviour, &draw(list))
+}

@@ -1,0 +1,153 @@
+//! Curves as the document shows them: with bands, and with what follows from them and its error.
+
+use crate::size::curve::{self, Curves, Method};
+use crate::size::document::{
+    Curve, Enough, Figures, Gain, Point, PointMethod, Points, SampleInfo, Share, Unit,
+};
+use crate::size::simulate::Counts;
+use crate::size::spread::Source;
+
+/// How far below an infinite cache a size may be to be called enough, in points of document hit ratio.
+const WITHIN_POINTS: [f64; 3] = [1.0, 2.0, 5.0];
+/// A policy must gain so many points to be named.
+const LEAST_GAIN_POINTS: f64 = 0.1;
+const GB: f64 = (1u64 << 30) as f64;
+
+/// What was found, and how it is to be shown.
+pub(crate) struct Shown<'a> {
+    pub(crate) found: &'a Curves,
+    pub(crate) unit: Unit,
+    pub(crate) sample: Option<SampleInfo>,
+    pub(crate) names: &'a [String],
+}
+
+/// What has a ratio, in each part too.
+type Ratio<'a> = dyn Fn(&Counts, &Counts) -> Option<f64> + 'a;
+
+impl Shown<'_> {
+    /// A difference of two caches' ratios in points, with its interval.
+    fn difference(&self, more: &curve::Estimate, less: &curve::Estimate, scale: f64) -> Option<Points> {
+        let of: &Ratio<'_> = &|more, less| Some((more.dhr()? - less.dhr()?) * 100.0 * scale);
+        let points = of(&more.counts, &less.counts)?;
+        let half = self.found.half_width(points, |part| of(more.parts.get(part)?, less.parts.get(part)?));
+        Some(Points { points, low: half.map(|half| points - half), high: half.map(|half| points + half) })
+    }
+
+    fn below(&self, point: &curve::Point) -> Option<Points> {
+        let mut below = self.difference(&self.found.infinite, &point.estimate, 1.0)?;
+        // A cache that is never below an infinite one is so in no part either.
+        below.low = below.low.map(|low| low.max(below.points.min(0.0)));
+        Some(below)
+    }
+
+    /// The figures by label.
+    pub(crate) fn shares(&self, estimate: &curve::Estimate) -> Vec<Share> {
+        let share = |(name, counts): (&String, &Counts)| Share {
+            name: name.clone(),
+            figures: Figures::of(counts, self.unit),
+        };
+        self.names.iter().zip(&estimate.by).map(share).collect()
+    }
+
+    pub(crate) fn infinite_interval(&self) -> Option<(f64, f64)> {
+        let infinite = &self.found.infinite;
+        let dhr = infinite.counts.dhr()?;
+        let half = self.found.half_width(dhr, |part| infinite.parts.get(part)?.dhr())?;
+        Some(((dhr - half).max(0.0), (dhr + half).min(1.0)))
+    }
+
+    pub(crate) fn curve(&self, curve: &curve::Curve) -> Curve {
+        let is_sample = self.found.source == Some(Source::Sample);
+        let band = |of: fn(&Counts) -> Option<f64>| {
+            let halves = if is_sample { self.found.band(curve, of) } else { None };
+            move |at: usize, counts: &Counts| {
+                let (ratio, half) = (of(counts)?, *halves.as_ref()?.get(at)?);
+                Some(((ratio - half).max(0.0), (ratio + half).min(1.0)))
+            }
+        };
+        let (documents, bytes) = (band(Counts::dhr), band(Counts::bhr));
+        let next = curve.points.iter().skip(1).map(Some).chain([None]);
+        let point = |(at, (point, next)): (usize, (&curve::Point, Option<&curve::Point>))| {
+            let mut figures = Figures::of(&point.estimate.counts, self.unit);
+            if self.sample.as_ref().is_some_and(|sample| point.size < sample.smallest_bytes_for_bhr) {
+                figures.bhr = None;
+            }
+            let dhr = documents(at, &point.estimate.counts);
+            let bhr = bytes(at, &point.estimate.counts).filter(|_| figures.bhr.is_some());
+            let next_gb = next.filter(|_| self.unit == Unit::Bytes).and_then(|next| {
+                self.difference(&next.estimate, &point.estimate, GB / (next.size - point.size) as f64)
+            });
+            Point {
+                size_bytes: point.size,
+                figures,
+                low: dhr.map(|(low, _)| low),
+                high: dhr.map(|(_, high)| high),
+                bhr_low: bhr.map(|(low, _)| low),
+                bhr_high: bhr.map(|(_, high)| high),
+                method: match point.method {
+                    Method::OnePass => PointMethod::OnePass,
+                    Method::Simulated => PointMethod::Simulated,
+                },
+                next_gb,
+                next_gb_points: next_gb.map(|points| points.points),
+                by: self.shares(&point.estimate),
+            }
+        };
+        Curve {
+            policy: curve.policy,
+            enough: WITHIN_POINTS.map(|within| self.enough(curve, within)).to_vec(),
+            points: curve.points.iter().zip(next).enumerate().map(point).collect(),
+        }
+    }
+
+    fn enough(&self, curve: &curve::Curve, within_points: f64) -> Enough {
+        let all: Vec<(u64, Points)> =
+            curve.points.iter().filter_map(|point| Some((point.size, self.below(point)?))).collect();
+        let found = from_which(&all, |below| below.points <= within_points);
+        let is_sure = |below: &Points| below.high.is_some_and(|high| high <= within_points);
+        Enough {
+            within_points,
+            size_bytes: found.map(|(size, _)| size),
+            below: found.map(|(_, below)| below),
+            sure_size_bytes: from_which(&all, is_sure).map(|(size, _)| size),
+        }
+    }
+
+    /// Where a policy that a real cache can have gains most over the first one, unless chance explains it.
+    pub(crate) fn best(&self) -> Option<Gain> {
+        let first = self.found.curves.first()?;
+        let real = self.found.curves.iter().skip(1).filter(|curve| curve.policy.online().is_some());
+        let gains = real
+            .flat_map(|curve| curve.points.iter().zip(&first.points).map(move |both| (curve.policy, both)));
+        let gains = gains.filter_map(|(policy, (point, first))| {
+            let gained = self.difference(&point.estimate, &first.estimate, 1.0)?;
+            Some(Gain { policy, size_bytes: point.size, gained })
+        });
+        let best = gains.max_by(|a, b| a.gained.points.total_cmp(&b.gained.points))?;
+        let is_chance = best.gained.low.is_some_and(|low| low <= 0.0);
+        (best.gained.points >= LEAST_GAIN_POINTS && !is_chance).then_some(best)
+    }
+}
+
+/// The first of these sizes that is near enough, and so are all larger ones: some policies hit less with more room, where objects
+/// differ in size.
+fn from_which(all: &[(u64, Points)], is_near: impl Fn(&Points) -> bool) -> Option<(u64, Points)> {
+    let first = all.iter().rposition(|(_, below)| !is_near(below)).map_or(0, |last| last + 1);
+    all.get(first).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_size_is_enough_if_a_larger_one_is_not() {
+        let below = |points| Points { points, low: None, high: None };
+        let all = [(1, below(9.0)), (2, below(0.0)), (3, below(14.0)), (4, below(1.0)), (5, below(0.0))];
+        let near = |within: f64| from_which(&all, |below| below.points <= within).map(|(size, _)| size);
+        assert_eq!(near(0.0), Some(5));
+        assert_eq!(near(1.0), Some(4));
+        assert_eq!(near(14.0), Some(1));
+        assert_eq!(near(-1.0), None);
+    }
+}
