@@ -160,8 +160,13 @@ fn crates_use_their_own_floor_and_lower_ones() {
 }
 
 #[test]
-fn the_page_names_every_crate_on_its_floor() {
+fn the_page_names_every_crate_on_its_floor_and_no_file_that_is_not_there() {
     let page = read(&root().join("docs/architecture.md"));
+    let quoted = page.split('`').skip(1).step_by(2);
+    let files: Vec<_> = quoted.filter(|name| name.contains('/') && name.ends_with(".rs")).collect();
+    let is_there = |file: &str| root().join(file).exists() || root().join("crates").join(file).exists();
+    let missing: Vec<_> = files.iter().filter(|file| !is_there(file)).collect();
+    assert!(files.len() > 10 && missing.is_empty(), "{missing:?}");
     for package in packages() {
         let place = format!("`{}/{}`", package.floor, package.name);
         assert!(page.contains(&place), "docs/architecture.md does not name {place}");
