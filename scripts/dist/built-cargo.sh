@@ -7,7 +7,7 @@ for word in "$@"; do
         rustc | build)
             directory=$(cd "$(dirname "$0")/../../crates/bin/assay" && pwd)
             version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$directory/../../../Cargo.toml" | head -n 1)
-            printf '{"reason":"compiler-artifact","package_id":"path+file://%s#assay@%s","manifest_path":"%s/Cargo.toml",' \
+            printf '{"reason":"compiler-artifact","package_id":"path+file://%s#%s","manifest_path":"%s/Cargo.toml",' \
                 "$directory" "$version" "$directory"
             printf '"target":{"kind":["bin"],"crate_types":["bin"],"name":"assay","src_path":"%s/src/main.rs","edition":"2024",' "$directory"
             printf '"doc":true,"doctest":false,"test":true},"profile":{"opt_level":"3","debuginfo":0,"debug_assertions":false,'
