@@ -31,20 +31,20 @@ struct Kind {
 /// Where the schema of a kind of file is.
 enum Schema {
     /// A text of the reference.
-    Kept(&'static str),
+    Text(&'static str),
     /// Made from the type of the document.
-    Made(fn() -> Value),
+    OfType(fn() -> Value),
 }
 
 impl Kind {
     const fn document(name: &'static str, about: &'static str, schema: fn() -> Value) -> Self {
-        Self { name, about, schema: Schema::Made(schema) }
+        Self { name, about, schema: Schema::OfType(schema) }
     }
 
     fn text(&self) -> String {
         match self.schema {
-            Schema::Kept(text) => text.to_owned(),
-            Schema::Made(schema) => format!("{:#}\n", schema()),
+            Schema::Text(text) => text.to_owned(),
+            Schema::OfType(schema) => format!("{:#}\n", schema()),
         }
     }
 }
@@ -52,7 +52,7 @@ impl Kind {
 macro_rules! settings {
     ($name:literal, $about:literal) => {{
         let text = include_str!(concat!("../../../../../docs/reference/", $name, ".schema.json"));
-        Kind { name: $name, about: $about, schema: Schema::Kept(text) }
+        Kind { name: $name, about: $about, schema: Schema::Text(text) }
     }};
 }
 

@@ -66,11 +66,18 @@ impl Head {
             Self::Cri => {
                 let rest = behind_iso_time(text)?;
                 let (stream, rest) = word(rest)?;
+                let is_error = match stream {
+                    b"stdout" => false,
+                    b"stderr" => true,
+                    _ => return None,
+                };
                 let (tags, rest) = word(rest).unwrap_or((rest, b""));
-                let is_known =
-                    matches!(stream, b"stdout" | b"stderr") && matches!(tags.first(), Some(b'F' | b'P'));
-                let body = Body { is_part: tags[0] == b'P', is_error: stream == b"stderr", ..behind(rest) };
-                is_known.then_some(body)
+                let is_part = match tags.first()? {
+                    b'F' => false,
+                    b'P' => true,
+                    _ => return None,
+                };
+                Some(Body { is_part, is_error, ..behind(rest) })
             }
             Self::Docker => {
                 let log = text.strip_prefix(b"{\"log\":\"")?;
@@ -83,7 +90,7 @@ impl Head {
                     return None;
                 }
                 let from = end - log.len();
-                let is_whole = log[..length].ends_with(b"\\n");
+                let is_whole = ends_with_line_end(&log[..length]);
                 let to = from + length - if is_whole { 2 } else { 0 };
                 Some(Body { range: from..to, is_part: !is_whole, is_error })
             }
@@ -177,6 +184,12 @@ fn text_length(text: &[u8]) -> Option<usize> {
     }
 }
 
+/// True for a text of JSON that ends with `\n`; behind an escaped backslash, `n` is a letter.
+fn ends_with_line_end(text: &[u8]) -> bool {
+    let Some(rest) = text.strip_suffix(b"n") else { return false };
+    rest.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+}
+
 /// Writes a text of JSON, which stands in `range`, to `to`, which is not behind it, without its escapes; where it ends then. An escape of a
 /// control character stays: it would end the line.
 pub fn write_unescaped(buffer: &mut [u8], range: Range<usize>, to: usize) -> usize {
@@ -254,10 +267,21 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_without_a_tag_is_no_head_of_a_container_runtime() {
+        for text in
+            ["2026-01-02T03:04:05Z stdout ", "2026-01-02T03:04:05Z stdout", "2026-01-02T03:04:05Z stderr X a"]
+        {
+            assert_eq!(Head::Cri.body(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
     fn a_line_of_docker_is_the_text_in_it() {
         for (log, text, is_part) in [
             (r#"a \"b\" \\x16 \u0026\u00e9\ud83d\ude00\/\n"#, "a \"b\" \\x16 &é😀/", false),
             (r"half", "half", true),
+            (r"half \\n", r"half \n", true),
+            (r"whole \\\n", r"whole \", false),
             (r"\u0000\n\r\ud83dx\u00\n", r"\u0000\n\r\ud83dx\u00", false),
             (r"\n", "", false),
         ] {
@@ -271,6 +295,23 @@ mod tests {
                 (Ok(text), is_part, true),
                 "{log}"
             );
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_a_line_is_its_body_stands_in_it(
+            parts in proptest::collection::vec(proptest::sample::select(vec![
+                "2026-01-02T03:04:05.6Z", "stdout", "stderr", "F", "P", " ", "<190>", "1 ", "- ", "[a@1 b=\"] ", "Jan  2 03:04:05 ", "nginx: ",
+                "nginx-1", "| ", "{\"log\":\"", "\\", "n", "u00e9", "\"", ",\"stream\":\"stdout\"", "}", "\0", "\r", "é",
+            ]), 0..12),
+        ) {
+            let line = parts.concat();
+            for head in Head::ALL {
+                if let Some(body) = head.body(line.as_bytes()) {
+                    proptest::prop_assert!(body.range.start <= body.range.end && body.range.end <= line.len());
+                }
+            }
         }
     }
 }

@@ -88,8 +88,8 @@ pub struct SizeArgs {
     /// tencent-cbs, tencent-photo, webcachesim, or a format of access logs; without, the name or the first lines decide
     #[arg(short, long, value_name = "NAME|STRING")]
     pub format: Option<String>,
-    /// Columns of a trace in text, in order: object, time, size, op, ttl, count, with units and words like 'size (KB)' and
-    /// 'op[get:1,put:0]'; `-` for one that is not used [default: the first line names them]
+    /// Columns of a trace in text, in order: object, time, size, op, ttl, count, with units and words like `size (KB)` and
+    /// `op[get:1,put:0]`; `-` for one that is not used [default: the first line names them]
     #[arg(long, value_name = "NAME,…", value_parser = columns)]
     pub columns: Option<String>,
     /// Replacement policies: lru, fifo, clock, sieve, slru, s3-fifo, 2q, arc, w-tinylfu, lfu, lfuda, gds, gdsf, random; with

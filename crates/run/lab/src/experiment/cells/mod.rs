@@ -12,7 +12,7 @@
 //! subjects, so cells of one repetition have exactly the same stream and are compared in pairs.
 //! `record::experiment::ExperimentInfo` (`experiment.json`) is what `lab::experiment` writes and `report` reads:
 //!
-//! ```
+//! ```text
 //! EXPERIMENT DIR/   experiment.json · experiment.toml (as given) · cells/<cell>/ (run directories) · failed/<cell>-<try>/
 //!                   comparison.json · comparison.html
 //! ```

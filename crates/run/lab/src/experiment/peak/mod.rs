@@ -1,5 +1,5 @@
 //! The highest rate at which a target keeps a promise. One run on one world: the cache is warmed at a constant rate,
-//! and then stretches of constant rate follow one another, each chosen by what the ones before it showed ([`assay_search`]).
+//! and then stretches of constant rate follow one another, each chosen by what the ones before it showed ([`search`](crate::search)).
 //!
 //! A rate is set by moving the schedule's clock, as load that adapts does, so the stream goes on from step to step and the
 //! cache stays as warm as it is. After each change the target has time to settle; after a step that was
