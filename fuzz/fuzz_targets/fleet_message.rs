@@ -2,7 +2,7 @@
 //! one is the same after it was written again.
 #![no_main]
 
-use assay_protocol::fleet::message::{AgentInfo, Order, ClockRequest, Reading, Response, Report, read, read_plain};
+use assay_lab::machines::fleet::message::{AgentInfo, Order, ClockRequest, Reading, Response, Report, read, read_plain};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -163,10 +163,10 @@ fn proxies() -> impl Iterator<Item = CompletionCandidate> {
 /// The settings of a proxy as `NAME=`, or as `NAME=VALUE` where only certain words can be chosen.
 fn settings(proxy: &str) -> Vec<CompletionCandidate> {
     if proxy == "builtin" {
-        let of = |setting: assay_protocol::proxy::Setting| {
+        let of = |setting: assay_proxy::spec::Setting| {
             setting.words.iter().map(move |word| candidate(format!("{}={word}", setting.name), setting.about))
         };
-        return assay_protocol::proxy::Chosen::SETTINGS.into_iter().flat_map(of).collect();
+        return assay_proxy::spec::Chosen::SETTINGS.into_iter().flat_map(of).collect();
     }
     let Ok(description) = assay_lab::find(proxy, &[]) else { return Vec::new() };
     let all = description.settings.into_iter();

@@ -14,25 +14,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// What the cache does where RFC 9111 leaves it a choice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Behaviour {
-    /// False: nothing is ever stored.
-    pub caches: bool,
-    /// A HEAD miss fetches and stores the whole object.
-    pub head_fills: bool,
-    /// A conditional request that misses fetches and stores the whole object.
-    pub conditional_fills: bool,
-    /// The response to a reload replaces what is stored.
-    pub reload_fills: bool,
-    /// A request for parts that misses fetches and stores the whole object.
-    pub range_fills: bool,
-    /// A POST drops what is stored under its URL.
-    pub post_invalidates: bool,
-    /// Requests for what is being fetched join that fetch. False: a response serves no other request before
-    /// [`IdealCache::arrive`] says that it is there.
-    pub collapses: bool,
-}
+use crate::behaviour::CacheBehaviour;
 
 /// What a request is to a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +87,7 @@ impl Hasher for KeyIsHash {
 /// An infinite cache that knows only what is fresh.
 #[derive(Debug)]
 pub struct IdealCache {
-    behaviour: Behaviour,
+    behaviour: CacheBehaviour,
     responses: HashMap<u64, Stored, BuildHasherDefault<KeyIsHash>>,
     /// Variants among them: object and key.
     variants: BTreeSet<(u64, u64)>,
@@ -115,7 +97,7 @@ pub struct IdealCache {
 
 impl IdealCache {
     /// An empty cache.
-    pub fn new(behaviour: Behaviour) -> Self {
+    pub fn new(behaviour: CacheBehaviour) -> Self {
         Self {
             behaviour,
             responses: HashMap::default(),
@@ -239,16 +221,6 @@ mod tests {
 
     use super::*;
 
-    const PLAIN: Behaviour = Behaviour {
-        caches: true,
-        head_fills: false,
-        conditional_fills: false,
-        reload_fills: true,
-        range_fills: false,
-        post_invalidates: true,
-        collapses: true,
-    };
-
     fn lookup(key: u64, request: Request, at_us: u64) -> Lookup {
         Lookup { key, object: key, request, cachable: true, at_us, fresh_until_ms: FOREVER }
     }
@@ -259,7 +231,7 @@ mod tests {
     }
 
     /// Runs requests for one object a microsecond apart and says which would have hit.
-    fn hits(behaviour: Behaviour, requests: &[Request]) -> Vec<bool> {
+    fn hits(behaviour: CacheBehaviour, requests: &[Request]) -> Vec<bool> {
         let mut cache = IdealCache::new(behaviour);
         requests
             .iter()
@@ -272,17 +244,20 @@ mod tests {
 
     #[test]
     fn a_second_get_hits() {
-        assert_eq!(hits(PLAIN, &[Get, Get, Get]), [false, true, true]);
+        assert_eq!(hits(CacheBehaviour::PLAIN, &[Get, Get, Get]), [false, true, true]);
     }
 
     #[test]
     fn a_target_that_does_not_cache_never_hits() {
-        assert_eq!(hits(Behaviour { caches: false, ..PLAIN }, &[Get, Get]), [false, false]);
+        assert_eq!(
+            hits(CacheBehaviour { caches: false, ..CacheBehaviour::PLAIN }, &[Get, Get]),
+            [false, false]
+        );
     }
 
     #[test]
     fn what_may_not_be_stored_never_hits() {
-        let mut cache = IdealCache::new(PLAIN);
+        let mut cache = IdealCache::new(CacheBehaviour::PLAIN);
         let private = Lookup { cachable: false, ..lookup(1, Get, 0) };
         assert!(!cache.lookup(private) && !cache.lookup(private));
         assert!(cache.is_empty());
@@ -290,14 +265,14 @@ mod tests {
 
     #[test]
     fn what_has_expired_is_fetched_again() {
-        let mut cache = IdealCache::new(PLAIN);
+        let mut cache = IdealCache::new(CacheBehaviour::PLAIN);
         let at = |s: u64| Lookup { fresh_until_ms: (s as u32 + 10) * 1_000, ..lookup(1, Get, s * 1_000_000) };
         assert_eq!([0, 9, 10, 19, 20].map(|s| cache.lookup(at(s))), [false, true, false, true, false]);
     }
 
     #[test]
     fn a_response_that_is_stale_at_birth_is_no_help() {
-        let mut cache = IdealCache::new(PLAIN);
+        let mut cache = IdealCache::new(CacheBehaviour::PLAIN);
         let at = |us| Lookup { fresh_until_ms: 5_000, ..lookup(1, Get, us) };
         assert!(!cache.lookup(at(6_000_000)));
         assert!(!cache.lookup(at(6_000_001)));
@@ -305,19 +280,25 @@ mod tests {
 
     #[test]
     fn a_head_fills_only_where_declared() {
-        assert_eq!(hits(PLAIN, &[Head, Get]), [false, false]);
-        assert_eq!(hits(Behaviour { head_fills: true, ..PLAIN }, &[Head, Get]), [false, true]);
+        assert_eq!(hits(CacheBehaviour::PLAIN, &[Head, Get]), [false, false]);
+        assert_eq!(
+            hits(CacheBehaviour { head_fills: true, ..CacheBehaviour::PLAIN }, &[Head, Get]),
+            [false, true]
+        );
     }
 
     #[test]
     fn a_request_for_parts_fills_only_where_declared_and_never_empties() {
-        assert_eq!(hits(PLAIN, &[Range, Get, Range, Get]), [false, false, true, true]);
-        assert_eq!(hits(Behaviour { range_fills: true, ..PLAIN }, &[Range, Get]), [false, true]);
+        assert_eq!(hits(CacheBehaviour::PLAIN, &[Range, Get, Range, Get]), [false, false, true, true]);
+        assert_eq!(
+            hits(CacheBehaviour { range_fills: true, ..CacheBehaviour::PLAIN }, &[Range, Get]),
+            [false, true]
+        );
     }
 
     #[test]
     fn without_collapsing_only_complete_responses_are_shared() {
-        let mut cache = IdealCache::new(Behaviour { collapses: false, ..PLAIN });
+        let mut cache = IdealCache::new(CacheBehaviour { collapses: false, ..CacheBehaviour::PLAIN });
         assert!(!cache.lookup(lookup(1, Get, 10)) && !cache.lookup(lookup(1, Get, 20)));
         cache.arrive(1, 20, 25);
         assert!(cache.lookup(lookup(1, Get, 30)), "whichever came first");
@@ -334,7 +315,7 @@ mod tests {
 
     #[test]
     fn what_broke_off_after_it_was_there_is_taken_back() {
-        let mut cache = IdealCache::new(Behaviour { collapses: false, ..PLAIN });
+        let mut cache = IdealCache::new(CacheBehaviour { collapses: false, ..CacheBehaviour::PLAIN });
         cache.lookup(lookup(1, Get, 10));
         cache.arrive(1, 10, 15);
         assert!(cache.lookup(lookup(1, Get, 20)));
@@ -344,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_reload_without_collapsing_leaves_the_older_copy_until_it_arrives() {
-        let mut cache = IdealCache::new(Behaviour { collapses: false, ..PLAIN });
+        let mut cache = IdealCache::new(CacheBehaviour { collapses: false, ..CacheBehaviour::PLAIN });
         cache.lookup(Lookup { fresh_until_ms: 1, ..lookup(1, Get, 10) });
         cache.arrive(1, 10, 20);
         cache.lookup(lookup(1, Reload, 30));
@@ -355,15 +336,15 @@ mod tests {
 
     #[test]
     fn a_confirming_conditional_request_fills_only_where_declared() {
-        assert_eq!(hits(PLAIN, &[ConditionalUnchanged, Get]), [false, false]);
-        let fills = Behaviour { conditional_fills: true, ..PLAIN };
+        assert_eq!(hits(CacheBehaviour::PLAIN, &[ConditionalUnchanged, Get]), [false, false]);
+        let fills = CacheBehaviour { conditional_fills: true, ..CacheBehaviour::PLAIN };
         assert_eq!(hits(fills, &[ConditionalUnchanged, Get]), [false, true]);
-        assert_eq!(hits(PLAIN, &[ConditionalChanged, Get]), [false, true]);
+        assert_eq!(hits(CacheBehaviour::PLAIN, &[ConditionalChanged, Get]), [false, true]);
     }
 
     #[test]
     fn a_304_that_passes_by_confirms_an_expired_copy() {
-        let mut cache = IdealCache::new(PLAIN);
+        let mut cache = IdealCache::new(CacheBehaviour::PLAIN);
         let at = |request, s: u64| Lookup {
             fresh_until_ms: (s as u32 + 10) * 1_000,
             ..lookup(1, request, s * 1_000_000)
@@ -375,15 +356,15 @@ mod tests {
 
     #[test]
     fn a_reload_fills_only_where_declared_and_never_empties() {
-        assert_eq!(hits(PLAIN, &[Reload, Get]), [false, true]);
-        let keeps = Behaviour { reload_fills: false, ..PLAIN };
+        assert_eq!(hits(CacheBehaviour::PLAIN, &[Reload, Get]), [false, true]);
+        let keeps = CacheBehaviour { reload_fills: false, ..CacheBehaviour::PLAIN };
         assert_eq!(hits(keeps, &[Reload, Get, Reload, Get]), [false, false, true, true]);
     }
 
     #[test]
     fn each_variant_is_fetched_and_a_post_drops_them_all() {
         for collapses in [true, false] {
-            let mut cache = IdealCache::new(Behaviour { collapses, ..PLAIN });
+            let mut cache = IdealCache::new(CacheBehaviour { collapses, ..CacheBehaviour::PLAIN });
             let mut hit = |key, at_us| {
                 let is_hit = cache.lookup(variant(key, Get, at_us));
                 cache.arrive(key, at_us, at_us + 1);
@@ -403,16 +384,16 @@ mod tests {
 
     #[test]
     fn a_post_drops_the_object_only_where_declared() {
-        assert_eq!(hits(PLAIN, &[Get, Post, Get]), [false, false, false]);
+        assert_eq!(hits(CacheBehaviour::PLAIN, &[Get, Post, Get]), [false, false, false]);
         assert_eq!(
-            hits(Behaviour { post_invalidates: false, ..PLAIN }, &[Get, Post, Get]),
+            hits(CacheBehaviour { post_invalidates: false, ..CacheBehaviour::PLAIN }, &[Get, Post, Get]),
             [false, false, true]
         );
     }
 
     #[test]
     fn a_failed_fetch_is_taken_back_and_only_that() {
-        let mut cache = IdealCache::new(PLAIN);
+        let mut cache = IdealCache::new(CacheBehaviour::PLAIN);
         cache.lookup(lookup(1, Get, 10));
         cache.undo(1, 11);
         assert!(cache.lookup(lookup(1, Get, 20)), "a request that filled nothing takes nothing back");
@@ -422,7 +403,7 @@ mod tests {
 
     #[test]
     fn a_failed_reload_leaves_the_older_copy() {
-        let mut cache = IdealCache::new(PLAIN);
+        let mut cache = IdealCache::new(CacheBehaviour::PLAIN);
         cache.lookup(lookup(1, Get, 10));
         cache.lookup(lookup(1, Reload, 20));
         cache.undo(1, 20);
@@ -431,7 +412,7 @@ mod tests {
 
     #[test]
     fn expired_objects_do_not_pile_up() {
-        let mut cache = IdealCache::new(PLAIN);
+        let mut cache = IdealCache::new(CacheBehaviour::PLAIN);
         for key in 0..100_000u64 {
             let at_us = key * 1_000;
             cache.lookup(Lookup {
@@ -459,7 +440,7 @@ mod tests {
         fn gets_of_objects_that_stay_fresh_hit_all_but_the_first_time(
             keys in proptest::collection::vec(0u64..50, 0..500)
         ) {
-            let mut cache = IdealCache::new(PLAIN);
+            let mut cache = IdealCache::new(CacheBehaviour::PLAIN);
             let hits = keys.iter().enumerate().filter(|&(at, &key)| cache.lookup(lookup(key, Get, at as u64))).count();
             let distinct: HashSet<_> = keys.iter().collect();
             prop_assert_eq!(hits, keys.len() - distinct.len());
@@ -471,8 +452,9 @@ mod tests {
             flags in any::<[bool; 7]>(),
         ) {
             let [caches, head_fills, conditional_fills, reload_fills, range_fills, post_invalidates, collapses] = flags;
-            let mut cache = IdealCache::new(Behaviour {
+            let mut cache = IdealCache::new(CacheBehaviour {
                 caches, head_fills, conditional_fills, reload_fills, range_fills, post_invalidates, collapses,
+                ..CacheBehaviour::PLAIN
             });
             let mut hits = 0;
             let mut seen = HashSet::new();

@@ -12,6 +12,7 @@
 //!
 //! *Does not:* know a clock, or touch a socket or a file: heads and instants are arguments.
 
+pub mod behaviour;
 pub mod conditional;
 pub mod freshness;
 pub mod http_fields;

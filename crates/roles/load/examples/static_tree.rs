@@ -13,8 +13,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use assay_protocol::load::UniverseSpec;
-use assay_protocol::mark::{ResponseMark, XactId};
+use assay_load::spec::UniverseSpec;
+use assay_workload::XactId;
+use assay_workload::mark::ResponseMark;
 use assay_workload::{ClosedRobot, Object, Universe, UniverseOptions};
 
 fn main() -> ExitCode {

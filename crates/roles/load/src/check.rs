@@ -22,7 +22,8 @@ use assay_measurement::outcome::Outcome;
 use assay_workload::Life;
 use assay_workload::model::Method;
 
-use assay_protocol::mark::{ResponseMark, XactId};
+use assay_workload::XactId;
+use assay_workload::mark::ResponseMark;
 
 /// How many whole seconds after its `Expires` a response from the store is still let pass.
 ///

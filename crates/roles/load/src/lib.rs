@@ -1,6 +1,6 @@
 //! Robots and origins: drives a request stream over the network and checks every response.
 //!
-//! Both are roles: processes of the one binary, started with a spec ([`assay_protocol::load`]) and spoken to over their
+//! Both are roles: processes of the one binary, started with a spec ([`crate::spec`]) and spoken to over their
 //! standard streams ([`assay_protocol::message`]). One current-thread runtime per worker thread; no lock and no cross-thread
 //! message on the load path; each worker records for itself and is merged once a second.
 //!
@@ -15,5 +15,6 @@ pub mod node;
 pub mod origin;
 pub mod replay;
 pub mod robot;
+pub mod spec;
 pub mod tally;
 pub mod watch;

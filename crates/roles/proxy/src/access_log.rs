@@ -10,11 +10,11 @@ use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use assay_http::head::RequestHead;
-use assay_protocol::mark::HEADER;
+use assay_workload::mark::HEADER;
 
 use crate::handling::{Handling, Source};
 #[cfg(doc)]
-use assay_protocol::proxy::ACCESS_LOG_FORMAT;
+use crate::spec::ACCESS_LOG_FORMAT;
 
 const BUFFER_BYTES: usize = 1 << 16;
 
@@ -126,7 +126,7 @@ fn words(handling: Option<Handling>) -> (&'static str, &'static str) {
 
 #[cfg(test)]
 mod tests {
-    use assay_protocol::proxy::ACCESS_LOG_FORMAT;
+    use crate::spec::ACCESS_LOG_FORMAT;
 
     use super::*;
     use crate::handling::Why;

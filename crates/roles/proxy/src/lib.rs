@@ -32,7 +32,7 @@
 //!   it, else from the first parent that responded, else from the origin. Requests to a sibling carry `only-if-cached`; one
 //!   that said hit and has nothing (504) is passed over. Parents without ICP share objects among them by URL. What is
 //!   stale, a reload, and whatever goes through, is the origin's own business, or may be with parents.
-//! - On demand ([`assay_protocol::proxy::Prefetch`]) it reads the pages that it stores while they arrive, and fetches what they are
+//! - On demand ([`crate::spec::Prefetch`]) it reads the pages that it stores while they arrive, and fetches what they are
 //!   shown with, and the pages that they lead to if that is wanted: in reverse from the page's host and others that it knows, in
 //!   forward from all; without cookies, within bounds. What may not be shared is not kept, and what a prefetched page names is
 //!   not followed.
@@ -68,6 +68,7 @@ mod response;
 mod role;
 mod server;
 mod shared;
+pub mod spec;
 mod store;
 mod target;
 mod through;

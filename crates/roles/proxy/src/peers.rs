@@ -11,10 +11,10 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use crate::spec::{Cooperation, Peer, Relation};
 use assay_base::random::{FNV_START, STEP, fnv1a};
 use assay_http::icp::{MOST_BYTES, Message, Opcode};
 use assay_protocol::message::PeerCounters;
-use assay_protocol::proxy::{Cooperation, Peer, Relation};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, timeout_at};

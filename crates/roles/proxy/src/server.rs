@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::spec::ProxySpec;
 use assay_net::byte_stream::ByteStream;
 use assay_net::limits::{SPARED, room_of};
 use assay_net::listen::{accept, listen};
@@ -12,7 +13,6 @@ use assay_net::pool::UpstreamTls;
 use assay_net::tls;
 use assay_net::watch::Longest;
 use assay_protocol::message::ProxyCounters;
-use assay_protocol::proxy::ProxySpec;
 use assay_tls::client::Name;
 use assay_tls::server::Server;
 use assay_tls::settings::ClientTls;

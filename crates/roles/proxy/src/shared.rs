@@ -13,6 +13,7 @@ use crate::access_log::AccessLog;
 use crate::fetched::Fetch;
 use crate::peers::Peers;
 use crate::prefetch::Prefetcher;
+use crate::spec::{OriginRoute, ProxySpec};
 use crate::store::{Key, Store};
 use crate::target::{Routes, Target};
 use assay_net::connection::Resources;
@@ -20,7 +21,6 @@ use assay_net::exchange::ClientLimits;
 use assay_net::pool::{Pool, UpstreamTls};
 use assay_net::upstream::Patience;
 use assay_net::worker::descriptor_limit;
-use assay_protocol::proxy::{OriginRoute, ProxySpec};
 use tokio::sync::Notify;
 
 /// Where the time comes from.

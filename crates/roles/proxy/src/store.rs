@@ -11,8 +11,8 @@ use assay_cache::vary::Vary;
 use assay_http::field::Fields;
 
 use crate::response::Response;
+use crate::spec::Storing;
 use assay_net::body::Chunk;
-use assay_protocol::proxy::Storing;
 
 /// Name of a resource: authority and path.
 pub type Key = Rc<[u8]>;

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 pub use assay_http::target::Target;
 use assay_http::target::without_default_port;
 
-use assay_protocol::proxy::{EVERY_HOST, OriginRoute};
+use crate::spec::{EVERY_HOST, OriginRoute};
 
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! later requests for it as if it were fetched again: at the pace at which it came. So proxies can be compared on
 //! live traffic, one that prefetches among them, and origins see one request for each need.
 //!
-//! Both are roles: processes of the one binary, told what to do by [`assay_protocol::evaluation`].
+//! Both are roles: processes of the one binary, told what to do by [`spec`].
 //!
 //! What a client sends after CONNECT goes through unseen, unless the user has named an authority of their own with which tunnels are opened.
 //!
@@ -18,5 +18,6 @@ mod memory;
 pub mod multiplier;
 pub mod number;
 mod reasons;
+pub mod spec;
 mod trouble;
 pub mod validate;

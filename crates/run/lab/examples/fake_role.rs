@@ -10,13 +10,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use assay_load::spec::{OriginsSpec, RobotsSpec};
 use assay_measurement::doubt::Reason;
 use assay_measurement::health::{Baseline, Stall, ThreadInterval};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_measurement::measured::Measured;
-use assay_protocol::load::{OriginsSpec, RobotsSpec};
 use assay_protocol::message::{Command, Event, PhaseEvent, ProxyCounters};
-use assay_protocol::proxy::ProxySpec;
+use assay_proxy::spec::ProxySpec;
 use assay_workload::model::Workload;
 
 static STOPPED: AtomicBool = AtomicBool::new(false);

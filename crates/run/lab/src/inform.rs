@@ -6,12 +6,12 @@ use std::time::Duration;
 use assay_base::random::{FNV_START, fnv1a};
 use assay_base::settings::show::bytes;
 use assay_host::metrics;
-use assay_protocol::spread::{Share, spread};
 use assay_record::part::PartInfo;
 use assay_record::run::{
     CacheInfo, OverridesInfo, PeerInfo, PhaseInfo, PlannedWorkingSet, RUN_SCHEMA, RunInfo, TargetInfo,
     WorkloadInfo,
 };
+use assay_workload::cache_assignment::{Share, assign_caches};
 use assay_workload::model::HttpVersion;
 use assay_workload::model::{Goal, Phase};
 use assay_workload::overrides::Overrides;
@@ -161,7 +161,7 @@ fn words_of_watched(pids: &[u32]) -> String {
 fn describe_topology(info: &mut TargetInfo, plan: &RunPlan, prepared: &Prepared, topology: &Topology) {
     let shares: Vec<&Share> = topology.caches.iter().map(|cache| &cache.robots).collect();
     // What cannot be spread was refused before.
-    let dealt = spread(&shares, &plan.workload).unwrap_or_default();
+    let dealt = assign_caches(&shares, &plan.workload).unwrap_or_default();
     for (place, cache) in topology.caches.iter().enumerate() {
         let has =
             |store| cache.description.as_ref().is_some_and(|known| known.capacity.stores.contains(&store));

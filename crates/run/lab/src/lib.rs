@@ -54,6 +54,7 @@ mod shared_memory;
 mod start;
 mod tally;
 pub mod target_role;
+pub mod target_spec;
 #[cfg(test)]
 mod testing;
 pub mod topology;
@@ -72,6 +73,6 @@ pub use description::{Description, DescriptionError, described, find};
 pub use error::LabError;
 pub use mode::Mode;
 pub use plan::{MOST_SPIN, Part, RunOutcome, RunPlan, TargetChoice};
-pub use prepare::{builtin_behaviour, check};
+pub use prepare::check;
 pub use run::{run, run_with_orders};
 pub use secure::{ProxyTls, TlsPlan};

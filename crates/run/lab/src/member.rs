@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use assay_protocol::proxy;
+use assay_proxy::spec;
 
 use crate::description::{Circle, Description, ICP_PORT, Peer};
 use crate::mode::{Protocol, Relation};
@@ -27,9 +27,9 @@ pub(crate) struct Member<'p> {
     /// What a described one knows of others.
     pub(crate) circle: Option<Circle>,
     /// What the built-in one knows of others.
-    pub(crate) cooperation: Option<proxy::Cooperation>,
+    pub(crate) cooperation: Option<spec::Cooperation>,
     /// What is chosen of the built-in one.
-    pub(crate) chosen: proxy::Chosen,
+    pub(crate) chosen: spec::Chosen,
 }
 
 impl<'p> Member<'p> {
@@ -60,7 +60,7 @@ impl<'p> Member<'p> {
             disk_bytes: cache.disk_bytes,
             circle: description.is_some().then(|| circle(topology, place, listen)),
             cooperation: description.is_none().then(|| cooperation(topology, place, listen)),
-            chosen: proxy::Chosen { storing: cache.storing, ..proxy::Chosen::default() },
+            chosen: spec::Chosen { storing: cache.storing, ..spec::Chosen::default() },
         }
     }
 }
@@ -86,21 +86,21 @@ fn circle(topology: &Topology, place: usize, listen: &[SocketAddr]) -> Circle {
     }
 }
 
-fn cooperation(topology: &Topology, place: usize, listen: &[SocketAddr]) -> proxy::Cooperation {
+fn cooperation(topology: &Topology, place: usize, listen: &[SocketAddr]) -> spec::Cooperation {
     let cache = &topology.caches[place];
     let icp = |place: usize| SocketAddr::new(listen[place].ip(), ICP_PORT);
-    let peers = cache.peers.iter().map(|bond| proxy::Peer {
+    let peers = cache.peers.iter().map(|bond| spec::Peer {
         name: topology.caches[bond.to].name.clone(),
         relation: match bond.relation {
-            Relation::Sibling => proxy::Relation::Sibling,
-            Relation::Parent => proxy::Relation::Parent,
+            Relation::Sibling => spec::Relation::Sibling,
+            Relation::Parent => spec::Relation::Parent,
         },
         http: listen[bond.to],
         icp: (bond.protocol == Protocol::Icp).then(|| icp(bond.to)),
     });
     let speaks = topology.serves(place, Protocol::Icp)
         || cache.peers.iter().any(|bond| bond.protocol == Protocol::Icp);
-    proxy::Cooperation {
+    spec::Cooperation {
         icp: speaks.then(|| icp(place)),
         clients: topology.clients(place).map(|client| listen[client].ip()).collect(),
         peers: peers.collect(),

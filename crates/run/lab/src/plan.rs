@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_measurement::health::Calibration;
-use assay_protocol::proxy::Chosen;
+use assay_proxy::spec::Chosen;
 use assay_record::run::Verdict;
 use assay_workload::model::Workload;
 use assay_workload::overrides::Overrides;

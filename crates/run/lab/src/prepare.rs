@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use assay_protocol::load::CacheBehaviour;
+use assay_cache::behaviour::CacheBehaviour;
 use assay_protocol::network::is_private;
-use assay_protocol::spread::{Share, spread};
 use assay_record::dir::RunDir;
+use assay_workload::cache_assignment::{Share, assign_caches};
 use assay_workload::timeline::Timeline;
 
 use crate::address::{self, LoopbackNet};
@@ -242,21 +242,10 @@ pub(crate) fn behaviour(target: &TargetChoice) -> CacheBehaviour {
         TargetChoice::Direct => {
             CacheBehaviour { caches: false, reloads_reach_origin: true, ..CacheBehaviour::default() }
         }
-        TargetChoice::Builtin(_) => builtin_behaviour(),
+        TargetChoice::Builtin(_) => assay_proxy::spec::BEHAVIOUR,
         TargetChoice::Running { .. } => CacheBehaviour::default(),
-        TargetChoice::Described(description, _) => description.behaviour.into(),
+        TargetChoice::Described(description, _) => description.behaviour,
         TargetChoice::Topology(topology) => topology_behaviour(topology),
-    }
-}
-
-/// What the built-in proxy does where RFC 9111 leaves a cache a choice.
-pub fn builtin_behaviour() -> CacheBehaviour {
-    CacheBehaviour {
-        conditional_fills: true,
-        range_fills: true,
-        validation_updates: true,
-        reloads_reach_origin: true,
-        ..CacheBehaviour::default()
     }
 }
 
@@ -265,7 +254,7 @@ pub fn builtin_behaviour() -> CacheBehaviour {
 fn topology_behaviour(topology: &Topology) -> CacheBehaviour {
     let first = topology.caches.iter().find(|cache| cache.has_robots());
     let declared = first.and_then(|cache| cache.description.as_ref());
-    let behaviour = declared.map_or_else(builtin_behaviour, |description| description.behaviour.into());
+    let behaviour = declared.map_or(assay_proxy::spec::BEHAVIOUR, |description| description.behaviour);
     CacheBehaviour { collapses: behaviour.collapses && topology.caches.len() == 1, ..behaviour }
 }
 
@@ -290,7 +279,7 @@ fn check_target(plan: &RunPlan) -> Result<(), LabError> {
         }
         TargetChoice::Topology(topology) => {
             let shares: Vec<&Share> = topology.caches.iter().map(|cache| &cache.robots).collect();
-            spread(&shares, &plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
+            assign_caches(&shares, &plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
             topology.descriptions().try_for_each(|description| check_described(description, topology.mode))
         }
         TargetChoice::Running { address, mode } => check_running(plan, *address, *mode),

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_protocol::target::TargetTls;
+use crate::target_spec::TargetTls;
 use assay_record::run::TlsInfo;
 use assay_tls::authority::{Authority, Identity, KeyKind, Validity};
 use assay_tls::client::{Client, Name, Trust, host_of};

@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::machines::fleet::message::RoleSpec;
 use assay_host::link::Namespace;
+use assay_load::spec::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_net::HEALTH_PATH;
-use assay_protocol::fleet::message::RoleSpec;
-use assay_protocol::load::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_protocol::message::Event;
-use assay_protocol::proxy::{OriginRoute, ProxySpec, usual_name};
-use assay_protocol::spread::Listener;
+use assay_proxy::spec::{OriginRoute, ProxySpec, usual_name};
 use assay_record::event::{RunEvent, Stage};
 use assay_record::run::PlacementInfo;
+use assay_workload::cache_assignment::Listener;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::target_spec::{TargetSpec, TargetTls};
 use assay_protocol::message::{Command, Event};
 use assay_protocol::stdio::{Commands, StdioError, emit};
-use assay_protocol::target::{TargetSpec, TargetTls};
 use assay_tls::authority::Identity;
 use assay_tls::settings::ServerTls;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use assay_lab::machines::agent::{self, AgentSettings};
-use assay_protocol::fleet::name::Name;
+use assay_lab::machines::fleet::name::Name;
 use assay_protocol::network::Network;
 use clap::Args;
 
@@ -115,7 +115,7 @@ fn may_load(args: &AgentArgs) -> Result<Vec<Network>, Failure> {
 }
 
 fn host_name() -> Result<Name, Failure> {
-    let name = assay_protocol::fleet::name::Name::nearest(&super::coordinating::host());
+    let name = assay_lab::machines::fleet::name::Name::nearest(&super::coordinating::host());
     name.ok_or_else(|| {
         Failure::usage(anyhow!("the host has no name that an agent can have; name it with --name"))
     })

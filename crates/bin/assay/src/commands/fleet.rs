@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use assay_lab::machines::coordinator::{Fleet, Seen};
+use assay_lab::machines::fleet::clock::AgentClock;
+use assay_lab::machines::fleet::message::AgentInfo;
 use assay_lab::machines::up::{Up, UpSettings};
-use assay_protocol::fleet::clock::AgentClock;
-use assay_protocol::fleet::message::AgentInfo;
 use clap::{Args, Subcommand};
 
 use super::coordinating::failure;

@@ -13,7 +13,7 @@ use assay_logs::error::LogsError;
 use assay_logs::format::{Format, KNOWN, Unrecognised};
 use assay_logs::terminal::{self, Look};
 use assay_logs::{run, table};
-use assay_protocol::proxy::ACCESS_LOG_FORMAT;
+use assay_proxy::spec::ACCESS_LOG_FORMAT;
 use assay_record::dir::RunDir;
 use assay_record::run::{CacheInfo, RunInfo};
 use assay_report::sheet;

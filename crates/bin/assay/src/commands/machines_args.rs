@@ -11,9 +11,9 @@ use assay_lab::machines::agent::MOST_WAIT;
 use assay_lab::machines::coordinator::Fleet;
 use assay_lab::machines::coordinator::choice::{Labels, Needs, Wanted, choose};
 use assay_lab::machines::coordinator::run::{Coordinator, ProxyOrder};
+use assay_lab::machines::fleet::message::{AgentInfo, WatchOrder};
+use assay_lab::machines::fleet::name::Name;
 use assay_lab::{RunPlan, TargetChoice};
-use assay_protocol::fleet::message::{AgentInfo, WatchOrder};
-use assay_protocol::fleet::name::Name;
 use clap::Args;
 
 use super::coordinating::{failure, who};

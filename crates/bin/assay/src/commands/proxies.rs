@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use assay_lab::Description;
-use assay_protocol::proxy::{Chosen, Setting};
+use assay_proxy::spec::{Chosen, Setting};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 

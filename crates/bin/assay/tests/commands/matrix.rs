@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use assay_cache::ideal::{Behaviour, FOREVER, IdealCache, Lookup, Request};
+use assay_cache::ideal::{FOREVER, IdealCache, Lookup, Request};
 use assay_http::head::{RequestHead, ResponseHead};
 use assay_pgl::{SearchPath, compile};
-use assay_protocol::proxy::{OriginRoute, ProxySpec};
+use assay_proxy::spec::{OriginRoute, ProxySpec};
 use assay_proxy::{Clock, Limits, Proxy};
 use assay_workload::model::OriginIndex;
 use assay_workload::{Launch, Slice, Stream, Timeline, Universe, UniverseOptions};
@@ -82,20 +82,9 @@ impl Ratio {
     }
 }
 
-/// What the built-in proxy declares, as far as plain GETs go.
-const BUILTIN: Behaviour = Behaviour {
-    caches: true,
-    head_fills: false,
-    conditional_fills: true,
-    reload_fills: true,
-    range_fills: true,
-    post_invalidates: true,
-    collapses: true,
-};
-
 /// Which requests of a stream an ideal cache hits.
 fn ideal(universe: &Universe, launches: &[Launch]) -> Vec<bool> {
-    let mut cache = IdealCache::new(BUILTIN);
+    let mut cache = IdealCache::new(assay_proxy::spec::BEHAVIOUR);
     let lookup = |launch: &Launch| {
         let object = universe.object(launch.object);
         let at_us = launch.due.as_micros() as u64;
@@ -164,7 +153,7 @@ fn through_the_proxy(universe: &Arc<Universe>, launches: &[Launch]) -> Vec<bool>
             stale_if_error_s: 0,
             access_log: None,
             prefetch: None,
-            storing: assay_protocol::proxy::Storing::default(),
+            storing: assay_proxy::spec::Storing::default(),
             origins: routes,
             cooperation: None,
         };

@@ -1,7 +1,7 @@
 //! Requests by phase of a run. A request belongs to the phase in which it was due, which its `X-Assay` names; where a line has
 //! none, to the phase in which the proxy logged it.
 
-use assay_protocol::mark::RequestMark;
+use assay_workload::mark::RequestMark;
 
 use super::tally::{Counted, Tally};
 use crate::access::Access;

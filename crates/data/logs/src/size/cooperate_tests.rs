@@ -1,10 +1,10 @@
 //! Caches that work together: what each hits, and what is where when.
 
 use super::*;
-use crate::size::http::Behaviour;
 use crate::size::http_draws::{any_requests, gathered};
 use crate::size::policy::Policy;
 use crate::size::simulate::cache;
+use assay_cache::behaviour::CacheBehaviour;
 
 fn single(capacity_bytes: u64) -> Hierarchy {
     Hierarchy::layers(&[capacity_bytes], 1, Layout::BODIES)
@@ -15,7 +15,7 @@ proptest::proptest! {
     fn one_cache_hits_what_its_policy_hits_and_caches_of_nothing_before_it_hit_nothing(
         list in any_requests(), capacity in 0u64..140, response_ms in 0u64..4000, collapses: bool
     ) {
-        let mut requests = gathered(Behaviour { collapses, ..USUAL }, &list);
+        let mut requests = gathered(CacheBehaviour { collapses, ..USUAL }, &list);
         requests.http.as_mut().unwrap().response_ms = if response_ms < 1000 { 0 } else { response_ms };
         let alone = together(&requests, &single(capacity), 3, 4).total();
         for (policy, _) in Replacement::ALL {
@@ -66,7 +66,7 @@ fn a_cache_makes_room_for_a_response_when_it_arrives() {
         requests.http.as_mut().unwrap().response_ms = response_ms;
         together(&requests, &single(10), 0, 1).total().hits
     };
-    let alone = Behaviour { collapses: false, ..USUAL };
+    let alone = CacheBehaviour { collapses: false, ..USUAL };
     // At 6 and 8 s; the second object at 14 s, and at 19 s the first, which was fetched again at 13 s.
     assert_eq!(hits(alone, 5000), 4);
     // At 4, 6 and 13 s.
@@ -88,7 +88,7 @@ fn what_is_dropped_on_its_way_is_not_stored_and_what_is_fetched_anew_replaces_it
         (1, 18, get(9)),
         (1, 22, get(9)),
     ];
-    let behaviour = Behaviour { collapses: false, ..USUAL };
+    let behaviour = CacheBehaviour { collapses: false, ..USUAL };
     let mut requests = crate::size::http_draws::requests(behaviour, &list);
     requests.http.as_mut().unwrap().response_ms = 5000;
     // What was fetched at 6 s is there at 12, and has expired at 16; what comes then is there at 22.

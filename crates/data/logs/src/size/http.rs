@@ -3,12 +3,12 @@
 //!
 //! A copy that has expired is validated: if the object was not modified since the copy was made, and shows when it was modified,
 //! the origin confirms the copy (*validated*), which is no hit but spares the body; otherwise the object is fetched and stored
-//! anew. Where RFC 9111 leaves a cache a choice, [`Behaviour`] decides.
+//! anew. Where RFC 9111 leaves a cache a choice, [`CacheBehaviour`] decides.
 //!
 //! Where responses take time, a cache makes room for one when it arrives ([`arrivals`](crate::size::arrivals)): before that it does not know how large it
 //! is. A policy that knows the future is told of requests, not of arrivals, and makes room at the request ([`Room`]).
 
-pub use assay_cache::ideal::Behaviour;
+use assay_cache::behaviour::CacheBehaviour;
 use assay_cache::ideal::Request as Kind;
 use assay_cache::policy::queues::Fifo;
 use assay_cache::policy::{Admission, Lookup, Order, Store};
@@ -62,7 +62,7 @@ pub struct Http {
     /// A meaning for each request, in their order.
     pub meanings: Vec<Meaning>,
     /// What caches do where RFC 9111 leaves them a choice.
-    pub behaviour: Behaviour,
+    pub behaviour: CacheBehaviour,
     /// How long the origin takes for a response whose request does not say. Until a response is there, a cache that collapses requests
     /// serves others from it nevertheless: they wait for it. Others are misses.
     pub response_ms: u64,
@@ -70,7 +70,7 @@ pub struct Http {
 
 impl Http {
     /// No requests yet; responses are there at once.
-    pub fn new(behaviour: Behaviour) -> Self {
+    pub fn new(behaviour: CacheBehaviour) -> Self {
         Self { meanings: Vec::new(), behaviour, response_ms: 0 }
     }
 
@@ -325,15 +325,8 @@ impl<O: Order> Cache<'_, O> {
 }
 
 /// What the built-in proxy does, and most caches do: requests that find nothing make the cache fetch and store the whole object.
-pub const USUAL: Behaviour = Behaviour {
-    caches: true,
-    head_fills: false,
-    conditional_fills: true,
-    reload_fills: true,
-    range_fills: true,
-    post_invalidates: true,
-    collapses: true,
-};
+pub const USUAL: CacheBehaviour =
+    CacheBehaviour { conditional_fills: true, range_fills: true, ..CacheBehaviour::PLAIN };
 
 #[cfg(test)]
 #[path = "http_tests.rs"]

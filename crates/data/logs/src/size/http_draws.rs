@@ -2,12 +2,13 @@
 
 use assay_cache::ideal::Request as Kind;
 
-use crate::size::http::{AS_ALL_MS, Behaviour, FOREVER_S, Http, Meaning};
+use crate::size::http::{AS_ALL_MS, FOREVER_S, Http, Meaning};
 use crate::size::requests::{Gather, Requests, Sizes};
 use crate::size::sample::Sampling;
+use assay_cache::behaviour::CacheBehaviour;
 
 /// Requests at seconds, of objects of ten bytes.
-pub(crate) fn requests(behaviour: Behaviour, list: &[(u64, i64, Meaning)]) -> Requests {
+pub(crate) fn requests(behaviour: CacheBehaviour, list: &[(u64, i64, Meaning)]) -> Requests {
     let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
     gather.set_http(Http::new(behaviour));
     for (key, at_s, meaning) in list {
@@ -51,6 +52,6 @@ pub(crate) fn draw(list: &[Draw]) -> Vec<(u64, i64, Meaning)> {
     list.iter().map(meant).collect()
 }
 
-pub(crate) fn gathered(behaviour: Behaviour, list: &[Draw]) -> Requests {
+pub(crate) fn gathered(behaviour: CacheBehaviour, list: &[Draw]) -> Requests {
     requests(behaviour, &draw(list))
 }

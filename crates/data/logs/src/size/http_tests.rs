@@ -14,7 +14,7 @@ fn of(kind: Kind) -> Meaning {
 }
 
 /// Hits and validations of an infinite cache.
-fn figures(behaviour: Behaviour, list: &[(u64, i64, Meaning)]) -> (u64, u64) {
+fn figures(behaviour: CacheBehaviour, list: &[(u64, i64, Meaning)]) -> (u64, u64) {
     let counts = simulate::infinite(&requests(behaviour, list), 0.into()).total();
     (counts.hits, counts.validated)
 }
@@ -39,19 +39,19 @@ fn other_requests_act_on_the_cache_as_it_is_declared_and_are_not_counted() {
         assert_eq!(counts.requests, 1, "{kind:?}");
         counts.hits
     };
-    let none = Behaviour { conditional_fills: false, reload_fills: false, range_fills: false, ..USUAL };
+    let none = CacheBehaviour { conditional_fills: false, reload_fills: false, range_fills: false, ..USUAL };
     for kind in [Kind::ConditionalUnchanged, Kind::Reload, Kind::Range] {
         assert_eq!((after(kind, USUAL), after(kind, none)), (1, 0), "{kind:?}");
     }
     assert_eq!((after(Kind::ConditionalChanged, none), after(Kind::Head, USUAL)), (1, 0));
     let dropped = [(1, 0, get(FOREVER_S, 0)), (1, 1, of(Kind::Post)), (1, 2, get(FOREVER_S, 0))];
     assert_eq!(figures(USUAL, &dropped).0, 0);
-    assert_eq!(figures(Behaviour { post_invalidates: false, ..USUAL }, &dropped).0, 1);
+    assert_eq!(figures(CacheBehaviour { post_invalidates: false, ..USUAL }, &dropped).0, 1);
 }
 
 #[test]
 fn a_cache_that_does_not_collapse_requests_has_a_response_only_when_it_has_arrived() {
-    let behaviour = Behaviour { collapses: false, ..USUAL };
+    let behaviour = CacheBehaviour { collapses: false, ..USUAL };
     let list: Vec<_> = [0, 0, 1, 2].map(|at_s| (1, at_s, Meaning::PLAIN)).to_vec();
     let mut requests = requests(behaviour, &list);
     requests.http.as_mut().unwrap().response_ms = 1500;
@@ -66,7 +66,7 @@ fn a_response_that_takes_time_takes_room_when_it_arrives() {
     // Objects of ten bytes in a cache of ten: 1 is stored, 2 comes and takes its room at 2.5 s.
     let list: Vec<_> =
         [(1, 0), (2, 1), (1, 2), (2, 3), (1, 3)].map(|(key, at_s)| (key, at_s, Meaning::PLAIN)).to_vec();
-    for behaviour in [USUAL, Behaviour { collapses: false, ..USUAL }] {
+    for behaviour in [USUAL, CacheBehaviour { collapses: false, ..USUAL }] {
         let mut requests = requests(behaviour, &list);
         let http = requests.http.as_mut().unwrap();
         http.meanings.iter_mut().for_each(|meaning| meaning.takes_ms = 1500);
@@ -102,7 +102,7 @@ proptest::proptest! {
     fn no_policy_is_above_the_upper_bound_and_one_pass_is_exact_where_it_may_be_used(
         list in any_requests(), capacity in 0u64..140, response_ms in prop_oneof![Just(0u64), 1u64..5000], collapses: bool
     ) {
-        let mut requests = requests(Behaviour { collapses, ..USUAL }, &draw(&list));
+        let mut requests = requests(CacheBehaviour { collapses, ..USUAL }, &draw(&list));
         requests.http.as_mut().unwrap().response_ms = response_ms;
         // Not what the cache without bounds hits: one that has evicted a copy has a fresher one later.
         let above = simulate::cache(&requests, Policy::BoundAbove, capacity, 3.into());

@@ -16,7 +16,7 @@ use assay_cache::ideal::Request as Kind;
 
 use crate::size::error::SizeError;
 use crate::size::form::Form;
-use crate::size::http::{AS_ALL_MS, Behaviour, FOREVER_S, Http, Meaning, USUAL};
+use crate::size::http::{AS_ALL_MS, FOREVER_S, Http, Meaning, USUAL};
 use crate::size::keys::fields::Fields;
 use crate::size::keys::logged::{Logged, Varies};
 use crate::size::keys::pattern::Shown;
@@ -29,6 +29,7 @@ use crate::size::told::Told;
 use crate::size::trace::operation::Counted;
 use crate::size::trace::text::{example_of, is_record};
 use crate::size::traces::traces;
+use assay_cache::behaviour::CacheBehaviour;
 
 /// What follows from an input of which the sizes are not known.
 pub(crate) const IN_OBJECTS: &str = "caches are measured in objects, and there is no byte hit ratio.";
@@ -43,7 +44,7 @@ pub struct How {
     /// Who made each request is kept.
     pub clients: bool,
     /// As what proxy requests act on caches; none: as the rules of the reference say, which no proxy changes.
-    pub behaviour: Option<Behaviour>,
+    pub behaviour: Option<CacheBehaviour>,
     /// How long responses take; none: they are there at once.
     pub response: Option<Response>,
     /// What responses of a log say of their storing does not count: the log is held against a replay, whose origins say nothing.

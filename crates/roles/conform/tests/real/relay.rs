@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use assay_conform::message::Message;
-use assay_protocol::proxy::{EVERY_HOST, OriginRoute, ProxySpec, Storing};
+use assay_proxy::spec::{EVERY_HOST, OriginRoute, ProxySpec, Storing};
 use assay_proxy::{Clock, Limits, Proxy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

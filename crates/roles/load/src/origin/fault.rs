@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use assay_base::clock::SECOND_NS;
-use assay_protocol::mark::XactId;
+use assay_workload::XactId;
 
 /// How long a first attempt is remembered.
 const REMEMBERED_NS: u64 = 10 * SECOND_NS;

@@ -4,8 +4,8 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use assay_http::head::ResponseHead;
-use assay_protocol::mark::Note;
 use assay_workload::Fault;
+use assay_workload::mark::Note;
 use assay_workload::model::{Distribution, Weighted, Workload};
 
 use super::special_tests::{bytes, lasting, mark, public, xact};

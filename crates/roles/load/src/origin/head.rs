@@ -6,7 +6,7 @@ use assay_http::status::reason;
 use assay_net::HEALTH_ORIGIN;
 use assay_workload::model::HttpVersion;
 
-use assay_protocol::mark::{HEADER, ResponseMark};
+use assay_workload::mark::{HEADER, ResponseMark};
 
 /// What a response says on whether its connection stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use assay_http::framing::BodyFraming;
     use assay_http::head::ResponseHead;
-    use assay_protocol::mark::XactId;
+    use assay_workload::XactId;
 
     const NOW_S: u64 = 784_111_777;
 

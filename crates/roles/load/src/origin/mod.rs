@@ -11,7 +11,7 @@
 //! once ([`fault`]). None of it costs a plain request more than a look at a flag.
 //!
 //! A request without our mark (a fetch that a proxy makes on its own, or one whose mark it dropped) gets a response with the
-//! mark of nobody ([`assay_protocol::mark::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` responds with `ok` and its name to
+//! mark of nobody ([`assay_workload::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` responds with `ok` and its name to
 //! every client and is not counted.
 //!
 //! # Bodies and responses
@@ -71,12 +71,12 @@ use self::server::{Duty, Order, Report, Reports, work};
 use self::site::World;
 use self::tally::Merger;
 use crate::files::{FileError, read_files};
+use crate::spec::{OriginsSpec, Timing, UniverseSpec};
 use crate::watch::{BASELINE_LEAD_NS, Identity};
 use assay_base::clock::monotonic_ns;
 use assay_net::tls::{self, TlsSetupError};
 use assay_net::worker::{Seat, Worker, WorkerError, cpu_of, pin, raise_descriptor_limit};
 use assay_protocol::clock::RunClock;
-use assay_protocol::load::{OriginsSpec, Timing, UniverseSpec};
 use assay_protocol::stdio::{Commands, StdioError, emit};
 use assay_tls::server::Server;
 

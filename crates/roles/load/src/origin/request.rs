@@ -6,7 +6,8 @@ use assay_http::head::{RequestHead, Version};
 use assay_http::range::{ByteRange, parse_range};
 use assay_http::target::{Target, TargetError};
 use assay_net::HEALTH_PATH;
-use assay_protocol::mark::{Kind, RequestMark, XactId};
+use assay_workload::XactId;
+use assay_workload::mark::{Kind, RequestMark};
 use assay_workload::model::{Method, OriginIndex};
 use assay_workload::{Fault, Object};
 
@@ -230,7 +231,7 @@ impl<'b> OurFields<'b> {
         let mut found = Self::default();
         for field in head.headers() {
             match field.name.len() {
-                7 if field.is(assay_protocol::mark::HEADER) => found.mark = RequestMark::parse(field.value),
+                7 if field.is(assay_workload::mark::HEADER) => found.mark = RequestMark::parse(field.value),
                 17 if field.is("if-modified-since") => {
                     found.since = Some(field.value);
                     found.conditional = true;

@@ -14,7 +14,7 @@ use super::site::Site;
 use super::special::Case;
 use super::tally::Tally;
 use assay_base::clock::monotonic_ns;
-use assay_protocol::mark::{Kind, ResponseMark};
+use assay_workload::mark::{Kind, ResponseMark};
 
 /// Bodies up to this size are copied behind their heads.
 const COPIED_BYTES: u64 = 8 * 1024;

@@ -19,12 +19,12 @@ use super::local::{Due, Local};
 use super::multiplex::Multiplex;
 use super::site::World;
 use super::tally::Handover;
+use crate::spec::Timing;
 use crate::watch::{self, Identity, Watch};
 use assay_base::clock::monotonic_ns;
 use assay_net::arrival::Arrivals;
 use assay_net::worker::Breather;
 use assay_protocol::clock::RunClock;
-use assay_protocol::load::Timing;
 
 /// How long nothing is accepted after a connection could not be.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;

@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use super::fault::Attempts;
 use crate::coded::CodedSizes;
 use assay_base::clock::SECOND_NS;
-use assay_protocol::mark::XactId;
+use assay_workload::XactId;
 
 /// Draws that follow from an origin are told apart by these.
 const VERSION_DRAW: u64 = 1;

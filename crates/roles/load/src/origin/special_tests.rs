@@ -8,8 +8,8 @@ use assay_http::head::ResponseHead;
 use assay_http::range::{MultipartReader, Part, boundary};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::measured::Measured;
-use assay_protocol::mark::XactId;
 use assay_workload::Object;
+use assay_workload::XactId;
 use assay_workload::model::{
     AuthDemand, AuthScheme, BodySource, Coding, CookieSetting, Distribution, Embedded, FileEntry, FileSet,
     ForeignUrl, HeaderRule, Method, UserRun, Weighted, Workload,

@@ -14,7 +14,8 @@ use assay_workload::model::{Distribution, HttpVersion, Weighted, Workload};
 use super::testing::{path, path_of, workload, world_of};
 use super::*;
 use assay_base::clock::monotonic_ns;
-use assay_protocol::mark::{ResponseMark, XactId};
+use assay_workload::XactId;
+use assay_workload::mark::ResponseMark;
 
 const START_UNIX_S: u64 = 1_700_000_000;
 

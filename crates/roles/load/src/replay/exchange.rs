@@ -7,9 +7,9 @@ use assay_net::body::{BodyError, BodyReader};
 use assay_net::byte_stream::{Handshake, tls_error};
 use assay_net::pool::Pool;
 use assay_net::upstream::{Patience, Upstream, UpstreamError};
-use assay_protocol::mark::HEADER;
 use assay_record::spe::ResponseError;
 use assay_tls::error::TlsError;
+use assay_workload::mark::HEADER;
 
 use crate::replay::catalogue::key;
 use crate::replay::options::Options;

@@ -23,7 +23,7 @@ use assay_net::connection::Resources;
 use assay_net::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
 use assay_net::listen::{accept, listen_alone};
 use assay_net::thread_times::{ThreadTimes, this_thread};
-use assay_protocol::mark::HEADER;
+use assay_workload::mark::HEADER;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;

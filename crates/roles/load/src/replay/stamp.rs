@@ -5,7 +5,8 @@
 
 use std::fmt::Write;
 
-use assay_protocol::mark::{HEADER, XactId};
+use assay_workload::XactId;
+use assay_workload::mark::HEADER;
 
 /// What a response of a simulated origin says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

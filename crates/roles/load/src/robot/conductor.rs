@@ -27,6 +27,7 @@ use super::log::{LogQueue, LogWriter};
 use super::sampling::{PIECE_NS, Piece, Pieces};
 use super::setup::Setup;
 use super::steering::{LAST_NS, Proposal, Steering, Wishes};
+use crate::spec::{RobotsSpec, Timing};
 use crate::tally::ideal::IdealFeed;
 use crate::tally::merge::{Complete, Handover, Merger};
 use crate::watch::{self, Identity, Watch};
@@ -35,7 +36,6 @@ use assay_net::sockets::Sockets;
 use assay_net::timer::Timer;
 use assay_net::worker::{Breather, Seat, Worker, cpu_of};
 use assay_protocol::clock::RunClock;
-use assay_protocol::load::{RobotsSpec, Timing};
 use assay_protocol::stdio::{Commands, StdioError};
 
 /// How often goals are looked at.

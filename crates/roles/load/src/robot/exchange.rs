@@ -28,7 +28,7 @@ use assay_base::clock::monotonic_ns;
 use assay_net::arrival::Received;
 use assay_net::byte_stream::tls_error;
 use assay_protocol::clock::RunClock;
-use assay_protocol::mark::RequestMark;
+use assay_workload::mark::RequestMark;
 
 /// What servers send on an idle connection before they close it.
 const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408";
@@ -492,7 +492,7 @@ fn may_expect_continue(xact: &mut Xact, version: HttpVersion) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use assay_protocol::mark::XactId;
+    use assay_workload::XactId;
     use assay_workload::model::{Coding, Extent, RangeSpec, RobotGroup, Weighted};
     use assay_workload::object::Space;
 

@@ -15,7 +15,7 @@ use super::xact::Xact;
 use crate::check::{Response, Verdict, Wrong, judge_head};
 use crate::tally::flights::Held;
 use assay_protocol::clock::RunClock;
-use assay_protocol::mark::{Note, ResponseMark};
+use assay_workload::mark::{Note, ResponseMark};
 
 /// Judges the head of one response.
 #[derive(Debug)]

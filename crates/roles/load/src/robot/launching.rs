@@ -17,7 +17,7 @@ use super::special;
 use super::xact::{NONE, Page, Xact};
 use crate::tally::{Recorder, is_basic};
 use assay_base::clock::monotonic_ns;
-use assay_protocol::mark::XactId;
+use assay_workload::XactId;
 
 /// How long a best-effort robot pauses after a request that did not get through: a target that refuses
 /// connections is not to be hammered.

@@ -77,8 +77,8 @@ use self::conductor::Ensemble;
 pub use self::log::LogError;
 use self::setup::Setup;
 pub use self::setup::SetupError;
+use crate::spec::RobotsSpec;
 use assay_net::worker::{WorkerError, pin, raise_descriptor_limit};
-use assay_protocol::load::RobotsSpec;
 use assay_protocol::stdio::{Commands, StdioError, emit};
 
 /// Why the robots cannot start, or cannot go on.

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use assay_http::head::{RequestHead, ResponseHead};
 use assay_http2::{ConnectionError, ErrorCode, Event, RequestHead as WireHead, Stream};
 use assay_measurement::error_kind::ErrorKind;
-use assay_protocol::mark;
+use assay_workload::mark;
 
 use super::connecting::write;
 use super::connection::{Connection, Listed};

@@ -8,8 +8,8 @@
 use super::extras::Ending;
 use super::xact::Xact;
 use crate::tally::ideal::{Counted, IdealNote};
+use assay_cache::behaviour::SharesFrom;
 use assay_protocol::clock::RunClock;
-use assay_protocol::load::SharesFrom;
 
 impl Xact {
     /// Its response has begun.
@@ -68,8 +68,8 @@ impl Xact {
 
 #[cfg(test)]
 mod tests {
-    use assay_protocol::mark::XactId;
     use assay_workload::Object;
+    use assay_workload::XactId;
     use assay_workload::object::{ObjectId, Space};
 
     use super::*;

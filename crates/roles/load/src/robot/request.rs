@@ -1,7 +1,7 @@
 //! A request on the wire.
 
 use assay_http::date::DateCache;
-use assay_protocol::mark::RequestMark;
+use assay_workload::mark::RequestMark;
 use assay_workload::model::{HttpVersion, Method};
 use assay_workload::{Object, Universe};
 

@@ -7,8 +7,8 @@ use assay_http::chunked::{Decoder, Piece};
 use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;
 use assay_net::limits::MOST_INTERIM_RESPONSES;
-use assay_protocol::mark;
 use assay_workload::body::Pool;
+use assay_workload::mark;
 
 use super::extras::Ending;
 use super::flaw::Flaw;

@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::spec::{RobotsSpec, Target};
 use assay_base::random::Rng;
+use assay_cache::behaviour::SharesFrom;
 use assay_net::tls::{self, TlsSetupError};
-use assay_protocol::load::{RobotsSpec, SharesFrom, Target};
-use assay_protocol::mark;
-use assay_protocol::spread::{Listener, Share, SpreadError, spread};
 use assay_tls::client::{Client, Name, SettingsError};
 use assay_tls::settings::ClientTls;
 use assay_workload::Purpose;
+use assay_workload::cache_assignment::{AssignmentError, Listener, Share, assign_caches};
 use assay_workload::distribution::Sampler;
+use assay_workload::mark;
 use assay_workload::model::{
     Content, Expectation, Faults, HttpVersion, OriginIndex, RequestType, RobotAddress, RobotGroup,
     RobotIndex, Server, Weighted, Workload,
@@ -54,7 +55,7 @@ pub enum SetupError {
     },
     /// Robots cannot be spread over caches as configured.
     #[error(transparent)]
-    Spread(#[from] SpreadError),
+    Spread(#[from] AssignmentError),
     /// A file that bodies are made of cannot be read.
     #[error(transparent)]
     Files(FileError),
@@ -232,7 +233,7 @@ impl Setup {
             robot_addresses(workload.robots.iter().flat_map(|group| &group.addresses));
         let source = |at: usize| spec.sources.get(at).copied().filter(|ip| !ip.is_unspecified());
         let shares: Vec<&Share> = spec.listeners.iter().map(|listener| &listener.robots).collect();
-        let listeners = if shares.is_empty() { Vec::new() } else { spread(&shares, &workload)? };
+        let listeners = if shares.is_empty() { Vec::new() } else { assign_caches(&shares, &workload)? };
         let routes = all_routes(&workload, spec)?;
         Ok(Self {
             groups: workload.robots.iter().map(GroupRules::new).collect(),

@@ -7,8 +7,8 @@
 use assay_http::coding::{self, Accepted, GzipWriter, write_accept_encoding};
 use assay_http::head::ResponseHead;
 use assay_http::range::{ContentRange, Span, boundary};
-use assay_protocol::mark::{Note, ResponseMark};
 use assay_workload::Universe;
+use assay_workload::mark::{Note, ResponseMark};
 use assay_workload::model::{Coding, RequestType};
 use assay_workload::object::ObjectId;
 
@@ -225,7 +225,7 @@ pub fn path_of(location: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use assay_protocol::mark::XactId;
+    use assay_workload::XactId;
     use assay_workload::model::{
         BodySource, Distribution, Extent, HeaderRule, RangeSpec, Weighted, Workload,
     };

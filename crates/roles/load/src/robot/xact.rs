@@ -4,7 +4,8 @@ use std::num::NonZeroU64;
 
 use assay_measurement::outcome::Outcome;
 use assay_measurement::own_error::BEGUN_LATE_US;
-use assay_protocol::mark::{Kind, XactId};
+use assay_workload::XactId;
+use assay_workload::mark::Kind;
 use assay_workload::model::{Method, RequestType};
 use assay_workload::object::ObjectId;
 use assay_workload::{Child, Fault, Object};

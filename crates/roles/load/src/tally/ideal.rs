@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use assay_cache::ideal::{Behaviour, IdealCache, Lookup};
+use assay_cache::ideal::{IdealCache, Lookup};
 use assay_measurement::counts::RobotCounts;
 
-use assay_protocol::load::CacheBehaviour;
-use assay_protocol::mark::XactId;
+use assay_cache::behaviour::CacheBehaviour;
+use assay_workload::XactId;
 
 /// A note of a worker for the ideal cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,30 +80,6 @@ pub struct IdealFeed {
 impl IdealFeed {
     /// A feed to an empty cache.
     pub fn new(behaviour: CacheBehaviour) -> Self {
-        let CacheBehaviour {
-            caches,
-            head_fills,
-            conditional_fills,
-            reload_fills,
-            range_fills,
-            post_invalidates,
-            collapses,
-            // When it is shared, workers know: they note the arrival.
-            shares_arriving: _,
-            // Whether a validation shows in the response makes no difference to what is stored.
-            validation_updates: _,
-            // The ideal cache honours every reload.
-            reloads_reach_origin: _,
-        } = behaviour;
-        let behaviour = Behaviour {
-            caches,
-            head_fills,
-            conditional_fills,
-            reload_fills,
-            range_fills,
-            post_invalidates,
-            collapses,
-        };
         Self { cache: IdealCache::new(behaviour), waiting: Vec::new(), under_way: HashMap::new() }
     }
 

@@ -157,9 +157,9 @@ impl Merger {
 
 #[cfg(test)]
 mod tests {
+    use assay_cache::behaviour::CacheBehaviour;
     use assay_cache::ideal::{FOREVER, Lookup, Request};
-    use assay_protocol::load::CacheBehaviour;
-    use assay_protocol::mark::XactId;
+    use assay_workload::XactId;
 
     use crate::tally::ideal::Counted;
 

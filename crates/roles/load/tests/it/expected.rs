@@ -4,7 +4,7 @@ use assay_base::clock::monotonic_ns;
 use assay_http::date::{DATE_BYTES, parse_date, write_date};
 use assay_http::head::RequestHead;
 use assay_protocol::clock::RunClock;
-use assay_protocol::mark::{HEADER, RequestMark, ResponseMark};
+use assay_workload::mark::{HEADER, RequestMark, ResponseMark};
 use assay_workload::{Object, Universe};
 
 /// What it is about.

@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_base::clock::monotonic_ns;
+use assay_cache::behaviour::CacheBehaviour;
 use assay_load::robot;
+use assay_load::spec::{RobotsSpec, Target, Timing, UniverseSpec};
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::interval::RobotInterval;
 use assay_measurement::measured::Measured;
 use assay_measurement::waits::WaitReport;
 use assay_protocol::clock::RunClock;
-use assay_protocol::load::{CacheBehaviour, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_protocol::message::{Command, Event};
 use assay_protocol::stdio::Commands;
 use assay_workload::model::{Server as Kind, *};

@@ -1,7 +1,7 @@
 //! What workers say of themselves before they are ready, and where they are not to say anything.
 
+use assay_load::spec::Timing;
 use assay_measurement::measured::Measured;
-use assay_protocol::load::Timing;
 use assay_protocol::message::Event;
 
 use crate::harness::simple;

@@ -6,13 +6,14 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
+use assay_cache::behaviour::CacheBehaviour;
 use assay_http::date::parse_date;
 use assay_load::origin;
+use assay_load::spec::{OriginsSpec, Target, Timing, UniverseSpec};
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::measured::Measured;
 use assay_protocol::clock::RunClock;
-use assay_protocol::load::{CacheBehaviour, OriginsSpec, Target, Timing, UniverseSpec};
 use assay_protocol::message::{Command, Event};
 use assay_protocol::stdio::Commands;
 use assay_tls::settings::ServerTls;

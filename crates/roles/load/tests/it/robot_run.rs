@@ -5,7 +5,8 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use assay_protocol::load::{CacheBehaviour, Target, Timing};
+use assay_cache::behaviour::CacheBehaviour;
+use assay_load::spec::{Target, Timing};
 use assay_workload::model::Workload;
 use assay_workload::{Universe, UniverseOptions};
 

@@ -5,10 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_load::spec::Target;
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::measured::Measured;
-use assay_protocol::load::Target;
 use assay_protocol::message::{Event, PhaseEvent};
 use assay_record::xact_log::XactLog;
 use assay_workload::model::*;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use assay_http::head::RequestHead;
 use assay_protocol::clock::RunClock;
-use assay_protocol::mark::XactId;
 use assay_workload::Universe;
+use assay_workload::XactId;
 use assay_workload::object::ObjectId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

@@ -6,11 +6,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command as Program, Stdio};
 use std::time::Duration;
 
 use assay_base::clock::monotonic_ns;
+use assay_cache::behaviour::CacheBehaviour;
+use assay_load::spec::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_load::{origin, robot};
 use assay_measurement::health::{Stall, ThreadInterval};
 use assay_measurement::measured::Measured;
 use assay_protocol::clock::RunClock;
-use assay_protocol::load::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_protocol::message::{Command, Event};
 use assay_workload::model::{Pace, Workload};
 use rustix::process::{Pid, Signal, kill_process};

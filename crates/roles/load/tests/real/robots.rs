@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 
+use assay_load::spec::Target;
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::error_kind::ErrorKind;
-use assay_protocol::load::Target;
 use assay_workload::model::*;
 
 use crate::harness::{Reported, Setting, check_sums, lasts, perform, phase, simple, start_soon};

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use assay_http::head::RequestHead;
+use assay_load::spec::Target;
 use assay_protocol::clock::RunClock;
-use assay_protocol::load::Target;
 use assay_workload::model::Workload;
 use assay_workload::{Universe, UniverseOptions};
 

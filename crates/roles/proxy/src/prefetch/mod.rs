@@ -13,12 +13,12 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use crate::spec::Prefetch;
 use assay_cache::freshness::{RequestControl, Reuse};
 use assay_http::coding::GzipReader;
 use assay_http::head::RequestHead;
 use assay_net::fields;
 use assay_net::flow::Taken;
-use assay_protocol::proxy::Prefetch;
 use tokio::task::spawn_local;
 
 pub use self::resolve::Base;

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use crate::spec::Prefetch;
 use assay_protocol::message::PrefetchCounters;
-use assay_protocol::proxy::Prefetch;
 
 use super::resolve::Base;
 

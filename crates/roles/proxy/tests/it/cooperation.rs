@@ -3,8 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use assay_http::icp::{Message, Opcode};
-use assay_protocol::proxy::{Cooperation, Peer, ProxySpec, Relation};
 use assay_proxy::Limits;
+use assay_proxy::spec::{Cooperation, Peer, ProxySpec, Relation};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 use tokio::task::spawn_local;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::thread::{JoinHandle, spawn};
 
-use assay_protocol::proxy::{OriginRoute, ProxySpec};
+use assay_proxy::spec::{OriginRoute, ProxySpec};
 use assay_proxy::{Clock, Limits, Proxy};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
@@ -42,7 +42,7 @@ impl Running {
                 access_log: None,
                 cooperation: None,
                 prefetch: None,
-                storing: assay_protocol::proxy::Storing::default(),
+                storing: assay_proxy::spec::Storing::default(),
             };
             let runtime =
                 Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();

@@ -1,7 +1,7 @@
 //! Where requests go: by Host, by absolute URL.
 
-use assay_protocol::proxy::{Cooperation, OriginRoute, Peer, Prefetch, ProxySpec, Relation};
 use assay_proxy::Limits;
+use assay_proxy::spec::{Cooperation, OriginRoute, Peer, Prefetch, ProxySpec, Relation};
 use assay_testbed::{elsewhere, response_to};
 
 use tokio::io::copy_bidirectional;
@@ -115,7 +115,7 @@ fn spec(origins: Vec<OriginRoute>) -> ProxySpec {
         origins,
         cooperation: None,
         prefetch: None,
-        storing: assay_protocol::proxy::Storing::default(),
+        storing: assay_proxy::spec::Storing::default(),
     }
 }
 

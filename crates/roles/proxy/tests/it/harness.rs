@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use assay_protocol::message::ProxyCounters;
-use assay_protocol::proxy::{OriginRoute, ProxySpec, Storing};
+use assay_proxy::spec::{OriginRoute, ProxySpec, Storing};
 use assay_proxy::{Clock, Limits, Proxy};
 use tokio::task::spawn_local;
 

@@ -4,7 +4,7 @@ use assay_cache::policy::Lookup;
 use assay_cache::policy::filter::TinyLfu;
 use assay_cache::policy::replacement::Replacement;
 use assay_cache::policy::{Admission, Order, Store};
-use assay_protocol::proxy::Storing;
+use assay_proxy::spec::Storing;
 
 use crate::harness::{Bed, Origin, ok, run};
 

@@ -1,8 +1,8 @@
 //! What pages name is there before it is requested, within bounds.
 
 use assay_http::coding::GzipWriter;
-use assay_protocol::proxy::{OriginRoute, Prefetch, ProxySpec};
 use assay_proxy::Limits;
+use assay_proxy::spec::{OriginRoute, Prefetch, ProxySpec};
 
 use crate::harness::{Bed, Origin, Part, Seen, ok, run, send, until};
 
@@ -37,7 +37,7 @@ fn spec(origin: &Origin, prefetch: Prefetch) -> ProxySpec {
         origins: vec![OriginRoute { authority: "a".into(), address: origin.address }],
         cooperation: None,
         prefetch: Some(prefetch),
-        storing: assay_protocol::proxy::Storing::default(),
+        storing: assay_proxy::spec::Storing::default(),
     }
 }
 

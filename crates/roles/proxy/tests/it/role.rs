@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use assay_protocol::proxy::ProxySpec;
+use assay_proxy::spec::ProxySpec;
 use assay_proxy::{Clock, Limits, Proxy, ProxyError};
 
 use assay_protocol::message::{Command as Word, Event};
@@ -26,7 +26,7 @@ fn spec(listen: SocketAddr, threads: u32) -> ProxySpec {
         origins: Vec::new(),
         cooperation: None,
         prefetch: None,
-        storing: assay_protocol::proxy::Storing::default(),
+        storing: assay_proxy::spec::Storing::default(),
     }
 }
 

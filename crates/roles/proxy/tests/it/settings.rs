@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use assay_http::date::{DATE_BYTES, write_date};
-use assay_protocol::proxy::{ProxySpec, Storing};
 use assay_proxy::Limits;
+use assay_proxy::spec::{ProxySpec, Storing};
 
 use crate::harness::{Bed, spec};
 

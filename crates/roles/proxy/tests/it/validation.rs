@@ -1,7 +1,7 @@
 //! Stale objects, conditional requests, and 304 responses in both directions.
 
-use assay_protocol::proxy::{ProxySpec, Storing};
 use assay_proxy::Limits;
+use assay_proxy::spec::{ProxySpec, Storing};
 
 use crate::harness::{Bed, Origin, Part, START_S, ok, run, send, spec};
 use crate::settings::date;

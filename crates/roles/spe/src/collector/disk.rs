@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use crate::spec::DiskSpec;
 use assay_cache::lru::Lru;
-use assay_protocol::evaluation::DiskSpec;
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 

@@ -16,9 +16,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::spec::CollectorLog;
 use assay_base::clock::monotonic_ns;
 use assay_protocol::clock::RunClock;
-use assay_protocol::evaluation::{CollectorLog, ExchangeRow};
+use assay_protocol::evaluation::ExchangeRow;
 use assay_record::dir::RunDirError;
 use assay_record::spe::ExchangeWriter;
 

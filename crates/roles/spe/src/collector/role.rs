@@ -3,12 +3,13 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::spec::CollectorSpec;
 use assay_base::clock::monotonic_ns;
 use assay_measurement::declared::since;
 use assay_measurement::doubt::Reason;
 use assay_net::worker::{pin, raise_descriptor_limit};
 use assay_protocol::clock::RunClock;
-use assay_protocol::evaluation::{CollectorCounters, CollectorInterval, CollectorSpec, ListenerRow};
+use assay_protocol::evaluation::{CollectorCounters, CollectorInterval, ListenerRow};
 use assay_protocol::message::{Command, Event};
 use assay_protocol::stdio::{Commands, emit};
 use tokio::runtime::{Builder, LocalOptions};

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::spec::CollectorSpec;
 use assay_net::listen::{accept, listen};
 use assay_protocol::clock::RunClock;
-use assay_protocol::evaluation::{CollectorCounters, CollectorSpec, ListenerRow};
+use assay_protocol::evaluation::{CollectorCounters, ListenerRow};
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 use tokio::time::sleep;

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::spec::{CollectorSpec, Route};
 use assay_base::clock::monotonic_ns;
 use assay_http::head::RequestHead;
 use assay_net::connection::Resources;
@@ -15,7 +16,6 @@ use assay_net::timer::{Ticket, Timer};
 use assay_net::upstream::{self, Patience, Upstream, UpstreamError};
 use assay_net::watch::{Longest, Wait};
 use assay_net::worker::descriptor_limit;
-use assay_protocol::evaluation::{CollectorSpec, Route};
 use assay_protocol::network::Destinations;
 use assay_tls::client::{Client, Name};
 use tokio::sync::Notify;
@@ -389,8 +389,8 @@ fn named(authority: &str, default_port: &str) -> Place {
 
 #[cfg(test)]
 mod tests {
+    use crate::spec::Listener;
     use assay_net::watch::{Awaits, TICK_NS};
-    use assay_protocol::evaluation::Listener;
 
     use super::*;
 

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
+use crate::spec::When;
 use assay_base::clock::monotonic_ns;
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, LAST_CHUNK, chunk_head};
 use assay_http::field::Field;
@@ -19,7 +20,6 @@ use assay_net::exchange::Framing;
 use assay_net::fields;
 use assay_net::interim;
 use assay_net::upstream::{Received, SWITCHING, Upstream, UpstreamError};
-use assay_protocol::evaluation::When;
 use assay_record::spe::ResponseError;
 
 use super::board::count;

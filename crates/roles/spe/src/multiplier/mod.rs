@@ -59,6 +59,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use crate::spec::{MultiplierSpec, ProxyUnderTest};
 use assay_net::byte_stream::ByteStream;
 use assay_net::connection::Resources;
 use assay_net::limits::{SPARED, room_of};
@@ -66,7 +67,7 @@ use assay_net::listen::{accept, listen};
 use assay_net::pool::Pool;
 use assay_net::tls::{self, TlsSetupError};
 use assay_net::watch::Longest;
-use assay_protocol::evaluation::{MultiplierCounters, MultiplierSpec, ProxyUnderTest};
+use assay_protocol::evaluation::MultiplierCounters;
 use assay_tls::client::{Client, Name};
 use assay_tls::server::Server;
 use tokio::net::TcpListener;

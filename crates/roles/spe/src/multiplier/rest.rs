@@ -6,11 +6,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::spec::Turns;
 use assay_base::clock::monotonic_ns;
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
 use assay_http::framing::BodyFraming;
 use assay_net::body::Chunk;
-use assay_protocol::evaluation::Turns;
 use assay_record::spe::Verdict;
 use tokio::sync::watch;
 

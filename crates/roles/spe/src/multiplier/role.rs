@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use crate::spec::MultiplierSpec;
 use assay_measurement::doubt::Reason;
 use assay_net::worker::{pin, raise_descriptor_limit};
-use assay_protocol::evaluation::MultiplierSpec;
 use assay_protocol::message::{Command, Event};
 use assay_protocol::stdio::{Commands, emit};
 use tokio::runtime::{Builder, LocalOptions};

@@ -71,10 +71,7 @@ fn what_is_fresh_is_replayed_on_every_request_until_its_timings_are_too_old() {
         for listener in [0, 0, 1, 1] {
             assert_eq!(bed.get(listener, "/x", "").await.body(), "answer 0");
         }
-        let old = Bed::of(&assay_protocol::evaluation::CollectorSpec {
-            maximum_age_ms: 0,
-            ..spec(origin.address, 1)
-        });
+        let old = Bed::of(&assay_spe::spec::CollectorSpec { maximum_age_ms: 0, ..spec(origin.address, 1) });
         for n in 1..3 {
             assert_eq!(old.get(0, "/x", "").await.body(), format!("answer {n}"));
         }
@@ -282,10 +279,8 @@ fn a_post_whose_response_is_gone_is_not_sent_again_for_a_proxy() {
         // More than a quarter of the memory: it is not kept.
         let body = "x".repeat(300_000);
         let origin = Origin::start(move |_, _| ok("", &body)).await;
-        let bed = Bed::of(&assay_protocol::evaluation::CollectorSpec {
-            memory_bytes: 1_000_000,
-            ..spec(origin.address, 2)
-        });
+        let bed =
+            Bed::of(&assay_spe::spec::CollectorSpec { memory_bytes: 1_000_000, ..spec(origin.address, 2) });
         let post = async |listener, n| {
             let fields = format!("{}Content-Length: 2\r\n", number(n));
             bed.request(listener, "POST", "/x", &fields, "hi").await

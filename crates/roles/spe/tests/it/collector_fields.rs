@@ -1,6 +1,6 @@
 //! What a proxy gets to see of the fields of an origin, and the origin of those of a proxy.
 
-use assay_protocol::evaluation::CollectorSpec;
+use assay_spe::spec::CollectorSpec;
 
 use crate::collector_harness::*;
 

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use assay_protocol::evaluation::ListenerRow;
-use assay_protocol::evaluation::{CollectorSpec, Listener, Route};
 use assay_spe::collector::{Collector, DIRECT};
+use assay_spe::spec::{CollectorSpec, Listener, Route};
 use tokio::task::spawn_local;
 
 pub use assay_testbed::{Client, Part, Response, Seen, Server as Origin, ok, pause_ms, run, send, until};

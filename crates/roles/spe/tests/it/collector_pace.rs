@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use assay_protocol::evaluation::CollectorSpec;
+use assay_spe::spec::CollectorSpec;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use assay_protocol::evaluation::CollectorSpec;
+use assay_spe::spec::CollectorSpec;
 
 use crate::absolute;
 use crate::collector_harness::spec;

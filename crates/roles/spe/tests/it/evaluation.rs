@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use assay_protocol::evaluation::CollectorCounters;
-use assay_protocol::evaluation::{CollectorSpec, Turns, When};
 use assay_record::spe::{ResponseRow, Verdict};
+use assay_spe::spec::{CollectorSpec, Turns, When};
 use tokio::sync::Semaphore;
 
 use crate::collector_harness;

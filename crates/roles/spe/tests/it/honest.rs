@@ -1,8 +1,8 @@
 //! Multiplier, Collector and honest proxies, all of them real: whatever the Collector has no room for, none of them is blamed.
 
 use assay_protocol::evaluation::CollectorCounters;
-use assay_protocol::evaluation::{CollectorSpec, When};
 use assay_record::spe::{ResponseRow, Verdict};
+use assay_spe::spec::{CollectorSpec, When};
 
 use crate::collector_harness::{UNCACHEABLE, spec};
 use crate::evaluation::{Evaluation, body, changing, count};

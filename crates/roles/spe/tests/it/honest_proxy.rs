@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use assay_protocol::proxy::ProxySpec;
+use assay_proxy::spec::ProxySpec;
 use assay_proxy::{Clock, Limits, Proxy};
 use tokio::task::spawn_local;
 
@@ -20,10 +20,10 @@ pub fn proxy(listener: SocketAddr) -> SocketAddr {
         memory_bytes: 50_000_000,
         stale_if_error_s: 0,
         access_log: None,
-        origins: vec![assay_protocol::proxy::OriginRoute { authority: "*".into(), address: listener }],
+        origins: vec![assay_proxy::spec::OriginRoute { authority: "*".into(), address: listener }],
         cooperation: None,
         prefetch: None,
-        storing: assay_protocol::proxy::Storing::default(),
+        storing: assay_proxy::spec::Storing::default(),
     };
     let proxy = Rc::new(Proxy::bind(&spec, Clock::System, Limits::default()).unwrap());
     let address = proxy.address();

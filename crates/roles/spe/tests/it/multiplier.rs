@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use assay_protocol::evaluation::{Turns, When};
 use assay_record::spe::{ResponseError, Verdict};
 use assay_spe::multiplier::permuted;
+use assay_spe::spec::{Turns, When};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;

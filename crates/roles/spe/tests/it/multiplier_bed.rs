@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use assay_protocol::evaluation::MultiplierCounters;
-use assay_protocol::evaluation::{MultiplierSpec, ProxyUnderTest, Turns, When};
 use assay_record::spe::{ResponseRow, read_responses};
 use assay_spe::multiplier::{Limits, Multiplier};
+use assay_spe::spec::{MultiplierSpec, ProxyUnderTest, Turns, When};
 use tokio::task::{JoinHandle, spawn_local};
 
 pub use assay_testbed::{Client, Part, Response, Server, ok, run, send, until};

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use assay_protocol::evaluation::When;
 use assay_record::spe::{ResponseError, Verdict};
 use assay_spe::multiplier::Limits;
+use assay_spe::spec::When;
 use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;
 

@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use assay_protocol::evaluation::{Turns, When};
 use assay_record::spe::{ResponseError, Verdict};
 use assay_spe::multiplier::Limits;
+use assay_spe::spec::{Turns, When};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;

@@ -1,6 +1,6 @@
 //! In front of an origin no request goes anywhere else, whatever it says; and recordings of two hosts stay apart.
 
-use assay_protocol::evaluation::CollectorSpec;
+use assay_spe::spec::CollectorSpec;
 use assay_testbed::{elsewhere, response_to};
 
 use crate::collector_harness::{Bed, Origin, UNCACHEABLE, ok, run, spec};

@@ -1,7 +1,7 @@
 //! An evaluation over TLS: who is not verified gets no request.
 
-use assay_protocol::evaluation::TlsTo;
 use assay_record::spe::{ResponseError, Verdict};
+use assay_spe::spec::TlsTo;
 use assay_tls::settings::{ClientTls, Offer};
 
 use crate::certificate::certificate;

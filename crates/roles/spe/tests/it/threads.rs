@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread::{JoinHandle, spawn};
 
-use assay_protocol::evaluation::{CollectorSpec, MultiplierSpec, ProxyUnderTest};
 use assay_spe::collector::Collector;
 use assay_spe::multiplier::{Limits, Multiplier};
+use assay_spe::spec::{CollectorSpec, MultiplierSpec, ProxyUnderTest};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_protocol::evaluation::{CollectorSpec, DiskSpec};
+use assay_spe::spec::{CollectorSpec, DiskSpec};
 use tokio::net::TcpSocket;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;

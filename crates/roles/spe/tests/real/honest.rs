@@ -1,7 +1,7 @@
 //! Multiplier, Collector and honest proxies with many clients: none of them is blamed.
 
-use assay_protocol::evaluation::When;
 use assay_record::spe::Verdict;
+use assay_spe::spec::When;
 
 use crate::collector_harness::{UNCACHEABLE, spec};
 use crate::evaluation::{Evaluation, changing, count};

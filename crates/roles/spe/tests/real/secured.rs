@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use assay_protocol::evaluation::TlsTo;
 use assay_record::spe::Verdict;
+use assay_spe::spec::TlsTo;
 use assay_tls::settings::{ClientTls, Offer};
 use tokio::task::spawn_blocking;
 

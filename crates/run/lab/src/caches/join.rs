@@ -6,9 +6,9 @@ use assay_logs::class::Class;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::outcome::Outcome;
 use assay_measurement::xact::XactRow;
-use assay_protocol::mark::XactId;
 use assay_record::caches::{CacheLogs, Responses, Seen, Source, Traffic};
 use assay_record::run::CacheInfo;
+use assay_workload::XactId;
 
 use super::lines::Line;
 

@@ -6,8 +6,9 @@ use assay_logs::class::{self, Class};
 use assay_logs::error::LogsError;
 use assay_logs::format::Format;
 use assay_logs::read::each;
-use assay_protocol::mark::{Kind, RequestMark, XactId};
 use assay_record::caches::LogRead;
+use assay_workload::XactId;
+use assay_workload::mark::{Kind, RequestMark};
 
 /// Logs of more requests than this are not put together: all of them would have to be in memory.
 pub(crate) const MOST_JOINED: usize = 4_000_000;

@@ -9,12 +9,12 @@ pub(crate) mod lines;
 use std::path::Path;
 
 use assay_logs::format::Format;
-use assay_protocol::proxy::ACCESS_LOG_FORMAT;
-use assay_protocol::spread::{Share, spread};
+use assay_proxy::spec::ACCESS_LOG_FORMAT;
 use assay_record::caches::{CACHES_SCHEMA, CacheLogs, LogRead};
 use assay_record::dir::RunDir;
 use assay_record::run::RunInfo;
 use assay_record::xact_log::XactLog;
+use assay_workload::cache_assignment::{Share, assign_caches};
 
 use self::join::{Circle, join};
 use self::lines::{Line, MOST_JOINED, read};
@@ -98,7 +98,7 @@ fn homes(plan: &RunPlan) -> Vec<u16> {
     let TargetChoice::Topology(topology) = &plan.target else { return Vec::new() };
     let shares: Vec<&Share> = topology.caches.iter().map(|cache| &cache.robots).collect();
     // What cannot be spread was refused before.
-    spread(&shares, &plan.workload).unwrap_or_default()
+    assign_caches(&shares, &plan.workload).unwrap_or_default()
 }
 
 /// Reads all logs of a run and puts them together.

@@ -15,8 +15,8 @@ mod terminator;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use assay_cache::behaviour::CacheBehaviour;
 use assay_net::HEALTH_PATH;
-use assay_protocol::load::CacheBehaviour;
 use assay_protocol::message::ProxyCounters;
 use serde::Deserialize;
 
@@ -147,7 +147,7 @@ pub struct Description {
     pub capacity: Capacity,
     /// What it does where the standard leaves a choice, for the ideal hit ratio.
     #[serde(default)]
-    pub behaviour: Behaviour,
+    pub behaviour: CacheBehaviour,
     /// How it works together with other caches.
     #[serde(default)]
     pub hierarchy: Hierarchy,
@@ -365,64 +365,6 @@ impl TryFrom<String> for Term {
             return Err(format!("`{text}` names no counter; write `name`, `-name` or `1024*name`"));
         }
         Ok(Self { factor: sign * factor, name: name.to_owned() })
-    }
-}
-
-/// [`CacheBehaviour`] as a description writes it: only what differs from the plainest cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Behaviour {
-    /// A HEAD miss fetches and stores the whole object.
-    pub head_fills: bool,
-    /// A conditional request that misses fetches and stores the whole object.
-    pub conditional_fills: bool,
-    /// The response to a reload replaces what is stored.
-    pub reload_fills: bool,
-    /// A request for parts that misses fetches and stores the whole object.
-    pub range_fills: bool,
-    /// A POST drops what is stored under its URL.
-    pub post_invalidates: bool,
-    /// Requests join a fetch for another before its response has begun.
-    pub collapses: bool,
-    /// Where they do not: a response that is still arriving goes to others too.
-    pub shares_arriving: bool,
-    /// A 304 from the origin updates the header fields of what is stored, or nothing is ever validated.
-    pub validation_updates: bool,
-    /// A GET with `no-cache` reaches the origin: one that is served from the store is an error.
-    pub reloads_reach_origin: bool,
-}
-
-impl Default for Behaviour {
-    fn default() -> Self {
-        let plain = CacheBehaviour::default();
-        Self {
-            head_fills: plain.head_fills,
-            conditional_fills: plain.conditional_fills,
-            reload_fills: plain.reload_fills,
-            range_fills: plain.range_fills,
-            post_invalidates: plain.post_invalidates,
-            collapses: plain.collapses,
-            shares_arriving: plain.shares_arriving,
-            validation_updates: plain.validation_updates,
-            reloads_reach_origin: plain.reloads_reach_origin,
-        }
-    }
-}
-
-impl From<Behaviour> for CacheBehaviour {
-    fn from(declared: Behaviour) -> Self {
-        Self {
-            caches: true,
-            head_fills: declared.head_fills,
-            conditional_fills: declared.conditional_fills,
-            reload_fills: declared.reload_fills,
-            range_fills: declared.range_fills,
-            post_invalidates: declared.post_invalidates,
-            collapses: declared.collapses,
-            shares_arriving: declared.shares_arriving,
-            validation_updates: declared.validation_updates,
-            reloads_reach_origin: declared.reloads_reach_origin,
-        }
     }
 }
 

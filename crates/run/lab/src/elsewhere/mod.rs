@@ -15,7 +15,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
-use assay_protocol::fleet::message::RoleSpec;
+use crate::machines::fleet::message::RoleSpec;
 use assay_protocol::message::Command;
 use assay_record::run::FleetInfo;
 use rustix::fs::{FlockOperation, flock};

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_protocol::fleet::message::RoleSpec;
-use assay_protocol::target::TargetSpec;
+use crate::machines::fleet::message::RoleSpec;
+use crate::target_spec::TargetSpec;
 use assay_record::event::{RunEvent, Stage};
 
 use crate::cast::{Cast, StartedProxy};

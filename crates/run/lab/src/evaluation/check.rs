@@ -150,9 +150,9 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use assay_protocol::evaluation::{Turns, When};
+    use assay_spe::spec::{Turns, When};
 
-    use assay_protocol::proxy::Chosen;
+    use assay_proxy::spec::Chosen;
 
     use super::*;
 

@@ -12,13 +12,13 @@ use crate::led::{UnderTest, Which};
 use crate::real::RealProxy;
 use crate::roles::{Role, RoleKind, Said};
 use crate::{LabError, Mode, ProcessorWaits};
-use assay_protocol::evaluation::{Turns, When};
 use assay_protocol::message::{Command, Event};
 use assay_record::dir::RunDirError;
 use assay_record::spe::{
     CollectorSettings, DIRECT, Ended, How, ListenerWriter, SCHEMA, SpeDir, SpeDirError, SpeInfo, Target,
     Totals, Waits,
 };
+use assay_spe::spec::{Turns, When};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 

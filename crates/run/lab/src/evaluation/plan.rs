@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use crate::Mode;
 use crate::led::UnderTest;
-use assay_protocol::evaluation::{CollectorCounters, MultiplierCounters, Turns, When};
+use assay_protocol::evaluation::{CollectorCounters, MultiplierCounters};
 use assay_protocol::network::Destinations;
 use assay_record::spe::{How, Waits};
+use assay_spe::spec::{Turns, When};
 use assay_tls::settings::AuthorityFiles;
 use assay_tls::settings::{ClientTls, ServerTls};
 

@@ -8,11 +8,11 @@ use crate::led::{self, Certified, UnderTest, Which};
 use crate::real::{self, RealProxy};
 use crate::roles::{Role, RoleKind};
 use crate::{LabError, Mode, prepare};
-use assay_protocol::evaluation::{
+use assay_proxy::spec::Chosen;
+use assay_record::spe::DIRECT;
+use assay_spe::spec::{
     CollectorLog, CollectorSpec, DiskSpec, Listener, MultiplierSpec, ProxyUnderTest, TlsTo,
 };
-use assay_protocol::proxy::Chosen;
-use assay_record::spe::DIRECT;
 use assay_tls::settings::{ClientTls, Offer};
 
 use crate::evaluation::check;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use assay_host::metrics::ProcessorWaits;
 use assay_protocol::message::Event;
-use assay_protocol::proxy::{Chosen, EVERY_HOST, OriginRoute, ProxySpec};
+use assay_proxy::spec::{Chosen, EVERY_HOST, OriginRoute, ProxySpec};
 use tokio::sync::mpsc;
 
 use crate::address::LoopbackNet;

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_protocol::proxy::{Chosen, ProxySpec};
+use assay_proxy::spec::{Chosen, ProxySpec};
 
 use super::{Body, Ground, Led, Started, UnderTest, Which, builtin, choice, made, start_builtin};
 use crate::description::{Description, Http2, Origin};

@@ -3,7 +3,7 @@
 //! [`agent`] is `assay agent`: it says what its machine is, runs roles of one run at a time on command, measures its machine
 //! meanwhile, and ends everything when it loses its coordinator. [`coordinator`] is the part of `assay run --fleet` that reaches
 //! agents: it measures their clocks, starts roles there, and gives the run what they say, as if they were children of it.
-//! [`up`] starts a server and agents on one host. What is said and how clocks are computed is in [`assay_protocol::fleet`].
+//! [`up`] starts a server and agents on one host. What is said and how clocks are computed is in [`crate::machines::fleet`].
 //!
 //! # Several machines
 //!
@@ -22,6 +22,7 @@ pub mod agent;
 mod background;
 pub mod coordinator;
 pub mod error;
+pub mod fleet;
 pub mod login;
 pub mod roster;
 mod stored;

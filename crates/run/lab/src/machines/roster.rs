@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use assay_protocol::fleet::clock::{AgentClock, Exchange};
-use assay_protocol::fleet::message::{self, AgentInfo, ClockRequest, MessageError, Reading};
-use assay_protocol::fleet::name::Name;
-use assay_protocol::fleet::subject;
+use crate::machines::fleet::clock::{AgentClock, Exchange};
+use crate::machines::fleet::message::{self, AgentInfo, ClockRequest, MessageError, Reading};
+use crate::machines::fleet::name::Name;
+use crate::machines::fleet::subject;
 use async_nats::client::RequestErrorKind;
 use async_nats::{Client, Request};
 use futures_util::StreamExt;

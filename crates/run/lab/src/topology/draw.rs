@@ -1,7 +1,7 @@
 //! A topology, drawn. As text, from the robots' side to the origins'.
 
 use assay_base::settings::show::bytes;
-use assay_protocol::spread::Share;
+use assay_workload::cache_assignment::Share;
 
 use super::{Cache, Topology};
 use crate::mode::Relation;

@@ -24,8 +24,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use assay_host::link::LinkSettings;
-use assay_protocol::proxy::Storing;
-use assay_protocol::spread::Share;
+use assay_proxy::spec::Storing;
+use assay_workload::cache_assignment::Share;
 
 pub use draw::draw;
 pub use read::{CACHE_FIELDS, caches, read};

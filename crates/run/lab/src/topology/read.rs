@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_base::settings::suggest::nearest;
 use assay_base::settings::{Fields, Mistake, Source, Value};
-use assay_protocol::spread::Share;
+use assay_workload::cache_assignment::Share;
 
 use super::{CacheChoice, TopologyChoice, Usual};
 use crate::mode::Protocol;

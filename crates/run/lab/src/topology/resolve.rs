@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_protocol::proxy::{Chosen, Storing};
+use assay_proxy::spec::{Chosen, Storing};
 
 use super::{Bond, Cache, CacheChoice, Topology, TopologyChoice};
 use crate::description::Description;
@@ -93,9 +93,9 @@ fn members(entry: &CacheChoice) -> Vec<String> {
 }
 
 /// Robots of a cache that does not say: as many as another's, and none of one that others go through.
-fn robots(entry: &CacheChoice, choice: &TopologyChoice) -> assay_protocol::spread::Share {
+fn robots(entry: &CacheChoice, choice: &TopologyChoice) -> assay_workload::cache_assignment::Share {
     let is_parent = choice.caches.iter().any(|other| other.parents.contains(&entry.name));
-    let usual = assay_protocol::spread::Share::Weight(if is_parent { 0.0 } else { 1.0 });
+    let usual = assay_workload::cache_assignment::Share::Weight(if is_parent { 0.0 } else { 1.0 });
     entry.robots.clone().unwrap_or(usual)
 }
 
@@ -300,7 +300,7 @@ robots = 0.5
         assert_eq!((tree.caches[0].memory_bytes, tree.caches[1].memory_bytes), (64 << 20, 16 << 20));
         assert_eq!(tree.clients(0).collect::<Vec<_>>(), [1, 2, 3]);
         let without = topology(&TREE.replace("robots = 0.5\n", "")).unwrap();
-        assert_eq!(without.caches[0].robots, assay_protocol::spread::Share::Weight(0.0));
+        assert_eq!(without.caches[0].robots, assay_workload::cache_assignment::Share::Weight(0.0));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use assay_lab::description::{
-    AccessLog, Behaviour, Capacity, CounterSource, Description, FileTemplate, Hierarchy, Program, Ready,
-    Setting, Stop, TlsTerminator, Version,
+    AccessLog, Capacity, CounterSource, Description, FileTemplate, Hierarchy, Program, Ready, Setting, Stop,
+    TlsTerminator, Version,
 };
 use serde::de::DeserializeOwned;
 
@@ -38,7 +38,7 @@ fn every_field_is_in_its_table_and_no_other() {
     assert_eq!(documented("### `[stop]`"), fields::<Stop>());
     assert_eq!(documented("### `[[counters]]`"), fields::<CounterSource>());
     assert_eq!(documented("### `[capacity]`"), fields::<Capacity>());
-    assert_eq!(documented("### `[behaviour]`"), fields::<Behaviour>());
+    assert_eq!(documented("### `[behaviour]`"), fields::<assay_cache::behaviour::CacheBehaviour>());
     assert_eq!(documented("### `[hierarchy]`"), fields::<Hierarchy>());
 }
 

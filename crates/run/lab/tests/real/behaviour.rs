@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use assay_lab::description::Behaviour;
+use assay_cache::behaviour::CacheBehaviour;
 use assay_lab::mode::Mode;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -142,7 +142,7 @@ impl Bench {
         }
     }
 
-    pub async fn does_what_is_declared(&self, declared: Behaviour) {
+    pub async fn does_what_is_declared(&self, declared: CacheBehaviour) {
         self.caches_what_it_should(declared.shares_arriving).await;
         assert_eq!(self.head_fills().await, declared.head_fills, "head-fills");
         assert_eq!(self.conditional_fills().await, declared.conditional_fills, "conditional-fills");

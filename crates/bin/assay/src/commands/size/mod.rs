@@ -11,12 +11,12 @@ mod workload;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use assay_cache::behaviour::CacheBehaviour;
 use assay_logs::error::LogsError;
 use assay_logs::format::Unrecognised;
 use assay_logs::size::document::{Document, Options};
 use assay_logs::size::error::SizeError;
 use assay_logs::size::form::Form;
-use assay_logs::size::http::Behaviour;
 use assay_logs::size::labels::By;
 use assay_logs::size::policy::{Policy, Replacement};
 use assay_logs::size::proof::Proof;
@@ -245,7 +245,7 @@ fn requests(
     args: &SizeArgs,
     workload: Option<&str>,
     model: &Model,
-    behaviour: Option<Behaviour>,
+    behaviour: Option<CacheBehaviour>,
 ) -> Result<Read, Failure> {
     // Another seed draws another sample of any input, and other requests of a workload.
     let sampling = Sampling { take: args.sample.unwrap_or_default(), seed: args.workload.planned.seed };

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use assay_cache::behaviour::CacheBehaviour;
 use assay_lab::Description;
 use assay_lab::description::Store;
 use assay_logs::size::document::StoredAs;
-use assay_logs::size::http::{Behaviour, USUAL};
+use assay_logs::size::http::USUAL;
 use assay_logs::size::layout::Layout;
-use assay_protocol::load::CacheBehaviour;
 
 use crate::exit::Failure;
 
@@ -31,7 +31,7 @@ pub struct Model {
     /// Room for objects.
     pub layout: Layout,
     /// What it does where RFC 9111 leaves it a choice.
-    pub behaviour: Behaviour,
+    pub behaviour: CacheBehaviour,
     /// Memory that it is given beside its disk; none: its cache is in memory.
     beside_disk_bytes: Option<u64>,
 }
@@ -53,7 +53,7 @@ impl Model {
             return Ok(Self {
                 name: BUILTIN.into(),
                 layout: Layout { overhead_bytes: BUILTIN_OVERHEAD_BYTES, ..Layout::BODIES },
-                behaviour: behaviour(assay_lab::builtin_behaviour()),
+                behaviour: assay_proxy::spec::BEHAVIOUR,
                 beside_disk_bytes: None,
             });
         }
@@ -75,7 +75,7 @@ impl Model {
                 unit_bytes: capacity.object_unit_bytes,
                 filled_percent: capacity.evicts_from_percent,
             },
-            behaviour: behaviour(declared.into()),
+            behaviour: declared,
             beside_disk_bytes: is_on_disk.then_some(beside_disk_bytes),
         })
     }
@@ -100,17 +100,5 @@ impl Model {
     pub fn stored_as(&self) -> StoredAs {
         let Layout { overhead_bytes, unit_bytes, filled_percent } = self.layout;
         StoredAs { proxy: self.name.clone(), overhead_bytes, unit_bytes, filled_percent }
-    }
-}
-
-fn behaviour(declared: CacheBehaviour) -> Behaviour {
-    Behaviour {
-        caches: declared.caches,
-        head_fills: declared.head_fills,
-        conditional_fills: declared.conditional_fills,
-        reload_fills: declared.reload_fills,
-        range_fills: declared.range_fills,
-        post_invalidates: declared.post_invalidates,
-        collapses: declared.collapses,
     }
 }

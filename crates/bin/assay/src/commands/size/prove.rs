@@ -14,7 +14,7 @@ use assay_logs::size::requests::Requests;
 use assay_logs::size::sample::{Sampling, Take};
 use assay_logs::size::simulate::{Admission, Counts};
 use assay_measurement::ratios::HitRatio;
-use assay_protocol::proxy::{Chosen, Storing};
+use assay_proxy::spec::{Chosen, Storing};
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellState, ExperimentInfo};
 use assay_report::tally::{self, Tally};

@@ -10,7 +10,7 @@ use assay_load::replay::Results;
 use assay_logs::size::proof::{Proof, Ratios};
 use assay_logs::size::read::Read;
 use assay_logs::size::simulate::Counts;
-use assay_protocol::proxy::Storing;
+use assay_proxy::spec::Storing;
 
 use super::model::Model;
 use super::prove::{ProveArgs, Proved, cell, predicted, settings};

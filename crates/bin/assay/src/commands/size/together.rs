@@ -8,7 +8,7 @@ use assay_lab::topology::Topology;
 use assay_logs::size::cooperate::{Hierarchy, Node};
 use assay_logs::size::layout::Layout;
 use assay_logs::size::policy::{Policy, Replacement};
-use assay_protocol::spread::{Share, spread};
+use assay_workload::cache_assignment::{Share, assign_caches};
 use clap::Args;
 
 use super::cache_size::CacheSize;
@@ -92,7 +92,9 @@ fn of_topology(
     let topology = target::topology_in(file, USUAL_BYTES, proxy_dirs)?;
     let shares: Vec<&Share> = topology.caches.iter().map(|cache| &cache.robots).collect();
     let entries = match named {
-        Some(name) => spread(&shares, workload::compiled(name, own)?.as_ref()).map_err(Failure::usage)?,
+        Some(name) => {
+            assign_caches(&shares, workload::compiled(name, own)?.as_ref()).map_err(Failure::usage)?
+        }
         None => of_log(&shares)?,
     };
     let nodes = (0..topology.caches.len()).map(|place| node(&topology, place, proxy_dirs));

@@ -14,9 +14,10 @@ use anyhow::{Context, anyhow};
 use assay_lab::evaluation::{SpeEvent, SpeOutcome, SpePlan, Standing};
 use assay_lab::led::Which;
 use assay_lab::{LabError, Mode};
-use assay_protocol::evaluation::{TargetCounters, Turns, When};
+use assay_protocol::evaluation::TargetCounters;
 use assay_protocol::network::{Destinations, Network};
 use assay_record::spe::How;
+use assay_spe::spec::{Turns, When};
 use clap::{ArgGroup, Args, Subcommand};
 use tokio::sync::{mpsc, watch};
 

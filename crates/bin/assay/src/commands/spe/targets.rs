@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use assay_lab::led::{UnderTest, Which};
-use assay_protocol::proxy::{Chosen, Prefetch};
+use assay_proxy::spec::{Chosen, Prefetch};
 
 use crate::exit::Failure;
 use crate::target::{is_address, resolve};

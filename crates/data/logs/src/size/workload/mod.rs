@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cache::ideal::Behaviour;
+use assay_cache::behaviour::CacheBehaviour;
 use assay_workload::model::{Coding, Pace, Workload};
 use assay_workload::{Timeline, Universe};
 
@@ -37,7 +37,7 @@ pub struct Plan<'a> {
     pub universe: Arc<Universe>,
     pub timeline: Arc<Timeline>,
     /// What caches do where RFC 9111 leaves them a choice.
-    pub behaviour: Behaviour,
+    pub behaviour: CacheBehaviour,
     /// How long every response takes; none: no time, and 10 ms for best-effort robots.
     pub response: Option<Duration>,
     /// Phases whose requests are counted; empty: all of them.

@@ -5,12 +5,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
+use crate::machines::fleet::message::RoleSpec;
 use crate::placement;
-use assay_protocol::fleet::message::RoleSpec;
-use assay_protocol::load::{OriginsSpec, RobotsSpec, Target};
+use crate::target_spec::TargetSpec;
+use assay_load::spec::{OriginsSpec, RobotsSpec, Target};
 use assay_protocol::network::Network;
-use assay_protocol::proxy::{OriginRoute, ProxySpec};
-use assay_protocol::target::TargetSpec;
+use assay_proxy::spec::{OriginRoute, ProxySpec};
 
 use crate::machines::error::FleetError;
 
@@ -147,8 +147,8 @@ fn is_host_and_port(authority: &str) -> bool {
 mod tests {
     use std::path::PathBuf;
 
-    use assay_protocol::load::UniverseSpec;
-    use assay_protocol::target::TargetTls;
+    use crate::target_spec::TargetTls;
+    use assay_load::spec::UniverseSpec;
     use assay_tls::settings::ServerTls;
 
     use super::*;

@@ -4,9 +4,9 @@
 
 use crate::description::Description;
 use crate::inform::digest;
+use crate::machines::fleet::message::InstalledProxy;
 use crate::prepare::check_described;
 use crate::{find, real};
-use assay_protocol::fleet::message::InstalledProxy;
 
 use super::settings::AgentSettings;
 use crate::machines::error::FleetError;

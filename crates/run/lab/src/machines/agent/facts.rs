@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use crate::description::Description;
 use crate::inform::digest;
+use crate::machines::fleet::message::{AgentInfo, InstalledProxy, PROTOCOL};
 use crate::prepare::check_described;
 use crate::{described, placement, real};
 use assay_host::metrics;
-use assay_protocol::fleet::message::{AgentInfo, InstalledProxy, PROTOCOL};
 use async_nats::ServerAddr;
 
 use super::free::free;

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::path::Path;
 
+use crate::machines::fleet::message::Free;
 use assay_host::metrics;
-use assay_protocol::fleet::message::Free;
 
 /// What there is now for roles that write in this directory and listen at this address.
 pub fn free(dir: &Path, address: IpAddr) -> Free {

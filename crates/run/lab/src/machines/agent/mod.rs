@@ -22,9 +22,9 @@ mod settings;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use assay_protocol::fleet::message::{self, AgentInfo, Order, Response, What};
-use assay_protocol::fleet::name::Name;
-use assay_protocol::fleet::subject;
+use crate::machines::fleet::message::{self, AgentInfo, Order, Response, What};
+use crate::machines::fleet::name::Name;
+use crate::machines::fleet::subject;
 use async_nats::Client;
 use futures_util::StreamExt;
 

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_protocol::fleet::message::{Output, Report};
-use assay_protocol::fleet::name::Name;
-use assay_protocol::fleet::subject;
+use crate::machines::fleet::message::{Output, Report};
+use crate::machines::fleet::name::Name;
+use crate::machines::fleet::subject;
 use async_nats::{Client, HeaderMap, jetstream};
 use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc};

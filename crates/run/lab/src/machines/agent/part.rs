@@ -6,14 +6,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::machines::fleet::message::{AgentInfo, Busy, Order, Output, RoleSpec, WatchOrder, What};
+use crate::machines::fleet::name::Name;
+use crate::machines::fleet::subject;
 use crate::process::Launch;
 use crate::roles::{Role, RoleKind, Said};
 use crate::watched;
 use assay_host::metrics::Meter;
 use assay_measurement::doubt::Reason;
-use assay_protocol::fleet::message::{AgentInfo, Busy, Order, Output, RoleSpec, WatchOrder, What};
-use assay_protocol::fleet::name::Name;
-use assay_protocol::fleet::subject;
 use assay_protocol::message::{Command, Event};
 use async_nats::{Client, jetstream};
 use tokio::sync::mpsc;

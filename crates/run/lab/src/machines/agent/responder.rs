@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use assay_protocol::fleet::message::{self, AgentInfo, Busy, ClockRequest, Reading};
-use assay_protocol::fleet::name::Name;
-use assay_protocol::fleet::subject;
+use crate::machines::fleet::message::{self, AgentInfo, Busy, ClockRequest, Reading};
+use crate::machines::fleet::name::Name;
+use crate::machines::fleet::subject;
 use async_nats::{Client, Message, Subscriber};
 use futures_util::StreamExt;
 use tokio::sync::oneshot;

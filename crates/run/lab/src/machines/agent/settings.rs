@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_protocol::fleet::name::Name;
+use crate::machines::fleet::name::Name;
 use assay_protocol::network::Network;
 
 use crate::machines::login::Login;

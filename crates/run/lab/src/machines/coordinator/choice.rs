@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::checks::Supply;
 use crate::checks::machines::Carrier;
-use assay_protocol::fleet::message::AgentInfo;
-use assay_protocol::fleet::name::Name;
-use assay_protocol::fleet::share;
+use crate::machines::fleet::message::AgentInfo;
+use crate::machines::fleet::name::Name;
+use crate::machines::fleet::share;
 use serde::{Deserialize, Serialize};
 
 use crate::machines::error::FleetError;
@@ -205,7 +205,7 @@ fn check(info: &AgentInfo, version: &str) -> Result<(), FleetError> {
 
 #[cfg(test)]
 mod tests {
-    use assay_protocol::fleet::message::{Busy, InstalledProxy};
+    use crate::machines::fleet::message::{Busy, InstalledProxy};
 
     use super::super::testing;
     use super::*;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use assay_protocol::fleet::clock::{AgentClock, ClockError, MOST_DRIFT_PPM, Offset, start_spread_ns};
-use assay_protocol::fleet::message::AgentInfo;
-use assay_protocol::fleet::name::Name;
+use crate::machines::fleet::clock::{AgentClock, ClockError, MOST_DRIFT_PPM, Offset, start_spread_ns};
+use crate::machines::fleet::message::AgentInfo;
+use crate::machines::fleet::name::Name;
 use async_nats::Client;
 use async_nats::connection::State as Link;
 use tokio::sync::mpsc;
@@ -255,7 +255,7 @@ impl Clocks {
         &self,
         name: &Name,
         instance: u64,
-        exchange: assay_protocol::fleet::clock::Exchange,
+        exchange: crate::machines::fleet::clock::Exchange,
         ahead_us: i64,
     ) -> Result<(), String> {
         let mut state = self.locked();
@@ -297,7 +297,7 @@ fn unseen_ns(for_ns: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use assay_protocol::fleet::clock::Exchange;
+    use crate::machines::fleet::clock::Exchange;
 
     use super::super::testing::agent;
     use super::*;

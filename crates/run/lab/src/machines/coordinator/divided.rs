@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::LabError;
 use crate::elsewhere::{Pending, RoleElsewhere};
+use crate::machines::fleet::message::{RoleSpec, What};
+use crate::machines::fleet::name::Name;
+use crate::machines::fleet::share;
 use crate::roles::RoleKind;
-use assay_protocol::fleet::message::{RoleSpec, What};
-use assay_protocol::fleet::name::Name;
-use assay_protocol::fleet::share;
 use assay_protocol::message::Command;
 use futures_util::future::{join_all, try_join_all};
 
@@ -104,11 +104,11 @@ impl Inner {
                 let parts = share::divide(last - first + 1, &choice::weights(machines))
                     .ok_or_else(|| cannot("robots"))?;
                 let part =
-                    |(machine, (from, to)): (&assay_protocol::fleet::message::AgentInfo, (u32, u32))| {
+                    |(machine, (from, to)): (&crate::machines::fleet::message::AgentInfo, (u32, u32))| {
                         let robots = Some((first + from, first + to));
                         (
                             machine.name.clone(),
-                            RoleSpec::Robots(assay_protocol::load::RobotsSpec { robots, ..spec.clone() }),
+                            RoleSpec::Robots(assay_load::spec::RobotsSpec { robots, ..spec.clone() }),
                         )
                     };
                 Ok(machines.iter().zip(parts).map(part).collect())
@@ -119,7 +119,7 @@ impl Inner {
                 let parts =
                     share::divide(count, &choice::weights(machines)).ok_or_else(|| cannot("origins"))?;
                 let part = |(machine, (from, to)): (
-                    &assay_protocol::fleet::message::AgentInfo,
+                    &crate::machines::fleet::message::AgentInfo,
                     (u32, u32),
                 )| {
                     let listen = spec.listen[from as usize..=to as usize].iter();
@@ -136,7 +136,7 @@ impl Inner {
                         listen.map(|address| SocketAddr::new(machine.address, address.port())).collect();
                     // Origins are numbered in 16 bits.
                     let first = spec.first + from as u16;
-                    let part = assay_protocol::load::OriginsSpec { listen, first, ..spec.clone() };
+                    let part = assay_load::spec::OriginsSpec { listen, first, ..spec.clone() };
                     Ok((machine.name.clone(), RoleSpec::Origins(part)))
                 };
                 machines.iter().zip(parts).map(part).collect()

@@ -15,8 +15,8 @@ mod take_up;
 #[cfg(test)]
 mod testing;
 
-use assay_protocol::fleet::clock::AgentClock;
-use assay_protocol::fleet::message::{AgentInfo, MessageError};
+use crate::machines::fleet::clock::AgentClock;
+use crate::machines::fleet::message::{AgentInfo, MessageError};
 use async_nats::Client;
 
 use crate::machines::background::Background;

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::LabError;
-use assay_protocol::fleet::message::{self, Order, PROTOCOL, Response, What};
-use assay_protocol::fleet::name::Name;
-use assay_protocol::fleet::subject;
+use crate::machines::fleet::message::{self, Order, PROTOCOL, Response, What};
+use crate::machines::fleet::name::Name;
+use crate::machines::fleet::subject;
 use async_nats::client::RequestErrorKind;
 use async_nats::{Request, jetstream};
 use bytes::Bytes;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::machines::fleet::message::{self, InOrder, Output, Report};
+use crate::machines::fleet::name::Name;
+use crate::machines::fleet::subject;
 use crate::roles::{RoleKind, Said};
 use assay_measurement::doubt::Reason;
 use assay_measurement::measured::Measured;
-use assay_protocol::fleet::message::{self, InOrder, Output, Report};
-use assay_protocol::fleet::name::Name;
-use assay_protocol::fleet::subject;
 use assay_protocol::message::{Event, PhaseEvent};
 use async_nats::Client;
 use async_nats::jetstream::consumer::push::OrderedConfig;

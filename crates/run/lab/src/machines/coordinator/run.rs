@@ -10,10 +10,10 @@ use std::time::Duration;
 use crate::LabError;
 use crate::checks::machines::Carrier;
 use crate::elsewhere::{Elsewhere, Pending, RoleElsewhere, TakenUp};
+use crate::machines::fleet::message::{Response, RoleSpec, WatchOrder, What};
+use crate::machines::fleet::name::Name;
+use crate::machines::fleet::subject;
 use crate::roles::{RoleKind, Said};
-use assay_protocol::fleet::message::{Response, RoleSpec, WatchOrder, What};
-use assay_protocol::fleet::name::Name;
-use assay_protocol::fleet::subject;
 use assay_protocol::message::Command;
 use assay_record::run::{FleetInfo, FleetMachine};
 use async_nats::connection::State as Link;
@@ -42,7 +42,7 @@ const WORKLOAD: &str = "workload.json";
 /// What a robot is told of clocks lasts until it is told more.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 /// Two clocks drift apart by so much while a robot waits for the next word, at most.
-const UNTIL_TOLD_NS: u64 = 2 * 2 * assay_protocol::fleet::clock::MOST_DRIFT_PPM * 1000;
+const UNTIL_TOLD_NS: u64 = 2 * 2 * crate::machines::fleet::clock::MOST_DRIFT_PPM * 1000;
 
 /// What the machine of the proxy is told when a run begins.
 #[derive(Debug, Clone, Default)]

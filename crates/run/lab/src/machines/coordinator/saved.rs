@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::machines::fleet::clock::Offset;
+use crate::machines::fleet::message::{self, PROTOCOL};
+use crate::machines::fleet::name::Name;
 use crate::roles::RoleKind;
-use assay_protocol::fleet::clock::Offset;
-use assay_protocol::fleet::message::{self, PROTOCOL};
-use assay_protocol::fleet::name::Name;
 use assay_record::dir::RunDir;
 use serde::{Deserialize, Serialize};
 

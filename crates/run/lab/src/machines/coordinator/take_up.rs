@@ -11,10 +11,10 @@ use std::time::Duration;
 use crate::LabError;
 use crate::elsewhere::{self, RoleElsewhere, TakenUp};
 use crate::instant::StartInstant;
+use crate::machines::fleet::clock::AgentClock;
+use crate::machines::fleet::message::{AgentInfo, What};
+use crate::machines::fleet::name::Name;
 use crate::roles::{RoleKind, Said};
-use assay_protocol::fleet::clock::AgentClock;
-use assay_protocol::fleet::message::{AgentInfo, What};
-use assay_protocol::fleet::name::Name;
 use futures_util::future::join_all;
 use tokio::sync::mpsc;
 

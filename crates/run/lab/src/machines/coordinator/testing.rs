@@ -1,6 +1,6 @@
 //! An agent for tests.
 
-use assay_protocol::fleet::message::{AgentInfo, Free, PROTOCOL};
+use crate::machines::fleet::message::{AgentInfo, Free, PROTOCOL};
 
 /// One of this name, the first instance, that does nothing.
 pub fn agent(name: &str) -> AgentInfo {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::network::Destinations;
+use assay_protocol::network::Destinations;
 use assay_tls::settings::{AuthorityFiles, ClientTls, ServerTls};
 
 /// What the Collector is told.

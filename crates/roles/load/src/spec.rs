@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::spread::Listener;
+use assay_cache::behaviour::CacheBehaviour;
 use assay_tls::settings::{ClientTls, ServerTls};
+use assay_workload::cache_assignment::Listener;
 
 /// The part that robots and origins must agree on: the universe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,7 +52,7 @@ pub struct RobotsSpec {
     pub timeout_ms: u64,
     /// Every xact is recorded here as Parquet; none: not recorded.
     pub xact_log: Option<PathBuf>,
-    /// The parent reports when the target waited for processors ([`crate::message::Command::Waits`]), and the times of xacts
+    /// The parent reports when the target waited for processors ([`assay_protocol::message::Command::Waits`]), and the times of xacts
     /// are to be joined with that.
     #[serde(default)]
     pub joins_waits: bool,
@@ -82,75 +83,6 @@ pub enum Target {
     Reverse { proxy: SocketAddr },
     /// To a forward proxy: absolute-form targets with the origins' real addresses as authority.
     Forward { proxy: SocketAddr, origins: Vec<SocketAddr> },
-}
-
-/// What a cache does where RFC 9111 leaves it a choice; declared in the proxy's description.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-pub struct CacheBehaviour {
-    /// False for a target that stores nothing (direct): ideal is then zero.
-    pub caches: bool,
-    /// A HEAD miss fetches and stores the whole object.
-    pub head_fills: bool,
-    /// A conditional request that misses fetches and stores the whole object, not the client's condition.
-    pub conditional_fills: bool,
-    /// The response to a reload replaces what is stored.
-    pub reload_fills: bool,
-    /// A request for parts (`Range`) that misses fetches and stores the whole object.
-    pub range_fills: bool,
-    /// A POST to a URL drops what is stored under it.
-    pub post_invalidates: bool,
-    /// A request for what is being fetched for another joins that fetch, before its response has begun.
-    pub collapses: bool,
-    /// Where requests are not collapsed: a response that is still arriving goes to other requests too. False: it serves no other
-    /// request before it is complete.
-    pub shares_arriving: bool,
-    /// A 304 from the origin updates the header fields of the stored response, as RFC 9111 (4.3.4) wants it, or the cache
-    /// never validates at all. Where it does not hold, a validated response keeps the id of the one it was first stored
-    /// from, and looks older than it is; what is stale is then judged by what validation could have found.
-    pub validation_updates: bool,
-    /// A GET with `no-cache` reaches the origin, as RFC 9111 (5.2.1.4) wants it. Several products ignore the field by default;
-    /// where it is not declared, a reload that is served from the store is counted as the target's behaviour, and is no error.
-    pub reloads_reach_origin: bool,
-}
-
-impl Default for CacheBehaviour {
-    fn default() -> Self {
-        Self {
-            caches: true,
-            head_fills: false,
-            conditional_fills: false,
-            reload_fills: true,
-            range_fills: false,
-            post_invalidates: true,
-            collapses: true,
-            shares_arriving: true,
-            validation_updates: false,
-            reloads_reach_origin: false,
-        }
-    }
-}
-
-impl CacheBehaviour {
-    /// From when on a response that is fetched for one request serves others.
-    pub fn shares_from(&self) -> SharesFrom {
-        match (self.collapses, self.shares_arriving) {
-            (true, _) => SharesFrom::Sent,
-            (false, true) => SharesFrom::Begun,
-            (false, false) => SharesFrom::Complete,
-        }
-    }
-}
-
-/// From when on a response that is fetched for one request serves others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SharesFrom {
-    /// From when the request was sent: others join the fetch.
-    Sent,
-    /// From when the response has begun.
-    Begun,
-    /// From when the response is complete.
-    Complete,
 }
 
 /// What origins are told.

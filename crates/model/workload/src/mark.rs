@@ -37,10 +37,10 @@
 //! after the `Expires` with which the response was made. A validation that looks like a hit is still detected: the origin counts such
 //! validations (`OriginCounts::validated_basic`) and the summary moves them from hits to revalidated.
 
-use assay_http::field::write_decimal;
 /// Which xact a message is about; [`XactId::NOBODY`] when the request named none.
-pub use assay_workload::XactId;
-use assay_workload::hex_digits;
+use crate::path::hex_digits;
+use crate::xact::XactId;
+use assay_http::field::write_decimal;
 
 /// Name of the header field.
 pub const HEADER: &str = "X-Assay";

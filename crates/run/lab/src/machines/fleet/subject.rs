@@ -2,14 +2,14 @@
 //!
 //! | subject | from | what |
 //! |---|---|---|
-//! | `assay.discover` | coordinator, to all agents | which agents are there? Each responds with an [`AgentInfo`](crate::fleet::message::AgentInfo) |
-//! | `assay.agent.NAME.order` | coordinator, to one agent | an [`Order`](crate::fleet::message::Order); the response is a [`Response`](crate::fleet::message::Response) |
-//! | `assay.agent.NAME.clock` | coordinator, to one agent | a [`ClockRequest`](crate::fleet::message::ClockRequest); the response is a [`Reading`](crate::fleet::message::Reading) |
-//! | `assay.run.RUN.NAME` | agent NAME, kept by JetStream | what its roles say: [`Report`](crate::fleet::message::Report) |
+//! | `assay.discover` | coordinator, to all agents | which agents are there? Each responds with an [`AgentInfo`](crate::machines::fleet::message::AgentInfo) |
+//! | `assay.agent.NAME.order` | coordinator, to one agent | an [`Order`](crate::machines::fleet::message::Order); the response is a [`Response`](crate::machines::fleet::message::Response) |
+//! | `assay.agent.NAME.clock` | coordinator, to one agent | a [`ClockRequest`](crate::machines::fleet::message::ClockRequest); the response is a [`Reading`](crate::machines::fleet::message::Reading) |
+//! | `assay.run.RUN.NAME` | agent NAME, kept by JetStream | what its roles say: [`Report`](crate::machines::fleet::message::Report) |
 //!
 //! A run has a stream and an object store of its own, named by [`stream`] and [`bucket`]; both are removed with its end.
 
-use crate::fleet::name::Name;
+use crate::machines::fleet::name::Name;
 
 /// Where all agents listen.
 pub const DISCOVER: &str = "assay.discover";

@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 
-use assay_workload::model::Workload;
+use crate::model::Workload;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -28,22 +28,22 @@ pub enum Share {
 
 /// Why robots cannot be spread as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SpreadError {
+pub enum AssignmentError {
     /// No group is called so.
     #[error("no robots of the workload are called `{name}`; it has: {known}")]
     Unknown { name: String, known: String },
     /// A group that no cache gets.
     #[error("the robots called `{0}` have no cache: name them for one, or give one a weight above 0")]
-    Homeless(String),
+    NoCacheForGroup(String),
 }
 
 /// The place of each robot's cache in the list, in the order of robots.
-pub fn spread(shares: &[&Share], workload: &Workload) -> Result<Vec<u16>, SpreadError> {
+pub fn assign_caches(shares: &[&Share], workload: &Workload) -> Result<Vec<u16>, AssignmentError> {
     let kinds: Vec<&str> = workload.robots.iter().map(|group| group.kind.as_str()).collect();
     for share in shares {
         let Share::Groups(names) = share else { continue };
         if let Some(name) = names.iter().find(|name| !kinds.contains(&name.as_str())) {
-            return Err(SpreadError::Unknown { name: name.clone(), known: kinds.join(", ") });
+            return Err(AssignmentError::Unknown { name: name.clone(), known: kinds.join(", ") });
         }
     }
     let mut all = Vec::new();
@@ -51,7 +51,7 @@ pub fn spread(shares: &[&Share], workload: &Workload) -> Result<Vec<u16>, Spread
         let count: u32 = group.addresses.iter().map(|run| run.count).sum();
         let weights = weights(shares, &group.kind);
         if count > 0 && weights.iter().sum::<f64>() <= 0.0 {
-            return Err(SpreadError::Homeless(group.kind.clone()));
+            return Err(AssignmentError::NoCacheForGroup(group.kind.clone()));
         }
         deal(&weights, count, &mut all);
     }
@@ -90,7 +90,7 @@ fn deal(weights: &[f64], count: u32, out: &mut Vec<u16>) {
 
 #[cfg(test)]
 mod tests {
-    use assay_workload::model::{RobotAddress, RobotGroup};
+    use crate::model::{RobotAddress, RobotGroup};
     use proptest::prelude::*;
 
     use super::*;
@@ -111,9 +111,10 @@ mod tests {
     #[test]
     fn equal_weights_take_turns_within_each_group() {
         let share = Share::Weight(1.0);
-        let dealt = spread(&[&share, &share, &share], &workload(&[("a", 4), ("b", 3)])).unwrap();
+        let dealt = assign_caches(&[&share, &share, &share], &workload(&[("a", 4), ("b", 3)])).unwrap();
         assert_eq!(dealt, [0, 1, 2, 0, 0, 1, 2]);
-        let dealt = spread(&[&Share::Weight(0.0), &Share::Weight(2.0)], &workload(&[("a", 2)])).unwrap();
+        let dealt =
+            assign_caches(&[&Share::Weight(0.0), &Share::Weight(2.0)], &workload(&[("a", 2)])).unwrap();
         assert_eq!(dealt, [1, 1]);
     }
 
@@ -121,9 +122,12 @@ mod tests {
     fn named_groups_go_to_who_named_them_and_all_others_by_weight() {
         let (left, right, rest) = (named(&["l"]), named(&["r", "l"]), Share::Weight(1.0));
         let workload = workload(&[("l", 2), ("r", 2), ("x", 2)]);
-        assert_eq!(spread(&[&left, &right, &rest], &workload).unwrap(), [0, 1, 1, 1, 2, 2]);
-        assert_eq!(spread(&[&left, &right], &workload), Err(SpreadError::Homeless("x".into())));
-        let error = spread(&[&named(&["z"]), &rest], &workload).unwrap_err().to_string();
+        assert_eq!(assign_caches(&[&left, &right, &rest], &workload).unwrap(), [0, 1, 1, 1, 2, 2]);
+        assert_eq!(
+            assign_caches(&[&left, &right], &workload),
+            Err(AssignmentError::NoCacheForGroup("x".into()))
+        );
+        let error = assign_caches(&[&named(&["z"]), &rest], &workload).unwrap_err().to_string();
         assert!(error.contains("`z`; it has: l, r, x"), "{error}");
     }
 
@@ -137,7 +141,7 @@ mod tests {
             prop_assume!(total > 0.1);
             let shares: Vec<Share> = weights.iter().map(|weight| Share::Weight(*weight)).collect();
             let shares: Vec<&Share> = shares.iter().collect();
-            let dealt = spread(&shares, &workload(&[("a", count)])).unwrap();
+            let dealt = assign_caches(&shares, &workload(&[("a", count)])).unwrap();
             prop_assert_eq!(dealt.len(), count as usize);
             for first in 0..=dealt.len() {
                 for (place, weight) in weights.iter().enumerate() {

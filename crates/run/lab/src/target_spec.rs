@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::proxy::OriginRoute;
+use assay_proxy::spec::OriginRoute;
 use assay_tls::settings::ServerTls;
 
 /// What the role is told that starts, empties, reads and stops a real proxy.

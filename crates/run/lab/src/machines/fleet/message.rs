@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use crate::load::{OriginsSpec, RobotsSpec};
-use crate::message::{Command, Event};
-use crate::network::Network;
-use crate::proxy::ProxySpec;
-use crate::target::{TargetSpec, TargetTls};
+use crate::target_spec::{TargetSpec, TargetTls};
+use assay_load::spec::{OriginsSpec, RobotsSpec};
+use assay_protocol::message::{Command, Event};
+use assay_protocol::network::Network;
+use assay_proxy::spec::ProxySpec;
 use assay_tls::settings::{ClientTls, ServerTls};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::fleet::name::Name;
+use crate::machines::fleet::name::Name;
 
 /// The version of these messages. A change of any of them makes it a new one.
 pub const PROTOCOL: u32 = 5;

@@ -5,11 +5,21 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use assay_base::settings::units;
+use assay_cache::behaviour::CacheBehaviour;
 use assay_cache::policy::Admission;
 use assay_cache::policy::replacement::Replacement;
 use serde::{Deserialize, Serialize};
 
 use assay_tls::settings::{ClientTls, ServerTls};
+
+/// The choices of the built-in proxy where RFC 9111 leaves them to a cache.
+pub const BEHAVIOUR: CacheBehaviour = CacheBehaviour {
+    conditional_fills: true,
+    range_fills: true,
+    validation_updates: true,
+    reloads_reach_origin: true,
+    ..CacheBehaviour::PLAIN
+};
 
 /// What stands in a line of the access log, in the words of descriptions of proxies. Times are those of the end of a response;
 /// bytes are its body's.
