@@ -1,7 +1,7 @@
 //! Bytes that claim to be a certificate: no panic, and what is found does not depend on what follows.
 #![no_main]
 
-use assay_tls::der::validity;
+use assay_net::tls::der::validity;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

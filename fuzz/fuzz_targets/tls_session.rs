@@ -4,11 +4,11 @@
 
 use std::sync::OnceLock;
 
-use assay_tls::settings::Offer;
-use assay_tls::authority::{Authority, KeyKind, Validity};
-use assay_tls::client::{Client, Name, Trust};
-use assay_tls::server::Server;
-use assay_tls::session::Session;
+use assay_net::tls::settings::Offer;
+use assay_net::tls::authority::{Authority, KeyKind, Validity};
+use assay_net::tls::client::{Client, Name, Trust};
+use assay_net::tls::server::Server;
+use assay_net::tls::session::Session;
 use libfuzzer_sys::fuzz_target;
 
 /// Most bytes of a handshake message that wait for its end.

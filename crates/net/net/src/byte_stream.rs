@@ -18,8 +18,8 @@ use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
 
-use assay_tls::error::{TlsError, TlsErrorKind};
-use assay_tls::session::{Agreed, MOST_KEPT_BYTES, Session, sealed_bytes};
+use crate::tls::error::{TlsError, TlsErrorKind};
+use crate::tls::session::{Agreed, MOST_KEPT_BYTES, Session, sealed_bytes};
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use crate::arrival::{Received, recv, recv_unstamped};

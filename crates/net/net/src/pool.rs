@@ -10,10 +10,10 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::tls::HTTP_2;
+use crate::tls::client::{Client, Name};
+use crate::tls::session::Session;
 use assay_http::head::ResponseHead;
-use assay_tls::HTTP_2;
-use assay_tls::client::{Client, Name};
-use assay_tls::session::Session;
 use tokio::task::spawn_local;
 
 use crate::connection::Resources;

@@ -14,8 +14,8 @@ use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use assay_tls::error::{TlsError, TlsErrorKind};
-use assay_tls::session::Session;
+use crate::tls::error::{TlsError, TlsErrorKind};
+use crate::tls::session::Session;
 
 use crate::byte_stream::{ByteStream, tls_error};
 use crate::connection::{Connection, Resources};

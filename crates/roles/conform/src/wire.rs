@@ -3,10 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 
-use assay_tls::client::{Client, Name, SettingsError, Trust};
-use assay_tls::error::TlsError;
-use assay_tls::session::Session;
-use assay_tls::settings::Offer;
+use assay_net::tls::client::{Client, Name, SettingsError, Trust};
+use assay_net::tls::error::TlsError;
+use assay_net::tls::session::Session;
+use assay_net::tls::settings::Offer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -25,7 +25,7 @@ impl Tls {
     /// For a target that stands for this host (`host` or `host:port`).
     pub fn to(host: &str) -> Result<Self, SettingsError> {
         let http1 = Client::new(Trust::Everybody, &Offer::default())?;
-        let http2 = http1.speaking(assay_tls::HTTP_2);
+        let http2 = http1.speaking(assay_net::tls::HTTP_2);
         Ok(Self { http1, http2, name: Name::of_authority(host)? })
     }
 }

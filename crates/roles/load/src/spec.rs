@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use assay_cache::behaviour::CacheBehaviour;
-use assay_tls::settings::{ClientTls, ServerTls};
+use assay_net::tls::settings::{ClientTls, ServerTls};
 use assay_workload::cache_assignment::Listener;
 
 /// The part that robots and origins must agree on: the universe.

@@ -4,10 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_net::tls::TlsSetupError;
+use assay_net::tls::client::SettingsError;
+use assay_net::tls::setup::TlsSetupError;
 use assay_net::worker::WorkerError;
 use assay_protocol::stdio::StdioError;
-use assay_tls::client::SettingsError;
 use thiserror::Error;
 
 /// What ends the proxy. Causes are part of the message, and so no `source`.

@@ -10,12 +10,12 @@ use assay_net::byte_stream::ByteStream;
 use assay_net::limits::{SPARED, room_of};
 use assay_net::listen::{accept, listen};
 use assay_net::pool::UpstreamTls;
-use assay_net::tls;
+use assay_net::tls::client::Name;
+use assay_net::tls::server::Server;
+use assay_net::tls::settings::ClientTls;
+use assay_net::tls::setup;
 use assay_net::watch::Longest;
 use assay_protocol::message::ProxyCounters;
-use assay_tls::client::Name;
-use assay_tls::server::Server;
-use assay_tls::settings::ClientTls;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -54,7 +54,7 @@ impl Proxy {
             AccessLog::create(path).map_err(|cause| ProxyError::Log { path: path.clone(), cause })
         };
         let log = spec.access_log.as_ref().map(create).transpose()?;
-        let tls = spec.tls.as_ref().map(tls::server).transpose()?.map(|tls| tls.speaking_both());
+        let tls = spec.tls.as_ref().map(setup::server).transpose()?.map(|tls| tls.speaking_both());
         let origin_tls = spec.origin_tls.as_ref().map(|told| to_origins(spec, told)).transpose()?;
         let shared = Rc::new(Shared::new(spec, peers, clock, limits, address, log, origin_tls));
         Ok(Self { listener, tls, shared })
@@ -152,5 +152,5 @@ fn to_origins(spec: &ProxySpec, told: &ClientTls) -> Result<UpstreamTls, ProxyEr
             .map_err(|cause| ProxyError::Name { authority: authority.to_owned(), cause })
     };
     let names = spec.origins.iter().map(|origin| Ok((origin.address, name(&origin.authority)?)));
-    Ok(UpstreamTls { client: tls::client(told)?, names: names.collect::<Result<_, ProxyError>>()? })
+    Ok(UpstreamTls { client: setup::client(told)?, names: names.collect::<Result<_, ProxyError>>()? })
 }

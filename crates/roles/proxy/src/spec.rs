@@ -10,7 +10,7 @@ use assay_cache::policy::Admission;
 use assay_cache::policy::replacement::Replacement;
 use serde::{Deserialize, Serialize};
 
-use assay_tls::settings::{ClientTls, ServerTls};
+use assay_net::tls::settings::{ClientTls, ServerTls};
 
 /// The choices of the built-in proxy where RFC 9111 leaves them to a cache.
 pub const BEHAVIOUR: CacheBehaviour = CacheBehaviour {

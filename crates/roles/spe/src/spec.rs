@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use assay_net::tls::settings::{AuthorityFiles, ClientTls, ServerTls};
 use assay_protocol::network::Destinations;
-use assay_tls::settings::{AuthorityFiles, ClientTls, ServerTls};
 
 /// What the Collector is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

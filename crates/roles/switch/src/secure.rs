@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use assay_tls::HTTP_2;
-use assay_tls::client::{Client, Name, SettingsError, Trust};
-use assay_tls::server::{Pair, Server};
-use assay_tls::settings::Offer;
+use assay_net::tls::HTTP_2;
+use assay_net::tls::client::{Client, Name, SettingsError, Trust};
+use assay_net::tls::server::{Pair, Server};
+use assay_net::tls::settings::Offer;
 use thiserror::Error;
 
 use crate::config::{Config, Http2, ListenTls, ServerSpec, ServerTls};

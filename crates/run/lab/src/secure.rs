@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::target_spec::TargetTls;
+use assay_net::tls::authority::{Authority, Identity, KeyKind, Validity};
+use assay_net::tls::client::{Client, Name, Trust, host_of};
+use assay_net::tls::settings::{ClientTls, Offer, ServerTls};
 use assay_record::run::TlsInfo;
-use assay_tls::authority::{Authority, Identity, KeyKind, Validity};
-use assay_tls::client::{Client, Name, Trust, host_of};
-use assay_tls::settings::{ClientTls, Offer, ServerTls};
 use assay_workload::model::Workload;
 
 use crate::description::{Description, Leg, ORIGIN_NAME};
@@ -101,7 +101,7 @@ pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
     }
     // What files and flags are wrong about is found by trying them.
     let told = ClientTls { offer: tls.offer.clone(), ca: tls.ca.clone(), resumption: tls.resumption };
-    assay_net::tls::client(&told).map(drop).map_err(|e| LabError::plan(e.to_string()))
+    assay_net::tls::setup::client(&told).map(drop).map_err(|e| LabError::plan(e.to_string()))
 }
 
 fn refusal(plan: &RunPlan) -> Option<String> {
@@ -253,7 +253,8 @@ impl Secured {
                 (false, None) => Some(ca),
             };
             let told = client(trusted);
-            made.probe = Some(assay_net::tls::client(&told).map_err(|e| LabError::plan(e.to_string()))?);
+            made.probe =
+                Some(assay_net::tls::setup::client(&told).map_err(|e| LabError::plan(e.to_string()))?);
             made.robots = Some(told);
         }
         if plan.target.is_started() {
@@ -401,7 +402,7 @@ fn now_unix_s() -> u64 {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use assay_tls::settings::Version;
+    use assay_net::tls::settings::Version;
 
     use super::*;
     use crate::testing;

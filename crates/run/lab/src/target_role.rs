@@ -9,10 +9,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::target_spec::{TargetSpec, TargetTls};
+use assay_net::tls::authority::Identity;
+use assay_net::tls::settings::ServerTls;
 use assay_protocol::message::{Command, Event};
 use assay_protocol::stdio::{Commands, StdioError, emit};
-use assay_tls::authority::Identity;
-use assay_tls::settings::ServerTls;
 
 use crate::arithmetic;
 use crate::counter_reader::CounterReader;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use assay_net::tls::settings::ServerTls;
 use assay_proxy::spec::OriginRoute;
-use assay_tls::settings::ServerTls;
 
 /// What the role is told that starts, empties, reads and stops a real proxy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use assay_lab::TlsPlan;
-use assay_tls::authority::KeyKind;
-use assay_tls::settings::{Offer, Version};
+use assay_net::tls::authority::KeyKind;
+use assay_net::tls::settings::{Offer, Version};
 use assay_workload::model::{Tls, TlsCipher, TlsKey, TlsVersion};
 use clap::Args;
 

@@ -5,8 +5,8 @@ use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_tls::authority::{Authority, KeyKind, Validity};
-use assay_tls::intercept::NAME;
+use assay_net::tls::authority::{Authority, KeyKind, Validity};
+use assay_net::tls::intercept::NAME;
 
 use crate::support::Assay;
 

@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
-use assay_tls::authority::{Authority, KeyKind, Validity};
-use assay_tls::server::Server;
-use assay_tls::settings::Offer;
+use assay_net::tls::authority::{Authority, KeyKind, Validity};
+use assay_net::tls::server::Server;
+use assay_net::tls::settings::Offer;
 
 use crate::helpers::{all_sent, assert_nothing_left};
 use crate::run_command::own_address;

@@ -1,12 +1,12 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 
-use assay_tls::authority::{Authority, KeyKind, Validity};
-use assay_tls::client::{Client, Name, Trust};
-use assay_tls::error::TlsErrorKind;
-use assay_tls::server::Server;
-use assay_tls::settings::{Offer, Version};
-use assay_tls::{HTTP_1_1, HTTP_2};
+use crate::tls::authority::{Authority, KeyKind, Validity};
+use crate::tls::client::{Client, Name, Trust};
+use crate::tls::error::TlsErrorKind;
+use crate::tls::server::Server;
+use crate::tls::settings::{Offer, Version};
+use crate::tls::{HTTP_1_1, HTTP_2};
 
 use super::*;
 

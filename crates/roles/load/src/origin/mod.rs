@@ -74,11 +74,11 @@ use crate::files::{FileError, read_files};
 use crate::spec::{OriginsSpec, Timing, UniverseSpec};
 use crate::watch::{BASELINE_LEAD_NS, Identity};
 use assay_base::clock::monotonic_ns;
-use assay_net::tls::{self, TlsSetupError};
+use assay_net::tls::server::Server;
+use assay_net::tls::setup::{self, TlsSetupError};
 use assay_net::worker::{Seat, Worker, WorkerError, cpu_of, pin, raise_descriptor_limit};
 use assay_protocol::clock::RunClock;
 use assay_protocol::stdio::{Commands, StdioError, emit};
-use assay_tls::server::Server;
 
 /// Why the origins cannot start, or cannot go on. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
@@ -140,7 +140,7 @@ pub fn run(spec: OriginsSpec) -> Result<(), OriginError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OriginError::Runtime)?;
     let crew = (spec.threads, &spec.cpus[..], spec.timing);
-    let tls = spec.tls.as_ref().map(tls::server).transpose()?;
+    let tls = spec.tls.as_ref().map(setup::server).transpose()?;
     let mut origins = Origins::start(load(&spec.universe)?, crew, (spec.first, &spec.listen), tls)?;
     let ended = runtime.block_on(async {
         let mut commands = Commands::from_stdin().map_err(OriginError::Runtime)?;
@@ -157,7 +157,7 @@ pub async fn perform(
     emit: &mut dyn FnMut(&Event) -> Result<(), StdioError>,
 ) -> Result<(), OriginError> {
     let crew = (spec.threads, &spec.cpus[..], spec.timing);
-    let tls = spec.tls.as_ref().map(tls::server).transpose()?;
+    let tls = spec.tls.as_ref().map(setup::server).transpose()?;
     let mut origins = Origins::start(load(&spec.universe)?, crew, (spec.first, &spec.listen), tls)?;
     let ended = origins.obey(commands, &mut |event| emit(event)).await;
     origins.join().and(ended)

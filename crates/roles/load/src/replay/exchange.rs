@@ -6,9 +6,9 @@ use assay_base::clock::monotonic_ns;
 use assay_net::body::{BodyError, BodyReader};
 use assay_net::byte_stream::{Handshake, tls_error};
 use assay_net::pool::Pool;
+use assay_net::tls::error::TlsError;
 use assay_net::upstream::{Patience, Upstream, UpstreamError};
 use assay_record::spe::ResponseError;
-use assay_tls::error::TlsError;
 use assay_workload::mark::HEADER;
 
 use crate::replay::catalogue::key;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 
-use assay_tls::client::{Client, Name, SettingsError};
-use assay_tls::error::{TlsError, TlsErrorKind};
-use assay_tls::session::Session;
+use assay_net::tls::client::{Client, Name, SettingsError};
+use assay_net::tls::error::{TlsError, TlsErrorKind};
+use assay_net::tls::session::Session;
 
 use crate::replay::options::Options;
 use crate::replay::request::Call;
@@ -109,8 +109,8 @@ impl Sessions {
 
 #[cfg(test)]
 mod tests {
-    use assay_tls::client::Trust;
-    use assay_tls::settings::Offer;
+    use assay_net::tls::client::Trust;
+    use assay_net::tls::settings::Offer;
 
     use super::*;
 

@@ -31,8 +31,8 @@ use assay_net::arrival::Arrivals;
 use assay_net::gather::Quick;
 use assay_net::sockets::Sockets;
 use assay_net::timer::{Ticket, Timer};
+use assay_net::tls::client::Client;
 use assay_net::worker::Breather;
-use assay_tls::client::Client;
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 128 * 1024;

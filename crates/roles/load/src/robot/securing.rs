@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind as IoErrorKind};
 use assay_base::clock::monotonic_ns;
 use assay_measurement::error_kind::ErrorKind;
 use assay_net::byte_stream::{ByteStream, Handshake, tls_error};
-use assay_tls::HTTP_2;
-use assay_tls::error::{TlsError, TlsErrorKind};
+use assay_net::tls::HTTP_2;
+use assay_net::tls::error::{TlsError, TlsErrorKind};
 use assay_workload::model::HttpVersion;
 use socket2::Socket;
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 use crate::spec::{RobotsSpec, Target};
 use assay_base::random::Rng;
 use assay_cache::behaviour::SharesFrom;
-use assay_net::tls::{self, TlsSetupError};
-use assay_tls::client::{Client, Name, SettingsError};
-use assay_tls::settings::ClientTls;
+use assay_net::tls::client::{Client, Name, SettingsError};
+use assay_net::tls::settings::ClientTls;
+use assay_net::tls::setup::{self, TlsSetupError};
 use assay_workload::Purpose;
 use assay_workload::cache_assignment::{AssignmentError, Listener, Share, assign_caches};
 use assay_workload::distribution::Sampler;
@@ -350,7 +350,7 @@ impl Tls {
                 .map_err(|cause| SetupError::TlsName { authority: origin.authority.clone(), cause })
         };
         Ok(Self {
-            client: tls::client(told).map_err(SetupError::Tls)?,
+            client: setup::client(told).map_err(SetupError::Tls)?,
             resumption: told.resumption,
             names: workload.origins.iter().map(name).collect::<Result<_, _>>()?,
         })

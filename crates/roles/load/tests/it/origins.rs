@@ -13,10 +13,10 @@ use assay_load::spec::{OriginsSpec, Target, Timing, UniverseSpec};
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::measured::Measured;
+use assay_net::tls::settings::ServerTls;
 use assay_protocol::clock::RunClock;
 use assay_protocol::message::{Command, Event};
 use assay_protocol::stdio::Commands;
-use assay_tls::settings::ServerTls;
 use assay_workload::model::Workload;
 use tempfile::TempDir;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use assay_http2::frame::{FrameHead, flag, kind};
 use assay_http2::{Config, Connection, Event, RequestHead};
-use assay_tls::authority::{Authority, KeyKind, Validity};
-use assay_tls::settings::{Offer, ServerTls};
+use assay_net::tls::authority::{Authority, KeyKind, Validity};
+use assay_net::tls::settings::{Offer, ServerTls};
 use assay_workload::model::{HttpVersion, Weighted, Workload};
 
 use crate::harness::simple;

@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 
 use assay_http::head::RequestHead;
-use assay_tls::client::{Client, Name};
-use assay_tls::error::{TlsError, TlsErrorKind};
-use assay_tls::session::Session;
-use assay_tls::settings::ClientTls;
+use assay_net::tls::client::{Client, Name};
+use assay_net::tls::error::{TlsError, TlsErrorKind};
+use assay_net::tls::session::Session;
+use assay_net::tls::settings::ClientTls;
 
 use crate::collector::error::CollectorError;
 use crate::collector::url::{self, Target};
@@ -31,7 +31,7 @@ pub struct Secured {
 impl Secured {
     /// With what is trusted.
     pub fn new(told: &ClientTls) -> Result<Self, CollectorError> {
-        Ok(Self { client: assay_net::tls::client(told)?, known: RefCell::default() })
+        Ok(Self { client: assay_net::tls::setup::client(told)?, known: RefCell::default() })
     }
 
     /// Whether a request is for an https URL. What comes from the Multiplier (`is_direct`) makes its server known.
@@ -65,7 +65,7 @@ impl Secured {
 
 #[cfg(test)]
 mod tests {
-    use assay_tls::settings::Offer;
+    use assay_net::tls::settings::Offer;
 
     use super::*;
 

@@ -13,11 +13,11 @@ use assay_net::connection::Resources;
 use assay_net::limits::{SPARED, room_of};
 use assay_net::listen::leads_to;
 use assay_net::timer::{Ticket, Timer};
+use assay_net::tls::client::{Client, Name};
 use assay_net::upstream::{self, Patience, Upstream, UpstreamError};
 use assay_net::watch::{Longest, Wait};
 use assay_net::worker::descriptor_limit;
 use assay_protocol::network::Destinations;
-use assay_tls::client::{Client, Name};
 use tokio::sync::Notify;
 
 use crate::collector::choice::Limits;
@@ -125,7 +125,7 @@ impl Shared {
         let origin_tls = spec
             .origin_tls
             .as_ref()
-            .map(|to| assay_net::tls::client_to(&to.client, &to.authority))
+            .map(|to| assay_net::tls::setup::client_to(&to.client, &to.authority))
             .transpose()?;
         Ok(Self {
             origin_tls: spec.default_origin.zip(origin_tls),

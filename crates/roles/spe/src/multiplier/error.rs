@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_net::tls::TlsSetupError;
+use assay_net::tls::setup::TlsSetupError;
 use assay_net::worker::WorkerError;
 use assay_protocol::stdio::StdioError;
 use assay_record::dir::RunDirError;

@@ -18,7 +18,7 @@
 //! requests `/assay/health` through it; a listener serves that itself, and does not count it.
 //!
 //! *Proxies over TLS.* `SpePlan::over_tls` has, by label, the authority for whose host a proxy's certificate is verified. One that is started gets a certificate of its own
-//! (`led::Certified`, as in `conform`); `ProxyUnderTest::tls` tells the Multiplier what to trust (`net::tls::client_to`, as for an origin of the Collector), and a lane's connection
+//! (`led::Certified`, as in `conform`); `ProxyUnderTest::tls` tells the Multiplier what to trust (`net::tls::setup::client_to`, as for an origin of the Collector), and a lane's connection
 //! begins with a session (`Upstream::open`). A product that cannot speak TLS itself has a `tls-terminator` in its description: `lab::real` starts it when the proxy
 //! has made what it waits for (`after`), before it waits until the proxy is ready, in the same process group, so that it is measured, watched and ended with it.
 //!
@@ -29,7 +29,7 @@
 //! `http://host:443/path`, the one form that every forward proxy passes on to its parent, and marks its number (`17-https`, `spe::number`). `collector::secured` decides by that mark, or
 //! for requests without a number by port and servers seen, whether a request is for an `https` URL; its recordings are under that URL, and it is fetched over TLS with verification,
 //! through the same `Shared::connect` as a default origin with TLS. A handshake that fails is counted once, by the kind of its `TlsError` (`OpenedCounters`), and its deadline is that of a
-//! head. The Multiplier and `assay` check the authority at the start through one function (`net::tls::interceptor`). Nothing reads the authority's certificate in order to trust it.
+//! head. The Multiplier and `assay` check the authority at the start through one function (`net::tls::setup::interceptor`). Nothing reads the authority's certificate in order to trust it.
 //!
 //! *Does not:* store responses, or decide what is a difference ([`crate::validate`] does).
 
@@ -65,11 +65,11 @@ use assay_net::connection::Resources;
 use assay_net::limits::{SPARED, room_of};
 use assay_net::listen::{accept, listen};
 use assay_net::pool::Pool;
-use assay_net::tls::{self, TlsSetupError};
+use assay_net::tls::client::{Client, Name};
+use assay_net::tls::server::Server;
+use assay_net::tls::setup::{self, TlsSetupError};
 use assay_net::watch::Longest;
 use assay_protocol::evaluation::MultiplierCounters;
-use assay_tls::client::{Client, Name};
-use assay_tls::server::Server;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -120,13 +120,14 @@ impl Multiplier {
         let refused = |cause| MultiplierError::Listen { address: spec.listen, cause };
         let listener = listen(spec.listen).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        let tls = spec.tls.as_ref().map(tls::server).transpose()?.map(|tls| tls.speaking_both());
-        let interceptor = spec.intercept.as_ref().map(tls::interceptor).transpose()?;
+        let tls = spec.tls.as_ref().map(setup::server).transpose()?.map(|tls| tls.speaking_both());
+        let interceptor = spec.intercept.as_ref().map(setup::interceptor).transpose()?;
         let labels = spec.proxies.iter().map(|proxy| proxy.label.clone()).collect();
         let (writer, entries) = Writer::start(&spec.directory, spec.text_log, labels)?;
         let board = Arc::new(Board::new(count, spec.most_waiting, (entries, writer.lost())));
         let destination = |proxy: &ProxyUnderTest| {
-            let told = proxy.tls.as_ref().map(|to| tls::client_to(&to.client, &to.authority)).transpose()?;
+            let told =
+                proxy.tls.as_ref().map(|to| setup::client_to(&to.client, &to.authority)).transpose()?;
             Ok::<_, TlsSetupError>((proxy.address, told))
         };
         let destinations = spec.proxies.iter().map(destination).collect::<Result<_, _>>()?;

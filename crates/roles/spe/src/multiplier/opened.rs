@@ -1,7 +1,7 @@
 //! Tunnels that are opened: inside, the client speaks TLS with a certificate for its host that is made here, and its requests are
 //! served as all others are.
 //!
-//! The certificate is of an authority that the user keeps ([`assay_tls::intercept`]). A client that does not accept it, names another host or
+//! The certificate is of an authority that the user keeps ([`assay_net::tls::intercept`]). A client that does not accept it, names another host or
 //! speaks no TLS gets no tunnel, and is counted under the name of what was wrong ([`assay_protocol::evaluation::OpenedCounters`]). A handshake has as
 //! long as the head of a request.
 //!
@@ -16,10 +16,10 @@ use assay_net::connection::Connection;
 use assay_net::exchange::ClientLimits;
 use assay_net::http_stream::HttpStream;
 use assay_net::http2;
+use assay_net::tls::error::TlsErrorKind;
+use assay_net::tls::intercept::OpenError;
+use assay_net::tls::session::Session;
 use assay_record::spe::{ResponseError, Verdict};
-use assay_tls::error::TlsErrorKind;
-use assay_tls::intercept::OpenError;
-use assay_tls::session::Session;
 
 use super::board::{Entry, Measured, count};
 use super::message::{About, Order};

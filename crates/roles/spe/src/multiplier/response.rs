@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use assay_base::clock::monotonic_ns;
 use assay_net::connection::Resources;
+use assay_net::tls::session::Session;
 use assay_net::upstream::{Patience, Upstream, UpstreamError};
-use assay_tls::session::Session;
 
 use super::board::Measured;
 use crate::reasons;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::spec::{Turns, When};
 use assay_net::connection::Resources;
 use assay_net::pool::Pool;
+use assay_net::tls::intercept::Interceptor;
 use assay_net::upstream::Patience;
 use assay_net::worker::descriptor_limit;
 use assay_protocol::evaluation::MultiplierCounters;
-use assay_tls::intercept::Interceptor;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_tls::authority::{Authority, KeyKind, Validity};
-use assay_tls::settings::{Offer, ServerTls};
+use assay_net::tls::authority::{Authority, KeyKind, Validity};
+use assay_net::tls::settings::{Offer, ServerTls};
 
 /// Writes the certificate of `www.test` and its authority into a directory.
 pub fn certificate(dir: &Path) -> ServerTls {

@@ -1,14 +1,14 @@
 //! Tunnels that the Multiplier opens: what clients are served in them, and what is counted where they cannot be opened.
 
 use assay_net::byte_stream::{ByteStream, tls_error};
+use assay_net::tls::authority::{Authority, KeyKind};
+use assay_net::tls::client::{Client as TlsClient, Name, Trust};
+use assay_net::tls::error::TlsErrorKind;
+use assay_net::tls::intercept::NAME;
+use assay_net::tls::settings::{ClientTls, Offer, ServerTls};
 use assay_protocol::evaluation::OpenedCounters;
 use assay_record::spe::{ResponseError, Verdict};
 use assay_spe::multiplier::Limits;
-use assay_tls::authority::{Authority, KeyKind};
-use assay_tls::client::{Client as TlsClient, Name, Trust};
-use assay_tls::error::TlsErrorKind;
-use assay_tls::intercept::NAME;
-use assay_tls::settings::{ClientTls, Offer, ServerTls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

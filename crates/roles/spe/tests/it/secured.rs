@@ -1,8 +1,8 @@
 //! An evaluation over TLS: who is not verified gets no request.
 
+use assay_net::tls::settings::{ClientTls, Offer};
 use assay_record::spe::{ResponseError, Verdict};
 use assay_spe::spec::TlsTo;
-use assay_tls::settings::{ClientTls, Offer};
 
 use crate::certificate::certificate;
 use crate::collector_harness::{self, spec};

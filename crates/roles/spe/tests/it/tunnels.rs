@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use assay_net::tls::authority::{Authority, KeyKind, Validity};
+use assay_net::tls::intercept::NAME;
+use assay_net::tls::settings::AuthorityFiles;
 use assay_protocol::evaluation::OpenedCounters;
 use assay_spe::multiplier::Limits;
-use assay_tls::authority::{Authority, KeyKind, Validity};
-use assay_tls::intercept::NAME;
-use assay_tls::settings::AuthorityFiles;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
+use assay_net::tls::settings::{ClientTls, Offer};
 use assay_record::spe::Verdict;
 use assay_spe::spec::TlsTo;
-use assay_tls::settings::{ClientTls, Offer};
 use tokio::task::spawn_blocking;
 
 use crate::certificate::certificate;

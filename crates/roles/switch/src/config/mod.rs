@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use assay_cluster::dispatch::Choice;
 use assay_net::limits::LEAST_RATE;
+use assay_net::tls::settings::Version;
 use assay_protocol::network::Network;
-use assay_tls::settings::Version;
 
 use crate::classes::Condition;
 use crate::health::{ActiveRules, PassiveRules};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use assay_base::settings::{Fields, Mistake, Value};
-use assay_tls::settings::Version;
+use assay_net::tls::settings::Version;
 
 use super::table::{address, texts};
 use super::{CertificateFiles, Http2, ListenTls, ServerTls};

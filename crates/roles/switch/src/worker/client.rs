@@ -26,7 +26,7 @@ use assay_net::connection::Connection;
 use assay_net::exchange::{self, ClientLimits, Exchange, Handler, Next};
 use assay_net::fields::Received;
 use assay_net::http2;
-use assay_tls::server::Server;
+use assay_net::tls::server::Server;
 
 /// A body up to this size that is here already goes out with its head.
 const INLINE_BYTES: u64 = 16 * 1024;

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
 use assay_net::exchange;
 use assay_net::http2::Pipe;
-use assay_tls::session::Session;
+use assay_net::tls::session::Session;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::runtime::{ENDED, READABLE, WRITABLE, may_go_on, spend};

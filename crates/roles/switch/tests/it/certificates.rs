@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use assay_net::tls::authority::{Authority, KeyKind, Validity};
 use assay_switch::Switch;
-use assay_tls::authority::{Authority, KeyKind, Validity};
 use tempfile::TempDir;
 
 /// A directory with certificates: for `one.test` and `two.test`, with the authority of both.

@@ -3,10 +3,10 @@
 use std::net::{SocketAddr, TcpStream};
 
 use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
+use assay_net::tls::authority::Authority;
+use assay_net::tls::client::{Client, Name, Trust};
+use assay_net::tls::settings::Offer;
 use assay_switch::Switch;
-use assay_tls::authority::Authority;
-use assay_tls::client::{Client, Name, Trust};
-use assay_tls::settings::Offer;
 
 use crate::certificates::{Files, authority, secured};
 use crate::harness::{PATIENCE, Server, config, file, switch};

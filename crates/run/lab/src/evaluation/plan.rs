@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use crate::Mode;
 use crate::led::UnderTest;
+use assay_net::tls::settings::AuthorityFiles;
+use assay_net::tls::settings::{ClientTls, ServerTls};
 use assay_protocol::evaluation::{CollectorCounters, MultiplierCounters};
 use assay_protocol::network::Destinations;
 use assay_record::spe::{How, Waits};
 use assay_spe::spec::{Turns, When};
-use assay_tls::settings::AuthorityFiles;
-use assay_tls::settings::{ClientTls, ServerTls};
 
 /// First port that the Collector's listeners have where nothing else is configured and a proxy that runs already must know them.
 pub const LISTENERS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3200);

@@ -8,12 +8,12 @@ use crate::led::{self, Certified, UnderTest, Which};
 use crate::real::{self, RealProxy};
 use crate::roles::{Role, RoleKind};
 use crate::{LabError, Mode, prepare};
+use assay_net::tls::settings::{ClientTls, Offer};
 use assay_proxy::spec::Chosen;
 use assay_record::spe::DIRECT;
 use assay_spe::spec::{
     CollectorLog, CollectorSpec, DiskSpec, Listener, MultiplierSpec, ProxyUnderTest, TlsTo,
 };
-use assay_tls::settings::{ClientTls, Offer};
 
 use crate::evaluation::check;
 use crate::evaluation::cover::Evaluation;

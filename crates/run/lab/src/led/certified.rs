@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use assay_tls::authority::Identity;
-use assay_tls::client::host_of;
+use assay_net::tls::authority::Identity;
+use assay_net::tls::client::host_of;
 
 use crate::error::LabError;
 use crate::secure::{self, ProxyTls, Written};

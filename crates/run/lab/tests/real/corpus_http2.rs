@@ -14,7 +14,7 @@ use assay_lab::ProxyTls;
 use assay_lab::description::{Http2, Origin as NamedOrigin};
 use assay_lab::mode::Mode;
 use assay_lab::real::RealProxy;
-use assay_tls::authority::{Authority, KeyKind, Validity};
+use assay_net::tls::authority::{Authority, KeyKind, Validity};
 use tokio::time::Instant;
 
 use crate::corpus::{between, described, listed};

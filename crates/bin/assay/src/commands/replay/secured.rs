@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use assay_load::replay::Tls;
-use assay_tls::settings::{ClientTls, Offer};
+use assay_net::tls::settings::{ClientTls, Offer};
 
 use super::ReplayArgs;
 use crate::exit::Failure;
@@ -55,7 +55,7 @@ pub fn of(args: &ReplayArgs) -> Result<Option<Tls>, Failure> {
         return Err(Failure::usage(why).hint(format!("if it speaks TLS, write --to {HTTPS}{to}")));
     }
     let told = ClientTls { offer: Offer::default(), ca: args.ca.clone(), resumption: 1.0 };
-    let client = assay_net::tls::client(&told).map_err(Failure::usage)?;
+    let client = assay_net::tls::setup::client(&told).map_err(Failure::usage)?;
     Ok(Some(Tls { client, to_address }))
 }
 

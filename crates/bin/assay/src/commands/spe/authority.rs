@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
-use assay_tls::authority::{Authority, KeyKind, Validity};
-use assay_tls::intercept::NAME;
-use assay_tls::settings::AuthorityFiles;
+use assay_net::tls::authority::{Authority, KeyKind, Validity};
+use assay_net::tls::intercept::NAME;
+use assay_net::tls::settings::AuthorityFiles;
 use clap::Args;
 
 use crate::exit::{Exit, Failure};

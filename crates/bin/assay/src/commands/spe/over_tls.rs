@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use assay_lab::led::{UnderTest, Which};
-use assay_tls::settings::{ClientTls, Offer};
+use assay_net::tls::settings::{ClientTls, Offer};
 
 use super::SpeArgs;
 use super::secured::{HTTPS, absolute, with_port};
@@ -96,7 +96,7 @@ pub fn trust(args: &SpeArgs, typed: &[(String, bool)]) -> Result<Option<ClientTl
     }
     let ca = args.proxy_ca.as_deref().map(absolute).transpose()?;
     let told = ClientTls { offer: Offer::default(), ca, resumption: 1.0 };
-    assay_net::tls::client(&told).map_err(Failure::usage)?;
+    assay_net::tls::setup::client(&told).map_err(Failure::usage)?;
     Ok(Some(told))
 }
 

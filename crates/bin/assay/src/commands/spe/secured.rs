@@ -4,9 +4,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use assay_net::tls::TlsSetupError;
-use assay_tls::settings::AuthorityFiles;
-use assay_tls::settings::{ClientTls, Offer, ServerTls};
+use assay_net::tls::settings::AuthorityFiles;
+use assay_net::tls::settings::{ClientTls, Offer, ServerTls};
+use assay_net::tls::setup::TlsSetupError;
 
 use super::{SpeArgs, authority};
 use crate::exit::Failure;
@@ -19,7 +19,7 @@ pub fn to_clients(args: &SpeArgs) -> Result<Option<ServerTls>, Failure> {
     let (Some(certificate), Some(key)) = (&args.certificate, &args.key) else { return Ok(None) };
     let told =
         ServerTls { offer: Offer::default(), certificate: absolute(certificate)?, key: absolute(key)? };
-    assay_net::tls::server(&told).map_err(Failure::usage)?;
+    assay_net::tls::setup::server(&told).map_err(Failure::usage)?;
     Ok(Some(told))
 }
 
@@ -41,7 +41,7 @@ pub fn of(origin: &str, args: &SpeArgs) -> Result<(String, Option<ClientTls>), F
     }
     let ca = args.origin_ca.as_deref().map(absolute).transpose()?;
     let told = ClientTls { offer: Offer::default(), ca, resumption: 1.0 };
-    assay_net::tls::client(&told).map_err(Failure::usage)?;
+    assay_net::tls::setup::client(&told).map_err(Failure::usage)?;
     Ok((with_port(authority), Some(told)))
 }
 
@@ -64,7 +64,7 @@ const OF_THE_SYSTEM: [&str; 4] = [
 pub fn intercept(args: &SpeArgs) -> Result<Option<(AuthorityFiles, ClientTls)>, Failure> {
     let Some(dir) = &args.intercept else { return Ok(None) };
     let files = authority::files(&absolute(dir)?);
-    assay_net::tls::interceptor(&files).map_err(|error| {
+    assay_net::tls::setup::interceptor(&files).map_err(|error| {
         let hint = match error {
             TlsSetupError::Read { .. } => "make an authority first: assay spe authority DIR",
             _ => "make another authority, in another directory: assay spe authority DIR",
@@ -83,7 +83,7 @@ pub fn intercept(args: &SpeArgs) -> Result<Option<(AuthorityFiles, ClientTls)>, 
         })?,
     };
     let told = ClientTls { offer: Offer::default(), ca: Some(ca), resumption: 0.0 };
-    assay_net::tls::client(&told).map_err(Failure::usage)?;
+    assay_net::tls::setup::client(&told).map_err(Failure::usage)?;
     Ok(Some((files, told)))
 }
 

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_net::byte_stream::ByteStream;
-use assay_tls::authority::{Authority, KeyKind, Validity};
-use assay_tls::server::Server;
-use assay_tls::settings::Offer;
+use assay_net::tls::authority::{Authority, KeyKind, Validity};
+use assay_net::tls::server::Server;
+use assay_net::tls::settings::Offer;
 use tokio::io::copy_bidirectional_with_sizes;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};

@@ -8,10 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use assay_base::clock::monotonic_ns;
 use assay_load::replay::{Log, Options, Results, Source, Tls};
 use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
-use assay_tls::authority::{Authority, KeyKind, Validity};
-use assay_tls::client::{Client, Trust};
-use assay_tls::server::Server as TlsServer;
-use assay_tls::settings::Offer;
+use assay_net::tls::authority::{Authority, KeyKind, Validity};
+use assay_net::tls::client::{Client, Trust};
+use assay_net::tls::server::Server as TlsServer;
+use assay_net::tls::settings::Offer;
 
 use crate::replay::harness::{combined, log, options, replay};
 

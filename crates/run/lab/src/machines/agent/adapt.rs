@@ -149,7 +149,7 @@ mod tests {
 
     use crate::target_spec::TargetTls;
     use assay_load::spec::UniverseSpec;
-    use assay_tls::settings::ServerTls;
+    use assay_net::tls::settings::ServerTls;
 
     use super::*;
 

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 
 use crate::target_spec::{TargetSpec, TargetTls};
 use assay_load::spec::{OriginsSpec, RobotsSpec};
+use assay_net::tls::settings::{ClientTls, ServerTls};
 use assay_protocol::message::{Command, Event};
 use assay_protocol::network::Network;
 use assay_proxy::spec::ProxySpec;
-use assay_tls::settings::{ClientTls, ServerTls};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

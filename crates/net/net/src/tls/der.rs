@@ -2,7 +2,7 @@
 //!
 //! Elements of DER (X.690) are a tag, a length and contents. Those before the validity are passed over.
 
-use crate::authority::Validity;
+use crate::tls::authority::Validity;
 
 const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
@@ -95,7 +95,7 @@ mod tests {
     use rustls::pki_types::pem::PemObject;
 
     use super::*;
-    use crate::authority::{Authority, KeyKind};
+    use crate::tls::authority::{Authority, KeyKind};
 
     fn made(validity: Validity) -> CertificateDer<'static> {
         let authority = Authority::new(KeyKind::P256, validity).expect("can be made");

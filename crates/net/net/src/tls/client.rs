@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::settings::Offer;
+use crate::tls::settings::Offer;
 use rustls::client::{
     ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue,
     UnbufferedClientConnection,
@@ -11,13 +11,13 @@ use rustls::client::{
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, NamedGroup};
 
-use crate::HTTP_1_1;
-use crate::error::TlsError;
-pub use crate::offer::SettingsError;
-use crate::offer::{provider, versions};
-use crate::session::Session;
-use crate::trust;
-pub use crate::trust::Trust;
+use crate::tls::HTTP_1_1;
+use crate::tls::error::TlsError;
+pub use crate::tls::offer::SettingsError;
+use crate::tls::offer::{provider, versions};
+use crate::tls::session::Session;
+use crate::tls::trust;
+pub use crate::tls::trust::Trust;
 
 /// Most tickets that are kept for one server: a server sends two as a rule, and each can be used once.
 const MOST_TICKETS: usize = 4;

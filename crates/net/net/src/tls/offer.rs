@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::settings::{Offer, Version};
+use crate::tls::settings::{Offer, Version};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion, version};
 use thiserror::Error;

@@ -1,9 +1,9 @@
 //! What goes in at one end comes out at the other.
 
-use assay_tls::authority::{KeyKind, Validity};
-use assay_tls::error::TlsErrorKind;
-use assay_tls::session::MOST_KEPT_BYTES;
-use assay_tls::settings::{Offer, Version};
+use assay_net::tls::authority::{KeyKind, Validity};
+use assay_net::tls::error::TlsErrorKind;
+use assay_net::tls::session::MOST_KEPT_BYTES;
+use assay_net::tls::settings::{Offer, Version};
 use proptest::prelude::*;
 
 use crate::pair::{Pair, client, now_unix_s, server};

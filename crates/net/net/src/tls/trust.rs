@@ -14,8 +14,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-use crate::der;
-use crate::offer::SettingsError;
+use crate::tls::der;
+use crate::tls::offer::SettingsError;
 
 /// Whom a client trusts.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::settings::Offer;
+use crate::tls::settings::Offer;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::pki_types::{ServerName, UnixTime};
@@ -18,15 +18,15 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error as RustlsError, ServerConfig};
 use thiserror::Error;
 
-use crate::authority::{Authority, AuthorityError, Validity};
-use crate::client::host_of;
-use crate::der;
-use crate::error::{TlsError, span};
-use crate::offer::{SettingsError, provider, versions};
-use crate::server::{Pair, certified};
-use crate::session::Session;
-use crate::trust::{Trust, verifier};
-use crate::{HTTP_1_0, HTTP_1_1, HTTP_2};
+use crate::tls::authority::{Authority, AuthorityError, Validity};
+use crate::tls::client::host_of;
+use crate::tls::der;
+use crate::tls::error::{TlsError, span};
+use crate::tls::offer::{SettingsError, provider, versions};
+use crate::tls::server::{Pair, certified};
+use crate::tls::session::Session;
+use crate::tls::trust::{Trust, verifier};
+use crate::tls::{HTTP_1_0, HTTP_1_1, HTTP_2};
 
 /// What authorities for this are called.
 pub const NAME: &str = "Assay, opened tunnels";
@@ -241,7 +241,7 @@ impl ResolvesServerCert for ForHost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::authority::KeyKind;
+    use crate::tls::authority::KeyKind;
 
     const NOW_UNIX_S: u64 = 1_800_000_000;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::settings::Offer;
+use crate::tls::settings::Offer;
 use rustls::client::verify_server_name;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::Ticketer;
@@ -12,12 +12,12 @@ use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert, Unbuffe
 use rustls::sign::CertifiedKey;
 use rustls::{Error, ServerConfig};
 
-use crate::error::TlsError;
-pub use crate::offer::SettingsError;
-use crate::offer::{provider, versions};
-use crate::session::Session;
-use crate::trust::in_words;
-use crate::{HTTP_1_1, HTTP_2};
+use crate::tls::error::TlsError;
+pub use crate::tls::offer::SettingsError;
+use crate::tls::offer::{provider, versions};
+use crate::tls::session::Session;
+use crate::tls::trust::in_words;
+use crate::tls::{HTTP_1_1, HTTP_2};
 
 /// A certificate with its key, as PEM.
 #[derive(Debug, Clone, Copy)]

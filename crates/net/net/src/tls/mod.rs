@@ -5,9 +5,9 @@
 //! certificates of a run. An [`intercept::Interceptor`] is a server for whatever name a tunnel leads to, with certificates of an authority that a
 //! user keeps.
 //!
-//! What documents say of a side is in [`settings`].
+//! What documents say of a side is in [`settings`]; [`setup`] reads the files that these name.
 //!
-//! *Does not:* read or write a socket or a file; speak early data (0-RTT), ask clients for certificates, or look at revocation.
+//! *Does not:* read or write a socket or a file (but for [`setup`]); speak early data (0-RTT), ask clients for certificates, or look at revocation.
 //! Certificates are checked against the wall clock, and keys are drawn from the system's random numbers, by the library
 //! underneath: these are the two things that are not arguments here.
 
@@ -20,6 +20,7 @@ mod offer;
 pub mod server;
 pub mod session;
 pub mod settings;
+pub mod setup;
 mod trust;
 
 /// HTTP/1.1 as an application protocol (ALPN, RFC 7301): what is offered and accepted unless something else is said.

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use assay_tls::client::{Client, Name, SettingsError, Trust};
-use assay_tls::intercept::{InterceptError, Interceptor};
-use assay_tls::server::Server;
-use assay_tls::settings::{AuthorityFiles, ClientTls, ServerTls};
+use crate::tls::client::{Client, Name, SettingsError, Trust};
+use crate::tls::intercept::{InterceptError, Interceptor};
+use crate::tls::server::Server;
+use crate::tls::settings::{AuthorityFiles, ClientTls, ServerTls};
 use thiserror::Error;
 
 use assay_base::clock::realtime_ns;

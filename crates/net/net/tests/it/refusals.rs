@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use assay_tls::HTTP_2;
-use assay_tls::authority::{Authority, KeyKind, Validity};
-use assay_tls::client::{Client, Name, SettingsError, Trust};
-use assay_tls::error::{TlsError, TlsErrorKind};
-use assay_tls::server::Server;
-use assay_tls::settings::{Offer, Version};
+use assay_net::tls::HTTP_2;
+use assay_net::tls::authority::{Authority, KeyKind, Validity};
+use assay_net::tls::client::{Client, Name, SettingsError, Trust};
+use assay_net::tls::error::{TlsError, TlsErrorKind};
+use assay_net::tls::server::Server;
+use assay_net::tls::settings::{Offer, Version};
 
 use crate::pair::{Pair, client, now_unix_s, server};
 

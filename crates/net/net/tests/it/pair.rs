@@ -1,11 +1,11 @@
 //! Two ends of a connection, and the wire between them as two buffers.
 
-use assay_tls::authority::{Authority, KeyKind, Validity};
-use assay_tls::client::{Client, Name, Trust};
-use assay_tls::error::TlsError;
-use assay_tls::server::Server;
-use assay_tls::session::Session;
-use assay_tls::settings::Offer;
+use assay_net::tls::authority::{Authority, KeyKind, Validity};
+use assay_net::tls::client::{Client, Name, Trust};
+use assay_net::tls::error::TlsError;
+use assay_net::tls::server::Server;
+use assay_net::tls::session::Session;
+use assay_net::tls::settings::Offer;
 
 /// A time at which all certificates of these tests were made. The library looks at the wall clock, so it must be about now.
 pub fn now_unix_s() -> u64 {

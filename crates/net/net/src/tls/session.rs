@@ -10,8 +10,8 @@ use rustls::unbuffered::{
 };
 use rustls::{CommonState, Error, HandshakeKind, ProtocolVersion};
 
-use crate::error::{TlsError, TlsErrorKind};
-use crate::offer::cipher_name;
+use crate::tls::error::{TlsError, TlsErrorKind};
+use crate::tls::offer::cipher_name;
 
 /// Types of records (RFC 8446, 5.1): what a byte stream begins with that is TLS.
 const RECORD_TYPES: std::ops::RangeInclusive<u8> = 20..=24;
@@ -127,7 +127,7 @@ impl Session {
             },
             cipher: cipher_name(common.negotiated_cipher_suite()?),
             resumed: common.handshake_kind()? == HandshakeKind::Resumed,
-            is_http2: common.alpn_protocol() == Some(crate::HTTP_2),
+            is_http2: common.alpn_protocol() == Some(crate::tls::HTTP_2),
         })
     }
 
