@@ -1,7 +1,7 @@
 //! Checks of a response: right object, right version, right bytes. Judges one response against what the universe says it must
 //! be.
 //!
-//! Pure: heads and body slices go in, an outcome or the first thing that is [`Wrong`] comes out. One response can be
+//! Pure: heads and body slices go in, an outcome or the first thing that is [`CheckError`] comes out. One response can be
 //! wrong in several ways; it counts under the first that applies, in this order:
 //!
 //! 1. *Malformed* (found by the parser, before this file sees anything).
@@ -34,7 +34,7 @@ const EXPIRY_TOLERANCE_S: i64 = 1;
 
 /// The parts of a request that its response is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Requested {
+pub struct CheckedRequest {
     pub id: XactId,
     pub method: Method,
     /// Date of `If-Modified-Since`, in seconds since the start of the run; none: the request was not conditional.
@@ -61,7 +61,7 @@ pub struct Requested {
 
 /// What the head of a response says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Response {
+pub struct ReceivedHead {
     pub status: u16,
     /// Our origins' id; none: absent or unreadable.
     pub mark: Option<ResponseMark>,
@@ -73,7 +73,7 @@ pub struct Response {
 
 /// What is known after the head: how the response came about, and which body must follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct CheckVerdict {
     /// How the response came about; none: a 304 without an id does not tell.
     pub outcome: Option<Outcome>,
     /// The error of the clocks leaves open whether the response was made before the request was sent, and so which outcome it is.
@@ -86,10 +86,10 @@ pub struct Verdict {
 
 /// What is wrong with a response: what was seen, and what should have been.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wrong {
+pub enum CheckError {
     /// A status that this request cannot have.
     Status {
-        seen: u16,
+        actual: u16,
         conditional: bool,
     },
     /// 304, though the request was not conditional.
@@ -102,13 +102,13 @@ pub enum Wrong {
     /// No id of our origins.
     NoMark,
     Object {
-        seen: u64,
-        wanted: u64,
+        actual: u64,
+        expected: u64,
     },
     /// A version that was not current when the response says it was made.
     Version {
-        seen: u64,
-        wanted: u64,
+        actual: u64,
+        expected: u64,
     },
     /// A response from the future.
     MadeLater {
@@ -133,12 +133,12 @@ pub enum Wrong {
     },
     /// A length other than the object's.
     Length {
-        seen: u64,
-        wanted: u64,
+        actual: u64,
+        expected: u64,
     },
     /// More body than the object has.
     Longer {
-        wanted: u64,
+        expected: u64,
     },
     /// A coding that the request did not ask for.
     CodingUnrequested,
@@ -155,61 +155,73 @@ pub enum Wrong {
     },
     /// The connection ended before the body.
     Truncated {
-        seen: u64,
-        wanted: u64,
+        actual: u64,
+        expected: u64,
     },
 }
 
-impl Wrong {
+impl CheckError {
     /// The class it is counted under.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Wrong::Status { .. } => ErrorKind::BadStatus,
-            Wrong::NotModifiedUnrequested | Wrong::NotModifiedSince { .. } => ErrorKind::WrongNotModified,
-            Wrong::NoMark => ErrorKind::Foreign,
-            Wrong::CodingUnrequested => ErrorKind::UnrequestedCoding,
-            Wrong::NoContentRange => ErrorKind::Malformed,
-            Wrong::Object { .. } => ErrorKind::WrongObject,
-            Wrong::Version { .. } | Wrong::MadeLater { .. } => ErrorKind::WrongVersion,
-            Wrong::Stored { .. } => ErrorKind::HitOnUncachable,
-            Wrong::ReloadStored { .. } => ErrorKind::HitOnReload,
-            Wrong::Expired { .. } => ErrorKind::Stale,
-            Wrong::Length { .. } | Wrong::Longer { .. } | Wrong::PartMissing { .. } => ErrorKind::WrongLength,
-            Wrong::Bytes { .. } => ErrorKind::WrongBytes,
-            Wrong::Truncated { .. } => ErrorKind::TruncatedBody,
+            CheckError::Status { .. } => ErrorKind::BadStatus,
+            CheckError::NotModifiedUnrequested | CheckError::NotModifiedSince { .. } => {
+                ErrorKind::WrongNotModified
+            }
+            CheckError::NoMark => ErrorKind::Foreign,
+            CheckError::CodingUnrequested => ErrorKind::UnrequestedCoding,
+            CheckError::NoContentRange => ErrorKind::Malformed,
+            CheckError::Object { .. } => ErrorKind::WrongObject,
+            CheckError::Version { .. } | CheckError::MadeLater { .. } => ErrorKind::WrongVersion,
+            CheckError::Stored { .. } => ErrorKind::HitOnUncachable,
+            CheckError::ReloadStored { .. } => ErrorKind::HitOnReload,
+            CheckError::Expired { .. } => ErrorKind::Stale,
+            CheckError::Length { .. } | CheckError::Longer { .. } | CheckError::PartMissing { .. } => {
+                ErrorKind::WrongLength
+            }
+            CheckError::Bytes { .. } => ErrorKind::WrongBytes,
+            CheckError::Truncated { .. } => ErrorKind::TruncatedBody,
         }
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for CheckError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Wrong::Status { seen, conditional: false } => write!(f, "status {seen} instead of 200"),
-            Wrong::Status { seen, conditional: true } => write!(f, "status {seen} instead of 200 or 304"),
-            Wrong::NotModifiedUnrequested => write!(f, "status 304, but the request was not conditional"),
-            Wrong::NotModifiedSince { modified_s: Some(modified_s), since_s } => {
+            CheckError::Status { actual, conditional: false } => write!(f, "status {actual} instead of 200"),
+            CheckError::Status { actual, conditional: true } => {
+                write!(f, "status {actual} instead of 200 or 304")
+            }
+            CheckError::NotModifiedUnrequested => {
+                write!(f, "status 304, but the request was not conditional")
+            }
+            CheckError::NotModifiedSince { modified_s: Some(modified_s), since_s } => {
                 write!(
                     f,
                     "304 for a version modified at {modified_s}; the request was for one newer than {since_s} (seconds of the run)"
                 )
             }
-            Wrong::NotModifiedSince { modified_s: None, since_s } => {
+            CheckError::NotModifiedSince { modified_s: None, since_s } => {
                 write!(f, "304, but no version of the object is as old as {since_s} (seconds of the run)")
             }
-            Wrong::CodingUnrequested => write!(f, "in a coding that the request did not ask for"),
-            Wrong::NoContentRange => write!(f, "status 206 without a Content-Range that fits the object"),
-            Wrong::NoMark => write!(f, "no X-Assay of our origins in the response"),
-            Wrong::Object { seen, wanted } => write!(f, "object {seen:016x} instead of {wanted:016x}"),
-            Wrong::Version { seen, wanted } => {
-                write!(f, "version {seen}; when the response was made, version {wanted} was current")
+            CheckError::CodingUnrequested => write!(f, "in a coding that the request did not ask for"),
+            CheckError::NoContentRange => {
+                write!(f, "status 206 without a Content-Range that fits the object")
             }
-            Wrong::MadeLater { made_us, now_us } => {
+            CheckError::NoMark => write!(f, "no X-Assay of our origins in the response"),
+            CheckError::Object { actual, expected } => {
+                write!(f, "object {actual:016x} instead of {expected:016x}")
+            }
+            CheckError::Version { actual, expected } => {
+                write!(f, "version {actual}; when the response was made, version {expected} was current")
+            }
+            CheckError::MadeLater { made_us, now_us } => {
                 write!(
                     f,
                     "the response says it was made at {made_us} µs of the run, and it arrived at {now_us} µs"
                 )
             }
-            Wrong::Stored { made_us, sent_us, method } => write!(
+            CheckError::Stored { made_us, sent_us, method } => write!(
                 f,
                 "the response was made for another request at {made_us} µs (this one was sent at {sent_us} µs), but {}",
                 match method {
@@ -217,23 +229,23 @@ impl fmt::Display for Wrong {
                     Method::Get | Method::Head => "the object may not be stored",
                 }
             ),
-            Wrong::ReloadStored { made_us, sent_us } => {
+            CheckError::ReloadStored { made_us, sent_us } => {
                 write!(f, "the response to a reload sent at {sent_us} µs was made before, at {made_us} µs")
             }
-            Wrong::Expired { expires_s, sent_s } => {
+            CheckError::Expired { expires_s, sent_s } => {
                 write!(
                     f,
                     "served from the store to a request sent at {sent_s}, but it expired at {expires_s} (seconds of the run)"
                 )
             }
-            Wrong::Length { seen, wanted } => write!(f, "{seen} bytes instead of {wanted}"),
-            Wrong::Longer { wanted } => write!(f, "more bytes than the object's {wanted}"),
-            Wrong::PartMissing { from, to } => {
+            CheckError::Length { actual, expected } => write!(f, "{actual} bytes instead of {expected}"),
+            CheckError::Longer { expected } => write!(f, "more bytes than the object's {expected}"),
+            CheckError::PartMissing { from, to } => {
                 write!(f, "no part with bytes {from} to {to}, which were requested")
             }
-            Wrong::Bytes { at } => write!(f, "body byte {at} is not the object's"),
-            Wrong::Truncated { seen, wanted } => {
-                write!(f, "the connection was closed after {seen} of {wanted} body bytes")
+            CheckError::Bytes { at } => write!(f, "body byte {at} is not the object's"),
+            CheckError::Truncated { actual, expected } => {
+                write!(f, "the connection was closed after {actual} of {expected} body bytes")
             }
         }
     }
@@ -243,37 +255,37 @@ impl fmt::Display for Wrong {
 ///
 /// `life_at` gives the object's life at a second of the run.
 pub fn judge_head(
-    requested: &Requested,
-    response: &Response,
+    requested: &CheckedRequest,
+    response: &ReceivedHead,
     now_us: u64,
     life_at: impl Fn(i64) -> Life,
-) -> Result<Verdict, Wrong> {
+) -> Result<CheckVerdict, CheckError> {
     let not_modified = match (response.status, requested.since_s) {
         (200, _) => None,
         (206, _) if requested.parts => None,
         (304, Some(since_s)) => Some(since_s),
-        (304, None) => return Err(Wrong::NotModifiedUnrequested),
-        (seen, since_s) => return Err(Wrong::Status { seen, conditional: since_s.is_some() }),
+        (304, None) => return Err(CheckError::NotModifiedUnrequested),
+        (actual, since_s) => return Err(CheckError::Status { actual, conditional: since_s.is_some() }),
     };
     let mark = match (response.mark, not_modified) {
         (Some(mark), _) => mark,
-        (None, None) => return Err(Wrong::NoMark),
+        (None, None) => return Err(CheckError::NoMark),
         (None, Some(since_s)) => return judge_bare_304(response, since_s, &life_at(0)),
     };
     if mark.key != requested.key {
-        return Err(Wrong::Object { seen: mark.key, wanted: requested.key });
+        return Err(CheckError::Object { actual: mark.key, expected: requested.key });
     }
     if mark.made_us > now_us.saturating_add(requested.clock_error_us) {
-        return Err(Wrong::MadeLater { made_us: mark.made_us, now_us });
+        return Err(CheckError::MadeLater { made_us: mark.made_us, now_us });
     }
     let life = life_at(second(mark.made_us));
     if mark.version != life.version {
-        return Err(Wrong::Version { seen: mark.version, wanted: life.version });
+        return Err(CheckError::Version { actual: mark.version, expected: life.version });
     }
     if let (Some(since_s), Some(modified_s)) = (not_modified, life.last_modified_s)
         && modified_s > since_s
     {
-        return Err(Wrong::NotModifiedSince { modified_s: Some(modified_s), since_s });
+        return Err(CheckError::NotModifiedSince { modified_s: Some(modified_s), since_s });
     }
     let outcome = outcome(requested, &mark);
     judge_serving(requested, &mark, outcome)?;
@@ -286,14 +298,14 @@ pub fn judge_head(
     if not_modified.is_none()
         && response.status == 200
         && !requested.coded
-        && let Some(seen) = response.content_length
-        && seen != requested.size
+        && let Some(actual) = response.content_length
+        && actual != requested.size
     {
-        return Err(Wrong::Length { seen, wanted: requested.size });
+        return Err(CheckError::Length { actual, expected: requested.size });
     }
     let is_unsure =
         mark.xact != requested.id && mark.made_us.abs_diff(requested.sent_us) < requested.clock_error_us;
-    Ok(Verdict { outcome: Some(outcome), is_unsure, version: mark.version, body_bytes })
+    Ok(CheckVerdict { outcome: Some(outcome), is_unsure, version: mark.version, body_bytes })
 }
 
 fn second(us: u64) -> i64 {
@@ -301,7 +313,7 @@ fn second(us: u64) -> i64 {
 }
 
 /// How the response came about, by the ids (see docs/architecture.md).
-fn outcome(requested: &Requested, mark: &ResponseMark) -> Outcome {
+fn outcome(requested: &CheckedRequest, mark: &ResponseMark) -> Outcome {
     if mark.xact == requested.id {
         match mark.not_modified() && requested.since_s.is_none() {
             true => Outcome::Revalidated,
@@ -322,15 +334,19 @@ fn outcome(requested: &Requested, mark: &ResponseMark) -> Outcome {
 }
 
 /// Whether a response that came about this way may be served to this request.
-fn judge_serving(requested: &Requested, mark: &ResponseMark, outcome: Outcome) -> Result<(), Wrong> {
+fn judge_serving(
+    requested: &CheckedRequest,
+    mark: &ResponseMark,
+    outcome: Outcome,
+) -> Result<(), CheckError> {
     let (made_us, sent_us) = (mark.made_us, requested.sent_us);
     if outcome != Outcome::Miss && (!requested.cachable || requested.method.has_body()) {
-        return Err(Wrong::Stored { made_us, sent_us, method: requested.method });
+        return Err(CheckError::Stored { made_us, sent_us, method: requested.method });
     }
     // Within the error of the clocks, it may have been fetched for this one.
     let is_surely_before = made_us.saturating_add(requested.clock_error_us) < sent_us;
     if outcome == Outcome::Hit && requested.must_reach_origin && is_surely_before {
-        return Err(Wrong::ReloadStored { made_us, sent_us });
+        return Err(CheckError::ReloadStored { made_us, sent_us });
     }
     Ok(())
 }
@@ -345,7 +361,7 @@ fn judge_age(
     sent_s: i64,
     validation_updates: bool,
     life_at: impl Fn(i64) -> Life,
-) -> Result<(), Wrong> {
+) -> Result<(), CheckError> {
     let expired = |expires_s: Option<i64>| expires_s.filter(|at_s| sent_s > at_s + EXPIRY_TOLERANCE_S);
     let Some(mut expires_s) = expired(life.expires_s) else { return Ok(()) };
     if !validation_updates {
@@ -353,19 +369,19 @@ fn judge_age(
         let Some(at_s) = expired(life_at(next_s - 1).expires_s) else { return Ok(()) };
         expires_s = at_s;
     }
-    Err(Wrong::Expired { expires_s, sent_s })
+    Err(CheckError::Expired { expires_s, sent_s })
 }
 
 /// A 304 without an id is right if the version it shows, or else any version that can be stored, is old enough.
 /// `first` is the object's life at the start of the run: no cache of ours has an older version.
-fn judge_bare_304(response: &Response, since_s: i64, first: &Life) -> Result<Verdict, Wrong> {
-    let verdict = Verdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
+fn judge_bare_304(response: &ReceivedHead, since_s: i64, first: &Life) -> Result<CheckVerdict, CheckError> {
+    let verdict = CheckVerdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
     match (response.last_modified_s, first.last_modified_s) {
         (Some(shown_s), _) if shown_s > since_s => {
-            Err(Wrong::NotModifiedSince { modified_s: Some(shown_s), since_s })
+            Err(CheckError::NotModifiedSince { modified_s: Some(shown_s), since_s })
         }
         (None, Some(oldest_s)) if oldest_s > since_s => {
-            Err(Wrong::NotModifiedSince { modified_s: None, since_s })
+            Err(CheckError::NotModifiedSince { modified_s: None, since_s })
         }
         _ => Ok(verdict),
     }
@@ -374,19 +390,19 @@ fn judge_bare_304(response: &Response, since_s: i64, first: &Life) -> Result<Ver
 /// Judges a body as it arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyCheck {
-    wanted: u64,
-    seen: u64,
+    expected: u64,
+    received: u64,
 }
 
 impl BodyCheck {
-    /// For a body that must have `wanted` bytes.
-    pub fn new(wanted: u64) -> Self {
-        Self { wanted, seen: 0 }
+    /// For a body that must have `expected` bytes.
+    pub fn new(expected: u64) -> Self {
+        Self { expected, received: 0 }
     }
 
     /// Body bytes so far.
-    pub fn seen(&self) -> u64 {
-        self.seen
+    pub fn received(&self) -> u64 {
+        self.received
     }
 
     /// Takes the next bytes; `compare` gives the position of the first that is not the object's.
@@ -395,28 +411,28 @@ impl BodyCheck {
         &mut self,
         bytes: &[u8],
         compare: impl FnOnce(u64, &[u8]) -> Result<(), u64>,
-    ) -> Result<(), Wrong> {
-        let from = self.seen;
-        self.seen += bytes.len() as u64;
-        let inside = self.wanted.saturating_sub(from).min(bytes.len() as u64) as usize;
-        compare(from, &bytes[..inside]).map_err(|at| Wrong::Bytes { at })?;
-        if self.seen > self.wanted {
-            return Err(Wrong::Longer { wanted: self.wanted });
+    ) -> Result<(), CheckError> {
+        let from = self.received;
+        self.received += bytes.len() as u64;
+        let inside = self.expected.saturating_sub(from).min(bytes.len() as u64) as usize;
+        compare(from, &bytes[..inside]).map_err(|at| CheckError::Bytes { at })?;
+        if self.received > self.expected {
+            return Err(CheckError::Longer { expected: self.expected });
         }
         Ok(())
     }
 
     /// The framing says that the body is complete.
-    pub fn end(&self) -> Result<(), Wrong> {
-        match self.seen == self.wanted {
+    pub fn end(&self) -> Result<(), CheckError> {
+        match self.received == self.expected {
             true => Ok(()),
-            false => Err(Wrong::Length { seen: self.seen, wanted: self.wanted }),
+            false => Err(CheckError::Length { actual: self.received, expected: self.expected }),
         }
     }
 
     /// The connection ended, and the framing does not say that the body is complete.
-    pub fn cut_off(&self) -> Wrong {
-        Wrong::Truncated { seen: self.seen, wanted: self.wanted }
+    pub fn cut_off(&self) -> CheckError {
+        CheckError::Truncated { actual: self.received, expected: self.expected }
     }
 }
 

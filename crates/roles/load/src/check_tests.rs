@@ -9,7 +9,7 @@ const OTHER: XactId = XactId { robot: 4, number: 2, place: 1 };
 const SECOND: u64 = 1_000_000;
 
 /// A basic GET, sent 20 s into the run.
-const REQUESTED: Requested = Requested {
+const REQUESTED: CheckedRequest = CheckedRequest {
     id: ME,
     method: Method::Get,
     since_s: None,
@@ -39,8 +39,8 @@ const MINE: ResponseMark = ResponseMark {
 /// One from the store, a second old.
 const STORED: ResponseMark = ResponseMark { xact: OTHER, version: 1, made_us: 19 * SECOND, ..MINE };
 
-fn response(mark: ResponseMark) -> Response {
-    Response { status: 200, mark: Some(mark), content_length: Some(1000), last_modified_s: None }
+fn response(mark: ResponseMark) -> ReceivedHead {
+    ReceivedHead { status: 200, mark: Some(mark), content_length: Some(1000), last_modified_s: None }
 }
 
 /// Modified every ten seconds, fresh for five.
@@ -55,29 +55,29 @@ fn life(now_s: i64) -> Life {
     }
 }
 
-fn judge(requested: &Requested, response: &Response) -> Result<Verdict, Wrong> {
+fn judge(requested: &CheckedRequest, response: &ReceivedHead) -> Result<CheckVerdict, CheckError> {
     judge_head(requested, response, 21 * SECOND, life)
 }
 
 /// The same a second after sending, whenever that was.
-fn judge_at(requested: &Requested, response: &Response) -> Result<Verdict, Wrong> {
+fn judge_at(requested: &CheckedRequest, response: &ReceivedHead) -> Result<CheckVerdict, CheckError> {
     judge_head(requested, response, requested.sent_us + SECOND, life)
 }
 
-fn kind(requested: &Requested, response: &Response) -> Option<ErrorKind> {
-    judge(requested, response).err().map(|wrong| wrong.kind())
+fn kind(requested: &CheckedRequest, response: &ReceivedHead) -> Option<ErrorKind> {
+    judge(requested, response).err().map(|error| error.kind())
 }
 
-fn outcome_of(requested: &Requested, response: &Response) -> Option<Outcome> {
+fn outcome_of(requested: &CheckedRequest, response: &ReceivedHead) -> Option<Outcome> {
     judge(requested, response).expect("is right").outcome
 }
 
-fn conditional(since_s: i64) -> Requested {
-    Requested { since_s: Some(since_s), ..REQUESTED }
+fn conditional(since_s: i64) -> CheckedRequest {
+    CheckedRequest { since_s: Some(since_s), ..REQUESTED }
 }
 
-fn not_modified(mark: Option<ResponseMark>) -> Response {
-    Response { status: 304, mark, content_length: None, last_modified_s: None }
+fn not_modified(mark: Option<ResponseMark>) -> ReceivedHead {
+    ReceivedHead { status: 304, mark, content_length: None, last_modified_s: None }
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_response_made_for_this_request_is_a_miss() {
     let verdict = judge(&REQUESTED, &response(MINE)).expect("is right");
     assert_eq!(
         verdict,
-        Verdict { outcome: Some(Outcome::Miss), is_unsure: false, version: 2, body_bytes: Some(1000) }
+        CheckVerdict { outcome: Some(Outcome::Miss), is_unsure: false, version: 2, body_bytes: Some(1000) }
     );
 }
 
@@ -105,7 +105,7 @@ fn a_response_made_for_nobody_is_a_hit_before_and_a_miss_after_sending() {
     let later = response(ResponseMark { xact: XactId::NOBODY, ..MINE });
     assert_eq!(outcome_of(&REQUESTED, &later), Some(Outcome::Miss));
     // So it may be one for an object that may not be stored.
-    assert_eq!(kind(&Requested { cachable: false, ..REQUESTED }, &later), None);
+    assert_eq!(kind(&CheckedRequest { cachable: false, ..REQUESTED }, &later), None);
 }
 
 #[test]
@@ -118,15 +118,15 @@ fn a_confirmation_for_this_request_is_revalidated_unless_the_robot_requested_it(
 #[test]
 fn a_status_that_the_request_cannot_have_is_a_bad_status() {
     for status in [204, 206, 301, 403, 404, 500, 502, 503, 504] {
-        let seen = Response { status, mark: None, ..response(MINE) };
-        assert_eq!(kind(&REQUESTED, &seen), Some(ErrorKind::BadStatus), "{status}");
-        assert_eq!(kind(&conditional(0), &seen), Some(ErrorKind::BadStatus), "{status}");
+        let actual = ReceivedHead { status, mark: None, ..response(MINE) };
+        assert_eq!(kind(&REQUESTED, &actual), Some(ErrorKind::BadStatus), "{status}");
+        assert_eq!(kind(&conditional(0), &actual), Some(ErrorKind::BadStatus), "{status}");
     }
 }
 
 #[test]
 fn a_response_without_our_id_is_foreign() {
-    assert_eq!(kind(&REQUESTED, &Response { mark: None, ..response(MINE) }), Some(ErrorKind::Foreign));
+    assert_eq!(kind(&REQUESTED, &ReceivedHead { mark: None, ..response(MINE) }), Some(ErrorKind::Foreign));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_304_without_an_id_is_judged_by_what_it_shows_or_by_what_can_be() {
     let verdict = judge(&conditional(0), &bare).expect("version 0 is that old");
     assert_eq!((verdict.outcome, verdict.body_bytes), (None, None));
     assert_eq!(kind(&conditional(-1), &bare), Some(ErrorKind::WrongNotModified));
-    let shown = Response { last_modified_s: Some(10), ..bare };
+    let shown = ReceivedHead { last_modified_s: Some(10), ..bare };
     assert_eq!(kind(&conditional(9), &shown), Some(ErrorKind::WrongNotModified));
     assert_eq!(kind(&conditional(10), &shown), None);
 }
@@ -197,12 +197,12 @@ fn a_304_without_an_id_is_judged_by_what_it_shows_or_by_what_can_be() {
 fn a_stored_response_is_stale_once_its_expiry_lies_more_than_a_second_back() {
     // Made at second 12, so it expires at 17.
     let stored = ResponseMark { made_us: 12 * SECOND, version: 1, ..STORED };
-    let sent = |sent_us| Requested { sent_us, ..REQUESTED };
+    let sent = |sent_us| CheckedRequest { sent_us, ..REQUESTED };
     assert_eq!(kind(&sent(17 * SECOND), &response(stored)), None);
     assert_eq!(kind(&sent(19 * SECOND - 1), &response(stored)), None, "within the rounding of dates");
     assert_eq!(kind(&sent(19 * SECOND), &response(stored)), Some(ErrorKind::Stale));
     // A conditional request may not get a stale stored response either.
-    let requested = Requested { sent_us: 19 * SECOND, ..conditional(15) };
+    let requested = CheckedRequest { sent_us: 19 * SECOND, ..conditional(15) };
     assert_eq!(kind(&requested, &not_modified(Some(stored))), Some(ErrorKind::Stale));
 }
 
@@ -210,12 +210,12 @@ fn a_stored_response_is_stale_once_its_expiry_lies_more_than_a_second_back() {
 fn where_a_validation_does_not_show_only_a_version_that_it_would_have_replaced_is_stale() {
     // Version 1 was current from 10 to 20; confirmed at 19, it is fresh until 24.
     let stored = ResponseMark { made_us: 12 * SECOND, version: 1, ..STORED };
-    let sent = |at_s| Requested { sent_us: at_s * SECOND, validation_updates: false, ..REQUESTED };
+    let sent = |at_s| CheckedRequest { sent_us: at_s * SECOND, validation_updates: false, ..REQUESTED };
     for fine_s in [17, 19, 20, 25] {
         assert_eq!(judge_at(&sent(fine_s), &response(stored)).err(), None, "{fine_s}");
     }
     let found = judge_at(&sent(26), &response(stored)).err();
-    assert_eq!(found, Some(Wrong::Expired { expires_s: 24, sent_s: 26 }));
+    assert_eq!(found, Some(CheckError::Expired { expires_s: 24, sent_s: 26 }));
     // What is never modified can be confirmed for ever.
     let eternal = |now_s| Life { next_modified_s: None, ..life(now_s) };
     assert!(judge_head(&sent(1000), &response(stored), 1001 * SECOND, eternal).is_ok());
@@ -242,7 +242,7 @@ fn a_response_without_expiry_is_never_stale() {
 
 #[test]
 fn a_reload_may_not_be_served_with_an_earlier_response() {
-    let reload = Requested { must_reach_origin: true, ..REQUESTED };
+    let reload = CheckedRequest { must_reach_origin: true, ..REQUESTED };
     assert_eq!(kind(&reload, &response(STORED)), Some(ErrorKind::HitOnReload));
     assert_eq!(kind(&reload, &response(MINE)), None);
     assert_eq!(
@@ -254,7 +254,7 @@ fn a_reload_may_not_be_served_with_an_earlier_response() {
 
 #[test]
 fn what_may_not_be_stored_may_not_be_shared_either() {
-    let private = Requested { cachable: false, ..REQUESTED };
+    let private = CheckedRequest { cachable: false, ..REQUESTED };
     for mark in [STORED, ResponseMark { xact: OTHER, ..MINE }, ResponseMark { status: 304, ..MINE }] {
         assert_eq!(kind(&private, &response(mark)), Some(ErrorKind::HitOnUncachable), "{mark:?}");
     }
@@ -263,7 +263,7 @@ fn what_may_not_be_stored_may_not_be_shared_either() {
 
 #[test]
 fn a_post_must_reach_the_origin() {
-    let post = Requested { method: Method::Post, ..REQUESTED };
+    let post = CheckedRequest { method: Method::Post, ..REQUESTED };
     assert_eq!(kind(&post, &response(STORED)), Some(ErrorKind::HitOnUncachable));
     assert_eq!(kind(&post, &response(MINE)), None);
 }
@@ -271,40 +271,40 @@ fn a_post_must_reach_the_origin() {
 #[test]
 fn a_length_must_be_the_objects_where_it_is_said() {
     assert_eq!(
-        kind(&REQUESTED, &Response { content_length: Some(999), ..response(MINE) }),
+        kind(&REQUESTED, &ReceivedHead { content_length: Some(999), ..response(MINE) }),
         Some(ErrorKind::WrongLength)
     );
-    assert_eq!(kind(&REQUESTED, &Response { content_length: None, ..response(MINE) }), None);
-    let head = Requested { method: Method::Head, ..REQUESTED };
+    assert_eq!(kind(&REQUESTED, &ReceivedHead { content_length: None, ..response(MINE) }), None);
+    let head = CheckedRequest { method: Method::Head, ..REQUESTED };
     assert_eq!(
-        kind(&head, &Response { content_length: Some(0), ..response(MINE) }),
+        kind(&head, &ReceivedHead { content_length: Some(0), ..response(MINE) }),
         Some(ErrorKind::WrongLength)
     );
     assert_eq!(judge(&head, &response(MINE)).expect("is right").body_bytes, None);
     // The length of a 304 is that of the 304 or of the object, as the cache likes.
-    let confirmed = Response { content_length: Some(0), ..not_modified(Some(MINE)) };
+    let confirmed = ReceivedHead { content_length: Some(0), ..not_modified(Some(MINE)) };
     assert_eq!(kind(&conditional(20), &confirmed), None);
 }
 
 #[test]
 fn the_first_cause_in_the_documented_order_wins() {
-    let private_reload = Requested { cachable: false, must_reach_origin: true, ..REQUESTED };
+    let private_reload = CheckedRequest { cachable: false, must_reach_origin: true, ..REQUESTED };
     let old = ResponseMark { made_us: 0, version: 0, ..STORED };
-    let mut seen = Response { content_length: Some(1), ..response(old) };
-    assert_eq!(kind(&REQUESTED, &seen), Some(ErrorKind::Stale));
+    let mut actual = ReceivedHead { content_length: Some(1), ..response(old) };
+    assert_eq!(kind(&REQUESTED, &actual), Some(ErrorKind::Stale));
     assert_eq!(
-        kind(&Requested { must_reach_origin: true, ..REQUESTED }, &seen),
+        kind(&CheckedRequest { must_reach_origin: true, ..REQUESTED }, &actual),
         Some(ErrorKind::HitOnReload)
     );
-    assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::HitOnUncachable));
-    seen.mark = Some(ResponseMark { version: 9, ..old });
-    assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::WrongVersion));
-    seen.mark = Some(ResponseMark { version: 9, key: 1, ..old });
-    assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::WrongObject));
-    seen.mark = None;
-    assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::Foreign));
-    seen.status = 502;
-    assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::BadStatus));
+    assert_eq!(kind(&private_reload, &actual), Some(ErrorKind::HitOnUncachable));
+    actual.mark = Some(ResponseMark { version: 9, ..old });
+    assert_eq!(kind(&private_reload, &actual), Some(ErrorKind::WrongVersion));
+    actual.mark = Some(ResponseMark { version: 9, key: 1, ..old });
+    assert_eq!(kind(&private_reload, &actual), Some(ErrorKind::WrongObject));
+    actual.mark = None;
+    assert_eq!(kind(&private_reload, &actual), Some(ErrorKind::Foreign));
+    actual.status = 502;
+    assert_eq!(kind(&private_reload, &actual), Some(ErrorKind::BadStatus));
 }
 
 /// The bytes of a made-up object.
@@ -313,10 +313,10 @@ fn byte(at: u64) -> u8 {
 }
 
 fn compare(from: u64, bytes: &[u8]) -> Result<(), u64> {
-    bytes.iter().zip(from..).find(|&(&seen, at)| seen != byte(at)).map_or(Ok(()), |(_, at)| Err(at))
+    bytes.iter().zip(from..).find(|&(&actual, at)| actual != byte(at)).map_or(Ok(()), |(_, at)| Err(at))
 }
 
-fn feed_all(check: &mut BodyCheck, body: &[u8], slice: usize) -> Result<(), Wrong> {
+fn feed_all(check: &mut BodyCheck, body: &[u8], slice: usize) -> Result<(), CheckError> {
     body.chunks(slice).try_for_each(|bytes| check.feed(bytes, compare))?;
     check.end()
 }
@@ -326,7 +326,7 @@ fn a_short_body_has_the_wrong_length_if_complete_and_is_truncated_if_cut_off() {
     let body: Vec<u8> = (0..99).map(byte).collect();
     let mut check = BodyCheck::new(100);
     assert_eq!(feed_all(&mut check, &body, 10).map_err(|w| w.kind()), Err(ErrorKind::WrongLength));
-    assert_eq!(check.cut_off(), Wrong::Truncated { seen: 99, wanted: 100 });
+    assert_eq!(check.cut_off(), CheckError::Truncated { actual: 99, expected: 100 });
     assert_eq!(check.cut_off().kind(), ErrorKind::TruncatedBody);
 }
 
@@ -335,31 +335,31 @@ fn a_long_body_has_the_wrong_length_even_if_it_starts_right() {
     let body: Vec<u8> = (0..101).map(byte).collect();
     for slice in [1, 50, 101] {
         let got = feed_all(&mut BodyCheck::new(100), &body, slice);
-        assert_eq!(got, Err(Wrong::Longer { wanted: 100 }));
+        assert_eq!(got, Err(CheckError::Longer { expected: 100 }));
     }
 }
 
 #[test]
 fn every_message_names_what_was_seen() {
     let all = [
-        Wrong::Status { seen: 502, conditional: false },
-        Wrong::NotModifiedUnrequested,
-        Wrong::NotModifiedSince { modified_s: Some(5), since_s: 4 },
-        Wrong::NotModifiedSince { modified_s: None, since_s: 4 },
-        Wrong::NoMark,
-        Wrong::Object { seen: 1, wanted: 2 },
-        Wrong::Version { seen: 1, wanted: 2 },
-        Wrong::MadeLater { made_us: 2, now_us: 1 },
-        Wrong::Stored { made_us: 1, sent_us: 2, method: Method::Post },
-        Wrong::ReloadStored { made_us: 1, sent_us: 2 },
-        Wrong::Expired { expires_s: 1, sent_s: 3 },
-        Wrong::Length { seen: 1, wanted: 2 },
-        Wrong::Longer { wanted: 2 },
-        Wrong::Bytes { at: 1 },
-        Wrong::Truncated { seen: 1, wanted: 2 },
+        CheckError::Status { actual: 502, conditional: false },
+        CheckError::NotModifiedUnrequested,
+        CheckError::NotModifiedSince { modified_s: Some(5), since_s: 4 },
+        CheckError::NotModifiedSince { modified_s: None, since_s: 4 },
+        CheckError::NoMark,
+        CheckError::Object { actual: 1, expected: 2 },
+        CheckError::Version { actual: 1, expected: 2 },
+        CheckError::MadeLater { made_us: 2, now_us: 1 },
+        CheckError::Stored { made_us: 1, sent_us: 2, method: Method::Post },
+        CheckError::ReloadStored { made_us: 1, sent_us: 2 },
+        CheckError::Expired { expires_s: 1, sent_s: 3 },
+        CheckError::Length { actual: 1, expected: 2 },
+        CheckError::Longer { expected: 2 },
+        CheckError::Bytes { at: 1 },
+        CheckError::Truncated { actual: 1, expected: 2 },
     ];
-    for wrong in all {
-        assert!(wrong.to_string().len() > 15, "{wrong:?}");
+    for error in all {
+        assert!(error.to_string().len() > 15, "{error:?}");
     }
 }
 
@@ -373,23 +373,23 @@ proptest! {
         let at = at.index(size);
         body[at] ^= flip;
         let found = feed_all(&mut BodyCheck::new(size as u64), &body, slice);
-        prop_assert_eq!(found, Err(Wrong::Bytes { at: at as u64 }));
+        prop_assert_eq!(found, Err(CheckError::Bytes { at: at as u64 }));
     }
 }
 
 #[test]
 fn clocks_that_may_differ_excuse_what_they_can_explain_and_no_more() {
-    let told = |clock_error_us| Requested { clock_error_us, ..REQUESTED };
+    let told = |clock_error_us| CheckedRequest { clock_error_us, ..REQUESTED };
     // It arrived at 21 s of the robot's clock, and says that it was made 300 µs later by the origin's.
     let mark = ResponseMark { made_us: 21 * SECOND + 300, ..MINE };
     assert!(judge(&told(299), &response(mark)).is_err());
     assert!(judge(&told(300), &response(mark)).is_ok());
     // A reload was sent 500 µs after the response was made: with less error than that it came from the store.
     let just_before = response(ResponseMark { made_us: 20 * SECOND - 500, ..STORED });
-    let reload = |clock_error_us| Requested { must_reach_origin: true, ..told(clock_error_us) };
+    let reload = |clock_error_us| CheckedRequest { must_reach_origin: true, ..told(clock_error_us) };
     assert_eq!(
         judge(&reload(499), &just_before).map(|_| ()),
-        Err(Wrong::ReloadStored { made_us: 20 * SECOND - 500, sent_us: 20 * SECOND })
+        Err(CheckError::ReloadStored { made_us: 20 * SECOND - 500, sent_us: 20 * SECOND })
     );
     assert!(judge(&reload(500), &just_before).is_ok());
     // Whose fetch it was is not known: within the error it was most likely this one's.
@@ -400,7 +400,7 @@ fn clocks_that_may_differ_excuse_what_they_can_explain_and_no_more() {
 
 #[test]
 fn an_outcome_is_unsure_where_the_clocks_decide_it_and_their_error_is_larger() {
-    let told = |clock_error_us| Requested { clock_error_us, ..REQUESTED };
+    let told = |clock_error_us| CheckedRequest { clock_error_us, ..REQUESTED };
     let is_unsure = |mark, error_us| judge(&told(error_us), &response(mark)).unwrap().is_unsure;
     // The object has a new version at 20 s.
     for (made_us, version) in [(20 * SECOND - 500, 1), (20 * SECOND + 500, 2)] {

@@ -11,10 +11,10 @@
 pub mod check;
 pub mod coded;
 pub mod files;
+pub mod monitor;
 pub mod node;
 pub mod origin;
 pub mod replay;
 pub mod robot;
 pub mod spec;
 pub mod tally;
-pub mod watch;

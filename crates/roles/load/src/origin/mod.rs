@@ -71,8 +71,8 @@ use self::server::{Duty, Order, Report, Reports, work};
 use self::site::World;
 use self::tally::Merger;
 use crate::files::{FileError, read_files};
+use crate::monitor::{BASELINE_LEAD_NS, Identity};
 use crate::spec::{OriginsSpec, Timing, UniverseSpec};
-use crate::watch::{BASELINE_LEAD_NS, Identity};
 use assay_base::clock::monotonic_ns;
 use assay_net::tls::server::Server;
 use assay_net::tls::setup::{self, TlsSetupError};
@@ -151,7 +151,7 @@ pub fn run(spec: OriginsSpec) -> Result<(), OriginError> {
 }
 
 /// The same with commands and events of the caller's; it neither pins the calling thread nor raises limits.
-pub async fn perform(
+pub async fn run_with(
     spec: &OriginsSpec,
     commands: &mut Commands,
     emit: &mut dyn FnMut(&Event) -> Result<(), StdioError>,

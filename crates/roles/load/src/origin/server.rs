@@ -19,8 +19,8 @@ use super::local::{Due, Local};
 use super::multiplex::Multiplex;
 use super::site::World;
 use super::tally::Handover;
+use crate::monitor::{self, Identity, SelfCheck, ThreadMonitor};
 use crate::spec::Timing;
-use crate::watch::{self, Identity, Watch};
 use assay_base::clock::monotonic_ns;
 use assay_net::arrival::Arrivals;
 use assay_net::worker::Breather;
@@ -91,7 +91,7 @@ pub async fn work(duty: Duty) -> io::Result<()> {
     let Duty { identity, timing, baseline_ns, world, listeners, orders, reports } = duty;
     let baseline = match timing.baseline_ms {
         0 => None,
-        ms => Some(Box::new(watch::measure(identity, baseline_ns, ms)?)),
+        ms => Some(Box::new(monitor::measure(identity, baseline_ns, ms)?)),
     };
     let local = Rc::new(Local::new(world, timing.spin_us.saturating_mul(1_000))?);
     let faults = Rc::new(Faults { reports: reports.0.clone(), told: Cell::new(false) });
@@ -103,8 +103,8 @@ pub async fn work(duty: Duty) -> io::Result<()> {
     }
     reports.send(Report::Ready(baseline));
     let worker = Worker { identity, timing, sockets, reports, local };
-    let self_care = SelfCare { watch: None, breather: Breather::new(timing.realtime) };
-    worker.serve(orders, self_care).await
+    let self_check = SelfCheck { monitor: None, breather: Breather::new(timing.realtime) };
+    worker.serve(orders, self_check).await
 }
 
 /// A worker that is ready.
@@ -116,29 +116,23 @@ struct Worker {
     local: Rc<Local>,
 }
 
-/// What a worker has to do with itself.
-struct SelfCare {
-    /// None: the run has not begun, or it is not to be watched.
-    watch: Option<Watch>,
-    breather: Breather,
-}
-
 impl Worker {
     /// Obeys, and does what comes due. The dispatcher comes first whenever the thread wakes up: what is due goes
     /// before what has arrived.
-    async fn serve(self, mut orders: UnboundedReceiver<Order>, care: SelfCare) -> io::Result<()> {
-        let care = std::cell::RefCell::new(care);
-        let dispatch = self.local.timer.dispatch(|at_ns, due| self.ring(at_ns, due, &mut care.borrow_mut()));
+    async fn serve(self, mut orders: UnboundedReceiver<Order>, self_check: SelfCheck) -> io::Result<()> {
+        let self_check = std::cell::RefCell::new(self_check);
+        let dispatch =
+            self.local.timer.dispatch(|at_ns, due| self.ring(at_ns, due, &mut self_check.borrow_mut()));
         let obey = async {
             while let Some(order) = orders.recv().await {
                 match order {
                     Order::Start(clock) => {
                         self.admit_lateness(monotonic_ns(), clock);
                         self.local.start(clock);
-                        care.borrow_mut().watch = self.watch(clock);
+                        self_check.borrow_mut().monitor = self.watch(clock);
                     }
                     Order::Stop => {
-                        self.hand_over(self.local.last_cut(), &mut care.borrow_mut());
+                        self.hand_over(self.local.last_cut(), &mut self_check.borrow_mut());
                         break;
                     }
                 }
@@ -164,28 +158,28 @@ impl Worker {
         }
     }
 
-    fn watch(&self, clock: RunClock) -> Option<Watch> {
+    fn watch(&self, clock: RunClock) -> Option<ThreadMonitor> {
         if !self.timing.unwatched || self.timing.realtime {
             self.local.timer.schedule(clock.start_ns, Due::Tick);
         }
         let mut account = self.local.timer.account();
         (!self.timing.unwatched)
-            .then(|| Watch::begin(self.identity, clock, &mut account).listeners(self.sockets.clone()))
+            .then(|| ThreadMonitor::begin(self.identity, clock, &mut account).listeners(self.sockets.clone()))
     }
 
     /// Does what was due at `at_ns`.
-    fn ring(&self, at_ns: u64, due: Due, care: &mut SelfCare) {
+    fn ring(&self, at_ns: u64, due: Due, self_check: &mut SelfCheck) {
         match due {
             Due::Think(alarm) => alarm.ring_think(),
             Due::Idle(alarm) => alarm.ring_idle(),
-            Due::Cut => self.hand_over(self.local.cut(), care),
+            Due::Cut => self.hand_over(self.local.cut(), self_check),
             Due::Tick => {
                 let now_ns = monotonic_ns();
                 self.local.arrivals.set(Arrivals::measure());
-                self.local.timer.schedule(watch::next_tick_ns(at_ns, now_ns), Due::Tick);
-                care.breather.breathe(now_ns);
-                let Some(watch) = &mut care.watch else { return };
-                for stall in watch.tick(now_ns, &mut self.local.timer.account()) {
+                self.local.timer.schedule(monitor::next_tick_ns(at_ns, now_ns), Due::Tick);
+                self_check.breather.breathe(now_ns);
+                let Some(monitor) = &mut self_check.monitor else { return };
+                for stall in monitor.tick(now_ns, &mut self.local.timer.account()) {
                     self.reports.send(Report::Measured(Measured::Stall(stall.into())));
                 }
             }
@@ -193,10 +187,11 @@ impl Worker {
     }
 
     /// What it saw of itself goes first: with the last handover, everything has been said.
-    fn hand_over(&self, handover: Handover, care: &mut SelfCare) {
+    fn hand_over(&self, handover: Handover, self_check: &mut SelfCheck) {
         let account = &mut self.local.timer.account();
         // Origins are matched to phases by time.
-        let interval = care.watch.as_mut().and_then(|watch| watch.cut(monotonic_ns(), 0, account));
+        let interval =
+            self_check.monitor.as_mut().and_then(|monitor| monitor.end_interval(monotonic_ns(), 0, account));
         if let Some(interval) = interval {
             self.reports.send(Report::Measured(Measured::Thread(interval.into())));
         }

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// By how much an instant of an origin can differ from the same instant of a robot; all workers share it.
+/// Upper bound on the difference between an instant of an origin and the same instant of a robot, for all workers.
 #[derive(Debug, Default)]
-pub struct Clocks(AtomicU64);
+pub struct ClockError(AtomicU64);
 
-impl Clocks {
-    /// From now on by so much, in microseconds. Smaller values than before change nothing: what was decided stands.
-    pub fn differ_by_us(&self, error_us: u64) {
+impl ClockError {
+    /// Raises the bound, in microseconds. Smaller values change nothing: what was decided stands.
+    pub fn raise_to_us(&self, error_us: u64) {
         self.0.fetch_max(error_us, Relaxed);
     }
 

@@ -16,10 +16,10 @@ use assay_net::byte_stream::ByteStream;
 use assay_workload::model::HttpVersion;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::connection::{Connection, Link, Pipeline, Stage};
-use super::crew::Crew;
+use super::connection::{Connection, ConnectionStage, ListLink, Pipeline};
 use super::response::Response;
 use super::streams::Streams;
+use super::worker::Worker;
 use super::xact::NONE;
 use assay_base::clock::monotonic_ns;
 use assay_net::arrival::{handshake_ns, note_arrivals};
@@ -41,7 +41,7 @@ fn key_of(slot: u32, id: u64) -> u64 {
     (id & 0x7fff_ffff) << 32 | u64::from(slot)
 }
 
-impl Crew {
+impl Worker {
     /// A request is ready to go: finds a connection, opens one, or lets it wait.
     pub fn submit(&mut self, place: u32) {
         let xact = &self.xacts[place as usize];
@@ -49,7 +49,7 @@ impl Crew {
         let robot = &self.robots[xact.robot as usize];
         let rules = &self.setup.groups[usize::from(robot.group)];
         if robot.waiting > 0 {
-            return self.wait(place);
+            return self.enqueue(place);
         }
         if robot.version == HttpVersion::Http2 {
             return self.submit_on_stream(place);
@@ -58,7 +58,7 @@ impl Crew {
             return self.send_on(connection, place);
         }
         if rules.substitution > 0.0
-            && let Some(connection) = self.idle_connection_instead(place)
+            && let Some(connection) = self.idle_connection_to_substitute(place)
         {
             self.count_substituted(place);
             return self.send_on(connection, place);
@@ -73,7 +73,7 @@ impl Crew {
         }
         // All slots are taken, but one of them may be idle, to another destination.
         match robot.idle.last {
-            NONE => self.wait(place),
+            NONE => self.enqueue(place),
             oldest => {
                 self.close(oldest);
                 self.open(place, NONE);
@@ -95,7 +95,7 @@ impl Crew {
     }
 
     /// Puts an xact at the end of its robot's queue.
-    pub fn wait(&mut self, place: u32) {
+    pub fn enqueue(&mut self, place: u32) {
         let xact = &self.xacts[place as usize];
         let robot = &mut self.robots[xact.robot as usize];
         if robot.waiting >= self.setup.groups[usize::from(robot.group)].waiting_limit {
@@ -177,7 +177,7 @@ impl Crew {
         let transport = match begun {
             Ok(transport) => transport,
             Err(error) => {
-                self.open_for_rest(behind);
+                self.reopen_for(behind);
                 return self.fail_to_open(place, &error, address);
             }
         };
@@ -200,10 +200,10 @@ impl Crew {
             xact: if is_multiplexed { NONE } else { place },
             response: Response::default(),
             is_fresh: true,
-            stage: Stage::Connecting,
+            stage: ConnectionStage::Connecting,
             since_ns: begun_ns,
             pipeline: Pipeline::new(depth, behind),
-            link: Link::FREE,
+            link: ListLink::FREE,
             transport,
             unsent: Vec::new(),
             streams,
@@ -255,7 +255,7 @@ impl Crew {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         if self.put_request(place, last_use, &mut scratch) {
-            self.await_invitation(slot);
+            self.await_continue(slot);
         }
         let phase = self.xacts[place as usize].phase;
         self.recorder(phase).counts.on_reused_connection += u64::from(!is_first);
@@ -294,7 +294,7 @@ impl Crew {
     fn fail_to_write(&mut self, slot: u32, error: &io::Error) {
         let connection = &mut self.connections[slot as usize];
         if self.xacts[connection.xact as usize].first_byte_ns == 0 {
-            return self.lose(slot, error);
+            return self.connection_lost(slot, error);
         }
         // The target responds before it has read everything, and has stopped reading: the response counts.
         connection.unsent.clear();
@@ -302,7 +302,7 @@ impl Crew {
     }
 
     /// The connection of `id` is still there.
-    pub fn is_open(&self, (slot, id): (u32, u64)) -> bool {
+    pub fn is_open(&self, slot: u32, id: u64) -> bool {
         self.connections.get(slot as usize).is_some_and(|connection| connection.id == id)
     }
 
@@ -330,7 +330,7 @@ impl Crew {
             None => self.write_unsent(slot),
         }
         let mut taken = 0;
-        while readiness.is_readable() && self.is_open((slot, id)) {
+        while readiness.is_readable() && self.is_open(slot, id) {
             let Connection { transport, .. } = &self.connections[slot as usize];
             if taken >= TURN_BYTES
                 && !transport.has_heard_end()
@@ -361,7 +361,7 @@ impl Crew {
     fn establish(&mut self, slot: u32, readiness: Readiness) {
         let connection = &mut self.connections[slot as usize];
         let id = connection.id;
-        if connection.stage == Stage::Connecting {
+        if connection.stage == ConnectionStage::Connecting {
             if !readiness.is_connected() {
                 return;
             }
@@ -371,7 +371,7 @@ impl Crew {
             };
             self.finish_connect(slot, connected);
         }
-        if self.is_open((slot, id)) && self.connections[slot as usize].stage == Stage::Securing {
+        if self.is_open(slot, id) && self.connections[slot as usize].stage == ConnectionStage::Securing {
             self.secure(slot);
         }
     }
@@ -384,8 +384,11 @@ impl Crew {
         let place = connection.xact;
         match established {
             Ok(()) => {
-                connection.stage =
-                    if connection.transport.is_secured() { Stage::Securing } else { Stage::Established };
+                connection.stage = if connection.transport.is_secured() {
+                    ConnectionStage::Securing
+                } else {
+                    ConnectionStage::Established
+                };
                 self.levels.connections += 1;
                 let xact = &mut self.xacts[place as usize];
                 let connected_ns = monotonic_ns();
@@ -407,22 +410,25 @@ impl Crew {
             Err(error) => {
                 let xact = &self.xacts[place as usize];
                 let address = self.setup.route(xact.id.robot, xact.object.id.origin).address;
-                self.close_and_go_on(slot);
+                self.close_and_resend_pipelined(slot);
                 self.fail_to_open(place, &error, address);
             }
         }
     }
 
-    /// The same of a connection of HTTP/2.
+    /// Ends the handshake of a connection that speaks HTTP/2.
     fn finish_connect_of_streams(&mut self, slot: u32, established: io::Result<()>) {
         if let Err(error) = established {
-            return self.fail_streams_to_open(slot, |crew, place, address| {
-                crew.fail_to_open(place, &error, address);
+            return self.fail_streams_to_open(slot, |worker, place, address| {
+                worker.fail_to_open(place, &error, address);
             });
         }
         let connection = &mut self.connections[slot as usize];
-        connection.stage =
-            if connection.transport.is_secured() { Stage::Securing } else { Stage::Established };
+        connection.stage = if connection.transport.is_secured() {
+            ConnectionStage::Securing
+        } else {
+            ConnectionStage::Established
+        };
         self.levels.connections += 1;
         let now_ns = monotonic_ns();
         let took_ns = now_ns.saturating_sub(connection.since_ns);
@@ -473,17 +479,17 @@ impl Crew {
 
     /// The connection of an xact is gone before a response began. A reused one may have been closed by the target
     /// while the request was on its way: that is no error, and the request is sent once more, on a new one.
-    pub fn lose(&mut self, slot: u32, reason: &dyn std::fmt::Display) {
+    pub fn connection_lost(&mut self, slot: u32, reason: &dyn std::fmt::Display) {
         let connection = &self.connections[slot as usize];
         let (place, robot, is_fresh) = (connection.xact, connection.robot, connection.is_fresh);
-        if self.xacts[place as usize].is_to_fail() {
-            self.close_and_go_on(slot);
-            self.pass_fault(place, monotonic_ns());
+        if self.xacts[place as usize].has_failing_fault() {
+            self.close_and_resend_pipelined(slot);
+            self.end_with_fault(place, monotonic_ns());
         } else if is_fresh {
-            self.close_and_go_on(slot);
+            self.close_and_resend_pipelined(slot);
             self.fail(place, ErrorKind::ConnectionLost, reason, (0, None), monotonic_ns());
         } else {
-            let behind = self.take_behind(slot);
+            let behind = self.detach_pipelined(slot);
             self.close(slot);
             let phase = self.xacts[place as usize].phase;
             self.recorder(phase).counts.retries += 1;
@@ -504,7 +510,7 @@ impl Crew {
         if self.setup.route(xact.id.robot, xact.object.id.origin).destination == destination {
             self.send_on(slot, place);
             self.fill_pipeline(slot);
-        } else if self.may_go_to(place, destination) {
+        } else if self.may_use_destination(place, destination) {
             self.count_substituted(place);
             self.send_on(slot, place);
         } else {
@@ -525,7 +531,7 @@ impl Crew {
         self.unlink(slot);
         let Some(connection) = self.connections.try_remove(slot as usize) else { return };
         self.robots[connection.robot as usize].open -= 1;
-        if connection.stage != Stage::Connecting {
+        if connection.stage != ConnectionStage::Connecting {
             self.levels.connections -= 1;
             let phase = self.phase();
             self.recorder(phase).counts.connections_closed += 1;

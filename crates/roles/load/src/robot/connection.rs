@@ -14,38 +14,36 @@ pub struct Connection {
     pub id: u64,
     /// Place of its robot.
     pub robot: u32,
-    /// Which connection of the robot it is, from 0.
+    /// Number of the connection among those of its robot, from 0.
     pub serial: u32,
     pub destination: u16,
-    /// How many more requests it may carry.
+    /// Requests that may still be sent on it.
     pub uses_left: u32,
     /// The request it carries, the one whose response is next; [`NONE`]: it is idle.
     pub xact: u32,
     pub response: Response,
-    /// It has not carried a request to its end yet.
+    /// True until the first request has been carried to its end.
     pub is_fresh: bool,
-    /// How far it has come.
-    pub stage: Stage,
-    /// When it was begun, or left idle.
+    pub stage: ConnectionStage,
+    /// Instant of the connect, or of the last response.
     pub since_ns: u64,
-    /// What it carries behind the request whose turn it is.
+    /// Requests behind the one whose turn it is.
     pub pipeline: Pipeline,
-    /// Its place in its robot's lists.
-    pub link: Link,
-    /// Its byte stream.
+    /// Links within the robot's lists.
+    pub link: ListLink,
     pub transport: ByteStream<Socket>,
-    /// What the stream would not take yet.
+    /// Bytes of a request that the socket has not taken yet.
     pub unsent: Vec<u8>,
-    /// What it carries if it is one of HTTP/2. `xact`, `response`, `pipeline` and `unsent` mean nothing then.
+    /// Streams of an HTTP/2 connection. `xact`, `response`, `pipeline` and `unsent` mean nothing then.
     pub streams: Option<Box<Streams>>,
 }
 
-/// How far a connection has come.
+/// Progress of a connection towards the first request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// Its TCP handshake goes on.
+pub enum ConnectionStage {
+    /// TCP handshake under way.
     Connecting,
-    /// That is over, and its TLS handshake goes on.
+    /// TLS handshake under way.
     Securing,
     /// Requests can be sent.
     Established,
@@ -54,24 +52,24 @@ pub enum Stage {
 impl Connection {
     /// Requests can be sent on it.
     pub fn is_established(&self) -> bool {
-        self.stage == Stage::Established
+        self.stage == ConnectionStage::Established
     }
 
     /// The whole request has been written.
-    pub fn is_through(&self) -> bool {
+    pub fn is_written(&self) -> bool {
         self.unsent.is_empty() && !self.transport.has_unsent()
     }
 }
 
-/// What a connection carries behind the request whose turn it is. Linked through the xacts: nothing is allocated.
+/// Requests behind the one whose turn it is. Linked through the xacts: nothing is allocated.
 #[derive(Debug, Clone, Copy)]
 pub struct Pipeline {
-    /// How many requests may be under way.
+    /// Most requests that may be under way.
     pub depth: u16,
-    /// How many are, the one whose turn it is among them.
+    /// Requests under way, with the one whose turn it is.
     pub load: u16,
-    /// Those behind have yet to be written, each when its turn comes.
-    pub owes: bool,
+    /// The requests behind the first have yet to be written, each when its turn comes.
+    pub is_unwritten: bool,
     /// The first of those behind; [`NONE`]: there are none.
     pub first: u32,
     /// The last of them.
@@ -81,7 +79,7 @@ pub struct Pipeline {
 impl Pipeline {
     /// For a connection that is opened for a request; `behind` is the first of those that were cut off with it.
     pub fn new(depth: u16, behind: u32) -> Self {
-        Self { depth, load: 1, owes: behind != NONE, first: behind, last: NONE }
+        Self { depth, load: 1, is_unwritten: behind != NONE, first: behind, last: NONE }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -91,36 +89,36 @@ impl Pipeline {
 
 /// One of a robot's lists of connections.
 #[derive(Debug, Clone, Copy)]
-pub struct List {
+pub struct ListEnds {
     /// The last that was put in.
     pub first: u32,
     /// The one that has been in it longest.
     pub last: u32,
 }
 
-impl List {
+impl ListEnds {
     /// A list of nothing.
-    pub const EMPTY: List = List { first: NONE, last: NONE };
+    pub const EMPTY: ListEnds = ListEnds { first: NONE, last: NONE };
 }
 
 /// A connection's place in a list.
 #[derive(Debug, Clone, Copy)]
-pub struct Link {
-    /// Which list; none: it is in none.
-    pub listed: Option<Listed>,
+pub struct ListLink {
+    /// List that the connection is in, if any.
+    pub list: Option<ConnectionList>,
     /// The one that was put in before it.
     pub next: u32,
     /// The one that was put in after it.
     pub previous: u32,
 }
 
-impl Link {
-    pub const FREE: Link = Link { listed: None, next: NONE, previous: NONE };
+impl ListLink {
+    pub const FREE: ListLink = ListLink { list: None, next: NONE, previous: NONE };
 }
 
-/// What a list is of.
+/// The lists of a robot's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listed {
+pub enum ConnectionList {
     /// Connections that carry nothing.
     Idle,
     /// Connections that carry something and may be given more.

@@ -7,41 +7,41 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::aftermath::Aftermath;
-use super::agenda::{Change, LOOKAHEAD_NS};
+use super::backlog::Backlog;
+use super::schedule::{LOOKAHEAD_NS, LoadChange};
 use assay_base::clock::monotonic_ns;
 use assay_protocol::clock::RunClock;
 
-/// How far ahead a decision of the conductor lies.
+/// Time from a decision of the coordinator to its effect.
 pub const LEAD_NS: u64 = 30_000_000;
 /// An end that is not known yet.
 const OPEN: u64 = u64::MAX;
 
 /// Numbers that all threads of a run share.
 #[derive(Debug)]
-pub struct Control {
+pub struct RunControl {
     /// The clock of the run.
     pub clock: RunClock,
-    /// When each phase ends, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// End of each phase, in nanoseconds of `CLOCK_MONOTONIC`.
     ends_ns: Vec<AtomicU64>,
     stop_ns: AtomicU64,
     /// The working set has stopped growing (best-effort robots have to be told).
     frozen: AtomicBool,
     /// Changes of load that adapts, in order.
-    changes: Mutex<Vec<Arc<Change>>>,
+    changes: Mutex<Vec<Arc<LoadChange>>>,
     /// Share of best-effort robots alive, as the bits of a number; [`OPEN`]: as the phase says.
     alive: AtomicU64,
-    /// How far each worker is.
-    progress: Vec<Progress>,
-    /// What can be felt of the last time that a worker was late.
-    pub aftermath: Aftermath,
+    /// One for each worker.
+    progress: Vec<WorkerProgress>,
+    /// Bursts that follow the delays of any worker.
+    pub backlog: Backlog,
 }
 
-/// How far one worker is in the current phase; the whole run's fill objects.
+/// Progress of one worker in the current phase, and its fill objects since the start of the run.
 #[derive(Debug, Default)]
 // A cache line of its own: workers write without disturbing each other.
 #[repr(align(128))]
-pub struct Progress {
+pub struct WorkerProgress {
     /// Phase that the other numbers are of.
     pub phase: AtomicU64,
     /// Xacts that have ended.
@@ -54,7 +54,7 @@ pub struct Progress {
 
 /// Sums over all workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct ProgressTotals {
     /// Xacts that have ended in the phase.
     pub ended: u64,
     /// Bytes of fill in the phase.
@@ -63,7 +63,7 @@ pub struct Totals {
     pub fill_objects: u64,
 }
 
-impl Control {
+impl RunControl {
     /// For a run that starts at the clock's start, and whose phases end then, in nanoseconds since the start; none: not
     /// known yet.
     pub fn new(clock: RunClock, ends_ns: &[Option<u64>], workers: usize) -> Self {
@@ -75,12 +75,12 @@ impl Control {
             frozen: AtomicBool::new(false),
             changes: Mutex::new(Vec::new()),
             alive: AtomicU64::new(OPEN),
-            progress: (0..workers).map(|_| Progress::default()).collect(),
-            aftermath: Aftermath::default(),
+            progress: (0..workers).map(|_| WorkerProgress::default()).collect(),
+            backlog: Backlog::default(),
         }
     }
 
-    /// When a phase ends, as far as is known.
+    /// End of a phase, as far as it is known.
     pub fn end_ns(&self, phase: u16) -> u64 {
         self.ends_ns[usize::from(phase)].load(Relaxed).min(self.stop_ns.load(Relaxed))
     }
@@ -121,7 +121,7 @@ impl Control {
     }
 
     /// Announces a change of load that adapts; gives false where that is too late for all workers to heed it.
-    pub fn announce(&self, change: Change) -> bool {
+    pub fn announce(&self, change: LoadChange) -> bool {
         let mut changes = self.lock();
         // A worker that does not see it has looked at the clock, and at the changes, before this.
         if monotonic_ns() + LOOKAHEAD_NS > self.clock.start_ns + change.at_ns {
@@ -135,21 +135,21 @@ impl Control {
     }
 
     /// The changes after the first so many. Look at the clock before, and not again before heeding them.
-    pub fn changes_after(&self, seen: usize) -> Vec<Arc<Change>> {
+    pub fn changes_after(&self, seen: usize) -> Vec<Arc<LoadChange>> {
         self.lock().get(seen..).unwrap_or_default().to_vec()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Change>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<LoadChange>>> {
         // Whoever panicked while holding it has taken the run down with it.
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many of the best-effort robots are alive from now on.
+    /// Sets the share of best-effort robots that are alive.
     pub fn set_alive(&self, share: f64) {
         self.alive.store(share.to_bits(), Relaxed);
     }
 
-    /// They are as many as the phase says.
+    /// Returns to the population of the phase.
     pub fn reset_alive(&self) {
         self.alive.store(OPEN, Relaxed);
     }
@@ -161,13 +161,13 @@ impl Control {
     }
 
     /// A worker's own numbers.
-    pub fn progress(&self, worker: usize) -> &Progress {
+    pub fn progress(&self, worker: usize) -> &WorkerProgress {
         &self.progress[worker]
     }
 
     /// Sums over all workers; those that are not in `phase` yet have done nothing in it.
-    pub fn totals(&self, phase: u16) -> Totals {
-        let mut totals = Totals::default();
+    pub fn totals(&self, phase: u16) -> ProgressTotals {
+        let mut totals = ProgressTotals::default();
         for progress in &self.progress {
             if progress.phase.load(Relaxed) == u64::from(phase) {
                 totals.ended += progress.ended.load(Relaxed);

@@ -10,19 +10,19 @@ use assay_workload::model::{HttpVersion, Method, RequestType};
 use assay_workload::object::ObjectId;
 
 use super::connection::Connection;
-use super::crew::Crew;
-use super::extras::{Ending, Pause};
-use super::judge::{Judge, unix_second};
-use super::login::{Claim, Shown};
-use super::memory::{Memory, cnonce};
+use super::features::{ContinueWait, ResponseKind};
+use super::judge::{HeadJudge, unix_second};
+use super::login::{AuthRequest, SentCredentials};
+use super::memory::{RobotMemory, cnonce};
 use super::request::{PRIORITY_OF_EMBEDDED, PRIORITY_OF_PAGE, Request, write_target};
-use super::response::Opening;
+use super::response::ResponseStart;
 use super::securing::kind_of_tls;
 use super::setup::Setup;
 use super::special::path_of;
+use super::worker::Worker;
 use super::xact::{NONE, Xact};
-use crate::check::Verdict;
-use crate::tally::ideal::{IdealNote, Noted};
+use crate::check::CheckVerdict;
+use crate::tally::ideal::{IdealEvent, SentLookup};
 use crate::tally::{method_name, micros};
 use assay_base::clock::monotonic_ns;
 use assay_net::arrival::Received;
@@ -30,10 +30,10 @@ use assay_net::byte_stream::tls_error;
 use assay_protocol::clock::RunClock;
 use assay_workload::mark::RequestMark;
 
-/// What servers send on an idle connection before they close it.
+/// Response that servers send on an idle connection before they close it.
 const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408";
 
-impl Crew {
+impl Worker {
     /// The xact is on its way from this instant on: its date is chosen, and it is counted as sent. Repeating it, when
     /// it is sent once more, changes nothing.
     pub fn mark_sent(&mut self, place: u32, now_ns: u64) {
@@ -44,14 +44,14 @@ impl Crew {
         xact.sent_ns = now_ns;
         self.levels.in_flight += 1;
         let phase = xact.phase;
-        let ready_ns = xact.could_be_sent_ns();
+        let ready_ns = xact.earliest_send_ns();
         let late_us = micros(ready_ns, now_ns);
         xact.own.before(u32::try_from(late_us).unwrap_or(u32::MAX));
-        self.control.aftermath.note(ready_ns, now_ns);
+        self.control.backlog.record_delay(ready_ns, now_ns);
         // What is sent while bytes are dealt with that were read late was held back with them.
         if late_us > u64::from(BEGUN_LATE_US) || self.unread_us > SOONER_US {
             xact.own.is_held_back = true;
-            self.control.aftermath.hold(now_ns);
+            self.control.backlog.count_held_back(now_ns);
         }
         let (clock, caches) = (self.control.clock, self.setup.caches);
         let is_conditional = matches!(xact.request_type, RequestType::Ims200 | RequestType::Ims304);
@@ -67,9 +67,9 @@ impl Crew {
             };
         }
         // A POST drops what is stored when its response comes, not when it is sent: see `note_post`.
-        let note = (caches && xact.may_fill())
+        let event = (caches && xact.may_fill())
             .then(|| note_sent(&self.setup.universe, xact, clock.since_start_us(now_ns), fresh_until));
-        self.notes.extend(note);
+        self.ideal_events.extend(event);
         let recorder = self.recorder(phase);
         recorder.counts.sent += 1;
         recorder.lateness.record(late_us);
@@ -80,7 +80,7 @@ impl Crew {
         if self.setup.caches {
             let at_us = self.control.clock.since_start_us(now_ns);
             let lookup = lookup(&self.setup.universe, xact, at_us, FOREVER);
-            self.notes.push(IdealNote::Sent { lookup, basic: None });
+            self.ideal_events.push(IdealEvent::Sent { lookup, basic: None });
         }
     }
 
@@ -93,7 +93,7 @@ impl Crew {
         let since = |since_s: i64| start_unix_s.saturating_add_signed(since_s);
         let post_body = xact.post_body.map(|id| setup.universe.object(id));
         let (mut personal, mut has_cookies, mut expects) = (Vec::new(), false, false);
-        if xact.extras.is_some() {
+        if xact.features.is_some() {
             if let Some(memory) = &mut robot.memory {
                 let now_s = unix_second(&control.clock, monotonic_ns());
                 has_cookies = write_personal(setup, memory, xact, now_s, &mut personal);
@@ -116,7 +116,7 @@ impl Crew {
                 .then(|| priority(setup, xact))
                 .flatten(),
             last_use,
-            extras: xact.extras.as_deref(),
+            features: xact.features.as_deref(),
             personal: &personal,
             expects,
             post_body: post_body.as_ref(),
@@ -133,7 +133,7 @@ impl Crew {
     pub fn receive(&mut self, slot: u32, bytes: &[u8], received: Received) {
         let now_ns = monotonic_ns();
         self.unread_us = self.arrivals.unread_us(received, now_ns);
-        self.control.aftermath.note(now_ns.saturating_sub(u64::from(self.unread_us) * 1_000), now_ns);
+        self.control.backlog.record_delay(now_ns.saturating_sub(u64::from(self.unread_us) * 1_000), now_ns);
         self.receive_all(slot, bytes, now_ns);
         self.unread_us = 0;
     }
@@ -147,7 +147,7 @@ impl Crew {
         let mut rest = bytes;
         while let Some(used) = self.receive_part(slot, rest, now_ns) {
             rest = &rest[used..];
-            if rest.is_empty() || !self.is_open((slot, id)) {
+            if rest.is_empty() || !self.is_open(slot, id) {
                 return;
             }
         }
@@ -156,7 +156,7 @@ impl Crew {
     /// Takes bytes of the response whose turn it is. How many were its own, when it is complete and more bytes can be of
     /// the one behind it.
     fn receive_part(&mut self, slot: u32, bytes: &[u8], now_ns: u64) -> Option<usize> {
-        let Self { connections, xacts, robots, setup, control, notes, .. } = self;
+        let Self { connections, xacts, robots, setup, control, ideal_events, .. } = self;
         let Connection { xact: place, response, robot, .. } = &mut connections[slot as usize];
         let (place, robot, unread_us) = (*place, *robot, self.unread_us);
         if place == NONE {
@@ -169,12 +169,12 @@ impl Crew {
         let xact = &mut xacts[place as usize];
         if xact.first_byte_ns == 0 {
             xact.begin_response(now_ns, unread_us);
-            notes.extend(xact.begun(setup.shares_from, &control.clock));
+            ideal_events.extend(xact.ideal_begun(setup.shares_from, &control.clock));
         }
         let (phase, page, number) =
             (xact.phase, if xact.is_page() { xact.page } else { NONE }, xact.id.number);
         let method = method_name(xact.method);
-        let mut judge = Judge {
+        let mut judge = HeadJudge {
             setup,
             clock: control.clock,
             now_ns,
@@ -185,13 +185,13 @@ impl Crew {
         let before = response.body_bytes();
         let fed = response.feed(bytes, method, setup.universe.pool(), |head, mark| judge.judge(head, mark));
         let cookies_taken = judge.cookies_taken;
-        let is_invitation = response.is_invitation();
+        let is_continue = response.is_continue();
         let body_bytes = response.body_bytes();
         let is_complete = response.is_complete();
-        let opening = response.opening().map(|opening| (opening.persists, opening.ending.is_object()));
-        let (persists, is_object) = opening.unwrap_or_default();
+        let start = response.start().map(|start| (start.persists, start.kind.is_object()));
+        let (persists, is_object) = start.unwrap_or_default();
         let pipeline = connections[slot as usize].pipeline;
-        let more_may_come = is_complete && persists && !pipeline.is_empty() && !pipeline.owes;
+        let more_may_come = is_complete && persists && !pipeline.is_empty() && !pipeline.is_unwritten;
         let counts = &mut self.recorder(phase).counts;
         counts.wire_bytes_in += match fed {
             Ok(used) if more_may_come => used as u64,
@@ -204,17 +204,19 @@ impl Crew {
                 self.finish(slot, now_ns);
                 return Some(used);
             }
-            Err(flaw) => self.spoil(slot, flaw.kind(), &flaw, now_ns),
+            Err(error) => self.fail_response(slot, error.kind(), &error, now_ns),
             Ok(used) if is_complete && used < bytes.len() => {
                 let detail = Extra(bytes.len() - used);
-                self.spoil(slot, ErrorKind::ExtraBytes, &detail, now_ns);
+                self.fail_response(slot, ErrorKind::ExtraBytes, &detail, now_ns);
             }
             Ok(_) if is_complete => self.finish(slot, now_ns),
-            Ok(_) if is_invitation => self.accept_invitation(slot),
+            Ok(_) if is_continue => self.on_continue(slot),
             // Any other response (a challenge, a redirect) is read to its end, and has no links.
             Ok(_) if !is_object => {}
-            Ok(_) if self.is_enough(place, body_bytes) => self.break_off(slot, Ending::BrokenOff, now_ns),
-            Ok(_) if page != NONE => self.see_links(page, number, body_bytes, now_ns),
+            Ok(_) if self.has_reached_abort(place, body_bytes) => {
+                self.break_off(slot, ResponseKind::ClientAborted, now_ns)
+            }
+            Ok(_) if page != NONE => self.launch_embedded(page, number, body_bytes, now_ns),
             Ok(_) => {}
         }
         None
@@ -233,58 +235,63 @@ impl Crew {
         }
         if self.xacts[place as usize].first_byte_ns == 0 {
             return match broken {
-                Some(error) => self.lose(slot, error),
-                None => self.lose(slot, &"the target closed the connection without a response"),
+                Some(error) => self.connection_lost(slot, error),
+                None => self.connection_lost(slot, &"the target closed the connection without a response"),
             };
         }
         let cut_off = broken.and_then(tls_error).filter(|_| !connection.response.is_complete());
         match (connection.response.end(), cut_off) {
-            (Ok(()), Some(error)) => self.spoil(slot, kind_of_tls(error), error, now_ns),
+            (Ok(()), Some(error)) => self.fail_response(slot, kind_of_tls(error), error, now_ns),
             (Ok(()), None) => self.finish(slot, now_ns),
-            (Err(_), _) if connection.response.opening().is_some_and(|opening| opening.breaks_off) => {
-                self.break_off(slot, Ending::BreaksOff, now_ns);
+            (Err(_), _) if connection.response.start().is_some_and(|start| start.origin_aborts) => {
+                self.break_off(slot, ResponseKind::OriginAborted, now_ns);
             }
-            (Err(flaw), _) => self.spoil(slot, flaw.kind(), &flaw, now_ns),
+            (Err(error), _) => self.fail_response(slot, error.kind(), &error, now_ns),
         }
     }
 
     /// The robot breaks a response off here, on purpose.
-    pub fn is_enough(&self, place: u32, body_bytes: u64) -> bool {
-        let extras = self.xacts.get(place as usize).and_then(|xact| xact.extras.as_ref());
-        extras.and_then(|extras| extras.break_off).is_some_and(|enough| body_bytes > enough)
+    pub fn has_reached_abort(&self, place: u32, body_bytes: u64) -> bool {
+        let features = self.xacts.get(place as usize).and_then(|xact| xact.features.as_ref());
+        features.and_then(|features| features.break_off).is_some_and(|enough| body_bytes > enough)
     }
 
     /// A response ends early, on purpose: its connection is closed, and nothing is wrong.
-    fn break_off(&mut self, slot: u32, ending: Ending, now_ns: u64) {
+    fn break_off(&mut self, slot: u32, kind: ResponseKind, now_ns: u64) {
         let connection = &self.connections[slot as usize];
         let (place, robot, body_bytes) =
             (connection.xact, connection.robot, connection.response.body_bytes());
-        let Some(opening) = connection.response.opening().cloned() else { return };
+        let Some(start) = connection.response.start().cloned() else { return };
         let delayed_us = self.delayed_us(place);
         let exposed_since_ns = self.xacts[place as usize].exposed_since_ns();
-        self.close_and_go_on(slot);
-        self.end_early(place, &Opening { ending, ..opening }, body_bytes, now_ns);
-        self.robots[robot as usize].held_up_us = delayed_us;
+        self.close_and_resend_pipelined(slot);
+        self.end_early(place, &ResponseStart { kind, ..start }, body_bytes, now_ns);
+        self.robots[robot as usize].delayed_behind_us = delayed_us;
         (self.freed_late_us, self.freed_since_ns) = (delayed_us, exposed_since_ns);
         self.fill_slots(robot);
         (self.freed_late_us, self.freed_since_ns) = (0, 0);
     }
 
     /// A connection was lost without a response, as it was to be: a fault on purpose that the target has passed on.
-    pub fn pass_fault(&mut self, place: u32, now_ns: u64) {
-        let verdict = Verdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
-        let opening =
-            Opening { status: 0, verdict, ending: Ending::Fault, breaks_off: false, persists: false };
-        self.end_early(place, &opening, 0, now_ns);
+    pub fn end_with_fault(&mut self, place: u32, now_ns: u64) {
+        let verdict = CheckVerdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
+        let start = ResponseStart {
+            status: 0,
+            verdict,
+            kind: ResponseKind::Fault,
+            origin_aborts: false,
+            persists: false,
+        };
+        self.end_early(place, &start, 0, now_ns);
     }
 
     /// An xact that did not get what it requested, and is no error either. Nothing more of its page is seen.
-    pub fn end_early(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
+    pub fn end_early(&mut self, place: u32, start: &ResponseStart, body_bytes: u64, now_ns: u64) {
         let xact = &self.xacts[place as usize];
         if xact.is_page() {
             self.give_up_children(xact.page);
         }
-        self.complete(place, opening, body_bytes, now_ns);
+        self.complete(place, start, body_bytes, now_ns);
     }
 
     /// The response of a connection's xact is complete and right.
@@ -292,94 +299,96 @@ impl Crew {
         let connection = &self.connections[slot as usize];
         let (place, body_bytes) = (connection.xact, connection.response.body_bytes());
         let robot = connection.robot;
-        let Some(opening) = connection.response.opening().cloned() else { return };
+        let Some(start) = connection.response.start().cloned() else { return };
         // The response came before the body was sent: the other side may wait for that.
-        let persists = opening.persists && !self.stop_waiting(slot);
+        let persists = start.persists && !self.cancel_continue_wait(slot);
         // Whoever comes next should find the connection free: it is let go before anything follows.
         self.freed_late_us = self.delayed_us(place);
         self.freed_since_ns = self.xacts[place as usize].exposed_since_ns();
-        self.robots[robot as usize].held_up_us = self.freed_late_us;
-        self.let_go(slot, persists);
+        self.robots[robot as usize].delayed_behind_us = self.freed_late_us;
+        self.release_connection(slot, persists);
         (self.freed_late_us, self.freed_since_ns) = (0, 0);
-        self.settle(place, &opening, body_bytes, now_ns);
+        self.finish_response(place, &start, body_bytes, now_ns);
     }
 
     /// An xact has its response, complete and right; what follows from it.
-    pub fn settle(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
-        match opening.ending {
-            Ending::Redirected(older) => return self.follow(place, older, now_ns),
-            Ending::Challenged | Ending::Uninvited => return self.say_more(place, opening.ending),
+    pub fn finish_response(&mut self, place: u32, start: &ResponseStart, body_bytes: u64, now_ns: u64) {
+        match start.kind {
+            ResponseKind::Redirected(older) => return self.follow_redirect(place, older, now_ns),
+            ResponseKind::Challenged | ResponseKind::ExpectationFailed => {
+                return self.retry(place, start.kind);
+            }
             _ => {}
         }
         let xact = &self.xacts[place as usize];
-        if xact.is_page() && opening.ending.is_object() {
-            self.see_links(xact.page, xact.id.number, u64::MAX, now_ns);
-        } else if !opening.ending.is_object() {
-            return self.end_early(place, opening, body_bytes, now_ns);
+        if xact.is_page() && start.kind.is_object() {
+            self.launch_embedded(xact.page, xact.id.number, u64::MAX, now_ns);
+        } else if !start.kind.is_object() {
+            return self.end_early(place, start, body_bytes, now_ns);
         }
-        self.complete(place, opening, body_bytes, now_ns);
+        self.complete(place, start, body_bytes, now_ns);
     }
 
-    /// By how much Assay has delayed an xact whose response is complete.
+    /// Assay's delay of an xact whose response is complete.
     pub fn delayed_us(&self, place: u32) -> u32 {
         self.xacts[place as usize].own.until(self.unread_us)
     }
 
     /// The object is somewhere else: the same xact requests it there.
-    fn follow(&mut self, place: u32, older: ObjectId, now_ns: u64) {
+    fn follow_redirect(&mut self, place: u32, older: ObjectId, now_ns: u64) {
         let object = self.setup.universe.object(older);
         let (clock, unread_us) = (self.control.clock, self.unread_us);
         let xact = &mut self.xacts[place as usize];
-        let elsewhere = xact.failed(&clock, now_ns);
+        let elsewhere = xact.ideal_failed(&clock, now_ns);
         xact.object = object;
         let life = self.setup.universe.life(&xact.object, second(&clock, now_ns));
-        let again = xact.noted.is_some().then(|| {
+        let again = xact.sent_lookup.is_some().then(|| {
             let at_us = clock.since_start_us(now_ns);
             note_sent(&self.setup.universe, xact, at_us, fresh_until_ms(at_us, life.expires_s))
         });
-        self.notes.extend(elsewhere);
-        self.notes.extend(again);
+        self.ideal_events.extend(elsewhere);
+        self.ideal_events.extend(again);
         let xact = &mut self.xacts[place as usize];
-        xact.take_step(unread_us);
-        if let Some(extras) = &mut xact.extras {
-            extras.steps += 1;
+        xact.begin_next_step(unread_us);
+        if let Some(features) = &mut xact.features {
+            features.steps += 1;
         }
         self.send_again(place);
     }
 
-    /// The same xact sends its request again, as the response demands: with credentials, or without `Expect`.
-    fn say_more(&mut self, place: u32, ending: Ending) {
+    /// Sends the request of an xact again, as the response demands: with credentials, or without `Expect`.
+    fn retry(&mut self, place: u32, kind: ResponseKind) {
         let unread_us = self.unread_us;
         let xact = &mut self.xacts[place as usize];
-        xact.take_step(unread_us);
+        xact.begin_next_step(unread_us);
         let phase = xact.phase;
-        if let Some(extras) = xact.extras.as_mut().filter(|_| ending == Ending::Uninvited) {
-            extras.expects = false;
+        if let Some(features) = xact.features.as_mut().filter(|_| kind == ResponseKind::ExpectationFailed) {
+            features.expects = false;
             self.recorder(phase).counts.uninvited += 1;
         }
         self.send_again(place);
     }
 
     /// A connection is through with an xact: goes on to the next, if there is one.
-    fn let_go(&mut self, slot: u32, persists: bool) {
+    fn release_connection(&mut self, slot: u32, persists: bool) {
         let connection = &self.connections[slot as usize];
-        let can_write = connection.uses_left > 0 && connection.is_through();
+        let can_write = connection.uses_left > 0 && connection.is_written();
         let pipeline = connection.pipeline;
         match (pipeline.is_empty(), persists) {
             (true, true) if can_write => self.reuse(slot),
             (true, _) => self.discard(slot),
-            (false, true) if can_write || !pipeline.owes => self.advance(slot),
-            (false, _) => self.close_and_go_on(slot),
+            (false, true) if can_write || !pipeline.is_unwritten => self.advance(slot),
+            (false, _) => self.close_and_resend_pipelined(slot),
         }
     }
 
     /// The response of a connection's xact is wrong: the connection cannot be trusted any more.
-    fn spoil(&mut self, slot: u32, kind: ErrorKind, detail: &dyn std::fmt::Display, now_ns: u64) {
+    fn fail_response(&mut self, slot: u32, kind: ErrorKind, detail: &dyn std::fmt::Display, now_ns: u64) {
         let connection = &self.connections[slot as usize];
         let (place, robot, body_bytes) =
             (connection.xact, connection.robot, connection.response.body_bytes());
-        let status = connection.response.opening().map(|opening| opening.status);
-        self.close_and_go_on(slot);
+        let status = connection.response.start().map(|start| start.status);
+        self.close_and_resend_pipelined(slot);
         self.fail(place, kind, detail, (body_bytes, status), now_ns);
         self.fill_slots(robot);
     }
@@ -395,13 +404,13 @@ impl std::fmt::Display for Extra {
 }
 
 /// The note that an xact was sent, which the xact keeps as well.
-fn note_sent(universe: &Universe, xact: &mut Xact, at_us: u64, fresh_until_ms: u32) -> IdealNote {
+fn note_sent(universe: &Universe, xact: &mut Xact, at_us: u64, fresh_until_ms: u32) -> IdealEvent {
     let lookup = lookup(universe, xact, at_us, fresh_until_ms);
-    xact.noted = Some(Noted { key: lookup.key, sent_us: at_us });
-    IdealNote::Sent { lookup, basic: xact.basic.then_some(xact.id) }
+    xact.sent_lookup = Some(SentLookup { key: lookup.key, sent_us: at_us });
+    IdealEvent::Sent { lookup, basic: xact.basic.then_some(xact.id) }
 }
 
-/// What an xact looks up in a cache.
+/// Lookup of an xact in the ideal cache.
 fn lookup(universe: &Universe, xact: &Xact, at_us: u64, fresh_until_ms: u32) -> Lookup {
     let object = &xact.object;
     let key = universe.response_key(xact.id, object);
@@ -427,7 +436,7 @@ fn fresh_until_ms(at_us: u64, expires_s: Option<i64>) -> u32 {
         .min(FOREVER - 1)
 }
 
-/// What a request is to a cache.
+/// Kind of a request, as caches tell requests apart.
 fn ideal_request(universe: &Universe, xact: &Xact) -> IdealRequest {
     match (xact.method, xact.request_type) {
         (Method::Post | Method::Put, _) => IdealRequest::Post,
@@ -450,13 +459,13 @@ fn second(clock: &RunClock, at_ns: u64) -> i64 {
 /// Appends the lines that a request gets from what its robot remembers; true when there are cookies among them.
 fn write_personal(
     setup: &Setup,
-    memory: &mut Memory,
+    memory: &mut RobotMemory,
     xact: &mut Xact,
     now_s: u64,
     out: &mut Vec<u8>,
 ) -> bool {
     let (origin, absolute) = (xact.object.id.origin, setup.absolute);
-    let Some(extras) = &mut xact.extras else { return false };
+    let Some(features) = &mut xact.features else { return false };
     let mut uri = Vec::new();
     write_target(
         &setup.universe,
@@ -464,16 +473,16 @@ fn write_personal(
         absolute.then(|| setup.route(xact.id.robot, origin)),
         &mut uri,
     );
-    extras.shown = Shown::default();
+    features.sent_credentials = SentCredentials::default();
     if memory.must_send_credentials() {
-        let cnonce = cnonce(xact.id, extras.challenges);
-        let claim = Claim { origin, method: method_name(xact.method), uri: &uri, cnonce };
-        extras.shown = memory.write_login(&claim, out);
+        let cnonce = cnonce(xact.id, features.challenges);
+        let auth_request = AuthRequest { origin, method: method_name(xact.method), uri: &uri, cnonce };
+        features.sent_credentials = memory.write_login(&auth_request, out);
     }
     memory.write_cookies(origin, path_of(&uri), now_s, out)
 }
 
-/// How urgent a request says that it is: pages, what they embed, and nothing of what is requested for itself.
+/// `Priority` of a request: of pages, and of embedded objects; none for all else.
 fn priority(setup: &Setup, xact: &Xact) -> Option<&'static [u8]> {
     let content = &setup.universe.workload().contents[usize::from(xact.object.id.content)];
     if content.embedded.is_some() {
@@ -484,9 +493,9 @@ fn priority(setup: &Setup, xact: &Xact) -> Option<&'static [u8]> {
 
 /// Whether the request sends `Expect: 100-continue`, which HTTP/1.0 does not have.
 fn may_expect_continue(xact: &mut Xact, version: HttpVersion) -> bool {
-    let Some(extras) = &mut xact.extras else { return false };
-    let requests = extras.expects && version == HttpVersion::Http11;
-    extras.pause = if requests { Pause::begin(monotonic_ns()) } else { Pause::None };
+    let Some(features) = &mut xact.features else { return false };
+    let requests = features.expects && version == HttpVersion::Http11;
+    features.continue_wait = if requests { ContinueWait::begin(monotonic_ns()) } else { ContinueWait::None };
     requests
 }
 
@@ -498,7 +507,7 @@ mod tests {
 
     use super::*;
     use crate::origin::testing::workload;
-    use crate::robot::special::extras;
+    use crate::robot::special::request_features;
 
     #[test]
     fn robots_that_accept_different_codings_look_up_different_responses_for_one_object() {
@@ -511,10 +520,10 @@ mod tests {
         let id = ObjectId { origin: 0, content: 0, space: Space::Public, serial: 1 };
         let [first, other] = [0, second].map(|robot| {
             let mut xact = Xact::new(XactId { robot, number: 1, place: 0 }, robot, 0, universe.object(id), 0);
-            let IdealNote::Sent { lookup, .. } = note_sent(&universe, &mut xact, 10, FOREVER) else {
+            let IdealEvent::Sent { lookup, .. } = note_sent(&universe, &mut xact, 10, FOREVER) else {
                 panic!("it is sent");
             };
-            assert_eq!(xact.noted, Some(Noted { key: lookup.key, sent_us: 10 }));
+            assert_eq!(xact.sent_lookup, Some(SentLookup { key: lookup.key, sent_us: 10 }));
             lookup
         });
         assert_eq!((first.object, first.cachable), (other.object, other.cachable));
@@ -538,7 +547,7 @@ mod tests {
             let id_of_xact = XactId { robot: 0, number: 1, place: 0 };
             let mut xact = Xact::new(id_of_xact, 0, 0, universe.object(id), 0);
             xact.request_type = RequestType::Range;
-            xact.extras = Some(extras(&universe, &xact, 0));
+            xact.features = Some(request_features(&universe, &xact, 0));
             assert_eq!(ideal_request(&universe, &xact), request);
         }
     }

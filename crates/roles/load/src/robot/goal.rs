@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use assay_workload::model::Goal;
 
-use super::control::Totals;
+use super::control::ProgressTotals;
 
 /// Xacts before a ratio of errors says anything.
 const ENOUGH_FOR_A_RATIO: u64 = 1_000;
 
-/// How far a phase is towards the nearest of its goals, 0 to 1.
-pub fn done(goal: &Goal, totals: &Totals, elapsed: Duration) -> f64 {
+/// Progress of a phase towards the nearest of its goals, 0 to 1.
+pub fn done(goal: &Goal, totals: &ProgressTotals, elapsed: Duration) -> f64 {
     let share = |have: f64, want: f64| if want > 0.0 { have / want } else { 0.0 };
     let count = |have: u64, want: Option<u64>| want.map_or(0.0, |want| share(have as f64, want as f64));
     let time = goal.duration.map_or(0.0, |want| share(elapsed.as_secs_f64(), want.as_secs_f64()));
@@ -42,7 +42,7 @@ mod tests {
             fill_bytes: None,
             errors: None,
         };
-        let totals = Totals { ended: 500, fill_bytes: 99, fill_objects: 9 };
+        let totals = ProgressTotals { ended: 500, fill_bytes: 99, fill_objects: 9 };
         assert_eq!(done(&goal, &totals, Duration::from_secs(10)), 0.5);
         assert_eq!(done(&goal, &totals, Duration::from_secs(80)), 0.8);
         assert_eq!(done(&goal, &totals, Duration::from_secs(180)), 1.0);

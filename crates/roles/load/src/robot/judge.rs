@@ -3,70 +3,73 @@
 use assay_http::date::parse_date;
 use assay_http::head::ResponseHead;
 
-use super::extras::Ending;
-use super::flaw::Flaw;
-use super::login::Challenger;
-use super::memory::{Memory, sets_cookies};
-use super::payload::Payload;
-use super::response::Settled;
+use super::expected_body::ExpectedBody;
+use super::features::ResponseKind;
+use super::login::ProtectionSpace;
+use super::memory::{RobotMemory, sets_cookies};
+use super::response::HeadVerdict;
+use super::response_error::ResponseError;
 use super::setup::Setup;
-use super::special::{self, MOST_STEPS, settle};
+use super::special::{self, MOST_STEPS, classify};
 use super::xact::Xact;
-use crate::check::{Response, Verdict, Wrong, judge_head};
-use crate::tally::flights::Held;
+use crate::check::{CheckError, CheckVerdict, ReceivedHead, judge_head};
+use crate::tally::flights::OriginResidence;
 use assay_protocol::clock::RunClock;
 use assay_workload::mark::{Note, ResponseMark};
 
 /// Judges the head of one response.
 #[derive(Debug)]
-pub struct Judge<'a> {
-    /// What objects there are, and what is declared of the target.
+pub struct HeadJudge<'a> {
     pub setup: &'a Setup,
     pub clock: RunClock,
-    /// When the bytes came.
+    /// Arrival of the head.
     pub now_ns: u64,
     /// The xact of the response.
     pub xact: &'a mut Xact,
-    /// What its robot remembers.
-    pub memory: &'a mut Option<Box<Memory>>,
+    /// Memory of the xact's robot.
+    pub memory: &'a mut Option<Box<RobotMemory>>,
     /// Cookies that were taken from the head.
     pub cookies_taken: u64,
 }
 
-impl Judge<'_> {
+impl HeadJudge<'_> {
     /// Judges the head; `mark` is the value of our field in it.
-    pub fn judge(&mut self, head: &ResponseHead<'_>, mark: Option<&[u8]>) -> Result<Settled, Flaw> {
+    pub fn judge(
+        &mut self,
+        head: &ResponseHead<'_>,
+        mark: Option<&[u8]>,
+    ) -> Result<HeadVerdict, ResponseError> {
         let Self { setup: Setup { universe, .. }, clock, .. } = *self;
         let response = read_head(head, mark, &clock);
         if let Some(mark) = &response.mark {
             self.note_origin_times(mark);
         }
-        if let Some(ending) = settle(universe, self.xact, head, response.mark.as_ref())? {
-            let ending = if ending == Ending::Refused { self.respond_to_challenge(head) } else { ending };
-            let verdict = Verdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
-            return Ok(Settled { verdict, ending, breaks_off: false, payload: Payload::remark() });
+        if let Some(kind) = classify(universe, self.xact, head, response.mark.as_ref())? {
+            let kind = if kind == ResponseKind::Refused { self.respond_to_challenge(head) } else { kind };
+            let verdict = CheckVerdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
+            return Ok(HeadVerdict { verdict, kind, origin_aborts: false, payload: ExpectedBody::remark() });
         }
         let requested = self.xact.requested(clock.since_start_us(self.xact.sent_ns), self.setup);
         let life_at = |at_s: i64| universe.life(&self.xact.object, at_s);
         let verdict = judge_head(&requested, &response, clock.since_start_us(self.now_ns), life_at);
         let verdict = verdict.map_err(|wrong| match wrong {
             // It has another length because of that.
-            Wrong::Length { .. } if special::is_in_unrequested_coding(self.xact, head) => {
-                Wrong::CodingUnrequested
+            CheckError::Length { .. } if special::is_in_unrequested_coding(self.xact, head) => {
+                CheckError::CodingUnrequested
             }
             wrong => wrong,
         })?;
         self.take_cookies(head);
-        let breaks_off = response.mark.is_some_and(|mark| matches!(mark.note, Some(Note::BreaksOff(_))));
-        if let Some((ending, payload)) = special::payload(universe, self.xact, head, verdict.version)? {
-            return Ok(Settled { verdict, ending, breaks_off, payload });
+        let origin_aborts = response.mark.is_some_and(|mark| matches!(mark.note, Some(Note::BreaksOff(_))));
+        if let Some((kind, payload)) = special::payload(universe, self.xact, head, verdict.version)? {
+            return Ok(HeadVerdict { verdict, kind, origin_aborts, payload });
         }
         let body = universe.body(&self.xact.object, verdict.version);
-        let payload = Payload::whole(body, verdict.body_bytes.unwrap_or(0));
-        Ok(Settled { verdict, ending: Ending::Object, breaks_off, payload })
+        let payload = ExpectedBody::whole(body, verdict.body_bytes.unwrap_or(0));
+        Ok(HeadVerdict { verdict, kind: ResponseKind::Object, origin_aborts, payload })
     }
 
-    /// What the origin says of the time it took.
+    /// Takes the origin's own delay, and the time for which it had the request, from its mark.
     fn note_origin_times(&mut self, mark: &ResponseMark) {
         // Otherwise it made the response before it was asked for: it was stored.
         if mark.delay_us > 0 && mark.made_us >= self.clock.since_start_us(self.xact.sent_ns) {
@@ -76,35 +79,35 @@ impl Judge<'_> {
         if mark.held_us > 0 && mark.xact == self.xact.id {
             let until_ns = self.clock.start_ns.saturating_add(mark.made_us.saturating_mul(1_000));
             let from_ns = until_ns.saturating_sub(1_000 * u64::from(mark.held_us));
-            self.xact.at_origin = Some(Held { from_ns, until_ns });
+            self.xact.at_origin = Some(OriginResidence { from_ns, until_ns });
         }
     }
 
     /// A challenge: whether the robot has other credentials than those it sent.
-    fn respond_to_challenge(&mut self, head: &ResponseHead<'_>) -> Ending {
+    fn respond_to_challenge(&mut self, head: &ResponseHead<'_>) -> ResponseKind {
         let id = self.xact.id;
-        let challenger = Challenger::of(head.status, self.xact.object.id.origin);
-        let (Some(challenger), Some(extras)) = (challenger, &mut self.xact.extras) else {
-            return Ending::Refused;
+        let space = ProtectionSpace::of(head.status, self.xact.object.id.origin);
+        let (Some(space), Some(features)) = (space, &mut self.xact.features) else {
+            return ResponseKind::Refused;
         };
-        if extras.challenges >= MOST_STEPS || self.setup.universe.is_anonymous(id.robot) {
-            return Ending::Refused;
+        if features.challenges >= MOST_STEPS || self.setup.universe.is_anonymous(id.robot) {
+            return ResponseKind::Refused;
         }
-        let memory = self.memory.get_or_insert_with(|| Box::new(Memory::new(id.robot)));
-        if memory.challenged(&self.setup.universe, challenger, head, extras.shown) {
-            extras.challenges += 1;
-            Ending::Challenged
+        let memory = self.memory.get_or_insert_with(|| Box::new(RobotMemory::new(id.robot)));
+        if memory.on_challenge(&self.setup.universe, space, head, features.sent_credentials) {
+            features.challenges += 1;
+            ResponseKind::Challenged
         } else {
-            Ending::Refused
+            ResponseKind::Refused
         }
     }
 
     fn take_cookies(&mut self, head: &ResponseHead<'_>) {
         let robot = self.xact.id.robot;
-        if self.xact.extras.is_none() || !sets_cookies(head) || !self.setup.universe.keeps_cookies(robot) {
+        if self.xact.features.is_none() || !sets_cookies(head) || !self.setup.universe.keeps_cookies(robot) {
             return;
         }
-        let memory = self.memory.get_or_insert_with(|| Box::new(Memory::new(robot)));
+        let memory = self.memory.get_or_insert_with(|| Box::new(RobotMemory::new(robot)));
         let now_s = unix_second(&self.clock, self.now_ns);
         self.cookies_taken +=
             memory.take_cookies(&self.setup.universe, self.xact.object.id.origin, head, now_s);
@@ -116,8 +119,8 @@ pub fn unix_second(clock: &RunClock, at_ns: u64) -> u64 {
     clock.start_unix_s.saturating_add(clock.since_start_us(at_ns) / 1_000_000)
 }
 
-/// What the checker has to know of a head.
-fn read_head(head: &ResponseHead<'_>, mark: Option<&[u8]>, clock: &RunClock) -> Response {
+/// Facts of a head that decide about it.
+fn read_head(head: &ResponseHead<'_>, mark: Option<&[u8]>, clock: &RunClock) -> ReceivedHead {
     let last_modified_s = match head.status {
         304 => head
             .header("Last-Modified")
@@ -125,7 +128,7 @@ fn read_head(head: &ResponseHead<'_>, mark: Option<&[u8]>, clock: &RunClock) -> 
             .map(|at_s| at_s as i64 - clock.start_unix_s as i64),
         _ => None,
     };
-    Response {
+    ReceivedHead {
         status: head.status,
         mark: mark.and_then(ResponseMark::parse),
         content_length: head.facts.content_length,

@@ -12,31 +12,31 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_workload::digest::launch_digest;
 use assay_workload::{Child, Launch, Object, Offered};
 
-use super::crew::{Alarm, Crew, Robot};
 use super::special;
-use super::xact::{NONE, Page, Xact};
+use super::worker::{Robot, RobotTimerEvent, Worker};
+use super::xact::{NONE, PageLoad, Xact};
 use crate::tally::{Recorder, is_basic};
 use assay_base::clock::monotonic_ns;
 use assay_workload::XactId;
 
-/// How long a best-effort robot pauses after a request that did not get through: a target that refuses
-/// connections is not to be hammered.
+/// Pause of a best-effort robot after a request that did not get through: a target that refuses connections is not to
+/// be hammered.
 const PAUSE_NS: u64 = 100_000_000;
 
-/// How long a robot may take to write a request before the next link of the same page is due. What it takes longer was a delay
-/// of Assay.
+/// Longest time for writing a request that counts as the robot's. The next link of the page is due no later than that;
+/// what exceeds it is lateness.
 const WRITE_NS: u64 = 50_000;
 
-/// How long after the end of their phase launches that Assay is late with are still sent. That late, they cannot move a
+/// Longest time after the end of their phase within which late launches are still sent. That late, they cannot move a
 /// phase's figures; later ones would bring the load of a phase into the next.
 const GRACE_NS: u64 = 100_000_000;
 
-/// When the next link of a page is due, after the request of one that was due at `due_ns` has been written by `now_ns`.
+/// Due time of the next link of a page, when the request for one due at `due_ns` was written by `now_ns`.
 fn next_due_ns(due_ns: u64, now_ns: u64) -> u64 {
     now_ns.clamp(due_ns, due_ns + WRITE_NS)
 }
 
-impl Crew {
+impl Worker {
     /// A request of the stream (or of a best-effort robot) has come due.
     pub fn launch(&mut self, launch: &Launch, due_ns: u64) {
         let setup = self.setup.clone();
@@ -44,9 +44,9 @@ impl Crew {
         let object = universe.object(launch.object);
         let robot = self.place_of(launch.robot);
         self.enter_session(robot, launch.session);
-        let best_effort = self.robots[robot as usize].closed.is_some();
+        let best_effort = self.robots[robot as usize].best_effort.is_some();
         let grows = self.working_set_grows(launch, robot);
-        let page = self.open_page(launch, (robot, due_ns), (best_effort, grows));
+        let page = self.open_page(launch, robot, due_ns, best_effort, grows);
         let id = XactId { robot: launch.robot, number: launch.number, place: 0 };
         let place = self.insert(Xact {
             method: launch.method,
@@ -65,25 +65,19 @@ impl Crew {
             self.submit(place);
         }
         // It is on its way; what can wait until then has waited.
-        self.count_launch(launch, &object, robot, (best_effort, grows));
+        self.count_launch(launch, &object, robot, best_effort, grows);
     }
 
     /// True if an object that this launch is the first to request becomes part of the working set.
     fn working_set_grows(&self, launch: &Launch, robot: u32) -> bool {
-        match &self.robots[robot as usize].closed {
-            Some(closed) => closed.stream.grows(),
-            None => self.agenda.working_set_grows_at(launch.due),
+        match &self.robots[robot as usize].best_effort {
+            Some(best_effort) => best_effort.stream.grows(),
+            None => self.schedule.working_set_grows_at(launch.due),
         }
     }
 
     /// Counts a launch as due.
-    fn count_launch(
-        &mut self,
-        launch: &Launch,
-        object: &Object,
-        robot: u32,
-        (best_effort, grows): (bool, bool),
-    ) {
+    fn count_launch(&mut self, launch: &Launch, object: &Object, robot: u32, best_effort: bool, grows: bool) {
         let offered = self.setup.universe.offered(launch, object);
         let digest = launch_digest(launch, &self.setup.universe);
         let group = self.robots[robot as usize].group;
@@ -97,12 +91,7 @@ impl Crew {
     }
 
     /// Makes a page of a launch that brings embedded objects, and counts those as due.
-    fn open_page(
-        &mut self,
-        launch: &Launch,
-        (robot, due_ns): (u32, u64),
-        (best_effort, grows): (bool, bool),
-    ) -> u32 {
+    fn open_page(&mut self, launch: &Launch, robot: u32, due_ns: u64, best_effort: bool, grows: bool) -> u32 {
         let setup = self.setup.clone();
         let universe = &setup.universe;
         let content = &universe.workload().contents[usize::from(launch.object.content)];
@@ -126,31 +115,47 @@ impl Crew {
                 self.count_fill(launch.phase, object.size_bytes);
             }
         }
-        let page = Page { robot, phase: launch.phase, due_ns, children, seen: 0, open: 1, incomplete: false };
+        let page = PageLoad {
+            robot,
+            phase: launch.phase,
+            due_ns,
+            children,
+            launched: 0,
+            open: 1,
+            incomplete: false,
+        };
         self.pages.insert(page) as u32
     }
 
-    /// So many bytes of a page's body have arrived: launches the embedded objects whose links are in them. A robot requests
-    /// them one after another, so each is due when the one before it has been written.
-    pub fn see_links(&mut self, page: u32, number: u64, body_bytes: u64, now_ns: u64) {
+    /// Launches the embedded objects whose links lie in the first `body_bytes` of a page. A robot requests them one
+    /// after another, so each is due when the one before it has been written.
+    pub fn launch_embedded(&mut self, page: u32, number: u64, body_bytes: u64, now_ns: u64) {
         let mut due_ns = now_ns;
         loop {
             let Some(state) = self.pages.get_mut(page as usize) else { return };
-            let Some(&child) = state.children.get(state.seen).filter(|child| child.link_end <= body_bytes)
+            let Some(&child) =
+                state.children.get(state.launched).filter(|child| child.link_end <= body_bytes)
             else {
                 return;
             };
-            state.seen += 1;
+            state.launched += 1;
             state.open += 1;
             let (robot, phase) = (state.robot, state.phase);
-            let place = self.launch_child(&child, (robot, phase, page, number), due_ns);
+            let place = self.launch_child(&child, robot, phase, page, number, due_ns);
             self.submit(place);
             due_ns = next_due_ns(due_ns, monotonic_ns());
         }
     }
 
-    fn launch_child(&mut self, child: &Child, of: (u32, u16, u32, u64), due_ns: u64) -> u32 {
-        let (robot, phase, page, number) = of;
+    fn launch_child(
+        &mut self,
+        child: &Child,
+        robot: u32,
+        phase: u16,
+        page: u32,
+        number: u64,
+        due_ns: u64,
+    ) -> u32 {
         let id = XactId { robot: self.robots[robot as usize].index, number, place: child.place };
         let object = self.setup.universe.object(child.object);
         self.insert(Xact {
@@ -170,7 +175,7 @@ impl Crew {
             let memory = &self.robots[xact.robot as usize].memory;
             let session = memory.as_ref().map_or(0, |memory| memory.session());
             xact.basic = xact.basic && universe.is_plain(xact.id, (xact.phase, session), &xact.object);
-            xact.extras = Some(special::extras(universe, &xact, usize::from(group)));
+            xact.features = Some(special::request_features(universe, &xact, usize::from(group)));
             let place = self.xacts.insert(xact) as u32;
             self.set_expiry(place);
             return place;
@@ -181,8 +186,8 @@ impl Crew {
     /// Gives up the embedded objects of a page that have not been launched.
     pub fn give_up_children(&mut self, page: u32) {
         let Some(state) = self.pages.get_mut(page as usize) else { return };
-        let left = (state.children.len() - state.seen) as u64;
-        state.seen = state.children.len();
+        let left = (state.children.len() - state.launched) as u64;
+        state.launched = state.children.len();
         state.incomplete |= left > 0;
         let phase = state.phase;
         if left > 0 {
@@ -196,35 +201,37 @@ impl Crew {
         for place in 0..self.robots.len() as u32 {
             let robot = &mut self.robots[place as usize];
             let begin_ns = setup.begin_ns(robot.index, robot.group);
-            if let (Some(closed), 1..) = (&mut robot.closed, begin_ns) {
-                closed.busy = closed.most;
+            if let (Some(best_effort), 1..) = (&mut robot.best_effort, begin_ns) {
+                best_effort.busy = best_effort.most;
                 let at_ns = self.control.clock.start_ns.saturating_add(begin_ns);
-                for _ in 0..closed.most {
-                    self.timer.schedule(at_ns, Alarm::Robot(place));
+                for _ in 0..best_effort.most {
+                    self.timer.schedule(at_ns, RobotTimerEvent::BestEffort(place));
                 }
             }
         }
     }
 
     /// All best-effort robots request something that have fewer requests under way than they may.
-    pub fn launch_all_closed(&mut self) {
-        (0..self.robots.len() as u32).for_each(|place| self.fill_closed(place));
+    pub fn launch_all_best_effort(&mut self) {
+        (0..self.robots.len() as u32).for_each(|place| self.fill_best_effort(place));
     }
 
     /// A best-effort robot has as many requests under way as it may, if it is alive.
-    pub fn fill_closed(&mut self, place: u32) {
-        let free = |robot: &Robot| robot.closed.as_ref().map_or(0, |closed| closed.most - closed.busy);
+    pub fn fill_best_effort(&mut self, place: u32) {
+        let free = |robot: &Robot| {
+            robot.best_effort.as_ref().map_or(0, |best_effort| best_effort.most - best_effort.busy)
+        };
         for _ in 0..free(&self.robots[place as usize]) {
-            if let Some(closed) = &mut self.robots[place as usize].closed {
-                closed.busy += 1;
+            if let Some(best_effort) = &mut self.robots[place as usize].best_effort {
+                best_effort.busy += 1;
             }
-            self.launch_closed(place);
+            self.launch_best_effort(place);
         }
     }
 
     /// A best-effort robot, one of whose requests is over, requests the next object, if it is alive. Which robots are alive is decided for a whole phase, by the
     /// mean of its population, as the stream does.
-    pub fn launch_closed(&mut self, place: u32) {
+    pub fn launch_best_effort(&mut self, place: u32) {
         let universe = self.setup.universe.clone();
         let population = universe.workload().schedule.phases[usize::from(self.phase())].population;
         let alive = self.alive.unwrap_or((population.begin + population.end) / 2.0);
@@ -235,34 +242,34 @@ impl Crew {
         let is_alive = is_on && universe.is_alive(index, alive);
         // An idle one is woken again, and counts as busy with that.
         let session = if is_alive { self.session_of_next(place, now_ns) } else { None };
-        let Some(closed) = &mut self.robots[place as usize].closed else { return };
+        let Some(best_effort) = &mut self.robots[place as usize].best_effort else { return };
         if !is_alive {
-            closed.busy -= 1;
+            best_effort.busy -= 1;
         }
         if let Some(session) = session {
-            closed.launched += 1;
-            let launch = Launch { session, ..closed.stream.next(&universe) };
+            best_effort.launched += 1;
+            let launch = Launch { session, ..best_effort.stream.next(&universe) };
             self.launch(&launch, now_ns);
         }
     }
 
     /// Nothing of a robot's launch of this number is under way any more: it requests the next, at once or after a pause.
-    pub fn set_free(&mut self, place: u32, number: u64) {
+    pub fn release_launch(&mut self, place: u32, number: u64) {
         let robot = &self.robots[place as usize];
-        if robot.closed.is_none() {
+        if robot.best_effort.is_none() {
             return;
         }
         let pause = self.setup.universe.pause(robot.index, number);
         if pause.is_zero() {
-            return self.launch_closed(place);
+            return self.launch_best_effort(place);
         }
         let at_ns = monotonic_ns().saturating_add(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
-        self.timer.schedule(at_ns, Alarm::Robot(place));
+        self.timer.schedule(at_ns, RobotTimerEvent::BestEffort(place));
     }
 
-    /// The same after an error.
-    pub fn set_free_after(&mut self, place: u32, kind: ErrorKind) {
-        if self.robots[place as usize].closed.is_none() {
+    /// Releases a launch that ended in an error: the robot goes on at once, or after a pause where the target refuses.
+    pub fn release_launch_after_error(&mut self, place: u32, kind: ErrorKind) {
+        if self.robots[place as usize].best_effort.is_none() {
             return;
         }
         match kind {
@@ -278,9 +285,9 @@ impl Crew {
             | ErrorKind::QueueOverflow
             | ErrorKind::PortsExhausted
             | ErrorKind::DescriptorsExhausted => {
-                self.timer.schedule(monotonic_ns() + PAUSE_NS, Alarm::Robot(place));
+                self.timer.schedule(monotonic_ns() + PAUSE_NS, RobotTimerEvent::BestEffort(place));
             }
-            _ => self.launch_closed(place),
+            _ => self.launch_best_effort(place),
         }
     }
 }

@@ -14,23 +14,13 @@ const ROWS_PER_PARCEL: usize = 8_192;
 /// Parcels that may wait: at 20,000 xacts a second, more than ten seconds of them.
 const PARCELS: usize = 32;
 
-/// Why there is no xact log.
+/// Failure of the xact log.
 #[derive(Debug, Error)]
 pub enum LogError {
-    /// It cannot be created.
     #[error("cannot create the xact log {path}: {cause}")]
-    Create {
-        path: PathBuf,
-        /// What the record said.
-        cause: RunDirError,
-    },
-    /// It cannot be written to its end.
+    Create { path: PathBuf, cause: RunDirError },
     #[error("cannot write the xact log {path}: {cause}")]
-    Write {
-        path: PathBuf,
-        /// What the record said.
-        cause: RunDirError,
-    },
+    Write { path: PathBuf, cause: RunDirError },
     /// No thread for it.
     #[error("cannot start the thread that writes the xact log: {0}")]
     Thread(std::io::Error),

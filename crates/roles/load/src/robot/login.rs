@@ -11,25 +11,25 @@ use assay_workload::Login;
 use assay_workload::model::OriginIndex;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Challenger {
+pub enum ProtectionSpace {
     /// An origin (401).
     Origin(OriginIndex),
     /// The target (407).
     Target,
 }
 
-/// How a protection space is satisfied.
+/// Authentication towards one protection space.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Space {
+enum AuthState {
     Basic,
     Digest(DigestClient),
-    /// Not at all: it has not taken the password.
-    Closed,
+    /// The space has rejected the password.
+    Rejected,
 }
 
 /// The credentials that a request sends, and the robot's session that they belong to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct SentCredentials {
     pub origin: bool,
     pub target: bool,
     /// The session of the credentials.
@@ -38,10 +38,10 @@ pub struct Shown {
 
 /// The request that credentials are for.
 #[derive(Debug, Clone, Copy)]
-pub struct Claim<'a> {
+pub struct AuthRequest<'a> {
     pub origin: OriginIndex,
     pub method: &'a str,
-    /// Its target, as it is written.
+    /// Request target, as it is written.
     pub uri: &'a [u8],
     /// The client's own nonce.
     pub cnonce: u64,
@@ -49,91 +49,108 @@ pub struct Claim<'a> {
 
 /// The protection spaces that have sent a challenge so far.
 #[derive(Debug, Default)]
-pub struct Challengers {
-    spaces: Vec<(Challenger, Space)>,
+pub struct AuthStates {
+    spaces: Vec<(ProtectionSpace, AuthState)>,
 }
 
-impl Challenger {
+impl ProtectionSpace {
     /// The protection space of a challenge, by the status of the response.
     pub fn of(status: u16, origin: OriginIndex) -> Option<Self> {
         match status {
-            401 => Some(Challenger::Origin(origin)),
-            407 => Some(Challenger::Target),
+            401 => Some(ProtectionSpace::Origin(origin)),
+            407 => Some(ProtectionSpace::Target),
             _ => None,
         }
     }
 
     fn challenge_field(self) -> &'static str {
         match self {
-            Challenger::Origin(_) => "WWW-Authenticate",
-            Challenger::Target => "Proxy-Authenticate",
+            ProtectionSpace::Origin(_) => "WWW-Authenticate",
+            ProtectionSpace::Target => "Proxy-Authenticate",
         }
     }
 
     /// True when a request sent it credentials.
-    fn was_told(self, shown: Shown) -> bool {
+    fn received_credentials(self, sent_credentials: SentCredentials) -> bool {
         match self {
-            Challenger::Origin(_) => shown.origin,
-            Challenger::Target => shown.target,
+            ProtectionSpace::Origin(_) => sent_credentials.origin,
+            ProtectionSpace::Target => sent_credentials.target,
         }
     }
 }
 
-impl Challengers {
+impl AuthStates {
     /// There has been no challenge yet.
     pub fn is_empty(&self) -> bool {
         self.spaces.is_empty()
     }
 
-    /// A challenge. True when a request with credentials may succeed after the one before, which sent what `shown`
+    /// A challenge. True when a request with credentials may succeed after the one before, which sent what `sent_credentials`
     /// tells.
-    pub fn challenged(&mut self, challenger: Challenger, head: &ResponseHead<'_>, shown: Shown) -> bool {
-        let fields = head.headers().filter(|field| field.is(challenger.challenge_field()));
-        let Some((space, is_stale)) = best(fields) else { return false };
-        let known = self.spaces.iter().position(|(other, _)| *other == challenger);
-        let space = if challenger.was_told(shown) && !is_stale { Space::Closed } else { space };
+    pub fn on_challenge(
+        &mut self,
+        space: ProtectionSpace,
+        head: &ResponseHead<'_>,
+        sent_credentials: SentCredentials,
+    ) -> bool {
+        let fields = head.headers().filter(|field| field.is(space.challenge_field()));
+        let Some((state, is_stale)) = best(fields) else { return false };
+        let known = self.spaces.iter().position(|(other, _)| *other == space);
+        let was_rejected = space.received_credentials(sent_credentials) && !is_stale;
+        let state = if was_rejected { AuthState::Rejected } else { state };
         let known = match known {
-            Some(place) if self.spaces[place].1 == Space::Closed => return false,
+            Some(place) if self.spaces[place].1 == AuthState::Rejected => return false,
             Some(place) => place,
             None => {
-                self.spaces.push((challenger, Space::Closed));
+                self.spaces.push((space, AuthState::Rejected));
                 self.spaces.len() - 1
             }
         };
-        self.spaces[known].1 = space;
-        self.spaces[known].1 != Space::Closed
+        self.spaces[known].1 = state;
+        self.spaces[known].1 != AuthState::Rejected
     }
 
     /// Appends the lines with credentials for the spaces that have sent a challenge; returns what was sent.
-    pub fn write(&mut self, login: &Login, claim: &Claim<'_>, out: &mut Vec<u8>) -> Shown {
-        let mut shown = Shown::default();
+    pub fn write(
+        &mut self,
+        login: &Login,
+        auth_request: &AuthRequest<'_>,
+        out: &mut Vec<u8>,
+    ) -> SentCredentials {
+        let mut sent_credentials = SentCredentials::default();
         let (user, password) = (login.user.as_bytes(), login.password.as_bytes());
-        for (challenger, space) in &mut self.spaces {
-            let (name, said) = match challenger {
-                Challenger::Origin(origin) if *origin != claim.origin => continue,
-                Challenger::Origin(_) => (&b"Authorization: "[..], &mut shown.origin),
-                Challenger::Target => (&b"Proxy-Authorization: "[..], &mut shown.target),
+        for (space, state) in &mut self.spaces {
+            let (name, is_sent) = match space {
+                ProtectionSpace::Origin(origin) if *origin != auth_request.origin => continue,
+                ProtectionSpace::Origin(_) => (&b"Authorization: "[..], &mut sent_credentials.origin),
+                ProtectionSpace::Target => (&b"Proxy-Authorization: "[..], &mut sent_credentials.target),
             };
-            if *space == Space::Closed {
+            if *state == AuthState::Rejected {
                 continue;
             }
             out.extend_from_slice(name);
-            match space {
-                Space::Digest(client) => {
-                    client.write((user, password), claim.method, claim.uri, claim.cnonce, out);
+            match state {
+                AuthState::Digest(client) => {
+                    client.write(
+                        (user, password),
+                        auth_request.method,
+                        auth_request.uri,
+                        auth_request.cnonce,
+                        out,
+                    );
                 }
-                Space::Basic | Space::Closed => write_basic(user, password, out),
+                AuthState::Basic | AuthState::Rejected => write_basic(user, password, out),
             }
             out.extend_from_slice(b"\r\n");
-            *said = true;
+            *is_sent = true;
         }
-        shown
+        sent_credentials
     }
 }
 
 /// The best way to satisfy one of these challenges, and whether the password was right and only a nonce too old. None:
 /// there is no way.
-fn best<'v>(fields: impl Iterator<Item = Field<'v>>) -> Option<(Space, bool)> {
+fn best<'v>(fields: impl Iterator<Item = Field<'v>>) -> Option<(AuthState, bool)> {
     let rank = |challenge: &Challenge<'_>| match challenge {
         Challenge::Digest(digest) if digest.algorithm == Algorithm::Sha256 => 3,
         Challenge::Digest(_) => 2,
@@ -141,8 +158,8 @@ fn best<'v>(fields: impl Iterator<Item = Field<'v>>) -> Option<(Space, bool)> {
         Challenge::Other { .. } => 0,
     };
     match fields.flat_map(|field| challenges(field.value)).max_by_key(rank)? {
-        Challenge::Digest(digest) => Some((Space::Digest(DigestClient::new(&digest)), digest.stale)),
-        Challenge::Basic { .. } => Some((Space::Basic, false)),
+        Challenge::Digest(digest) => Some((AuthState::Digest(DigestClient::new(&digest)), digest.stale)),
+        Challenge::Basic { .. } => Some((AuthState::Basic, false)),
         Challenge::Other { .. } => None,
     }
 }
@@ -153,52 +170,57 @@ mod tests {
 
     use super::*;
 
-    const SAID: Shown = Shown { origin: true, target: true, session: 0 };
+    const SAID: SentCredentials = SentCredentials { origin: true, target: true, session: 0 };
 
     fn login() -> Login {
         Login { user: "u".into(), password: "p".into(), wrong: false }
     }
 
     fn challenged(
-        challengers: &mut Challengers,
-        challenger: Challenger,
+        auth_states: &mut AuthStates,
+        space: ProtectionSpace,
         challenges: &[&str],
-        shown: Shown,
+        sent_credentials: SentCredentials,
     ) -> bool {
         let mut text = String::from("HTTP/1.1 401 No\r\n");
         for challenge in challenges {
-            text.push_str(&format!("{}: {challenge}\r\n", challenger.challenge_field()));
+            text.push_str(&format!("{}: {challenge}\r\n", space.challenge_field()));
         }
         text.push_str("\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-        challengers.challenged(challenger, &head, shown)
+        auth_states.on_challenge(space, &head, sent_credentials)
     }
 
-    fn said(challengers: &mut Challengers, origin: OriginIndex) -> (Shown, String) {
-        let claim = Claim { origin, method: "GET", uri: b"/x", cnonce: 7 };
+    fn said(auth_states: &mut AuthStates, origin: OriginIndex) -> (SentCredentials, String) {
+        let auth_request = AuthRequest { origin, method: "GET", uri: b"/x", cnonce: 7 };
         let mut out = Vec::new();
-        let shown = challengers.write(&login(), &claim, &mut out);
-        (shown, String::from_utf8(out).expect("is ASCII"))
+        let sent_credentials = auth_states.write(&login(), &auth_request, &mut out);
+        (sent_credentials, String::from_utf8(out).expect("is ASCII"))
     }
 
     #[test]
     fn credentials_go_only_where_there_was_a_challenge() {
-        let mut challengers = Challengers::default();
-        assert!(challengers.is_empty());
-        assert_eq!(said(&mut challengers, 0), (Shown::default(), String::new()));
-        assert!(challenged(&mut challengers, Challenger::Origin(3), &["Basic realm=r"], Shown::default()));
-        assert_eq!(said(&mut challengers, 2).1, "", "another origin has not");
-        let (shown, text) = said(&mut challengers, 3);
+        let mut auth_states = AuthStates::default();
+        assert!(auth_states.is_empty());
+        assert_eq!(said(&mut auth_states, 0), (SentCredentials::default(), String::new()));
+        assert!(challenged(
+            &mut auth_states,
+            ProtectionSpace::Origin(3),
+            &["Basic realm=r"],
+            SentCredentials::default()
+        ));
+        assert_eq!(said(&mut auth_states, 2).1, "", "another origin has not");
+        let (sent_credentials, text) = said(&mut auth_states, 3);
         assert_eq!(text, "Authorization: Basic dTpw\r\n");
-        assert!(shown.origin && !shown.target);
+        assert!(sent_credentials.origin && !sent_credentials.target);
     }
 
     #[test]
     fn the_best_scheme_is_used() {
-        let mut challengers = Challengers::default();
+        let mut auth_states = AuthStates::default();
         let all = ["Basic realm=r", "Digest realm=r, nonce=a", "Digest realm=r, nonce=b, algorithm=SHA-256"];
-        assert!(challenged(&mut challengers, Challenger::Target, &all, Shown::default()));
-        let text = said(&mut challengers, 0).1;
+        assert!(challenged(&mut auth_states, ProtectionSpace::Target, &all, SentCredentials::default()));
+        let text = said(&mut auth_states, 0).1;
         let value = text.strip_prefix("Proxy-Authorization: ").expect("goes to the target").trim_end();
         let Some(Credentials::Digest(digest)) = Credentials::parse(value.as_bytes()) else {
             panic!("{text}")
@@ -206,34 +228,39 @@ mod tests {
         assert_eq!((&*digest.nonce, digest.algorithm), (&b"b"[..], Algorithm::Sha256));
         assert!(digest.proves(b"p", "GET"));
         assert!(!challenged(
-            &mut challengers,
-            Challenger::Origin(0),
+            &mut auth_states,
+            ProtectionSpace::Origin(0),
             &["Negotiate", "Bearer x=y"],
-            Shown::default()
+            SentCredentials::default()
         ));
-        assert!(!challenged(&mut challengers, Challenger::Origin(0), &[], Shown::default()));
+        assert!(!challenged(&mut auth_states, ProtectionSpace::Origin(0), &[], SentCredentials::default()));
     }
 
     #[test]
     fn a_password_that_was_not_taken_is_not_shown_again() {
-        let mut challengers = Challengers::default();
+        let mut auth_states = AuthStates::default();
         let basic = ["Basic realm=r"];
-        assert!(challenged(&mut challengers, Challenger::Origin(0), &basic, Shown::default()));
-        assert!(!challenged(&mut challengers, Challenger::Origin(0), &basic, SAID));
-        assert_eq!(said(&mut challengers, 0).1, "");
-        assert!(!challenged(&mut challengers, Challenger::Origin(0), &basic, Shown::default()));
+        assert!(challenged(&mut auth_states, ProtectionSpace::Origin(0), &basic, SentCredentials::default()));
+        assert!(!challenged(&mut auth_states, ProtectionSpace::Origin(0), &basic, SAID));
+        assert_eq!(said(&mut auth_states, 0).1, "");
+        assert!(!challenged(
+            &mut auth_states,
+            ProtectionSpace::Origin(0),
+            &basic,
+            SentCredentials::default()
+        ));
     }
 
     #[test]
     fn a_nonce_that_is_too_old_is_replaced_and_uses_are_counted() {
-        let mut challengers = Challengers::default();
+        let mut auth_states = AuthStates::default();
         let first = ["Digest realm=r, nonce=a, qop=\"auth\""];
-        assert!(challenged(&mut challengers, Challenger::Origin(0), &first, Shown::default()));
-        assert!(said(&mut challengers, 0).1.contains("nc=00000001"));
-        assert!(said(&mut challengers, 0).1.contains("nc=00000002"));
+        assert!(challenged(&mut auth_states, ProtectionSpace::Origin(0), &first, SentCredentials::default()));
+        assert!(said(&mut auth_states, 0).1.contains("nc=00000001"));
+        assert!(said(&mut auth_states, 0).1.contains("nc=00000002"));
         let stale = ["Digest realm=r, nonce=c, qop=\"auth\", stale=true"];
-        assert!(challenged(&mut challengers, Challenger::Origin(0), &stale, SAID));
-        let text = said(&mut challengers, 0).1;
+        assert!(challenged(&mut auth_states, ProtectionSpace::Origin(0), &stale, SAID));
+        let text = said(&mut auth_states, 0).1;
         assert!(text.contains("nonce=\"c\"") && text.contains("nc=00000001"), "{text}");
     }
 }

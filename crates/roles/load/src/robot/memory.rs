@@ -8,7 +8,7 @@ use assay_http::head::ResponseHead;
 use assay_workload::model::{OriginIndex, RobotIndex};
 use assay_workload::{Browser, Login, SessionClock, SessionState, Universe, XactId};
 
-use super::login::{Challenger, Challengers, Claim, Shown};
+use super::login::{AuthRequest, AuthStates, ProtectionSpace, SentCredentials};
 
 /// Cookies kept for one origin, whatever the workload says.
 const MOST_COOKIES: u64 = 50;
@@ -17,18 +17,18 @@ const MOST_JARS: usize = 256;
 /// Longest `Cookie` field: longer heads are refused.
 const LONGEST_COOKIES: usize = 16 * 1024;
 
-/// What one robot remembers.
+/// State of one robot between its requests.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct RobotMemory {
     robot: RobotIndex,
-    /// Which of its sessions it is in.
+    /// Number of the current session.
     session: u64,
-    /// Its credentials in this session, once it was challenged; none inside: it has none.
+    /// Credentials of this session, once the robot was challenged; none inside: it has none.
     login: Option<Option<Login>>,
-    challengers: Challengers,
-    /// What origins have set, for a robot that keeps cookies.
+    auth_states: AuthStates,
+    /// Cookies by origin, for a robot that keeps them.
     jars: Vec<(OriginIndex, Jar)>,
-    /// How many cookies of each origin it keeps, once one was set.
+    /// Most cookies kept for each origin, once one was set.
     cookie_limit: Option<usize>,
     browser: Option<Browser>,
     sessions: Option<Sessions>,
@@ -42,8 +42,8 @@ struct Sessions {
     made: u64,
 }
 
-impl Memory {
-    /// What a robot remembers from the start; none: nothing.
+impl RobotMemory {
+    /// Memory of a robot at the start; none: there is nothing to remember.
     pub fn of(universe: &Universe, robot: RobotIndex) -> Option<Box<Self>> {
         let group = universe.group_of(robot)?;
         let capacity = universe.workload().robots[group].private_cache;
@@ -57,7 +57,7 @@ impl Memory {
         Self { robot, ..Self::default() }
     }
 
-    /// Which of its sessions the robot is in.
+    /// Number of the current session.
     pub fn session(&self) -> u64 {
         self.session
     }
@@ -75,7 +75,7 @@ impl Memory {
     /// A session ends: challenges, what the cache holds, and cookies that are of the session alone are forgotten.
     pub fn forget(&mut self) {
         self.login = None;
-        self.challengers = Challengers::default();
+        self.auth_states = AuthStates::default();
         self.jars.iter_mut().for_each(|(_, jar)| jar.end_session());
         self.jars.retain(|(_, jar)| !jar.is_empty());
         self.browser.iter_mut().for_each(Browser::clear);
@@ -105,16 +105,20 @@ impl Memory {
     }
 
     /// A challenge. True when the robot has credentials that the request before did not send.
-    pub fn challenged(
+    pub fn on_challenge(
         &mut self,
         universe: &Universe,
-        challenger: Challenger,
+        space: ProtectionSpace,
         head: &ResponseHead<'_>,
-        shown: Shown,
+        sent_credentials: SentCredentials,
     ) -> bool {
         // What was said in another session says nothing of this one.
-        let shown = if shown.session == self.session { shown } else { Shown::default() };
-        self.login(universe).is_some() && self.challengers.challenged(challenger, head, shown)
+        let sent_credentials = if sent_credentials.session == self.session {
+            sent_credentials
+        } else {
+            SentCredentials::default()
+        };
+        self.login(universe).is_some() && self.auth_states.on_challenge(space, head, sent_credentials)
     }
 
     fn login(&mut self, universe: &Universe) -> Option<&Login> {
@@ -123,17 +127,17 @@ impl Memory {
     }
 
     /// Appends the lines with credentials; returns what was sent, and to which space.
-    pub fn write_login(&mut self, claim: &Claim<'_>, out: &mut Vec<u8>) -> Shown {
-        let shown = match &self.login {
-            Some(Some(login)) => self.challengers.write(login, claim, out),
-            _ => Shown::default(),
+    pub fn write_login(&mut self, auth_request: &AuthRequest<'_>, out: &mut Vec<u8>) -> SentCredentials {
+        let sent_credentials = match &self.login {
+            Some(Some(login)) => self.auth_states.write(login, auth_request, out),
+            _ => SentCredentials::default(),
         };
-        Shown { session: self.session, ..shown }
+        SentCredentials { session: self.session, ..sent_credentials }
     }
 
     /// True when a request has to send credentials.
     pub fn must_send_credentials(&self) -> bool {
-        !self.challengers.is_empty()
+        !self.auth_states.is_empty()
     }
 
     /// Takes the cookies in that a response sets; how many.

@@ -1,12 +1,12 @@
 //! The robots: simulated users that request objects and check what comes back.
 //!
-//! `assay role robots` is [`run`]. The main thread ([`conductor`]) reads the spec ([`setup`]), starts the workers and
-//! merges what they report. A worker owns a slice of the robots ([`crew`]): a timer hands it the launches of the
-//! stream ([`agenda`], [`duty`], [`launching`]), each goes to a connection of its robot or waits for one ([`connecting`], [`pool`], [`securing`],
+//! `assay role robots` is [`run`]. The main thread ([`coordinator`]) reads the spec ([`setup`]), starts the workers and
+//! merges what they report. A worker owns a slice of the robots ([`worker`]): a timer hands it the launches of the
+//! stream ([`schedule`], [`events`], [`launching`]), each goes to a connection of its robot or waits for one ([`connecting`], [`pool`], [`securing`],
 //! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`response`], [`judge`]), and however it ends it is counted
-//! ([`ending`]). What a robot keeps from one request to the next lies in its [`memory`] ([`login`], [`session`]). Meanwhile it watches itself ([`reporting`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
-//! Where load adapts, workers tell the conductor what they measure ([`sampling`], [`reporting`]), and it decides for all ([`steering`]).
-//! Where the parent watches the target, the times of xacts are joined with its waits for processors before they are reported ([`joining`]).
+//! ([`completion`]). What a robot keeps from one request to the next lies in its [`memory`] ([`login`], [`session`]). Meanwhile it watches itself ([`reporting`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
+//! Where load adapts, workers tell the conductor what they measure ([`sampling`], [`reporting`]), and it decides for all ([`load_controller`]).
+//! Where the parent watches the target, the times of xacts are joined with its waits for processors before they are reported ([`wait_joiner`]).
 //!
 //! *How an xact is counted:* it belongs to the phase it was due in. Due = sent + unsent + not reached + errors of
 //! requests that never got a connection (a full queue, no descriptor, no port, a lifetime that was over), and sent = completed + errors of
@@ -14,10 +14,10 @@
 //!
 //! # Robots
 //!
-//! *Robots*: an xact has `Extras` if it may need special handling (determined in advance by flags of its group, content type and origin);
+//! *Robots*: an xact has `RequestFeatures` if it may need special handling (determined in advance by flags of its group, content type and origin);
 //! plain ones execute none of that code. Features that are not implemented yet are marked in `pgl`'s schema, and nowhere else.
 //!
-//! *Identity of robots.* The state of a robot between requests is its `Memory`, which is created when it is first needed. After a 401 or 407,
+//! *Identity of robots.* The state of a robot between requests is its `RobotMemory`, which is created when it is first needed. After a 401 or 407,
 //! the xact continues with a further step that uses the better of the schemes offered; from then on every request to that origin (or through
 //! that target) carries the credentials. A rejected password is not sent again: the robot is refused, which is not an error. Cookies are kept
 //! for each origin, up to the robot's limit (and 50), for 256 origins. A request with `Expect` waits a second for 100 before sending its body;
@@ -29,43 +29,43 @@
 //! *Basic* keeps its meaning: a GET of type Basic that was neither redirected, refused, cut off on purpose, nor met an
 //! injected fault. Those are counted in separate classes, and are not errors: the proxy's handling of them is a result.
 
-mod aftermath;
-mod agenda;
+mod backlog;
 mod clocks;
-mod conductor;
+mod completion;
 mod connecting;
 mod connection;
 mod control;
-mod crew;
-mod duty;
-mod ending;
+mod coordinator;
+mod events;
 mod exchange;
-mod extras;
-mod flaw;
+mod expect_continue;
+mod expected_body;
+mod features;
 mod goal;
-mod invitation;
-mod joining;
+mod ideal_events;
 mod judge;
 mod launching;
+mod load_controller;
 mod log;
 mod login;
 mod memory;
 mod multiplex;
-mod notes;
-mod patience;
-mod payload;
 mod pipeline;
 mod pool;
 mod reporting;
 mod request;
 mod response;
+mod response_error;
 mod sampling;
+mod schedule;
 mod securing;
 mod session;
 mod setup;
 mod special;
-mod steering;
 mod streams;
+mod timeouts;
+mod wait_joiner;
+mod worker;
 mod xact;
 
 use std::sync::Arc;
@@ -73,7 +73,7 @@ use std::sync::Arc;
 use assay_protocol::message::Event;
 use thiserror::Error;
 
-use self::conductor::Ensemble;
+use self::coordinator::WorkerPool;
 pub use self::log::LogError;
 use self::setup::Setup;
 pub use self::setup::SetupError;
@@ -81,7 +81,7 @@ use crate::spec::RobotsSpec;
 use assay_net::worker::{WorkerError, pin, raise_descriptor_limit};
 use assay_protocol::stdio::{Commands, StdioError, emit};
 
-/// Why the robots cannot start, or cannot go on.
+/// Failure of the robots' process.
 #[derive(Debug, Error)]
 pub enum RobotsError {
     /// The spec or the workload cannot be used.
@@ -114,17 +114,17 @@ pub fn run(spec: RobotsSpec) -> Result<(), RobotsError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RobotsError::Runtime)?;
     runtime.block_on(async {
-        let ensemble = Ensemble::gather(&spec, Arc::new(Setup::read(&spec)?)).await?;
+        let pool = WorkerPool::start(&spec, Arc::new(Setup::read(&spec)?)).await?;
         let mut commands = Commands::from_stdin().map_err(RobotsError::Runtime)?;
-        ensemble.play(&mut commands, &mut |event| emit(event)).await
+        pool.run(&mut commands, &mut |event| emit(event)).await
     })
 }
 
-/// The same with commands and events of the caller's; it neither pins the calling thread nor raises limits.
-pub async fn perform(
+/// Runs with commands and events of the caller's; neither pins the calling thread nor raises limits.
+pub async fn run_with(
     spec: &RobotsSpec,
     commands: &mut Commands,
     emit: &mut dyn FnMut(&Event) -> Result<(), StdioError>,
 ) -> Result<(), RobotsError> {
-    Ensemble::gather(spec, Arc::new(Setup::read(spec)?)).await?.play(commands, emit).await
+    WorkerPool::start(spec, Arc::new(Setup::read(spec)?)).await?.run(commands, emit).await
 }

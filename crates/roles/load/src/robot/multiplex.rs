@@ -17,24 +17,25 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_workload::mark;
 
 use super::connecting::write;
-use super::connection::{Connection, Listed};
-use super::crew::Crew;
-use super::extras::Ending;
-use super::flaw::Flaw;
-use super::judge::Judge;
-use super::response::{Opening, Response};
-use super::streams::Carried;
+use super::connection::{Connection, ConnectionList};
+use super::features::ResponseKind;
+use super::judge::HeadJudge;
+use super::response::{Response, ResponseStart};
+use super::response_error::ResponseError;
+use super::streams::StreamExchange;
+use super::worker::Worker;
 use super::xact::NONE;
 use crate::tally::method_name;
 use assay_base::clock::monotonic_ns;
 
-/// How often a request is sent again because the target did not act on it. One that allows a stream at a time refuses all but one of those
-/// that a new connection begins with, as its settings are not known yet: as many as that may be.
+/// Most times that a request is sent again because the target did not act on it. A target that allows one stream at a
+/// time refuses all but one of those that a new connection begins with, as its settings are not known yet: as many as
+/// that may be.
 const MOST_REFUSALS: u8 = 100;
 
-/// What became of a stream, or of the connection, by some of the bytes that came.
+/// Event on a stream, or on its connection.
 #[derive(Debug)]
-enum Happened {
+enum StreamEvent {
     /// Nothing that anybody waits for.
     Nothing,
     /// All bytes are used up.
@@ -42,9 +43,9 @@ enum Happened {
     /// More of a response.
     Progress(Stream),
     /// A response is complete, and right.
-    Complete(Stream),
+    MergedInterval(Stream),
     /// A response is wrong.
-    Flawed(Stream, Flaw),
+    Invalid(Stream, ResponseError),
     /// The target ended the stream.
     Reset(Stream, ErrorCode),
     /// The target did not act on the request.
@@ -55,7 +56,7 @@ enum Happened {
     Writable,
 }
 
-impl Crew {
+impl Worker {
     /// A request of a robot that speaks HTTP/2 is ready to go.
     pub fn submit_on_stream(&mut self, place: u32) {
         let xact = &self.xacts[place as usize];
@@ -63,13 +64,15 @@ impl Crew {
             (xact.robot, self.setup.route(xact.id.robot, xact.object.id.origin).destination);
         let state = &self.robots[robot as usize];
         match self.connection_with_streams(robot, destination) {
-            Found::Room(slot) => self.send_on_stream(slot, place),
-            Found::Full => self.wait(place),
-            Found::None if state.open < self.setup.groups[usize::from(state.group)].open_limit => {
+            StreamCapacity::Available(slot) => self.send_on_stream(slot, place),
+            StreamCapacity::Exhausted => self.enqueue(place),
+            StreamCapacity::NoConnection
+                if state.open < self.setup.groups[usize::from(state.group)].open_limit =>
+            {
                 self.open(place, NONE);
             }
-            Found::None => match state.idle.last {
-                NONE => self.wait(place),
+            StreamCapacity::NoConnection => match state.idle.last {
+                NONE => self.enqueue(place),
                 oldest => {
                     self.close(oldest);
                     self.open(place, NONE);
@@ -84,15 +87,15 @@ impl Crew {
         let (robot, destination) =
             (xact.robot, self.setup.route(xact.id.robot, xact.object.id.origin).destination);
         match self.connection_with_streams(robot, destination) {
-            Found::Room(slot) => self.send_on_stream(slot, place),
-            Found::Full | Found::None => self.open(place, NONE),
+            StreamCapacity::Available(slot) => self.send_on_stream(slot, place),
+            StreamCapacity::Exhausted | StreamCapacity::NoConnection => self.open(place, NONE),
         }
     }
 
     /// The robot's connection to a destination, if it has one that goes on.
-    fn connection_with_streams(&self, robot: u32, destination: u16) -> Found {
+    fn connection_with_streams(&self, robot: u32, destination: u16) -> StreamCapacity {
         let state = &self.robots[robot as usize];
-        let mut found = Found::None;
+        let mut found = StreamCapacity::NoConnection;
         for mut slot in [state.pipelining.first, state.idle.first] {
             while slot != NONE {
                 let Connection { destination: other, uses_left, streams, link, .. } =
@@ -103,9 +106,9 @@ impl Crew {
                     && !streams.wire.is_closing()
                 {
                     if streams.wire.openable() > 0 {
-                        return Found::Room(slot);
+                        return StreamCapacity::Available(slot);
                     }
-                    found = Found::Full;
+                    found = StreamCapacity::Exhausted;
                 }
                 slot = link.next;
             }
@@ -146,12 +149,12 @@ impl Crew {
                     _ => streams.wire.data(stream, body, true).unwrap_or(0),
                 };
                 let upload = body[sent..].to_vec();
-                streams.put(Carried { xact: place, stream, response: Response::default(), upload });
+                streams.put(StreamExchange { xact: place, stream, response: Response::default(), upload });
             }
         }
         self.scratch = scratch;
         self.recorder(phase).counts.on_reused_connection += u64::from(!is_first);
-        self.link(slot, Listed::Pipelining);
+        self.link(slot, ConnectionList::Pipelining);
         if may_flush {
             self.flush_streams(slot);
         }
@@ -180,8 +183,8 @@ impl Crew {
     /// A connection was made, and nobody looked for so long: its requests know when.
     pub fn note_connected(&mut self, slot: u32, now_ns: u64, unnoticed_us: u32) {
         let Connection { streams, .. } = &self.connections[slot as usize];
-        for carried in streams.iter().flat_map(|streams| streams.iter()) {
-            let xact = &mut self.xacts[carried.xact as usize];
+        for exchange in streams.iter().flat_map(|streams| streams.iter()) {
+            let xact = &mut self.xacts[exchange.xact as usize];
             xact.connected_ns = now_ns;
             xact.own.connected_us = xact.own.connected_us.saturating_add(unnoticed_us);
         }
@@ -192,10 +195,10 @@ impl Crew {
         let Some(streams) = &mut self.connections[slot as usize].streams else { return };
         let all = streams.take_all();
         self.close(slot);
-        for carried in all {
-            let xact = &self.xacts[carried.xact as usize];
+        for exchange in all {
+            let xact = &self.xacts[exchange.xact as usize];
             let address = self.setup.route(xact.id.robot, xact.object.id.origin).address;
-            fail(self, carried.xact, address);
+            fail(self, exchange.xact, address);
         }
     }
 
@@ -208,30 +211,30 @@ impl Crew {
         self.set_receiving(slot, true);
         let mut rest = bytes;
         loop {
-            match self.next_on_streams(slot, rest, now_ns) {
-                Ok((used, happened)) => {
+            match self.next_stream_event(slot, rest, now_ns) {
+                Ok((used, event)) => {
                     rest = &rest[used..];
-                    if matches!(happened, Happened::NeedMore) {
+                    if matches!(event, StreamEvent::NeedMore) {
                         break;
                     }
-                    self.act_on(slot, happened, now_ns);
+                    self.handle_event(slot, event, now_ns);
                 }
                 Err(error) => {
                     self.flush_streams(slot);
-                    return self.break_streams(slot, &error, now_ns);
+                    return self.fail_connection_of_streams(slot, &error, now_ns);
                 }
             }
             // What follows from a response can close the connection.
-            if !self.is_open((slot, id)) {
+            if !self.is_open(slot, id) {
                 return;
             }
         }
         self.fill_streams(robot);
-        if self.is_open((slot, id)) {
+        if self.is_open(slot, id) {
             self.set_receiving(slot, false);
             self.flush_streams(slot);
             self.count_streams(slot);
-            self.leave_streams(slot, id);
+            self.idle_or_close_streams(slot, id);
         }
     }
 
@@ -241,43 +244,48 @@ impl Crew {
         }
     }
 
-    /// Takes note of one event.
-    fn next_on_streams(
+    /// Decodes the next event.
+    fn next_stream_event(
         &mut self,
         slot: u32,
         bytes: &[u8],
         now_ns: u64,
-    ) -> Result<(usize, Happened), ConnectionError> {
-        let Self { connections, xacts, robots, setup, control, notes, recorders, unread_us, .. } = self;
+    ) -> Result<(usize, StreamEvent), ConnectionError> {
+        let Self { connections, xacts, robots, setup, control, ideal_events, recorders, unread_us, .. } =
+            self;
         let Connection { streams, robot, .. } = &mut connections[slot as usize];
-        let Some(streams) = streams else { return Ok((bytes.len(), Happened::NeedMore)) };
+        let Some(streams) = streams else { return Ok((bytes.len(), StreamEvent::NeedMore)) };
         let (wire, table) = streams.split();
         let (used, event) = wire.next(bytes)?;
         let (stream, head, data, ends) = match event {
             Event::Head { stream, head, ends } => (stream, Some(head), &[][..], ends),
             Event::Data { stream, data, ends } => (stream, None, data, ends),
             Event::Trailers { stream, .. } => (stream, None, &[][..], true),
-            Event::NeedMore => return Ok((used, Happened::NeedMore)),
-            Event::Reset { stream, code } => return Ok((used, Happened::Reset(stream, code))),
-            Event::Unprocessed { stream } => return Ok((used, Happened::Unprocessed(stream))),
-            Event::Failed { stream, error } => return Ok((used, Happened::Broken(stream, error))),
-            Event::Writable { .. } => return Ok((used, Happened::Writable)),
+            Event::NeedMore => return Ok((used, StreamEvent::NeedMore)),
+            Event::Reset { stream, code } => return Ok((used, StreamEvent::Reset(stream, code))),
+            Event::Unprocessed { stream } => return Ok((used, StreamEvent::Unprocessed(stream))),
+            Event::Failed { stream, error } => return Ok((used, StreamEvent::Broken(stream, error))),
+            Event::Writable { .. } => return Ok((used, StreamEvent::Writable)),
             Event::Interim { stream, .. } => {
-                let flaw = table.get_mut(stream).and_then(|carried| carried.response.begin_interim().err());
-                return Ok((used, flaw.map_or(Happened::Nothing, |flaw| Happened::Flawed(stream, flaw))));
+                let error =
+                    table.get_mut(stream).and_then(|exchange| exchange.response.begin_interim().err());
+                return Ok((
+                    used,
+                    error.map_or(StreamEvent::Nothing, |error| StreamEvent::Invalid(stream, error)),
+                ));
             }
             Event::GoAway { .. } | Event::Pong(_) | Event::Priority { .. } => {
-                return Ok((used, Happened::Nothing));
+                return Ok((used, StreamEvent::Nothing));
             }
         };
-        let Some(carried) = table.get_mut(stream) else { return Ok((used, Happened::Nothing)) };
-        let xact = &mut xacts[carried.xact as usize];
+        let Some(exchange) = table.get_mut(stream) else { return Ok((used, StreamEvent::Nothing)) };
+        let xact = &mut xacts[exchange.xact as usize];
         if xact.first_byte_ns == 0 {
             xact.begin_response(now_ns, *unread_us);
-            notes.extend(xact.begun(setup.shares_from, &control.clock));
+            ideal_events.extend(xact.ideal_begun(setup.shares_from, &control.clock));
         }
         let (phase, method) = (xact.phase, method_name(xact.method));
-        let mut judge = Judge {
+        let mut judge = HeadJudge {
             setup,
             clock: control.clock,
             now_ns,
@@ -285,7 +293,7 @@ impl Crew {
             memory: &mut robots[*robot as usize].memory,
             cookies_taken: 0,
         };
-        let response = &mut carried.response;
+        let response = &mut exchange.response;
         let before = response.body_bytes();
         let taken = match head {
             Some(head) => {
@@ -302,134 +310,142 @@ impl Crew {
         Ok((
             used,
             match taken {
-                Err(flaw) => Happened::Flawed(stream, flaw),
-                Ok(()) if ends => Happened::Complete(stream),
-                Ok(()) => Happened::Progress(stream),
+                Err(error) => StreamEvent::Invalid(stream, error),
+                Ok(()) if ends => StreamEvent::MergedInterval(stream),
+                Ok(()) => StreamEvent::Progress(stream),
             },
         ))
     }
 
-    fn act_on(&mut self, slot: u32, happened: Happened, now_ns: u64) {
+    fn handle_event(&mut self, slot: u32, event: StreamEvent, now_ns: u64) {
         let Some(streams) = &mut self.connections[slot as usize].streams else { return };
-        match happened {
-            Happened::Nothing | Happened::NeedMore => {}
-            Happened::Writable => streams.send_uploads(),
-            Happened::Progress(stream) => self.see_progress(slot, stream, now_ns),
-            Happened::Complete(stream) => {
-                let Some(carried) = streams.take(stream) else { return };
+        match event {
+            StreamEvent::Nothing | StreamEvent::NeedMore => {}
+            StreamEvent::Writable => streams.send_uploads(),
+            StreamEvent::Progress(stream) => self.on_progress(slot, stream, now_ns),
+            StreamEvent::MergedInterval(stream) => {
+                let Some(exchange) = streams.take(stream) else { return };
                 self.responses_on_streams += 1;
                 // The response came before all of the request was sent: the rest is not wanted.
                 streams.wire.reset(stream, ErrorCode::NO_ERROR);
                 let connection = &mut self.connections[slot as usize];
                 connection.is_fresh = false;
                 let robot = connection.robot;
-                self.freed_late_us = self.delayed_us(carried.xact);
-                self.robots[robot as usize].held_up_us = self.freed_late_us;
-                self.freed_since_ns = self.xacts[carried.xact as usize].exposed_since_ns();
-                self.finish_on_stream(&carried, now_ns);
+                self.freed_late_us = self.delayed_us(exchange.xact);
+                self.robots[robot as usize].delayed_behind_us = self.freed_late_us;
+                self.freed_since_ns = self.xacts[exchange.xact as usize].exposed_since_ns();
+                self.finish_on_stream(&exchange, now_ns);
                 (self.freed_late_us, self.freed_since_ns) = (0, 0);
             }
-            Happened::Flawed(stream, flaw) => {
+            StreamEvent::Invalid(stream, error) => {
                 streams.wire.reset(stream, ErrorCode::CANCEL);
-                let Some(carried) = streams.take(stream) else { return };
-                self.fail_carried(&carried, flaw.kind(), &flaw, now_ns);
+                let Some(exchange) = streams.take(stream) else { return };
+                self.fail_exchange(&exchange, error.kind(), &error, now_ns);
             }
-            Happened::Unprocessed(stream) | Happened::Reset(stream, ErrorCode::REFUSED_STREAM) => {
-                let Some(carried) = streams.take(stream) else { return };
-                self.send_carried_again(&carried, now_ns);
+            StreamEvent::Unprocessed(stream) | StreamEvent::Reset(stream, ErrorCode::REFUSED_STREAM) => {
+                let Some(exchange) = streams.take(stream) else { return };
+                self.retry_exchange(&exchange, now_ns);
             }
-            Happened::Reset(stream, code) => {
-                let Some(carried) = streams.take(stream) else { return };
-                self.end_by_reset(&carried, code, now_ns);
+            StreamEvent::Reset(stream, code) => {
+                let Some(exchange) = streams.take(stream) else { return };
+                self.end_by_reset(&exchange, code, now_ns);
             }
-            Happened::Broken(stream, error) => {
-                let Some(carried) = streams.take(stream) else { return };
+            StreamEvent::Broken(stream, error) => {
+                let Some(exchange) = streams.take(stream) else { return };
                 let detail = format!("the target breaks a rule of HTTP/2: {error}");
-                self.fail_carried(&carried, ErrorKind::Malformed, &detail, now_ns);
+                self.fail_exchange(&exchange, ErrorKind::Malformed, &detail, now_ns);
             }
         }
     }
 
     /// More of a response has come.
-    fn see_progress(&mut self, slot: u32, stream: Stream, now_ns: u64) {
+    fn on_progress(&mut self, slot: u32, stream: Stream, now_ns: u64) {
         let streams = self.connections[slot as usize].streams.as_mut();
-        let Some(carried) = streams.and_then(|streams| streams.get_mut(stream)) else { return };
-        let (place, body_bytes) = (carried.xact, carried.response.body_bytes());
+        let Some(exchange) = streams.and_then(|streams| streams.get_mut(stream)) else { return };
+        let (place, body_bytes) = (exchange.xact, exchange.response.body_bytes());
         // Any other response (a challenge, a redirect) is read to its end, and has no links.
-        if !carried.response.opening().is_some_and(|opening| opening.ending.is_object()) {
+        if !exchange.response.start().is_some_and(|start| start.kind.is_object()) {
             return;
         }
-        if self.is_enough(place, body_bytes) {
+        if self.has_reached_abort(place, body_bytes) {
             let Some(streams) = &mut self.connections[slot as usize].streams else { return };
             streams.wire.reset(stream, ErrorCode::CANCEL);
-            let Some(carried) = streams.take(stream) else { return };
-            return self.end_carried_early(&carried, Ending::BrokenOff, now_ns);
+            let Some(exchange) = streams.take(stream) else { return };
+            return self.end_exchange_early(&exchange, ResponseKind::ClientAborted, now_ns);
         }
         let xact = &self.xacts[place as usize];
         if xact.is_page() {
             let (page, number) = (xact.page, xact.id.number);
-            self.see_links(page, number, body_bytes, now_ns);
+            self.launch_embedded(page, number, body_bytes, now_ns);
         }
     }
 
-    fn finish_on_stream(&mut self, carried: &Carried, now_ns: u64) {
-        let Some(opening) = carried.response.opening().cloned() else { return };
-        self.settle(carried.xact, &opening, carried.response.body_bytes(), now_ns);
+    fn finish_on_stream(&mut self, exchange: &StreamExchange, now_ns: u64) {
+        let Some(start) = exchange.response.start().cloned() else { return };
+        self.finish_response(exchange.xact, &start, exchange.response.body_bytes(), now_ns);
     }
 
-    fn end_carried_early(&mut self, carried: &Carried, ending: Ending, now_ns: u64) {
-        let Some(opening) = carried.response.opening().cloned() else { return };
-        let opening = Opening { ending, ..opening };
-        self.end_early(carried.xact, &opening, carried.response.body_bytes(), now_ns);
+    fn end_exchange_early(&mut self, exchange: &StreamExchange, kind: ResponseKind, now_ns: u64) {
+        let Some(start) = exchange.response.start().cloned() else { return };
+        let start = ResponseStart { kind, ..start };
+        self.end_early(exchange.xact, &start, exchange.response.body_bytes(), now_ns);
     }
 
     /// The target has ended a stream before its response was complete.
-    fn end_by_reset(&mut self, carried: &Carried, code: ErrorCode, now_ns: u64) {
-        if self.xacts[carried.xact as usize].is_to_fail() {
-            return self.pass_fault(carried.xact, now_ns);
+    fn end_by_reset(&mut self, exchange: &StreamExchange, code: ErrorCode, now_ns: u64) {
+        if self.xacts[exchange.xact as usize].has_failing_fault() {
+            return self.end_with_fault(exchange.xact, now_ns);
         }
-        match carried.response.opening() {
-            Some(opening) if opening.breaks_off => self.end_carried_early(carried, Ending::BreaksOff, now_ns),
+        match exchange.response.start() {
+            Some(start) if start.origin_aborts => {
+                self.end_exchange_early(exchange, ResponseKind::OriginAborted, now_ns)
+            }
             Some(_) => {
                 let detail = format!("the target reset the stream within the body ({code})");
-                self.fail_carried(carried, ErrorKind::TruncatedBody, &detail, now_ns);
+                self.fail_exchange(exchange, ErrorKind::TruncatedBody, &detail, now_ns);
             }
             None => {
                 let detail = format!("the target reset the stream without a response ({code})");
-                self.fail_carried(carried, ErrorKind::StreamReset, &detail, now_ns);
+                self.fail_exchange(exchange, ErrorKind::StreamReset, &detail, now_ns);
             }
         }
     }
 
     /// Nothing was done for a request: it goes out once more, unless that has happened again and again. A target that never acts on
     /// anything would keep its robots busy with that alone.
-    fn send_carried_again(&mut self, carried: &Carried, now_ns: u64) {
-        let xact = &mut self.xacts[carried.xact as usize];
+    fn retry_exchange(&mut self, exchange: &StreamExchange, now_ns: u64) {
+        let xact = &mut self.xacts[exchange.xact as usize];
         let phase = xact.phase;
         xact.refusals = xact.refusals.saturating_add(1);
         if xact.refusals > MOST_REFUSALS {
             let detail = "the target did not act on the request, however often it was sent";
-            return self.fail_carried(carried, ErrorKind::StreamReset, &detail, now_ns);
+            return self.fail_exchange(exchange, ErrorKind::StreamReset, &detail, now_ns);
         }
         self.recorder(phase).counts.retries += 1;
-        self.resubmit_on_stream(carried.xact);
+        self.resubmit_on_stream(exchange.xact);
     }
 
-    fn fail_carried(&mut self, carried: &Carried, kind: ErrorKind, detail: &dyn Display, now_ns: u64) {
-        let status = carried.response.opening().map(|opening| opening.status);
-        self.fail(carried.xact, kind, detail, (carried.response.body_bytes(), status), now_ns);
+    fn fail_exchange(
+        &mut self,
+        exchange: &StreamExchange,
+        kind: ErrorKind,
+        detail: &dyn Display,
+        now_ns: u64,
+    ) {
+        let status = exchange.response.start().map(|start| start.status);
+        self.fail(exchange.xact, kind, detail, (exchange.response.body_bytes(), status), now_ns);
     }
 
     /// The target breaks the rules of HTTP/2: nothing on the connection can be relied on any more.
-    fn break_streams(&mut self, slot: u32, error: &ConnectionError, now_ns: u64) {
+    fn fail_connection_of_streams(&mut self, slot: u32, error: &ConnectionError, now_ns: u64) {
         let robot = self.connections[slot as usize].robot;
         self.count_streams(slot);
         let Some(streams) = &mut self.connections[slot as usize].streams else { return };
         let all = streams.take_all();
         self.close(slot);
         let detail = format!("the target breaks a rule of HTTP/2: {error}");
-        for carried in &all {
-            self.fail_carried(carried, ErrorKind::Malformed, &detail, now_ns);
+        for exchange in &all {
+            self.fail_exchange(exchange, ErrorKind::Malformed, &detail, now_ns);
         }
         self.fill_streams(robot);
     }
@@ -443,21 +459,21 @@ impl Crew {
         let is_over = streams.wire.is_closing();
         let all = streams.take_all();
         self.close(slot);
-        for carried in &all {
-            let has_begun = self.xacts[carried.xact as usize].first_byte_ns != 0;
-            if self.xacts[carried.xact as usize].is_to_fail() {
-                self.pass_fault(carried.xact, now_ns);
+        for exchange in &all {
+            let has_begun = self.xacts[exchange.xact as usize].first_byte_ns != 0;
+            if self.xacts[exchange.xact as usize].has_failing_fault() {
+                self.end_with_fault(exchange.xact, now_ns);
             } else if !has_begun && !is_fresh && !is_over {
-                self.send_carried_again(carried, now_ns);
-            } else if carried.response.opening().is_some_and(|opening| opening.breaks_off) {
-                self.end_carried_early(carried, Ending::BreaksOff, now_ns);
+                self.retry_exchange(exchange, now_ns);
+            } else if exchange.response.start().is_some_and(|start| start.origin_aborts) {
+                self.end_exchange_early(exchange, ResponseKind::OriginAborted, now_ns);
             } else {
                 let kind = if has_begun { ErrorKind::TruncatedBody } else { ErrorKind::ConnectionLost };
                 match broken {
-                    Some(error) => self.fail_carried(carried, kind, error, now_ns),
+                    Some(error) => self.fail_exchange(exchange, kind, error, now_ns),
                     None => {
                         let detail = "the target closed the connection before the response was complete";
-                        self.fail_carried(carried, kind, &detail, now_ns);
+                        self.fail_exchange(exchange, kind, &detail, now_ns);
                     }
                 }
             }
@@ -477,21 +493,23 @@ impl Crew {
             let destination = self.setup.route(xact.id.robot, xact.object.id.origin).destination;
             let may_open = state.open < self.setup.groups[usize::from(state.group)].open_limit;
             let found = self.connection_with_streams(robot, destination);
-            if matches!(found, Found::Full) || (matches!(found, Found::None) && !may_open) {
+            if matches!(found, StreamCapacity::Exhausted)
+                || (matches!(found, StreamCapacity::NoConnection) && !may_open)
+            {
                 return;
             }
             let Some(place) = self.pop_waiting(robot) else { return };
             self.make_ready(place);
             match found {
-                Found::Room(slot) => self.send_on_stream(slot, place),
-                Found::Full | Found::None => self.open(place, NONE),
+                StreamCapacity::Available(slot) => self.send_on_stream(slot, place),
+                StreamCapacity::Exhausted | StreamCapacity::NoConnection => self.open(place, NONE),
             }
         }
     }
 
     /// A connection that carries nothing is idle, or over.
-    fn leave_streams(&mut self, slot: u32, id: u64) {
-        if !self.is_open((slot, id)) {
+    fn idle_or_close_streams(&mut self, slot: u32, id: u64) {
+        if !self.is_open(slot, id) {
             return;
         }
         let Connection { streams, uses_left, robot, .. } = &self.connections[slot as usize];
@@ -500,7 +518,7 @@ impl Crew {
             let robot = *robot;
             self.close(slot);
             self.fill_streams(robot);
-        } else if self.connections[slot as usize].link.listed != Some(Listed::Idle) {
+        } else if self.connections[slot as usize].link.list != Some(ConnectionList::Idle) {
             self.link_idle(slot);
         }
     }
@@ -510,26 +528,29 @@ impl Crew {
         let id = self.connections[slot as usize].id;
         let robot = self.connections[slot as usize].robot;
         let Some(streams) = &self.connections[slot as usize].streams else { return };
-        let late: Vec<Stream> =
-            streams.iter().filter(|carried| late(self, carried.xact)).map(|carried| carried.stream).collect();
+        let late: Vec<Stream> = streams
+            .iter()
+            .filter(|exchange| late(self, exchange.xact))
+            .map(|exchange| exchange.stream)
+            .collect();
         for stream in late {
             let Some(connection) = self.connections.get_mut(slot as usize).filter(|one| one.id == id) else {
                 return;
             };
             let Some(streams) = &mut connection.streams else { return };
             streams.wire.reset(stream, ErrorCode::CANCEL);
-            let Some(carried) = streams.take(stream) else { continue };
-            let waited_ms = now_ns.saturating_sub(self.xacts[carried.xact as usize].sent_ns) / 1_000_000;
-            let detail = match carried.response.opening() {
+            let Some(exchange) = streams.take(stream) else { continue };
+            let waited_ms = now_ns.saturating_sub(self.xacts[exchange.xact as usize].sent_ns) / 1_000_000;
+            let detail = match exchange.response.start() {
                 None => format!("no response after {waited_ms} ms"),
-                Some(_) => format!("{} body bytes after {waited_ms} ms", carried.response.body_bytes()),
+                Some(_) => format!("{} body bytes after {waited_ms} ms", exchange.response.body_bytes()),
             };
-            self.fail_carried(&carried, ErrorKind::TimedOut, &detail, now_ns);
+            self.fail_exchange(&exchange, ErrorKind::TimedOut, &detail, now_ns);
         }
-        if self.is_open((slot, id)) {
+        if self.is_open(slot, id) {
             self.flush_streams(slot);
             self.fill_streams(robot);
-            self.leave_streams(slot, id);
+            self.idle_or_close_streams(slot, id);
         }
     }
 
@@ -543,12 +564,12 @@ impl Crew {
     }
 }
 
-/// Where a request can go.
+/// Stream capacity of a robot's connections to one destination.
 #[derive(Debug, Clone, Copy)]
-enum Found {
-    Room(u32),
+enum StreamCapacity {
+    Available(u32),
     /// The connection to its destination takes no more streams now.
-    Full,
+    Exhausted,
     /// There is no connection to its destination that goes on.
-    None,
+    NoConnection,
 }

@@ -28,24 +28,24 @@
 
 use assay_measurement::error_kind::ErrorKind;
 
-use super::connection::{Listed, Pipeline, Stage};
-use super::crew::Crew;
+use super::connection::{ConnectionList, ConnectionStage, Pipeline};
 use super::response::Response;
+use super::worker::Worker;
 use super::xact::NONE;
 use assay_base::clock::monotonic_ns;
 
-impl Crew {
+impl Worker {
     /// A busy connection may be given one more request.
     pub fn has_room(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
-        let Pipeline { depth, load, owes, .. } = connection.pipeline;
+        let Pipeline { depth, load, is_unwritten, .. } = connection.pipeline;
         connection.xact != NONE
             && load < depth
-            && !owes
+            && !is_unwritten
             && connection.uses_left > 0
             && connection.is_established()
-            && connection.is_through()
-            && connection.response.opening().is_none_or(|opening| opening.persists)
+            && connection.is_written()
+            && connection.response.start().is_none_or(|start| start.persists)
             && !self.xacts[connection.xact as usize].method.has_body()
     }
 
@@ -67,7 +67,7 @@ impl Crew {
     pub fn fill_pipeline(&mut self, slot: u32) {
         let Some(connection) = self.connections.get(slot as usize) else { return };
         let (id, robot, destination) = (connection.id, connection.robot, connection.destination);
-        while self.is_open((slot, id)) {
+        while self.is_open(slot, id) {
             let head = self.robots[robot as usize].waiting_first;
             if head == NONE {
                 return;
@@ -88,17 +88,17 @@ impl Crew {
         let connection = &mut self.connections[slot as usize];
         let pipeline = &mut connection.pipeline;
         let place = pipeline.first;
-        let owes = pipeline.owes;
+        let is_unwritten = pipeline.is_unwritten;
         let xact = &mut self.xacts[place as usize];
         pipeline.first = std::mem::replace(&mut xact.next, NONE);
         if pipeline.is_empty() {
             pipeline.last = NONE;
-            pipeline.owes = false;
+            pipeline.is_unwritten = false;
         }
         connection.xact = place;
         connection.response = Response::default();
         connection.is_fresh = false;
-        if owes {
+        if is_unwritten {
             xact.connection = Some(connection.serial);
             self.write_request(slot, place);
         } else {
@@ -108,11 +108,11 @@ impl Crew {
     }
 
     /// Takes those behind off a connection that ends before their turn. The first of them; [`NONE`]: there are none.
-    pub fn take_behind(&mut self, slot: u32) -> u32 {
+    pub fn detach_pipelined(&mut self, slot: u32) -> u32 {
         let pipeline = &mut self.connections[slot as usize].pipeline;
         let first = std::mem::replace(&mut pipeline.first, NONE);
         pipeline.last = NONE;
-        if !pipeline.owes {
+        if !pipeline.is_unwritten {
             let mut place = first;
             while place != NONE {
                 let (phase, next) = (self.xacts[place as usize].phase, self.xacts[place as usize].next);
@@ -124,7 +124,7 @@ impl Crew {
     }
 
     /// Sends those that were cut off again, on a connection of their own. Its slot must be free.
-    pub fn open_for_rest(&mut self, rest: u32) {
+    pub fn reopen_for(&mut self, rest: u32) {
         if rest != NONE {
             let behind = std::mem::replace(&mut self.xacts[rest as usize].next, NONE);
             self.open(rest, behind);
@@ -132,10 +132,10 @@ impl Crew {
     }
 
     /// Closes a connection, and sends what was behind the request whose turn it was again. That one is the caller's.
-    pub fn close_and_go_on(&mut self, slot: u32) {
-        let rest = self.take_behind(slot);
+    pub fn close_and_resend_pipelined(&mut self, slot: u32) {
+        let rest = self.detach_pipelined(slot);
         self.close(slot);
-        self.open_for_rest(rest);
+        self.reopen_for(rest);
     }
 
     /// The request whose turn it is took too long.
@@ -143,19 +143,19 @@ impl Crew {
         let connection = &self.connections[slot as usize];
         let (place, robot, body_bytes) =
             (connection.xact, connection.robot, connection.response.body_bytes());
-        let status = connection.response.opening().map(|opening| opening.status);
+        let status = connection.response.start().map(|start| start.status);
         let waited_ms = now_ns.saturating_sub(self.xacts[place as usize].sent_ns) / 1_000_000;
-        let detail = match (connection.stage != Stage::Connecting, status) {
+        let detail = match (connection.stage != ConnectionStage::Connecting, status) {
             (false, _) => format!("no connection after {waited_ms} ms"),
             (true, None) => format!("no response after {waited_ms} ms"),
             (true, Some(_)) => format!("{body_bytes} body bytes after {waited_ms} ms"),
         };
-        self.close_and_go_on(slot);
+        self.close_and_resend_pipelined(slot);
         self.fail(place, ErrorKind::TimedOut, &detail, (body_bytes, status), now_ns);
         self.fill_slots(robot);
     }
 
-    /// The same for everything that a connection carries; nothing is sent again.
+    /// Times out everything that a connection carries; nothing is sent again.
     pub fn time_out_pipeline(&mut self, slot: u32, now_ns: u64) {
         let mut behind = std::mem::replace(&mut self.connections[slot as usize].pipeline.first, NONE);
         self.time_out(slot, now_ns);
@@ -172,7 +172,7 @@ impl Crew {
     pub fn link_busy(&mut self, slot: u32) {
         match self.connections[slot as usize].pipeline.depth {
             0 | 1 => self.unlink(slot),
-            _ => self.link(slot, Listed::Pipelining),
+            _ => self.link(slot, ConnectionList::Pipelining),
         }
     }
 }

@@ -5,21 +5,21 @@
 
 use std::time::Duration;
 
-use super::connection::{Link, List, Listed};
-use super::crew::{Crew, Robot};
+use super::connection::{ConnectionList, ListEnds, ListLink};
+use super::worker::{Robot, Worker};
 use super::xact::NONE;
 use assay_base::clock::monotonic_ns;
 
 impl Robot {
-    fn list(&mut self, of: Listed) -> &mut List {
+    fn list(&mut self, of: ConnectionList) -> &mut ListEnds {
         match of {
-            Listed::Idle => &mut self.idle,
-            Listed::Pipelining => &mut self.pipelining,
+            ConnectionList::Idle => &mut self.idle,
+            ConnectionList::Pipelining => &mut self.pipelining,
         }
     }
 }
 
-impl Crew {
+impl Worker {
     /// An idle connection of a robot to a destination, the one that was used last.
     pub fn idle_connection_to(&self, robot: u32, destination: u16) -> Option<u32> {
         let mut slot = self.robots[robot as usize].idle.first;
@@ -34,7 +34,7 @@ impl Crew {
     }
 
     /// An idle connection of the robot of an xact to a destination that stands for its own, if this one may take it.
-    pub fn idle_connection_instead(&self, place: u32) -> Option<u32> {
+    pub fn idle_connection_to_substitute(&self, place: u32) -> Option<u32> {
         let xact = &self.xacts[place as usize];
         let others = &self.setup.substitutes[usize::from(xact.object.id.origin)];
         let mut found = others.iter().filter_map(|other| self.idle_connection_to(xact.robot, *other));
@@ -42,7 +42,7 @@ impl Crew {
     }
 
     /// A connection to a destination that is not its own may carry an xact.
-    pub fn may_go_to(&self, place: u32, destination: u16) -> bool {
+    pub fn may_use_destination(&self, place: u32, destination: u16) -> bool {
         let origin = self.xacts[place as usize].object.id.origin;
         self.setup.substitutes[usize::from(origin)].contains(&destination) && self.is_for_substitutes(place)
     }
@@ -80,16 +80,16 @@ impl Crew {
     /// A connection carries nothing any more.
     pub fn link_idle(&mut self, slot: u32) {
         self.connections[slot as usize].since_ns = monotonic_ns();
-        self.link(slot, Listed::Idle);
+        self.link(slot, ConnectionList::Idle);
     }
 
     /// Puts a connection into a list, and takes it out of the one it is in.
-    pub fn link(&mut self, slot: u32, of: Listed) {
+    pub fn link(&mut self, slot: u32, of: ConnectionList) {
         self.unlink(slot);
         let connection = &mut self.connections[slot as usize];
         let list = self.robots[connection.robot as usize].list(of);
         let next = std::mem::replace(&mut list.first, slot);
-        connection.link = Link { listed: Some(of), next, previous: NONE };
+        connection.link = ListLink { list: Some(of), next, previous: NONE };
         match next {
             NONE => list.last = slot,
             next => self.connections[next as usize].link.previous = slot,
@@ -99,7 +99,8 @@ impl Crew {
     /// Takes a connection out of the list it is in, if any.
     pub fn unlink(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
-        let Link { listed: Some(of), next, previous } = std::mem::replace(&mut connection.link, Link::FREE)
+        let ListLink { list: Some(of), next, previous } =
+            std::mem::replace(&mut connection.link, ListLink::FREE)
         else {
             return;
         };
@@ -117,10 +118,10 @@ impl Crew {
     /// Looks through all connections for responses that take too long, and for those that were idle for too long.
     pub fn scan(&mut self, now_ns: u64) {
         if self.setup.has_sessions {
-            self.look_at_sessions(now_ns);
+            self.check_sessions(now_ns);
         }
         let is_past = |since_ns: u64, patience: Duration| now_ns > since_ns + patience.as_nanos() as u64;
-        let (mut late, mut tired) = (Vec::new(), Vec::new());
+        let (mut late, mut idle_too_long) = (Vec::new(), Vec::new());
         let mut multiplexed = Vec::new();
         for (slot, connection) in &self.connections {
             if connection.streams.as_ref().is_some_and(|streams| streams.load > 0) {
@@ -136,26 +137,26 @@ impl Crew {
             let group = usize::from(self.robots[connection.robot as usize].group);
             let patience = self.setup.groups[group].idle_timeout;
             if patience.is_some_and(|patience| is_past(connection.since_ns, patience)) {
-                tired.push(slot as u32);
+                idle_too_long.push(slot as u32);
             }
         }
-        for slot in tired {
+        for slot in idle_too_long {
             self.close(slot);
         }
         let timeout = self.setup.timeout;
         for (slot, id) in multiplexed {
-            if !self.is_open((slot, id)) {
+            if !self.is_open(slot, id) {
                 continue;
             }
             if let Some(streams) = &mut self.connections[slot as usize].streams {
                 streams.refill(now_ns);
             }
-            let is_late = |crew: &Self, place: u32| is_past(crew.xacts[place as usize].sent_ns, timeout);
+            let is_late = |worker: &Self, place: u32| is_past(worker.xacts[place as usize].sent_ns, timeout);
             self.time_out_streams(slot, is_late, now_ns);
         }
         for (slot, id) in late {
             // One that is given up may have taken another with it.
-            if self.is_open((slot, id)) {
+            if self.is_open(slot, id) {
                 self.time_out(slot, now_ns);
             }
         }
@@ -166,7 +167,7 @@ impl Crew {
         let busy = self.connections.iter().filter(|(_, connection)| connection.xact != NONE);
         let busy: Vec<(u32, u64)> = busy.map(|(slot, connection)| (slot as u32, connection.id)).collect();
         for (slot, id) in busy {
-            if self.is_open((slot, id)) {
+            if self.is_open(slot, id) {
                 self.time_out_pipeline(slot, now_ns);
             }
         }

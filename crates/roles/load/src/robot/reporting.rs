@@ -4,41 +4,48 @@ use assay_base::clock::monotonic_ns;
 use assay_measurement::measured::Measured;
 use assay_measurement::outcome::Outcome;
 
-use super::crew::{Crew, Report};
-use super::extras::Ending;
-use super::sampling::PIECE_NS;
+use super::features::ResponseKind;
+use super::sampling::SAMPLE_NS;
+use super::worker::{RobotReport, Worker};
 use super::xact::Xact;
 
-impl Crew {
+impl Worker {
     /// Looks at itself, and tells of stalls.
-    pub fn look_at_itself(&mut self, now_ns: u64) {
-        self.health.breather.breathe(now_ns);
-        let Some(watch) = &mut self.health.watch else { return };
-        let stalls = watch.tick(now_ns, &mut self.timer.account());
+    pub fn check_self(&mut self, now_ns: u64) {
+        self.self_check.breather.breathe(now_ns);
+        let Some(monitor) = &mut self.self_check.monitor else { return };
+        let stalls = monitor.tick(now_ns, &mut self.timer.account());
         for stall in stalls {
-            self.report(Report::Measured(Measured::Stall(stall.into())));
+            self.report(RobotReport::Measured(Measured::Stall(stall.into())));
         }
     }
 
     /// Tells what it saw of itself since the last cut.
-    pub fn hand_over_health(&mut self, now_ns: u64) {
+    pub fn report_thread_interval(&mut self, now_ns: u64) {
         let phase = self.phase();
-        let Some(watch) = &mut self.health.watch else { return };
-        let interval = watch.cut(now_ns, phase, &mut self.timer.account());
+        let Some(monitor) = &mut self.self_check.monitor else { return };
+        let interval = monitor.end_interval(now_ns, phase, &mut self.timer.account());
         if let Some(interval) = interval {
-            self.report(Report::Measured(Measured::Thread(interval.into())));
+            self.report(RobotReport::Measured(Measured::Thread(interval.into())));
         }
     }
 
-    /// Takes note of an xact that completed, where somebody wants to know.
-    pub fn sample(&mut self, xact: &Xact, ending: Ending, outcome: Option<Outcome>, bytes: u64, now_ns: u64) {
+    /// Adds a completed xact to the sample, where load adapts.
+    pub fn sample(
+        &mut self,
+        xact: &Xact,
+        kind: ResponseKind,
+        outcome: Option<Outcome>,
+        bytes: u64,
+        now_ns: u64,
+    ) {
         let phase = self.phase();
         if let Some(sampler) = self.sampler.as_mut().filter(|_| xact.phase == phase) {
-            sampler.complete(xact, ending, outcome, bytes, now_ns);
+            sampler.complete(xact, kind, outcome, bytes, now_ns);
         }
     }
 
-    /// Takes note of a page that was due at `due_ns` and is complete.
+    /// Adds a page that was due at `due_ns` and is complete to the sample.
     pub fn sample_page(&mut self, phase: u16, due_ns: u64) {
         let is_on = phase == self.phase();
         if let Some(sampler) = self.sampler.as_mut().filter(|_| is_on) {
@@ -47,12 +54,12 @@ impl Crew {
     }
 
     /// Hands over the pieces that have ended by now.
-    pub fn hand_over_sample(&mut self, now_ns: u64) {
+    pub fn report_samples(&mut self, now_ns: u64) {
         self.sample_counts(false);
-        let (phase, now) = (self.phase(), self.control.clock.since_start_ns(now_ns) / PIECE_NS);
+        let (phase, now) = (self.phase(), self.control.clock.since_start_ns(now_ns) / SAMPLE_NS);
         let Some(sampler) = &mut self.sampler else { return };
-        for piece in sampler.take_pieces(now, phase) {
-            self.report(Report::Piece(Box::new(piece)));
+        for sample in sampler.take_samples(now, phase) {
+            self.report(RobotReport::Sample(Box::new(sample)));
         }
     }
 
@@ -64,14 +71,14 @@ impl Crew {
             sampler.take_counts(recorder);
         }
         if last {
-            sampler.forget_counts();
+            sampler.reset_counts();
         }
     }
 
     /// Another phase begins: what was measured of the one before is of no use.
-    pub fn sample_anew(&mut self) {
+    pub fn reset_sampler(&mut self) {
         if let Some(sampler) = &mut self.sampler {
-            sampler.begin_anew();
+            sampler.reset();
         }
     }
 }

@@ -5,14 +5,14 @@ use assay_workload::mark::RequestMark;
 use assay_workload::model::{HttpVersion, Method};
 use assay_workload::{Object, Universe};
 
-use super::extras::Extras;
+use super::features::RequestFeatures;
 use super::setup::Route;
 use crate::tally::method_name;
 
 /// Lines of RFC 9218. A page, which leads to all others, comes before most; what it embeds comes after what is requested for itself (3 if
 /// nothing is said), and is of use as it arrives.
 pub const PRIORITY_OF_PAGE: &[u8] = b"Priority: u=1\r\n";
-/// Of an embedded object.
+/// `Priority` of an embedded object.
 pub const PRIORITY_OF_EMBEDDED: &[u8] = b"Priority: u=5, i\r\n";
 
 /// Everything that a request says.
@@ -31,12 +31,12 @@ pub struct Request<'a> {
     pub since_unix_s: Option<u64>,
     /// `no-cache`.
     pub reload: bool,
-    /// How urgent it says that it is; none: it does not say.
+    /// `Priority`, if the request has one.
     pub priority: Option<&'static [u8]>,
     /// The connection will not be used again.
     pub last_use: bool,
     /// More lines of the head.
-    pub extras: Option<&'a Extras>,
+    pub features: Option<&'a RequestFeatures>,
     /// Lines of the head from what the robot remembers.
     pub personal: &'a [u8],
     /// The body is not sent before a 100 response.
@@ -70,8 +70,8 @@ impl Request<'_> {
         if let Some(priority) = self.priority {
             out.extend_from_slice(priority);
         }
-        if let Some(extras) = self.extras {
-            extras.write(out);
+        if let Some(features) = self.features {
+            features.write(out);
             out.extend_from_slice(self.personal);
         }
         match (self.version, self.last_use) {

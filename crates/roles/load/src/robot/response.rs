@@ -10,58 +10,54 @@ use assay_net::limits::MOST_INTERIM_RESPONSES;
 use assay_workload::body::Pool;
 use assay_workload::mark;
 
-use super::extras::Ending;
-use super::flaw::Flaw;
-use super::payload::Payload;
-use crate::check::Verdict;
+use super::expected_body::ExpectedBody;
+use super::features::ResponseKind;
+use super::response_error::ResponseError;
+use crate::check::CheckVerdict;
 
-/// Where a response stands.
+/// Part of a response that is expected next.
 #[derive(Debug)]
-enum Stage {
+enum ResponseStage {
     Head,
-    Counted { left: u64 },
+    ReceivedBody { left: u64 },
     Chunked(Decoder),
     UntilClose,
-    Complete,
+    MergedInterval,
 }
 
-/// What is known once the head was judged.
+/// Facts of a response once its head was judged.
 #[derive(Debug, Clone)]
-pub struct Opening {
+pub struct ResponseStart {
     pub status: u16,
-    /// What the checker says.
-    pub verdict: Verdict,
-    /// What it means for the xact.
-    pub ending: Ending,
-    /// Its body ends early on purpose: the origin has said so.
-    pub breaks_off: bool,
+    pub verdict: CheckVerdict,
+    pub kind: ResponseKind,
+    /// The origin has announced that the body ends early.
+    pub origin_aborts: bool,
     /// The target lets the connection live on.
     pub persists: bool,
 }
 
-/// What was found about a response when its head was complete.
+/// Judgement of the head of a response.
 #[derive(Debug)]
-pub struct Settled {
-    /// What the checker says.
-    pub verdict: Verdict,
-    /// What it means for the xact.
-    pub ending: Ending,
-    /// Its body ends early on purpose.
-    pub breaks_off: bool,
+pub struct HeadVerdict {
+    pub verdict: CheckVerdict,
+    pub kind: ResponseKind,
+    /// The origin has announced that the body ends early.
+    pub origin_aborts: bool,
     /// The body that must follow.
-    pub payload: Payload,
+    pub payload: ExpectedBody,
 }
 
 /// A response that is being received.
 #[derive(Debug)]
 pub struct Response {
-    stage: Stage,
+    stage: ResponseStage,
     /// The beginning of a head that has not arrived in full; nothing is allocated otherwise.
     pieces: Vec<u8>,
-    opening: Option<Opening>,
-    payload: Option<Payload>,
+    start: Option<ResponseStart>,
+    payload: Option<ExpectedBody>,
     /// 100 has come.
-    invites: bool,
+    got_continue: bool,
     /// Interim responses so far.
     interim: u32,
 }
@@ -69,11 +65,11 @@ pub struct Response {
 impl Default for Response {
     fn default() -> Self {
         Self {
-            stage: Stage::Head,
+            stage: ResponseStage::Head,
             pieces: Vec::new(),
-            opening: None,
+            start: None,
             payload: None,
-            invites: false,
+            got_continue: false,
             interim: 0,
         }
     }
@@ -87,19 +83,19 @@ impl Response {
         bytes: &[u8],
         method: &str,
         pool: &Pool,
-        judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<Settled, Flaw>,
-    ) -> Result<usize, Flaw> {
+        judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<HeadVerdict, ResponseError>,
+    ) -> Result<usize, ResponseError> {
         let used = match self.stage {
-            Stage::Head => self.feed_head(bytes, method, judge)?,
+            ResponseStage::Head => self.feed_head(bytes, method, judge)?,
             _ => 0,
         };
         Ok(used + self.feed_body(&bytes[used..], pool)?)
     }
 
-    /// Takes note of an interim response: a target that sends them without end would keep its robots busy with that alone.
-    pub fn begin_interim(&mut self) -> Result<(), Flaw> {
+    /// Counts an interim response. A target that sends them without end would keep its robots busy with that alone.
+    pub fn begin_interim(&mut self) -> Result<(), ResponseError> {
         self.interim += 1;
-        if self.interim > MOST_INTERIM_RESPONSES { Err(Flaw::EndlessInterim) } else { Ok(()) }
+        if self.interim > MOST_INTERIM_RESPONSES { Err(ResponseError::EndlessInterim) } else { Ok(()) }
     }
 
     /// Takes a head that came in another form than HTTP/1, final and complete; `ends`: there is no body. `judge` as for
@@ -110,35 +106,36 @@ impl Response {
         mark: Option<&[u8]>,
         method: &str,
         ends: bool,
-        mut judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<Settled, Flaw>,
-    ) -> Result<(), Flaw> {
-        let Settled { verdict, ending, breaks_off, payload } = judge(head, mark)?;
-        self.opening = Some(Opening { status: head.status, verdict, ending, breaks_off, persists: true });
+        mut judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<HeadVerdict, ResponseError>,
+    ) -> Result<(), ResponseError> {
+        let HeadVerdict { verdict, kind, origin_aborts, payload } = judge(head, mark)?;
+        self.start =
+            Some(ResponseStart { status: head.status, verdict, kind, origin_aborts, persists: true });
         self.payload = Some(payload);
         self.stage = match head.body(method) {
-            BodyFraming::None | BodyFraming::Length(0) => Stage::Complete,
-            _ => Stage::UntilClose,
+            BodyFraming::None | BodyFraming::Length(0) => ResponseStage::MergedInterval,
+            _ => ResponseStage::UntilClose,
         };
         if ends { self.end() } else { Ok(()) }
     }
 
     /// Takes payload that came in another form than HTTP/1; `ends`: it is the last.
-    pub fn take_data(&mut self, data: &[u8], ends: bool, pool: &Pool) -> Result<(), Flaw> {
+    pub fn take_data(&mut self, data: &[u8], ends: bool, pool: &Pool) -> Result<(), ResponseError> {
         self.feed_body(data, pool)?;
         if ends { self.end() } else { Ok(()) }
     }
 
     /// The connection has ended.
-    pub fn end(&mut self) -> Result<(), Flaw> {
+    pub fn end(&mut self) -> Result<(), ResponseError> {
         match self.stage {
-            Stage::Complete => Ok(()),
-            Stage::Head => Err(Flaw::HeadCutOff(self.pieces.len())),
-            Stage::Counted { .. } | Stage::Chunked(_) => Err(self.cut_off()),
-            Stage::UntilClose => {
+            ResponseStage::MergedInterval => Ok(()),
+            ResponseStage::Head => Err(ResponseError::HeadCutOff(self.pieces.len())),
+            ResponseStage::ReceivedBody { .. } | ResponseStage::Chunked(_) => Err(self.cut_off()),
+            ResponseStage::UntilClose => {
                 if let Some(payload) = &self.payload {
                     payload.end().map_err(|_| payload.cut_off())?;
                 }
-                self.stage = Stage::Complete;
+                self.stage = ResponseStage::MergedInterval;
                 Ok(())
             }
         }
@@ -146,34 +143,34 @@ impl Response {
 
     /// All of it has arrived.
     pub fn is_complete(&self) -> bool {
-        matches!(self.stage, Stage::Complete)
+        matches!(self.stage, ResponseStage::MergedInterval)
     }
 
     /// The body of the request may come (100), and nothing else was said so far.
-    pub fn is_invitation(&self) -> bool {
-        self.invites && self.opening.is_none()
+    pub fn is_continue(&self) -> bool {
+        self.got_continue && self.start.is_none()
     }
 
-    /// What the head says; none before it is complete.
-    pub fn opening(&self) -> Option<&Opening> {
-        self.opening.as_ref()
+    /// Facts of the head; none before it is complete.
+    pub fn start(&self) -> Option<&ResponseStart> {
+        self.start.as_ref()
     }
 
     /// Body bytes so far.
     pub fn body_bytes(&self) -> u64 {
-        self.payload.as_ref().map_or(0, Payload::seen)
+        self.payload.as_ref().map_or(0, ExpectedBody::received)
     }
 
-    fn cut_off(&self) -> Flaw {
-        self.payload.as_ref().map_or(Flaw::HeadCutOff(0), Payload::cut_off)
+    fn cut_off(&self) -> ResponseError {
+        self.payload.as_ref().map_or(ResponseError::HeadCutOff(0), ExpectedBody::cut_off)
     }
 
     fn feed_head(
         &mut self,
         bytes: &[u8],
         method: &str,
-        mut judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<Settled, Flaw>,
-    ) -> Result<usize, Flaw> {
+        mut judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<HeadVerdict, ResponseError>,
+    ) -> Result<usize, ResponseError> {
         let mut pieces = std::mem::take(&mut self.pieces);
         let before = pieces.len();
         let head_bytes = if before == 0 {
@@ -189,41 +186,42 @@ impl Response {
         };
         let mut from = 0;
         loop {
-            let parsed = ResponseHead::parse_noting(&head_bytes[from..], mark::HEADER).map_err(Flaw::Head)?;
+            let parsed =
+                ResponseHead::parse_noting(&head_bytes[from..], mark::HEADER).map_err(ResponseError::Head)?;
             let Some((head, length, mark)) = parsed else {
                 self.pieces = head_bytes[from..].to_vec();
                 return Ok(bytes.len());
             };
             from += length;
             match head.status {
-                101 => return Err(Flaw::Upgrade),
+                101 => return Err(ResponseError::Upgrade),
                 100..=199 => {
-                    self.invites |= head.status == 100;
+                    self.got_continue |= head.status == 100;
                     self.begin_interim()?;
                     continue;
                 }
                 _ => {}
             }
-            let Settled { verdict, ending, breaks_off, payload } = judge(&head, mark)?;
+            let HeadVerdict { verdict, kind, origin_aborts, payload } = judge(&head, mark)?;
             let persists = head.persists(method);
-            self.opening = Some(Opening { status: head.status, verdict, ending, breaks_off, persists });
+            self.start = Some(ResponseStart { status: head.status, verdict, kind, origin_aborts, persists });
             self.payload = Some(payload);
             self.stage = match head.body(method) {
-                BodyFraming::None | BodyFraming::Length(0) => Stage::Complete,
-                BodyFraming::Length(left) => Stage::Counted { left },
-                BodyFraming::Chunked => Stage::Chunked(Decoder::new()),
-                BodyFraming::UntilClose => Stage::UntilClose,
+                BodyFraming::None | BodyFraming::Length(0) => ResponseStage::MergedInterval,
+                BodyFraming::Length(left) => ResponseStage::ReceivedBody { left },
+                BodyFraming::Chunked => ResponseStage::Chunked(Decoder::new()),
+                BodyFraming::UntilClose => ResponseStage::UntilClose,
             };
             // Earlier pieces were counted as used when they came.
             return Ok(from - before);
         }
     }
 
-    fn feed_body(&mut self, bytes: &[u8], pool: &Pool) -> Result<usize, Flaw> {
+    fn feed_body(&mut self, bytes: &[u8], pool: &Pool) -> Result<usize, ResponseError> {
         let Some(payload) = &mut self.payload else { return Ok(0) };
         match &mut self.stage {
-            Stage::Head | Stage::Complete => Ok(0),
-            Stage::Counted { left } => {
+            ResponseStage::Head | ResponseStage::MergedInterval => Ok(0),
+            ResponseStage::ReceivedBody { left } => {
                 let used = (*left).min(bytes.len() as u64) as usize;
                 payload.feed(&bytes[..used], pool)?;
                 *left -= used as u64;
@@ -231,25 +229,25 @@ impl Response {
                     if !payload.is_whole() {
                         payload.end()?;
                     }
-                    self.stage = Stage::Complete;
+                    self.stage = ResponseStage::MergedInterval;
                 }
                 Ok(used)
             }
-            Stage::UntilClose => {
+            ResponseStage::UntilClose => {
                 payload.feed(bytes, pool)?;
                 Ok(bytes.len())
             }
-            Stage::Chunked(decoder) => {
+            ResponseStage::Chunked(decoder) => {
                 let mut used = 0;
                 loop {
-                    let (piece, length) = decoder.next(&bytes[used..]).map_err(Flaw::Chunk)?;
+                    let (piece, length) = decoder.next(&bytes[used..]).map_err(ResponseError::Chunk)?;
                     used += length;
                     match piece {
                         Piece::Data(slice) => payload.feed(slice, pool)?,
                         Piece::NeedMore => return Ok(used),
                         Piece::End => {
                             payload.end()?;
-                            self.stage = Stage::Complete;
+                            self.stage = ResponseStage::MergedInterval;
                             return Ok(used);
                         }
                     }
@@ -268,7 +266,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::check::Wrong;
+    use crate::check::CheckError;
 
     const SIZE: u64 = 40;
 
@@ -289,18 +287,22 @@ mod tests {
         bytes
     }
 
-    fn judge(head: &ResponseHead<'_>, _mark: Option<&[u8]>) -> Result<Settled, Flaw> {
+    fn judge(head: &ResponseHead<'_>, _mark: Option<&[u8]>) -> Result<HeadVerdict, ResponseError> {
         if head.status != 200 {
-            return Err(Wrong::Status { seen: head.status, conditional: false }.into());
+            return Err(CheckError::Status { actual: head.status, conditional: false }.into());
         }
-        let verdict =
-            Verdict { outcome: Some(Outcome::Miss), is_unsure: false, version: 1, body_bytes: Some(SIZE) };
-        let payload = Payload::whole(body(), SIZE);
-        Ok(Settled { verdict, ending: Ending::Object, breaks_off: false, payload })
+        let verdict = CheckVerdict {
+            outcome: Some(Outcome::Miss),
+            is_unsure: false,
+            version: 1,
+            body_bytes: Some(SIZE),
+        };
+        let payload = ExpectedBody::whole(body(), SIZE);
+        Ok(HeadVerdict { verdict, kind: ResponseKind::Object, origin_aborts: false, payload })
     }
 
     /// Feeds `bytes` in slices until all are used; gives what was left over once the response was complete.
-    fn feed(response: &mut Response, bytes: &[u8], slice: usize) -> Result<usize, Flaw> {
+    fn feed(response: &mut Response, bytes: &[u8], slice: usize) -> Result<usize, ResponseError> {
         let mut at = 0;
         while at < bytes.len() && !response.is_complete() {
             let end = bytes.len().min(at + slice);
@@ -337,7 +339,7 @@ mod tests {
                 let mut response = Response::default();
                 let left = feed(&mut response, &bytes, slice).expect("is right");
                 prop_assert!(response.is_complete());
-                prop_assert!(response.opening().is_some_and(|opening| opening.persists));
+                prop_assert!(response.start().is_some_and(|start| start.persists));
                 prop_assert_eq!((left, response.body_bytes()), (extra, SIZE));
             }
         }
@@ -365,7 +367,7 @@ mod tests {
         for bytes in [counted(), chunked(), until_close] {
             let mut response = Response::default();
             feed(&mut response, &bytes[..bytes.len() - 10], 1000).expect("is right so far");
-            assert_eq!(response.end().map_err(|flaw| flaw.kind()), Err(ErrorKind::TruncatedBody));
+            assert_eq!(response.end().map_err(|error| error.kind()), Err(ErrorKind::TruncatedBody));
         }
     }
 
@@ -380,10 +382,10 @@ mod tests {
             assert!(response.is_complete());
         }
         let endless = "HTTP/1.1 102 Processing\r\n\r\n".repeat(33);
-        let flaw = feed(&mut Response::default(), endless.as_bytes(), 100).expect_err("goes on");
-        assert_eq!((flaw, flaw.kind()), (Flaw::EndlessInterim, ErrorKind::Malformed));
+        let error = feed(&mut Response::default(), endless.as_bytes(), 100).expect_err("goes on");
+        assert_eq!((error, error.kind()), (ResponseError::EndlessInterim, ErrorKind::Malformed));
         let upgrade = feed(&mut Response::default(), b"HTTP/1.1 101 Switching\r\n\r\n", 100);
-        assert_eq!(upgrade, Err(Flaw::Upgrade));
+        assert_eq!(upgrade, Err(ResponseError::Upgrade));
     }
 
     #[test]
@@ -391,41 +393,41 @@ mod tests {
         let mut response = Response::default();
         response.feed(b"HTTP/1.1 200 OK\r\nX: ", "GET", pool(), judge).expect("may go on");
         let mut fed = 0;
-        let flaw = loop {
+        let error = loop {
             match response.feed(&[b'x'; 1000], "GET", pool(), judge) {
                 Ok(_) => fed += 1000,
-                Err(flaw) => break flaw,
+                Err(error) => break error,
             }
         };
-        assert_eq!((flaw, flaw.kind()), (Flaw::Head(HeadError::TooLong), ErrorKind::Malformed));
+        assert_eq!((error, error.kind()), (ResponseError::Head(HeadError::TooLong), ErrorKind::Malformed));
         assert!(fed <= MAX_HEAD_BYTES);
     }
 
     #[test]
     fn what_is_not_http_is_malformed() {
         for bytes in [&b"SSH-2.0-OpenSSH\r\n"[..], b"HTTP/1.1 abc\r\n\r\n", b"\0\0\0\0"] {
-            let flaw = feed(&mut Response::default(), bytes, 100).expect_err("is not HTTP");
-            assert_eq!(flaw.kind(), ErrorKind::Malformed);
+            let error = feed(&mut Response::default(), bytes, 100).expect_err("is not HTTP");
+            assert_eq!(error.kind(), ErrorKind::Malformed);
         }
         let bare_line_feed = b"HTTP/1.1 200 OK\r\nX-One: 1\nContent-Length: 40\r\n\r\n";
-        let flaw = feed(&mut Response::default(), bare_line_feed, 100).expect_err("can be read in two ways");
-        assert_eq!(flaw.kind(), ErrorKind::Malformed);
+        let error = feed(&mut Response::default(), bare_line_feed, 100).expect_err("can be read in two ways");
+        assert_eq!(error.kind(), ErrorKind::Malformed);
         let bad_chunk = message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", b"zz\r\n");
-        let flaw = feed(&mut Response::default(), &bad_chunk, 100).expect_err("is no chunk");
-        assert_eq!(flaw.kind(), ErrorKind::Malformed);
+        let error = feed(&mut Response::default(), &bad_chunk, 100).expect_err("is no chunk");
+        assert_eq!(error.kind(), ErrorKind::Malformed);
     }
 
     #[test]
     fn a_chunked_body_must_have_the_objects_length() {
         let short = message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", b"0\r\n\r\n");
-        let flaw = feed(&mut Response::default(), &short, 100).expect_err("is short");
-        assert_eq!(flaw.kind(), ErrorKind::WrongLength);
+        let error = feed(&mut Response::default(), &short, 100).expect_err("is short");
+        assert_eq!(error.kind(), ErrorKind::WrongLength);
     }
 
     #[test]
     fn a_head_that_is_cut_off_is_truncated() {
         let mut response = Response::default();
         feed(&mut response, b"HTTP/1.1 200 OK\r\nConte", 100).expect("is right so far");
-        assert_eq!(response.end(), Err(Flaw::HeadCutOff(22)));
+        assert_eq!(response.end(), Err(ResponseError::HeadCutOff(22)));
     }
 }

@@ -7,27 +7,27 @@ use assay_measurement::outcome::Outcome;
 use assay_workload::model::{Method, RequestType};
 use assay_workload::script::{Class, Sample};
 
-use super::extras::Ending;
+use super::features::ResponseKind;
 use super::xact::Xact;
 use crate::tally::Recorder;
 use assay_base::clock::SECOND_NS;
 
-/// How long a piece is that workers hand over: what scripts wait for is noticed that late at most.
-pub const PIECE_NS: u64 = SECOND_NS / 10;
+/// Length of a worker's sample: scripts notice events that late at most.
+pub const SAMPLE_NS: u64 = SECOND_NS / 10;
 
-/// What a worker has measured of the phase that is on, since the last piece.
+/// Measurements of a worker in the current phase, since its last sample.
 #[derive(Debug, Default)]
 pub struct Sampler {
     sample: Sample,
     /// Number of the piece that is being measured: whole pieces since the start of the run.
-    piece: u64,
-    /// What of the recorder's counts is in pieces already: sent, completed, errors, retries.
+    sample_number: u64,
+    /// Counts of the recorder that are in samples already: sent, completed, errors, retries.
     taken: [u64; 4],
 }
 
 /// A piece of one worker.
 #[derive(Debug)]
-pub struct Piece {
+pub struct WorkerSample {
     /// Number of the piece.
     pub number: u64,
     /// The phase that it is of.
@@ -52,7 +52,7 @@ impl Sampler {
     pub fn complete(
         &mut self,
         xact: &Xact,
-        ending: Ending,
+        kind: ResponseKind,
         outcome: Option<Outcome>,
         bytes: u64,
         now_ns: u64,
@@ -61,7 +61,7 @@ impl Sampler {
         let mut record = |class| self.sample.class_mut(class).record(time_s, bytes);
         record(Class::Rep);
         record(if xact.object.cachable { Class::CachableYes } else { Class::CachableNo });
-        if xact.basic && ending.is_object() {
+        if xact.basic && kind.is_object() {
             record(Class::Basic);
             let is_hit = xact.revisit && xact.object.cachable;
             record(if is_hit { Class::OfferedHit } else { Class::OfferedMiss });
@@ -83,11 +83,11 @@ impl Sampler {
             Method::Put => record(Class::Put),
             Method::Get => {}
         }
-        if xact.extras.as_ref().is_some_and(|extras| extras.steps > 0) {
+        if xact.features.as_ref().is_some_and(|features| features.steps > 0) {
             record(Class::RedirectedRequest);
             record(Class::ResponseToRedirect);
         }
-        if matches!(ending, Ending::BreaksOff | Ending::BrokenOff) {
+        if matches!(kind, ResponseKind::OriginAborted | ResponseKind::ClientAborted) {
             record(Class::Abort);
         }
     }
@@ -99,46 +99,46 @@ impl Sampler {
 
     /// Takes the pieces before this number, all of this phase. A worker that stood still has measured nothing that belongs
     /// to the later ones.
-    pub fn take_pieces(&mut self, before: u64, phase: u16) -> Vec<Piece> {
-        let mut pieces = Vec::new();
-        while self.piece < before {
+    pub fn take_samples(&mut self, before: u64, phase: u16) -> Vec<WorkerSample> {
+        let mut samples = Vec::new();
+        while self.sample_number < before {
             let sample = std::mem::take(&mut self.sample);
-            pieces.push(Piece { number: self.piece, phase, sample });
-            self.piece += 1;
+            samples.push(WorkerSample { number: self.sample_number, phase, sample });
+            self.sample_number += 1;
         }
-        pieces
+        samples
     }
 
     /// The recorder was handed over, and begins anew.
-    pub fn forget_counts(&mut self) {
+    pub fn reset_counts(&mut self) {
         self.taken = [0; 4];
     }
 
     /// Another phase begins: what was measured of the one before is of no use.
-    pub fn begin_anew(&mut self) {
+    pub fn reset(&mut self) {
         (self.sample, self.taken) = (Sample::default(), [0; 4]);
     }
 }
 
 /// Puts the workers' pieces together.
 #[derive(Debug, Default)]
-pub struct Pieces {
+pub struct SampleMerger {
     pending: BTreeMap<(u64, u16), (usize, Sample)>,
 }
 
-impl Pieces {
+impl SampleMerger {
     /// Takes a worker's piece; gives its number and the sum of all workers' once it is complete.
-    pub fn take(&mut self, piece: &Piece, workers: usize) -> Option<(u64, Sample)> {
-        let key = (piece.number, piece.phase);
-        let (handed_over, sample) = self.pending.entry(key).or_default();
-        *handed_over += 1;
-        sample.add(&piece.sample);
-        if *handed_over < workers {
+    pub fn take(&mut self, sample_number: &WorkerSample, workers: usize) -> Option<(u64, Sample)> {
+        let key = (sample_number.number, sample_number.phase);
+        let (workers_reported, sample) = self.pending.entry(key).or_default();
+        *workers_reported += 1;
+        sample.add(&sample_number.sample);
+        if *workers_reported < workers {
             return None;
         }
-        let complete = self.pending.remove(&key).map(|(_, sample)| (piece.number, sample));
+        let complete = self.pending.remove(&key).map(|(_, sample)| (sample_number.number, sample));
         // Where a phase ends, workers differ in what they say of the piece; that one is not waited for.
-        self.pending.retain(|(number, _), _| number + 100 > piece.number);
+        self.pending.retain(|(number, _), _| number + 100 > sample_number.number);
         complete
     }
 }
@@ -147,31 +147,31 @@ impl Pieces {
 mod tests {
     use super::*;
 
-    fn piece(number: u64, phase: u16, requests: u64) -> Piece {
+    fn sample_number(number: u64, phase: u16, requests: u64) -> WorkerSample {
         let mut sample = Sample::default();
         sample.requests = requests;
-        Piece { number, phase, sample }
+        WorkerSample { number, phase, sample }
     }
 
     #[test]
     fn a_piece_is_complete_when_all_workers_have_handed_it_over() {
-        let mut pieces = Pieces::default();
-        assert_eq!(pieces.take(&piece(3, 1, 5), 2), None);
-        assert_eq!(pieces.take(&piece(4, 1, 1), 2), None);
-        let (number, sample) = pieces.take(&piece(3, 1, 7), 2).expect("both are here");
+        let mut samples = SampleMerger::default();
+        assert_eq!(samples.take(&sample_number(3, 1, 5), 2), None);
+        assert_eq!(samples.take(&sample_number(4, 1, 1), 2), None);
+        let (number, sample) = samples.take(&sample_number(3, 1, 7), 2).expect("both are here");
         assert_eq!((number, sample.requests), (3, 12));
     }
 
     #[test]
     fn pieces_that_workers_disagree_on_are_forgotten() {
-        let mut pieces = Pieces::default();
-        assert_eq!(pieces.take(&piece(3, 1, 5), 2), None);
-        assert_eq!(pieces.take(&piece(3, 2, 5), 2), None, "another phase");
+        let mut samples = SampleMerger::default();
+        assert_eq!(samples.take(&sample_number(3, 1, 5), 2), None);
+        assert_eq!(samples.take(&sample_number(3, 2, 5), 2), None, "another phase");
         for number in 4..200 {
-            pieces.take(&piece(number, 2, 1), 2);
-            pieces.take(&piece(number, 2, 1), 2);
+            samples.take(&sample_number(number, 2, 1), 2);
+            samples.take(&sample_number(number, 2, 1), 2);
         }
-        assert!(pieces.pending.is_empty());
+        assert!(samples.pending.is_empty());
     }
 
     #[test]

@@ -10,10 +10,10 @@ use assay_net::tls::error::{TlsError, TlsErrorKind};
 use assay_workload::model::HttpVersion;
 use socket2::Socket;
 
-use super::connection::Stage;
-use super::crew::Crew;
+use super::connection::ConnectionStage;
+use super::worker::Worker;
 
-impl Crew {
+impl Worker {
     /// The byte stream of a robot's connection of this serial, which goes to an origin or to what stands for it.
     pub(super) fn on(
         &mut self,
@@ -51,7 +51,7 @@ impl Crew {
             let error = TlsError::new(TlsErrorKind::NoCommonParameters, why);
             return self.fail_to_secure(slot, &io::Error::other(error));
         }
-        connection.stage = Stage::Established;
+        connection.stage = ConnectionStage::Established;
         if let Some(handshake) = handshake {
             self.note_handshake(slot, &handshake);
         }
@@ -65,7 +65,7 @@ impl Crew {
     fn note_handshake(&mut self, slot: u32, handshake: &Handshake) {
         let connection = &self.connections[slot as usize];
         let places: Vec<u32> = match &connection.streams {
-            Some(streams) => streams.iter().map(|carried| carried.xact).collect(),
+            Some(streams) => streams.iter().map(|exchange| exchange.xact).collect(),
             None => vec![connection.xact],
         };
         let mut begun_ns = handshake.begun_ns;
@@ -92,13 +92,13 @@ impl Crew {
         let advice = tls_error(error).map_or("look at the log of the target", |error| error.kind.advice());
         let detail = |address| format!("cannot speak TLS to {address}: {error}; {advice}");
         if connection.streams.is_some() {
-            self.fail_streams_to_open(slot, |crew, place, address| {
-                crew.fail(place, kind, &detail(address), (0, None), monotonic_ns());
+            self.fail_streams_to_open(slot, |worker, place, address| {
+                worker.fail(place, kind, &detail(address), (0, None), monotonic_ns());
             });
         } else {
             let xact = &self.xacts[place as usize];
             let address = self.setup.route(xact.id.robot, xact.object.id.origin).address;
-            self.close_and_go_on(slot);
+            self.close_and_resend_pipelined(slot);
             self.fail(place, kind, &detail(address), (0, None), monotonic_ns());
         }
         self.fill_slots(robot);

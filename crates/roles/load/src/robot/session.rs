@@ -4,10 +4,10 @@
 //! Busy and idle periods are places in the schedule: where load adapts, they go along with it. Robots with a rate get their
 //! sessions with their launches: the stream knows them. Those without one are woken when their idle period is over. What waits for a connection when a busy period ends is not sent any more.
 
-use super::crew::{Alarm, Crew};
+use super::worker::{RobotTimerEvent, Worker};
 use super::xact::NONE;
 
-impl Crew {
+impl Worker {
     /// A launch belongs to this session of its robot.
     pub fn enter_session(&mut self, robot: u32, session: u64) {
         let Some(memory) = &mut self.robots[robot as usize].memory else { return };
@@ -19,7 +19,7 @@ impl Crew {
     /// A robot without a rate wants to request something: its session. None: it is idle, and is woken later.
     pub fn session_of_next(&mut self, robot: u32, now_ns: u64) -> Option<u64> {
         let Some(memory) = &mut self.robots[robot as usize].memory else { return Some(0) };
-        let (universe, at_ns) = (&self.setup.universe, self.agenda.schedule_ns(now_ns));
+        let (universe, at_ns) = (&self.setup.universe, self.schedule.schedule_ns(now_ns));
         match memory.state_at(universe, at_ns) {
             None => Some(0),
             Some(state) if state.busy => {
@@ -27,9 +27,9 @@ impl Crew {
                 Some(state.session)
             }
             Some(state) => {
-                let wake_ns = self.agenda.look_ns(state.until_ns, now_ns);
+                let wake_ns = self.schedule.recheck_ns(state.until_ns, now_ns);
                 if wake_ns < u64::MAX {
-                    self.timer.schedule(wake_ns, Alarm::Robot(robot));
+                    self.timer.schedule(wake_ns, RobotTimerEvent::BestEffort(robot));
                 }
                 None
             }
@@ -37,9 +37,9 @@ impl Crew {
     }
 
     /// Looks for robots that have gone idle.
-    pub fn look_at_sessions(&mut self, now_ns: u64) {
+    pub fn check_sessions(&mut self, now_ns: u64) {
         let universe = self.setup.universe.clone();
-        let at_ns = self.agenda.schedule_ns(now_ns);
+        let at_ns = self.schedule.schedule_ns(now_ns);
         for robot in 0..self.robots.len() as u32 {
             let Some(memory) = &mut self.robots[robot as usize].memory else { continue };
             if memory.state_at(&universe, at_ns).is_none_or(|state| state.busy) {
@@ -51,7 +51,7 @@ impl Crew {
             }
             self.close_idle(robot);
             // One that was cancelled may have been all that a robot without a rate had to do.
-            self.fill_closed(robot);
+            self.fill_best_effort(robot);
         }
     }
 

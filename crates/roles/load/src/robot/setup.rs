@@ -24,8 +24,8 @@ use assay_workload::model::{
 use assay_workload::{Object, ScheduleError, Timeline, Universe, UniverseError, UniverseOptions, XactId};
 use thiserror::Error;
 
-use super::clocks::Clocks;
-use super::steering;
+use super::clocks::ClockError;
+use super::load_controller;
 use crate::coded::CodedSizes;
 use crate::files::{FileError, read_files};
 
@@ -36,23 +36,15 @@ const RESUME_DRAW: u64 = 3;
 /// Tells the draw of a robot's beginning from those of its connections.
 const LAUNCH_DRAW: u64 = 2;
 
-/// Why the robots' spec cannot be used. Causes are part of the message, and so no `source` of the error.
+/// Defect of the robots' spec. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
 pub enum SetupError {
     /// The workload cannot be read.
     #[error("cannot read the workload {path}: {cause}")]
-    Read {
-        path: PathBuf,
-        /// What the system said.
-        cause: io::Error,
-    },
+    Read { path: PathBuf, cause: io::Error },
     /// The file is not a workload.
     #[error("{path} is not a compiled workload: {cause}")]
-    NotAWorkload {
-        path: PathBuf,
-        /// What is wrong with it.
-        cause: serde_json::Error,
-    },
+    NotAWorkload { path: PathBuf, cause: serde_json::Error },
     /// Robots cannot be spread over caches as configured.
     #[error(transparent)]
     Spread(#[from] AssignmentError),
@@ -81,7 +73,6 @@ pub enum SetupError {
     TlsName {
         /// The authority of an origin.
         authority: String,
-        /// What is wrong with its host.
         cause: SettingsError,
     },
     /// A range of robots that the workload does not have.
@@ -102,26 +93,24 @@ pub struct Setup {
     pub universe: Arc<Universe>,
     /// The schedule in time.
     pub timeline: Arc<Timeline>,
-    /// How the universe is read.
     pub options: UniverseOptions,
-    /// How far the clocks of origins can be from these robots'.
-    pub clocks: Clocks,
+    pub clocks: ClockError,
     /// Some phase has load that adapts.
     pub adapts: bool,
     /// The robots that run here.
     pub robots: Range<RobotIndex>,
     /// Rules of each group of the workload, in its order.
     pub groups: Vec<GroupRules>,
-    /// Where requests for each origin go, and what they call it; for each cache that robots speak to, one after the other.
+    /// Routes to each origin; for each cache that robots speak to, one after the other.
     routes: Vec<Vec<Route>>,
-    /// Which of them each robot takes; empty: there is one for all.
+    /// Cache of each robot, as index into `routes`; empty: there is one for all.
     listeners: Vec<u16>,
     pub absolute: bool,
     /// Longest time for a response.
     pub timeout: Duration,
-    /// How robots speak TLS; none: in the clear.
+    /// None: requests go in the clear.
     pub tls: Option<Tls>,
-    /// How long coded bodies are; none: none are coded.
+    /// Lengths of coded bodies; none: no body is coded.
     coded: Option<CodedSizes>,
     /// Some robots have busy and idle periods.
     pub has_sessions: bool,
@@ -129,7 +118,7 @@ pub struct Setup {
     pub substitutes: Vec<Vec<u16>>,
     /// The target stores responses at all.
     pub caches: bool,
-    /// From when on a response that the target fetches for one request may serve others.
+    /// Moment from which a response that the target fetches for one request may serve others.
     pub shares_from: SharesFrom,
     /// The target writes a 304 into what it has stored.
     pub validation_updates: bool,
@@ -149,10 +138,9 @@ pub struct Setup {
     address_runs: Vec<(RobotIndex, usize)>,
 }
 
-/// How robots speak TLS.
+/// TLS of the robots.
 #[derive(Debug)]
 pub struct Tls {
-    /// What they offer and trust.
     pub client: Client,
     /// Probability that a connection offers to resume an earlier session.
     resumption: f64,
@@ -160,7 +148,7 @@ pub struct Tls {
     names: Vec<Name>,
 }
 
-/// What all robots of a group keep to.
+/// Limits and habits of the robots of a group.
 #[derive(Debug)]
 pub struct GroupRules {
     /// Requests per connection; none: one.
@@ -190,7 +178,7 @@ pub struct Route {
     pub destination: u16,
     /// Value of `Host`, and authority in absolute-form targets.
     pub authority: Vec<u8>,
-    /// What stands between the target and our mark in a request of HTTP/1.0, and in one of HTTP/1.1.
+    /// Bytes between the target and our mark in a request of HTTP/1.0, and in one of HTTP/1.1.
     between: [Vec<u8>; 2],
 }
 
@@ -204,7 +192,7 @@ impl Route {
         Self { address, destination, authority, between }
     }
 
-    /// What stands between the target of a request and our mark.
+    /// Bytes between the target of a request and our mark.
     #[inline]
     pub fn between(&self, version: HttpVersion) -> &[u8] {
         match version {
@@ -259,8 +247,8 @@ impl Setup {
                 .collect(),
             sources: (0..hosts).map(source).collect(),
             address_runs,
-            clocks: Clocks::default(),
-            adapts: steering::adapts(&workload),
+            clocks: ClockError::default(),
+            adapts: load_controller::adapts(&workload),
             options,
             robots,
             universe: Arc::new(universe),
@@ -274,7 +262,7 @@ impl Setup {
         self.sources[self.address_runs[run].1]
     }
 
-    /// When a best-effort robot makes its first request, in nanoseconds since the start.
+    /// Time of a best-effort robot's first request, in nanoseconds since the start.
     pub fn begin_ns(&self, robot: RobotIndex, group: u16) -> u64 {
         let window = self.universe.workload().robots[usize::from(group)].launch_window;
         let words = [self.universe.seed(), u64::from(robot), 0, LAUNCH_DRAW];
@@ -288,8 +276,8 @@ impl Setup {
         group.http_versions.pick(unit).copied().unwrap_or(HttpVersion::Http11)
     }
 
-    /// How many requests a robot's connection serves, at least one; `serial` counts its connections. Without a limit, that is one
-    /// over HTTP/1 and any number over HTTP/2.
+    /// Most requests on a robot's connection, at least one; `serial` counts its connections. Without a limit, that is
+    /// one over HTTP/1 and any number over HTTP/2.
     pub fn uses_of(&self, robot: RobotIndex, version: HttpVersion, group: u16, serial: u32) -> u32 {
         let Some(limit) = &self.groups[usize::from(group)].use_limit else {
             return if version == HttpVersion::Http2 { u32::MAX } else { 1 };
@@ -299,7 +287,7 @@ impl Setup {
         u32::try_from(uses).unwrap_or(u32::MAX).max(1)
     }
 
-    /// How many requests may be under way on a robot's connection, at least one.
+    /// Most requests that may be under way on a robot's connection, at least one.
     pub fn depth_of(&self, robot: RobotIndex, version: HttpVersion, group: u16, serial: u32) -> u16 {
         let Some(depth) = &self.groups[usize::from(group)].depth else { return 1 };
         if version != HttpVersion::Http11 {

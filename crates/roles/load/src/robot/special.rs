@@ -12,11 +12,11 @@ use assay_workload::mark::{Note, ResponseMark};
 use assay_workload::model::{Coding, RequestType};
 use assay_workload::object::ObjectId;
 
-use super::extras::{Ending, Extras};
-use super::flaw::Flaw;
-use super::payload::{Payload, Representation};
+use super::expected_body::{ExpectedBody, Representation};
+use super::features::{RequestFeatures, ResponseKind};
+use super::response_error::ResponseError;
 use super::xact::Xact;
-use crate::check::Wrong;
+use crate::check::CheckError;
 use crate::coded::{choose, gzip, on_the_wire};
 
 /// Largest object of whose coded bytes parts are compared: to code a megabyte takes a robot about 8 ms.
@@ -25,8 +25,8 @@ const MOST_CODED_BYTES: u64 = 1 << 20;
 /// Steps that an xact takes at most: more redirections are a loop, and so are more challenges.
 pub const MOST_STEPS: u8 = 5;
 
-/// What is special about an xact of a robot of this group.
-pub fn extras(universe: &Universe, xact: &Xact, group: usize) -> Box<Extras> {
+/// Draws the features of an xact of a robot of this group.
+pub fn request_features(universe: &Universe, xact: &Xact, group: usize) -> Box<RequestFeatures> {
     let robots = &universe.workload().robots[group];
     let object = &xact.object;
     let content = object.id.content;
@@ -59,7 +59,7 @@ pub fn extras(universe: &Universe, xact: &Xact, group: usize) -> Box<Extras> {
     }
     let body_bytes = xact.post_body.map_or(0, |id| universe.object(id).size_bytes);
     let lifetime = universe.lifetime(xact.id);
-    Box::new(Extras {
+    Box::new(RequestFeatures {
         ranges,
         accepted,
         takes_gzip,
@@ -67,12 +67,12 @@ pub fn extras(universe: &Universe, xact: &Xact, group: usize) -> Box<Extras> {
         fields,
         fault: universe.fault(xact.id, object.id.origin),
         break_off: universe.robot_abort(xact.id, object.size_bytes),
-        origin_breaks_off: universe.origin_abort(xact.id, object.id.origin, object.size_bytes).is_some(),
+        origin_aborts: universe.origin_abort(xact.id, object.id.origin, object.size_bytes).is_some(),
         expects: body_bytes > 0 && universe.expects(xact.id, body_bytes),
         expires_ns: lifetime.map(|lifetime| {
             xact.due_ns.saturating_add(u64::try_from(lifetime.as_nanos()).unwrap_or(u64::MAX))
         }),
-        ..Extras::default()
+        ..RequestFeatures::default()
     })
 }
 
@@ -84,45 +84,52 @@ fn line(name: &str, value: impl AsRef<[u8]>, out: &mut Vec<u8>) {
 }
 
 /// A response that is right though it is not an object: what it means. None: it must be the object.
-pub fn settle(
+pub fn classify(
     universe: &Universe,
     xact: &Xact,
     head: &ResponseHead<'_>,
     mark: Option<&ResponseMark>,
-) -> Result<Option<Ending>, Wrong> {
-    let Some(extras) = &xact.extras else { return Ok(None) };
+) -> Result<Option<ResponseKind>, CheckError> {
+    let Some(features) = &xact.features else { return Ok(None) };
     let object = &xact.object;
     let status = head.status;
     if status >= 400 && mark.is_some_and(|mark| mark.note == Some(Note::Fault)) {
-        return Ok(Some(Ending::Fault));
+        return Ok(Some(ResponseKind::Fault));
     }
     Ok(match status {
         // The target's own response says that the origin failed.
-        500..=599 if extras.fault.is_some() => Some(Ending::Fault),
-        500..=599 if extras.origin_breaks_off => Some(Ending::BreaksOff),
+        500..=599 if features.fault.is_some() => Some(ResponseKind::Fault),
+        500..=599 if features.origin_aborts => Some(ResponseKind::OriginAborted),
         302 => {
             let location = head.header("Location").unwrap_or_default();
             let older = universe.parse_path(object.id.origin, path_of(location)).ok();
-            let may = !xact.method.has_body() && extras.steps < MOST_STEPS;
-            older.filter(|older| may && is_older(older, &object.id)).map(Ending::Redirected)
+            let may = !xact.method.has_body() && features.steps < MOST_STEPS;
+            older.filter(|older| may && is_older(older, &object.id)).map(ResponseKind::Redirected)
         }
-        401 if universe.auth_demand(object).is_some() => Some(Ending::Refused),
-        407 => Some(Ending::Refused),
-        417 if extras.expects => Some(Ending::Uninvited),
+        401 if universe.auth_demand(object).is_some() => Some(ResponseKind::Refused),
+        407 => Some(ResponseKind::Refused),
+        417 if features.expects => Some(ResponseKind::ExpectationFailed),
         406 => {
             let offered = universe.codings(object.id.content);
-            choose(offered, &extras.accepted, object.size_bytes, false).is_none().then_some(Ending::Refused)
+            choose(offered, &features.accepted, object.size_bytes, false)
+                .is_none()
+                .then_some(ResponseKind::Refused)
         }
-        416 if is_beyond_the_end(universe, xact, extras, mark) => Some(Ending::Unsatisfied),
+        416 if is_beyond_the_end(universe, xact, features, mark) => Some(ResponseKind::Unsatisfied),
         _ => None,
     })
 }
 
 /// Whether nothing of the parts requested is there: in the object, or in its coded bytes, which are fewer.
-fn is_beyond_the_end(universe: &Universe, xact: &Xact, extras: &Extras, mark: Option<&ResponseMark>) -> bool {
-    let is_beyond = |bytes: u64| extras.wanted(bytes).is_some_and(|spans| spans.is_empty());
+fn is_beyond_the_end(
+    universe: &Universe,
+    xact: &Xact,
+    features: &RequestFeatures,
+    mark: Option<&ResponseMark>,
+) -> bool {
+    let is_beyond = |bytes: u64| features.wanted(bytes).is_some_and(|spans| spans.is_empty());
     let content = xact.object.id.content;
-    let may_be_coded = extras.takes_gzip && universe.codings(content).contains(&Coding::Gzip);
+    let may_be_coded = features.takes_gzip && universe.codings(content).contains(&Coding::Gzip);
     is_beyond(xact.object.size_bytes)
         || (may_be_coded
             && coded(universe, xact, mark.map_or(0, |mark| mark.version))
@@ -131,14 +138,14 @@ fn is_beyond_the_end(universe: &Universe, xact: &Xact, extras: &Extras, mark: Op
 
 /// The body is in a coding that its request did not ask for.
 pub fn is_in_unrequested_coding(xact: &Xact, head: &ResponseHead<'_>) -> bool {
-    head.header("Content-Encoding").is_some_and(|coding| is_unrequested(coding, xact.extras.as_deref()))
+    head.header("Content-Encoding").is_some_and(|coding| is_unrequested(coding, xact.features.as_deref()))
 }
 
-fn is_unrequested(coding: &[u8], extras: Option<&Extras>) -> bool {
+fn is_unrequested(coding: &[u8], features: Option<&RequestFeatures>) -> bool {
     match coding::Coding::from_name(coding) {
         Some(coding::Coding::Identity) => false,
-        Some(coding::Coding::Gzip) => !extras.is_some_and(|extras| extras.takes_gzip),
-        None => !extras.is_some_and(|extras| extras.names_codings),
+        Some(coding::Coding::Gzip) => !features.is_some_and(|features| features.takes_gzip),
+        None => !features.is_some_and(|features| features.names_codings),
     }
 }
 
@@ -148,24 +155,24 @@ pub fn payload(
     xact: &Xact,
     head: &ResponseHead<'_>,
     version: u64,
-) -> Result<Option<(Ending, Payload)>, Flaw> {
+) -> Result<Option<(ResponseKind, ExpectedBody)>, ResponseError> {
     // A plain request costs no lookup: its checked bytes tell, and a wrong length makes the caller look.
-    if xact.extras.is_none() && (head.facts.content_length.is_some() || head.status == 304) {
+    if xact.features.is_none() && (head.facts.content_length.is_some() || head.status == 304) {
         return Ok(None);
     }
     let coding = head.header("Content-Encoding");
-    if coding.is_some_and(|coding| is_unrequested(coding, xact.extras.as_deref())) {
-        return Err(Wrong::CodingUnrequested.into());
+    if coding.is_some_and(|coding| is_unrequested(coding, xact.features.as_deref())) {
+        return Err(CheckError::CodingUnrequested.into());
     }
-    let Some(extras) = &xact.extras else { return Ok(None) };
+    let Some(features) = &xact.features else { return Ok(None) };
     let is_coded = coding.and_then(coding::Coding::from_name) == Some(coding::Coding::Gzip);
     let body = || universe.body(&xact.object, version);
     match (head.status, is_coded) {
         (206, true) => {
-            parts(xact, extras, head, coded(universe, xact, version).map(Representation::Coded)).map(Some)
+            parts(xact, features, head, coded(universe, xact, version).map(Representation::Coded)).map(Some)
         }
-        (206, false) => parts(xact, extras, head, Some(Representation::Object(body()))).map(Some),
-        (_, true) => Ok(Some((Ending::Coded, Payload::gzip(body(), xact.object.size_bytes)))),
+        (206, false) => parts(xact, features, head, Some(Representation::Object(body()))).map(Some),
+        (_, true) => Ok(Some((ResponseKind::Coded, ExpectedBody::gzip(body(), xact.object.size_bytes)))),
         (_, false) => Ok(None),
     }
 }
@@ -173,32 +180,34 @@ pub fn payload(
 /// The parts that must follow, of the object or of its coded bytes; `whole` is none if these are not known.
 fn parts(
     xact: &Xact,
-    extras: &Extras,
+    features: &RequestFeatures,
     head: &ResponseHead<'_>,
     whole: Option<Representation>,
-) -> Result<(Ending, Payload), Flaw> {
+) -> Result<(ResponseKind, ExpectedBody), ResponseError> {
     let is_coded = !matches!(whole, Some(Representation::Object(_)));
-    let kind = head.header("Content-Type").unwrap_or_default();
-    if let Some(boundary) = boundary(kind) {
-        let wanted = whole.as_ref().and_then(|whole| extras.wanted(whole.bytes())).unwrap_or_default();
-        let ending = Ending::Parts { several: true, is_checked: whole.is_some() };
-        return Ok((ending, Payload::parts(whole, boundary, wanted)));
+    let content_type = head.header("Content-Type").unwrap_or_default();
+    if let Some(boundary) = boundary(content_type) {
+        let wanted = whole.as_ref().and_then(|whole| features.wanted(whole.bytes())).unwrap_or_default();
+        let kind = ResponseKind::Parts { several: true, is_checked: whole.is_some() };
+        return Ok((kind, ExpectedBody::parts(whole, boundary, wanted)));
     }
     let range = head.header("Content-Range").and_then(ContentRange::parse);
-    let Some(ContentRange::Part { span, total }) = range else { return Err(Wrong::NoContentRange.into()) };
+    let Some(ContentRange::Part { span, total }) = range else {
+        return Err(CheckError::NoContentRange.into());
+    };
     let is_of = |whole: &Representation| total.is_none_or(|total| total == whole.bytes());
     let whole = whole.filter(is_of);
     // A target may code bodies itself, and then has other bytes; but none as many as the object has.
     if whole.is_none() && (!is_coded || total == Some(xact.object.size_bytes)) {
-        return Err(Wrong::NoContentRange.into());
+        return Err(CheckError::NoContentRange.into());
     }
     let bytes = whole.as_ref().map(Representation::bytes).or(total);
-    let wanted = bytes.and_then(|bytes| extras.wanted(bytes)).unwrap_or_default();
+    let wanted = bytes.and_then(|bytes| features.wanted(bytes)).unwrap_or_default();
     if let Some(missing) = wanted.iter().find(|wanted| !covers(&span, wanted)) {
-        return Err(Wrong::PartMissing { from: missing.from, to: missing.to }.into());
+        return Err(CheckError::PartMissing { from: missing.from, to: missing.to }.into());
     }
-    let ending = Ending::Parts { several: false, is_checked: whole.is_some() };
-    Ok((ending, Payload::part(whole, span)))
+    let kind = ResponseKind::Parts { several: false, is_checked: whole.is_some() };
+    Ok((kind, ExpectedBody::part(whole, span)))
 }
 
 /// The coded bytes of an object; none: to make them would cost a robot too much.
@@ -253,16 +262,21 @@ mod tests {
         let object = universe.object(id);
         let mut xact = Xact::new(XactId { robot: 0, number: 1, place: 0 }, 0, 0, object, 0);
         xact.request_type = RequestType::Range;
-        xact.extras = Some(extras(&universe, &xact, 0));
+        xact.features = Some(request_features(&universe, &xact, 0));
         (universe, xact)
     }
 
-    /// What becomes of a response with these fields and this body.
-    fn received(universe: &Universe, xact: &Xact, fields: &str, body: &[u8]) -> Result<Ending, Flaw> {
+    /// Judgement of a response with these fields and this body.
+    fn received(
+        universe: &Universe,
+        xact: &Xact,
+        fields: &str,
+        body: &[u8],
+    ) -> Result<ResponseKind, ResponseError> {
         let text = format!("HTTP/1.1 206 Partial Content\r\n{fields}\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-        let (ending, mut payload) = payload(universe, xact, &head, 0)?.expect("is special");
-        payload.feed(body, universe.pool()).and_then(|()| payload.end()).map(|()| ending)
+        let (kind, mut payload) = payload(universe, xact, &head, 0)?.expect("is special");
+        payload.feed(body, universe.pool()).and_then(|()| payload.end()).map(|()| kind)
     }
 
     #[test]
@@ -276,7 +290,7 @@ mod tests {
         };
         let one = |total: &str, body: &[u8]| of(&format!("Content-Range: bytes 100-1099/{total}"), body);
         let part = &coded[100..1100];
-        let parts = |is_checked| Ok(Ending::Parts { several: false, is_checked });
+        let parts = |is_checked| Ok(ResponseKind::Parts { several: false, is_checked });
         assert_eq!(one(&length.to_string(), part), parts(true));
         assert_eq!(one("*", part), parts(true));
         // Of a body that the target has coded itself, nobody knows the bytes.
@@ -284,14 +298,14 @@ mod tests {
         assert!(one("25000", &[7; 999]).is_err(), "but how many there are");
         let mut wrong = part.to_vec();
         wrong[500] ^= 1;
-        assert_eq!(one(&length.to_string(), &wrong), Err(Wrong::Bytes { at: 600 }.into()));
+        assert_eq!(one(&length.to_string(), &wrong), Err(CheckError::Bytes { at: 600 }.into()));
         assert_eq!(
             one(&SIZE.to_string(), part),
-            Err(Wrong::NoContentRange.into()),
+            Err(CheckError::NoContentRange.into()),
             "the length of another form"
         );
         let late = of(&format!("Content-Range: bytes 101-1099/{length}"), &coded[101..1100]);
-        assert_eq!(late, Err(Wrong::PartMissing { from: 100, to: 1100 }.into()));
+        assert_eq!(late, Err(CheckError::PartMissing { from: 100, to: 1100 }.into()));
         let mut several = Vec::new();
         let writer =
             assay_http::range::MultipartWriter { boundary: "b", mime_type: None, total: length as u64 };
@@ -299,7 +313,7 @@ mod tests {
         several.extend_from_slice(part);
         writer.end(&mut several);
         let kind = "Content-Type: multipart/byteranges; boundary=b";
-        assert_eq!(of(kind, &several), Ok(Ending::Parts { several: true, is_checked: true }));
+        assert_eq!(of(kind, &several), Ok(ResponseKind::Parts { several: true, is_checked: true }));
     }
 
     #[test]
@@ -311,13 +325,13 @@ mod tests {
             .collect();
         let range = format!("Content-Range: bytes 100-1099/{SIZE}\r\n");
         let found = received(&universe, &xact, &range, &whole[100..1100]);
-        assert_eq!(found, Ok(Ending::Parts { several: false, is_checked: true }));
+        assert_eq!(found, Ok(ResponseKind::Parts { several: false, is_checked: true }));
         let other = received(&universe, &xact, "Content-Range: bytes 100-1099/25000\r\n", &whole[100..1100]);
-        assert_eq!(other, Err(Wrong::NoContentRange.into()));
-        xact.extras.as_mut().expect("is special").takes_gzip = false;
+        assert_eq!(other, Err(CheckError::NoContentRange.into()));
+        xact.features.as_mut().expect("is special").takes_gzip = false;
         let coded =
             received(&universe, &xact, &format!("Content-Encoding: gzip\r\n{range}"), &whole[100..1100]);
-        assert_eq!(coded, Err(Wrong::CodingUnrequested.into()));
+        assert_eq!(coded, Err(CheckError::CodingUnrequested.into()));
     }
 
     #[test]
@@ -334,29 +348,29 @@ mod tests {
             workload.robots[0].headers = added.map(rule).into_iter().collect();
             let universe = Universe::new(workload.into(), 7, 1, Default::default()).expect("a universe");
             xact.request_type = RequestType::Basic;
-            xact.extras = Some(extras(&universe, &xact, 0));
+            xact.features = Some(request_features(&universe, &xact, 0));
             let text = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n";
             let (head, _) = ResponseHead::parse(text).expect("is HTTP").expect("is complete");
             payload(&universe, &xact, &head, 0).map(|found| found.expect("is special").0)
         };
-        let unrequested = Err(Wrong::CodingUnrequested.into());
+        let unrequested = Err(CheckError::CodingUnrequested.into());
         let (gzip, identity) = (Coding::Gzip, Coding::Identity);
-        assert_eq!(outcome(&[gzip, identity], &[gzip], None), Ok(Ending::Coded));
+        assert_eq!(outcome(&[gzip, identity], &[gzip], None), Ok(ResponseKind::Coded));
         assert_eq!(outcome(&[gzip, identity], &[identity], None), unrequested);
         assert_eq!(
             outcome(&[gzip, identity], &[], None),
             unrequested,
             "the origin would have sent it as it is"
         );
-        assert_eq!(outcome(&[gzip], &[], None), Ok(Ending::Coded), "there is nothing else");
-        assert_eq!(outcome(&[gzip, identity], &[], Some("gzip;q=0.5")), Ok(Ending::Coded));
+        assert_eq!(outcome(&[gzip], &[], None), Ok(ResponseKind::Coded), "there is nothing else");
+        assert_eq!(outcome(&[gzip, identity], &[], Some("gzip;q=0.5")), Ok(ResponseKind::Coded));
         assert_eq!(outcome(&[gzip], &[], Some("gzip;q=0")), unrequested);
     }
 
     #[test]
     fn a_plain_request_asks_for_no_coding_at_all() {
         let (universe, mut xact) = of_words();
-        xact.extras = None;
+        xact.features = None;
         let of = |coding: &str| {
             let text = format!(
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: {coding}\r\n\r\n"

@@ -10,27 +10,27 @@ use super::response::Response;
 /// Most bytes of bodies that may be on their way to one connection. Robots check what they read at once, so a window is no
 /// limit to what they hold.
 const CONNECTION_WINDOW: u32 = 16 << 20;
-/// The same of one stream.
+/// Most bytes of bodies that may be on their way on one stream.
 const STREAM_WINDOW: u32 = 4 << 20;
 
 /// An xact on its stream.
 #[derive(Debug)]
-pub struct Carried {
+pub struct StreamExchange {
     pub xact: u32,
     pub stream: Stream,
     pub response: Response,
-    /// What the windows did not let through yet of the body of its request.
+    /// Body bytes of the request that the windows have not let through yet.
     pub upload: Vec<u8>,
 }
 
-/// What streams carry, by the places of their streams.
+/// Exchanges by the places of their streams.
 #[derive(Debug, Default)]
-pub struct Table(Vec<Option<Carried>>);
+pub struct StreamTable(Vec<Option<StreamExchange>>);
 
-impl Table {
-    /// What a stream carries; none: its xact has ended.
-    pub fn get_mut(&mut self, stream: Stream) -> Option<&mut Carried> {
-        self.0.get_mut(stream.place as usize)?.as_mut().filter(|carried| carried.stream == stream)
+impl StreamTable {
+    /// Exchange on a stream; none: its xact has ended.
+    pub fn get_mut(&mut self, stream: Stream) -> Option<&mut StreamExchange> {
+        self.0.get_mut(stream.place as usize)?.as_mut().filter(|exchange| exchange.stream == stream)
     }
 }
 
@@ -39,14 +39,14 @@ impl Table {
 pub struct Streams {
     /// The connection as it lies on the wire.
     pub wire: Wire,
-    carried: Table,
-    /// How many xacts it carries.
+    exchange: StreamTable,
+    /// Number of xacts on the connection.
     pub load: u32,
     /// Bytes that have come are being acted on: what is sent meanwhile goes out together when that is done.
     pub is_receiving: bool,
-    /// What was counted of `wire` already.
+    /// Totals of `wire` that are counted already.
     counted: Totals,
-    /// When the bounds on floods were filled up last.
+    /// Instant of the last refill of the bounds on floods.
     refilled_ns: u64,
 }
 
@@ -60,7 +60,7 @@ impl Streams {
         };
         Self {
             wire: Wire::client(config),
-            carried: Table::default(),
+            exchange: StreamTable::default(),
             load: 0,
             is_receiving: false,
             counted: Totals::default(),
@@ -69,9 +69,9 @@ impl Streams {
     }
 
     /// An xact goes out on this stream.
-    pub fn put(&mut self, carried: Carried) {
-        let place = carried.stream.place as usize;
-        let table = &mut self.carried.0;
+    pub fn put(&mut self, exchange: StreamExchange) {
+        let place = exchange.stream.place as usize;
+        let table = &mut self.exchange.0;
         if table.len() <= place {
             // Most connections have one request at a time: no room for four at once, which a vector would begin with.
             if table.capacity() == 0 {
@@ -79,42 +79,42 @@ impl Streams {
             }
             table.resize_with(place + 1, || None);
         }
-        table[place] = Some(carried);
+        table[place] = Some(exchange);
         self.load += 1;
     }
 
-    /// What a stream carries; none: its xact has ended.
-    pub fn get_mut(&mut self, stream: Stream) -> Option<&mut Carried> {
-        self.carried.get_mut(stream)
+    /// Exchange on a stream; none: its xact has ended.
+    pub fn get_mut(&mut self, stream: Stream) -> Option<&mut StreamExchange> {
+        self.exchange.get_mut(stream)
     }
 
     /// The wire, and what its streams carry.
-    pub fn split(&mut self) -> (&mut Wire, &mut Table) {
-        (&mut self.wire, &mut self.carried)
+    pub fn split(&mut self) -> (&mut Wire, &mut StreamTable) {
+        (&mut self.wire, &mut self.exchange)
     }
 
     /// Takes an xact off its stream.
-    pub fn take(&mut self, stream: Stream) -> Option<Carried> {
-        let slot = self.carried.0.get_mut(stream.place as usize)?;
-        let carried = slot.take_if(|carried| carried.stream == stream)?;
+    pub fn take(&mut self, stream: Stream) -> Option<StreamExchange> {
+        let slot = self.exchange.0.get_mut(stream.place as usize)?;
+        let exchange = slot.take_if(|exchange| exchange.stream == stream)?;
         self.load -= 1;
-        Some(carried)
+        Some(exchange)
     }
 
     /// Takes all of them off.
-    pub fn take_all(&mut self) -> Vec<Carried> {
+    pub fn take_all(&mut self) -> Vec<StreamExchange> {
         self.load = 0;
-        self.carried.0.drain(..).flatten().collect()
+        self.exchange.0.drain(..).flatten().collect()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Carried> {
-        self.carried.0.iter().flatten()
+    pub fn iter(&self) -> impl Iterator<Item = &StreamExchange> {
+        self.exchange.0.iter().flatten()
     }
 
     /// Sends more of the bodies of requests, as the windows allow.
     pub fn send_uploads(&mut self) {
-        let Self { wire, carried, .. } = self;
-        for Carried { stream, upload, .. } in carried.0.iter_mut().flatten() {
+        let Self { wire, exchange, .. } = self;
+        for StreamExchange { stream, upload, .. } in exchange.0.iter_mut().flatten() {
             if upload.is_empty() {
                 continue;
             }

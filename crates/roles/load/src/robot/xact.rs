@@ -10,11 +10,11 @@ use assay_workload::model::{Method, RequestType};
 use assay_workload::object::ObjectId;
 use assay_workload::{Child, Fault, Object};
 
-use super::extras::{Ending, Extras};
+use super::features::{RequestFeatures, ResponseKind};
 use super::setup::Setup;
-use crate::check::Requested;
-use crate::tally::flights::{Exposure, Held};
-use crate::tally::ideal::Noted;
+use crate::check::CheckedRequest;
+use crate::tally::flights::{Exposure, OriginResidence};
+use crate::tally::ideal::SentLookup;
 use crate::tally::{Instants, OwnDelays, micros};
 use assay_net::arrival::sooner_us;
 
@@ -33,21 +33,21 @@ pub struct Xact {
     /// Request type, as the stream says.
     pub request_type: RequestType,
     pub object: Object,
-    /// It counts for hit ratios: a GET of type Basic for which nothing prevents a plain response.
+    /// True if the xact counts for hit ratios: a GET of type Basic for which nothing prevents a plain response.
     pub basic: bool,
-    /// What is special about it; none for plain ones.
-    pub extras: Option<Box<Extras>>,
+    /// None for plain xacts.
+    pub features: Option<Box<RequestFeatures>>,
     /// The stream says that the object was requested before.
     pub revisit: bool,
-    /// How often it was sent in vain: the target did not act on it.
+    /// Times that the target did not act on the request.
     pub refusals: u8,
     /// Body of a POST.
     pub post_body: Option<ObjectId>,
     /// Date of `If-Modified-Since`, in seconds of the run.
     pub since_s: Option<i64>,
-    /// When the schedule wanted it.
+    /// Instant set by the schedule.
     pub due_ns: u64,
-    /// When it had a connection slot.
+    /// Instant at which a connection slot was free.
     pub ready_ns: u64,
     /// Connect begun, or first byte written on a reused connection.
     pub sent_ns: u64,
@@ -57,17 +57,18 @@ pub struct Xact {
     pub secured_ns: u64,
     /// First byte of the response.
     pub first_byte_ns: u64,
-    /// By how much Assay has delayed it so far.
+    /// Assay's delays so far.
     pub own: OwnDelays,
-    /// When the origin had it, as far as that is known.
-    pub at_origin: Option<Held>,
-    /// From when on waits of the target can have delayed it, if that is sooner than when it was sent: others had its connection.
+    /// Time for which the origin had the request, as far as that is known.
+    pub at_origin: Option<OriginResidence>,
+    /// Instant from which waits of the target can have delayed the xact, if that is sooner than when it was sent:
+    /// others had its connection.
     pub since_ns: Option<NonZeroU64>,
-    /// What the ideal cache was shown of it; none: nothing.
-    pub noted: Option<Noted>,
+    /// Lookup that the ideal cache was told of, if any.
+    pub sent_lookup: Option<SentLookup>,
     /// The page it belongs to or is; [`NONE`]: it has to do with no page.
     pub page: u32,
-    /// Which connection of the robot carries it.
+    /// Serial of the robot's connection that carries it.
     pub connection: Option<u32>,
     /// The next one that waits for a connection of the same robot, or that is behind it on the same connection.
     pub next: u32,
@@ -84,7 +85,7 @@ impl Xact {
             request_type: RequestType::Basic,
             object,
             basic: true,
-            extras: None,
+            features: None,
             revisit: false,
             refusals: 0,
             post_body: None,
@@ -98,56 +99,54 @@ impl Xact {
             own: OwnDelays::default(),
             at_origin: None,
             since_ns: None,
-            noted: None,
+            sent_lookup: None,
             page: NONE,
             connection: None,
             next: NONE,
         }
     }
 
-    /// Its instants, when it ends at `end_ns`.
+    /// Instants of an xact that ends at `end_ns`.
     pub fn instants(&self, end_ns: u64) -> Instants {
         let begin = self.due_ns + u64::from(self.begun_late_us()) * 1_000;
         Instants { begin, sent: self.sent_ns, first_byte: self.first_byte_ns, last_byte: end_ns }
     }
 
-    /// From when on nothing but Assay kept it from being sent.
+    /// Instant from which nothing but Assay kept the request from being sent.
     #[inline]
-    pub fn could_be_sent_ns(&self) -> u64 {
+    pub fn earliest_send_ns(&self) -> u64 {
         self.due_ns.max(self.ready_ns)
     }
 
-    /// Its times begin so much later than it was due: as Assay sent it later than it could have, but by no more than
-    /// [`BEGUN_LATE_US`].
+    /// Time from due to the beginning of its times: Assay's lateness, up to [`BEGUN_LATE_US`].
     #[inline]
     pub fn begun_late_us(&self) -> u32 {
-        micros(self.could_be_sent_ns(), self.sent_ns).min(u64::from(BEGUN_LATE_US)) as u32
+        micros(self.earliest_send_ns(), self.sent_ns).min(u64::from(BEGUN_LATE_US)) as u32
     }
 
     /// The first bytes of its response are read, having lain unread for so long.
     #[inline]
     pub fn begin_response(&mut self, read_ns: u64, unread_us: u32) {
-        self.first_byte_ns = self.came_ns(read_ns, unread_us);
+        self.first_byte_ns = self.received_ns(read_ns, unread_us);
         self.own.first_us = unread_us - sooner_us(unread_us);
     }
 
-    /// When bytes of its response came for certain that are read now, having lain unread for so long by the kernel's stamp: not before
-    /// whatever came before them.
+    /// Instant at which bytes that are read now had come for certain, having lain unread for `unread_us` by the
+    /// kernel's stamp: not before any bytes that came earlier.
     #[inline]
-    pub fn came_ns(&self, read_ns: u64, unread_us: u32) -> u64 {
-        let came_ns = read_ns.saturating_sub(u64::from(sooner_us(unread_us)) * 1_000);
-        came_ns.max(self.first_byte_ns.max(self.sent_ns))
+    pub fn received_ns(&self, read_ns: u64, unread_us: u32) -> u64 {
+        let received_ns = read_ns.saturating_sub(u64::from(sooner_us(unread_us)) * 1_000);
+        received_ns.max(self.first_byte_ns.max(self.sent_ns))
     }
 
-    /// From when on waits of the target can have delayed it.
+    /// Instant from which waits of the target can have delayed the xact.
     pub fn exposed_since_ns(&self) -> u64 {
         self.since_ns.map_or(self.sent_ns, NonZeroU64::get)
     }
 
-    /// Which waits of the target it can have met, now that it has got so many bytes. `shares`: its connection carries others at
-    /// the same time.
+    /// Waits of the target that the xact can have met. `shares`: its connection carries others at the same time.
     pub fn exposure(&self, outcome: Option<Outcome>, body_bytes: u64, shares: bool) -> Exposure {
-        let steps = self.extras.as_ref().is_some_and(|extras| extras.steps > 0);
+        let steps = self.features.as_ref().is_some_and(|features| features.steps > 0);
         let to_connect = match (self.connected_ns, self.secured_ns) {
             (0, _) => 0,
             (_, 0) => 1,
@@ -163,23 +162,22 @@ impl Xact {
     }
 
     /// One of its responses is complete, having lain unread for so long, and calls for another request.
-    pub fn take_step(&mut self, unread_us: u32) {
+    pub fn begin_next_step(&mut self, unread_us: u32) {
         self.first_byte_ns = 0;
         self.own.before(unread_us.saturating_add(self.own.origin_us));
         (self.own.first_us, self.own.origin_us) = (0, 0);
     }
 
-    /// It is the page itself, not part of it.
+    /// True for the page itself, false for embedded objects.
     pub fn is_page(&self) -> bool {
         self.page != NONE && self.id.place == 0
     }
 
-    /// It is embedded in a page.
     pub fn is_embedded(&self) -> bool {
         self.id.place > 0
     }
 
-    /// What kind of request the origin is told it is.
+    /// Kind of request that the mark tells the origin.
     pub fn kind(&self) -> Kind {
         match (self.method, self.request_type) {
             (Method::Head | Method::Post | Method::Put, _) => Kind::Other,
@@ -196,48 +194,49 @@ impl Xact {
 
     /// A cache may keep the response: the origin sends one.
     pub fn may_fill(&self) -> bool {
-        !self.method.has_body() && !self.is_to_fail()
+        !self.method.has_body() && !self.has_failing_fault()
     }
 
-    /// It requests parts of the object.
+    /// True if parts of the object are requested.
     pub fn is_for_parts(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.ranges.is_some())
+        self.features.as_ref().is_some_and(|features| features.ranges.is_some())
     }
 
-    /// Its origin resets the connection, or responds with an error, on purpose: whatever the target makes of that is no error.
-    pub fn is_to_fail(&self) -> bool {
+    /// True if the origin resets the connection, or responds with an error, on purpose: whatever the target makes of
+    /// that is no error.
+    pub fn has_failing_fault(&self) -> bool {
         matches!(self.fault(), Some(Fault::Reset | Fault::Expired(_) | Fault::Status(_)))
     }
 
-    /// What its origin does wrong on purpose if the request gets there.
+    /// Fault that the origin injects if the request gets there.
     pub fn fault(&self) -> Option<Fault> {
-        self.extras.as_ref().and_then(|extras| extras.fault)
+        self.features.as_ref().and_then(|features| features.fault)
     }
 
-    /// That it ended like this shows that it met its fault.
-    pub fn met_fault(&self, ending: Ending, outcome: Option<Outcome>) -> bool {
+    /// True if such an end shows that the xact met its fault.
+    pub fn met_fault(&self, kind: ResponseKind, outcome: Option<Outcome>) -> bool {
         match self.fault() {
-            Some(Fault::Status(_) | Fault::Reset | Fault::Expired(_)) => ending == Ending::Fault,
+            Some(Fault::Status(_) | Fault::Reset | Fault::Expired(_)) => kind == ResponseKind::Fault,
             Some(Fault::SlowStart(_)) => matches!(outcome, Some(Outcome::Miss | Outcome::Revalidated)),
             Some(Fault::SlowBody { .. }) => outcome == Some(Outcome::Miss),
             None => false,
         }
     }
 
-    /// It must reach the origin.
+    /// True if the response must come from the origin.
     pub fn is_reload(&self) -> bool {
         self.request_type == RequestType::Reload
     }
 
-    /// What its response is judged by; `setup` has what is declared of the target.
-    pub fn requested(&self, sent_us: u64, setup: &Setup) -> Requested {
-        Requested {
+    /// Facts by which the response is judged; `setup` has the declared behaviour of the target.
+    pub fn requested(&self, sent_us: u64, setup: &Setup) -> CheckedRequest {
+        CheckedRequest {
             id: self.id,
             method: self.method,
             since_s: self.since_s,
             must_reach_origin: self.is_reload() && setup.reloads_reach_origin,
             parts: self.is_for_parts(),
-            coded: self.extras.as_ref().is_some_and(|extras| extras.takes_gzip),
+            coded: self.features.as_ref().is_some_and(|features| features.takes_gzip),
             sent_us,
             clock_error_us: setup.clocks.error_us(),
             key: self.object.key,
@@ -250,7 +249,7 @@ impl Xact {
 
 /// A page and its embedded objects.
 #[derive(Debug)]
-pub struct Page {
+pub struct PageLoad {
     /// Place of its robot in this worker.
     pub robot: u32,
     /// Phase it was due in.
@@ -258,8 +257,8 @@ pub struct Page {
     pub due_ns: u64,
     /// The embedded objects that the robot fetches, in page order.
     pub children: Vec<Child>,
-    /// How many of them have been launched or given up.
-    pub seen: usize,
+    /// Embedded objects launched or given up.
+    pub launched: usize,
     /// Xacts of it that have not ended.
     pub open: u32,
     /// Something of it failed or was never requested.

@@ -19,7 +19,7 @@ pub struct Exposure {
     /// was sent that had it before.
     pub from_ns: u64,
     /// When the origin had it, and the target nothing to do for it.
-    pub at_origin: Option<Held>,
+    pub at_origin: Option<OriginResidence>,
     /// How often something arrived at the target for it: that often, a thread of the target can have been kept from dealing
     /// with it. [`Exposure::ALWAYS`]: all the time.
     pub needs: u32,
@@ -27,7 +27,7 @@ pub struct Exposure {
 
 /// When an origin had a request, in nanoseconds of `CLOCK_MONOTONIC`: from when it had all of it until it made the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct OriginResidence {
     /// The request was complete.
     pub from_ns: u64,
     /// The response was made.
@@ -53,11 +53,11 @@ impl Exposure {
     /// its time. Waits that were over while the origin had it count only if they could be felt before or after that, and neither
     /// way to nor from the origin can have been delayed by more than it took.
     fn delay_us(&self, waits: &WaitTimeline, end_ns: u64) -> Option<u64> {
-        let Some(held) = self.at_origin else {
+        let Some(residence) = self.at_origin else {
             return waits.delay_us(self.from_ns, end_ns, self.needs);
         };
-        let from_ns = held.from_ns.clamp(self.from_ns, end_ns.max(self.from_ns));
-        let until_ns = held.until_ns.clamp(from_ns, end_ns.max(from_ns));
+        let from_ns = residence.from_ns.clamp(self.from_ns, end_ns.max(self.from_ns));
+        let until_ns = residence.until_ns.clamp(from_ns, end_ns.max(from_ns));
         let to_origin_us = waits.delay_us(self.from_ns, from_ns, self.needs)?;
         Some(to_origin_us + waits.delay_us(until_ns, end_ns, self.needs)?)
     }
@@ -138,14 +138,14 @@ mod tests {
     use assay_workload::model::{Method, RequestType};
 
     use super::*;
-    use crate::tally::Completed;
+    use crate::tally::CompletedXact;
 
     const MS: u64 = 1_000_000;
 
     /// A hit of 10 ms that was sent a millisecond after it was due.
-    fn hit(due_ms: u64, own: OwnDelays) -> Completed {
+    fn hit(due_ms: u64, own: OwnDelays) -> CompletedXact {
         let sent = (due_ms + 1) * MS;
-        Completed {
+        CompletedXact {
             method: Method::Get,
             request_type: RequestType::Basic,
             basic: true,
@@ -189,11 +189,11 @@ mod tests {
     #[test]
     fn waits_while_the_origin_had_a_request_do_not_count() {
         let mut recorder = Recorder::default();
-        let miss = |due_ms: u64, held: [u64; 2]| {
+        let miss = |due_ms: u64, residence: [u64; 2]| {
             let mut miss = hit(due_ms, OwnDelays::default());
             miss.outcome = Some(Outcome::Miss);
             (miss.at.first_byte, miss.at.last_byte) = ((due_ms + 49) * MS, (due_ms + 50) * MS);
-            let at_origin = Some(Held { from_ns: held[0] * MS, until_ns: held[1] * MS });
+            let at_origin = Some(OriginResidence { from_ns: residence[0] * MS, until_ns: residence[1] * MS });
             miss.exposure = Some(Exposure { at_origin, needs: 3, ..miss.exposure.expect("is exposed") });
             miss
         };

@@ -10,7 +10,7 @@ use assay_workload::XactId;
 
 /// A note of a worker for the ideal cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IdealNote {
+pub enum IdealEvent {
     /// A request was sent.
     Sent {
         /// What it looks up.
@@ -24,17 +24,17 @@ pub enum IdealNote {
         /// When, in microseconds since the start of the run.
         at_us: u64,
         /// What it counts for; none: it did not get the object.
-        counted: Option<Counted>,
+        counted: Option<ReceivedBody>,
     },
     /// The response to a request that was noted as sent is there for others. Of no interest where requests are collapsed.
     Arrived {
-        request: Noted,
+        request: SentLookup,
         /// When it arrived, in microseconds since the start of the run.
         at_us: u64,
     },
     /// A request that was noted as sent has failed, or got something else than the object.
     Failed {
-        request: Noted,
+        request: SentLookup,
         /// When it failed, in microseconds since the start of the run.
         at_us: u64,
     },
@@ -42,7 +42,7 @@ pub enum IdealNote {
 
 /// A request that was noted as sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Noted {
+pub struct SentLookup {
     /// The response that it selects ([`Lookup::key`]).
     pub key: u64,
     /// When it was sent, in microseconds since the start of the run.
@@ -51,19 +51,19 @@ pub struct Noted {
 
 /// What a basic xact counts for that got its object: the same as for the measured hit ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counted {
+pub struct ReceivedBody {
     pub phase: u16,
     /// Body bytes received, as they were sent: coded, where the body was.
     pub body_bytes: u64,
 }
 
-impl IdealNote {
+impl IdealEvent {
     fn at_us(&self) -> u64 {
         match self {
-            IdealNote::Sent { lookup, .. } => lookup.at_us,
-            IdealNote::Arrived { at_us, .. }
-            | IdealNote::Failed { at_us, .. }
-            | IdealNote::Ended { at_us, .. } => *at_us,
+            IdealEvent::Sent { lookup, .. } => lookup.at_us,
+            IdealEvent::Arrived { at_us, .. }
+            | IdealEvent::Failed { at_us, .. }
+            | IdealEvent::Ended { at_us, .. } => *at_us,
         }
     }
 }
@@ -72,7 +72,7 @@ impl IdealNote {
 #[derive(Debug)]
 pub struct IdealFeed {
     cache: IdealCache,
-    waiting: Vec<IdealNote>,
+    waiting: Vec<IdealEvent>,
     /// Basic xacts that are under way, and whether the cache would have hit them.
     under_way: HashMap<XactId, bool>,
 }
@@ -84,29 +84,29 @@ impl IdealFeed {
     }
 
     /// Takes a worker's notes.
-    pub fn take(&mut self, notes: &mut Vec<IdealNote>) {
-        self.waiting.append(notes);
+    pub fn take(&mut self, ideal_events: &mut Vec<IdealEvent>) {
+        self.waiting.append(ideal_events);
     }
 
     /// Shows the cache, in order, what happened before `until_us` (all workers have handed over their notes
     /// up to there), and adds the results to the counts of each request's phase when it is over.
     pub fn feed(&mut self, until_us: u64, mut counts_of: impl FnMut(u16, &mut dyn FnMut(&mut RobotCounts))) {
-        self.waiting.sort_by_key(IdealNote::at_us);
+        self.waiting.sort_by_key(IdealEvent::at_us);
         let ready = self.waiting.partition_point(|note| note.at_us() < until_us);
         for note in self.waiting.drain(..ready) {
             match note {
-                IdealNote::Failed { request, .. } => self.cache.undo(request.key, request.sent_us),
-                IdealNote::Arrived { request, at_us } => {
+                IdealEvent::Failed { request, .. } => self.cache.undo(request.key, request.sent_us),
+                IdealEvent::Arrived { request, at_us } => {
                     self.cache.arrive(request.key, request.sent_us, at_us);
                 }
-                IdealNote::Sent { lookup, basic } => {
+                IdealEvent::Sent { lookup, basic } => {
                     let hit = self.cache.lookup(lookup);
                     // One that was redirected sends another request: its last response counts.
                     if let Some(xact) = basic {
                         self.under_way.insert(xact, hit);
                     }
                 }
-                IdealNote::Ended { xact, counted, .. } => {
+                IdealEvent::Ended { xact, counted, .. } => {
                     let Some((hit, counted)) = self.under_way.remove(&xact).zip(counted) else { continue };
                     let bytes = counted.body_bytes;
                     counts_of(counted.phase, &mut |counts| {
@@ -132,15 +132,15 @@ mod tests {
     }
 
     /// A basic request that was sent then; its number is that instant.
-    fn sent(key: u64, at_us: u64) -> IdealNote {
+    fn sent(key: u64, at_us: u64) -> IdealEvent {
         let (object, request, fresh_until_ms) = (key, Request::Get, FOREVER);
         let lookup = Lookup { key, object, request, cachable: true, at_us, fresh_until_ms };
-        IdealNote::Sent { lookup, basic: Some(id(at_us)) }
+        IdealEvent::Sent { lookup, basic: Some(id(at_us)) }
     }
 
     /// It got so many bytes.
-    fn ended(number: u64, at_us: u64, body_bytes: u64) -> IdealNote {
-        IdealNote::Ended { xact: id(number), at_us, counted: Some(Counted { phase: 0, body_bytes }) }
+    fn ended(number: u64, at_us: u64, body_bytes: u64) -> IdealEvent {
+        IdealEvent::Ended { xact: id(number), at_us, counted: Some(ReceivedBody { phase: 0, body_bytes }) }
     }
 
     fn until(feed: &mut IdealFeed, until_us: u64) -> RobotCounts {
@@ -159,7 +159,7 @@ mod tests {
         let mut feed = IdealFeed::new(CacheBehaviour::default());
         feed.take(&mut vec![
             sent(1, 10),
-            IdealNote::Failed { request: Noted { key: 1, sent_us: 10 }, at_us: 20 },
+            IdealEvent::Failed { request: SentLookup { key: 1, sent_us: 10 }, at_us: 20 },
         ]);
         feed.take(&mut vec![sent(1, 15), sent(1, 25), sent(1, 30)]);
         feed.take(&mut vec![ended(30, 31, 10), ended(15, 40, 10), ended(25, 41, 10)]);
@@ -172,12 +172,12 @@ mod tests {
         let mut feed = IdealFeed::new(CacheBehaviour { collapses: false, ..CacheBehaviour::default() });
         feed.take(&mut vec![
             sent(1, 10),
-            IdealNote::Arrived { request: Noted { key: 1, sent_us: 10 }, at_us: 20 },
+            IdealEvent::Arrived { request: SentLookup { key: 1, sent_us: 10 }, at_us: 20 },
         ]);
         feed.take(&mut vec![
             sent(1, 15),
             sent(1, 25),
-            IdealNote::Arrived { request: Noted { key: 1, sent_us: 15 }, at_us: 30 },
+            IdealEvent::Arrived { request: SentLookup { key: 1, sent_us: 15 }, at_us: 30 },
         ]);
         feed.take(&mut vec![ended(10, 20, 10), ended(15, 30, 10), ended(25, 35, 10)]);
         assert_eq!(hits_until(&mut feed, 100), (1, 3));
@@ -198,7 +198,7 @@ mod tests {
         // The same object, coded for one and not for another; a third gets no response, a fourth gives up.
         feed.take(&mut vec![sent(1, 10), sent(1, 20), sent(1, 30), sent(1, 40)]);
         feed.take(&mut vec![ended(10, 50, 390), ended(20, 60, 1000)]);
-        feed.take(&mut vec![IdealNote::Ended { xact: id(30), at_us: 70, counted: None }]);
+        feed.take(&mut vec![IdealEvent::Ended { xact: id(30), at_us: 70, counted: None }]);
         let total = until(&mut feed, u64::MAX);
         assert_eq!((total.ideal_basic, total.ideal_basic_bytes), (2, 1390));
         assert_eq!((total.ideal_hits, total.ideal_hit_bytes), (1, 1000));
@@ -208,7 +208,7 @@ mod tests {
     fn one_that_was_led_elsewhere_counts_for_what_it_got_in_the_end() {
         let mut feed = IdealFeed::new(CacheBehaviour::default());
         let again = |key, at_us| match sent(key, at_us) {
-            IdealNote::Sent { lookup, .. } => IdealNote::Sent { lookup, basic: Some(id(20)) },
+            IdealEvent::Sent { lookup, .. } => IdealEvent::Sent { lookup, basic: Some(id(20)) },
             other => other,
         };
         feed.take(&mut vec![sent(7, 10), ended(10, 15, 1), sent(1, 20), again(7, 30), ended(20, 40, 5)]);

@@ -6,11 +6,11 @@ use assay_measurement::interval::{RobotInterval, RobotLevels};
 use assay_workload::model::RobotIndex;
 
 use super::Recorder;
-use super::ideal::{IdealFeed, IdealNote};
+use super::ideal::{IdealEvent, IdealFeed};
 
 /// The end of an interval: a full second, or the end of a phase. All workers make the same cuts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
+pub struct IntervalEnd {
     /// Where the interval began, in microseconds since the start of the run.
     pub from_us: u64,
     pub to_us: u64,
@@ -22,16 +22,16 @@ pub struct Cut {
 
 /// What one worker has to tell at one cut.
 #[derive(Debug)]
-pub struct Handover {
+pub struct WorkerSnapshot {
     /// Number of the cut, from 0.
     pub number: u64,
-    pub cut: Cut,
+    pub interval_end: IntervalEnd,
     /// What was counted, by phase.
     pub phases: Vec<(u16, Box<Recorder>)>,
     /// Levels at the cut.
     pub levels: RobotLevels,
     /// Notes for the ideal cache, up to the cut or a little beyond.
-    pub notes: Vec<IdealNote>,
+    pub ideal_events: Vec<IdealEvent>,
     /// Requests that each best-effort robot launched in a phase that ends here.
     pub launched: Vec<(RobotIndex, u32)>,
     /// The worker has nothing under way any more and hands over nothing after this.
@@ -40,18 +40,18 @@ pub struct Handover {
 
 /// A cut that some workers have not made yet.
 #[derive(Debug)]
-struct Pending {
-    cut: Cut,
+struct PendingInterval {
+    interval_end: IntervalEnd,
     phases: BTreeMap<u16, Box<Recorder>>,
     levels: RobotLevels,
     launched: Vec<(RobotIndex, u32)>,
-    handed_over: usize,
+    workers_reported: usize,
 }
 
 /// A cut that all workers have made.
 #[derive(Debug)]
-pub struct Complete {
-    pub cut: Cut,
+pub struct MergedInterval {
+    pub interval_end: IntervalEnd,
     /// Its intervals, one for each phase that had something to count.
     pub intervals: Vec<RobotInterval>,
     /// Requests that each best-effort robot launched in a phase that ends here, in the order of robots.
@@ -60,41 +60,41 @@ pub struct Complete {
 
 /// Adds up the workers' counts.
 #[derive(Debug)]
-pub struct Merger {
+pub struct SnapshotMerger {
     workers: usize,
-    pending: BTreeMap<u64, Pending>,
+    pending: BTreeMap<u64, PendingInterval>,
     ideal: IdealFeed,
     /// For each worker that is done: the number of its last cut.
-    ended_at: Vec<u64>,
+    last_intervals: Vec<u64>,
 }
 
-impl Merger {
+impl SnapshotMerger {
     /// For so many workers.
     pub fn new(workers: usize, ideal: IdealFeed) -> Self {
-        Self { workers, pending: BTreeMap::new(), ideal, ended_at: Vec::new() }
+        Self { workers, pending: BTreeMap::new(), ideal, last_intervals: Vec::new() }
     }
 
     /// Takes what a worker hands over; gives the cuts that are complete now.
-    pub fn take(&mut self, mut handover: Handover) -> Vec<Complete> {
-        self.ideal.take(&mut handover.notes);
-        if handover.last {
-            self.ended_at.push(handover.number);
+    pub fn take(&mut self, mut snapshot: WorkerSnapshot) -> Vec<MergedInterval> {
+        self.ideal.take(&mut snapshot.ideal_events);
+        if snapshot.last {
+            self.last_intervals.push(snapshot.number);
         }
-        let pending = self.pending.entry(handover.number).or_insert_with(|| Pending {
-            cut: handover.cut,
+        let pending = self.pending.entry(snapshot.number).or_insert_with(|| PendingInterval {
+            interval_end: snapshot.interval_end,
             phases: BTreeMap::new(),
             levels: RobotLevels::default(),
             launched: Vec::new(),
-            handed_over: 0,
+            workers_reported: 0,
         });
-        pending.handed_over += 1;
+        pending.workers_reported += 1;
         // Only a worker's last cut is its own; the others' may go on.
-        pending.cut.to_us = pending.cut.to_us.max(handover.cut.to_us);
-        pending.launched.append(&mut handover.launched);
-        pending.levels.waiting += handover.levels.waiting;
-        pending.levels.in_flight += handover.levels.in_flight;
-        pending.levels.connections += handover.levels.connections;
-        for (phase, recorder) in handover.phases {
+        pending.interval_end.to_us = pending.interval_end.to_us.max(snapshot.interval_end.to_us);
+        pending.launched.append(&mut snapshot.launched);
+        pending.levels.waiting += snapshot.levels.waiting;
+        pending.levels.in_flight += snapshot.levels.in_flight;
+        pending.levels.connections += snapshot.levels.connections;
+        for (phase, recorder) in snapshot.phases {
             match pending.phases.entry(phase) {
                 std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(recorder)),
                 std::collections::btree_map::Entry::Occupied(mut entry) => entry.get_mut().merge(&recorder),
@@ -102,7 +102,7 @@ impl Merger {
         }
         let mut complete = Vec::new();
         while let Some((&number, pending)) = self.pending.first_key_value()
-            && pending.handed_over == self.workers - self.ended_before(number)
+            && pending.workers_reported == self.workers - self.finished_before(number)
         {
             let Some(pending) = self.pending.remove(&number) else { break };
             complete.push(self.finish(pending));
@@ -112,26 +112,26 @@ impl Merger {
 
     /// True when every worker has handed over for the last time.
     pub fn is_done(&self) -> bool {
-        self.ended_at.len() == self.workers && self.pending.is_empty()
+        self.last_intervals.len() == self.workers && self.pending.is_empty()
     }
 
     /// How many workers have handed over for the last time.
-    pub fn ended(&self) -> usize {
-        self.ended_at.len()
+    pub fn finished_workers(&self) -> usize {
+        self.last_intervals.len()
     }
 
-    fn ended_before(&self, number: u64) -> usize {
-        self.ended_at.iter().filter(|&&last| last < number).count()
+    fn finished_before(&self, number: u64) -> usize {
+        self.last_intervals.iter().filter(|&&last| last < number).count()
     }
 
-    fn finish(&mut self, pending: Pending) -> Complete {
-        let Pending { cut, mut phases, levels, mut launched, .. } = pending;
-        phases.entry(cut.phase).or_default();
+    fn finish(&mut self, pending: PendingInterval) -> MergedInterval {
+        let PendingInterval { interval_end, mut phases, levels, mut launched, .. } = pending;
+        phases.entry(interval_end.phase).or_default();
         // After the last cut nothing more comes: what ended at that very instant belongs to it.
-        let until_us = if self.is_done() { u64::MAX } else { cut.to_us };
+        let until_us = if self.is_done() { u64::MAX } else { interval_end.to_us };
         self.ideal.feed(until_us, |phase, add| add(&mut phases.entry(phase).or_default().counts));
         // Rounded once, so that intervals neither overlap nor leave gaps.
-        let (start_ms, end_ms) = (cut.from_us / 1_000, cut.to_us / 1_000);
+        let (start_ms, end_ms) = (interval_end.from_us / 1_000, interval_end.to_us / 1_000);
         let interval = |(phase, recorder): (u16, Box<Recorder>)| RobotInterval {
             start_ms,
             length_ms: end_ms - start_ms,
@@ -147,11 +147,15 @@ impl Merger {
             unsent_least: recorder.unsent_least.to_sparse(),
             unread: recorder.unread.to_sparse(),
             // Levels are of all robots, whatever phase their xacts belong to: they stand once.
-            levels: if phase == cut.phase { levels } else { RobotLevels::default() },
+            levels: if phase == interval_end.phase { levels } else { RobotLevels::default() },
         };
         let intervals = phases.into_iter().map(interval).collect();
         launched.sort_unstable();
-        Complete { cut, intervals, launched: launched.into_iter().map(|(_, number)| number).collect() }
+        MergedInterval {
+            interval_end,
+            intervals,
+            launched: launched.into_iter().map(|(_, number)| number).collect(),
+        }
     }
 }
 
@@ -161,37 +165,38 @@ mod tests {
     use assay_cache::ideal::{FOREVER, Lookup, Request};
     use assay_workload::XactId;
 
-    use crate::tally::ideal::Counted;
+    use crate::tally::ideal::ReceivedBody;
 
     use super::*;
 
-    const CUT: Cut = Cut { from_us: 0, to_us: 1_000_000, phase: 1, ends_phase: false };
+    const CUT: IntervalEnd = IntervalEnd { from_us: 0, to_us: 1_000_000, phase: 1, ends_phase: false };
 
-    fn merger(workers: usize) -> Merger {
-        Merger::new(workers, IdealFeed::new(CacheBehaviour::default()))
+    fn merger(workers: usize) -> SnapshotMerger {
+        SnapshotMerger::new(workers, IdealFeed::new(CacheBehaviour::default()))
     }
 
     /// The intervals of the one cut that this handover completes.
-    fn intervals(merger: &mut Merger, handover: Handover) -> Vec<RobotInterval> {
-        let mut complete = merger.take(handover);
+    fn intervals(merger: &mut SnapshotMerger, snapshot: WorkerSnapshot) -> Vec<RobotInterval> {
+        let mut complete = merger.take(snapshot);
         assert_eq!(complete.len(), 1);
         complete.remove(0).intervals
     }
 
-    fn handover(number: u64, due_by_phase: &[(u16, u64)]) -> Handover {
-        let cut = Cut { from_us: number * 1_000_000, to_us: (number + 1) * 1_000_000, ..CUT };
+    fn snapshot(number: u64, due_by_phase: &[(u16, u64)]) -> WorkerSnapshot {
+        let interval_end =
+            IntervalEnd { from_us: number * 1_000_000, to_us: (number + 1) * 1_000_000, ..CUT };
         let phases = due_by_phase.iter().map(|&(phase, due)| {
             let mut recorder = Box::<Recorder>::default();
             recorder.counts.due = due;
             (phase, recorder)
         });
         let levels = RobotLevels { waiting: 1, in_flight: 2, connections: 3 };
-        Handover {
+        WorkerSnapshot {
             number,
-            cut,
+            interval_end,
             phases: phases.collect(),
             levels,
-            notes: Vec::new(),
+            ideal_events: Vec::new(),
             launched: Vec::new(),
             last: false,
         }
@@ -200,38 +205,38 @@ mod tests {
     #[test]
     fn an_interval_is_complete_when_all_workers_have_made_the_cut() {
         let mut merger = merger(2);
-        assert!(merger.take(handover(0, &[(1, 5)])).is_empty());
-        assert!(merger.take(handover(1, &[(1, 7)])).is_empty(), "the first worker may run ahead");
-        let first = intervals(&mut merger, handover(0, &[(1, 6)]));
+        assert!(merger.take(snapshot(0, &[(1, 5)])).is_empty());
+        assert!(merger.take(snapshot(1, &[(1, 7)])).is_empty(), "the first worker may run ahead");
+        let first = intervals(&mut merger, snapshot(0, &[(1, 6)]));
         assert_eq!((first[0].start_ms, first[0].length_ms, first[0].counts.due), (0, 1_000, 11));
         assert_eq!(first[0].levels, RobotLevels { waiting: 2, in_flight: 4, connections: 6 });
     }
 
     #[test]
     fn stragglers_stay_in_intervals_of_their_own_phase() {
-        let intervals = intervals(&mut merger(1), handover(0, &[(0, 2), (1, 5)]));
+        let intervals = intervals(&mut merger(1), snapshot(0, &[(0, 2), (1, 5)]));
         let seen: Vec<_> = intervals.iter().map(|i| (i.phase, i.counts.due, i.levels.connections)).collect();
         assert_eq!(seen, [(0, 2, 0), (1, 5, 3)]);
     }
 
     #[test]
     fn an_idle_phase_has_an_interval_all_the_same() {
-        let intervals = intervals(&mut merger(1), handover(0, &[]));
+        let intervals = intervals(&mut merger(1), snapshot(0, &[]));
         assert_eq!(intervals.iter().map(|i| i.phase).collect::<Vec<_>>(), [1]);
     }
 
     #[test]
     fn a_worker_that_has_ended_is_not_waited_for() {
         let mut merger = merger(2);
-        assert!(merger.take(Handover { last: true, ..handover(0, &[]) }).is_empty());
-        assert_eq!(merger.take(handover(0, &[])).len(), 1);
-        assert_eq!(merger.take(Handover { last: true, ..handover(1, &[]) }).len(), 1);
+        assert!(merger.take(WorkerSnapshot { last: true, ..snapshot(0, &[]) }).is_empty());
+        assert_eq!(merger.take(snapshot(0, &[])).len(), 1);
+        assert_eq!(merger.take(WorkerSnapshot { last: true, ..snapshot(1, &[]) }).len(), 1);
         assert!(merger.is_done());
     }
 
     #[test]
     fn ideal_hits_are_counted_across_workers_in_the_phase_of_the_request() {
-        let notes = |at_us, phase| {
+        let ideal_events = |at_us, phase| {
             let lookup = Lookup {
                 key: 1,
                 object: 1,
@@ -241,13 +246,13 @@ mod tests {
                 fresh_until_ms: FOREVER,
             };
             let xact = XactId { robot: 0, number: at_us, place: 0 };
-            let counted = Some(Counted { phase, body_bytes: 10 });
-            let ended = IdealNote::Ended { xact, at_us: at_us + 10, counted };
-            vec![IdealNote::Sent { lookup, basic: Some(xact) }, ended]
+            let counted = Some(ReceivedBody { phase, body_bytes: 10 });
+            let finished_workers = IdealEvent::Ended { xact, at_us: at_us + 10, counted };
+            vec![IdealEvent::Sent { lookup, basic: Some(xact) }, finished_workers]
         };
         let mut merger = merger(2);
-        merger.take(Handover { notes: notes(500, 1), ..handover(0, &[]) });
-        let last = Handover { notes: notes(400, 0), ..handover(0, &[]) };
+        merger.take(WorkerSnapshot { ideal_events: ideal_events(500, 1), ..snapshot(0, &[]) });
+        let last = WorkerSnapshot { ideal_events: ideal_events(400, 0), ..snapshot(0, &[]) };
         let intervals = intervals(&mut merger, last);
         let seen: Vec<_> =
             intervals.iter().map(|i| (i.phase, i.counts.ideal_basic, i.counts.ideal_hits)).collect();
@@ -265,12 +270,13 @@ mod tests {
             fresh_until_ms: FOREVER,
         };
         let xact = XactId { robot: 0, number: 0, place: 0 };
-        let counted = Some(Counted { phase: 1, body_bytes: 10 });
-        let notes = vec![
-            IdealNote::Sent { lookup, basic: Some(xact) },
-            IdealNote::Ended { xact, at_us: CUT.to_us, counted },
+        let counted = Some(ReceivedBody { phase: 1, body_bytes: 10 });
+        let ideal_events = vec![
+            IdealEvent::Sent { lookup, basic: Some(xact) },
+            IdealEvent::Ended { xact, at_us: CUT.to_us, counted },
         ];
-        let intervals = intervals(&mut merger(1), Handover { notes, last: true, ..handover(0, &[(1, 1)]) });
+        let intervals =
+            intervals(&mut merger(1), WorkerSnapshot { ideal_events, last: true, ..snapshot(0, &[(1, 1)]) });
         assert_eq!(intervals[0].counts.ideal_basic, 1);
     }
 }

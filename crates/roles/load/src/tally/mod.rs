@@ -82,7 +82,7 @@ pub struct OwnDelays {
     /// Assay held it back: it was sent late, or when a response was read late.
     pub is_held_back: bool,
     /// It was in flight when a delay of others could be felt.
-    pub aftermath: Option<Felt>,
+    pub disturbance: Option<Disturbance>,
 }
 
 impl OwnDelays {
@@ -100,31 +100,31 @@ impl OwnDelays {
     /// All together, as long as they can be.
     #[inline]
     fn sum_us(&self) -> u64 {
-        let aftermath_us = self.aftermath.map_or(0, |felt| felt.delay_us);
-        [self.before_us, self.connected_us, self.last_us, self.origin_us, aftermath_us]
+        let disturbance_us = self.disturbance.map_or(0, |disturbance| disturbance.delay_us);
+        [self.before_us, self.connected_us, self.last_us, self.origin_us, disturbance_us]
             .map(u64::from)
             .iter()
             .sum()
     }
 
     /// The delay of others that it can have felt, as it is recorded: if it was held back with others, it met them.
-    fn aftermath(&self) -> Option<Burst> {
-        let Felt { delay_us, held, is_undigested } = self.aftermath?;
+    fn burst(&self) -> Option<Burst> {
+        let Disturbance { delay_us, held_back, is_undrained } = self.disturbance?;
         let delay_us = u64::from(delay_us);
-        let was_held_back = (self.is_held_back || self.before_us > 0) && held > 1;
-        Some(if is_undigested || was_held_back { Burst::Met(delay_us) } else { Burst::Passing(delay_us) })
+        let was_held_back = (self.is_held_back || self.before_us > 0) && held_back > 1;
+        Some(if is_undrained || was_held_back { Burst::Met(delay_us) } else { Burst::Passing(delay_us) })
     }
 }
 
 /// A delay of others that could be felt by an xact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Felt {
+pub struct Disturbance {
     /// How long it was: the xact can have been faster or slower by that much.
     pub delay_us: u32,
     /// So many requests were held back by it. A single one was late, and no burst.
-    pub held: u32,
+    pub held_back: u32,
     /// The burst that followed was not digested when it should have been, and was still under way when the xact was sent.
-    pub is_undigested: bool,
+    pub is_undrained: bool,
 }
 
 /// The instants of a completed xact, in nanoseconds of `CLOCK_MONOTONIC`.
@@ -142,7 +142,7 @@ pub struct Instants {
 
 /// A completed xact, as it is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Completed {
+pub struct CompletedXact {
     pub method: Method,
     pub request_type: RequestType,
     /// It counts for hit ratios.
@@ -200,7 +200,7 @@ fn record(
         seen_and_least(response_us, before + last + after_sent),
         seen_and_least(service_us, last + after_sent),
         seen_and_least(ttfb_us, first + after_sent),
-        own.aftermath(),
+        own.burst(),
     );
 }
 
@@ -229,7 +229,7 @@ impl Recorder {
     }
 
     /// Counts an xact that got its response without error.
-    pub fn completed(&mut self, xact: &Completed) {
+    pub fn completed(&mut self, xact: &CompletedXact) {
         self.counts.completed += 1;
         self.methods[xact.method as usize] += 1;
         self.types[xact.request_type as usize] += 1;
@@ -368,11 +368,11 @@ mod tests {
         sum
     }
 
-    fn completed(outcome: Option<Outcome>, request_type: RequestType) -> Completed {
+    fn completed(outcome: Option<Outcome>, request_type: RequestType) -> CompletedXact {
         let at = Instants { begin: 0, sent: 100_000, first_byte: 300_000, last_byte: 900_000 };
         let basic = is_basic(Method::Get, request_type);
         let own = OwnDelays::default();
-        Completed {
+        CompletedXact {
             method: Method::Get,
             request_type,
             basic,
@@ -423,7 +423,7 @@ mod tests {
         recorder.completed(&completed(Some(Outcome::Hit), basic));
         recorder.completed(&completed(Some(Outcome::Hit), conditional));
         let head = completed(Some(Outcome::Hit), basic);
-        recorder.completed(&Completed { method: Method::Head, basic: false, ..head });
+        recorder.completed(&CompletedXact { method: Method::Head, basic: false, ..head });
         recorder.completed(&completed(Some(Outcome::Miss), basic));
         recorder.completed(&completed(Some(Outcome::Miss), conditional));
         recorder.completed(&completed(Some(Outcome::Collapsed), basic));
@@ -483,7 +483,7 @@ mod tests {
     fn a_delayed_xact_is_recorded_with_the_least_that_it_can_have_been() {
         let one = |own: OwnDelays| {
             let mut recorder = Recorder::default();
-            recorder.completed(&Completed { own, ..completed(Some(Outcome::Miss), RequestType::Basic) });
+            recorder.completed(&CompletedXact { own, ..completed(Some(Outcome::Miss), RequestType::Basic) });
             let disturbed = recorder.miss.to_times().disturbed;
             [disturbed.response, disturbed.service, disturbed.ttfb]
                 .map(|of| [of.seen.sum_us, of.least.sum_us])
@@ -500,19 +500,23 @@ mod tests {
             [[900, 730], [800, 730], [200, 160]]
         );
         assert_eq!(one(OwnDelays { origin_us: 60, ..none }), [[900, 840], [800, 740], [200, 140]]);
-        let passing =
-            OwnDelays { aftermath: Some(Felt { delay_us: 300, held: 1, is_undigested: false }), ..none };
+        let passing = OwnDelays {
+            disturbance: Some(Disturbance { delay_us: 300, held_back: 1, is_undrained: false }),
+            ..none
+        };
         assert_eq!(one(passing), [[900, 900], [800, 800], [200, 200]]);
-        let in_burst =
-            OwnDelays { aftermath: Some(Felt { delay_us: 500, held: 1, is_undigested: true }), ..none };
+        let in_burst = OwnDelays {
+            disturbance: Some(Disturbance { delay_us: 500, held_back: 1, is_undrained: true }),
+            ..none
+        };
         let alone = OwnDelays { before_us: 200, ..passing };
-        let with_others = Felt { delay_us: 700, held: 2, is_undigested: false };
-        let held_back = OwnDelays { aftermath: Some(with_others), ..alone };
+        let with_others = Disturbance { delay_us: 700, held_back: 2, is_undrained: false };
+        let held_back = OwnDelays { disturbance: Some(with_others), ..alone };
         let mut recorder = Recorder::default();
         // Nor was one late that was sent when a response had been read late, with others.
         let after_reading = OwnDelays { before_us: 0, is_held_back: true, ..held_back };
         for own in [passing, in_burst, alone, held_back, after_reading] {
-            recorder.completed(&Completed { own, ..completed(Some(Outcome::Hit), RequestType::Basic) });
+            recorder.completed(&CompletedXact { own, ..completed(Some(Outcome::Hit), RequestType::Basic) });
         }
         let disturbed = recorder.hit.to_times().disturbed;
         let seen = [disturbed.aftermath.sum_us, disturbed.passing.sum_us];

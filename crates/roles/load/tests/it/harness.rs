@@ -234,7 +234,7 @@ pub fn perform(workload: &Workload, clock: RunClock, setting: Setting) -> Report
             events.push(event.clone());
             Ok(())
         };
-        robot::perform(&spec, &mut commands, &mut emit).await.expect("runs to its end");
+        robot::run_with(&spec, &mut commands, &mut emit).await.expect("runs to its end");
     });
     stopper.map(std::thread::JoinHandle::join);
     assert_eq!(events.last(), Some(&Event::Done));

@@ -131,7 +131,7 @@ fn obey(spec: &OriginsSpec, commands: UnixStream, ready: &mpsc::Sender<Vec<Socke
             events.push(event.clone());
             Ok(())
         };
-        origin::perform(spec, &mut commands, &mut emit).await.expect("run to their end");
+        origin::run_with(spec, &mut commands, &mut emit).await.expect("run to their end");
     });
     events
 }

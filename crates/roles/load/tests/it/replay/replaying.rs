@@ -11,7 +11,7 @@ use assay_load::replay::{Listener, Log, Options, Origins, Results, Simulated, So
 use assay_testbed::elsewhere;
 
 use crate::replay::harness::{combined, list, log, options, replay};
-use crate::replay::recorder::{Requested, Server};
+use crate::replay::recorder::{CheckedRequest, Server};
 
 #[test]
 fn a_log_is_sent_again_in_its_order_with_each_client_on_connections_of_its_own() {
@@ -31,7 +31,7 @@ fn a_log_is_sent_again_in_its_order_with_each_client_on_connections_of_its_own()
     let slower = Log { speed: 2_000.0, ..log(vec![file]) };
     let results = replay(options(server.address), Source::Log(slower)).unwrap();
     let requested = server.requested();
-    let number = |one: &Requested| one.line.split(['/', ' ']).nth(2).unwrap().parse::<u32>().unwrap();
+    let number = |one: &CheckedRequest| one.line.split(['/', ' ']).nth(2).unwrap().parse::<u32>().unwrap();
     let mut lines: Vec<(u32, &str)> = requested.iter().map(|one| (number(one), one.line.as_str())).collect();
     lines.sort_unstable();
     let numbers: Vec<u32> = lines.iter().map(|(number, _)| *number).collect();

@@ -6,22 +6,22 @@
 
 use assay_measurement::error_kind::ErrorKind;
 
-use super::crew::{Alarm, Crew};
 use super::streams::Streams;
+use super::worker::{RobotTimerEvent, Worker};
 use super::xact::NONE;
 use assay_base::clock::monotonic_ns;
 
-/// How often an expired xact behind others is looked at again.
+/// Pause before an expired xact behind others is looked at again.
 const AGAIN_NS: u64 = 10_000_000;
 
-impl Crew {
+impl Worker {
     /// An xact has come in: it will be given up in time, if its kind of robots does that.
     pub fn set_expiry(&mut self, place: u32) {
-        let extras = self.xacts[place as usize].extras.as_ref();
-        if let Some(expires_ns) = extras.and_then(|extras| extras.expires_ns)
+        let features = self.xacts[place as usize].features.as_ref();
+        if let Some(expires_ns) = features.and_then(|features| features.expires_ns)
             && expires_ns < u64::MAX
         {
-            self.timer.schedule(expires_ns, Alarm::Expiry(place));
+            self.timer.schedule(expires_ns, RobotTimerEvent::Expiry(place));
         }
     }
 
@@ -29,7 +29,7 @@ impl Crew {
     pub fn expire(&mut self, place: u32) {
         let now_ns = monotonic_ns();
         let Some(xact) = self.xacts.get(place as usize) else { return };
-        let expires_ns = xact.extras.as_ref().and_then(|extras| extras.expires_ns);
+        let expires_ns = xact.features.as_ref().and_then(|features| features.expires_ns);
         if expires_ns.is_none_or(|expires_ns| expires_ns > now_ns) {
             return;
         }
@@ -40,25 +40,25 @@ impl Crew {
             self.remove_waiting(robot, place);
             return self.fail(place, ErrorKind::TimedOut, &detail, (0, None), now_ns);
         }
-        if let Some((slot, robot)) = self.carrier_by_stream(place) {
+        if let Some((slot, robot)) = self.connection_by_stream(place) {
             self.time_out_streams(slot, |_, other| other == place, now_ns);
             return self.fill_slots(robot);
         }
         let carrier = self.connections.iter().find(|(_, connection)| connection.xact == place);
         let Some((slot, connection)) = carrier.map(|(slot, connection)| (slot as u32, connection)) else {
-            self.timer.schedule(now_ns + AGAIN_NS, Alarm::Expiry(place));
+            self.timer.schedule(now_ns + AGAIN_NS, RobotTimerEvent::Expiry(place));
             return;
         };
         let body_bytes = connection.response.body_bytes();
-        let status = connection.response.opening().map(|opening| opening.status);
-        self.close_and_go_on(slot);
+        let status = connection.response.start().map(|start| start.status);
+        self.close_and_resend_pipelined(slot);
         self.fail(place, ErrorKind::TimedOut, &detail, (body_bytes, status), now_ns);
         self.fill_slots(robot);
     }
 
     /// The connection of HTTP/2 that carries an xact, and its robot.
-    fn carrier_by_stream(&self, place: u32) -> Option<(u32, u32)> {
-        let carries = |streams: &Streams| streams.iter().any(|carried| carried.xact == place);
+    fn connection_by_stream(&self, place: u32) -> Option<(u32, u32)> {
+        let carries = |streams: &Streams| streams.iter().any(|exchange| exchange.xact == place);
         let mut all = self.connections.iter();
         let found = all.find(|(_, connection)| connection.streams.as_deref().is_some_and(carries));
         found.map(|(slot, connection)| (slot as u32, connection.robot))

@@ -5,47 +5,48 @@
 
 use assay_measurement::counts::RobotCounts;
 
-use super::crew::{Alarm, Crew};
-use super::extras::Pause;
+use super::features::ContinueWait;
 use super::request::write_body;
+use super::worker::{RobotTimerEvent, Worker};
 use assay_base::clock::monotonic_ns;
 
-impl Crew {
+impl Worker {
     /// The head of a connection's request is on its way, and its body waits.
-    pub fn await_invitation(&mut self, slot: u32) {
+    pub fn await_continue(&mut self, slot: u32) {
         let id = self.connections[slot as usize].id;
-        if let Pause::Waiting { until_ns } = self.pause(slot) {
-            self.timer.schedule(until_ns, Alarm::Body(slot, id));
+        if let ContinueWait::Waiting { until_ns } = self.continue_wait(slot) {
+            self.timer.schedule(until_ns, RobotTimerEvent::ContinueTimeout(slot, id));
         }
     }
 
     /// The body of a connection's request may come.
-    pub fn accept_invitation(&mut self, slot: u32) {
-        if self.stop_waiting(slot) {
+    pub fn on_continue(&mut self, slot: u32) {
+        if self.cancel_continue_wait(slot) {
             self.counts_of(slot).invited += 1;
             self.send_body(slot);
         }
     }
 
     /// 100 has not come in time, if this is still the request that the alarm was set for.
-    pub fn wait_no_longer(&mut self, slot: u32, id: u64) {
-        let is_late = |pause| matches!(pause, Pause::Waiting { until_ns } if until_ns <= monotonic_ns());
-        if self.is_open((slot, id)) && is_late(self.pause(slot)) && self.stop_waiting(slot) {
+    pub fn on_continue_timeout(&mut self, slot: u32, id: u64) {
+        let is_late = |continue_wait| matches!(continue_wait, ContinueWait::Waiting { until_ns } if until_ns <= monotonic_ns());
+        if self.is_open(slot, id) && is_late(self.continue_wait(slot)) && self.cancel_continue_wait(slot) {
             self.counts_of(slot).impatient += 1;
             self.send_body(slot);
         }
     }
 
     /// The body of a connection's request waits no more; false: it did not.
-    pub fn stop_waiting(&mut self, slot: u32) -> bool {
+    pub fn cancel_continue_wait(&mut self, slot: u32) -> bool {
         let place = self.connections[slot as usize].xact;
-        let extras = self.xacts.get_mut(place as usize).and_then(|xact| xact.extras.as_mut());
-        extras.is_some_and(|extras| std::mem::take(&mut extras.pause) != Pause::None)
+        let features = self.xacts.get_mut(place as usize).and_then(|xact| xact.features.as_mut());
+        features.is_some_and(|features| std::mem::take(&mut features.continue_wait) != ContinueWait::None)
     }
 
-    fn pause(&self, slot: u32) -> Pause {
+    fn continue_wait(&self, slot: u32) -> ContinueWait {
         let xact = self.xacts.get(self.connections[slot as usize].xact as usize);
-        xact.and_then(|xact| xact.extras.as_ref()).map_or(Pause::None, |extras| extras.pause)
+        xact.and_then(|xact| xact.features.as_ref())
+            .map_or(ContinueWait::None, |features| features.continue_wait)
     }
 
     fn counts_of(&mut self, slot: u32) -> &mut RobotCounts {

@@ -9,14 +9,14 @@ use assay_measurement::xact::XactRow;
 use assay_workload::Fault;
 use assay_workload::model::HttpVersion;
 
-use super::crew::{Crew, EXAMPLES, Report};
-use super::response::Opening;
+use super::response::ResponseStart;
 use super::setup::Setup;
+use super::worker::{EXAMPLES, RobotReport, Worker};
 use super::xact::{NONE, Xact};
-use crate::tally::{self, Completed, OwnDelays};
+use crate::tally::{self, CompletedXact, OwnDelays};
 use assay_net::arrival::sooner_us;
 
-/// What the log keeps of an xact beyond the xact itself.
+/// Columns of the log that the xact itself does not hold.
 #[derive(Debug, Clone, Copy, Default)]
 struct End {
     last_byte_ns: u64,
@@ -27,31 +27,41 @@ struct End {
     fault_met: bool,
 }
 
-impl Crew {
+impl Worker {
     /// An xact has its response, without error. Its connection has been let go already.
-    pub fn complete(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
+    pub fn complete(&mut self, place: u32, start: &ResponseStart, body_bytes: u64, now_ns: u64) {
         let Some(xact) = self.xacts.try_remove(place as usize) else { return };
         self.levels.in_flight -= 1;
         self.quick.note(now_ns.saturating_sub(xact.sent_ns));
         if xact.method.has_body() {
             self.note_post(&xact, now_ns);
         }
-        let (read, shares_from) = ((now_ns, self.unread_us), self.setup.shares_from);
-        self.notes.extend(xact.ended(opening.ending, shares_from, &self.control.clock, read));
-        let outcome = opening.verdict.outcome;
-        self.sample(&xact, opening.ending, outcome, body_bytes, now_ns);
-        if let Some(extras) = &xact.extras {
-            extras.count(opening.ending, &mut self.recorder(xact.phase).counts);
+        let (unread_us, shares_from) = (self.unread_us, self.setup.shares_from);
+        self.ideal_events.extend(xact.ideal_ended(
+            start.kind,
+            shares_from,
+            &self.control.clock,
+            now_ns,
+            unread_us,
+        ));
+        let outcome = start.verdict.outcome;
+        self.sample(&xact, start.kind, outcome, body_bytes, now_ns);
+        if let Some(features) = &xact.features {
+            features.count(start.kind, &mut self.recorder(xact.phase).counts);
         }
-        let (unread_us, end_ns) = (self.unread_us, xact.came_ns(now_ns, self.unread_us));
+        let end_ns = xact.received_ns(now_ns, unread_us);
         let own = OwnDelays {
             before_us: xact.own.before_us.saturating_sub(xact.begun_late_us()),
             last_us: unread_us - sooner_us(unread_us),
-            aftermath: self.control.aftermath.felt(xact.sent_ns, now_ns),
+            disturbance: self.control.backlog.disturbance(xact.sent_ns, now_ns),
             ..xact.own
         };
-        let basic = xact.basic && opening.ending.is_object();
-        self.notes.extend(xact.settled(basic.then_some(body_bytes), &self.control.clock, now_ns));
+        let basic = xact.basic && start.kind.is_object();
+        self.ideal_events.extend(xact.ideal_settled(
+            basic.then_some(body_bytes),
+            &self.control.clock,
+            now_ns,
+        ));
         let caches = self.setup.caches;
         let exposure = self.setup.joins_waits.then(|| {
             let robot = &self.robots[xact.robot as usize];
@@ -59,17 +69,17 @@ impl Crew {
             xact.exposure(outcome, body_bytes, is_pipelined || robot.version == HttpVersion::Http2)
         });
         let recorder = self.recorder(xact.phase);
-        recorder.counts.unsure_outcomes += u64::from(basic && opening.verdict.is_unsure);
+        recorder.counts.unsure_outcomes += u64::from(basic && start.verdict.is_unsure);
         if basic && !caches {
             // A target that stores nothing: the ideal cache would say no to every one.
             recorder.counts.ideal_basic += 1;
             recorder.counts.ideal_basic_bytes += body_bytes;
         }
-        recorder.completed(&Completed {
+        recorder.completed(&CompletedXact {
             method: xact.method,
             request_type: xact.request_type,
             basic,
-            status: opening.status,
+            status: start.status,
             outcome,
             body_bytes,
             at: xact.instants(end_ns),
@@ -77,12 +87,12 @@ impl Crew {
             unread_us,
             exposure,
         });
-        let status = Some(opening.status);
-        let fault_met = xact.met_fault(opening.ending, outcome);
+        let status = Some(start.status);
+        let fault_met = xact.met_fault(start.kind, outcome);
         self.log(&xact, End { last_byte_ns: end_ns, outcome, error: None, status, body_bytes, fault_met });
         self.count_ended(xact.phase);
         if let Some(robot) = self.leave_page(&xact, false) {
-            self.set_free(robot, xact.id.number);
+            self.release_launch(robot, xact.id.number);
         }
     }
 
@@ -106,8 +116,8 @@ impl Crew {
             recorder.gave_up(&xact.instants(now_ns), delayed_us);
         }
         self.keep_example(kind, xact.phase, detail, now_ns, |setup| name(setup, &xact));
-        self.notes.extend(xact.failed(&self.control.clock, now_ns));
-        self.notes.extend(xact.settled(None, &self.control.clock, now_ns));
+        self.ideal_events.extend(xact.ideal_failed(&self.control.clock, now_ns));
+        self.ideal_events.extend(xact.ideal_settled(None, &self.control.clock, now_ns));
         let (body_bytes, status) = received;
         self.log(&xact, End { error: Some(kind), body_bytes, status, ..End::default() });
         self.count_ended(xact.phase);
@@ -115,14 +125,15 @@ impl Crew {
             self.give_up_children(xact.page);
         }
         if let Some(robot) = self.leave_page(&xact, true) {
-            self.set_free_after(robot, kind);
+            self.release_launch_after_error(robot, kind);
         }
     }
 
-    /// By how much Assay has delayed an xact that ends without a response. If it was never sent, it waits behind others of its robot.
+    /// Assay's delay of an xact that ends without a response. One that was never sent waits behind others of its robot.
     fn delayed_so_far_us(&self, xact: &Xact) -> u64 {
-        let held_up_us = if xact.sent_ns == 0 { self.robots[xact.robot as usize].held_up_us } else { 0 };
-        u64::from(xact.own.until(0)) + u64::from(held_up_us)
+        let delayed_behind_us =
+            if xact.sent_ns == 0 { self.robots[xact.robot as usize].delayed_behind_us } else { 0 };
+        u64::from(xact.own.until(0)) + u64::from(delayed_behind_us)
     }
 
     /// The phase of an xact that has not been sent is over.
@@ -136,9 +147,9 @@ impl Crew {
         }
         // The next phase, if there is one, launches those that have nothing to do.
         if let Some(robot) = self.leave_page(&xact, true)
-            && let Some(closed) = &mut self.robots[robot as usize].closed
+            && let Some(best_effort) = &mut self.robots[robot as usize].best_effort
         {
-            closed.busy -= 1;
+            best_effort.busy -= 1;
         }
     }
 
@@ -213,7 +224,7 @@ impl Crew {
             request,
             detail: detail.to_string(),
         };
-        self.report(Report::Example(example));
+        self.report(RobotReport::Example(example));
     }
 
     fn log(&mut self, xact: &Xact, end: End) {
@@ -252,7 +263,7 @@ impl Crew {
     }
 }
 
-/// What records call a fault on purpose.
+/// Class under which records name an injected fault.
 fn kind_of(fault: Fault) -> PlannedFault {
     match fault {
         Fault::Status(_) => PlannedFault::Status,

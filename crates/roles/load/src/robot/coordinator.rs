@@ -18,60 +18,60 @@ use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 
 use super::RobotsError;
-use super::agenda::Agenda;
-use super::control::{Control, LEAD_NS};
-use super::crew::{Crew, EXAMPLES, Health, Report};
+use super::control::{LEAD_NS, RunControl};
 use super::goal;
-use super::joining::Joining;
+use super::load_controller::{LAST_NS, LoadController, LoadRequest, ProposedChange};
 use super::log::{LogQueue, LogWriter};
-use super::sampling::{PIECE_NS, Piece, Pieces};
+use super::sampling::{SAMPLE_NS, SampleMerger, WorkerSample};
+use super::schedule::LaunchSchedule;
 use super::setup::Setup;
-use super::steering::{LAST_NS, Proposal, Steering, Wishes};
+use super::wait_joiner::WaitJoiner;
+use super::worker::{EXAMPLES, RobotReport, Worker, WorkerIo};
+use crate::monitor::{self, Identity, SelfCheck, ThreadMonitor};
 use crate::spec::{RobotsSpec, Timing};
 use crate::tally::ideal::IdealFeed;
-use crate::tally::merge::{Complete, Handover, Merger};
-use crate::watch::{self, Identity, Watch};
+use crate::tally::merge::{MergedInterval, SnapshotMerger, WorkerSnapshot};
 use assay_base::clock::{SECOND_NS, monotonic_ns};
 use assay_net::sockets::Sockets;
 use assay_net::timer::Timer;
-use assay_net::worker::{Breather, Seat, Worker, cpu_of};
+use assay_net::worker::{Breather, Seat, Worker as WorkerThread, cpu_of};
 use assay_protocol::clock::RunClock;
 use assay_protocol::stdio::{Commands, StdioError};
 
-/// How often goals are looked at.
+/// Interval between looks at goals.
 const TICK: Duration = Duration::from_millis(10);
 
-/// How far ahead of their moment changes of load are announced. Where that turns out to be too little, because a thread
-/// was kept waiting, it is tried again with the next.
+/// Times from the announcement of a load change to its effect. If one is too short, because a thread was kept waiting,
+/// the next is tried.
 const LEADS_NS: [u64; 4] = [100_000_000, 200_000_000, 400_000_000, 1_000_000_000];
-/// How long before a phase begins its script runs.
+/// Time from a phase's script to the beginning of the phase.
 const PREPARE_NS: u64 = 200_000_000;
 
 pub type Emit<'a> = &'a mut dyn FnMut(&Event) -> Result<(), StdioError>;
 
 /// The workers, before they know when the run starts.
 #[derive(Debug)]
-pub struct Ensemble {
+pub struct WorkerPool {
     setup: Arc<Setup>,
-    steering: Option<Steering>,
-    workers: Vec<Worker<Result<(), RobotsError>>>,
-    starts: Vec<oneshot::Sender<Arc<Control>>>,
-    reports: UnboundedReceiver<Report>,
+    controller: Option<LoadController>,
+    workers: Vec<WorkerThread<Result<(), RobotsError>>>,
+    starts: Vec<oneshot::Sender<Arc<RunControl>>>,
+    reports: UnboundedReceiver<RobotReport>,
     log: Option<LogWriter>,
     ideal: IdealFeed,
     baselines: Vec<Baseline>,
 }
 
 /// A run, from its start on.
-struct Performance {
+struct RunLoop {
     setup: Arc<Setup>,
-    control: Arc<Control>,
-    merger: Merger,
+    control: Arc<RunControl>,
+    merger: SnapshotMerger,
     /// None: the target's waits are not watched.
-    joining: Option<Joining>,
+    wait_joiner: Option<WaitJoiner>,
     /// None: no load adapts.
-    steering: Option<Steering>,
-    pieces: Pieces,
+    controller: Option<LoadController>,
+    samples: SampleMerger,
     workers: usize,
     /// The phase that is on by the conductor's clock, and when it began.
     phase: u16,
@@ -84,15 +84,15 @@ struct Performance {
     next_progress_ns: u64,
 }
 
-impl Ensemble {
+impl WorkerPool {
     /// Starts the workers; they make ready and wait.
-    pub async fn gather(spec: &RobotsSpec, setup: Arc<Setup>) -> Result<Self, RobotsError> {
+    pub async fn start(spec: &RobotsSpec, setup: Arc<Setup>) -> Result<Self, RobotsError> {
         // A worker without robots would be of no use.
         let robots = setup.robots.clone();
         let count = spec.threads.clamp(1, (robots.len() as u32).max(1));
         let (universe, planned) = (&setup.universe, setup.timeline.clone());
-        let steering = Steering::new(universe.workload().clone(), setup.options, planned);
-        let timeline = steering.as_ref().map(Steering::first_timeline).transpose();
+        let controller = LoadController::new(universe.workload().clone(), setup.options, planned);
+        let timeline = controller.as_ref().map(LoadController::first_timeline).transpose();
         let timeline = timeline.map_err(RobotsError::Adapting)?.unwrap_or_else(|| setup.timeline.clone());
         let (log, mut queues) = match &spec.xact_log {
             Some(path) => {
@@ -104,11 +104,11 @@ impl Ensemble {
         let (report, reports) = unbounded_channel();
         let (ready, mut all_ready) = unbounded_channel();
         let (mut workers, mut starts) = (Vec::new(), Vec::new());
-        let baseline_ns = monotonic_ns() + watch::BASELINE_LEAD_NS;
+        let baseline_ns = monotonic_ns() + monitor::BASELINE_LEAD_NS;
         for index in 0..count {
             let (start, started) = oneshot::channel();
             let cpu = cpu_of(&spec.cpus, index as usize);
-            let assignment = Assignment {
+            let assignment = WorkerAssignment {
                 identity: Identity { role: "robots", thread: index, cpu },
                 timing: spec.timing,
                 baseline_ns,
@@ -121,25 +121,25 @@ impl Ensemble {
                 reports: report.clone(),
             };
             let seat = Seat { cpu, realtime: spec.timing.realtime };
-            workers.push(Worker::start(format!("robots-{index}"), seat, move || assignment.perform())?);
+            workers.push(WorkerThread::start(format!("robots-{index}"), seat, move || assignment.run())?);
             starts.push(start);
         }
         drop(ready);
         let ideal = IdealFeed::new(spec.behaviour);
-        let mut ensemble =
-            Self { setup, steering, workers, starts, reports, log, ideal, baselines: Vec::new() };
+        let mut pool =
+            Self { setup, controller, workers, starts, reports, log, ideal, baselines: Vec::new() };
         for _ in 0..count {
             let Some(baseline) = all_ready.recv().await else {
-                ensemble.join()?;
+                pool.join()?;
                 return Err(RobotsError::EndedEarly);
             };
-            ensemble.baselines.extend(baseline);
+            pool.baselines.extend(baseline);
         }
-        Ok(ensemble)
+        Ok(pool)
     }
 
     /// Obeys until the schedule is over, a stop was obeyed, or the parent is gone.
-    pub async fn play(mut self, commands: &mut Commands, emit: Emit<'_>) -> Result<(), RobotsError> {
+    pub async fn run(mut self, commands: &mut Commands, emit: Emit<'_>) -> Result<(), RobotsError> {
         for baseline in self.baselines.drain(..) {
             emit(&Event::Measured(Measured::Baseline(baseline.into())))?;
         }
@@ -148,7 +148,7 @@ impl Ensemble {
             match commands.next().await? {
                 None => return Ok(()),
                 // Known before the start where origins are told of it first.
-                Some(Command::Clock { error_us }) => self.setup.clocks.differ_by_us(error_us),
+                Some(Command::Clock { error_us }) => self.setup.clocks.raise_to_us(error_us),
                 // Of no meaning before the start.
                 Some(Command::Load { .. } | Command::Waits(_)) => {}
                 Some(Command::Start { at_monotonic_ns: start_ns, at_unix_s: start_unix_s }) => {
@@ -162,38 +162,38 @@ impl Ensemble {
             self.finish(emit)?;
             return Ok(emit(&Event::Done)?);
         };
-        let control = Arc::new(Control::new(clock, &self.ends_ns(), self.workers.len()));
+        let control = Arc::new(RunControl::new(clock, &self.ends_ns(), self.workers.len()));
         for start in self.starts.drain(..) {
             // A worker that is gone is found below.
             let _ = start.send(control.clone());
         }
         let ideal = std::mem::replace(&mut self.ideal, IdealFeed::new(Default::default()));
-        let mut performance =
-            Performance::new(self.setup.clone(), control, Merger::new(self.workers.len(), ideal));
-        performance.steering = self.steering.take();
-        performance.workers = self.workers.len();
+        let mut run_loop =
+            RunLoop::new(self.setup.clone(), control, SnapshotMerger::new(self.workers.len(), ideal));
+        run_loop.controller = self.controller.take();
+        run_loop.workers = self.workers.len();
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while !performance.merger.is_done() {
+        while !run_loop.merger.is_done() {
             tokio::select! {
                 command = commands.next() => match command? {
-                    Some(Command::Stop) => performance.control.stop(monotonic_ns() + LEAD_NS),
-                    Some(Command::Load { factor }) => performance.grant(&Wishes::load(factor), emit)?,
-                    Some(Command::Clock { error_us }) => self.setup.clocks.differ_by_us(error_us),
-                    Some(Command::Waits(report)) => performance.take_waits(&report, emit)?,
+                    Some(Command::Stop) => run_loop.control.stop(monotonic_ns() + LEAD_NS),
+                    Some(Command::Load { factor }) => run_loop.apply_request(&LoadRequest::load(factor), emit)?,
+                    Some(Command::Clock { error_us }) => self.setup.clocks.raise_to_us(error_us),
+                    Some(Command::Waits(report)) => run_loop.on_waits(&report, emit)?,
                     Some(Command::Start { .. }) => {}
                     // The parent is gone, and with it any reason to go on.
                     None => return Ok(()),
                 },
                 // Workers that have handed over for the last time say nothing more.
-                report = self.reports.recv(), if performance.ended() < performance.workers => match report {
-                    Some(report) => performance.take(report, emit)?,
+                report = self.reports.recv(), if run_loop.finished_workers() < run_loop.workers => match report {
+                    Some(report) => run_loop.take(report, emit)?,
                     None => return self.join().and(Err(RobotsError::EndedEarly)),
                 },
                 _ = ticks.tick() => {
-                    performance.tick(emit)?;
+                    run_loop.tick(emit)?;
                     let finished = self.workers.iter().filter(|worker| worker.is_finished()).count();
-                    if finished > performance.ended() && self.reports.is_empty() {
+                    if finished > run_loop.finished_workers() && self.reports.is_empty() {
                         return self.join().and(Err(RobotsError::EndedEarly));
                     }
                 }
@@ -203,11 +203,11 @@ impl Ensemble {
         Ok(emit(&Event::Done)?)
     }
 
-    /// When each phase ends, in nanoseconds since the start, as far as it is known.
+    /// End of each phase, in nanoseconds since the start, as far as it is known.
     fn ends_ns(&self) -> Vec<Option<u64>> {
         let planned =
             || self.setup.timeline.phases().iter().map(|span| span.end.map(|end| end.as_nanos() as u64));
-        self.steering.as_ref().map_or_else(|| planned().collect(), Steering::first_ends_ns)
+        self.controller.as_ref().map_or_else(|| planned().collect(), LoadController::first_ends_ns)
     }
 
     /// Ends the workers, and the log.
@@ -226,17 +226,17 @@ impl Ensemble {
     }
 }
 
-impl Performance {
-    fn new(setup: Arc<Setup>, control: Arc<Control>, merger: Merger) -> Self {
+impl RunLoop {
+    fn new(setup: Arc<Setup>, control: Arc<RunControl>, merger: SnapshotMerger) -> Self {
         let start_ns = control.clock.start_ns;
-        let joining = setup.joins_waits.then(|| Joining::new(setup.timeout));
+        let wait_joiner = setup.joins_waits.then(|| WaitJoiner::new(setup.timeout));
         Self {
             setup,
             control,
             merger,
-            joining,
-            steering: None,
-            pieces: Pieces::default(),
+            wait_joiner,
+            controller: None,
+            samples: SampleMerger::default(),
             workers: 0,
             phase: 0,
             phase_start_ns: start_ns,
@@ -249,15 +249,15 @@ impl Performance {
     }
 
     /// Tells the parent what a worker has to say.
-    fn take(&mut self, report: Report, emit: Emit<'_>) -> Result<(), RobotsError> {
+    fn take(&mut self, report: RobotReport, emit: Emit<'_>) -> Result<(), RobotsError> {
         match report {
-            Report::Example(example) => self.show(example, emit)?,
-            Report::Measured(measured) => emit(&Event::Measured(measured))?,
-            Report::Piece(piece) => self.take_piece(&piece, emit)?,
-            Report::Handover(handover) => match &mut self.joining {
-                None => self.merge(*handover, emit)?,
-                Some(joining) => {
-                    joining.hold(handover, monotonic_ns());
+            RobotReport::Example(example) => self.emit_example(example, emit)?,
+            RobotReport::Measured(measured) => emit(&Event::Measured(measured))?,
+            RobotReport::Sample(sample) => self.on_sample(&sample, emit)?,
+            RobotReport::Snapshot(snapshot) => match &mut self.wait_joiner {
+                None => self.merge(*snapshot, emit)?,
+                Some(wait_joiner) => {
+                    wait_joiner.hold(snapshot, monotonic_ns());
                     self.merge_joined(emit)?;
                 }
             },
@@ -266,32 +266,32 @@ impl Performance {
     }
 
     /// Adds to what is known of the target's waits, and reports what can be joined now.
-    fn take_waits(&mut self, report: &WaitReport, emit: Emit<'_>) -> Result<(), StdioError> {
-        let Some(joining) = &mut self.joining else { return Ok(()) };
-        joining.add(report);
+    fn on_waits(&mut self, report: &WaitReport, emit: Emit<'_>) -> Result<(), StdioError> {
+        let Some(wait_joiner) = &mut self.wait_joiner else { return Ok(()) };
+        wait_joiner.add(report);
         self.merge_joined(emit)
     }
 
     /// Merges the handovers that are joined, and those that were held for too long.
     fn merge_joined(&mut self, emit: Emit<'_>) -> Result<(), StdioError> {
-        while let Some(handover) =
-            self.joining.as_mut().and_then(|joining| joining.next_joined(monotonic_ns()))
+        while let Some(snapshot) =
+            self.wait_joiner.as_mut().and_then(|wait_joiner| wait_joiner.next_joined(monotonic_ns()))
         {
-            self.merge(handover, emit)?;
+            self.merge(snapshot, emit)?;
         }
         Ok(())
     }
 
-    fn merge(&mut self, handover: Handover, emit: Emit<'_>) -> Result<(), StdioError> {
-        self.merger.take(handover).into_iter().try_for_each(|complete| self.publish(complete, emit))
+    fn merge(&mut self, snapshot: WorkerSnapshot, emit: Emit<'_>) -> Result<(), StdioError> {
+        self.merger.take(snapshot).into_iter().try_for_each(|complete| self.emit_merged(complete, emit))
     }
 
-    /// How many workers have handed over for the last time.
-    fn ended(&self) -> usize {
-        self.merger.ended() + self.joining.as_ref().map_or(0, Joining::last_held)
+    /// Number of workers that have sent their last snapshot.
+    fn finished_workers(&self) -> usize {
+        self.merger.finished_workers() + self.wait_joiner.as_ref().map_or(0, WaitJoiner::last_held)
     }
 
-    fn show(&mut self, example: ErrorExample, emit: Emit<'_>) -> Result<(), StdioError> {
+    fn emit_example(&mut self, example: ErrorExample, emit: Emit<'_>) -> Result<(), StdioError> {
         let seen = &mut self.examples[example.kind as usize];
         *seen = seen.saturating_add(1);
         if *seen > EXAMPLES {
@@ -300,24 +300,24 @@ impl Performance {
         emit(&Event::Measured(Measured::Example(example.into())))
     }
 
-    fn publish(&mut self, complete: Complete, emit: Emit<'_>) -> Result<(), StdioError> {
-        let Complete { cut, intervals, launched } = complete;
+    fn emit_merged(&mut self, complete: MergedInterval, emit: Emit<'_>) -> Result<(), StdioError> {
+        let MergedInterval { interval_end, intervals, launched } = complete;
         for interval in intervals {
-            self.watch_errors(&interval);
+            self.check_error_goal(&interval);
             emit(&Event::Measured(Measured::Robots(interval.into())))?;
         }
-        if cut.ends_phase {
-            let at_ms = cut.to_us / 1_000;
-            emit(&Event::Phase(PhaseEvent::Ended { phase: cut.phase, at_ms, launched }))?;
-            if !self.control.is_over(cut.phase, self.control.end_ns(cut.phase)) {
-                emit(&Event::Phase(PhaseEvent::Began { phase: cut.phase + 1, at_ms }))?;
+        if interval_end.ends_phase {
+            let at_ms = interval_end.to_us / 1_000;
+            emit(&Event::Phase(PhaseEvent::Ended { phase: interval_end.phase, at_ms, launched }))?;
+            if !self.control.is_over(interval_end.phase, self.control.end_ns(interval_end.phase)) {
+                emit(&Event::Phase(PhaseEvent::Began { phase: interval_end.phase + 1, at_ms }))?;
             }
         }
         Ok(())
     }
 
     /// Stops the run once a phase has had as many errors as its goal allows.
-    fn watch_errors(&mut self, interval: &RobotInterval) {
+    fn check_error_goal(&mut self, interval: &RobotInterval) {
         if interval.phase != self.phase {
             return;
         }
@@ -342,74 +342,74 @@ impl Performance {
             self.begun = true;
             emit(&Event::Phase(PhaseEvent::Began { phase: 0, at_ms: 0 }))?;
         }
-        self.follow(now_ns);
-        self.watch_freeze(now_ns);
-        Ok(self.watch_goal(now_ns, emit)?)
+        self.enter_next_phase(now_ns);
+        self.check_freeze(now_ns);
+        Ok(self.check_goal(now_ns, emit)?)
     }
 
     /// Begins phases and ends those with load that adapts.
     fn steer(&mut self, now_ns: u64, emit: Emit<'_>) -> Result<(), RobotsError> {
         let start_ns = self.control.clock.start_ns;
-        let Some(steering) = &mut self.steering else { return Ok(()) };
-        let next = steering.next_phase();
+        let Some(controller) = &mut self.controller else { return Ok(()) };
+        let next = controller.next_phase();
         let begin_ns = next.checked_sub(1).map_or(start_ns, |last| self.control.end_ns(last));
         let is_last = usize::from(next) >= self.setup.timeline.phases().len();
         if !is_last && !self.control.is_stopping() && begin_ns <= now_ns + PREPARE_NS {
-            let wishes = steering.begin(next, begin_ns - start_ns);
+            let request = controller.begin(next, begin_ns - start_ns);
             self.control.reset_alive();
-            self.grant(&wishes, emit)?;
+            self.apply_request(&request, emit)?;
         }
-        let Some(steering) = &self.steering else { return Ok(()) };
-        if steering.end_ns().is_some_and(|end_ns| start_ns + end_ns <= now_ns + LAST_NS) {
-            self.announce(emit, Steering::propose_end)?;
+        let Some(controller) = &self.controller else { return Ok(()) };
+        if controller.end_ns().is_some_and(|end_ns| start_ns + end_ns <= now_ns + LAST_NS) {
+            self.announce(emit, LoadController::propose_end)?;
         }
         Ok(())
     }
 
     /// Tells thermostats and scripts what was measured.
-    fn take_piece(&mut self, piece: &Piece, emit: Emit<'_>) -> Result<(), RobotsError> {
-        let Some((number, sample)) = self.pieces.take(piece, self.workers) else { return Ok(()) };
-        let Some(steering) = &mut self.steering else { return Ok(()) };
-        let wishes = steering.tell(piece.phase, sample, (number + 1) * PIECE_NS);
-        self.grant(&wishes, emit)
+    fn on_sample(&mut self, sample: &WorkerSample, emit: Emit<'_>) -> Result<(), RobotsError> {
+        let Some((number, merged)) = self.samples.take(sample, self.workers) else { return Ok(()) };
+        let Some(controller) = &mut self.controller else { return Ok(()) };
+        let request = controller.observe(sample.phase, merged, (number + 1) * SAMPLE_NS);
+        self.apply_request(&request, emit)
     }
 
     /// Does what thermostats, scripts and the parent want.
-    fn grant(&mut self, wishes: &Wishes, emit: Emit<'_>) -> Result<(), RobotsError> {
-        let Some(steering) = &self.steering else { return Ok(()) };
+    fn apply_request(&mut self, request: &LoadRequest, emit: Emit<'_>) -> Result<(), RobotsError> {
+        let Some(controller) = &self.controller else { return Ok(()) };
         let now_ns = monotonic_ns();
-        for line in steering.lines(wishes, self.control.clock.since_start_ns(now_ns)) {
+        for line in controller.lines(request, self.control.clock.since_start_ns(now_ns)) {
             emit(&Event::Measured(Measured::Adapted(line.into())))?;
         }
-        if !wishes.is_change() || self.control.is_stopping() {
+        if !request.is_change() || self.control.is_stopping() {
             return Ok(());
         }
-        if let Some(share) = wishes.population {
+        if let Some(share) = request.population {
             self.control.set_alive(share);
         }
-        let phase = steering.next_phase().saturating_sub(1);
-        if wishes.end && !steering.steers(phase) && self.control.is_open(phase) {
+        let phase = controller.next_phase().saturating_sub(1);
+        if request.end && !controller.controls(phase) && self.control.is_open(phase) {
             self.control.end_phase(phase, now_ns + LEAD_NS);
         }
-        self.announce(emit, |steering, at_ns| steering.propose(wishes, at_ns))
+        self.announce(emit, |controller, at_ns| controller.propose(request, at_ns))
     }
 
     /// Makes a proposal that all workers still hear in time.
     fn announce(
         &mut self,
         emit: Emit<'_>,
-        propose: impl Fn(&Steering, u64) -> Result<Option<Proposal>, ScheduleError>,
+        propose: impl Fn(&LoadController, u64) -> Result<Option<ProposedChange>, ScheduleError>,
     ) -> Result<(), RobotsError> {
-        let Some(steering) = &mut self.steering else { return Ok(()) };
+        let Some(controller) = &mut self.controller else { return Ok(()) };
         let start_ns = self.control.clock.start_ns;
         for lead_ns in LEADS_NS {
             // Before the start, everything begins with it.
             let at_ns = (monotonic_ns() + lead_ns).saturating_sub(start_ns);
-            let Some(proposal) = propose(steering, at_ns).map_err(RobotsError::Adapting)? else {
+            let Some(proposal) = propose(controller, at_ns).map_err(RobotsError::Adapting)? else {
                 return Ok(());
             };
             if self.control.announce(proposal.change.clone()) {
-                let notes: Vec<Adapted> = steering.settle(proposal);
+                let notes: Vec<Adapted> = controller.commit(proposal);
                 return Ok(notes
                     .into_iter()
                     .try_for_each(|note| emit(&Event::Measured(Measured::Adapted(note.into()))))?);
@@ -419,7 +419,7 @@ impl Performance {
     }
 
     /// Goes on to the phase that is on now.
-    fn follow(&mut self, now_ns: u64) {
+    fn enter_next_phase(&mut self, now_ns: u64) {
         let end_ns = self.control.end_ns(self.phase);
         if now_ns >= end_ns && !self.control.is_over(self.phase, end_ns) {
             self.phase += 1;
@@ -428,12 +428,13 @@ impl Performance {
         }
     }
 
-    fn watch_freeze(&mut self, now_ns: u64) {
+    fn check_freeze(&mut self, now_ns: u64) {
         let elapsed_ns = now_ns - self.control.clock.start_ns;
         let frozen = match self.setup.timeline.freeze() {
             Freeze::Never => false,
             Freeze::At(at) => {
-                let schedule_ns = self.steering.as_ref().map(|steering| steering.schedule_ns(elapsed_ns));
+                let schedule_ns =
+                    self.controller.as_ref().map(|controller| controller.schedule_ns(elapsed_ns));
                 schedule_ns.unwrap_or(elapsed_ns) >= at.as_nanos() as u64
             }
             Freeze::Live { fill_objects } => self.control.totals(self.phase).fill_objects >= fill_objects,
@@ -444,8 +445,8 @@ impl Performance {
     }
 
     /// Ends a phase that ends at a count, once that is reached.
-    fn watch_goal(&mut self, now_ns: u64, emit: Emit<'_>) -> Result<(), StdioError> {
-        if self.steering.as_ref().is_some_and(|steering| steering.steers(self.phase)) {
+    fn check_goal(&mut self, now_ns: u64, emit: Emit<'_>) -> Result<(), StdioError> {
+        if self.controller.as_ref().is_some_and(|controller| controller.controls(self.phase)) {
             return Ok(());
         }
         if !self.control.is_open(self.phase) || self.control.is_stopping() || now_ns < self.phase_start_ns {
@@ -469,42 +470,44 @@ impl Performance {
     }
 }
 
-/// What a worker needs.
-struct Assignment {
+/// Everything that a worker's thread is started with.
+struct WorkerAssignment {
     identity: Identity,
     timing: Timing,
-    /// When all workers begin to measure how quiet it is.
+    /// Instant at which all workers begin to measure their baselines.
     baseline_ns: u64,
     setup: Arc<Setup>,
     timeline: Arc<Timeline>,
     slice: Slice,
     log: Option<LogQueue>,
     ready: UnboundedSender<Option<Baseline>>,
-    started: oneshot::Receiver<Arc<Control>>,
-    reports: UnboundedSender<Report>,
+    started: oneshot::Receiver<Arc<RunControl>>,
+    reports: UnboundedSender<RobotReport>,
 }
 
-impl Assignment {
+impl WorkerAssignment {
     /// A worker from its beginning to its end.
-    async fn perform(self) -> Result<(), RobotsError> {
+    async fn run(self) -> Result<(), RobotsError> {
         let Self { identity, timing, setup, timeline, slice, .. } = self;
         let baseline = match timing.baseline_ms {
             0 => None,
-            ms => Some(watch::measure(identity, self.baseline_ns, ms).map_err(RobotsError::Runtime)?),
+            ms => Some(monitor::measure(identity, self.baseline_ns, ms).map_err(RobotsError::Runtime)?),
         };
         let timer = Rc::new(Timer::new(timing.spin_us.saturating_mul(1_000)).map_err(RobotsError::Runtime)?);
-        let agenda = Agenda::new(Stream::new(setup.universe.clone(), timeline, slice), setup.adapts);
+        let schedule =
+            LaunchSchedule::new(Stream::new(setup.universe.clone(), timeline, slice), setup.adapts);
         let _ = self.ready.send(baseline);
         // Once all have sent theirs or ended, no more are waited for.
         drop(self.ready);
         let Ok(control) = self.started.await else { return Ok(()) };
-        let watch = (!timing.unwatched).then(|| Watch::begin(identity, control.clock, &mut timer.account()));
-        let health = Health { watch, breather: Breather::new(timing.realtime) };
+        let monitor =
+            (!timing.unwatched).then(|| ThreadMonitor::begin(identity, control.clock, &mut timer.account()));
+        let self_check = SelfCheck { monitor, breather: Breather::new(timing.realtime) };
         let sockets = Rc::new(Sockets::new().map_err(RobotsError::Runtime)?);
-        let tools = (timer.clone(), sockets.clone(), health);
-        let mut crew = Crew::new(setup, control, (slice, agenda), self.log, self.reports, tools);
-        crew.wind_up();
+        let io = WorkerIo { timer: timer.clone(), sockets: sockets.clone(), self_check };
+        let mut worker = Worker::new(setup, control, slice, schedule, self.log, self.reports, io);
+        worker.start_timers();
         // The thread has nothing else to do until the end.
-        timer.drive(&sockets, &mut crew).map_err(RobotsError::Runtime)
+        timer.drive(&sockets, &mut worker).map_err(RobotsError::Runtime)
     }
 }

@@ -12,81 +12,81 @@ use assay_workload::{AdaptiveClock, Launch, Stream, Timeline};
 
 use assay_base::clock::SECOND_NS;
 
-/// How far ahead of time launches are taken from the stream where load adapts. Changes are announced sooner than that.
+/// Time by which launches are taken from the stream before they are due, where load adapts. Changes are announced
+/// further ahead than that.
 pub const LOOKAHEAD_NS: u64 = 30_000_000;
-/// How soon the stream is read again where it had nothing though it should.
+/// Pause before the stream is read again where it had nothing though it should.
 const AGAIN_NS: u64 = 1_000_000;
-/// How far ahead of time a moment of the schedule is taken for certain where load adapts: changes are announced that
-/// far ahead.
+/// Time ahead within which a moment of the schedule is certain where load adapts: changes are announced that far ahead.
 const CERTAIN_NS: u64 = 100_000_000;
 
-/// What is to be done.
+/// Next action of a worker.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Step {
-    /// This launch came due at this instant.
+pub enum ScheduleStep {
+    /// A launch that came due at this instant.
     Launch(Launch, u64),
     /// An interval ended at this instant.
-    Cut(u64),
+    EndInterval(u64),
     /// Nothing, until this instant.
     Wait(u64),
 }
 
 /// A change of the load, the same for all workers. Times are nanoseconds since the start of the run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
-    /// When it takes effect.
+pub struct LoadChange {
+    /// Instant from which the change holds.
     pub at_ns: u64,
-    /// How schedule time goes, up to this change as before.
+    /// Clock of the schedule; up to this change as before.
     pub clock: AdaptiveClock,
     /// The schedule, up to this change as before; none: it stays as it is.
     pub timeline: Option<Arc<Timeline>>,
-    /// When each phase ends; none: not known yet.
+    /// End of each phase; none: not known yet.
     pub ends_ns: Vec<Option<u64>>,
 }
 
-/// Where a worker is in its stream and among its cuts.
+/// Position of a worker in its stream and among its intervals.
 #[derive(Debug)]
-pub struct Agenda {
+pub struct LaunchSchedule {
     stream: Stream,
     /// The next launch, once it has been drawn from the stream.
     next: Option<Launch>,
     start_ns: u64,
     /// The last cut (the start, before the first).
-    last_cut_ns: u64,
+    last_interval_end_ns: u64,
     /// Some phase has load that adapts.
-    pace: Option<Pace>,
+    pace: Option<AdaptivePace>,
 }
 
-/// How schedule time goes, and the changes that are to come.
+/// Clock of the schedule, and the changes to come.
 #[derive(Debug)]
-struct Pace {
+struct AdaptivePace {
     clock: AdaptiveClock,
     ends_ns: Vec<Option<u64>>,
-    changes: VecDeque<Arc<Change>>,
+    changes: VecDeque<Arc<LoadChange>>,
     /// Changes announced so far.
     announced: usize,
 }
 
-impl Agenda {
-    /// Of a run whose start is not known yet. Where load `adapts`, changes may be announced.
+impl LaunchSchedule {
+    /// For a run whose start is not known yet. Where load `adapts`, changes may be announced.
     pub fn new(stream: Stream, adapts: bool) -> Self {
-        let pace = adapts.then(|| Pace {
+        let pace = adapts.then(|| AdaptivePace {
             clock: AdaptiveClock::new(),
             ends_ns: Vec::new(),
             changes: VecDeque::new(),
             announced: 0,
         });
-        let mut agenda = Self { stream, next: None, start_ns: 0, last_cut_ns: 0, pace };
+        let mut schedule = Self { stream, next: None, start_ns: 0, last_interval_end_ns: 0, pace };
         // The first launch costs more than the others: it is found before the start, unless it could still change.
         if !adapts {
-            agenda.next = agenda.stream.next();
+            schedule.next = schedule.stream.next();
         }
-        agenda
+        schedule
     }
 
     /// The run starts then.
     pub fn start_at(&mut self, start_ns: u64) {
-        (self.start_ns, self.last_cut_ns) = (start_ns, start_ns);
+        (self.start_ns, self.last_interval_end_ns) = (start_ns, start_ns);
     }
 
     /// True while the working set grows: a launch that is due then, in the time of the schedule, may add an object to it.
@@ -94,7 +94,7 @@ impl Agenda {
         self.stream.grows_at(due)
     }
 
-    /// How many changes have been announced; none: there will be no changes.
+    /// Number of changes announced; none: there will be no changes.
     pub fn announced(&self) -> Option<usize> {
         self.pace.as_ref().map(|pace| pace.announced)
     }
@@ -105,21 +105,22 @@ impl Agenda {
         self.clock().map_or(real_ns, |clock| clock.schedule_ns(real_ns))
     }
 
-    /// When to look whether the schedule has reached a moment: then, or sooner where a change of load could still move it.
-    pub fn look_ns(&self, schedule_ns: u64, now_ns: u64) -> u64 {
+    /// Instant at which to look whether the schedule has reached a moment, or sooner where a change of load could still
+    /// move it.
+    pub fn recheck_ns(&self, schedule_ns: u64, now_ns: u64) -> u64 {
         let Some(clock) = self.clock() else { return self.start_ns.saturating_add(schedule_ns) };
         let at_ns = clock.real_ns(schedule_ns).map_or(u64::MAX, |at_ns| self.start_ns.saturating_add(at_ns));
         at_ns.min(now_ns.saturating_add(CERTAIN_NS))
     }
 
-    /// How schedule time goes, with all changes that were announced; none: as real time does.
+    /// Clock of the schedule with all announced changes; none: schedule time is real time.
     fn clock(&self) -> Option<&AdaptiveClock> {
         let pace = self.pace.as_ref()?;
         Some(pace.changes.back().map_or(&pace.clock, |change| &change.clock))
     }
 
     /// A change is to come. It must lie further ahead than [`LOOKAHEAD_NS`], and behind those announced before.
-    pub fn announce(&mut self, change: Arc<Change>) {
+    pub fn announce(&mut self, change: Arc<LoadChange>) {
         if let Some(pace) = &mut self.pace {
             pace.changes.push_back(change);
             pace.announced += 1;
@@ -127,43 +128,43 @@ impl Agenda {
     }
 
     /// The last cut (the start, before the first).
-    pub fn last_cut_ns(&self) -> u64 {
-        self.last_cut_ns
+    pub fn last_interval_end_ns(&self) -> u64 {
+        self.last_interval_end_ns
     }
 
     /// A cut was made: the next interval begins there.
-    pub fn cut_made(&mut self, at_ns: u64) {
-        self.last_cut_ns = at_ns;
+    pub fn begin_interval(&mut self, at_ns: u64) {
+        self.last_interval_end_ns = at_ns;
     }
 
     /// The next full second, or the end of the phase that is on; none: the schedule is over.
-    pub fn next_cut_ns(&self, phase_end_ns: Option<u64>) -> u64 {
-        let (start_ns, last_ns) = (self.start_ns, self.last_cut_ns);
+    pub fn next_interval_end_ns(&self, phase_end_ns: Option<u64>) -> u64 {
+        let (start_ns, last_ns) = (self.start_ns, self.last_interval_end_ns);
         let second_ns = start_ns + ((last_ns - start_ns) / SECOND_NS + 1) * SECOND_NS;
         phase_end_ns.map_or(second_ns, |end_ns| second_ns.min(end_ns.max(last_ns)))
     }
 
-    /// When there is something to do again, as seen at `now_ns`. After the schedule nothing is launched.
+    /// Instant of the next action, as seen at `now_ns`. After the schedule nothing is launched.
     pub fn next_ns(&mut self, now_ns: u64, phase_end_ns: Option<u64>) -> u64 {
-        self.next_cut_ns(phase_end_ns).min(self.next_launch_ns(now_ns, phase_end_ns))
+        self.next_interval_end_ns(phase_end_ns).min(self.next_launch_ns(now_ns, phase_end_ns))
     }
 
-    /// What is to be done at `now_ns`: of all that has come due, the earliest. A cut goes before a launch of the same
-    /// instant, which belongs to the next interval.
-    pub fn step(&mut self, now_ns: u64, phase_end_ns: Option<u64>) -> Step {
-        let cut_ns = self.next_cut_ns(phase_end_ns);
+    /// Next action at `now_ns`: of all that has come due, the earliest. The end of an interval goes before a launch of
+    /// the same instant, which belongs to the next interval.
+    pub fn step(&mut self, now_ns: u64, phase_end_ns: Option<u64>) -> ScheduleStep {
+        let cut_ns = self.next_interval_end_ns(phase_end_ns);
         let launch_ns = self.next_launch_ns(now_ns, phase_end_ns);
         let next_ns = cut_ns.min(launch_ns);
         if next_ns > now_ns {
-            return Step::Wait(next_ns);
+            return ScheduleStep::Wait(next_ns);
         }
         match self.next.take_if(|_| launch_ns < cut_ns) {
-            Some(launch) => Step::Launch(launch, launch_ns),
-            None => Step::Cut(cut_ns),
+            Some(launch) => ScheduleStep::Launch(launch, launch_ns),
+            None => ScheduleStep::EndInterval(cut_ns),
         }
     }
 
-    /// When the next launch is due, or has to be looked for again.
+    /// Due time of the next launch, or the instant at which to look for it again.
     #[inline]
     fn next_launch_ns(&mut self, now_ns: u64, phase_end_ns: Option<u64>) -> u64 {
         if phase_end_ns.is_none() {
@@ -178,7 +179,7 @@ impl Agenda {
         self.next.as_ref().map_or(u64::MAX, |launch| self.start_ns + nanoseconds(launch.due))
     }
 
-    /// The same where load adapts.
+    /// Due time of the next launch where load adapts.
     fn next_adapted_ns(&mut self, now_ns: u64) -> u64 {
         self.look(now_ns);
         let Some(pace) = &self.pace else { return u64::MAX };
@@ -271,32 +272,32 @@ mod tests {
             Stream::new(self.universe.clone(), self.timeline.clone(), slice)
         }
 
-        /// What one worker launches in each phase, and the sum of who that was, when its clock jumps about: mostly it is
+        /// Launches of one worker in each phase, and the sum of who that was, when its clock jumps about: mostly it is
         /// a little late, now and then it stands still for a third of a second.
         fn walk(&self, slice: Slice) -> (Vec<u64>, u64) {
             let ends_ns = self.ends_ns();
-            let mut agenda = Agenda::new(self.stream(slice), false);
-            agenda.start_at(START_NS);
+            let mut schedule = LaunchSchedule::new(self.stream(slice), false);
+            schedule.start_at(START_NS);
             let (mut now_ns, mut phase, mut wakings) = (START_NS, 0, 0u64);
             let (mut due, mut sum) = (vec![0; ends_ns.len()], 0u64);
             while phase < ends_ns.len() {
-                match agenda.step(now_ns, Some(ends_ns[phase])) {
-                    Step::Wait(until_ns) => {
+                match schedule.step(now_ns, Some(ends_ns[phase])) {
+                    ScheduleStep::Wait(until_ns) => {
                         assert!(until_ns > now_ns);
                         wakings += 1;
                         let late_ns =
                             if wakings.is_multiple_of(5_003) { 333_000_000 } else { wakings % 180_000 };
                         now_ns = until_ns + late_ns;
                     }
-                    Step::Launch(launch, due_ns) => {
+                    ScheduleStep::Launch(launch, due_ns) => {
                         assert_eq!(usize::from(launch.phase), phase, "no launch is made in another phase");
                         assert!(due_ns <= now_ns, "never early");
                         due[phase] += 1;
                         sum = sum.wrapping_add(identity(&launch));
                     }
-                    Step::Cut(at_ns) => {
-                        assert!(at_ns <= now_ns && at_ns > agenda.last_cut_ns());
-                        agenda.cut_made(at_ns);
+                    ScheduleStep::EndInterval(at_ns) => {
+                        assert!(at_ns <= now_ns && at_ns > schedule.last_interval_end_ns());
+                        schedule.begin_interval(at_ns);
                         phase += usize::from(at_ns == ends_ns[phase]);
                     }
                 }
@@ -304,7 +305,7 @@ mod tests {
             (due, sum)
         }
 
-        /// The same of so many workers together.
+        /// Launches of so many workers together.
         fn walk_all(&self, count: u32) -> (Vec<u64>, u64) {
             let mut all = (vec![0; self.timeline.phases().len()], 0u64);
             for index in 0..count {
@@ -359,50 +360,50 @@ mod tests {
         let schedule = Schedule::new(thousand_a_second([10, 5], 0.0));
         let at = |real_ms: u64| START_NS + real_ms * 1_000_000;
         let ms = |schedule_ms: u64| schedule_ms * 1_000_000;
-        let mut plain = Agenda::new(schedule.stream(Slice::ALL), false);
-        let mut agenda = Agenda::new(schedule.stream(Slice::ALL), true);
-        for agenda in [&mut plain, &mut agenda] {
-            agenda.start_at(START_NS);
-            assert_eq!((agenda.schedule_ns(at(700)), agenda.schedule_ns(0)), (ms(700), 0));
-            assert_eq!(agenda.look_ns(ms(50), at(10)), at(50));
+        let mut plain = LaunchSchedule::new(schedule.stream(Slice::ALL), false);
+        let mut schedule = LaunchSchedule::new(schedule.stream(Slice::ALL), true);
+        for schedule in [&mut plain, &mut schedule] {
+            schedule.start_at(START_NS);
+            assert_eq!((schedule.schedule_ns(at(700)), schedule.schedule_ns(0)), (ms(700), 0));
+            assert_eq!(schedule.recheck_ns(ms(50), at(10)), at(50));
         }
         assert_eq!(
-            (plain.look_ns(ms(4_000), at(10)), plain.look_ns(u64::MAX, at(10))),
+            (plain.recheck_ns(ms(4_000), at(10)), plain.recheck_ns(u64::MAX, at(10))),
             (at(4_000), u64::MAX)
         );
-        assert_eq!(agenda.look_ns(ms(4_000), at(10)), at(110), "who knows what is decided until then");
+        assert_eq!(schedule.recheck_ns(ms(4_000), at(10)), at(110), "who knows what is decided until then");
         // Half the load from one second on, none from three seconds on.
         let mut clock = AdaptiveClock::new();
         for (at_ms, multiple) in [(1_000, 0.5), (3_000, 0.0)] {
             clock.change(ms(at_ms), multiple);
             let change =
-                Change { at_ns: ms(at_ms), clock: clock.clone(), timeline: None, ends_ns: vec![None; 2] };
-            agenda.announce(Arc::new(change));
+                LoadChange { at_ns: ms(at_ms), clock: clock.clone(), timeline: None, ends_ns: vec![None; 2] };
+            schedule.announce(Arc::new(change));
         }
         for is_made in [false, true] {
             for (real_ms, schedule_ms) in [(999, 999), (1_000, 1_000), (2_000, 1_500), (4_000, 2_000)] {
-                assert_eq!(agenda.schedule_ns(at(real_ms)), ms(schedule_ms), "{real_ms} ms, {is_made}");
+                assert_eq!(schedule.schedule_ns(at(real_ms)), ms(schedule_ms), "{real_ms} ms, {is_made}");
             }
-            assert_eq!(agenda.look_ns(ms(1_500), at(1_950)), at(2_000));
-            assert_eq!(agenda.look_ns(ms(2_500), at(3_500)), at(3_600), "never, as things are");
-            while let Step::Launch(..) = agenda.step(at(3_500), Some(u64::MAX)) {}
-            agenda.cut_made(at(3_000));
-            while let Step::Launch(..) = agenda.step(at(3_500), Some(u64::MAX)) {}
+            assert_eq!(schedule.recheck_ns(ms(1_500), at(1_950)), at(2_000));
+            assert_eq!(schedule.recheck_ns(ms(2_500), at(3_500)), at(3_600), "never, as things are");
+            while let ScheduleStep::Launch(..) = schedule.step(at(3_500), Some(u64::MAX)) {}
+            schedule.begin_interval(at(3_000));
+            while let ScheduleStep::Launch(..) = schedule.step(at(3_500), Some(u64::MAX)) {}
         }
     }
 
     #[test]
     fn after_the_schedule_there_are_cuts_only() {
         let schedule = Schedule::new(thousand_a_second([1, 1], 0.0));
-        let mut agenda = Agenda::new(schedule.stream(Slice::ALL), false);
-        agenda.start_at(START_NS);
+        let mut schedule = LaunchSchedule::new(schedule.stream(Slice::ALL), false);
+        schedule.start_at(START_NS);
         let now_ns = START_NS + SECOND_NS / 2;
-        assert_eq!(agenda.step(now_ns, None), Step::Wait(START_NS + SECOND_NS));
+        assert_eq!(schedule.step(now_ns, None), ScheduleStep::Wait(START_NS + SECOND_NS));
         assert_eq!(
-            agenda.step(now_ns, Some(START_NS)),
-            Step::Cut(START_NS),
+            schedule.step(now_ns, Some(START_NS)),
+            ScheduleStep::EndInterval(START_NS),
             "a phase may end where it began"
         );
-        assert!(matches!(agenda.step(now_ns, Some(now_ns)), Step::Launch(..)));
+        assert!(matches!(schedule.step(now_ns, Some(now_ns)), ScheduleStep::Launch(..)));
     }
 }

@@ -1,7 +1,7 @@
 //! A worker, watched: its processor time, its delays, its queue of connections. It looks at itself: the processor time it
 //! gets, the time it waits for a processor, how late its timer is served, and when it stood still.
 //!
-//! A [`Watch`] belongs to one worker. Its tick ([`TICK_NS`]) bounds what a stall can be mistaken for; what it saw is
+//! A [`ThreadMonitor`] belongs to one worker. Its tick ([`TICK_NS`]) bounds what a stall can be mistaken for; what it saw is
 //! reported with every cut.
 //!
 //! # Time
@@ -33,6 +33,7 @@ use self::accept_queue::AcceptQueues;
 pub use self::baseline::measure;
 pub use self::usage::{Usage, UsageMeter};
 use assay_net::timer::lag::Account;
+use assay_net::worker::Breather;
 use assay_protocol::clock::RunClock;
 
 /// How often a worker looks at itself.
@@ -58,49 +59,67 @@ pub struct Identity {
     pub cpu: Option<u32>,
 }
 
-/// What a worker knows of itself.
+/// Checks that a worker makes of itself on each tick.
 #[derive(Debug)]
-pub struct Watch {
+pub struct SelfCheck {
+    /// None: the run has not begun, or is not monitored.
+    pub monitor: Option<ThreadMonitor>,
+    /// Keeps a real-time thread from shutting others out.
+    pub breather: Breather,
+}
+
+/// Processor time, delays and stalls of one worker thread.
+#[derive(Debug)]
+pub struct ThreadMonitor {
     identity: Identity,
     clock: RunClock,
     meter: UsageMeter,
     queues: AcceptQueues,
     /// At the last tick.
-    ticked: Usage,
+    last_usage: Usage,
     /// Where the interval began: milliseconds since the start, and the usage then.
-    began: Option<(u64, Usage)>,
+    interval_start: Option<(u64, Usage)>,
     reported: u32,
     longest_reported_ns: u64,
 }
 
-impl Watch {
+impl ThreadMonitor {
     /// Of the calling thread, in a run that starts when `clock` says. From then on `account` counts.
     pub fn begin(identity: Identity, clock: RunClock, account: &mut Account) -> Self {
         let mut meter = UsageMeter::of_this_thread();
         account.begin(clock.start_ns);
-        let ticked = meter.read();
+        let last_usage = meter.read();
         let queues = AcceptQueues::default();
-        Self { identity, clock, meter, queues, ticked, began: None, reported: 0, longest_reported_ns: 0 }
+        Self {
+            identity,
+            clock,
+            meter,
+            queues,
+            last_usage,
+            interval_start: None,
+            reported: 0,
+            longest_reported_ns: 0,
+        }
     }
 
     /// Looks at these sockets too.
     pub fn listeners(mut self, listeners: Vec<Rc<TcpListener>>) -> Self {
-        self.queues = AcceptQueues::of(listeners);
+        self.queues = AcceptQueues::new(listeners);
         self
     }
 
     /// Call every [`TICK_NS`], the first time at the start of the run. Gives the stalls since the last call.
     pub fn tick(&mut self, now_ns: u64, account: &mut Account) -> Vec<Stall> {
-        let before = std::mem::replace(&mut self.ticked, self.meter.read());
-        if self.began.is_none() {
-            self.began = Some((self.clock.since_start_us(now_ns) / 1_000, self.ticked));
+        let before = std::mem::replace(&mut self.last_usage, self.meter.read());
+        if self.interval_start.is_none() {
+            self.interval_start = Some((self.clock.since_start_us(now_ns) / 1_000, self.last_usage));
         }
         let standstills = account.take_stalls();
         if standstills.is_empty() {
             return Vec::new();
         }
-        self.queues.look();
-        let used = self.ticked.since(&before);
+        self.queues.sample();
+        let used = self.last_usage.since(&before);
         let mut stalls = Vec::new();
         for standstill in standstills {
             let length_ns = standstill.length_ns();
@@ -125,15 +144,15 @@ impl Watch {
     }
 
     /// Ends an interval: what the worker saw of itself since the last one. None when that is nothing yet.
-    pub fn cut(&mut self, now_ns: u64, phase: u16, account: &mut Account) -> Option<ThreadInterval> {
-        let (start_ms, before) = self.began?;
+    pub fn end_interval(&mut self, now_ns: u64, phase: u16, account: &mut Account) -> Option<ThreadInterval> {
+        let (start_ms, before) = self.interval_start?;
         let (now_ms, usage) = (self.clock.since_start_us(now_ns) / 1_000, self.meter.read());
         if now_ms <= start_ms {
             return None;
         }
-        self.queues.look();
+        self.queues.sample();
         let accept_queue = self.queues.take();
-        self.began = Some((now_ms, usage));
+        self.interval_start = Some((now_ms, usage));
         (self.reported, self.longest_reported_ns) = (0, 0);
         let used = usage.since(&before);
         let timer_lag = account.take_lags();
@@ -170,20 +189,20 @@ mod tests {
 
     const IDENTITY: Identity = Identity { role: "robots", thread: 3, cpu: Some(1) };
 
-    fn watch() -> (Watch, Account) {
+    fn watch() -> (ThreadMonitor, Account) {
         let mut account = Account::default();
         let clock = RunClock { start_ns: 1_000 * MS, start_unix_s: 0 };
-        (Watch::begin(IDENTITY, clock, &mut account), account)
+        (ThreadMonitor::begin(IDENTITY, clock, &mut account), account)
     }
 
     #[test]
     fn an_interval_begins_where_the_last_one_ended() {
         let (mut watch, mut account) = watch();
-        assert_eq!(watch.cut(1_100 * MS, 0, &mut account), None, "it has not begun");
+        assert_eq!(watch.end_interval(1_100 * MS, 0, &mut account), None, "it has not begun");
         assert!(watch.tick(1_004 * MS, &mut account).is_empty());
         account.serve(1_500 * MS, 1_503 * MS);
-        let seen =
-            [(2_001, 0), (2_500, 1), (2_500, 1)].map(|(at, phase)| watch.cut(at * MS, phase, &mut account));
+        let seen = [(2_001, 0), (2_500, 1), (2_500, 1)]
+            .map(|(at, phase)| watch.end_interval(at * MS, phase, &mut account));
         let places: Vec<_> =
             seen.iter().flatten().map(|i| (i.start_ms, i.length_ms, i.phase, i.longest_lag_us)).collect();
         assert_eq!(places, [(4, 997, 0, 3_000), (1_001, 499, 1, 0)]);
@@ -214,7 +233,7 @@ mod tests {
             reported.extend(watch.tick((from_ms + length_ms) * MS, &mut account));
         }
         assert_eq!((reported.len(), reported[8].length_us), (9, 30_000));
-        watch.cut(2_000 * MS, 0, &mut account);
+        watch.end_interval(2_000 * MS, 0, &mut account);
         account.serve(2_010 * MS, 2_020 * MS);
         assert_eq!(watch.tick(2_020 * MS, &mut account).len(), 1);
     }

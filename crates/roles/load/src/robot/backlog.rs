@@ -12,7 +12,7 @@
 //!
 //! *Own delays.* For each xact a robot measures how late it was sent, how long its response lay unread (the kernel timestamps what it receives,
 //! `net::arrival`; converted to `CLOCK_MONOTONIC` every 20 ms), and how late the origin was (`-d<µs>` in its mark: how long the request lay
-//! unread there, and by how much its think time ended late). `load::robot::aftermath` computes what a delay of a millisecond or more does to
+//! unread there, and by how much its think time ended late). `load::robot::backlog` computes what a delay of a millisecond or more does to
 //! others (held-back requests go out in a burst): no departure moves by more than the longest delay of arrivals. Xacts that were held back or
 //! sent in the burst are recorded separately from those that were merely in flight, which met it only if the target was busy. Up to 0.1 ms that
 //! a response lay unread is subtracted from its times (`net::arrival::sooner_us`): the last byte counts at the kernel's timestamp. Up to 50
@@ -21,21 +21,21 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::tally::Felt;
+use crate::tally::Disturbance;
 
 /// Shorter delays leave no burst to speak of: several requests within a millisecond are what arrivals by chance bring too.
 pub const BURST_NS: u64 = 1_000_000;
 /// A burst takes at least as many times the delay to be digested: a target that is half busy needs as long again.
-const DIGESTED_AFTER: u64 = 2;
+const DRAIN_FACTOR: u64 = 2;
 /// And at most as many, however many requests are in flight.
-const LONGEST: u64 = 20;
+const MAX_DRAIN_FACTOR: u64 = 20;
 /// A delay of this part of the last one, or more, goes on with it where it can be felt for longer.
-const ALIKE: u64 = 2;
+const SIMILAR_DIVISOR: u64 = 2;
 
 /// The last two times that Assay was late, and until when each can be felt.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Aftermath {
+pub struct Backlog {
     last: Delay,
     /// The one before: what was in flight then may still be.
     before: Delay,
@@ -46,22 +46,22 @@ pub struct Aftermath {
 struct Delay {
     from_ns: AtomicU64,
     until_ns: AtomicU64,
-    /// When the burst should have been digested: what is sent later meets it, if it can be felt still.
-    digested_ns: AtomicU64,
+    /// Expected end of the burst. What is sent later, and is still disturbed, met a burst that lasts longer.
+    drained_ns: AtomicU64,
     delay_us: AtomicU64,
-    /// So many requests were sent late meanwhile.
-    held: AtomicU64,
+    /// Requests that were sent late meanwhile.
+    held_back: AtomicU64,
 }
 
-/// How many are usually in flight.
+/// Running mean of the number of requests in flight.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Usual {
+pub struct InFlightBaseline {
     mean: f64,
 }
 
 impl Delay {
     fn all(&self) -> [&AtomicU64; 5] {
-        [&self.from_ns, &self.until_ns, &self.digested_ns, &self.delay_us, &self.held]
+        [&self.from_ns, &self.until_ns, &self.drained_ns, &self.delay_us, &self.held_back]
     }
 
     fn set(&self, values: [u64; 5]) {
@@ -74,23 +74,23 @@ impl Delay {
 
     /// The delay, if something that was in flight from `sent_ns` to `now_ns` can have felt it.
     #[inline]
-    fn by(&self, sent_ns: u64, now_ns: u64) -> Option<Felt> {
+    fn disturbance(&self, sent_ns: u64, now_ns: u64) -> Option<Disturbance> {
         if sent_ns > self.until_ns.load(Relaxed) || now_ns < self.from_ns.load(Relaxed) {
             return None;
         }
         let delay_us = self.delay_us.load(Relaxed).min(u64::from(u32::MAX)) as u32;
-        (delay_us > 0).then(|| Felt {
+        (delay_us > 0).then(|| Disturbance {
             delay_us,
-            held: self.held.load(Relaxed).min(u64::from(u32::MAX)) as u32,
-            is_undigested: sent_ns > self.digested_ns.load(Relaxed),
+            held_back: self.held_back.load(Relaxed).min(u64::from(u32::MAX)) as u32,
+            is_undrained: sent_ns > self.drained_ns.load(Relaxed),
         })
     }
 }
 
-impl Aftermath {
+impl Backlog {
     /// Something that should have been done at `due_ns` was done at `now_ns`: by Assay's own fault, if that is late.
     #[inline]
-    pub fn note(&self, due_ns: u64, now_ns: u64) {
+    pub fn record_delay(&self, due_ns: u64, now_ns: u64) {
         if now_ns.saturating_sub(due_ns) >= BURST_NS {
             self.begin(due_ns, now_ns);
         }
@@ -99,15 +99,15 @@ impl Aftermath {
     /// Two workers that are late at once may lose each other's delay; the worse is noted again with its next request.
     #[cold]
     fn begin(&self, due_ns: u64, now_ns: u64) {
-        let (delay_us, until_ns) = ((now_ns - due_ns) / 1_000, now_ns + DIGESTED_AFTER * (now_ns - due_ns));
+        let (delay_us, until_ns) = ((now_ns - due_ns) / 1_000, now_ns + DRAIN_FACTOR * (now_ns - due_ns));
         let Self { last, before } = self;
         let last_us = last.delay_us.load(Relaxed);
         let is_felt = due_ns <= last.until_ns.load(Relaxed);
-        if is_felt && (until_ns <= last.until_ns.load(Relaxed) || delay_us >= last_us / ALIKE) {
+        if is_felt && (until_ns <= last.until_ns.load(Relaxed) || delay_us >= last_us / SIMILAR_DIVISOR) {
             last.from_ns.fetch_min(due_ns, Relaxed);
             last.delay_us.fetch_max(delay_us, Relaxed);
             last.until_ns.fetch_max(until_ns, Relaxed);
-            last.digested_ns.fetch_max(until_ns, Relaxed);
+            last.drained_ns.fetch_max(until_ns, Relaxed);
             return;
         }
         before.set(last.get());
@@ -116,46 +116,52 @@ impl Aftermath {
 
     /// A request was sent late at `now_ns`: if that was because of the last delay, it was held back with others.
     #[inline]
-    pub fn hold(&self, now_ns: u64) {
+    pub fn count_held_back(&self, now_ns: u64) {
         if now_ns <= self.last.until_ns.load(Relaxed) {
-            self.last.held.fetch_add(1, Relaxed);
+            self.last.held_back.fetch_add(1, Relaxed);
         }
     }
 
-    /// By how much something that was in flight from `sent_ns` to `now_ns` can have been faster or slower.
+    /// Delay by which a request in flight from `sent_ns` to `now_ns` can have been faster or slower.
     #[inline]
-    pub fn felt(&self, sent_ns: u64, now_ns: u64) -> Option<Felt> {
+    pub fn disturbance(&self, sent_ns: u64, now_ns: u64) -> Option<Disturbance> {
         // Mostly nothing has happened for a while.
-        match (self.last.by(sent_ns, now_ns), self.before.by(sent_ns, now_ns)) {
-            (Some(one), Some(other)) => Some(Felt {
+        match (self.last.disturbance(sent_ns, now_ns), self.before.disturbance(sent_ns, now_ns)) {
+            (Some(one), Some(other)) => Some(Disturbance {
                 delay_us: one.delay_us.max(other.delay_us),
-                held: one.held.max(other.held),
-                is_undigested: one.is_undigested || other.is_undigested,
+                held_back: one.held_back.max(other.held_back),
+                is_undrained: one.is_undrained || other.is_undrained,
             }),
             (one, other) => one.or(other),
         }
     }
 
     /// Looks whether the last burst is digested, every few milliseconds: it is not while more are in flight than usual.
-    pub fn look(&self, now_ns: u64, next_ns: u64, in_flight: u64, usual: &mut Usual) {
+    pub fn update(
+        &self,
+        now_ns: u64,
+        next_ns: u64,
+        in_flight: u64,
+        in_flight_baseline: &mut InFlightBaseline,
+    ) {
         let Delay { from_ns, until_ns, delay_us, .. } = &self.last;
         if now_ns > until_ns.load(Relaxed) {
-            usual.note(in_flight);
+            in_flight_baseline.record(in_flight);
             return;
         }
-        let longest_ns = from_ns.load(Relaxed) + LONGEST * 1_000 * delay_us.load(Relaxed);
-        if usual.is_exceeded_by(in_flight) && next_ns <= longest_ns {
+        let longest_ns = from_ns.load(Relaxed) + MAX_DRAIN_FACTOR * 1_000 * delay_us.load(Relaxed);
+        if in_flight_baseline.is_exceeded_by(in_flight) && next_ns <= longest_ns {
             until_ns.fetch_max(next_ns, Relaxed);
         }
     }
 }
 
-impl Usual {
+impl InFlightBaseline {
     /// About so many of the last looks count.
-    const LOOKS: f64 = 32.0;
+    const UPDATES: f64 = 32.0;
 
-    fn note(&mut self, in_flight: u64) {
-        self.mean += (in_flight as f64 - self.mean) / Self::LOOKS;
+    fn record(&mut self, in_flight: u64) {
+        self.mean += (in_flight as f64 - self.mean) / Self::UPDATES;
     }
 
     fn is_exceeded_by(self, in_flight: u64) -> bool {
@@ -167,9 +173,9 @@ impl Usual {
 mod tests {
     use super::*;
 
-    impl Aftermath {
+    impl Backlog {
         fn delay_us(&self, sent_ns: u64, now_ns: u64) -> u32 {
-            self.felt(sent_ns, now_ns).map_or(0, |felt| felt.delay_us)
+            self.disturbance(sent_ns, now_ns).map_or(0, |disturbance| disturbance.delay_us)
         }
     }
 
@@ -178,12 +184,12 @@ mod tests {
 
     #[test]
     fn what_was_in_flight_during_a_delay_or_soon_after_it_is_disturbed_and_nothing_else() {
-        let aftermath = Aftermath::default();
-        assert_eq!(aftermath.delay_us(START, START + 10 * MS), 0, "nothing has happened");
-        aftermath.begin(START, START + 50 * MS);
+        let backlog = Backlog::default();
+        assert_eq!(backlog.delay_us(START, START + 10 * MS), 0, "nothing has happened");
+        backlog.begin(START, START + 50 * MS);
         let disturbed = |sent_ms: i64, ended_ms: i64| {
             let at = |ms: i64| START.saturating_add_signed(ms * MS as i64);
-            aftermath.delay_us(at(sent_ms), at(ended_ms))
+            backlog.delay_us(at(sent_ms), at(ended_ms))
         };
         assert_eq!(disturbed(-20, -1), 0, "ended before");
         assert_eq!(disturbed(-20, 1), 50_000, "was in flight when it began");
@@ -193,87 +199,88 @@ mod tests {
 
     #[test]
     fn a_burst_lasts_while_more_are_in_flight_than_usual_but_not_for_ever() {
-        let (aftermath, mut usual) = (Aftermath::default(), Usual::default());
+        let (backlog, mut in_flight_baseline) = (Backlog::default(), InFlightBaseline::default());
         for _ in 0..200 {
-            aftermath.look(START, START + 20 * MS, 10, &mut usual);
+            backlog.update(START, START + 20 * MS, 10, &mut in_flight_baseline);
         }
-        aftermath.begin(START, START + 50 * MS);
+        backlog.begin(START, START + 50 * MS);
         let mut now_ns = START + 50 * MS;
         while now_ns < START + 5_000 * MS {
             let in_flight = if now_ns < START + 400 * MS { 80 } else { 11 };
-            aftermath.look(now_ns, now_ns + 20 * MS, in_flight, &mut usual);
+            backlog.update(now_ns, now_ns + 20 * MS, in_flight, &mut in_flight_baseline);
             now_ns += 20 * MS;
         }
-        assert_eq!(aftermath.delay_us(START + 390 * MS, now_ns), 50_000);
-        let is_undigested =
-            |sent_ms: u64| aftermath.felt(START + sent_ms * MS, now_ns).map(|felt| felt.is_undigested);
+        assert_eq!(backlog.delay_us(START + 390 * MS, now_ns), 50_000);
+        let is_undrained = |sent_ms: u64| {
+            backlog.disturbance(START + sent_ms * MS, now_ns).map(|disturbance| disturbance.is_undrained)
+        };
         assert_eq!(
-            [100, 390].map(is_undigested),
+            [100, 390].map(is_undrained),
             [Some(false), Some(true)],
             "still there when it should be over"
         );
-        assert_eq!(aftermath.delay_us(START + 440 * MS, now_ns), 0);
-        aftermath.begin(now_ns, now_ns + 10 * MS);
+        assert_eq!(backlog.delay_us(START + 440 * MS, now_ns), 0);
+        backlog.begin(now_ns, now_ns + 10 * MS);
         for _ in 0..1_000 {
-            aftermath.look(now_ns, now_ns + 20 * MS, 1_000, &mut usual);
+            backlog.update(now_ns, now_ns + 20 * MS, 1_000, &mut in_flight_baseline);
             now_ns += 20 * MS;
         }
-        assert_eq!(aftermath.delay_us(now_ns - 19_000 * MS, now_ns), 0, "twenty times the delay is enough");
+        assert_eq!(backlog.delay_us(now_ns - 19_000 * MS, now_ns), 0, "twenty times the delay is enough");
     }
 
     #[test]
     fn small_delays_after_a_large_one_do_not_keep_it_alive() {
-        let aftermath = Aftermath::default();
-        aftermath.begin(START, START + 2_000 * MS);
+        let backlog = Backlog::default();
+        backlog.begin(START, START + 2_000 * MS);
         // The large one is felt until 6 s. One small delay after another follows, each within the last.
         let mut due_ns = START + 2_100 * MS;
         while due_ns < START + 9_000 * MS {
-            aftermath.note(due_ns, due_ns + 3 * MS);
+            backlog.record_delay(due_ns, due_ns + 3 * MS);
             due_ns += 5 * MS;
         }
-        assert_eq!(aftermath.delay_us(START + 5_000 * MS, START + 5_100 * MS), 2_000_000);
-        assert_eq!(aftermath.delay_us(START + 8_000 * MS, START + 8_010 * MS), 3_000);
-        assert_eq!(
-            aftermath.delay_us(START + 1_000 * MS, START + 8_010 * MS),
-            2_000_000,
-            "was in flight then"
-        );
+        assert_eq!(backlog.delay_us(START + 5_000 * MS, START + 5_100 * MS), 2_000_000);
+        assert_eq!(backlog.delay_us(START + 8_000 * MS, START + 8_010 * MS), 3_000);
+        assert_eq!(backlog.delay_us(START + 1_000 * MS, START + 8_010 * MS), 2_000_000, "was in flight then");
     }
 
     #[test]
     fn delays_alike_are_one_disturbance_and_a_later_one_is_another() {
-        let aftermath = Aftermath::default();
-        aftermath.begin(START, START + 50 * MS);
-        aftermath.begin(START + 140 * MS, START + 180 * MS);
-        assert_eq!(aftermath.delay_us(START + 250 * MS, START + 251 * MS), 50_000);
+        let backlog = Backlog::default();
+        backlog.begin(START, START + 50 * MS);
+        backlog.begin(START + 140 * MS, START + 180 * MS);
+        assert_eq!(backlog.delay_us(START + 250 * MS, START + 251 * MS), 50_000);
         let later = START + 5_000 * MS;
-        aftermath.begin(later, later + 2 * MS);
-        assert_eq!(aftermath.delay_us(later, later + MS), 2_000);
+        backlog.begin(later, later + 2 * MS);
+        assert_eq!(backlog.delay_us(later, later + MS), 2_000);
     }
 
     #[test]
     fn requests_that_are_held_back_by_one_delay_are_counted() {
-        let aftermath = Aftermath::default();
-        aftermath.hold(START);
-        aftermath.begin(START, START + 2 * MS);
-        let held = |at_ms: u64| aftermath.felt(START + at_ms * MS, START + at_ms * MS).map(|felt| felt.held);
-        assert_eq!(held(2), Some(0));
-        aftermath.hold(START + 2 * MS);
-        aftermath.hold(START + 2 * MS);
-        assert_eq!(held(2), Some(2));
-        aftermath.hold(START + 50 * MS);
-        assert_eq!(held(2), Some(2), "late for another reason");
-        aftermath.begin(START + 100 * MS, START + 102 * MS);
-        assert_eq!([held(2), held(102)], [Some(2), Some(0)]);
+        let backlog = Backlog::default();
+        backlog.count_held_back(START);
+        backlog.begin(START, START + 2 * MS);
+        let held_back = |at_ms: u64| {
+            backlog
+                .disturbance(START + at_ms * MS, START + at_ms * MS)
+                .map(|disturbance| disturbance.held_back)
+        };
+        assert_eq!(held_back(2), Some(0));
+        backlog.count_held_back(START + 2 * MS);
+        backlog.count_held_back(START + 2 * MS);
+        assert_eq!(held_back(2), Some(2));
+        backlog.count_held_back(START + 50 * MS);
+        assert_eq!(held_back(2), Some(2), "late for another reason");
+        backlog.begin(START + 100 * MS, START + 102 * MS);
+        assert_eq!([held_back(2), held_back(102)], [Some(2), Some(0)]);
     }
 
     #[test]
     fn a_moment_is_no_burst() {
-        let aftermath = Aftermath::default();
-        aftermath.note(START, START + MS - 1);
-        aftermath.note(START + MS, START);
-        assert_eq!(aftermath.delay_us(START, START + MS), 0);
-        aftermath.note(START, START + MS);
-        assert_eq!(aftermath.delay_us(START, START + MS), 1_000);
+        let backlog = Backlog::default();
+        backlog.record_delay(START, START + MS - 1);
+        backlog.record_delay(START + MS, START);
+        assert_eq!(backlog.delay_us(START, START + MS), 0);
+        backlog.record_delay(START, START + MS);
+        assert_eq!(backlog.delay_us(START, START + MS), 1_000);
     }
 }

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 /// How full a queue was, and how full it can be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Depth {
+pub struct QueueDepth {
     pub waiting: u32,
     pub limit: u32,
 }
@@ -17,16 +17,16 @@ pub struct Depth {
 #[derive(Debug, Default)]
 pub struct AcceptQueues {
     listeners: Vec<Rc<TcpListener>>,
-    fullest: Depth,
+    fullest: QueueDepth,
 }
 
 impl AcceptQueues {
-    pub fn of(listeners: Vec<Rc<TcpListener>>) -> Self {
-        Self { listeners, fullest: Depth::default() }
+    pub fn new(listeners: Vec<Rc<TcpListener>>) -> Self {
+        Self { listeners, fullest: QueueDepth::default() }
     }
 
     /// Looks at all of them.
-    pub fn look(&mut self) {
+    pub fn sample(&mut self) {
         // A queue that cannot be looked at tells nothing.
         for depth in self.listeners.iter().filter_map(|listener| depth_of(&**listener).ok()) {
             self.fullest.limit = self.fullest.limit.max(depth.limit);
@@ -37,13 +37,13 @@ impl AcceptQueues {
     }
 
     /// The longest queue since the last reading.
-    pub fn take(&mut self) -> Depth {
+    pub fn take(&mut self) -> QueueDepth {
         std::mem::take(&mut self.fullest)
     }
 }
 
 /// Reads it from the kernel. For a socket that listens, two fields of `tcp_info` have a meaning of their own.
-fn depth_of(listener: &impl AsRawFd) -> io::Result<Depth> {
+fn depth_of(listener: &impl AsRawFd) -> io::Result<QueueDepth> {
     // SAFETY: `tcp_info` is plain numbers, for which zero is a value.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut length = size_of_val(&info) as libc::socklen_t;
@@ -60,7 +60,7 @@ fn depth_of(listener: &impl AsRawFd) -> io::Result<Depth> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(Depth { waiting: info.tcpi_unacked, limit: info.tcpi_sacked })
+    Ok(QueueDepth { waiting: info.tcpi_unacked, limit: info.tcpi_sacked })
 }
 
 #[cfg(test)]
@@ -75,21 +75,21 @@ mod tests {
         runtime.block_on(async {
             let listener = Rc::new(TcpListener::bind("127.0.0.1:0").await.expect("a free port"));
             let address = listener.local_addr().expect("is bound");
-            let mut queues = AcceptQueues::of(vec![listener.clone()]);
-            queues.look();
+            let mut queues = AcceptQueues::new(vec![listener.clone()]);
+            queues.sample();
             let limit = queues.take().limit;
             assert!(limit > 0);
             let mut clients = Vec::new();
             for _ in 0..3 {
                 clients.push(TcpStream::connect(address).await.expect("connects"));
             }
-            queues.look();
+            queues.sample();
             for _ in &clients {
                 listener.accept().await.expect("one waits");
             }
-            queues.look();
-            assert_eq!(queues.take(), Depth { waiting: 3, limit }, "the fullest that was seen");
-            queues.look();
+            queues.sample();
+            assert_eq!(queues.take(), QueueDepth { waiting: 3, limit }, "the fullest that was seen");
+            queues.sample();
             assert_eq!(queues.take().waiting, 0);
         });
     }

@@ -7,71 +7,68 @@ use assay_http::coding::{GzipError, GzipReader};
 use assay_http::range::{MultipartError, MultipartReader, Part, Span};
 use assay_workload::body::{Body, Pool};
 
-use super::flaw::Flaw;
-use crate::check::{BodyCheck, Wrong};
+use super::response_error::ResponseError;
+use crate::check::{BodyCheck, CheckError};
 
 /// Longest body of a refusal, a redirection or the like: more is no explanation any more.
 const LONGEST_REMARK: u64 = 1 << 20;
 
 /// A body as it must be.
 #[derive(Debug)]
-pub enum Payload {
+pub enum ExpectedBody {
     /// All of an object.
     Whole {
-        /// Its bytes.
         body: Body,
-        /// How far it has come.
         check: BodyCheck,
     },
-    Other(Box<Other>),
+    SpecialBody(Box<SpecialBody>),
 }
 
 /// Bodies that are not whole objects as they are.
 #[derive(Debug)]
-pub enum Other {
-    /// What is said about a response that is no object.
+pub enum SpecialBody {
+    /// Explanation in a response that is no object.
     Remark {
         /// Bytes so far.
-        seen: u64,
+        received: u64,
     },
     /// One part of a representation (206).
     Part {
-        /// What it is a part of; none: its bytes are not known.
+        /// Representation that the part belongs to; none: its bytes are not known.
         whole: Option<Representation>,
-        /// Which of its bytes.
+        /// Bytes of the representation.
         span: Span,
-        /// How far it has come.
         check: BodyCheck,
     },
     /// Several of them (206, `multipart/byteranges`).
-    Parts(Parts),
+    MultipartBody(MultipartBody),
     /// All of it, coded.
     Coded {
         /// The object's bytes.
         body: Body,
         reader: GzipReader,
-        /// How far the object has come.
+        /// Check of the decoded bytes.
         check: BodyCheck,
         /// Coded bytes so far.
-        seen: u64,
+        received: u64,
     },
 }
 
 /// A body of several parts.
 #[derive(Debug)]
-pub struct Parts {
-    /// What they are parts of; none: its bytes are not known.
+pub struct MultipartBody {
+    /// Representation that the parts belong to; none: its bytes are not known.
     whole: Option<Representation>,
     reader: MultipartReader,
     /// The requested parts that it has.
-    wanted: Vec<Span>,
-    come: Vec<Span>,
+    requested: Vec<Span>,
+    received_spans: Vec<Span>,
     /// Position in it of the next byte of a part.
-    at: u64,
-    seen: u64,
+    position: u64,
+    received: u64,
 }
 
-/// What parts are cut out of: an object, or what it is in a coding (RFC 9110, 14.1.2).
+/// Representation that parts are cut out of: an object, or its coded form (RFC 9110, 14.1.2).
 #[derive(Debug)]
 pub enum Representation {
     /// The object as it is.
@@ -100,109 +97,112 @@ impl Representation {
     }
 }
 
-impl Payload {
+impl ExpectedBody {
     /// A whole object of so many bytes.
     pub fn whole(body: Body, bytes: u64) -> Self {
-        Payload::Whole { body, check: BodyCheck::new(bytes) }
+        ExpectedBody::Whole { body, check: BodyCheck::new(bytes) }
     }
 
     /// Something that is said about a response.
     pub fn remark() -> Self {
-        Payload::Other(Box::new(Other::Remark { seen: 0 }))
+        ExpectedBody::SpecialBody(Box::new(SpecialBody::Remark { received: 0 }))
     }
 
     /// One part of a representation; none: its bytes are not known, and its length alone is checked.
     pub fn part(whole: Option<Representation>, span: Span) -> Self {
         let check = BodyCheck::new(span.to - span.from);
-        Payload::Other(Box::new(Other::Part { whole, span, check }))
+        ExpectedBody::SpecialBody(Box::new(SpecialBody::Part { whole, span, check }))
     }
 
-    pub fn parts(whole: Option<Representation>, boundary: &[u8], wanted: Vec<Span>) -> Self {
+    pub fn parts(whole: Option<Representation>, boundary: &[u8], requested: Vec<Span>) -> Self {
         let reader = MultipartReader::new(boundary);
-        let parts = Parts { whole, reader, wanted, come: Vec::new(), at: 0, seen: 0 };
-        Payload::Other(Box::new(Other::Parts(parts)))
+        let parts =
+            MultipartBody { whole, reader, requested, received_spans: Vec::new(), position: 0, received: 0 };
+        ExpectedBody::SpecialBody(Box::new(SpecialBody::MultipartBody(parts)))
     }
 
     /// A whole object in gzip.
     pub fn gzip(body: Body, bytes: u64) -> Self {
         let (reader, check) = (GzipReader::new(bytes), BodyCheck::new(bytes));
-        Payload::Other(Box::new(Other::Coded { body, reader, check, seen: 0 }))
+        ExpectedBody::SpecialBody(Box::new(SpecialBody::Coded { body, reader, check, received: 0 }))
     }
 
-    /// It is a whole object as it is: its length was checked when its head came.
+    /// True for a whole object as it is, whose length was checked with its head.
     pub fn is_whole(&self) -> bool {
-        matches!(self, Payload::Whole { .. })
+        matches!(self, ExpectedBody::Whole { .. })
     }
 
     /// Body bytes so far, as they came.
     #[inline]
-    pub fn seen(&self) -> u64 {
+    pub fn received(&self) -> u64 {
         match self {
-            Payload::Whole { check, .. } => check.seen(),
-            Payload::Other(other) => match &**other {
-                Other::Remark { seen } | Other::Coded { seen, .. } => *seen,
-                Other::Part { check, .. } => check.seen(),
-                Other::Parts(parts) => parts.seen,
+            ExpectedBody::Whole { check, .. } => check.received(),
+            ExpectedBody::SpecialBody(other) => match &**other {
+                SpecialBody::Remark { received } | SpecialBody::Coded { received, .. } => *received,
+                SpecialBody::Part { check, .. } => check.received(),
+                SpecialBody::MultipartBody(parts) => parts.received,
             },
         }
     }
 
     /// Takes the next bytes.
     #[inline]
-    pub fn feed(&mut self, bytes: &[u8], pool: &Pool) -> Result<(), Flaw> {
+    pub fn feed(&mut self, bytes: &[u8], pool: &Pool) -> Result<(), ResponseError> {
         match self {
-            Payload::Whole { body, check } => {
+            ExpectedBody::Whole { body, check } => {
                 Ok(check.feed(bytes, |from, slice| body.matches(pool, from, slice))?)
             }
-            Payload::Other(other) => other.feed(bytes, pool),
+            ExpectedBody::SpecialBody(other) => other.feed(bytes, pool),
         }
     }
 
     /// The framing says that the body is complete.
-    pub fn end(&self) -> Result<(), Flaw> {
+    pub fn end(&self) -> Result<(), ResponseError> {
         match self {
-            Payload::Whole { check, .. } => Ok(check.end()?),
-            Payload::Other(other) => other.end(),
+            ExpectedBody::Whole { check, .. } => Ok(check.end()?),
+            ExpectedBody::SpecialBody(other) => other.end(),
         }
     }
 
     /// The connection ended, and the framing does not say that the body is complete.
-    pub fn cut_off(&self) -> Flaw {
+    pub fn cut_off(&self) -> ResponseError {
         match self {
-            Payload::Whole { check, .. } => check.cut_off().into(),
-            Payload::Other(other) => match &**other {
-                Other::Part { check, .. } | Other::Coded { check, .. } => check.cut_off().into(),
-                Other::Remark { seen } => Wrong::Truncated { seen: *seen, wanted: *seen + 1 }.into(),
-                Other::Parts(parts) => {
-                    let wanted = parts.wanted.iter().map(|span| span.to - span.from).sum();
-                    Wrong::Truncated { seen: parts.seen, wanted }.into()
+            ExpectedBody::Whole { check, .. } => check.cut_off().into(),
+            ExpectedBody::SpecialBody(other) => match &**other {
+                SpecialBody::Part { check, .. } | SpecialBody::Coded { check, .. } => check.cut_off().into(),
+                SpecialBody::Remark { received } => {
+                    CheckError::Truncated { actual: *received, expected: *received + 1 }.into()
+                }
+                SpecialBody::MultipartBody(parts) => {
+                    let expected = parts.requested.iter().map(|span| span.to - span.from).sum();
+                    CheckError::Truncated { actual: parts.received, expected }.into()
                 }
             },
         }
     }
 }
 
-impl Other {
-    fn feed(&mut self, bytes: &[u8], pool: &Pool) -> Result<(), Flaw> {
+impl SpecialBody {
+    fn feed(&mut self, bytes: &[u8], pool: &Pool) -> Result<(), ResponseError> {
         match self {
-            Other::Remark { seen } => {
-                *seen += bytes.len() as u64;
-                if *seen > LONGEST_REMARK {
-                    Err(Wrong::Longer { wanted: LONGEST_REMARK }.into())
+            SpecialBody::Remark { received } => {
+                *received += bytes.len() as u64;
+                if *received > LONGEST_REMARK {
+                    Err(CheckError::Longer { expected: LONGEST_REMARK }.into())
                 } else {
                     Ok(())
                 }
             }
-            Other::Part { whole, span, check } => {
+            SpecialBody::Part { whole, span, check } => {
                 let first = span.from;
                 let compare = |from: u64, slice: &[u8]| {
                     whole.as_ref().map_or(Ok(()), |whole| whole.matches(pool, first + from, slice))
                 };
                 Ok(check.feed(bytes, compare)?)
             }
-            Other::Parts(parts) => parts.feed(bytes, pool),
-            Other::Coded { body, reader, check, seen } => {
-                *seen += bytes.len() as u64;
+            SpecialBody::MultipartBody(parts) => parts.feed(bytes, pool),
+            SpecialBody::Coded { body, reader, check, received } => {
+                *received += bytes.len() as u64;
                 let mut wrong = None;
                 let decoded = reader.push(bytes, |slice| {
                     let compared = check.feed(slice, |from, slice| body.matches(pool, from, slice));
@@ -210,33 +210,33 @@ impl Other {
                 });
                 match (wrong, decoded) {
                     (Some(wrong), _) => Err(wrong.into()),
-                    (None, Err(GzipError::TooLong(wanted))) => Err(Wrong::Longer { wanted }.into()),
-                    (None, Err(error)) => Err(Flaw::Coding(error)),
+                    (None, Err(GzipError::TooLong(expected))) => Err(CheckError::Longer { expected }.into()),
+                    (None, Err(error)) => Err(ResponseError::Coding(error)),
                     (None, Ok(())) => Ok(()),
                 }
             }
         }
     }
 
-    fn end(&self) -> Result<(), Flaw> {
+    fn end(&self) -> Result<(), ResponseError> {
         match self {
-            Other::Remark { .. } => Ok(()),
-            Other::Part { check, .. } => Ok(check.end()?),
-            Other::Parts(parts) => parts.end(),
-            Other::Coded { reader, check, .. } => {
+            SpecialBody::Remark { .. } => Ok(()),
+            SpecialBody::Part { check, .. } => Ok(check.end()?),
+            SpecialBody::MultipartBody(parts) => parts.end(),
+            SpecialBody::Coded { reader, check, .. } => {
                 check.end()?;
-                if reader.is_done() { Ok(()) } else { Err(Flaw::Coding(GzipError::Corrupt)) }
+                if reader.is_done() { Ok(()) } else { Err(ResponseError::Coding(GzipError::Corrupt)) }
             }
         }
     }
 }
 
-impl Parts {
-    fn feed(&mut self, bytes: &[u8], pool: &Pool) -> Result<(), Flaw> {
-        self.seen += bytes.len() as u64;
+impl MultipartBody {
+    fn feed(&mut self, bytes: &[u8], pool: &Pool) -> Result<(), ResponseError> {
+        self.received += bytes.len() as u64;
         let mut rest = bytes;
         loop {
-            let (part, used) = self.reader.next(rest).map_err(Flaw::Parts)?;
+            let (part, used) = self.reader.next(rest).map_err(ResponseError::Parts)?;
             rest = &rest[used..];
             match part {
                 Part::Begin { span, total } => {
@@ -244,16 +244,16 @@ impl Parts {
                         total.is_some_and(|total| total != whole.bytes()) || span.to > whole.bytes()
                     };
                     if self.whole.as_ref().is_some_and(is_other) {
-                        return Err(Flaw::Parts(MultipartError::Range));
+                        return Err(ResponseError::Parts(MultipartError::Range));
                     }
-                    self.come.push(span);
-                    self.at = span.from;
+                    self.received_spans.push(span);
+                    self.position = span.from;
                 }
                 Part::Data(slice) => {
                     if let Some(whole) = &self.whole {
-                        whole.matches(pool, self.at, slice).map_err(|at| Wrong::Bytes { at })?;
+                        whole.matches(pool, self.position, slice).map_err(|at| CheckError::Bytes { at })?;
                     }
-                    self.at += slice.len() as u64;
+                    self.position += slice.len() as u64;
                 }
                 Part::NeedMore | Part::End => return Ok(()),
             }
@@ -261,15 +261,18 @@ impl Parts {
     }
 
     /// Parts may be merged and reordered on the way (RFC 9110, 15.3.7.2), but all that was requested must be there.
-    fn end(&self) -> Result<(), Flaw> {
+    fn end(&self) -> Result<(), ResponseError> {
         if !self.reader.is_done() {
-            return Err(Flaw::Parts(MultipartError::Boundary));
+            return Err(ResponseError::Parts(MultipartError::Boundary));
         }
-        let is_there =
-            |span: &Span| self.come.iter().any(|come| come.from <= span.from && span.to <= come.to);
-        match self.wanted.iter().find(|span| !is_there(span)) {
+        let is_there = |span: &Span| {
+            self.received_spans
+                .iter()
+                .any(|received_spans| received_spans.from <= span.from && span.to <= received_spans.to)
+        };
+        match self.requested.iter().find(|span| !is_there(span)) {
             None => Ok(()),
-            Some(span) => Err(Wrong::PartMissing { from: span.from, to: span.to }.into()),
+            Some(span) => Err(CheckError::PartMissing { from: span.from, to: span.to }.into()),
         }
     }
 }
@@ -307,15 +310,25 @@ mod tests {
             let mut coded = Vec::new();
             GzipWriter::new().encode([&sent[..]], &mut coded);
             for (mut payload, bytes) in [
-                (Payload::whole(body.clone(), SIZE), &sent[..]),
-                (Payload::part(Some(Representation::Object(body.clone())), spans[1]), of(spans[1])),
-                (Payload::part(Some(Representation::Coded(object.clone())), spans[1]), of(spans[1])),
-                (Payload::parts(Some(Representation::Object(body.clone())), b"b", spans.to_vec()), &several),
-                (Payload::parts(Some(Representation::Coded(object.clone())), b"b", spans.to_vec()), &several),
-                (Payload::gzip(body.clone(), SIZE), &coded),
+                (ExpectedBody::whole(body.clone(), SIZE), &sent[..]),
+                (ExpectedBody::part(Some(Representation::Object(body.clone())), spans[1]), of(spans[1])),
+                (ExpectedBody::part(Some(Representation::Coded(object.clone())), spans[1]), of(spans[1])),
+                (
+                    ExpectedBody::parts(Some(Representation::Object(body.clone())), b"b", spans.to_vec()),
+                    &several,
+                ),
+                (
+                    ExpectedBody::parts(Some(Representation::Coded(object.clone())), b"b", spans.to_vec()),
+                    &several,
+                ),
+                (ExpectedBody::gzip(body.clone(), SIZE), &coded),
             ] {
                 let found = payload.feed(bytes, &pool).and_then(|()| payload.end());
-                assert_eq!(found, wrong.map_or(Ok(()), |at| Err(Wrong::Bytes { at }.into())), "{payload:?}");
+                assert_eq!(
+                    found,
+                    wrong.map_or(Ok(()), |at| Err(CheckError::Bytes { at }.into())),
+                    "{payload:?}"
+                );
             }
         }
     }

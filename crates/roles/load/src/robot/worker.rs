@@ -13,67 +13,65 @@ use assay_workload::{Child, ClosedRobot, Slice};
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::aftermath::Usual;
-use super::agenda::Agenda;
-use super::connection::{Connection, List};
-use super::control::Control;
+use super::backlog::InFlightBaseline;
+use super::connection::{Connection, ListEnds};
+use super::control::RunControl;
 use super::log::LogQueue;
-use super::memory::Memory;
-use super::sampling::{Piece, Sampler};
+use super::memory::RobotMemory;
+use super::sampling::{Sampler, WorkerSample};
+use super::schedule::LaunchSchedule;
 use super::setup::Setup;
-use super::xact::{NONE, Page, Xact};
+use super::xact::{NONE, PageLoad, Xact};
+use crate::monitor::SelfCheck;
 use crate::tally::Recorder;
-use crate::tally::ideal::IdealNote;
-use crate::tally::merge::Handover;
+use crate::tally::ideal::IdealEvent;
+use crate::tally::merge::WorkerSnapshot;
 use crate::tally::recorders::Recorders;
-use crate::watch::Watch;
 use assay_net::arrival::Arrivals;
 use assay_net::gather::Quick;
 use assay_net::sockets::Sockets;
 use assay_net::timer::{Ticket, Timer};
 use assay_net::tls::client::Client;
-use assay_net::worker::Breather;
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 128 * 1024;
 /// Examples kept of each kind of error.
 pub const EXAMPLES: u8 = 5;
 
-/// What a worker tells the conductor.
+/// Message of a worker to the coordinator.
 #[derive(Debug)]
-pub enum Report {
-    /// Counts at a cut.
-    Handover(Box<Handover>),
+pub enum RobotReport {
+    /// Counts of an interval.
+    Snapshot(Box<WorkerSnapshot>),
     /// One of the first errors of its kind.
     Example(ErrorExample),
-    /// What it saw of itself.
+    /// Measurements of the worker's own thread.
     Measured(Measured),
-    /// What it measured in a tenth of a second, where load adapts.
-    Piece(Box<Piece>),
+    /// Measurements of a tenth of a second, where load adapts.
+    Sample(Box<WorkerSample>),
 }
 
-/// What the timer wakes a worker for.
+/// Event of a worker's timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Alarm {
+pub enum RobotTimerEvent {
     /// The next launch or cut.
-    Next,
+    Schedule,
     /// Shared numbers and time-outs.
     Tick,
     /// A best-effort robot tries again.
-    Robot(u32),
+    BestEffort(u32),
     /// A request body has waited long enough on the connection with this place and name.
-    Body(u32, u64),
+    ContinueTimeout(u32, u64),
     /// The xact at this place may have expired.
     Expiry(u32),
 }
 
-/// What a worker has to do with itself.
+/// Event sources of a worker, and its checks of itself.
 #[derive(Debug)]
-pub struct Health {
-    /// None: it does not watch itself.
-    pub watch: Option<Watch>,
-    /// Keeps a real-time thread from shutting others out.
-    pub breather: Breather,
+pub struct WorkerIo {
+    pub timer: Rc<Timer<RobotTimerEvent>>,
+    pub sockets: Rc<Sockets>,
+    pub self_check: SelfCheck,
 }
 
 #[derive(Debug)]
@@ -86,45 +84,45 @@ pub struct Robot {
     pub open: u32,
     /// Connections it has opened so far.
     pub connections: u32,
-    /// Its idle connections, the last used first.
-    pub idle: List,
-    /// Its busy ones that may be given more requests.
-    pub pipelining: List,
-    /// Its xacts that wait for a connection, in order.
+    /// Idle connections, the last used first.
+    pub idle: ListEnds,
+    /// Busy connections that may be given more requests.
+    pub pipelining: ListEnds,
+    /// First of the xacts that wait for a connection, in order.
     pub waiting_first: u32,
     /// The last of them.
     pub waiting_last: u32,
     pub waiting: u32,
-    /// By how much Assay had delayed the xact that let one of its connections go last, in microseconds: what waits, waits longer by that.
-    pub held_up_us: u32,
+    /// Assay's delay, in microseconds, of the last xact that released a connection: what waits, waits longer by that.
+    pub delayed_behind_us: u32,
     /// Best-effort robots only.
-    pub closed: Option<Box<Closed>>,
-    /// What it remembers, if anything.
-    pub memory: Option<Box<Memory>>,
-    /// How it speaks TLS, with the sessions that it can resume; none: in the clear, or it has not connected yet.
+    pub best_effort: Option<Box<BestEffort>>,
+    /// None: there is nothing to remember.
+    pub memory: Option<Box<RobotMemory>>,
+    /// TLS client with the sessions that it can resume; none: in the clear, or not connected yet.
     pub tls: Option<Box<Client>>,
 }
 
 /// A best-effort robot's own state.
 #[derive(Debug)]
-pub struct Closed {
+pub struct BestEffort {
     pub stream: ClosedRobot,
-    /// How many requests it may have under way at a time.
+    /// Most requests under way at a time.
     pub most: u32,
-    /// How many it has under way, or will try again by itself.
+    /// Requests under way, or scheduled.
     pub busy: u32,
     /// Requests launched in this phase.
     pub launched: u32,
 }
 
-/// What goes on in time.
+/// Position in the schedule.
 #[derive(Debug)]
-pub struct Clockwork {
+pub struct ScheduleState {
     /// Number of the next cut.
-    pub cut_number: u64,
+    pub interval_number: u64,
     /// The phase that is on.
     pub phase: u16,
-    /// When what is under way is given up; none: the schedule is not over.
+    /// Instant at which what is under way is given up; none: the schedule is not over.
     pub drain_until_ns: Option<u64>,
     /// The last cut was made.
     pub finished: bool,
@@ -137,19 +135,17 @@ pub struct Clockwork {
 
 /// One worker's robots and everything that is under way.
 #[derive(Debug)]
-pub struct Crew {
-    /// What does not change.
+pub struct Worker {
     pub setup: Arc<Setup>,
-    /// What all threads share.
-    pub control: Arc<Control>,
-    /// Which robots are its own.
+    pub control: Arc<RunControl>,
+    /// Share of the robots that belongs to this worker.
     pub slice: Slice,
-    /// Its robots, in order.
+    /// Robots of the slice, in order.
     pub robots: Vec<Robot>,
     /// Under way or waiting.
     pub xacts: Slab<Xact>,
-    /// Of which something is under way or waiting.
-    pub pages: Slab<Page>,
+    /// Pages of which something is under way or waiting.
+    pub pages: Slab<PageLoad>,
     /// Open or being opened.
     pub connections: Slab<Connection>,
     /// Connections made so far; names them.
@@ -158,9 +154,8 @@ pub struct Crew {
     pub recorders: Recorders,
     pub levels: RobotLevels,
     /// Notes for the ideal cache since the last cut.
-    pub notes: Vec<IdealNote>,
-    /// Where we are in the schedule.
-    pub clockwork: Clockwork,
+    pub ideal_events: Vec<IdealEvent>,
+    pub schedule_state: ScheduleState,
     /// Everything is read into this.
     pub buffer: Box<[u8]>,
     /// Requests are put together here.
@@ -168,7 +163,7 @@ pub struct Crew {
     pub dates: DateCache,
     /// Vectors of pages that have ended.
     pub spare_children: Vec<Vec<Child>>,
-    /// What it measures where load adapts.
+    /// Measurements for load that adapts.
     pub sampler: Option<Sampler>,
     /// Share of best-effort robots alive; none: as the phase says.
     pub alive: Option<f64>,
@@ -177,45 +172,44 @@ pub struct Crew {
     /// Examples sent of each kind.
     pub examples: [u8; ErrorKind::ALL.len()],
     /// The timer of this worker.
-    pub timer: Rc<Timer<Alarm>>,
+    pub timer: Rc<Timer<RobotTimerEvent>>,
     /// The sockets of its connections.
     pub sockets: Rc<Sockets>,
-    /// What it knows of itself.
-    pub health: Health,
-    /// What it has to do next, and where the schedule is.
-    pub agenda: Agenda,
+    pub self_check: SelfCheck,
+    pub schedule: LaunchSchedule,
     /// The time within which its quickest responses come.
     pub quick: Quick,
-    /// What tells how long responses lay unread.
+    /// Offset between the kernel's timestamps and `CLOCK_MONOTONIC`.
     pub arrivals: Arrivals,
-    /// How long what is being dealt with lay unread, in microseconds; 0 while nothing is.
+    /// Time for which the bytes being handled lay unread, in microseconds; 0 while there are none.
     pub unread_us: u32,
-    /// By how much Assay delayed the xact whose connection is being let go, in microseconds; 0 while none is.
+    /// Assay's delay of the xact whose connection is being released, in microseconds; 0 while there is none.
     pub freed_late_us: u32,
-    /// From when on waits of the target can have delayed that xact, in nanoseconds of `CLOCK_MONOTONIC`; 0 while there is none.
+    /// Instant from which waits of the target can have delayed that xact, in nanoseconds of `CLOCK_MONOTONIC`; 0 while
+    /// there is none.
     pub freed_since_ns: u64,
     /// Responses that came to their end on the streams of the connection that is being read.
     pub responses_on_streams: u32,
-    /// How many requests are usually in flight.
-    pub usual: Usual,
-    reports: UnboundedSender<Report>,
+    pub in_flight_baseline: InFlightBaseline,
+    reports: UnboundedSender<RobotReport>,
 }
 
-impl Crew {
+impl Worker {
     /// The robots of `slice`, and their stream.
     pub fn new(
         setup: Arc<Setup>,
-        control: Arc<Control>,
-        (slice, mut agenda): (Slice, Agenda),
+        control: Arc<RunControl>,
+        slice: Slice,
+        mut schedule: LaunchSchedule,
         log: Option<LogQueue>,
-        reports: UnboundedSender<Report>,
-        (timer, sockets, health): (Rc<Timer<Alarm>>, Rc<Sockets>, Health),
+        reports: UnboundedSender<RobotReport>,
+        io: WorkerIo,
     ) -> Self {
         let robots = make_robots(&setup, slice);
-        agenda.start_at(control.clock.start_ns);
+        schedule.start_at(control.clock.start_ns);
         let phases = setup.timeline.phases().len();
-        let clockwork = Clockwork {
-            cut_number: 0,
+        let schedule_state = ScheduleState {
+            interval_number: 0,
             phase: 0,
             drain_until_ns: None,
             finished: false,
@@ -224,7 +218,7 @@ impl Crew {
             ticks: 0,
         };
         Self {
-            agenda,
+            schedule,
             slice,
             robots,
             xacts: Slab::new(),
@@ -233,8 +227,8 @@ impl Crew {
             connection_serial: 0,
             recorders: Recorders::new(phases),
             levels: RobotLevels::default(),
-            notes: Vec::new(),
-            clockwork,
+            ideal_events: Vec::new(),
+            schedule_state,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             scratch: Vec::with_capacity(4096),
             dates: DateCache::default(),
@@ -243,16 +237,16 @@ impl Crew {
             alive: None,
             log,
             examples: [0; ErrorKind::ALL.len()],
-            timer,
-            sockets,
-            health,
+            timer: io.timer,
+            sockets: io.sockets,
+            self_check: io.self_check,
             quick: Quick::default(),
             arrivals: Arrivals::measure(),
             unread_us: 0,
             freed_late_us: 0,
             freed_since_ns: 0,
             responses_on_streams: 0,
-            usual: Usual::default(),
+            in_flight_baseline: InFlightBaseline::default(),
             reports,
             setup,
             control,
@@ -267,12 +261,12 @@ impl Crew {
 
     /// The phase that is on.
     pub fn phase(&self) -> u16 {
-        self.clockwork.phase
+        self.schedule_state.phase
     }
 
     /// True once nothing new is launched.
     pub fn is_draining(&self) -> bool {
-        self.clockwork.drain_until_ns.is_some()
+        self.schedule_state.drain_until_ns.is_some()
     }
 
     /// Place of a robot among this worker's.
@@ -281,12 +275,12 @@ impl Crew {
     }
 
     /// Tells the conductor; if it is gone, so will this process be.
-    pub fn report(&self, report: Report) {
+    pub fn report(&self, report: RobotReport) {
         let _ = self.reports.send(report);
     }
 
     /// Adds to what other threads see of this worker's progress.
-    pub fn progress(&self, add: impl FnOnce(&super::control::Progress)) {
+    pub fn progress(&self, add: impl FnOnce(&super::control::WorkerProgress)) {
         add(self.control.progress(self.slice.index as usize));
     }
 
@@ -317,8 +311,8 @@ fn make_robots(setup: &Setup, slice: Slice) -> Vec<Robot> {
         let group = universe.group_of(index)?;
         let version = setup.version_of(index, &universe.workload().robots[group]);
         let most = if version == HttpVersion::Http2 { setup.groups[group].streams } else { 1 };
-        let closed = setup.groups[group].best_effort.then(|| {
-            Box::new(Closed { stream: ClosedRobot::new(universe, index), most, busy: 0, launched: 0 })
+        let best_effort = setup.groups[group].best_effort.then(|| {
+            Box::new(BestEffort { stream: ClosedRobot::new(universe, index), most, busy: 0, launched: 0 })
         });
         Some(Robot {
             index,
@@ -326,14 +320,14 @@ fn make_robots(setup: &Setup, slice: Slice) -> Vec<Robot> {
             version,
             open: 0,
             connections: 0,
-            idle: List::EMPTY,
-            pipelining: List::EMPTY,
+            idle: ListEnds::EMPTY,
+            pipelining: ListEnds::EMPTY,
             waiting_first: NONE,
             waiting_last: NONE,
             waiting: 0,
-            held_up_us: 0,
-            closed,
-            memory: Memory::of(universe, index),
+            delayed_behind_us: 0,
+            best_effort,
+            memory: RobotMemory::of(universe, index),
             tls: None,
         })
     })

@@ -7,11 +7,11 @@ use assay_measurement::counts::RobotCounts;
 use assay_workload::object::ObjectId;
 use assay_workload::{Fault, Ranges};
 
-use super::login::Shown;
+use super::login::SentCredentials;
 
-/// What is special about an xact.
+/// Features of an xact that plain ones do not have.
 #[derive(Debug, Clone, Default)]
-pub struct Extras {
+pub struct RequestFeatures {
     /// Parts of the object that it requests.
     pub ranges: Option<Ranges>,
     /// Codings that its request accepts.
@@ -27,42 +27,41 @@ pub struct Extras {
     /// After how many bytes of the body the robot breaks off.
     pub break_off: Option<u64>,
     /// The origin breaks off the body of its response.
-    pub origin_breaks_off: bool,
+    pub origin_aborts: bool,
     /// Redirections followed so far.
     pub steps: u8,
     /// Challenges that it has responded to with credentials.
     pub challenges: u8,
     /// The credentials of its last request.
-    pub shown: Shown,
-    /// It sends `Expect: 100-continue`.
+    pub sent_credentials: SentCredentials,
+    /// The request sends `Expect: 100-continue`.
     pub expects: bool,
-    /// Its body waits for the response.
-    pub pause: Pause,
-    /// When it is given up; none: not of itself.
+    pub continue_wait: ContinueWait,
+    /// End of the xact's lifetime, if it has one.
     pub expires_ns: Option<u64>,
 }
 
-impl Extras {
+impl RequestFeatures {
     /// Counts an xact that ended like this.
-    pub fn count(&self, ending: Ending, counts: &mut RobotCounts) {
-        match ending {
-            Ending::Object => {}
-            Ending::Parts { several, is_checked } => {
+    pub fn count(&self, kind: ResponseKind, counts: &mut RobotCounts) {
+        match kind {
+            ResponseKind::Object => {}
+            ResponseKind::Parts { several, is_checked } => {
                 counts.parts += 1;
                 counts.multiparts += u64::from(several);
                 counts.unchecked_parts += u64::from(!is_checked);
             }
-            Ending::Coded => counts.coded += 1,
-            Ending::Unsatisfied => counts.unsatisfied += 1,
-            Ending::Redirected(_) | Ending::Challenged | Ending::Uninvited => {}
-            Ending::Refused => counts.refused += 1,
-            Ending::Fault => counts.faults_passed += 1,
-            Ending::BreaksOff => counts.broken_off_by_origin += 1,
-            Ending::BrokenOff => counts.broken_off += 1,
+            ResponseKind::Coded => counts.coded += 1,
+            ResponseKind::Unsatisfied => counts.unsatisfied += 1,
+            ResponseKind::Redirected(_) | ResponseKind::Challenged | ResponseKind::ExpectationFailed => {}
+            ResponseKind::Refused => counts.refused += 1,
+            ResponseKind::Fault => counts.faults_passed += 1,
+            ResponseKind::OriginAborted => counts.broken_off_by_origin += 1,
+            ResponseKind::ClientAborted => counts.broken_off += 1,
         }
         counts.redirected += u64::from(self.steps > 0);
-        counts.logged_in += u64::from(self.challenges > 0 && ending != Ending::Refused);
-        counts.faults_hidden += u64::from(self.fault.is_some() && ending.is_object());
+        counts.logged_in += u64::from(self.challenges > 0 && kind != ResponseKind::Refused);
+        counts.faults_hidden += u64::from(self.fault.is_some() && kind.is_object());
     }
 
     /// Appends the fields that it adds to the request, a line each.
@@ -83,9 +82,9 @@ impl Extras {
     }
 }
 
-/// What a response means for its xact.
+/// Meaning of a response for its xact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ResponseKind {
     /// The object, or 304.
     Object,
     Parts {
@@ -97,7 +96,7 @@ pub enum Ending {
     Coded,
     /// None of the parts is there (416), which is right.
     Unsatisfied,
-    /// It is somewhere else.
+    /// The object is at another URL.
     Redirected(ObjectId),
     /// The origin (or the target) demands authentication, and the robot has no credentials for it; or there is no coding that is
     /// accepted.
@@ -105,40 +104,40 @@ pub enum Ending {
     /// The robot is challenged, and has credentials.
     Challenged,
     /// The expectation is refused (417): the request is sent again without `Expect`.
-    Uninvited,
+    ExpectationFailed,
     /// The fault on purpose came through.
     Fault,
     /// The body ends early on purpose: the origin has said after how many bytes.
-    BreaksOff,
+    OriginAborted,
     /// The robot has had enough of it, on purpose.
-    BrokenOff,
+    ClientAborted,
 }
 
-impl Ending {
+impl ResponseKind {
     /// The xact got what it requested.
     pub fn is_object(self) -> bool {
-        matches!(self, Ending::Object | Ending::Parts { .. } | Ending::Coded)
+        matches!(self, ResponseKind::Object | ResponseKind::Parts { .. } | ResponseKind::Coded)
     }
 }
 
-/// How long robots wait for 100: as long as common clients do.
+/// Time that robots wait for 100 (Continue): as long as common clients do.
 const PATIENCE_NS: u64 = 1_000_000_000;
 
-/// What a request body waits for.
+/// Wait of a request body for a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Pause {
+pub enum ContinueWait {
     #[default]
     None,
     /// For 100, until this instant.
     Waiting {
-        /// Of `CLOCK_MONOTONIC`, in nanoseconds.
+        /// Nanoseconds of `CLOCK_MONOTONIC`.
         until_ns: u64,
     },
 }
 
-impl Pause {
-    /// Of a body whose head is sent now.
+impl ContinueWait {
+    /// For a request whose head is sent now.
     pub fn begin(now_ns: u64) -> Self {
-        Pause::Waiting { until_ns: now_ns.saturating_add(PATIENCE_NS) }
+        ContinueWait::Waiting { until_ns: now_ns.saturating_add(PATIENCE_NS) }
     }
 }

@@ -5,8 +5,8 @@ use assay_workload::model::{
 };
 use assay_workload::{Launch, Slice, Stream, Universe};
 
-use super::super::agenda::{Agenda, Step};
-use super::super::sampling::PIECE_NS;
+use super::super::sampling::SAMPLE_NS;
+use super::super::schedule::{LaunchSchedule, ScheduleStep};
 use super::*;
 use crate::origin::testing;
 
@@ -48,8 +48,8 @@ fn thermostat(low_ms: u64, high_ms: u64) -> Thermostat {
     }
 }
 
-struct Played {
-    steering: Steering,
+struct Outcome {
+    controller: LoadController,
     notes: Vec<Adapted>,
     /// Launches with the instants they were due, in nanoseconds since the start.
     launches: Vec<(Launch, u64)>,
@@ -58,19 +58,19 @@ struct Played {
 
 /// Plays a workload against a target that responds after `response_s` of the load factor. Workers stand still now and
 /// then, and the conductor too.
-fn play(workload: &Arc<Workload>, workers: u32, response_s: impl Fn(f64) -> f64) -> Played {
+fn run(workload: &Arc<Workload>, workers: u32, response_s: impl Fn(f64) -> f64) -> Outcome {
     let options = UniverseOptions::default();
     let universe = Arc::new(Universe::new(workload.clone(), 3, 1, options).expect("is valid"));
     let planned = Arc::new(Timeline::new(workload).expect("is valid"));
-    let mut steering = Steering::new(workload.clone(), options, planned).expect("adapts");
-    let timeline = steering.first_timeline().expect("is valid");
-    let mut ends_ns = steering.first_ends_ns();
-    let mut agendas: Vec<(Agenda, usize)> = (0..workers)
+    let mut controller = LoadController::new(workload.clone(), options, planned).expect("adapts");
+    let timeline = controller.first_timeline().expect("is valid");
+    let mut ends_ns = controller.first_ends_ns();
+    let mut agendas: Vec<(LaunchSchedule, usize)> = (0..workers)
         .map(|index| {
             let stream = Stream::new(universe.clone(), timeline.clone(), Slice::new(index, workers));
-            let mut agenda = Agenda::new(stream, true);
-            agenda.start_at(START_NS);
-            (agenda, 0)
+            let mut schedule = LaunchSchedule::new(stream, true);
+            schedule.start_at(START_NS);
+            (schedule, 0)
         })
         .collect();
     let (mut notes, mut launches, mut now_ns, mut tick) = (Vec::new(), Vec::new(), 0, 0u64);
@@ -78,56 +78,56 @@ fn play(workload: &Arc<Workload>, workers: u32, response_s: impl Fn(f64) -> f64)
         assert!(now_ns < 200_000_000_000, "it ends some time");
         tick += 1;
         now_ns += if tick.is_multiple_of(97) { 7 * TICK_NS } else { TICK_NS };
-        let mut wishes = Vec::new();
-        let next = usize::from(steering.next_phase());
+        let mut request = Vec::new();
+        let next = usize::from(controller.next_phase());
         let begin_ns = if next == 0 { Some(0) } else { ends_ns[next - 1] };
         if next < ends_ns.len() && begin_ns.is_some_and(|at_ns| at_ns <= now_ns + 200_000_000) {
-            wishes.push(steering.begin(next as u16, begin_ns.unwrap_or_default()));
+            request.push(controller.begin(next as u16, begin_ns.unwrap_or_default()));
         }
-        if now_ns / PIECE_NS > (now_ns - TICK_NS) / PIECE_NS {
-            let load = steering.factors(now_ns).load;
+        if now_ns / SAMPLE_NS > (now_ns - TICK_NS) / SAMPLE_NS {
+            let load = controller.factors(now_ns).load;
             let mut sample = Sample::default();
             for _ in 0..(40.0 * load) as u64 {
                 sample.class_mut(Class::Rep).record(response_s(load), 1_000);
                 sample.ok += 1;
             }
             let phase = next.saturating_sub(1) as u16;
-            wishes.push(steering.tell(phase, sample, now_ns / PIECE_NS * PIECE_NS));
+            request.push(controller.observe(phase, sample, now_ns / SAMPLE_NS * SAMPLE_NS));
         }
         let mut proposals = Vec::new();
-        for wishes in wishes.iter().filter(|wishes| wishes.is_change()) {
-            if let Some(proposal) = steering.propose(wishes, now_ns + LEAD_NS).expect("is valid") {
+        for request in request.iter().filter(|request| request.is_change()) {
+            if let Some(proposal) = controller.propose(request, now_ns + LEAD_NS).expect("is valid") {
                 proposals.push(proposal.change.clone());
-                notes.extend(steering.settle(proposal));
+                notes.extend(controller.commit(proposal));
             }
         }
-        if steering.end_ns().is_some_and(|end_ns| end_ns <= now_ns + LAST_NS)
-            && let Some(proposal) = steering.propose_end(now_ns + LEAD_NS).expect("is valid")
+        if controller.end_ns().is_some_and(|end_ns| end_ns <= now_ns + LAST_NS)
+            && let Some(proposal) = controller.propose_end(now_ns + LEAD_NS).expect("is valid")
         {
             proposals.push(proposal.change.clone());
-            notes.extend(steering.settle(proposal));
+            notes.extend(controller.commit(proposal));
         }
         for change in proposals {
             assert!(change.at_ns >= now_ns + LEAD_NS);
             ends_ns.clone_from(&change.ends_ns);
             let change = Arc::new(change);
-            agendas.iter_mut().for_each(|(agenda, _)| agenda.announce(change.clone()));
+            agendas.iter_mut().for_each(|(schedule, _)| schedule.announce(change.clone()));
         }
-        for (index, (agenda, phase)) in agendas.iter_mut().enumerate() {
+        for (index, (schedule, phase)) in agendas.iter_mut().enumerate() {
             // One stands still for a second now and then.
             if (tick / 100 + index as u64).is_multiple_of(5) {
                 continue;
             }
-            walk(agenda, phase, &ends_ns, now_ns, &mut launches);
+            walk(schedule, phase, &ends_ns, now_ns, &mut launches);
         }
     }
     let ends_ns = ends_ns.into_iter().map(|end_ns| end_ns.expect("is over")).collect();
-    Played { steering, notes, launches, ends_ns }
+    Outcome { controller, notes, launches, ends_ns }
 }
 
-/// What a worker does up to a moment.
+/// Steps of a worker up to a moment.
 fn walk(
-    agenda: &mut Agenda,
+    schedule: &mut LaunchSchedule,
     phase: &mut usize,
     ends_ns: &[Option<u64>],
     now_ns: u64,
@@ -135,13 +135,13 @@ fn walk(
 ) {
     while *phase < ends_ns.len() {
         let end_ns = ends_ns[*phase].map_or(u64::MAX, |end_ns| START_NS + end_ns);
-        match agenda.step(START_NS + now_ns, Some(end_ns)) {
-            Step::Wait(until_ns) => return assert!(until_ns > START_NS + now_ns),
-            Step::Cut(at_ns) => {
-                agenda.cut_made(at_ns);
+        match schedule.step(START_NS + now_ns, Some(end_ns)) {
+            ScheduleStep::Wait(until_ns) => return assert!(until_ns > START_NS + now_ns),
+            ScheduleStep::EndInterval(at_ns) => {
+                schedule.begin_interval(at_ns);
                 *phase += usize::from(at_ns == end_ns);
             }
-            Step::Launch(launch, due_ns) => {
+            ScheduleStep::Launch(launch, due_ns) => {
                 assert!(due_ns <= START_NS + now_ns, "never early");
                 assert_eq!(usize::from(launch.phase), *phase, "in its phase");
                 launches.push((launch, due_ns - START_NS));
@@ -151,8 +151,8 @@ fn walk(
 }
 
 /// The launches of the final schedule, as if everything had been known before.
-fn known(workload: &Arc<Workload>, played: &Played) -> Vec<Launch> {
-    let adaptations = &played.steering.course.adaptations;
+fn known(workload: &Arc<Workload>, outcome: &Outcome) -> Vec<Launch> {
+    let adaptations = &outcome.controller.plan.adaptations;
     let timeline = Arc::new(Timeline::adapted(workload, adaptations).expect("is valid"));
     let universe = Universe::new(workload.clone(), 3, 1, UniverseOptions::default()).expect("is valid");
     Stream::new(Arc::new(universe), timeline, Slice::ALL).collect()
@@ -164,9 +164,9 @@ fn sorted(launches: impl IntoIterator<Item = Launch>) -> Vec<Launch> {
     launches
 }
 
-fn is_the_stream(workload: &Arc<Workload>, played: &Played) {
-    let made = sorted(played.launches.iter().map(|(launch, _)| *launch));
-    let known = sorted(known(workload, played));
+fn is_the_stream(workload: &Arc<Workload>, outcome: &Outcome) {
+    let made = sorted(outcome.launches.iter().map(|(launch, _)| *launch));
+    let known = sorted(known(workload, outcome));
     assert_eq!(made.len(), known.len());
     assert!(made == known, "the launches are those of a stream that always knew");
 }
@@ -176,17 +176,17 @@ fn a_thermostat_settles_the_load_where_response_times_are_as_wanted() {
     let workload = workload(|phase| phase.thermostat = Some(thermostat(30, 50)));
     for workers in [1, 3] {
         // 100 ms at full load; wanted are 30 to 50.
-        let played = play(&workload, workers, |load| 0.1 * load);
+        let outcome = run(&workload, workers, |load| 0.1 * load);
         let loads: Vec<f64> =
-            played.notes.iter().filter(|note| note.what == Decided::Load).map(|note| note.value).collect();
+            outcome.notes.iter().filter(|note| note.what == Decided::Load).map(|note| note.value).collect();
         assert!(loads.len() >= 4 && loads.len() < 8, "{loads:?}");
         assert!(loads.last().is_some_and(|load| (0.3..=0.5).contains(load)), "{loads:?}");
-        assert_eq!(played.ends_ns, [3, 23, 27].map(|s| s * 1_000_000_000), "durations are real time");
-        let end = played.notes.last().expect("the end is noted");
+        assert_eq!(outcome.ends_ns, [3, 23, 27].map(|s| s * 1_000_000_000), "durations are real time");
+        let end = outcome.notes.last().expect("the end is noted");
         assert_eq!((end.what, end.at_ms), (Decided::End, 23_000));
         assert!(end.schedule_ns > 8_000_000_000 && end.schedule_ns < 14_000_000_000, "{end:?}");
-        is_the_stream(&workload, &played);
-        let after = played.launches.iter().filter(|(launch, _)| launch.phase == 2);
+        is_the_stream(&workload, &outcome);
+        let after = outcome.launches.iter().filter(|(launch, _)| launch.phase == 2);
         let (first, last) = after.fold((u64::MAX, 0), |(a, b), (_, at)| (a.min(*at), b.max(*at)));
         assert!(first >= 23_000_000_000 && last < 27_000_000_000 && last - first > 3_500_000_000);
     }
@@ -211,20 +211,20 @@ fn a_script_sets_load_and_population_and_ends_its_phase_for_all_workers_alike() 
         phase.script = Some(script);
         phase.load = ramp(0.8, 1.0);
     });
-    let one = play(&workload, 1, |_| 0.01);
+    let one = run(&workload, 1, |_| 0.01);
     is_the_stream(&workload, &one);
     assert_eq!(one.notes[0].at_ms, 3_000, "what it wants at once holds from the beginning");
     assert!((one.ends_ns[1] / 1_000_000).abs_diff(14_400) < 400, "{:?}", one.ends_ns);
     for workers in [2, 7] {
-        let played = play(&workload, workers, |_| 0.01);
-        assert_eq!(played.notes, one.notes);
-        let by_robot = |played: &Played| {
-            let mut all = played.launches.clone();
+        let outcome = run(&workload, workers, |_| 0.01);
+        assert_eq!(outcome.notes, one.notes);
+        let by_robot = |outcome: &Outcome| {
+            let mut all = outcome.launches.clone();
             all.sort_by_key(|(launch, _)| (launch.robot, launch.number));
             all
         };
         assert!(
-            by_robot(&played) == by_robot(&one),
+            by_robot(&outcome) == by_robot(&one),
             "{workers} workers make the same requests at the same time"
         );
     }
@@ -239,22 +239,22 @@ fn counts_end_a_phase_where_the_schedule_expects_them_however_fast_it_goes() {
         phase.script =
             Some(Script(vec![ScriptStatement::Load { value: ScriptExpr::Number(0.5), relative: false }]));
     });
-    let played = play(&workload, 2, |_| 0.01);
-    is_the_stream(&workload, &played);
-    let made = played.launches.iter().filter(|(launch, _)| launch.phase == 1).count();
+    let outcome = run(&workload, 2, |_| 0.01);
+    is_the_stream(&workload, &outcome);
+    let made = outcome.launches.iter().filter(|(launch, _)| launch.phase == 1).count();
     assert!((1_850..2_150).contains(&made), "{made}");
     // 400 a second planned, 200 made.
-    assert!((played.ends_ns[1] / 1_000_000).abs_diff(13_000) < 400, "{:?}", played.ends_ns);
+    assert!((outcome.ends_ns[1] / 1_000_000).abs_diff(13_000) < 400, "{:?}", outcome.ends_ns);
 }
 
 #[test]
 fn where_nothing_is_decided_everything_is_as_planned() {
     let workload = workload(|phase| phase.thermostat = Some(thermostat(10, 50)));
-    let played = play(&workload, 3, |_| 0.03);
-    assert_eq!(played.notes.iter().map(|note| note.what).collect::<Vec<_>>(), [Decided::End]);
+    let outcome = run(&workload, 3, |_| 0.03);
+    assert_eq!(outcome.notes.iter().map(|note| note.what).collect::<Vec<_>>(), [Decided::End]);
     let timeline = Arc::new(Timeline::new(&workload).expect("is valid"));
     let universe = Universe::new(workload.clone(), 3, 1, UniverseOptions::default()).expect("is valid");
     let planned = sorted(Stream::new(Arc::new(universe), timeline, Slice::ALL));
-    assert!(sorted(played.launches.iter().map(|(launch, _)| *launch)) == planned);
-    assert!(played.launches.iter().all(|(launch, at)| launch.due.as_nanos() as u64 == *at));
+    assert!(sorted(outcome.launches.iter().map(|(launch, _)| *launch)) == planned);
+    assert!(outcome.launches.iter().all(|(launch, at)| launch.due.as_nanos() as u64 == *at));
 }

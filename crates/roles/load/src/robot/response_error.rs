@@ -8,12 +8,12 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_net::limits::MOST_INTERIM_RESPONSES;
 use thiserror::Error;
 
-use crate::check::Wrong;
+use crate::check::CheckError;
 
-/// Why a response is an error.
+/// Defect of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Flaw {
-    /// Not HTTP.
+pub enum ResponseError {
+    /// The head is not HTTP.
     #[error("{0}")]
     Head(HeadError),
     /// A chunked body that is none.
@@ -36,27 +36,27 @@ pub enum Flaw {
     HeadCutOff(usize),
     /// HTTP, but not the response that it must be.
     #[error("{0}")]
-    Wrong(Wrong),
+    CheckError(CheckError),
 }
 
-impl Flaw {
+impl ResponseError {
     /// The class it is counted under.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Flaw::Head(_)
-            | Flaw::Chunk(_)
-            | Flaw::Coding(_)
-            | Flaw::Parts(_)
-            | Flaw::Upgrade
-            | Flaw::EndlessInterim => ErrorKind::Malformed,
-            Flaw::HeadCutOff(_) => ErrorKind::TruncatedBody,
-            Flaw::Wrong(wrong) => wrong.kind(),
+            ResponseError::Head(_)
+            | ResponseError::Chunk(_)
+            | ResponseError::Coding(_)
+            | ResponseError::Parts(_)
+            | ResponseError::Upgrade
+            | ResponseError::EndlessInterim => ErrorKind::Malformed,
+            ResponseError::HeadCutOff(_) => ErrorKind::TruncatedBody,
+            ResponseError::CheckError(wrong) => wrong.kind(),
         }
     }
 }
 
-impl From<Wrong> for Flaw {
-    fn from(wrong: Wrong) -> Self {
-        Flaw::Wrong(wrong)
+impl From<CheckError> for ResponseError {
+    fn from(wrong: CheckError) -> Self {
+        ResponseError::CheckError(wrong)
     }
 }
