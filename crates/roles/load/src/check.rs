@@ -25,11 +25,11 @@ use assay_workload::model::Method;
 use assay_workload::XactId;
 use assay_workload::mark::ResponseMark;
 
-/// How many whole seconds after its `Expires` a response from the store is still let pass.
+/// Whole seconds after its `Expires` for which a response from the store is still let pass.
 ///
-/// HTTP dates are whole seconds. A response made at 10.9 s says `Date: 10` and `Expires: 20`; a cache that stores it
-/// at once may count a lifetime of ten seconds from 10.9, and be right until 20.9. Both instants are therefore
-/// compared as whole seconds, and one second of difference is no error.
+/// HTTP dates are whole seconds. A response made at 10.9 s says `Date: 10` and `Expires: 20`; a cache that stores it at
+/// once may count a lifetime of ten seconds from 10.9, and be right until 20.9. Both instants are therefore compared as
+/// whole seconds, and one second of difference is no error.
 const EXPIRY_TOLERANCE_S: i64 = 1;
 
 /// The parts of a request that its response is judged by.
@@ -41,13 +41,14 @@ pub struct CheckedRequest {
     pub since_s: Option<i64>,
     /// The request said `no-cache`, and the target declares to pass that on.
     pub must_reach_origin: bool,
-    /// It requested parts: 206 is as good as 200.
+    /// Parts were requested: 206 is as good as 200.
     pub parts: bool,
     /// The body may come in a coding: its length does not tell.
     pub coded: bool,
-    /// When it was sent, in microseconds since the start of the run.
+    /// Instant of sending, in microseconds since the start of the run.
     pub sent_us: u64,
-    /// By how much an instant of an origin can differ from the same instant of the robot, in microseconds: 0 on one machine.
+    /// Upper bound on the difference between an instant of an origin and the same instant of the robot, in
+    /// microseconds: 0 on one machine.
     pub clock_error_us: u64,
     /// Key of the object.
     pub key: u64,
@@ -55,11 +56,11 @@ pub struct CheckedRequest {
     pub cachable: bool,
     /// The target writes what a 304 says into what it has stored, so an id shows when a response was last confirmed.
     pub validation_updates: bool,
-    /// Its size in bytes.
+    /// Size of the object in bytes.
     pub size: u64,
 }
 
-/// What the head of a response says.
+/// Facts of a response head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceivedHead {
     pub status: u16,
@@ -71,10 +72,10 @@ pub struct ReceivedHead {
     pub last_modified_s: Option<i64>,
 }
 
-/// What is known after the head: how the response came about, and which body must follow.
+/// Judgement of a head: the outcome, and the body that must follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckVerdict {
-    /// How the response came about; none: a 304 without an id does not tell.
+    /// None: a 304 without an id does not tell.
     pub outcome: Option<Outcome>,
     /// The error of the clocks leaves open whether the response was made before the request was sent, and so which outcome it is.
     pub is_unsure: bool,
@@ -84,7 +85,7 @@ pub struct CheckVerdict {
     pub body_bytes: Option<u64>,
 }
 
-/// What is wrong with a response: what was seen, and what should have been.
+/// Error of a response, with actual and expected values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckError {
     /// A status that this request cannot have.
@@ -312,7 +313,7 @@ fn second(us: u64) -> i64 {
     (us / 1_000_000) as i64
 }
 
-/// How the response came about, by the ids (see docs/architecture.md).
+/// Outcome by the ids of request and response.
 fn outcome(requested: &CheckedRequest, mark: &ResponseMark) -> Outcome {
     if mark.xact == requested.id {
         match mark.not_modified() && requested.since_s.is_none() {

@@ -59,7 +59,7 @@ fn judge(requested: &CheckedRequest, response: &ReceivedHead) -> Result<CheckVer
     judge_head(requested, response, 21 * SECOND, life)
 }
 
-/// The same a second after sending, whenever that was.
+/// Judges a second after sending, whenever that was.
 fn judge_at(requested: &CheckedRequest, response: &ReceivedHead) -> Result<CheckVerdict, CheckError> {
     judge_head(requested, response, requested.sent_us + SECOND, life)
 }

@@ -18,7 +18,7 @@ const MOST_CODED_BYTES: u64 = 64 << 20;
 const CLASSES: usize = u64::BITS as usize;
 /// Objects of a type that are looked at.
 const OBJECTS: u64 = 2048;
-/// Of each class of sizes, so many are coded at most,
+/// Most objects of each class of sizes that are coded,
 const OBJECTS_OF_CLASS: u32 = 64;
 /// and no more once so many bytes were.
 const BYTES_OF_CLASS: u64 = 1 << 20;
@@ -46,7 +46,7 @@ pub fn choose(offered: &[Coding], accepted: &Accepted, bytes: u64, for_parts: bo
     })
 }
 
-/// The same coding, as the wire names it.
+/// Name of a coding on the wire.
 pub fn on_the_wire(coding: Coding) -> coding::Coding {
     match coding {
         Coding::Identity => coding::Coding::Identity,
@@ -71,16 +71,16 @@ pub fn gzip(writer: &mut GzipWriter, body: &Body, pool: &Pool) -> Vec<u8> {
     coded
 }
 
-/// How long bodies are as they are sent. Made once, before the start.
+/// Lengths of bodies as they are sent. Made once, before the start.
 #[derive(Debug)]
 pub struct CodedSizes {
-    /// What robots of each group accept.
+    /// Codings that robots of each group accept.
     accepted: Vec<Accepted>,
-    /// What origins offer of each type, and what gzip leaves of its bodies.
+    /// Codings that origins offer of each type, and the share of its bodies that gzip leaves.
     contents: Vec<(Vec<Coding>, Option<Shares>)>,
 }
 
-/// What gzip leaves of a body, by class of sizes: 0.4 is two fifths.
+/// Share of a body that gzip leaves, by class of sizes: 0.4 is two fifths.
 #[derive(Debug)]
 struct Shares([f64; CLASSES]);
 
@@ -153,7 +153,7 @@ fn class_of(bytes: u64) -> usize {
     bytes.max(1).ilog2() as usize
 }
 
-/// What a robot's `Accept-Encoding` says, read as an origin reads it.
+/// `Accept-Encoding` of a group's robots, read as an origin reads it.
 fn accepted_by(group: &RobotGroup) -> Accepted {
     if group.accepts.is_empty() {
         return Accepted::ANYTHING;

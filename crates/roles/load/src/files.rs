@@ -15,7 +15,6 @@ use thiserror::Error;
 #[error("cannot read {path}, which the workload makes bodies of: {cause}")]
 pub struct FileError {
     path: PathBuf,
-    /// What the system said.
     cause: io::Error,
 }
 

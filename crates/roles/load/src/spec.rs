@@ -22,7 +22,7 @@ pub struct UniverseSpec {
     pub private_as_public: bool,
 }
 
-/// What robots are told.
+/// Spec of the robots' process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RobotsSpec {
     pub universe: UniverseSpec,
@@ -32,21 +32,19 @@ pub struct RobotsSpec {
     pub threads: u32,
     /// Processors the threads are pinned to, round robin; empty: not pinned.
     pub cpus: Vec<u32>,
-    /// How closely they keep time.
     #[serde(default)]
     pub timing: Timing,
-    /// What the requests are sent to.
     pub target: Target,
-    /// How robots speak TLS to it; none: in the clear.
+    /// TLS towards the target; none: in the clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<ClientTls>,
-    /// Where there are several caches: which robots speak to which, in place of the one proxy of the target.
+    /// Caches with their robots, in place of the one proxy of the target, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listeners: Vec<Listener>,
     /// Source address of each robot address of the workload, in order of first appearance; empty or
     /// unspecified (0.0.0.0): the system chooses.
     pub sources: Vec<IpAddr>,
-    /// What the target is known to do, for the ideal hit ratio.
+    /// Declared behaviour of the target, for the ideal hit ratio.
     pub behaviour: CacheBehaviour,
     /// An xact without a complete response after this long is an error, in milliseconds.
     pub timeout_ms: u64,
@@ -58,7 +56,7 @@ pub struct RobotsSpec {
     pub joins_waits: bool,
 }
 
-/// How closely a role keeps time.
+/// Timing of a role.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Timing {
@@ -67,13 +65,13 @@ pub struct Timing {
     pub spin_us: u64,
     /// Worker threads run with real-time priority (`SCHED_FIFO`); one that never sleeps is made to, a twentieth of the time.
     pub realtime: bool,
-    /// How long a bare timer is measured in each worker before it is ready, in milliseconds; 0: not at all.
+    /// Length of the measurement of a bare timer in each worker before it is ready, in milliseconds; 0: none.
     pub baseline_ms: u64,
     /// Workers do not watch themselves: only to measure what the watching costs.
     pub unwatched: bool,
 }
 
-/// Where robots send their requests.
+/// Target of the robots' requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Target {
@@ -85,22 +83,21 @@ pub enum Target {
     Forward { proxy: SocketAddr, origins: Vec<SocketAddr> },
 }
 
-/// What origins are told.
+/// Spec of the origins' process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OriginsSpec {
     pub universe: UniverseSpec,
     pub threads: u32,
     /// Processors the threads are pinned to, round robin; empty: not pinned.
     pub cpus: Vec<u32>,
-    /// How closely they keep time.
     #[serde(default)]
     pub timing: Timing,
     /// The first of the origins that listen here; 0 where all of them do.
     #[serde(default)]
     pub first: u16,
-    /// Where to listen, one address per origin from `first` on, in the workload's order. Port 0 lets the system choose.
+    /// Addresses to listen on, one per origin from `first` on, in the workload's order. Port 0 lets the system choose.
     pub listen: Vec<SocketAddr>,
-    /// How origins speak TLS; none: in the clear.
+    /// TLS of the origins; none: in the clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<ServerTls>,
 }

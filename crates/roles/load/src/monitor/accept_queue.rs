@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use tokio::net::TcpListener;
 
-/// How full a queue was, and how full it can be.
+/// Length of an accept queue, and its limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueueDepth {
     pub waiting: u32,

@@ -11,7 +11,8 @@ use assay_base::clock::monotonic_ns;
 use assay_net::timer::lag::Lags;
 use assay_net::timer::{arm, create};
 
-/// From deadline to deadline. Not a round number: timers that others have set for whole milliseconds do not fall in step.
+/// Time from deadline to deadline. Not a round number: timers that others have set for whole milliseconds do not fall
+/// in step.
 const STEP_NS: u64 = 1_013_000;
 
 /// Measures it in the calling thread, from `begin_ns` on for so long. Nothing else runs in this thread meanwhile.

@@ -36,24 +36,24 @@ use assay_net::timer::lag::Account;
 use assay_net::worker::Breather;
 use assay_protocol::clock::RunClock;
 
-/// How often a worker looks at itself.
+/// Interval of a worker's checks of itself.
 pub const TICK_NS: u64 = 20_000_000;
 /// A role that starts its workers has all of them by then: they begin to measure a bare timer at the same time.
 pub const BASELINE_LEAD_NS: u64 = 5_000_000;
 /// Stalls reported in an interval; after that, only longer ones.
 const STALLS_REPORTED: u32 = 8;
 
-/// When the tick is due that follows the one of `at_ns`. Ticks that are over are left out, and none is moved.
+/// Instant of the tick that follows the one of `at_ns`. Ticks that are over are left out, and none is moved.
 pub fn next_tick_ns(at_ns: u64, now_ns: u64) -> u64 {
     at_ns + (now_ns.saturating_sub(at_ns) / TICK_NS + 1) * TICK_NS
 }
 
-/// Which worker it is, as the record names it.
+/// Identity of a worker in records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// `robots` or `origins`.
     pub role: &'static str,
-    /// Its number within the role.
+    /// Number within the role.
     pub thread: u32,
     /// The processor it is pinned to.
     pub cpu: Option<u32>,
@@ -77,14 +77,14 @@ pub struct ThreadMonitor {
     queues: AcceptQueues,
     /// At the last tick.
     last_usage: Usage,
-    /// Where the interval began: milliseconds since the start, and the usage then.
+    /// Beginning of the interval in milliseconds since the start, and the usage then.
     interval_start: Option<(u64, Usage)>,
     reported: u32,
     longest_reported_ns: u64,
 }
 
 impl ThreadMonitor {
-    /// Of the calling thread, in a run that starts when `clock` says. From then on `account` counts.
+    /// Monitors the calling thread, in a run that starts when `clock` says. From then on `account` counts.
     pub fn begin(identity: Identity, clock: RunClock, account: &mut Account) -> Self {
         let mut meter = UsageMeter::of_this_thread();
         account.begin(clock.start_ns);

@@ -4,10 +4,10 @@ use std::fs::File;
 
 use assay_base::clock::thread_cpu_ns;
 
-/// What the calling thread is known by as long as it lives; opened, it stays the same thread's.
+/// File of the calling thread; opened, it stays the same thread's.
 const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
 
-/// What a thread has used since it was started.
+/// Processor time and waits of a thread since it was started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     pub cpu_ns: u64,
@@ -18,7 +18,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What was used since an earlier reading.
+    /// Usage since an earlier reading.
     pub fn since(&self, before: &Usage) -> Usage {
         Usage {
             cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),

@@ -10,14 +10,14 @@ use std::sync::{Mutex, PoisonError};
 use assay_base::clock::SECOND_NS;
 use assay_workload::XactId;
 
-/// How long a first attempt is remembered.
+/// Time for which a first attempt is remembered.
 const REMEMBERED_NS: u64 = 10 * SECOND_NS;
 /// Most attempts that are remembered; beyond that the oldest are forgotten sooner.
 const MOST_REMEMBERED: usize = 1 << 16;
 
-/// What the memory says of an attempt.
+/// Place of an attempt among those at the same request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attempt {
+pub enum FaultAttempt {
     /// The first: it meets the fault.
     First,
     /// Another attempt at the same request.
@@ -28,28 +28,28 @@ pub enum Attempt {
 
 /// Requests that met a fault in the last ten seconds.
 #[derive(Debug, Default)]
-pub struct Attempts {
-    recent: Mutex<Recent>,
+pub struct FaultHistory {
+    recent: Mutex<RecentAttempts>,
 }
 
 #[derive(Debug, Default)]
-struct Recent {
+struct RecentAttempts {
     /// In the order of time.
     order: VecDeque<(u64, XactId)>,
     /// The object that was requested.
     keys: HashMap<XactId, u64>,
 }
 
-impl Attempts {
+impl FaultHistory {
     /// A request for the object with this key, which a fault is meant for.
-    pub fn note(&self, xact: XactId, key: u64, now_ns: u64) -> Attempt {
+    pub fn note(&self, xact: XactId, key: u64, now_ns: u64) -> FaultAttempt {
         // Nothing is left half done in there, whoever panicked.
         self.recent.lock().unwrap_or_else(PoisonError::into_inner).note(xact, key, now_ns)
     }
 }
 
-impl Recent {
-    fn note(&mut self, xact: XactId, key: u64, now_ns: u64) -> Attempt {
+impl RecentAttempts {
+    fn note(&mut self, xact: XactId, key: u64, now_ns: u64) -> FaultAttempt {
         while let Some((at_ns, oldest)) = self.order.front().copied() {
             if now_ns.saturating_sub(at_ns) <= REMEMBERED_NS && self.order.len() < MOST_REMEMBERED {
                 break;
@@ -58,12 +58,12 @@ impl Recent {
             self.keys.remove(&oldest);
         }
         match self.keys.get(&xact) {
-            Some(before) if *before == key => Attempt::Again,
-            Some(_) => Attempt::NextStep,
+            Some(before) if *before == key => FaultAttempt::Again,
+            Some(_) => FaultAttempt::NextStep,
             None => {
                 self.order.push_back((now_ns, xact));
                 self.keys.insert(xact, key);
-                Attempt::First
+                FaultAttempt::First
             }
         }
     }
@@ -79,21 +79,21 @@ mod tests {
 
     #[test]
     fn a_second_attempt_is_known_for_ten_seconds() {
-        let attempts = Attempts::default();
-        assert_eq!(attempts.note(xact(1), 7, 0), Attempt::First);
-        assert_eq!(attempts.note(xact(1), 7, 1), Attempt::Again);
-        assert_eq!(attempts.note(xact(2), 7, 2), Attempt::First);
-        assert_eq!(attempts.note(xact(1), 8, REMEMBERED_NS), Attempt::NextStep);
-        assert_eq!(attempts.note(xact(1), 7, REMEMBERED_NS + 1), Attempt::First);
+        let fault_history = FaultHistory::default();
+        assert_eq!(fault_history.note(xact(1), 7, 0), FaultAttempt::First);
+        assert_eq!(fault_history.note(xact(1), 7, 1), FaultAttempt::Again);
+        assert_eq!(fault_history.note(xact(2), 7, 2), FaultAttempt::First);
+        assert_eq!(fault_history.note(xact(1), 8, REMEMBERED_NS), FaultAttempt::NextStep);
+        assert_eq!(fault_history.note(xact(1), 7, REMEMBERED_NS + 1), FaultAttempt::First);
     }
 
     #[test]
     fn the_memory_has_an_end() {
-        let mut recent = Recent::default();
+        let mut recent = RecentAttempts::default();
         for number in 0..2 * MOST_REMEMBERED as u64 {
-            assert_eq!(recent.note(xact(number), 1, 5), Attempt::First);
+            assert_eq!(recent.note(xact(number), 1, 5), FaultAttempt::First);
         }
         assert!(recent.order.len() <= MOST_REMEMBERED && recent.keys.len() == recent.order.len());
-        assert_eq!(recent.note(xact(2 * MOST_REMEMBERED as u64 - 1), 1, 5), Attempt::Again);
+        assert_eq!(recent.note(xact(2 * MOST_REMEMBERED as u64 - 1), 1, 5), FaultAttempt::Again);
     }
 }

@@ -36,20 +36,23 @@ fn a_body_is_broken_off_where_the_response_said() {
     let mut fragile = lasting();
     fragile.servers[0].abort_share = 0.5;
     let origins = start(fragile, 1);
-    let whole = bytes(&origins.world, 1);
-    let path = path(&origins.world, 1);
+    let whole = bytes(&origins.shared, 1);
+    let path = path(&origins.shared, 1);
     let mut cuts = 0;
     for number in 0..20 {
-        let cut = origins.world.universe.origin_abort(xact(number), 0, whole.len() as u64);
-        let Some(cut) = cut else {
-            assert!(origins.get(&path, &mark(number)).is_object(&origins.world, 0, 1));
+        let abort_after = origins.shared.universe.origin_abort(xact(number), 0, whole.len() as u64);
+        let Some(abort_after) = abort_after else {
+            assert!(origins.get(&path, &mark(number)).is_object(&origins.shared, 0, 1));
             continue;
         };
         let (response, reset) = broken(send_get(&origins, &path, &mark(number)));
         let response = response.expect("is there");
-        assert_eq!((response.status, response.mark().note, reset), (200, Some(Note::BreaksOff(cut)), false));
+        assert_eq!(
+            (response.status, response.mark().note, reset),
+            (200, Some(Note::BreaksOff(abort_after)), false)
+        );
         assert_eq!(response.field("content-length"), Some(&*whole.len().to_string()));
-        assert!(response.body == whole[..cut as usize] && response.persists);
+        assert!(response.body == whole[..abort_after as usize] && response.persists);
         cuts += 1;
     }
     assert!(cuts > 3);
@@ -59,7 +62,7 @@ fn a_body_is_broken_off_where_the_response_said() {
 
 /// The first xact that a fault is meant for which this is true of.
 fn faulty(origins: &Running, is_wanted: impl Fn(Fault) -> bool) -> u64 {
-    let fault = |number: &u64| origins.world.universe.fault(xact(*number), 0).is_some_and(&is_wanted);
+    let fault = |number: &u64| origins.shared.universe.fault(xact(*number), 0).is_some_and(&is_wanted);
     (0..10_000).find(fault).expect("there is one")
 }
 
@@ -83,10 +86,10 @@ fn what_an_origin_would_think_about_for_too_long_is_reset() {
     slow.servers[0].think_s = Some(Distribution::Uniform { low: 0.0, high: 0.02 });
     slow.servers[0].faults.lifetime_s = Some(Distribution::Constant(0.01));
     let origins = start(slow, 1);
-    let path = path(&origins.world, 1);
+    let path = path(&origins.shared, 1);
     let number = faulty(&origins, |fault| matches!(fault, Fault::Expired(_)));
     assert!(matches!(broken(send_get(&origins, &path, &mark(number))), (None, true)));
-    assert!(origins.get(&path, &mark(number)).is_object(&origins.world, 0, 1), "once");
+    assert!(origins.get(&path, &mark(number)).is_object(&origins.shared, 0, 1), "once");
     let counts = &origins.stop()[0];
     assert_eq!((counts.fault_resets, counts.retried, counts.responses), (1, 1, 1));
 }
@@ -94,7 +97,7 @@ fn what_an_origin_would_think_about_for_too_long_is_reset() {
 #[test]
 fn faults_are_made_once_and_second_attempts_get_responses() {
     let origins = start(misbehaving(), 2);
-    let path = path(&origins.world, 1);
+    let path = path(&origins.shared, 1);
     let error = faulty(&origins, |fault| fault == Fault::Status(503));
     let response = origins.get(&path, &mark(error));
     assert_eq!(
@@ -103,15 +106,15 @@ fn faults_are_made_once_and_second_attempts_get_responses() {
     );
     assert_eq!(
         (response.mark().key, response.field("cache-control")),
-        (public(&origins.world, 1).key, Some("no-store"))
+        (public(&origins.shared, 1).key, Some("no-store"))
     );
     let reset = faulty(&origins, |fault| fault == Fault::Reset);
     assert!(matches!(broken(send_get(&origins, &path, &mark(reset))), (None, true)));
     for number in [error, reset, reset] {
         let again = origins.get(&path, &mark(number));
-        assert!(again.is_object(&origins.world, 0, 1) && again.mark().note.is_none());
+        assert!(again.is_object(&origins.shared, 0, 1) && again.mark().note.is_none());
     }
-    assert!(origins.get(&path, "").is_object(&origins.world, 0, 1), "nobody meets no fault");
+    assert!(origins.get(&path, "").is_object(&origins.shared, 0, 1), "nobody meets no fault");
     let counts = &origins.stop()[0];
     assert_eq!((counts.fault_statuses, counts.fault_resets, counts.retried), (1, 1, 3));
     assert_eq!((counts.requests, counts.responses, counts.broken), (6, 5, 0));
@@ -120,14 +123,14 @@ fn faults_are_made_once_and_second_attempts_get_responses() {
 #[test]
 fn slow_responses_take_their_time() {
     let origins = start(misbehaving(), 1);
-    let path = path(&origins.world, 1);
+    let path = path(&origins.shared, 1);
     let late = faulty(&origins, |fault| matches!(fault, Fault::SlowStart(_)));
     let slow = faulty(&origins, |fault| matches!(fault, Fault::SlowBody { .. }));
     for (number, least_ms) in [(late, 150), (slow, 195)] {
         let begun = Instant::now();
         let response = origins.get(&path, &mark(number));
         assert!(begun.elapsed() >= Duration::from_millis(least_ms));
-        assert!(response.is_object(&origins.world, 0, 1));
+        assert!(response.is_object(&origins.shared, 0, 1));
         assert_eq!(response.mark().note, Some(Note::Fault));
     }
     let counts = &origins.stop()[0];
@@ -144,14 +147,14 @@ mod real_tests {
         loaded.servers[0].think_s = Some(Distribution::Constant(0.3));
         loaded.servers[0].faults.delay_per_active_s = 0.1;
         let origins = start(loaded, 1);
-        let path = path(&origins.world, 1);
+        let path = path(&origins.shared, 1);
         let begun = Instant::now();
         let mut clients: Vec<Client> =
             (0..4).map(|number| send_get(&origins, &path, &mark(number))).collect();
         let mut times: Vec<Duration> = clients
             .iter_mut()
             .map(|client| {
-                assert!(client.response("GET").is_object(&origins.world, 0, 1));
+                assert!(client.response("GET").is_object(&origins.shared, 0, 1));
                 begun.elapsed()
             })
             .collect();
@@ -162,7 +165,7 @@ mod real_tests {
         );
         drop(clients);
         // All are done, so the next is alone again.
-        let site = origins.world.sites.get(0).expect("is there");
-        assert_eq!(site.delay_ns(), Some(0));
+        let config = origins.shared.configs.get(0).expect("is there");
+        assert_eq!(config.delay_ns(), Some(0));
     }
 }

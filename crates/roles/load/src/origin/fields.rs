@@ -9,18 +9,16 @@ use assay_measurement::counts::OriginCounts;
 use assay_workload::model::{AuthDemand, AuthScheme, Coding};
 
 use super::head::{DateWriters, ObjectHead};
-use super::special::{Case, Verdict};
+use super::special::{Decision, DecisionContext};
 use crate::coded::on_the_wire;
 
 /// A response whose fields are to be written.
 #[derive(Debug, Clone, Copy)]
 pub struct SpecialHead<'a> {
-    /// What all responses about objects carry.
     pub head: ObjectHead<'a>,
     /// The request, and the origin that it is for.
-    pub case: Case<'a>,
-    /// How the origin responds.
-    pub verdict: &'a Verdict,
+    pub context: DecisionContext<'a>,
+    pub decision: &'a Decision,
     /// Bytes of the body, whether it is sent or not.
     pub body_bytes: u64,
     /// Digest of the body.
@@ -31,56 +29,56 @@ impl SpecialHead<'_> {
     /// Appends the head; counts the cookies in it.
     pub fn write(&self, out: &mut Vec<u8>, dates: &mut DateWriters, counts: &mut OriginCounts) {
         self.head.start(out, dates);
-        if self.verdict.is_of_object() {
+        if self.decision.is_of_object() {
             self.head.freshness(out, dates);
         } else {
             out.extend_from_slice(b"Cache-Control: no-store\r\n");
         }
-        let universe = &self.case.world.universe;
-        if universe.varies(self.case.object.id.content) {
+        let universe = &self.context.shared.universe;
+        if universe.varies(self.context.object.id.content) {
             out.extend_from_slice(b"Vary: Accept-Encoding\r\n");
         }
-        for (name, value) in universe.server_headers(self.case.object) {
+        for (name, value) in universe.server_headers(self.context.object) {
             field(out, name, value.as_bytes());
         }
-        match self.verdict {
-            Verdict::NotModified => {}
-            Verdict::Whole(_) | Verdict::Parts(_) => self.of_content(out, counts),
-            _ => self.of_refusal(out),
+        match self.decision {
+            Decision::NotModified => {}
+            Decision::Whole(_) | Decision::Parts(_) => self.write_content_fields(out, counts),
+            _ => self.write_refusal_fields(out),
         }
         self.head.end(out);
     }
 
-    /// What describes the body of an object.
-    fn of_content(&self, out: &mut Vec<u8>, counts: &mut OriginCounts) {
-        let universe = &self.case.world.universe;
-        for (name, value) in universe.content_headers(self.case.object) {
+    /// Appends the fields that describe the body of an object.
+    fn write_content_fields(&self, out: &mut Vec<u8>, counts: &mut OriginCounts) {
+        let universe = &self.context.shared.universe;
+        for (name, value) in universe.content_headers(self.context.object) {
             field(out, name, value.as_bytes());
         }
-        match self.verdict {
-            Verdict::Parts(spans) if spans.len() > 1 => {
+        match self.decision {
+            Decision::Parts(spans) if spans.len() > 1 => {
                 out.extend_from_slice(b"Content-Type: ");
-                self.case.multipart(&self.case.boundary()).content_type(out);
+                self.context.multipart(&self.context.boundary()).content_type(out);
                 out.extend_from_slice(b"\r\n");
             }
             _ => {
-                if let Some(mime_type) = self.case.mime_type() {
+                if let Some(mime_type) = self.context.mime_type() {
                     field(out, "Content-Type", mime_type.as_bytes());
                 }
             }
         }
-        match self.verdict {
-            Verdict::Parts(spans) => {
+        match self.decision {
+            Decision::Parts(spans) => {
                 if let [span] = spans[..] {
-                    let range = ContentRange::Part { span, total: Some(self.case.object.size_bytes) };
+                    let range = ContentRange::Part { span, total: Some(self.context.object.size_bytes) };
                     content_range(out, range);
                 }
             }
-            Verdict::Whole(coding) => {
+            Decision::Whole(coding) => {
                 if *coding != Coding::Identity {
                     field(out, "Content-Encoding", on_the_wire(*coding).name().as_bytes());
                 }
-                for cookie in universe.cookies(self.case.object) {
+                for cookie in universe.cookies(self.context.object) {
                     out.extend_from_slice(b"Set-Cookie: ");
                     SetCookie::session(cookie.name.as_bytes(), cookie.value.as_bytes()).write(out);
                     out.extend_from_slice(b"\r\n");
@@ -97,20 +95,20 @@ impl SpecialHead<'_> {
         content_length(out, self.body_bytes);
     }
 
-    /// What says why there is no object, and where it is.
-    fn of_refusal(&self, out: &mut Vec<u8>) {
-        match self.verdict {
-            Verdict::Challenge { is_stale } => {
-                if let Some(demand) = self.case.demand() {
+    /// Appends the fields that say why there is no object, and where it is.
+    fn write_refusal_fields(&self, out: &mut Vec<u8>) {
+        match self.decision {
+            Decision::Challenge { is_stale } => {
+                if let Some(demand) = self.context.demand() {
                     self.challenges(demand, *is_stale, out);
                 }
             }
-            Verdict::Redirect(older) => {
-                let universe = &self.case.world.universe;
+            Decision::Redirect(older) => {
+                let universe = &self.context.shared.universe;
                 field(out, "Location", universe.path(&universe.object(*older)).as_bytes());
             }
-            Verdict::Unsatisfied => {
-                content_range(out, ContentRange::Unsatisfied { total: self.case.object.size_bytes });
+            Decision::Unsatisfied => {
+                content_range(out, ContentRange::Unsatisfied { total: self.context.object.size_bytes });
             }
             _ => {}
         }
@@ -124,7 +122,7 @@ impl SpecialHead<'_> {
     fn challenges(&self, demand: &AuthDemand, is_stale: bool, out: &mut Vec<u8>) {
         let realm = demand.realm.as_bytes();
         if demand.schemes.contains(&AuthScheme::Digest) {
-            let nonce = self.case.world.nonces.make(self.case.now_s);
+            let nonce = self.context.shared.nonces.make(self.context.now_s);
             for algorithm in [Algorithm::Sha256, Algorithm::Md5] {
                 let challenge = DigestChallenge {
                     realm: realm.into(),

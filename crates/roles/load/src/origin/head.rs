@@ -8,7 +8,7 @@ use assay_workload::model::HttpVersion;
 
 use assay_workload::mark::{HEADER, ResponseMark};
 
-/// What a response says on whether its connection stays open.
+/// The `Connection` field of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionField {
     /// The versions of both sides say it.
@@ -35,7 +35,6 @@ pub struct Dates {
 pub struct ObjectHead<'a> {
     /// Version of the origin.
     pub version: HttpVersion,
-    /// What becomes of the connection.
     pub connection: ConnectionField,
     /// `Date`, in Unix seconds.
     pub now_s: u64,
@@ -57,14 +56,14 @@ pub struct DateWriters {
     now: DateCache,
     last_modified: DateCache,
     expires: DateCache,
-    start: Start,
+    start: CachedStart,
 }
 
-/// How the last head about an object began: nearly always the next begins like that, for a second.
+/// First lines of the last head about an object: nearly always the next has the same ones, for a second.
 #[derive(Debug, Default)]
-struct Start {
+struct CachedStart {
     /// Version, what becomes of the connection, status and `Date`.
-    of: Option<(HttpVersion, ConnectionField, u16, u64)>,
+    key: Option<(HttpVersion, ConnectionField, u16, u64)>,
     text: Vec<u8>,
 }
 
@@ -89,12 +88,12 @@ impl ObjectHead<'_> {
     /// Appends the status line, what becomes of the connection, and `Date`.
     #[inline]
     pub fn start(&self, out: &mut Vec<u8>, dates: &mut DateWriters) {
-        let of = Some((self.version, self.connection, self.mark.status, self.now_s));
-        if dates.start.of != of {
+        let key = Some((self.version, self.connection, self.mark.status, self.now_s));
+        if dates.start.key != key {
             let mut text = std::mem::take(&mut dates.start.text);
             text.clear();
             self.write_start(&mut text, dates);
-            dates.start = Start { of, text };
+            dates.start = CachedStart { key, text };
         }
         out.extend_from_slice(&dates.start.text);
     }
@@ -176,7 +175,8 @@ pub fn write_plain(
 /// Writes a response to a health check: it names the origin that responds, so that one that a proxy mixed up is recognised.
 pub fn write_health(
     out: &mut Vec<u8>,
-    (version, connection): (HttpVersion, ConnectionField),
+    version: HttpVersion,
+    connection: ConnectionField,
     now_s: u64,
     authority: &[u8],
     with_body: bool,
@@ -324,8 +324,8 @@ mod tests {
         for with_body in [true, false] {
             let mut out = Vec::new();
             let dates = &mut DateWriters::default();
-            let wire = (HttpVersion::Http11, ConnectionField::Unsaid);
-            write_health(&mut out, wire, NOW_S, b"a.example:81", with_body, dates);
+            let (version, connection) = (HttpVersion::Http11, ConnectionField::Unsaid);
+            write_health(&mut out, version, connection, NOW_S, b"a.example:81", with_body, dates);
             let (parsed, length) = ResponseHead::parse(&out).expect("is HTTP").expect("is complete");
             let body: &[u8] = b"ok\norigin a.example:81\n";
             assert_eq!((parsed.status, parsed.header("cache-control")), (200, Some(&b"no-store"[..])));

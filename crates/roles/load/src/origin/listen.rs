@@ -16,10 +16,9 @@ const BACKLOG: i32 = i32::MAX;
     "origin {origin} cannot listen on {address}: {cause}; is the address one of this machine, and the port free?"
 )]
 pub struct ListenError {
-    /// Which origin of the workload.
+    /// Index of the origin in the workload.
     pub origin: usize,
     pub address: SocketAddr,
-    /// What the system said.
     pub cause: io::Error,
 }
 

@@ -3,11 +3,11 @@
 //! `assay role origins` is [`run`]: it listens where it is told, serves every object of the universe with bytes
 //! of the static pool ([`head`]), and counts what it did by the phase that requests name ([`tally`]). A worker
 //! ([`server`]) owns one listening socket per origin; a connection is a task ([`connection`]) that holds no buffer while
-//! it is idle. Nothing is allocated per xact, and nothing is shared between workers but what never changes ([`site`]).
+//! it is idle. Nothing is allocated per xact, and nothing is shared between workers but what never changes ([`config`]).
 //!
-//! Where a workload has more than plain requests for objects, a request has a special part ([`request::Special`]); its response is
-//! decided in one place ([`special`]), with its own fields ([`fields`]) and pieces of bodies ([`payload`]). Request bodies are
-//! compared with what their robots send ([`upload`]), clients are authenticated ([`password`]), and a deliberate fault is met
+//! Where a workload has more than plain requests for objects, a request has a special part ([`request::SpecialRequest`]); its response is
+//! decided in one place ([`special`]), with its own fields ([`fields`]) and pieces of bodies ([`response_body`]). Request bodies are
+//! compared with what their robots send ([`upload`]), clients are authenticated ([`authentication`]), and a deliberate fault is met
 //! once ([`fault`]). None of it costs a plain request more than a look at a flag.
 //!
 //! A request without our mark (a fetch that a proxy makes on its own, or one whose mark it dropped) gets a response with the
@@ -26,25 +26,23 @@
 //! the identity coding; if only gzip is acceptable, the whole object is sent. A second attempt at a request that met a fault, within ten
 //! seconds, gets the regular response. PUT is handled like POST.
 
-mod admit;
-mod closing;
+mod accept_request;
+mod authentication;
+mod body_pacer;
+mod config;
 mod connection;
 mod fault;
 #[cfg(test)]
 mod fault_tests;
 mod fields;
-mod handshake;
 mod head;
+mod http2;
+mod lingering_close;
 mod listen;
-mod local;
-mod multiplex;
-mod pace;
-mod password;
-mod payload;
 mod request;
 mod response;
+mod response_body;
 mod server;
-mod site;
 mod special;
 #[cfg(test)]
 mod special_tests;
@@ -54,6 +52,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod upload;
+mod worker_state;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -66,37 +65,29 @@ use assay_workload::{Universe, UniverseError, UniverseOptions};
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use self::config::SharedOrigins;
 pub use self::listen::ListenError;
-use self::server::{Duty, Order, Report, Reports, work};
-use self::site::World;
-use self::tally::Merger;
+use self::server::{OriginCommand, OriginReport, OriginWorkerSpec, Reports, run_worker};
+use self::tally::OriginMerger;
 use crate::files::{FileError, read_files};
 use crate::monitor::{BASELINE_LEAD_NS, Identity};
-use crate::spec::{OriginsSpec, Timing, UniverseSpec};
+use crate::spec::{OriginsSpec, UniverseSpec};
 use assay_base::clock::monotonic_ns;
 use assay_net::tls::server::Server;
 use assay_net::tls::setup::{self, TlsSetupError};
-use assay_net::worker::{Seat, Worker, WorkerError, cpu_of, pin, raise_descriptor_limit};
+use assay_net::worker::{Seat, Worker as WorkerThread, WorkerError, cpu_of, pin, raise_descriptor_limit};
 use assay_protocol::clock::RunClock;
 use assay_protocol::stdio::{Commands, StdioError, emit};
 
-/// Why the origins cannot start, or cannot go on. Causes are part of the message, and so no `source` of the error.
+/// Failure of the origins' process. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
 pub enum OriginError {
     /// The workload cannot be read.
     #[error("cannot read the workload {path}: {cause}")]
-    Read {
-        path: PathBuf,
-        /// What the system said.
-        cause: std::io::Error,
-    },
+    Read { path: PathBuf, cause: std::io::Error },
     /// The workload is not one.
     #[error("{path} is not a compiled workload: {cause}")]
-    Parse {
-        path: PathBuf,
-        /// What is wrong with it.
-        cause: serde_json::Error,
-    },
+    Parse { path: PathBuf, cause: serde_json::Error },
     /// The workload cannot be run.
     #[error("the workload cannot be run: {0}")]
     Universe(UniverseError),
@@ -121,7 +112,7 @@ pub enum OriginError {
     #[error("origins cannot speak TLS: {0}")]
     Tls(#[from] TlsSetupError),
     #[error(transparent)]
-    Worker(#[from] WorkerError),
+    WorkerThread(#[from] WorkerError),
     /// The runtime of the main thread, or of a worker, failed.
     #[error("the origins' runtime failed: {0}")]
     Runtime(std::io::Error),
@@ -139,27 +130,23 @@ pub fn run(spec: OriginsSpec) -> Result<(), OriginError> {
     raise_descriptor_limit();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OriginError::Runtime)?;
-    let crew = (spec.threads, &spec.cpus[..], spec.timing);
-    let tls = spec.tls.as_ref().map(setup::server).transpose()?;
-    let mut origins = Origins::start(load(&spec.universe)?, crew, (spec.first, &spec.listen), tls)?;
+    let mut origins = Origins::from_spec(&spec)?;
     let ended = runtime.block_on(async {
         let mut commands = Commands::from_stdin().map_err(OriginError::Runtime)?;
-        origins.obey(&mut commands, &mut |event| emit(event)).await
+        origins.serve_commands(&mut commands, &mut |event| emit(event)).await
     });
     // What a worker died of says more than that it is dead.
     origins.join().and(ended)
 }
 
-/// The same with commands and events of the caller's; it neither pins the calling thread nor raises limits.
+/// Runs with commands and events of the caller's; neither pins the calling thread nor raises limits.
 pub async fn run_with(
     spec: &OriginsSpec,
     commands: &mut Commands,
     emit: &mut dyn FnMut(&Event) -> Result<(), StdioError>,
 ) -> Result<(), OriginError> {
-    let crew = (spec.threads, &spec.cpus[..], spec.timing);
-    let tls = spec.tls.as_ref().map(setup::server).transpose()?;
-    let mut origins = Origins::start(load(&spec.universe)?, crew, (spec.first, &spec.listen), tls)?;
-    let ended = origins.obey(commands, &mut |event| emit(event)).await;
+    let mut origins = Origins::from_spec(spec)?;
+    let ended = origins.serve_commands(commands, &mut |event| emit(event)).await;
     origins.join().and(ended)
 }
 
@@ -167,24 +154,25 @@ pub async fn run_with(
 #[derive(Debug)]
 struct Origins {
     listening: Vec<SocketAddr>,
-    workers: Vec<Worker<std::io::Result<()>>>,
-    orders: Vec<UnboundedSender<Order>>,
-    reports: UnboundedReceiver<Report>,
+    workers: Vec<WorkerThread<std::io::Result<()>>>,
+    worker_commands: Vec<UnboundedSender<OriginCommand>>,
+    reports: UnboundedReceiver<OriginReport>,
 }
 
 impl Origins {
-    /// Listens, and starts the workers: so many threads, on which processors, keeping time how closely.
-    fn start(
-        universe: Universe,
-        (threads, cpus, timing): (u32, &[u32], Timing),
-        (first, addresses): (OriginIndex, &[SocketAddr]),
-        tls: Option<Server>,
-    ) -> Result<Self, OriginError> {
+    fn from_spec(spec: &OriginsSpec) -> Result<Self, OriginError> {
+        let tls = spec.tls.as_ref().map(setup::server).transpose()?;
+        Self::start(spec, load(&spec.universe)?, tls)
+    }
+
+    /// Listens, and starts the workers.
+    fn start(spec: &OriginsSpec, universe: Universe, tls: Option<Server>) -> Result<Self, OriginError> {
+        let (first, addresses, timing) = (spec.first, &spec.listen[..], spec.timing);
         let origins = universe.workload().origins.len();
         if addresses.is_empty() != (origins == 0) || usize::from(first) + addresses.len() > origins {
             return Err(OriginError::Addresses { origins, first, addresses: addresses.len() });
         }
-        let threads = threads.max(1) as usize;
+        let threads = spec.threads.max(1) as usize;
         let mut listening = Vec::with_capacity(origins);
         let mut shares: Vec<Vec<_>> = (0..threads).map(|_| Vec::with_capacity(origins)).collect();
         for (index, address) in (usize::from(first)..).zip(addresses) {
@@ -202,57 +190,59 @@ impl Origins {
         // Those that listen elsewhere are known by their names alone.
         let mut known = vec![SocketAddr::from(([0; 4], 0)); usize::from(first)];
         known.extend(&listening);
-        let world = Arc::new(World::new(universe, &known).with_tls(tls));
+        let shared = Arc::new(SharedOrigins::new(universe, &known).with_tls(tls));
         let (reports_in, reports) = unbounded_channel();
-        let (mut workers, mut orders) = (Vec::new(), Vec::new());
+        let (mut workers, mut worker_commands) = (Vec::new(), Vec::new());
         let baseline_ns = monotonic_ns() + BASELINE_LEAD_NS;
         for (index, listeners) in shares.into_iter().enumerate() {
             let (orders_in, orders_out) = unbounded_channel();
-            orders.push(orders_in);
-            let cpu = cpu_of(cpus, index);
-            let duty = Duty {
+            worker_commands.push(orders_in);
+            let cpu = cpu_of(&spec.cpus, index);
+            let worker_spec = OriginWorkerSpec {
                 identity: Identity { role: "origins", thread: index as u32, cpu },
                 timing,
                 baseline_ns,
-                world: Arc::clone(&world),
+                shared: Arc::clone(&shared),
                 listeners,
-                orders: orders_out,
+                worker_commands: orders_out,
                 reports: Reports(reports_in.clone()),
             };
             let seat = Seat { cpu, realtime: timing.realtime };
-            workers.push(Worker::start(format!("origins-{index}"), seat, move || work(duty))?);
+            workers.push(WorkerThread::start(format!("origins-{index}"), seat, move || {
+                run_worker(worker_spec)
+            })?);
         }
-        Ok(Self { listening, workers, orders, reports })
+        Ok(Self { listening, workers, worker_commands, reports })
     }
 
-    fn tell(&self, order: Order) {
-        for orders in &self.orders {
+    fn broadcast(&self, command: OriginCommand) {
+        for worker_commands in &self.worker_commands {
             // A worker that has ended says so itself.
-            let _ = orders.send(order);
+            let _ = worker_commands.send(command);
         }
     }
 
     /// Passes commands to the workers and their reports to the parent, until it is told to stop and all is reported, or
     /// the parent is gone.
-    async fn obey(
+    async fn serve_commands(
         &mut self,
         commands: &mut Commands,
         out: &mut impl FnMut(&Event) -> Result<(), StdioError>,
     ) -> Result<(), OriginError> {
-        let mut merger = Merger::new(self.workers.len());
+        let mut merger = OriginMerger::new(self.workers.len());
         let mut unready = self.workers.len();
         while !merger.is_done() {
             tokio::select! {
                 command = commands.next() => match command? {
                     None => return Ok(()),
-                    Some(Command::Stop) => self.tell(Order::Stop),
+                    Some(Command::Stop) => self.broadcast(OriginCommand::Stop),
                     Some(Command::Start { at_monotonic_ns: start_ns, at_unix_s: start_unix_s }) => {
-                        self.tell(Order::Start(RunClock { start_ns, start_unix_s }));
+                        self.broadcast(OriginCommand::Start(RunClock { start_ns, start_unix_s }));
                     }
                     Some(Command::Load { .. } | Command::Clock { .. } | Command::Waits(_)) => {}
                 },
                 report = self.reports.recv() => match report {
-                    Some(Report::Ready(baseline)) => {
+                    Some(OriginReport::Ready(baseline)) => {
                         if let Some(baseline) = baseline {
                             out(&Event::Measured(Measured::Baseline(baseline)))?;
                         }
@@ -261,19 +251,19 @@ impl Origins {
                             out(&Event::Ready { listening: self.listening.clone() })?;
                         }
                     }
-                    Some(Report::Handover(mut handover)) => {
-                        for example in std::mem::take(&mut handover.examples) {
+                    Some(OriginReport::Snapshot(mut snapshot)) => {
+                        for example in std::mem::take(&mut snapshot.examples) {
                             out(&Event::Measured(Measured::Example(example.into())))?;
                         }
-                        for interval in merger.take(handover) {
+                        for interval in merger.take(snapshot) {
                             out(&Event::Measured(Measured::Origins(interval.into())))?;
                         }
                     }
-                    Some(Report::Measured(measured)) => out(&Event::Measured(measured))?,
-                    Some(Report::Fault(reason, message)) => out(&Event::Fault { reason, message })?,
+                    Some(OriginReport::Measured(measured)) => out(&Event::Measured(measured))?,
+                    Some(OriginReport::Fault(reason, message)) => out(&Event::Fault { reason, message })?,
                     // One that was told to stop has handed over before; then its farewell is no surprise.
-                    Some(Report::Ended) if merger.has_ended() => {}
-                    Some(Report::Ended) | None => return Err(OriginError::EndedEarly),
+                    Some(OriginReport::Ended) if merger.has_ended() => {}
+                    Some(OriginReport::Ended) | None => return Err(OriginError::EndedEarly),
                 },
             }
         }
@@ -283,7 +273,7 @@ impl Origins {
 
     /// Ends the workers, which are told nothing more, and waits for them.
     fn join(self) -> Result<(), OriginError> {
-        drop(self.orders);
+        drop(self.worker_commands);
         for worker in self.workers {
             worker.join()?.map_err(OriginError::Runtime)?;
         }

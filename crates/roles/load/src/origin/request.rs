@@ -11,11 +11,11 @@ use assay_workload::mark::{Kind, RequestMark};
 use assay_workload::model::{Method, OriginIndex};
 use assay_workload::{Fault, Object};
 
-use super::site::World;
+use super::config::SharedOrigins;
 
 /// The request that needs a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum RequestTarget {
     Object {
         object: Object,
         /// `If-Modified-Since` of a GET or HEAD, in Unix seconds.
@@ -30,28 +30,27 @@ pub enum What {
 /// A request, as far as it matters for the response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    pub what: What,
+    pub target: RequestTarget,
     /// The origin that is meant.
     pub origin: OriginIndex,
     /// The robot and xact of the request; none: it does not say.
     pub mark: Option<RequestMark>,
-    /// Its method; GET for one that is refused.
+    /// GET for a request that is refused.
     pub method: Method,
-    /// What the client wants to become of the connection.
-    pub client: ClientWish,
+    pub client: ClientPersistence,
     /// The request carries a condition that no robot made: the proxy validates.
     pub validates: bool,
-    /// When the origin had all of it, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Instant at which the origin had all of it, in nanoseconds of `CLOCK_MONOTONIC`.
     pub complete_ns: u64,
-    /// By how much the origin itself is late with it, in microseconds: it lay unread, and its think time ended late.
+    /// Delay by the origin itself, in microseconds: the request lay unread, and its think time ended late.
     pub delay_us: u32,
-    /// What more there is to it; none: the response is an object or a 304, and nothing else.
-    pub special: Option<Box<Special>>,
+    /// Parts that plain requests do not have; none: the response is an object or a 304, and nothing else.
+    pub special: Option<Box<SpecialRequest>>,
 }
 
 /// The special parts of a request whose response may be other than a whole object.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Special {
+pub struct SpecialRequest {
     /// Parts requested; empty: none, or none that are understood.
     pub ranges: Vec<ByteRange>,
     /// `If-Range`: the parts are wanted only if the object is still of this date; [`u64::MAX`] when it names something else.
@@ -63,12 +62,12 @@ pub struct Special {
     /// Path of the target; kept only where it matters (with `authorization`).
     pub path: Box<[u8]>,
     /// The client waits for 100 (Continue), and its body is refused.
-    pub is_unwanted: bool,
-    /// What goes wrong on purpose.
+    pub is_body_refused: bool,
+    /// Fault that is injected.
     pub fault: Option<Fault>,
 }
 
-impl Default for Special {
+impl Default for SpecialRequest {
     fn default() -> Self {
         Self {
             ranges: Vec::new(),
@@ -76,15 +75,15 @@ impl Default for Special {
             accepted: Accepted::ANYTHING,
             authorization: None,
             path: Box::default(),
-            is_unwanted: false,
+            is_body_refused: false,
             fault: None,
         }
     }
 }
 
-/// What the client wants to become of the connection.
+/// Request of the client about the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientWish {
+pub enum ClientPersistence {
     /// HTTP/1.1, nothing else said.
     Persist,
     /// `Connection: keep-alive`.
@@ -95,40 +94,44 @@ pub enum ClientWish {
 
 impl Request {
     /// Reads a request that came to the address of origin `at`; an error: its target, or its host, is none.
-    pub fn read(world: &World, at: OriginIndex, head: &RequestHead<'_>) -> Result<Self, TargetError> {
-        let fields = OurFields::find(head);
+    pub fn read(
+        shared: &SharedOrigins,
+        at: OriginIndex,
+        head: &RequestHead<'_>,
+    ) -> Result<Self, TargetError> {
+        let fields = OriginFields::find(head);
         let (authority, path) = split_target(head.target);
         let host = authority.or(head.host);
-        let named = host.map(|host| world.sites.requested(at, host));
+        let named = host.map(|host| shared.configs.requested(at, host));
         let origin = named.flatten().unwrap_or(at);
         let method = method(head.method);
-        let what = match world.universe.parse_path(origin, path) {
-            _ if method.is_none() => What::Plain(405),
+        let target = match shared.universe.parse_path(origin, path) {
+            _ if method.is_none() => RequestTarget::Plain(405),
             Ok(id) => {
                 let since_s =
                     fields.since.filter(|_| !method.is_some_and(Method::has_body)).and_then(parse_date);
-                What::Object { object: world.universe.object(id), since_s }
+                RequestTarget::Object { object: shared.universe.object(id), since_s }
             }
-            Err(_) if is_health_path(path) => What::Health,
-            Err(_) => What::Plain(404),
+            Err(_) if is_health_path(path) => RequestTarget::Health,
+            Err(_) => RequestTarget::Plain(404),
         };
         // What is known to be there needs no closer look.
-        if named == Some(None) || matches!(what, What::Plain(404 | 405)) {
+        if named == Some(None) || matches!(target, RequestTarget::Plain(404 | 405)) {
             Target::of(head)?;
         }
         let kind = fields.mark.map(|mark| mark.kind);
-        let special = match &what {
-            What::Object { object, .. } if fields.range || !world.is_plain(origin, object) => {
-                Some(Box::new(Special::read(method == Some(Method::Get), head, path)))
+        let special = match &target {
+            RequestTarget::Object { object, .. } if fields.range || !shared.is_plain(origin, object) => {
+                Some(Box::new(SpecialRequest::read(method == Some(Method::Get), head, path)))
             }
-            What::Object { .. } | What::Health | What::Plain(_) => None,
+            RequestTarget::Object { .. } | RequestTarget::Health | RequestTarget::Plain(_) => None,
         };
         Ok(Self {
-            what,
+            target,
             origin,
             mark: fields.mark,
             method: method.unwrap_or(Method::Get),
-            client: wish(head),
+            client: client_persistence(head),
             complete_ns: 0,
             delay_us: 0,
             validates: fields.conditional && kind != Some(Kind::Conditional),
@@ -151,17 +154,17 @@ impl Request {
     /// An object is requested, and not something fixed.
     #[inline]
     pub fn is_for_object(&self) -> bool {
-        matches!(self.what, What::Object { .. })
+        matches!(self.target, RequestTarget::Object { .. })
     }
 
     /// True for a health check, which does not count.
     pub fn is_health(&self) -> bool {
-        self.what == What::Health
+        self.target == RequestTarget::Health
     }
 }
 
-impl Special {
-    /// How fast the body goes out; none: as fast as the client takes it.
+impl SpecialRequest {
+    /// Rate of the body; none: as fast as the client takes it.
     pub fn bytes_per_s(&self) -> Option<f64> {
         match self.fault {
             Some(Fault::SlowBody { bytes_per_s }) => Some(bytes_per_s),
@@ -208,25 +211,25 @@ fn method(name: &str) -> Option<Method> {
     }
 }
 
-fn wish(head: &RequestHead<'_>) -> ClientWish {
+fn client_persistence(head: &RequestHead<'_>) -> ClientPersistence {
     match head.facts.version {
-        _ if head.facts.close => ClientWish::Close,
-        _ if head.facts.keep_alive => ClientWish::KeepAlive,
-        Version::Http11 => ClientWish::Persist,
-        Version::Http10 => ClientWish::Close,
+        _ if head.facts.close => ClientPersistence::Close,
+        _ if head.facts.keep_alive => ClientPersistence::KeepAlive,
+        Version::Http11 => ClientPersistence::Persist,
+        Version::Http10 => ClientPersistence::Close,
     }
 }
 
 /// The fields that only origins look at, found in one walk.
 #[derive(Default)]
-struct OurFields<'b> {
+struct OriginFields<'b> {
     mark: Option<RequestMark>,
     since: Option<&'b [u8]>,
     conditional: bool,
     range: bool,
 }
 
-impl<'b> OurFields<'b> {
+impl<'b> OriginFields<'b> {
     fn find(head: &RequestHead<'b>) -> Self {
         let mut found = Self::default();
         for field in head.headers() {
@@ -268,32 +271,35 @@ mod tests {
     use super::*;
 
     fn request(text: &str) -> Request {
-        let world = testing::world();
-        let text = text.replace("PATH", &testing::path(&world, 5));
+        let shared = testing::shared();
+        let text = text.replace("PATH", &testing::path(&shared, 5));
         let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-        Request::read(&world, 0, &head).expect("names something")
+        Request::read(&shared, 0, &head).expect("names something")
     }
 
     #[test]
     fn what_names_nothing_that_could_be_here_is_refused_and_what_is_only_missing_is_not() {
-        let world = testing::world();
+        let shared = testing::shared();
         let read = |text: &str| {
-            let text = text.replace("PATH", &testing::path(&world, 5));
+            let text = text.replace("PATH", &testing::path(&shared, 5));
             let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-            Request::read(&world, 0, &head).map(|request| request.what).map_err(TargetError::status)
+            Request::read(&shared, 0, &head).map(|request| request.target).map_err(TargetError::status)
         };
-        assert_eq!(read("GET /none HTTP/1.1\r\nHost: elsewhere\r\n\r\n"), Ok(What::Plain(404)));
-        assert!(matches!(read("GET PATH HTTP/1.1\r\nHost: elsewhere\r\n\r\n"), Ok(What::Object { .. })));
+        assert_eq!(read("GET /none HTTP/1.1\r\nHost: elsewhere\r\n\r\n"), Ok(RequestTarget::Plain(404)));
+        assert!(matches!(
+            read("GET PATH HTTP/1.1\r\nHost: elsewhere\r\n\r\n"),
+            Ok(RequestTarget::Object { .. })
+        ));
         assert_eq!(read("GET PATH HTTP/1.1\r\nHost: a/b\r\n\r\n"), Err(400));
         assert_eq!(read("GET /none#x HTTP/1.1\r\nHost: a\r\n\r\n"), Err(400));
         assert_eq!(read("GET * HTTP/1.1\r\nHost: a\r\n\r\n"), Err(400));
         assert_eq!(read("CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n"), Err(501));
-        assert_eq!(read("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(What::Plain(405)));
+        assert_eq!(read("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(RequestTarget::Plain(405)));
     }
 
     fn since(request: &Request) -> Option<u64> {
-        match request.what {
-            What::Object { since_s, .. } => since_s,
+        match request.target {
+            RequestTarget::Object { since_s, .. } => since_s,
             other => panic!("{other:?}"),
         }
     }
@@ -304,7 +310,7 @@ mod tests {
         let absolute =
             request("GET HTTP://a.test:80PATH HTTP/1.1\r\nHost: other\r\nX-Assay: 1-2-0-0-b\r\n\r\n");
         assert_eq!(origin_form, absolute);
-        assert!(matches!(origin_form.what, What::Object { since_s: None, .. }));
+        assert!(matches!(origin_form.target, RequestTarget::Object { since_s: None, .. }));
         assert_eq!(origin_form.xact(), XactId { robot: 1, number: 2, place: 0 });
     }
 
@@ -346,16 +352,16 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_refused_by_name() {
-        let what = |line: &str| request(&format!("{line}\r\nHost: a\r\n\r\n")).what;
-        assert_eq!(what("GET /assay/health HTTP/1.1"), What::Health);
-        assert_eq!(what("GET http://x/assay/health HTTP/1.1"), What::Health);
-        assert_eq!(what("GET /assay/health?7 HTTP/1.1"), What::Health);
-        assert_eq!(what("GET /assay/health7 HTTP/1.1"), What::Plain(404));
+        let target = |line: &str| request(&format!("{line}\r\nHost: a\r\n\r\n")).target;
+        assert_eq!(target("GET /assay/health HTTP/1.1"), RequestTarget::Health);
+        assert_eq!(target("GET http://x/assay/health HTTP/1.1"), RequestTarget::Health);
+        assert_eq!(target("GET /assay/health?7 HTTP/1.1"), RequestTarget::Health);
+        assert_eq!(target("GET /assay/health7 HTTP/1.1"), RequestTarget::Plain(404));
         for line in ["GET / HTTP/1.1", "GET PATH?q HTTP/1.1", "GET http://x HTTP/1.1"] {
-            assert_eq!(what(line), What::Plain(404), "{line}");
+            assert_eq!(target(line), RequestTarget::Plain(404), "{line}");
         }
-        assert_eq!(what("DELETE PATH HTTP/1.1"), What::Plain(405));
-        assert_eq!(what("get PATH HTTP/1.1"), What::Plain(405));
+        assert_eq!(target("DELETE PATH HTTP/1.1"), RequestTarget::Plain(405));
+        assert_eq!(target("get PATH HTTP/1.1"), RequestTarget::Plain(405));
     }
 
     #[test]
@@ -380,12 +386,12 @@ mod tests {
 
     #[test]
     fn the_clients_wish_is_read_from_version_and_field() {
-        let wish = |version: &str, field: &str| {
+        let client_persistence = |version: &str, field: &str| {
             request(&format!("GET PATH {version}\r\nHost: a\r\n{field}\r\n\r\n")).client
         };
-        assert_eq!(wish("HTTP/1.1", "A: b"), ClientWish::Persist);
-        assert_eq!(wish("HTTP/1.1", "Connection: close"), ClientWish::Close);
-        assert_eq!(wish("HTTP/1.0", "A: b"), ClientWish::Close);
-        assert_eq!(wish("HTTP/1.0", "Connection: Keep-Alive"), ClientWish::KeepAlive);
+        assert_eq!(client_persistence("HTTP/1.1", "A: b"), ClientPersistence::Persist);
+        assert_eq!(client_persistence("HTTP/1.1", "Connection: close"), ClientPersistence::Close);
+        assert_eq!(client_persistence("HTTP/1.0", "A: b"), ClientPersistence::Close);
+        assert_eq!(client_persistence("HTTP/1.0", "Connection: Keep-Alive"), ClientPersistence::KeepAlive);
     }
 }

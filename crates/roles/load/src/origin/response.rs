@@ -5,20 +5,21 @@ use assay_workload::Object;
 use assay_workload::body::{Body, Pool, STAMP_BYTES};
 use assay_workload::model::{HttpVersion, OriginIndex};
 
+use super::config::OriginConfig;
 use super::fields::SpecialHead;
 use super::head::{ConnectionField, Dates, ObjectHead, write_health, write_plain};
-use super::local::Local;
-use super::payload::{Outgoing, Payload};
-use super::request::{ClientWish, Request, Special, What};
-use super::site::Site;
-use super::special::Case;
-use super::tally::Tally;
+use super::request::{ClientPersistence, Request, RequestTarget, SpecialRequest};
+use super::response_body::{OutgoingResponse, ResponseBody};
+use super::special::DecisionContext;
+use super::tally::OriginTally;
+use super::worker_state::WorkerState;
 use assay_base::clock::monotonic_ns;
 use assay_workload::mark::{Kind, ResponseMark};
 
 /// Bodies up to this size are copied behind their heads.
 const COPIED_BYTES: u64 = 8 * 1024;
-/// From so many microseconds on, an origin says for how long it had a request: waits of a proxy in that time delayed nothing.
+/// Shortest time, in microseconds, for which an origin states that it had a request: waits of a proxy in that time
+/// delayed nothing.
 const HELD_FROM_US: u64 = 1_000;
 /// A response says how late it is, and is written after that: from so many nanoseconds on, it counts as written late. What is
 /// written at once takes a tenth of it.
@@ -29,19 +30,34 @@ const WRITTEN_LATE_NS: u64 = 500_000;
 pub struct Response {
     /// None: the request was no request.
     request: Option<Request>,
-    payload: Payload,
+    payload: ResponseBody,
     not_modified: bool,
-    /// It is broken off after so many bytes of the body, on purpose.
-    cut: Option<u64>,
+    /// Bytes of the body after which the response is aborted, on purpose.
+    abort_after: Option<u64>,
     /// The connection ends after it.
     pub closes: bool,
 }
 
+/// Object of a request, with its condition.
+#[derive(Clone, Copy)]
+struct RequestedObject<'a> {
+    object: &'a Object,
+    /// `If-Modified-Since`, in Unix seconds.
+    since_s: Option<u64>,
+}
+
+/// First fields of a head.
+#[derive(Clone, Copy)]
+struct HeadStart {
+    version: HttpVersion,
+    connection: ConnectionField,
+}
+
 /// A response that the socket did not take at once, or must not be given at once.
 #[derive(Debug)]
-pub struct Sending {
+pub struct PendingResponse {
     pub response: Response,
-    /// Its head, kept apart: others use the worker's buffer meanwhile.
+    /// Head, kept apart: others use the worker's buffer meanwhile.
     pub head: Box<[u8]>,
     /// Bytes written so far.
     pub written: u64,
@@ -50,49 +66,49 @@ pub struct Sending {
 impl Response {
     /// Writes the head of the response made at `made_ns`. `may_persist`: the connection has uses left.
     pub fn write(
-        local: &Local,
+        worker: &WorkerState,
         request: Request,
         made_ns: u64,
         may_persist: bool,
         out: &mut Vec<u8>,
     ) -> Self {
-        let site = local.world.sites.get(request.origin);
-        let version = site.map_or(HttpVersion::Http11, |site| site.version);
+        let config = worker.shared.configs.get(request.origin);
+        let version = config.map_or(HttpVersion::Http11, |config| config.version);
         let persists = may_persist && would_persist(version, request.client);
         let connection = match (persists, version, request.client) {
             (_, HttpVersion::Http2, _) | (false, HttpVersion::Http10, _) => ConnectionField::Unsaid,
             (false, HttpVersion::Http11, _) => ConnectionField::Close,
-            (true, _, ClientWish::KeepAlive) => ConnectionField::KeepAlive,
+            (true, _, ClientPersistence::KeepAlive) => ConnectionField::KeepAlive,
             (true, _, _) => ConnectionField::Unsaid,
         };
         let mut response = Self {
             request: None,
-            payload: Payload::Nothing,
+            payload: ResponseBody::Nothing,
             not_modified: false,
-            cut: None,
+            abort_after: None,
             closes: !persists,
         };
-        match request.what {
-            What::Object { object, since_s } => {
+        match request.target {
+            RequestTarget::Object { object, since_s } => {
                 response.write_object(
-                    local,
+                    worker,
                     &request,
-                    (&object, since_s),
+                    RequestedObject { object: &object, since_s },
                     made_ns,
-                    (version, connection),
+                    HeadStart { version, connection },
                     out,
                 );
             }
-            What::Health => {
-                let now_s = local.clock.get().unix_s(made_ns);
-                let dates = &mut local.dates.borrow_mut();
-                let site = local.world.sites.get(request.origin);
-                let authority = site.map_or(&b""[..], |site| &site.authority);
-                write_health(out, (version, connection), now_s, authority, !request.head_only(), dates);
+            RequestTarget::Health => {
+                let now_s = worker.clock.get().unix_s(made_ns);
+                let dates = &mut worker.dates.borrow_mut();
+                let config = worker.shared.configs.get(request.origin);
+                let authority = config.map_or(&b""[..], |config| &config.authority);
+                write_health(out, version, connection, now_s, authority, !request.head_only(), dates);
             }
-            What::Plain(status) => {
-                let now_s = local.clock.get().unix_s(made_ns);
-                let dates = &mut local.dates.borrow_mut();
+            RequestTarget::Plain(status) => {
+                let now_s = worker.clock.get().unix_s(made_ns);
+                let dates = &mut worker.dates.borrow_mut();
                 write_plain(out, version, status, connection, now_s, !request.head_only(), dates);
             }
         }
@@ -102,14 +118,15 @@ impl Response {
 
     fn write_object(
         &mut self,
-        local: &Local,
+        worker: &WorkerState,
         request: &Request,
-        (object, since_s): (&Object, Option<u64>),
+        requested: RequestedObject<'_>,
         made_ns: u64,
-        (version, connection): (HttpVersion, ConnectionField),
+        start: HeadStart,
         out: &mut Vec<u8>,
     ) {
-        let (clock, universe) = (local.clock.get(), &local.world.universe);
+        let (RequestedObject { object, since_s }, HeadStart { version, connection }) = (requested, start);
+        let (clock, universe) = (worker.clock.get(), &worker.shared.universe);
         let made_us = clock.since_start_us(made_ns);
         // Robots count from `made_us` as well, so both sides see the same second.
         let life = universe.life(object, (made_us / 1_000_000) as i64);
@@ -143,9 +160,9 @@ impl Response {
             mark,
         };
         if let Some(special) = &request.special {
-            return self.write_special(local, (request, special), object, head, out);
+            return self.write_special(worker, request, special, object, head, out);
         }
-        head.write(out, &mut local.dates.borrow_mut());
+        head.write(out, &mut worker.dates.borrow_mut());
         if !self.not_modified && !request.head_only() {
             self.set_body(universe.body(object, life.version), universe.pool(), out);
         }
@@ -154,14 +171,15 @@ impl Response {
     #[cold]
     fn write_special(
         &mut self,
-        local: &Local,
-        (request, special): (&Request, &Special),
+        worker: &WorkerState,
+        request: &Request,
+        special: &SpecialRequest,
         object: &Object,
         mut head: ObjectHead<'_>,
         out: &mut Vec<u8>,
     ) {
-        let case = Case {
-            world: &local.world,
+        let context = DecisionContext {
+            shared: &worker.shared,
             request,
             special,
             object,
@@ -169,25 +187,25 @@ impl Response {
             last_modified_s: head.dates.last_modified_s.filter(|_| object.cachable),
             now_s: head.now_s,
         };
-        let mut tally = local.tally.borrow_mut();
+        let mut tally = worker.tally.borrow_mut();
         let phase = request.phase(&tally);
-        let counts = &mut tally.of(phase).counts;
-        let verdict = case.judge(counts);
-        let (payload, digest) = case.payload(&verdict, head.mark.version, &mut local.gzip.borrow_mut());
+        let counts = &mut tally.recorder(phase).counts;
+        let decision = context.judge(counts);
+        let (payload, digest) = context.payload(&decision, head.mark.version, &mut worker.gzip.borrow_mut());
         let body_bytes = payload.len();
-        let (note, cut) = case.note(&verdict, body_bytes);
-        (head.mark.status, head.mark.note) = (verdict.status(), note);
-        self.not_modified = verdict.status() == 304;
-        SpecialHead { head, case, verdict: &verdict, body_bytes, digest }.write(
+        let (note, abort_after) = context.note(&decision, body_bytes);
+        (head.mark.status, head.mark.note) = (decision.status(), note);
+        self.not_modified = decision.status() == 304;
+        SpecialHead { head, context, decision: &decision, body_bytes, digest }.write(
             out,
-            &mut local.dates.borrow_mut(),
+            &mut worker.dates.borrow_mut(),
             counts,
         );
         if !request.head_only() {
             self.payload = payload;
         }
-        self.cut = cut;
-        self.closes |= cut.is_some();
+        self.abort_after = abort_after;
+        self.closes |= abort_after.is_some();
     }
 
     /// A small body is copied behind its head, and of a large one the stamp: the fewer slices, the faster.
@@ -200,35 +218,43 @@ impl Response {
             out.extend_from_slice(chunk);
             from += chunk.len() as u64;
         }
-        self.payload = Payload::Whole { body, copied };
+        self.payload = ResponseBody::Whole { body, copied };
     }
 
     /// Writes the refusal of what is no request, and ends the connection.
     pub fn write_refusal(
-        local: &Local,
+        worker: &WorkerState,
         at: OriginIndex,
-        (status, head_only): (u16, bool),
+        status: u16,
+        head_only: bool,
         out: &mut Vec<u8>,
     ) -> Self {
-        let version = local.world.sites.get(at).map_or(HttpVersion::Http11, |site: &Site| site.version);
-        let now_s = local.clock.get().unix_s(monotonic_ns());
-        let dates = &mut local.dates.borrow_mut();
+        let version =
+            worker.shared.configs.get(at).map_or(HttpVersion::Http11, |config: &OriginConfig| config.version);
+        let now_s = worker.clock.get().unix_s(monotonic_ns());
+        let dates = &mut worker.dates.borrow_mut();
         write_plain(out, version, status, ConnectionField::Close, now_s, !head_only, dates);
-        Self { request: None, payload: Payload::Nothing, not_modified: false, cut: None, closes: true }
+        Self {
+            request: None,
+            payload: ResponseBody::Nothing,
+            not_modified: false,
+            abort_after: None,
+            closes: true,
+        }
     }
 
-    /// It is broken off before its end, on purpose.
-    pub fn is_cut(&self) -> bool {
-        self.cut.is_some()
+    /// True if the response is aborted before its end, on purpose.
+    pub fn is_aborted(&self) -> bool {
+        self.abort_after.is_some()
     }
 
-    /// Its bytes, behind this head.
+    /// Bytes of the response, behind this head.
     #[inline]
-    pub fn outgoing<'a>(&'a self, head: &'a [u8]) -> Outgoing<'a> {
-        Outgoing { head, payload: &self.payload, cut: self.cut }
+    pub fn outgoing<'a>(&'a self, head: &'a [u8]) -> OutgoingResponse<'a> {
+        OutgoingResponse { head, payload: &self.payload, abort_after: self.abort_after }
     }
 
-    /// How fast its body goes out, in bytes per second; none: as fast as the client takes it.
+    /// Rate of the body, in bytes per second; none: as fast as the client takes it.
     #[inline]
     pub fn bytes_per_s(&self) -> Option<f64> {
         self.request.as_ref()?.special.as_ref()?.bytes_per_s()
@@ -236,11 +262,11 @@ impl Response {
 
     /// Counts it as written late, if it was: its head said at `made_ns` how late it is, and was written at `now_ns`.
     #[inline]
-    pub fn written(&self, local: &Local, made_ns: u64, now_ns: u64) {
+    pub fn written(&self, worker: &WorkerState, made_ns: u64, now_ns: u64) {
         if is_written_late(made_ns, now_ns) {
-            let mut tally = local.tally.borrow_mut();
+            let mut tally = worker.tally.borrow_mut();
             let phase = self.request.as_ref().map_or(tally.current(), |request| request.phase(&tally));
-            tally.of(phase).counts.written_late += 1;
+            tally.recorder(phase).counts.written_late += 1;
         }
     }
 
@@ -248,7 +274,7 @@ impl Response {
     /// is counted by connections. Gives the time.
     pub fn sent(
         &self,
-        local: &Local,
+        worker: &WorkerState,
         complete_ns: u64,
         head_bytes: usize,
         bytes: u64,
@@ -258,14 +284,14 @@ impl Response {
         let Some(request) = self.request.as_ref().filter(|request| !request.is_health()) else {
             return now_ns;
         };
-        let mut tally = local.tally.borrow_mut();
+        let mut tally = worker.tally.borrow_mut();
         let phase = request.phase(&tally);
-        let recorder = tally.of(phase);
+        let recorder = tally.recorder(phase);
         let counts = &mut recorder.counts;
         counts.wire_bytes_out += wire_bytes;
-        let What::Object { object, .. } = request.what else { return now_ns };
+        let RequestTarget::Object { object, .. } = request.target else { return now_ns };
         counts.body_bytes_out += bytes + self.payload.copied() - head_bytes as u64;
-        if self.cut.is_some() {
+        if self.abort_after.is_some() {
             counts.broken_off += 1;
             return now_ns;
         }
@@ -274,7 +300,7 @@ impl Response {
             counts.not_modified += 1;
             if let Some(mark) = request.mark.filter(|mark| request.validates && mark.kind == Kind::Basic) {
                 counts.validated_basic += 1;
-                counts.validated_basic_bytes += local.world.sent_bytes(mark.xact.robot, &object);
+                counts.validated_basic_bytes += worker.shared.sent_bytes(mark.xact.robot, &object);
             }
         }
         recorder.service.record(now_ns.saturating_sub(complete_ns) / 1000);
@@ -298,17 +324,17 @@ impl Request {
 
     /// The phase that it is counted in.
     #[inline]
-    pub fn phase(&self, tally: &Tally) -> u16 {
+    pub fn phase(&self, tally: &OriginTally) -> u16 {
         self.mark.map(|mark| mark.phase).filter(|phase| tally.has_phase(*phase)).unwrap_or(tally.current())
     }
 }
 
 /// Whether a connection between these two lives on. HTTP/1.0 on either side needs the client's `Connection: keep-alive`.
-fn would_persist(version: HttpVersion, client: ClientWish) -> bool {
+fn would_persist(version: HttpVersion, client: ClientPersistence) -> bool {
     match client {
-        ClientWish::Close => false,
-        ClientWish::KeepAlive => true,
-        ClientWish::Persist => version != HttpVersion::Http10,
+        ClientPersistence::Close => false,
+        ClientPersistence::KeepAlive => true,
+        ClientPersistence::Persist => version != HttpVersion::Http10,
     }
 }
 

@@ -15,31 +15,30 @@ use assay_workload::model::{AuthDemand, Coding};
 use assay_workload::object::ObjectId;
 use assay_workload::{Fault, Object};
 
-use super::password::{Shown, shown};
-use super::payload::{Payload, Piece, Pieces};
-use super::request::{Request, Special};
-use super::site::World;
+use super::authentication::{Presented, presented};
+use super::config::SharedOrigins;
+use super::request::{Request, SpecialRequest};
+use super::response_body::{BodySegment, ResponseBody, SegmentedBody};
 use crate::coded::{self, chunks};
 
 /// A request that has to be decided on.
 #[derive(Debug, Clone, Copy)]
-pub struct Case<'a> {
-    pub world: &'a World,
+pub struct DecisionContext<'a> {
+    pub shared: &'a SharedOrigins,
     pub request: &'a Request,
-    /// What is special about it.
-    pub special: &'a Special,
+    pub special: &'a SpecialRequest,
     pub object: &'a Object,
     /// The client's copy is as new as the object.
     pub is_unmodified: bool,
-    /// When the object was modified, in Unix seconds, if it says so.
+    /// `Last-Modified` of the object, in Unix seconds, if it has one.
     pub last_modified_s: Option<u64>,
     /// Unix seconds.
     pub now_s: u64,
 }
 
-/// What the response is.
+/// Kind of response that an origin decides on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     /// An error status, on purpose.
     Fault(u16),
     /// 401.
@@ -48,9 +47,9 @@ pub enum Verdict {
         is_stale: bool,
     },
     /// 417.
-    Unwanted,
+    ExpectationFailed,
     /// 406.
-    Unacceptable,
+    NotAcceptable,
     /// 302, to this object.
     Redirect(ObjectId),
     /// 304.
@@ -63,167 +62,171 @@ pub enum Verdict {
     Parts(Vec<Span>),
 }
 
-impl Verdict {
+impl Decision {
     pub fn status(&self) -> u16 {
         match self {
-            Verdict::Fault(status) => *status,
-            Verdict::Challenge { .. } => 401,
-            Verdict::Unwanted => 417,
-            Verdict::Unacceptable => 406,
-            Verdict::Redirect(_) => 302,
-            Verdict::NotModified => 304,
-            Verdict::Unsatisfied => 416,
-            Verdict::Whole(_) => 200,
-            Verdict::Parts(_) => 206,
+            Decision::Fault(status) => *status,
+            Decision::Challenge { .. } => 401,
+            Decision::ExpectationFailed => 417,
+            Decision::NotAcceptable => 406,
+            Decision::Redirect(_) => 302,
+            Decision::NotModified => 304,
+            Decision::Unsatisfied => 416,
+            Decision::Whole(_) => 200,
+            Decision::Parts(_) => 206,
         }
     }
 
     /// True for a response that is about the object, and may be kept as long as that says.
     pub fn is_of_object(&self) -> bool {
-        matches!(self, Verdict::NotModified | Verdict::Whole(_) | Verdict::Parts(_))
+        matches!(self, Decision::NotModified | Decision::Whole(_) | Decision::Parts(_))
     }
 }
 
-impl<'a> Case<'a> {
+impl<'a> DecisionContext<'a> {
     /// The authentication that an origin demands; none: it demands none.
     pub fn demand(&self) -> Option<&'a AuthDemand> {
-        self.world.universe.auth_demand(self.object)
+        self.shared.universe.auth_demand(self.object)
     }
 
     /// Decides, and counts what was decided.
-    pub fn judge(&self, counts: &mut OriginCounts) -> Verdict {
-        let verdict = self.refusal(counts).unwrap_or_else(|| self.content());
-        match &verdict {
-            Verdict::Fault(_) => counts.fault_statuses += 1,
-            Verdict::Challenge { .. } => counts.challenges += 1,
-            Verdict::Unwanted => counts.expectations_refused += 1,
-            Verdict::Unacceptable => counts.unacceptable += 1,
-            Verdict::Redirect(_) => counts.redirects += 1,
-            Verdict::Unsatisfied => counts.unsatisfied += 1,
-            Verdict::Whole(coding) => counts.coded += u64::from(*coding != Coding::Identity),
-            Verdict::Parts(spans) => {
+    pub fn judge(&self, counts: &mut OriginCounts) -> Decision {
+        let decision = self.refusal(counts).unwrap_or_else(|| self.content());
+        match &decision {
+            Decision::Fault(_) => counts.fault_statuses += 1,
+            Decision::Challenge { .. } => counts.challenges += 1,
+            Decision::ExpectationFailed => counts.expectations_refused += 1,
+            Decision::NotAcceptable => counts.unacceptable += 1,
+            Decision::Redirect(_) => counts.redirects += 1,
+            Decision::Unsatisfied => counts.unsatisfied += 1,
+            Decision::Whole(coding) => counts.coded += u64::from(*coding != Coding::Identity),
+            Decision::Parts(spans) => {
                 counts.ranges += 1;
                 counts.multiparts += u64::from(spans.len() > 1);
             }
-            Verdict::NotModified => {}
+            Decision::NotModified => {}
         }
-        verdict
+        decision
     }
 
-    /// Why the object is not sent, nor confirmed.
-    fn refusal(&self, counts: &mut OriginCounts) -> Option<Verdict> {
+    /// Reason for which the object is neither sent nor confirmed.
+    fn refusal(&self, counts: &mut OriginCounts) -> Option<Decision> {
         if let Some(Fault::Status(status)) = self.special.fault {
-            return Some(Verdict::Fault(status));
+            return Some(Decision::Fault(status));
         }
         if let Some(demand) = self.demand() {
-            match shown(self.world, demand, self.special, self.request.method, self.now_s) {
-                Shown::Proven => counts.authenticated += 1,
-                Shown::Stale => return Some(Verdict::Challenge { is_stale: true }),
-                Shown::Nothing => return Some(Verdict::Challenge { is_stale: false }),
-                Shown::Wrong => {
+            match presented(self.shared, demand, self.special, self.request.method, self.now_s) {
+                Presented::Proven => counts.authenticated += 1,
+                Presented::Stale => return Some(Decision::Challenge { is_stale: true }),
+                Presented::Nothing => return Some(Decision::Challenge { is_stale: false }),
+                Presented::Wrong => {
                     counts.wrong_credentials += 1;
-                    return Some(Verdict::Challenge { is_stale: false });
+                    return Some(Decision::Challenge { is_stale: false });
                 }
             }
         }
-        if self.special.is_unwanted {
-            return Some(Verdict::Unwanted);
+        if self.special.is_body_refused {
+            return Some(Decision::ExpectationFailed);
         }
         if self.coding().is_none() {
-            return Some(Verdict::Unacceptable);
+            return Some(Decision::NotAcceptable);
         }
         let phase = self.request.mark.map_or(0, |mark| mark.phase);
         let may_redirect = !self.request.method.has_body();
         let older = may_redirect
-            .then(|| self.world.universe.redirect(self.request.xact(), phase, self.object))
+            .then(|| self.shared.universe.redirect(self.request.xact(), phase, self.object))
             .flatten();
-        older.map(Verdict::Redirect)
+        older.map(Decision::Redirect)
     }
 
-    fn content(&self) -> Verdict {
+    fn content(&self) -> Decision {
         if self.is_unmodified {
-            return Verdict::NotModified;
+            return Decision::NotModified;
         }
         // A coding was found acceptable before.
         let coding = self.coding().unwrap_or(Coding::Identity);
         let dated = self.special.if_range_s.is_none_or(|date_s| self.last_modified_s == Some(date_s));
         if coding != Coding::Identity || self.special.ranges.is_empty() || !dated {
-            return Verdict::Whole(coding);
+            return Decision::Whole(coding);
         }
         let spans = satisfy(&self.special.ranges, self.object.size_bytes);
-        if spans.is_empty() { Verdict::Unsatisfied } else { Verdict::Parts(spans) }
+        if spans.is_empty() { Decision::Unsatisfied } else { Decision::Parts(spans) }
     }
 
     /// The coding of the response; none: the client takes none that there is.
     fn coding(&self) -> Option<Coding> {
-        let offered = self.world.universe.codings(self.object.id.content);
+        let offered = self.shared.universe.codings(self.object.id.content);
         let for_parts = !self.special.ranges.is_empty();
         coded::choose(offered, &self.special.accepted, self.object.size_bytes, for_parts)
     }
 
-    /// What is told beforehand about the response, and after how many bytes of its body it is broken off.
-    pub fn note(&self, verdict: &Verdict, body_bytes: u64) -> (Option<Note>, Option<u64>) {
+    /// Note that announces a fault or an abort, and the bytes of the body after which the response is aborted.
+    pub fn note(&self, decision: &Decision, body_bytes: u64) -> (Option<Note>, Option<u64>) {
         if self.special.fault.is_some() {
             return (Some(Note::Fault), None);
         }
-        let has_body = matches!(verdict, Verdict::Whole(_) | Verdict::Parts(_)) && !self.request.head_only();
-        let cut = has_body
-            .then(|| self.world.universe.origin_abort(self.request.xact(), self.request.origin, body_bytes))
+        let has_body =
+            matches!(decision, Decision::Whole(_) | Decision::Parts(_)) && !self.request.head_only();
+        let abort_after = has_body
+            .then(|| self.shared.universe.origin_abort(self.request.xact(), self.request.origin, body_bytes))
             .flatten();
-        (cut.map(Note::BreaksOff), cut)
+        (abort_after.map(Note::BreaksOff), abort_after)
     }
 
     /// The bytes of the response to a GET, and their digest where the object is sent with one.
     pub fn payload(
         &self,
-        verdict: &Verdict,
+        decision: &Decision,
         version: u64,
         gzip: &mut Option<GzipWriter>,
-    ) -> (Payload, Option<[u8; 16]>) {
-        let universe = &self.world.universe;
+    ) -> (ResponseBody, Option<[u8; 16]>) {
+        let universe = &self.shared.universe;
         let pool = universe.pool();
         let body = || universe.body(self.object, version);
-        match verdict {
-            Verdict::Whole(Coding::Identity) => {
+        match decision {
+            Decision::Whole(Coding::Identity) => {
                 let body = body();
                 let digest = self.object.checksum.then(|| digest(chunks(&body, pool)));
-                (Payload::Whole { body, copied: 0 }, digest)
+                (ResponseBody::Whole { body, copied: 0 }, digest)
             }
-            Verdict::Whole(Coding::Gzip) => {
+            Decision::Whole(Coding::Gzip) => {
                 let coded = coded::gzip(gzip.get_or_insert_default(), &body(), pool);
                 let digest = self.object.checksum.then(|| digest([&coded[..]]));
-                (Payload::bytes(coded), digest)
+                (ResponseBody::bytes(coded), digest)
             }
-            Verdict::Parts(spans) => (self.parts(body(), spans), None),
-            Verdict::NotModified | Verdict::Unsatisfied | Verdict::Redirect(_) => (Payload::Nothing, None),
-            Verdict::Fault(_) | Verdict::Challenge { .. } | Verdict::Unwanted | Verdict::Unacceptable => {
-                (Payload::bytes(explanation(verdict).into()), None)
+            Decision::Parts(spans) => (self.parts(body(), spans), None),
+            Decision::NotModified | Decision::Unsatisfied | Decision::Redirect(_) => {
+                (ResponseBody::Nothing, None)
             }
+            Decision::Fault(_)
+            | Decision::Challenge { .. }
+            | Decision::ExpectationFailed
+            | Decision::NotAcceptable => (ResponseBody::bytes(explanation(decision).into()), None),
         }
     }
 
-    fn parts(&self, body: Body, spans: &[Span]) -> Payload {
+    fn parts(&self, body: Body, spans: &[Span]) -> ResponseBody {
         if let [span] = spans {
-            return Payload::Pieces(Box::new(Pieces {
+            return ResponseBody::Segments(Box::new(SegmentedBody {
                 body: Some(body),
-                pieces: vec![Piece::OfBody(*span)],
+                segments: vec![BodySegment::OfBody(*span)],
             }));
         }
         let boundary = self.boundary();
         let writer = self.multipart(&boundary);
-        let mut pieces = Vec::with_capacity(2 * spans.len() + 1);
+        let mut segments = Vec::with_capacity(2 * spans.len() + 1);
         for span in spans {
             let mut head = Vec::new();
             writer.part(*span, &mut head);
-            pieces.extend([Piece::Bytes(head), Piece::OfBody(*span)]);
+            segments.extend([BodySegment::Bytes(head), BodySegment::OfBody(*span)]);
         }
         let mut end = Vec::new();
         writer.end(&mut end);
-        pieces.push(Piece::Bytes(end));
-        Payload::Pieces(Box::new(Pieces { body: Some(body), pieces }))
+        segments.push(BodySegment::Bytes(end));
+        ResponseBody::Segments(Box::new(SegmentedBody { body: Some(body), segments }))
     }
 
-    /// What stands between the parts of this object: nothing that occurs in a body but by a chance of one in 2^100.
+    /// Boundary between the parts of this object: it occurs in a body by a chance of one in 2^100 only.
     pub fn boundary(&self) -> String {
         format!("assay-{:016x}", self.object.key)
     }
@@ -235,7 +238,7 @@ impl<'a> Case<'a> {
 
     /// `Content-Type` of the object.
     pub fn mime_type(&self) -> Option<&str> {
-        self.world.universe.workload().contents[usize::from(self.object.id.content)].mime_type.as_deref()
+        self.shared.universe.workload().contents[usize::from(self.object.id.content)].mime_type.as_deref()
     }
 }
 
@@ -245,11 +248,11 @@ fn digest<'b>(chunks: impl IntoIterator<Item = &'b [u8]>) -> [u8; 16] {
     digest.finish()
 }
 
-fn explanation(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Challenge { .. } => "who asks must be known\n",
-        Verdict::Unwanted => "this body is not wanted\n",
-        Verdict::Unacceptable => "not in a coding that was requested\n",
+fn explanation(decision: &Decision) -> &'static str {
+    match decision {
+        Decision::Challenge { .. } => "who asks must be known\n",
+        Decision::ExpectationFailed => "this body is not wanted\n",
+        Decision::NotAcceptable => "not in a coding that was requested\n",
         _ => "a fault on purpose\n",
     }
 }

@@ -27,16 +27,16 @@ pub(super) fn lasting() -> Workload {
     workload
 }
 
-pub(super) fn public(world: &World, serial: u64) -> Object {
-    world.universe.object(ObjectId { origin: 0, content: 0, space: Space::Public, serial })
+pub(super) fn public(shared: &SharedOrigins, serial: u64) -> Object {
+    shared.universe.object(ObjectId { origin: 0, content: 0, space: Space::Public, serial })
 }
 
 /// All bytes of version 0 of a public object.
-pub(super) fn bytes(world: &World, serial: u64) -> Vec<u8> {
-    let body = world.universe.body(&public(world, serial), 0);
+pub(super) fn bytes(shared: &SharedOrigins, serial: u64) -> Vec<u8> {
+    let body = shared.universe.body(&public(shared, serial), 0);
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < body.size() {
-        bytes.extend_from_slice(body.chunk(world.universe.pool(), bytes.len() as u64, usize::MAX));
+        bytes.extend_from_slice(body.chunk(shared.universe.pool(), bytes.len() as u64, usize::MAX));
     }
     bytes
 }
@@ -62,8 +62,8 @@ fn fields<'r>(response: &'r Response, name: &str) -> Vec<&'r [u8]> {
 #[test]
 fn one_part_is_sent_alone_and_says_which_it_is() {
     let origins = start(lasting(), 1);
-    let whole = bytes(&origins.world, 1);
-    let (path, size) = (path(&origins.world, 1), whole.len());
+    let whole = bytes(&origins.shared, 1);
+    let (path, size) = (path(&origins.shared, 1), whole.len());
     let mut client = origins.connect();
     for (range, from, to) in [
         ("0-0", 0, 1),
@@ -89,8 +89,8 @@ fn one_part_is_sent_alone_and_says_which_it_is() {
 #[test]
 fn several_parts_are_sent_in_one_body() {
     let origins = start(lasting(), 1);
-    let whole = bytes(&origins.world, 1);
-    let response = origins.get(&path(&origins.world, 1), "Range: bytes=0-9, 20-29, -5, 999999999-");
+    let whole = bytes(&origins.shared, 1);
+    let response = origins.get(&path(&origins.shared, 1), "Range: bytes=0-9, 20-29, -5, 999999999-");
     assert_eq!(response.status, 206);
     let kind = response.field("content-type").expect("has a type").as_bytes();
     let mut reader = MultipartReader::new(boundary(kind).expect("names a boundary"));
@@ -119,7 +119,7 @@ fn several_parts_are_sent_in_one_body() {
 #[test]
 fn parts_are_sent_only_where_parts_may_be_requested() {
     let origins = start(lasting(), 1);
-    let path = path(&origins.world, 1);
+    let path = path(&origins.shared, 1);
     let whole = origins.get(&path, "");
     let dated = |date: &str| origins.get(&path, &format!("Range: bytes=0-0\r\nIf-Range: {date}")).status;
     assert_eq!(dated(whole.field("last-modified").expect("is dated")), 206);
@@ -148,7 +148,7 @@ fn bodies_are_coded_when_the_client_likes_that_best() {
     coded.contents[0].checksum = 1.0;
     coded.contents[0].size_bytes = Distribution::Constant(30_000.0);
     let origins = start(coded, 1);
-    let (path, whole) = (path(&origins.world, 1), bytes(&origins.world, 1));
+    let (path, whole) = (path(&origins.shared, 1), bytes(&origins.shared, 1));
     for (accepts, is_coded) in [
         ("Accept-Encoding: gzip", true),
         ("Accept-Encoding: br, gzip;q=0.5", true),
@@ -194,7 +194,7 @@ fn a_coding_that_nobody_wants_is_refused() {
     let mut coded = lasting();
     coded.contents[0].body.codings = vec![Coding::Gzip];
     let origins = start(coded, 1);
-    let path = path(&origins.world, 1);
+    let path = path(&origins.shared, 1);
     let refused = origins.get(&path, "Accept-Encoding: identity");
     assert_eq!((refused.status, refused.mark().status, refused.field("vary")), (406, 406, None));
     assert_eq!(origins.get(&path, "A: b").field("content-encoding"), Some("gzip"));
@@ -216,16 +216,16 @@ fn cookies_and_added_fields_are_sent() {
         value_bytes: Distribution::Constant(20.0),
     });
     let origins = start(rich, 1);
-    let path = path(&origins.world, 1);
+    let path = path(&origins.shared, 1);
     let response = origins.get(&path, "");
-    assert!(response.is_object(&origins.world, 0, 1));
+    assert!(response.is_object(&origins.shared, 0, 1));
     assert_eq!((response.field("x-server"), response.field("x-content")), (Some("x"), Some("x")));
     let said: Vec<(Vec<u8>, Vec<u8>)> = fields(&response, "set-cookie")
         .into_iter()
         .map(|value| SetCookie::parse(value).expect("sets a cookie"))
         .map(|cookie| (cookie.name.to_vec(), cookie.value.to_vec()))
         .collect();
-    let want: Vec<_> = origins.world.universe.cookies(&public(&origins.world, 1)).collect();
+    let want: Vec<_> = origins.shared.universe.cookies(&public(&origins.shared, 1)).collect();
     assert_eq!(
         said,
         want.into_iter().map(|c| (c.name.into_bytes(), c.value.into_bytes())).collect::<Vec<_>>()
@@ -249,25 +249,25 @@ fn redirections_lead_to_older_objects_and_end_somewhere() {
     let origins = start(moved, 1);
     let mut redirects = 0;
     for number in 0..30 {
-        let (mut serial, mut at) = (50, path(&origins.world, 50));
+        let (mut serial, mut at) = (50, path(&origins.shared, 50));
         loop {
             let response = origins.get(&at, &mark(number));
-            let want = origins.world.universe.redirect(xact(number), 0, &public(&origins.world, serial));
+            let want = origins.shared.universe.redirect(xact(number), 0, &public(&origins.shared, serial));
             assert_eq!(response.mark().xact.number, number);
             let Some(older) = want else {
-                assert!(response.is_object(&origins.world, 0, serial));
+                assert!(response.is_object(&origins.shared, 0, serial));
                 break;
             };
             assert_eq!((response.status, response.mark().status, response.body.len()), (302, 302, 0));
             assert!(older.serial < serial);
             at = response.field("location").expect("leads somewhere").to_owned();
-            assert_eq!(at, path(&origins.world, older.serial), "a path without host");
+            assert_eq!(at, path(&origins.shared, older.serial), "a path without host");
             serial = older.serial;
             redirects += 1;
         }
     }
     assert!(redirects > 10);
-    assert_eq!(origins.get(&path(&origins.world, 50), "").status, 200, "nobody is not redirected");
+    assert_eq!(origins.get(&path(&origins.shared, 50), "").status, 200, "nobody is not redirected");
     assert_eq!(origins.stop()[0].redirects, redirects);
 }
 
@@ -284,7 +284,7 @@ fn clients_must_be_proven_and_a_wrong_password_is_refused() {
         UserRun::Made { count: 9, realm: "r".into() },
     ];
     let origins = start(guarded, 1);
-    let path = path(&origins.world, 1);
+    let path = path(&origins.shared, 1);
     let refused = origins.get(&path, &mark(1));
     assert_eq!((refused.status, refused.mark().xact.number), (401, 1));
     let said = fields(&refused, "www-authenticate");
@@ -294,7 +294,7 @@ fn clients_must_be_proven_and_a_wrong_password_is_refused() {
         let value = String::from_utf8(text).expect("is text");
         origins.get(&path, &format!("Authorization: {value}"))
     };
-    let made = origins.world.universe.login(1, 0).expect("has a user");
+    let made = origins.shared.universe.login(1, 0).expect("has a user");
     for (user, password, status) in [
         ("joe", "secret", 200),
         ("joe", "Secret", 401),
@@ -318,7 +318,7 @@ fn clients_must_be_proven_and_a_wrong_password_is_refused() {
         panic!("{found:?}")
     };
     for (nonce, uri, is_stale) in [
-        (origins.world.nonces.make(1), path.as_str(), true),
+        (origins.shared.nonces.make(1), path.as_str(), true),
         (Nonces::new(1, 9).make(1), path.as_str(), false),
         (challenge.nonce.to_vec(), "/elsewhere", false),
     ] {
@@ -341,7 +341,7 @@ fn a_body_that_is_not_wanted_is_refused_before_it_comes() {
     let mut choosy = lasting();
     choosy.servers[0].body_allowed = 0.5;
     let origins = start(choosy, 1);
-    let path = path(&origins.world, 1);
+    let path = path(&origins.shared, 1);
     let (mut allowed, mut refused) = (0, 0);
     for number in 0..20 {
         let mut client = origins.connect();
@@ -349,10 +349,10 @@ fn a_body_that_is_not_wanted_is_refused_before_it_comes() {
             "POST {path} HTTP/1.1\r\nHost: a\r\nX-Assay: 1-{number}-0-0-o\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
         ));
         let word = client.response("POST");
-        if origins.world.universe.body_allowed(xact(number), 0) {
+        if origins.shared.universe.body_allowed(xact(number), 0) {
             assert_eq!(word.status, 100);
             client.send("abc");
-            assert!(client.response("POST").is_object(&origins.world, 0, 1));
+            assert!(client.response("POST").is_object(&origins.shared, 0, 1));
             allowed += 1;
         } else {
             assert_eq!((word.status, word.mark().status, word.persists), (417, 417, false));
@@ -372,13 +372,13 @@ fn urls_of_a_trace_are_served_like_any_object() {
     traced.foreign = vec![ForeignUrl { origin: 0, path: "/some/page?x=1".into() }];
     traced.robots[0].foreign_share = 0.5;
     let origins = start(traced, 1);
-    let id = origins.world.universe.parse_path(0, b"/some/page?x=1").expect("is known");
+    let id = origins.shared.universe.parse_path(0, b"/some/page?x=1").expect("is known");
     assert_eq!(id.space, Space::Foreign);
-    let object = origins.world.universe.object(id);
+    let object = origins.shared.universe.object(id);
     let response = origins.get("/some/page?x=1", &mark(1));
     assert_eq!((response.status, response.mark().key), (200, object.key));
-    let body = origins.world.universe.body(&object, 0);
-    assert_eq!(body.matches(origins.world.universe.pool(), 0, &response.body), Ok(()));
+    let body = origins.shared.universe.body(&object, 0);
+    assert_eq!(body.matches(origins.shared.universe.pool(), 0, &response.body), Ok(()));
     assert_eq!(response.body.len() as u64, object.size_bytes);
     assert_eq!(origins.get("/some/page", "").status, 404);
 }
@@ -398,10 +398,10 @@ fn files_are_served_as_they_are() {
     let origins = start(served, 1);
     let mut seen = Vec::new();
     for serial in 0..20 {
-        let at = path(&origins.world, serial);
+        let at = path(&origins.shared, serial);
         assert!(at.ends_with(".html"), "{at}");
         let response = origins.get(&at, "");
-        assert_eq!(response.body.len() as u64, public(&origins.world, serial).size_bytes);
+        assert_eq!(response.body.len() as u64, public(&origins.shared, serial).size_bytes);
         seen.push(String::from_utf8(response.body).expect("is text"));
     }
     seen.sort();
@@ -416,8 +416,8 @@ fn pages_hold_their_links() {
     paged.contents[0].embedded =
         Some(Embedded { count: Distribution::Constant(7.0), contents: Weighted::one(1) });
     let origins = start(paged, 1);
-    let response = origins.get(&path(&origins.world, 1), "");
-    assert!(response.is_object(&origins.world, 0, 1));
+    let response = origins.get(&path(&origins.shared, 1), "");
+    assert!(response.is_object(&origins.shared, 0, 1));
     let text = String::from_utf8(response.body).expect("a page is text");
     let links: Vec<&str> =
         text.split("src=\"").skip(1).map(|rest| rest.split('"').next().unwrap_or_default()).collect();
@@ -428,14 +428,14 @@ fn pages_hold_their_links() {
 }
 
 /// The first xact of a robot with a body to send, and the bytes of that.
-fn upload(world: &World, method: Method) -> (u64, Vec<u8>) {
+fn upload(shared: &SharedOrigins, method: Method) -> (u64, Vec<u8>) {
     (0..100)
         .find_map(|number| {
-            let id = world.universe.request_body(xact(number), method, 0)?;
-            let body = world.universe.body(&world.universe.object(id), 0);
+            let id = shared.universe.request_body(xact(number), method, 0)?;
+            let body = shared.universe.body(&shared.universe.object(id), 0);
             let mut bytes = Vec::new();
             while (bytes.len() as u64) < body.size() {
-                bytes.extend_from_slice(body.chunk(world.universe.pool(), bytes.len() as u64, usize::MAX));
+                bytes.extend_from_slice(body.chunk(shared.universe.pool(), bytes.len() as u64, usize::MAX));
             }
             (bytes.len() > 100).then_some((number, bytes))
         })
@@ -449,7 +449,7 @@ fn request_bodies_are_compared_byte_for_byte() {
     sending.robots[0].post_contents = Weighted::one(1);
     sending.robots[0].put_contents = Weighted::one(1);
     let origins = start(sending, 1);
-    let path = path(&origins.world, 1);
+    let path = path(&origins.shared, 1);
     let send = |method: Method, framing: &str, number: u64, body: &[u8]| {
         let name = request::method_name(method);
         let mut client = origins.connect();
@@ -459,10 +459,10 @@ fn request_bodies_are_compared_byte_for_byte() {
         // In two pieces.
         client.stream.write_all(&body[..body.len() / 2]).expect("is read");
         client.stream.write_all(&body[body.len() / 2..]).expect("is read");
-        assert!(client.response(name).is_object(&origins.world, 0, 1));
+        assert!(client.response(name).is_object(&origins.shared, 0, 1));
     };
     for method in [Method::Post, Method::Put] {
-        let (number, right) = upload(&origins.world, method);
+        let (number, right) = upload(&origins.shared, method);
         send(method, &format!("Content-Length: {}", right.len()), number, &right);
         let chunked = [format!("{:x}\r\n", right.len()).as_bytes(), &right, b"\r\n0\r\n\r\n"].concat();
         send(method, "Transfer-Encoding: chunked", number, &chunked);
@@ -474,7 +474,7 @@ fn request_bodies_are_compared_byte_for_byte() {
     }
     let mut client = origins.connect();
     client.send(&format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"));
-    assert!(client.response("POST").is_object(&origins.world, 0, 1), "nobody's body is anything");
+    assert!(client.response("POST").is_object(&origins.shared, 0, 1), "nobody's body is anything");
     let (counts, events) = origins.stop_and_tell();
     assert_eq!((counts[0].wrong_uploads, counts[0].requests), (6, 11));
     let examples: Vec<_> = events

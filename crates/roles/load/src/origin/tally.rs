@@ -19,18 +19,18 @@ const MOST_EXAMPLES: u32 = 3;
 
 /// Counts and times of one phase since the last cut.
 #[derive(Debug, Default)]
-pub struct Recorder {
+pub struct OriginRecorder {
     pub counts: OriginCounts,
     /// Last byte written − request complete, in microseconds.
     pub service: Histogram,
-    /// How much later than due think times ended, in microseconds.
+    /// Lateness of the ends of think times, in microseconds.
     pub lateness: Histogram,
 }
 
 /// One worker's counts, by phase.
 #[derive(Debug)]
-pub struct Tally {
-    phases: Vec<Option<Box<Recorder>>>,
+pub struct OriginTally {
+    phases: Vec<Option<Box<OriginRecorder>>>,
     /// The phase of the latest request that named one: what names none is counted there.
     current: u16,
     /// Wrong request bodies since the last cut, as examples.
@@ -39,7 +39,7 @@ pub struct Tally {
     example_count: u32,
 }
 
-impl Tally {
+impl OriginTally {
     /// For a schedule of so many phases.
     pub fn new(phases: usize) -> Self {
         let phases = (0..phases.max(1)).map(|_| None).collect();
@@ -63,23 +63,23 @@ impl Tally {
         }
     }
 
-    /// Where this phase is counted.
+    /// Recorder of a phase.
     #[inline]
-    pub fn of(&mut self, phase: u16) -> &mut Recorder {
+    pub fn recorder(&mut self, phase: u16) -> &mut OriginRecorder {
         let last = self.phases.len() - 1;
         self.phases[usize::from(phase).min(last)].get_or_insert_default()
     }
 
-    /// Where what belongs to no request is counted.
-    pub fn here(&mut self) -> &mut Recorder {
-        self.of(self.current)
+    /// Recorder of what belongs to no request.
+    pub fn current_recorder(&mut self) -> &mut OriginRecorder {
+        self.recorder(self.current)
     }
 
     /// Counts a request body that was not what its robot sends, and keeps the first ones for people to look at.
     #[cold]
     pub fn wrong_upload(&mut self, universe: &Universe, request: &Request, wrong: &WrongUpload, at_ms: u64) {
         let phase = request.phase(self);
-        self.of(phase).counts.wrong_uploads += 1;
+        self.recorder(phase).counts.wrong_uploads += 1;
         if self.example_count == MOST_EXAMPLES {
             return;
         }
@@ -117,7 +117,7 @@ impl Tally {
     }
 
     /// Takes what was counted since the last cut.
-    pub fn cut(&mut self) -> Vec<(u16, Box<Recorder>)> {
+    pub fn take_phases(&mut self) -> Vec<(u16, Box<OriginRecorder>)> {
         let phases = self.phases.iter_mut().zip(0u16..);
         phases.filter_map(|(recorder, phase)| Some((phase, recorder.take()?))).collect()
     }
@@ -130,15 +130,15 @@ impl Tally {
     }
 }
 
-/// What one worker has to tell at one cut.
+/// Counts of one worker in one second.
 #[derive(Debug)]
-pub struct Handover {
+pub struct OriginSnapshot {
     /// Number of the cut, from 0: it ends the second of that number.
     pub number: u64,
-    /// Where it ends, in milliseconds since the start of the run.
+    /// End of the second, in milliseconds since the start of the run.
     pub end_ms: u64,
-    /// What was counted, by phase.
-    pub phases: Vec<(u16, Box<Recorder>)>,
+    /// Counts by phase.
+    pub phases: Vec<(u16, Box<OriginRecorder>)>,
     /// Errors that only origins see, as examples.
     pub examples: Vec<ErrorExample>,
     /// The worker's latest phase.
@@ -150,40 +150,40 @@ pub struct Handover {
 
 /// A cut that some workers have not made yet.
 #[derive(Debug, Default)]
-struct Pending {
+struct PendingSecond {
     end_ms: u64,
-    phases: BTreeMap<u16, Box<Recorder>>,
+    phases: BTreeMap<u16, Box<OriginRecorder>>,
     current: u16,
     connections: u64,
-    handed_over: usize,
+    workers_reported: usize,
 }
 
 /// Adds up the workers' counts.
 #[derive(Debug)]
-pub struct Merger {
+pub struct OriginMerger {
     workers: usize,
-    pending: BTreeMap<u64, Pending>,
+    pending: BTreeMap<u64, PendingSecond>,
     /// For each worker that is done: the number of its last cut.
     ended_at: Vec<u64>,
 }
 
-impl Merger {
+impl OriginMerger {
     /// For so many workers.
     pub fn new(workers: usize) -> Self {
         Self { workers, pending: BTreeMap::new(), ended_at: Vec::new() }
     }
 
     /// Takes what a worker hands over; gives the intervals that are complete now.
-    pub fn take(&mut self, handover: Handover) -> Vec<OriginInterval> {
-        if handover.last {
-            self.ended_at.push(handover.number);
+    pub fn take(&mut self, snapshot: OriginSnapshot) -> Vec<OriginInterval> {
+        if snapshot.last {
+            self.ended_at.push(snapshot.number);
         }
-        let pending = self.pending.entry(handover.number).or_default();
-        pending.end_ms = pending.end_ms.max(handover.end_ms);
-        pending.current = pending.current.max(handover.current);
-        pending.connections += handover.connections;
-        pending.handed_over += 1;
-        for (phase, recorder) in handover.phases {
+        let pending = self.pending.entry(snapshot.number).or_default();
+        pending.end_ms = pending.end_ms.max(snapshot.end_ms);
+        pending.current = pending.current.max(snapshot.current);
+        pending.connections += snapshot.connections;
+        pending.workers_reported += 1;
+        for (phase, recorder) in snapshot.phases {
             let sum = pending.phases.entry(phase).or_default();
             sum.counts.merge(&recorder.counts);
             sum.service.merge(&recorder.service);
@@ -192,7 +192,7 @@ impl Merger {
         let mut complete = Vec::new();
         while let Some((&number, pending)) = self.pending.first_key_value() {
             let ended_before = self.ended_at.iter().filter(|&&last| last < number).count();
-            if pending.handed_over + ended_before < self.workers {
+            if pending.workers_reported + ended_before < self.workers {
                 break;
             }
             let Some(pending) = self.pending.remove(&number) else { break };
@@ -212,7 +212,7 @@ impl Merger {
     }
 }
 
-impl Pending {
+impl PendingSecond {
     fn into_intervals(mut self, number: u64) -> impl Iterator<Item = OriginInterval> {
         self.phases.entry(self.current).or_default();
         let start_ms = number * 1000;
@@ -233,15 +233,15 @@ impl Pending {
 mod tests {
     use super::*;
 
-    fn handover(number: u64, requests: &[(u16, u64)], last: bool) -> Handover {
-        let mut tally = Tally::new(3);
+    fn snapshot(number: u64, requests: &[(u16, u64)], last: bool) -> OriginSnapshot {
+        let mut tally = OriginTally::new(3);
         for &(phase, count) in requests {
             tally.enter(phase);
-            tally.of(phase).counts.requests += count;
+            tally.recorder(phase).counts.requests += count;
         }
         let end_ms = if last { number * 1000 + 10 } else { number * 1000 + 1000 };
-        let (phases, current) = (tally.cut(), tally.current());
-        Handover { number, end_ms, phases, examples: Vec::new(), current, connections: 2, last }
+        let (phases, current) = (tally.take_phases(), tally.current());
+        OriginSnapshot { number, end_ms, phases, examples: Vec::new(), current, connections: 2, last }
     }
 
     fn seen(intervals: &[OriginInterval]) -> Vec<(u64, u16, u64, u64)> {
@@ -250,37 +250,37 @@ mod tests {
 
     #[test]
     fn an_interval_is_complete_when_all_workers_have_made_the_cut() {
-        let mut merger = Merger::new(2);
-        assert!(merger.take(handover(0, &[(0, 1)], false)).is_empty());
-        assert!(merger.take(handover(1, &[(1, 1)], false)).is_empty());
-        assert_eq!(seen(&merger.take(handover(0, &[(0, 2), (1, 5)], false))), [(0, 0, 3, 0), (0, 1, 5, 4)]);
-        let last = merger.take(handover(1, &[], false));
+        let mut merger = OriginMerger::new(2);
+        assert!(merger.take(snapshot(0, &[(0, 1)], false)).is_empty());
+        assert!(merger.take(snapshot(1, &[(1, 1)], false)).is_empty());
+        assert_eq!(seen(&merger.take(snapshot(0, &[(0, 2), (1, 5)], false))), [(0, 0, 3, 0), (0, 1, 5, 4)]);
+        let last = merger.take(snapshot(1, &[], false));
         assert_eq!(seen(&last), [(1000, 1, 1, 4)]);
         assert_eq!(last[0].length_ms, 1000);
     }
 
     #[test]
     fn a_worker_that_has_ended_is_not_waited_for() {
-        let mut merger = Merger::new(2);
-        assert!(merger.take(handover(0, &[], true)).is_empty());
-        assert_eq!(merger.take(handover(0, &[], false)).len(), 1);
+        let mut merger = OriginMerger::new(2);
+        assert!(merger.take(snapshot(0, &[], true)).is_empty());
+        assert_eq!(merger.take(snapshot(0, &[], false)).len(), 1);
         assert!(!merger.is_done());
-        let last = merger.take(handover(1, &[(0, 1)], true));
+        let last = merger.take(snapshot(1, &[(0, 1)], true));
         assert_eq!((seen(&last), last[0].length_ms), (vec![(1000, 0, 1, 2)], 10));
         assert!(merger.is_done());
     }
 
     #[test]
     fn late_requests_of_an_earlier_phase_do_not_move_back() {
-        let mut tally = Tally::new(2);
+        let mut tally = OriginTally::new(2);
         tally.enter(1);
         tally.enter(0);
         tally.enter(7);
         assert_eq!(tally.current(), 1);
-        tally.here().counts.refused += 1;
-        tally.of(9).counts.refused += 1;
-        let cut = tally.cut();
+        tally.current_recorder().counts.refused += 1;
+        tally.recorder(9).counts.refused += 1;
+        let cut = tally.take_phases();
         assert_eq!((cut.len(), cut[0].0, cut[0].1.counts.refused), (1, 1, 2));
-        assert!(tally.cut().is_empty());
+        assert!(tally.take_phases().is_empty());
     }
 }

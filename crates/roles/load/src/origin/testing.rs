@@ -10,7 +10,7 @@ use assay_workload::model::{
 use assay_workload::object::{ObjectId, Space};
 use assay_workload::{Universe, UniverseOptions};
 
-use super::site::World;
+use super::config::SharedOrigins;
 
 const fn flat(value: f64) -> Ramp {
     Ramp { begin: value, end: value }
@@ -103,24 +103,24 @@ pub fn workload() -> Workload {
 }
 
 /// The universe of [`workload`].
-pub fn world() -> World {
-    world_of(workload())
+pub fn shared() -> SharedOrigins {
+    shared_of(workload())
 }
 
 /// The universe of some workload.
-pub fn world_of(workload: Workload) -> World {
+pub fn shared_of(workload: Workload) -> SharedOrigins {
     let files = crate::files::read_files(&workload).expect("are there");
     let universe = Universe::with_files(Arc::new(workload), 42, 7, UniverseOptions::default(), &files);
-    World::new(universe.expect("can be run"), &[])
+    SharedOrigins::new(universe.expect("can be run"), &[])
 }
 
 /// The path of a public object of type `content` at origin `a.test`.
-pub fn path_of(world: &World, content: u16, serial: u64) -> String {
+pub fn path_of(shared: &SharedOrigins, content: u16, serial: u64) -> String {
     let id = ObjectId { origin: 0, content, space: Space::Public, serial };
-    world.universe.path(&world.universe.object(id))
+    shared.universe.path(&shared.universe.object(id))
 }
 
 /// The path of a cachable public object at origin `a.test`.
-pub fn path(world: &World, serial: u64) -> String {
-    path_of(world, 0, serial)
+pub fn path(shared: &SharedOrigins, serial: u64) -> String {
+    path_of(shared, 0, serial)
 }

@@ -11,8 +11,9 @@ use assay_measurement::interval::OriginInterval;
 use assay_measurement::measured::Measured;
 use assay_workload::model::{Distribution, HttpVersion, Weighted, Workload};
 
-use super::testing::{path, path_of, workload, world_of};
+use super::testing::{path, path_of, shared_of, workload};
 use super::*;
+use crate::spec::Timing;
 use assay_base::clock::monotonic_ns;
 use assay_workload::XactId;
 use assay_workload::mark::ResponseMark;
@@ -21,19 +22,31 @@ const START_UNIX_S: u64 = 1_700_000_000;
 
 /// Origins that run; the thread ends when they are told to stop.
 pub(super) struct Running {
-    pub(super) world: World,
+    pub(super) shared: SharedOrigins,
     pub(super) at: Vec<SocketAddr>,
     commands: std::io::PipeWriter,
     thread: std::thread::JoinHandle<Result<Vec<Event>, OriginError>>,
 }
 
 pub(super) fn start(workload: Workload, threads: u32) -> Running {
-    let world = world_of(workload.clone());
-    let universe = world_of(workload).universe;
+    let shared = shared_of(workload.clone());
+    let universe = shared_of(workload).universe;
     let free = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut origins =
-        Origins::start(universe, (threads, &[], Timing::default()), (0, &[free, free][..]), None)
-            .expect("free ports");
+    let spec = OriginsSpec {
+        universe: UniverseSpec {
+            workload: std::path::PathBuf::new(),
+            seed: universe.seed(),
+            world: 1,
+            private_as_public: false,
+        },
+        threads,
+        cpus: Vec::new(),
+        timing: Timing::default(),
+        first: 0,
+        listen: vec![free, free],
+        tls: None,
+    };
+    let mut origins = Origins::start(&spec, universe, None).expect("free ports");
     let at = origins.listening.clone();
     let (read, mut commands) = std::io::pipe().expect("a pipe");
     let thread = std::thread::spawn(move || {
@@ -45,14 +58,14 @@ pub(super) fn start(workload: Workload, threads: u32) -> Running {
                 events.push(event.clone());
                 Ok(())
             };
-            origins.obey(&mut commands, &mut out).await
+            origins.serve_commands(&mut commands, &mut out).await
         })?;
         origins.join()?;
         Ok(events)
     });
     let start = Command::Start { at_monotonic_ns: monotonic_ns(), at_unix_s: START_UNIX_S };
     writeln!(commands, "{}", serde_json::to_string(&start).expect("is JSON")).expect("is read");
-    let running = Running { world, at, commands, thread };
+    let running = Running { shared, at, commands, thread };
     running.wait_for_start();
     running
 }
@@ -179,14 +192,14 @@ impl Response {
     }
 
     /// Compares the body with that of a public object of `a.test`.
-    pub(super) fn is_object(&self, world: &World, content: u16, serial: u64) -> bool {
+    pub(super) fn is_object(&self, shared: &SharedOrigins, content: u16, serial: u64) -> bool {
         use assay_workload::object::{ObjectId, Space};
-        let object = world.universe.object(ObjectId { origin: 0, content, space: Space::Public, serial });
+        let object = shared.universe.object(ObjectId { origin: 0, content, space: Space::Public, serial });
         let mark = self.mark();
-        let body = world.universe.body(&object, mark.version);
+        let body = shared.universe.body(&object, mark.version);
         mark.key == object.key
             && self.body.len() as u64 == object.size_bytes
-            && body.matches(world.universe.pool(), 0, &self.body).is_ok()
+            && body.matches(shared.universe.pool(), 0, &self.body).is_ok()
     }
 }
 
@@ -195,8 +208,8 @@ fn objects_are_served_byte_for_byte_until_the_connection_is_used_up() {
     let origins = start(workload(), 1);
     let mut client = origins.connect();
     for serial in 0..3 {
-        let response = client.request("GET", &path(&origins.world, serial), "X-Assay: 1-2-0-1-b");
-        assert!(response.is_object(&origins.world, 0, serial), "{serial}");
+        let response = client.request("GET", &path(&origins.shared, serial), "X-Assay: 1-2-0-1-b");
+        assert!(response.is_object(&origins.shared, 0, serial), "{serial}");
         assert_eq!(response.mark().xact, XactId { robot: 1, number: 2, place: 0 });
         assert_eq!((response.persists, response.field("cache-control")), (serial < 2, Some("public")));
         assert_eq!(response.date("expires"), response.date("date") + 60);
@@ -213,12 +226,12 @@ fn objects_are_served_byte_for_byte_until_the_connection_is_used_up() {
 fn head_and_post_and_uncachable_objects_get_responses() {
     let origins = start(workload(), 1);
     let mut client = origins.connect();
-    let head = client.request("HEAD", &path(&origins.world, 1), "");
+    let head = client.request("HEAD", &path(&origins.shared, 1), "");
     assert!(head.body.is_empty() && head.field("content-length").is_some_and(|l| l != "0"));
     assert_eq!(head.mark().xact, XactId::NOBODY);
     let post =
-        client.request("POST", &path_of(&origins.world, 1, 1), "Content-Length: 5\r\n\r\nhello".trim_end());
-    assert!(post.is_object(&origins.world, 1, 1));
+        client.request("POST", &path_of(&origins.shared, 1, 1), "Content-Length: 5\r\n\r\nhello".trim_end());
+    assert!(post.is_object(&origins.shared, 1, 1));
     assert_eq!(post.field("cache-control"), Some("private, no-cache, no-store"));
     assert!(post.field("last-modified").is_none() && post.field("expires").is_none());
 }
@@ -227,7 +240,7 @@ fn head_and_post_and_uncachable_objects_get_responses() {
 fn a_body_is_read_to_its_end_and_a_waiting_client_gets_100() {
     let origins = start(workload(), 1);
     let mut client = origins.connect();
-    let path = path(&origins.world, 1);
+    let path = path(&origins.shared, 1);
     client.send(&format!(
         "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
     ));
@@ -236,10 +249,10 @@ fn a_body_is_read_to_its_end_and_a_waiting_client_gets_100() {
     }
     assert_eq!(std::mem::take(&mut client.read), b"HTTP/1.1 100 Continue\r\n\r\n");
     client.send("abc");
-    assert!(client.response("POST").is_object(&origins.world, 0, 1));
+    assert!(client.response("POST").is_object(&origins.shared, 0, 1));
     client.send(&format!("POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab"));
     client.send("c\r\n0\r\n\r\n");
-    assert!(client.response("POST").is_object(&origins.world, 0, 1));
+    assert!(client.response("POST").is_object(&origins.shared, 0, 1));
 }
 
 #[test]
@@ -253,7 +266,7 @@ fn pipelined_requests_get_responses_in_order_and_the_last_response_arrives() {
             .map(|serial| {
                 format!(
                     "GET {} HTTP/1.1\r\nHost: a\r\nX-Assay: 0-{serial}-0-0-b\r\n\r\n",
-                    path(&origins.world, serial)
+                    path(&origins.shared, serial)
                 )
             })
             .collect();
@@ -261,7 +274,7 @@ fn pipelined_requests_get_responses_in_order_and_the_last_response_arrives() {
         for serial in 0..3 {
             let response = client.response("GET");
             assert_eq!(response.mark().xact.number, serial);
-            assert!(response.is_object(&origins.world, 0, serial));
+            assert!(response.is_object(&origins.shared, 0, serial));
         }
         assert!(client.is_closed(), "its three uses are up");
     }
@@ -271,13 +284,13 @@ fn pipelined_requests_get_responses_in_order_and_the_last_response_arrives() {
 fn a_request_that_arrives_in_pieces_is_put_together() {
     let origins = start(workload(), 1);
     let mut client = origins.connect();
-    let text = format!("\r\nGET {} HTTP/1.1\r\nHost: a\r\n\r\n\r\n", path(&origins.world, 1));
+    let text = format!("\r\nGET {} HTTP/1.1\r\nHost: a\r\n\r\n\r\n", path(&origins.shared, 1));
     let (first, second) = text.split_at(30);
     client.send(first);
     // The response came on another connection: by then the first piece has been read, too.
     assert_eq!(origins.get("/assay/health", "A: b").status, 200);
     client.send(second);
-    assert!(client.response("GET").is_object(&origins.world, 0, 1));
+    assert!(client.response("GET").is_object(&origins.shared, 0, 1));
     drop(client);
     assert_eq!(origins.stop()[0].broken, 0);
 }
@@ -285,7 +298,7 @@ fn a_request_that_arrives_in_pieces_is_put_together() {
 #[test]
 fn conditions_are_judged_by_the_life_of_the_object_and_validations_counted() {
     let origins = start(workload(), 1);
-    let path = path(&origins.world, 1);
+    let path = path(&origins.shared, 1);
     let modified_s = origins.get(&path, "").date("last-modified");
     let since = |offset: i64| {
         let mut text = [0; 29];
@@ -337,7 +350,7 @@ fn http_1_0_persists_only_when_the_client_requests_it() {
     let mut old = workload();
     old.servers[0].http_versions = Weighted::one(HttpVersion::Http10);
     let origins = start(old, 1);
-    let path = path(&origins.world, 1);
+    let path = path(&origins.shared, 1);
     let plain = origins.get(&path, "");
     assert!(plain.head.starts_with(b"HTTP/1.0 200 ") && !plain.persists);
     let requested = origins.get(&path, "Connection: keep-alive");
@@ -351,10 +364,10 @@ fn a_response_that_the_client_is_slow_to_read_arrives_whole() {
     let origins = start(large, 1);
     let mut clients: Vec<Client> = (0..4).map(|_| origins.connect()).collect();
     for (client, serial) in clients.iter_mut().zip(0..) {
-        client.send(&format!("GET {} HTTP/1.1\r\nHost: a.test\r\n\r\n", path(&origins.world, serial)));
+        client.send(&format!("GET {} HTTP/1.1\r\nHost: a.test\r\n\r\n", path(&origins.shared, serial)));
     }
     for (client, serial) in clients.iter_mut().zip(0..) {
-        assert!(client.response("GET").is_object(&origins.world, 0, serial));
+        assert!(client.response("GET").is_object(&origins.shared, 0, serial));
     }
     drop(clients);
     assert_eq!(origins.stop()[0].body_bytes_out, 80_000_000);
@@ -380,7 +393,7 @@ mod real_tests {
         let origins = start(hasty, 1);
         let mut client = origins.connect();
         let before_ns = monotonic_ns();
-        assert!(client.request("GET", &path(&origins.world, 1), "").persists);
+        assert!(client.request("GET", &path(&origins.shared, 1), "").persists);
         assert!(client.is_closed());
         assert!(monotonic_ns() - before_ns >= 20_000_000);
     }

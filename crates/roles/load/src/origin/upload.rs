@@ -5,33 +5,33 @@ use assay_http::framing::BodyFraming;
 use assay_workload::body::{Body, Pool};
 use assay_workload::{Object, Universe};
 
-use super::request::{Request, What};
+use super::request::{Request, RequestTarget};
 
-/// What is left of a request body.
+/// Rest of a request body.
 #[derive(Debug)]
-pub struct Upload {
-    framing: Framing,
-    check: Option<Box<Check>>,
+pub struct UploadCheck {
+    framing: UploadFraming,
+    check: Option<Box<ExpectedUpload>>,
 }
 
 #[derive(Debug)]
-enum Framing {
+enum UploadFraming {
     Length(u64),
     Chunked(Decoder),
 }
 
 /// The body that should come.
 #[derive(Debug)]
-struct Check {
+struct ExpectedUpload {
     object: Object,
     body: Body,
     /// Bytes that came so far.
     at: u64,
-    /// Where the first wrong byte was.
+    /// Position of the first wrong byte.
     wrong_at: Option<u64>,
 }
 
-/// How a body was not what it should have been.
+/// Difference between a request body and what its robot sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrongUpload {
     /// The object whose bytes should have come.
@@ -44,47 +44,49 @@ pub struct WrongUpload {
     pub size_bytes: u64,
 }
 
-impl Upload {
+impl UploadCheck {
     /// The body of a request that is delimited like this; none: there is none, and should be none. Only what a robot marked as its own request can
     /// be compared.
     pub fn new(universe: &Universe, request: &Request, framing: BodyFraming) -> Option<Self> {
-        let check = || Check::new(universe, request).map(Box::new);
+        let check = || ExpectedUpload::new(universe, request).map(Box::new);
         match framing {
             BodyFraming::Length(bytes) if bytes > 0 => {
-                Some(Self { framing: Framing::Length(bytes), check: check() })
+                Some(Self { framing: UploadFraming::Length(bytes), check: check() })
             }
-            BodyFraming::Chunked => Some(Self { framing: Framing::Chunked(Decoder::new()), check: check() }),
+            BodyFraming::Chunked => {
+                Some(Self { framing: UploadFraming::Chunked(Decoder::new()), check: check() })
+            }
             BodyFraming::Length(_) | BodyFraming::None | BodyFraming::UntilClose => {
                 // A body that should be there and is not is a wrong one.
                 let check = check().filter(|check| check.body.size() > 0)?;
-                Some(Self { framing: Framing::Length(0), check: Some(check) })
+                Some(Self { framing: UploadFraming::Length(0), check: Some(check) })
             }
         }
     }
 
     /// A body of any length that nothing is compared with.
     pub fn unchecked() -> Self {
-        Self { framing: Framing::Length(u64::MAX), check: None }
+        Self { framing: UploadFraming::Length(u64::MAX), check: None }
     }
 
     /// Takes what comes: how many bytes of `input` belong to it, and whether it is complete.
     pub fn take(&mut self, pool: &Pool, input: &[u8]) -> Result<(usize, bool), ChunkError> {
         match &mut self.framing {
-            Framing::Length(left) => {
+            UploadFraming::Length(left) => {
                 let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
                 *left -= taken as u64;
                 let is_complete = *left == 0;
                 self.compare(pool, &input[..taken]);
                 Ok((taken, is_complete))
             }
-            Framing::Chunked(_) => self.take_chunks(pool, input),
+            UploadFraming::Chunked(_) => self.take_chunks(pool, input),
         }
     }
 
     fn take_chunks(&mut self, pool: &Pool, input: &[u8]) -> Result<(usize, bool), ChunkError> {
         let mut taken = 0;
         loop {
-            let Framing::Chunked(decoder) = &mut self.framing else { return Ok((taken, true)) };
+            let UploadFraming::Chunked(decoder) = &mut self.framing else { return Ok((taken, true)) };
             let (piece, bytes) = decoder.next(&input[taken..])?;
             taken += bytes;
             match piece {
@@ -103,7 +105,7 @@ impl Upload {
         check.at += data.len() as u64;
     }
 
-    /// What was wrong with it, now that it is complete.
+    /// Error of a complete body, if there is one.
     pub fn wrong(&self) -> Option<WrongUpload> {
         let check = self.check.as_ref()?;
         let (object, size_bytes) = (check.object, check.body.size());
@@ -119,9 +121,9 @@ impl Upload {
     }
 }
 
-impl Check {
+impl ExpectedUpload {
     fn new(universe: &Universe, request: &Request) -> Option<Self> {
-        let (What::Object { .. }, Some(mark)) = (request.what, request.mark) else { return None };
+        let (RequestTarget::Object { .. }, Some(mark)) = (request.target, request.mark) else { return None };
         let id = universe.request_body(mark.xact, request.method, request.origin)?;
         let object = universe.object(id);
         Some(Self { object, body: universe.body(&object, 0), at: 0, wrong_at: None })

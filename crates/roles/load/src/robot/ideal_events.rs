@@ -8,8 +8,8 @@
 use super::features::ResponseKind;
 use super::xact::Xact;
 use crate::tally::ideal::{IdealEvent, ReceivedBody};
-use assay_protocol::clock::RunClock;
 use assay_cache::behaviour::SharesFrom;
+use assay_protocol::clock::RunClock;
 
 impl Xact {
     /// Event of a response that has begun.
@@ -74,8 +74,8 @@ impl Xact {
 
 #[cfg(test)]
 mod tests {
-    use assay_workload::XactId;
     use assay_workload::Object;
+    use assay_workload::XactId;
     use assay_workload::object::{ObjectId, Space};
 
     use super::*;

@@ -12,20 +12,21 @@ use super::{Instants, OwnDelays, Recorder, disturbed_from_us, record};
 /// As much of a body as the kernel takes at once, at least, in bytes.
 const AT_ONCE: u64 = 65_536;
 
-/// When the target can have kept an xact waiting, and how often.
+/// Time in which the target can have kept an xact waiting, and the number of its chances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exposure {
-    /// From when on, in nanoseconds of `CLOCK_MONOTONIC`: when it was sent; if it had to wait for a connection, when the xact
-    /// was sent that had it before.
+    /// Beginning, in nanoseconds of `CLOCK_MONOTONIC`: when the xact was sent; if it had to wait for a connection, when
+    /// the xact was sent that had it before.
     pub from_ns: u64,
-    /// When the origin had it, and the target nothing to do for it.
+    /// Time for which the origin had the request, and the target nothing to do for it.
     pub at_origin: Option<OriginResidence>,
-    /// How often something arrived at the target for it: that often, a thread of the target can have been kept from dealing
-    /// with it. [`Exposure::ALWAYS`]: all the time.
+    /// Number of arrivals at the target for the xact: that often, a thread of the target can have been kept from
+    /// dealing with it. [`Exposure::ALWAYS`]: all the time.
     pub needs: u32,
 }
 
-/// When an origin had a request, in nanoseconds of `CLOCK_MONOTONIC`: from when it had all of it until it made the response.
+/// Time for which an origin had a request, in nanoseconds of `CLOCK_MONOTONIC`: from its last byte until the response
+/// was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OriginResidence {
     /// The request was complete.
@@ -38,9 +39,9 @@ impl Exposure {
     /// The xact depended on others on its way, and each of their needs is one of its own.
     pub const ALWAYS: u32 = u32::MAX;
 
-    /// How often something arrives for an xact that goes its own way: the request; where the origin has a part in it, the
-    /// beginning and the end of its response too; on each side whatever of a body does not fit into what the kernel holds;
-    /// and the connection, if it is a new one.
+    /// Number of arrivals for an xact that goes its own way: the request; where the origin has a part in it, the
+    /// beginning and the end of its response too; on each side whatever of a body does not fit into what the kernel
+    /// holds; and the connection, if it is a new one.
     pub fn needs(is_hit: bool, body_bytes: u64, steps_to_connect: u32) -> u32 {
         let parts = u32::try_from(body_bytes / AT_ONCE).unwrap_or(u32::MAX);
         let needs = if is_hit { parts.saturating_add(1) } else { parts.saturating_mul(2).saturating_add(3) };
@@ -49,9 +50,9 @@ impl Exposure {
 }
 
 impl Exposure {
-    /// By how much waits of the target can have delayed an xact that ended then, in microseconds; none: not everything is known of
-    /// its time. Waits that were over while the origin had it count only if they could be felt before or after that, and neither
-    /// way to nor from the origin can have been delayed by more than it took.
+    /// Longest delay, in microseconds, by which waits of the target can have moved the end of an xact to `end_ns`;
+    /// none: not everything is known of its time. Waits that were over while the origin had it count only if they could
+    /// be felt before or after that, and neither way to nor from the origin can have been delayed by more than it took.
     fn delay_us(&self, waits: &WaitTimeline, end_ns: u64) -> Option<u64> {
         let Some(residence) = self.at_origin else {
             return waits.delay_us(self.from_ns, end_ns, self.needs);
@@ -72,7 +73,7 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// Its times were recorded when it completed, as those of one that was not disturbed.
+    /// True if the times were recorded at the end of the xact, as those of one that was not disturbed.
     fn is_recorded(&self) -> bool {
         self.own.sum_us() < disturbed_from_us(self.outcome, &self.at)
     }

@@ -13,29 +13,28 @@ use assay_workload::XactId;
 pub enum IdealEvent {
     /// A request was sent.
     Sent {
-        /// What it looks up.
         lookup: Lookup,
-        /// Who it is, if it is basic: it counts if it gets the object.
+        /// Id of a basic xact: it counts if it gets the object.
         basic: Option<XactId>,
     },
     /// A basic xact that was noted as sent is over.
     Ended {
         xact: XactId,
-        /// When, in microseconds since the start of the run.
+        /// Microseconds since the start of the run.
         at_us: u64,
-        /// What it counts for; none: it did not get the object.
+        /// None: it did not get the object.
         counted: Option<ReceivedBody>,
     },
     /// The response to a request that was noted as sent is there for others. Of no interest where requests are collapsed.
     Arrived {
         request: SentLookup,
-        /// When it arrived, in microseconds since the start of the run.
+        /// Arrival, in microseconds since the start of the run.
         at_us: u64,
     },
     /// A request that was noted as sent has failed, or got something else than the object.
     Failed {
         request: SentLookup,
-        /// When it failed, in microseconds since the start of the run.
+        /// Failure, in microseconds since the start of the run.
         at_us: u64,
     },
 }
@@ -45,11 +44,11 @@ pub enum IdealEvent {
 pub struct SentLookup {
     /// The response that it selects ([`Lookup::key`]).
     pub key: u64,
-    /// When it was sent, in microseconds since the start of the run.
+    /// Instant of sending, in microseconds since the start of the run.
     pub sent_us: u64,
 }
 
-/// What a basic xact counts for that got its object: the same as for the measured hit ratio.
+/// Body of a basic xact that got its object, as the measured hit ratio counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceivedBody {
     pub phase: u16,
@@ -138,7 +137,7 @@ mod tests {
         IdealEvent::Sent { lookup, basic: Some(id(at_us)) }
     }
 
-    /// It got so many bytes.
+    /// An xact that ended with so many bytes.
     fn ended(number: u64, at_us: u64, body_bytes: u64) -> IdealEvent {
         IdealEvent::Ended { xact: id(number), at_us, counted: Some(ReceivedBody { phase: 0, body_bytes }) }
     }

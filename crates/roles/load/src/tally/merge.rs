@@ -11,7 +11,7 @@ use super::ideal::{IdealEvent, IdealFeed};
 /// The end of an interval: a full second, or the end of a phase. All workers make the same cuts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntervalEnd {
-    /// Where the interval began, in microseconds since the start of the run.
+    /// Beginning of the interval, in microseconds since the start of the run.
     pub from_us: u64,
     pub to_us: u64,
     /// The phase that it lies in.
@@ -20,13 +20,13 @@ pub struct IntervalEnd {
     pub ends_phase: bool,
 }
 
-/// What one worker has to tell at one cut.
+/// Counts of one worker in one interval.
 #[derive(Debug)]
 pub struct WorkerSnapshot {
     /// Number of the cut, from 0.
     pub number: u64,
     pub interval_end: IntervalEnd,
-    /// What was counted, by phase.
+    /// Counts by phase.
     pub phases: Vec<(u16, Box<Recorder>)>,
     /// Levels at the cut.
     pub levels: RobotLevels,
@@ -52,7 +52,7 @@ struct PendingInterval {
 #[derive(Debug)]
 pub struct MergedInterval {
     pub interval_end: IntervalEnd,
-    /// Its intervals, one for each phase that had something to count.
+    /// One interval for each phase that had something to count.
     pub intervals: Vec<RobotInterval>,
     /// Requests that each best-effort robot launched in a phase that ends here, in the order of robots.
     pub launched: Vec<u32>,
@@ -115,7 +115,7 @@ impl SnapshotMerger {
         self.last_intervals.len() == self.workers && self.pending.is_empty()
     }
 
-    /// How many workers have handed over for the last time.
+    /// Number of workers that have sent their last snapshot.
     pub fn finished_workers(&self) -> usize {
         self.last_intervals.len()
     }

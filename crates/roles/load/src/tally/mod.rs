@@ -50,49 +50,49 @@ pub struct Recorder {
     pub miss: TimesRecorder,
     /// Times of all others that completed.
     pub other: TimesRecorder,
-    /// How long xacts had waited that timed out.
+    /// Waiting times of xacts that timed out.
     pub timed_out: TimesRecorder,
-    /// What Assay added, of every xact sent.
+    /// Lateness of every xact sent.
     pub lateness: Histogram,
-    /// How long what was never sent had waited.
+    /// Waiting times of xacts that were never sent.
     pub unsent_wait: Histogram,
     /// The least that each of these waits can have been without Assay's delays.
     pub unsent_least: Histogram,
-    /// How long the last bytes of responses lay unread.
+    /// Times for which the last bytes of responses lay unread.
     pub unread: Histogram,
-    /// How long TLS handshakes took.
+    /// Lengths of TLS handshakes.
     pub handshake: Histogram,
-    /// What is still to be joined with the waits of the target.
+    /// Xacts whose times are still to be joined with the waits of the target.
     flights: Vec<Flight>,
 }
 
-/// By how much Assay has delayed an xact, in microseconds.
+/// Assay's delays of an xact, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnDelays {
     /// Before it was sent.
     pub before_us: u32,
-    /// It was counted as sent, and its connection was made, so long before the request was written.
+    /// From the connection, as it counted as sent, to the writing of the request.
     pub connected_us: u32,
-    /// Its first byte was perhaps there so long before it is recorded to have been.
+    /// Time for which the first byte was perhaps there before its recorded instant.
     pub first_us: u32,
-    /// Its last byte.
+    /// Time for which the last byte was perhaps there before its recorded instant.
     pub last_us: u32,
-    /// Its origin was late.
+    /// Delay by the origin.
     pub origin_us: u32,
     /// Assay held it back: it was sent late, or when a response was read late.
     pub is_held_back: bool,
-    /// It was in flight when a delay of others could be felt.
+    /// Delay of other xacts that could be felt while this one was in flight.
     pub disturbance: Option<Disturbance>,
 }
 
 impl OwnDelays {
-    /// It was delayed by so much before it was sent, beside what it was already.
+    /// Adds a delay before the request was sent.
     #[inline]
     pub fn before(&mut self, us: u32) {
         self.before_us = self.before_us.saturating_add(us);
     }
 
-    /// How long it has been delayed when its last byte, which lay unread for so long, is read.
+    /// Delay up to the reading of the last byte, which lay unread for `unread_us`.
     pub fn until(&self, unread_us: u32) -> u32 {
         [self.connected_us, self.origin_us, unread_us].into_iter().fold(self.before_us, u32::saturating_add)
     }
@@ -119,9 +119,9 @@ impl OwnDelays {
 /// A delay of others that could be felt by an xact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disturbance {
-    /// How long it was: the xact can have been faster or slower by that much.
+    /// Length: the xact can have been faster or slower by that much.
     pub delay_us: u32,
-    /// So many requests were held back by it. A single one was late, and no burst.
+    /// Requests held back. A single one was late, and no burst.
     pub held_back: u32,
     /// The burst that followed was not digested when it should have been, and was still under way when the xact was sent.
     pub is_undrained: bool,
@@ -130,7 +130,7 @@ pub struct Disturbance {
 /// The instants of a completed xact, in nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instants {
-    /// When the schedule wanted it, and a moment later if Assay sent it a moment later (`Xact::begun_late_us`).
+    /// Due time, and a moment later if Assay sent it a moment later (`Xact::begun_late_us`).
     pub begin: u64,
     /// Connect begun, or first byte written on a reused connection.
     pub sent: u64,
@@ -145,19 +145,17 @@ pub struct Instants {
 pub struct CompletedXact {
     pub method: Method,
     pub request_type: RequestType,
-    /// It counts for hit ratios.
+    /// True if the xact counts for hit ratios.
     pub basic: bool,
     pub status: u16,
-    /// How the response came about.
     pub outcome: Option<Outcome>,
     /// Body bytes received.
     pub body_bytes: u64,
     pub at: Instants,
-    /// What Assay had to do with that.
     pub own: OwnDelays,
-    /// How long its last byte lay unread, in microseconds.
+    /// Time for which its last byte lay unread, in microseconds.
     pub unread_us: u32,
-    /// Where its times are to be joined with the waits of the target: which of these it can have met. None: they are not.
+    /// Waits of the target that the xact can have met; none: its times are not joined with waits.
     pub exposure: Option<Exposure>,
 }
 
@@ -166,7 +164,7 @@ pub fn is_basic(method: Method, request_type: RequestType) -> bool {
     method == Method::Get && request_type == RequestType::Basic
 }
 
-/// From how many microseconds of delay on an xact with that outcome is recorded as disturbed.
+/// Shortest delay, in microseconds, from which an xact with this outcome is recorded as disturbed.
 #[inline]
 fn disturbed_from_us(outcome: Option<Outcome>, at: &Instants) -> u64 {
     let unrecorded = match outcome {

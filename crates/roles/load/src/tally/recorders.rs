@@ -17,13 +17,12 @@ impl Recorders {
         Self { phases: (0..phases).map(|_| None).collect(), spare: None }
     }
 
-    /// That of a phase.
     #[inline]
     pub fn of(&mut self, phase: u16) -> &mut Recorder {
         self.phases[usize::from(phase)].get_or_insert_with(|| self.spare.take().unwrap_or_default())
     }
 
-    /// That of a phase, if something was counted of it.
+    /// None: nothing was counted of the phase.
     pub fn get(&self, phase: u16) -> Option<&Recorder> {
         self.phases[usize::from(phase)].as_deref()
     }

@@ -5,39 +5,41 @@ use std::io::IoSlice;
 use assay_base::clock::monotonic_ns;
 use assay_http2::{ErrorCode, Stream};
 
-use super::{Multiplex, Stage, find};
-use crate::origin::payload::SLICES;
+use super::{Http2Connection, StreamStage, find};
+use crate::origin::response_body::SLICES;
 
 /// No more body is put behind so much that the socket has not taken yet, and nothing more is read that would need a response.
 pub(super) const OUTPUT_BYTES: usize = 128 * 1024;
 /// Body bytes of one stream before others get their turn: one frame.
 const TURN_BYTES: u64 = 16 * 1024;
 
-impl Multiplex {
+impl Http2Connection {
     /// Whether a body could go on now.
     pub(super) fn has_turns(&self) -> bool {
         self.wire.output().len() < OUTPUT_BYTES
             && self.turns.iter().any(|stream| {
-                let served = self.served.get(stream.place as usize).and_then(Option::as_ref);
-                served.is_some_and(|served| match &served.stage {
-                    Stage::Sending(sending) => sending.resume_ns == 0 && self.wire.sendable(*stream) > 0,
+                let stream_request = self.streams.get(stream.place as usize).and_then(Option::as_ref);
+                stream_request.is_some_and(|stream_request| match &stream_request.stage {
+                    StreamStage::StreamResponse(sending) => {
+                        sending.resume_ns == 0 && self.wire.sendable(*stream) > 0
+                    }
                     _ => false,
                 })
             })
     }
 
     /// Puts bodies into the output, a frame of each in turn, as far as windows and the socket take them.
-    pub(super) fn take_turns(&mut self) {
+    pub(super) fn send_turns(&mut self) {
         let mut blocked = 0;
         while self.wire.output().len() < OUTPUT_BYTES && blocked < self.turns.len() {
             let Some(stream) = self.turns.pop_front() else { return };
-            match self.take_turn(stream) {
-                Turn::Done => {}
-                Turn::More => {
+            match self.send_turn(stream) {
+                TurnResult::Done => {}
+                TurnResult::More => {
                     self.turns.push_back(stream);
                     blocked = 0;
                 }
-                Turn::Blocked => {
+                TurnResult::Blocked => {
                     self.turns.push_back(stream);
                     blocked += 1;
                 }
@@ -45,13 +47,13 @@ impl Multiplex {
         }
     }
 
-    fn take_turn(&mut self, stream: Stream) -> Turn {
-        let Some(served) = find(&mut self.served, stream) else { return Turn::Done };
-        let complete_ns = served.complete_ns;
-        let Stage::Sending(sending) = &mut served.stage else { return Turn::Done };
-        let pool = self.local.world.universe.pool();
+    fn send_turn(&mut self, stream: Stream) -> TurnResult {
+        let Some(stream_request) = find(&mut self.streams, stream) else { return TurnResult::Done };
+        let complete_ns = stream_request.complete_ns;
+        let StreamStage::StreamResponse(sending) = &mut stream_request.stage else { return TurnResult::Done };
+        let pool = self.worker.shared.universe.pool();
         let outgoing = sending.response.outgoing(&sending.head);
-        let (length, is_cut) = (outgoing.len(), sending.response.is_cut());
+        let (length, is_aborted) = (outgoing.len(), sending.response.is_aborted());
         let allowed = match &sending.pace {
             Some(pace) => pace.allowed(monotonic_ns()).clamp(sending.at, length),
             None => length,
@@ -60,7 +62,7 @@ impl Multiplex {
         let mut slices = [IoSlice::new(&[]); SLICES];
         let filled = outgoing.slices(pool, before, (allowed - before).min(TURN_BYTES), &mut slices);
         for slice in &slices[..filled] {
-            let ends = sending.at + slice.len() as u64 == length && !is_cut;
+            let ends = sending.at + slice.len() as u64 == length && !is_aborted;
             let Ok(sent) = self.wire.data(stream, slice, ends) else { break };
             sending.at += sent as u64;
             if sent < slice.len() {
@@ -68,16 +70,16 @@ impl Multiplex {
             }
         }
         if sending.at == length {
-            if is_cut {
+            if is_aborted {
                 self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
             }
-            self.used_ns = sending.response.sent(&self.local, complete_ns, sending.head.len(), length, 0);
+            self.used_ns = sending.response.sent(&self.worker, complete_ns, sending.head.len(), length, 0);
             self.take(stream);
-            return Turn::Done;
+            return TurnResult::Done;
         }
         if !self.wire.is_open(stream) {
             self.take(stream);
-            return Turn::Done;
+            return TurnResult::Done;
         }
         if let Some(pace) = &sending.pace
             && sending.at >= allowed
@@ -86,14 +88,14 @@ impl Multiplex {
             let due_ns = pace.due_ns(sending.at, length);
             sending.resume_ns = due_ns;
             self.wake_at(due_ns);
-            return Turn::Blocked;
+            return TurnResult::Blocked;
         }
-        if sending.at > before { Turn::More } else { Turn::Blocked }
+        if sending.at > before { TurnResult::More } else { TurnResult::Blocked }
     }
 }
 
-/// What became of a turn.
-enum Turn {
+/// Result of a turn.
+enum TurnResult {
     /// The response is complete, or nobody wants it any more.
     Done,
     /// A frame went out.

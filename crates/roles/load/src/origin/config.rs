@@ -17,7 +17,7 @@ use assay_workload::model::{Coding, Content, HttpVersion, OriginIndex, RobotInde
 use assay_workload::{Object, Universe};
 use tokio::net::TcpStream;
 
-use super::fault::Attempts;
+use super::fault::FaultHistory;
 use crate::coded::CodedSizes;
 use assay_base::clock::SECOND_NS;
 use assay_workload::XactId;
@@ -33,10 +33,10 @@ const NONCE_LIFE_S: u64 = 300;
 /// The longest think time: beyond any schedule, and far from where nanoseconds overflow.
 const LONGEST_THINK_S: f64 = 1e6;
 
-/// How one origin behaves.
+/// Behaviour of one origin.
 #[derive(Debug)]
-pub struct Site {
-    /// Its index in the workload.
+pub struct OriginConfig {
+    /// Index in the workload.
     pub index: OriginIndex,
     /// `Host` of requests for it.
     pub authority: Box<[u8]>,
@@ -46,7 +46,7 @@ pub struct Site {
     use_limit: Option<Sampler>,
     /// Closes a connection idle for this long.
     pub idle_ns: Option<u64>,
-    /// It responds to every request with the object, and adds nothing.
+    /// Every response is the object, and nothing is added.
     is_plain: bool,
     /// Time added to each request for every other one under way; 0: requests under way are not counted.
     delay_per_active_ns: u64,
@@ -54,7 +54,7 @@ pub struct Site {
     under_way: AtomicU32,
 }
 
-impl Site {
+impl OriginConfig {
     fn new(index: OriginIndex, authority: &str, server: &Server) -> Self {
         let unit = Rng::of(Purpose::Other, &[VERSION_DRAW, u64::from(index)]).unit();
         Self {
@@ -70,8 +70,8 @@ impl Site {
         }
     }
 
-    /// Takes note of a request that is under way from now on, and gives the time that the others add to it; none: this
-    /// origin does not slow down under load.
+    /// Counts a request as under way, and gives the time that the others add to it; none: this origin does not slow
+    /// down under load.
     #[inline]
     pub fn delay_ns(&self) -> Option<u64> {
         if self.delay_per_active_ns == 0 {
@@ -81,13 +81,13 @@ impl Site {
         Some(self.delay_per_active_ns.saturating_mul(u64::from(others)))
     }
 
-    /// A request of which [`Site::delay_ns`] took note is no longer under way.
+    /// A request of which [`OriginConfig::delay_ns`] took note is no longer under way.
     pub fn finish(&self) {
         self.under_way.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How many requests the origin's connection number `connection` serves; at least one. Without a limit, that is one over HTTP/1
-    /// and any number over HTTP/2.
+    /// Most requests on the origin's connection number `connection`; at least one. Without a limit, that is one over
+    /// HTTP/1 and any number over HTTP/2.
     pub fn uses(&self, connection: u64) -> u64 {
         let Some(limit) = &self.use_limit else {
             return if self.version == HttpVersion::Http2 { u64::MAX } else { 1 };
@@ -95,7 +95,7 @@ impl Site {
         limit.count(&mut Rng::of(Purpose::Other, &[USES_DRAW, u64::from(self.index), connection])).max(1)
     }
 
-    /// How long the origin thinks about this xact; it is the same in every run of one seed.
+    /// Think time for an xact; the same in every run of one seed.
     #[inline]
     pub fn think_ns(&self, seed: u64, xact: &XactId) -> Option<u64> {
         let think_s = self.think_s.as_ref()?;
@@ -126,13 +126,13 @@ fn is_plain(server: &Server) -> bool {
 
 /// All origins of a process.
 #[derive(Debug)]
-pub struct Sites {
-    sites: Vec<Site>,
-    /// Which origin a `Host` means: by the workload's name for it, or by its real address.
+pub struct OriginConfigs {
+    configs: Vec<OriginConfig>,
+    /// Origin of each `Host`: by the workload's name for it, or by its real address.
     by_host: HashMap<Box<[u8]>, OriginIndex>,
 }
 
-impl Sites {
+impl OriginConfigs {
     /// The origins of a workload, which listen on these addresses.
     pub fn new(workload: &Workload, addresses: &[SocketAddr]) -> Self {
         let mut by_host = HashMap::new();
@@ -143,24 +143,28 @@ impl Sites {
             }
         }
         let origins = workload.origins.iter().zip(0..);
-        let sites: Vec<Site> = origins
+        let configs: Vec<OriginConfig> = origins
             .filter_map(|(origin, index)| {
-                Some(Site::new(index, &origin.authority, workload.servers.get(usize::from(origin.server))?))
+                Some(OriginConfig::new(
+                    index,
+                    &origin.authority,
+                    workload.servers.get(usize::from(origin.server))?,
+                ))
             })
             .collect();
-        for site in &sites {
-            if let Some(host) = site.authority.strip_suffix(b":80") {
-                by_host.insert(host.into(), site.index);
+        for config in &configs {
+            if let Some(host) = config.authority.strip_suffix(b":80") {
+                by_host.insert(host.into(), config.index);
             }
-            by_host.insert(site.authority.clone(), site.index);
+            by_host.insert(config.authority.clone(), config.index);
         }
-        Self { sites, by_host }
+        Self { configs, by_host }
     }
 
     /// An origin; none when the workload has no such one.
     #[inline]
-    pub fn get(&self, index: OriginIndex) -> Option<&Site> {
-        self.sites.get(usize::from(index))
+    pub fn get(&self, index: OriginIndex) -> Option<&OriginConfig> {
+        self.configs.get(usize::from(index))
     }
 
     /// The origin that a request's `Host` names, if there is one of that name; the one whose address it came to is looked at first.
@@ -170,7 +174,7 @@ impl Sites {
     #[inline]
     pub fn requested(&self, at: OriginIndex, host: &[u8]) -> Option<OriginIndex> {
         match self.get(at) {
-            Some(site) if host == &*site.authority => Some(at),
+            Some(config) if host == &*config.authority => Some(at),
             _ => self.by_host.get(host).copied().or_else(|| self.requested_folded(host)),
         }
     }
@@ -181,40 +185,40 @@ impl Sites {
     }
 }
 
-/// What all workers of the process share. Nothing in it changes but the memory of faults, and the requests under way at
+/// State of all workers of the process. Nothing in it changes but the memory of faults, and the requests under way at
 /// origins that slow down under load.
 #[derive(Debug)]
-pub struct World {
+pub struct SharedOrigins {
     pub universe: Universe,
-    pub sites: Sites,
+    pub configs: OriginConfigs,
     pub nonces: Nonces,
     /// Requests that met a fault on purpose.
-    pub attempts: Attempts,
-    /// How connections speak TLS, for origins of HTTP/1.1 and of HTTP/2; none: in the clear.
+    pub fault_history: FaultHistory,
+    /// TLS servers for origins of HTTP/1.1 and of HTTP/2; none: in the clear.
     tls: Option<[TlsServer; 2]>,
-    /// How long coded bodies are; none: none are coded.
+    /// Lengths of coded bodies; none: no body is coded.
     coded: Option<CodedSizes>,
     /// For each content type: its objects go out as they are, with nothing added.
     plain_contents: Box<[bool]>,
 }
 
-impl World {
+impl SharedOrigins {
     /// The origins of a universe, which listen on these addresses.
     pub fn new(universe: Universe, addresses: &[SocketAddr]) -> Self {
         let workload = universe.workload();
         let key = hash(Purpose::Other, &[NONCE_KEY, universe.seed()]);
         Self {
-            sites: Sites::new(workload, addresses),
+            configs: OriginConfigs::new(workload, addresses),
             nonces: Nonces::new(key, NONCE_LIFE_S),
-            attempts: Attempts::default(),
+            fault_history: FaultHistory::default(),
             tls: None,
             coded: CodedSizes::measure(&universe),
-            plain_contents: workload.contents.iter().map(goes_out_as_it_is).collect(),
+            plain_contents: workload.contents.iter().map(is_plain_content).collect(),
             universe,
         }
     }
 
-    /// The same, with TLS on their connections if there is a server for it.
+    /// Adds TLS to the connections if there is a server for it.
     pub fn with_tls(self, tls: Option<TlsServer>) -> Self {
         let tls = tls.map(|server| [server.clone(), server.speaking(HTTP_2)]);
         Self { tls, ..self }
@@ -223,7 +227,7 @@ impl World {
     /// The version of HTTP that an origin speaks.
     #[inline]
     pub fn version(&self, origin: OriginIndex) -> HttpVersion {
-        self.sites.get(origin).map_or(HttpVersion::Http11, |site| site.version)
+        self.configs.get(origin).map_or(HttpVersion::Http11, |config| config.version)
     }
 
     /// The byte stream of a connection that an origin accepted.
@@ -246,11 +250,11 @@ impl World {
     pub fn is_plain(&self, origin: OriginIndex, object: &Object) -> bool {
         !object.checksum
             && self.plain_contents[usize::from(object.id.content)]
-            && self.sites.get(origin).is_none_or(|site| site.is_plain)
+            && self.configs.get(origin).is_none_or(|config| config.is_plain)
     }
 }
 
-fn goes_out_as_it_is(content: &Content) -> bool {
+fn is_plain_content(content: &Content) -> bool {
     content.headers.is_empty() && content.body.codings.iter().all(|coding| *coding == Coding::Identity)
 }
 
@@ -288,14 +292,14 @@ mod tests {
         }
     }
 
-    fn sites() -> Sites {
+    fn configs() -> OriginConfigs {
         let addresses: Vec<SocketAddr> = (0..21).map(|i| SocketAddr::from(([127, 0, 0, i], 80))).collect();
-        Sites::new(&workload(), &addresses)
+        OriginConfigs::new(&workload(), &addresses)
     }
 
     #[test]
     fn host_names_the_origin() {
-        let sites = sites();
+        let configs = configs();
         for (host, origin) in [
             (&b"192.168.0.7:8080"[..], Some(7)),
             (b"192.168.0.5:8080", Some(5)),
@@ -305,25 +309,28 @@ mod tests {
             (b"WWW.Test:80", Some(20)),
             (b"elsewhere", None),
         ] {
-            assert_eq!(sites.requested(5, host), origin, "{}", String::from_utf8_lossy(host));
+            assert_eq!(configs.requested(5, host), origin, "{}", String::from_utf8_lossy(host));
         }
     }
 
     #[test]
     fn an_origin_sticks_to_its_version_and_both_versions_occur() {
-        let versions: Vec<_> = (0..20).map(|i| sites().get(i).expect("is there").version).collect();
-        assert_eq!(versions, (0..20).map(|i| sites().get(i).expect("is there").version).collect::<Vec<_>>());
+        let versions: Vec<_> = (0..20).map(|i| configs().get(i).expect("is there").version).collect();
+        assert_eq!(
+            versions,
+            (0..20).map(|i| configs().get(i).expect("is there").version).collect::<Vec<_>>()
+        );
         assert!(versions.contains(&HttpVersion::Http10) && versions.contains(&HttpVersion::Http11));
     }
 
     #[test]
     fn think_times_follow_from_the_xact_alone() {
-        let (sites, other) = (sites(), sites());
-        let think = |sites: &Sites, number| {
+        let (configs, other) = (configs(), configs());
+        let think = |configs: &OriginConfigs, number| {
             let xact = XactId { robot: 1, number, place: 0 };
-            sites.get(0).and_then(|site| site.think_ns(42, &xact)).expect("it thinks")
+            configs.get(0).and_then(|config| config.think_ns(42, &xact)).expect("it thinks")
         };
-        let all: Vec<u64> = (0..1000).map(|number| think(&sites, number)).collect();
+        let all: Vec<u64> = (0..1000).map(|number| think(&configs, number)).collect();
         assert_eq!(all, (0..1000).map(|number| think(&other, number)).collect::<Vec<_>>());
         let mean_ms = all.iter().sum::<u64>() / 1000 / 1_000_000;
         assert!((280..320).contains(&mean_ms), "{mean_ms}");
@@ -331,8 +338,8 @@ mod tests {
 
     #[test]
     fn connections_serve_at_least_one_request_and_not_all_the_same_number() {
-        let sites = sites();
-        let uses: Vec<u64> = (0..200).filter_map(|c| sites.get(0).map(|site| site.uses(c))).collect();
+        let configs = configs();
+        let uses: Vec<u64> = (0..200).filter_map(|c| configs.get(0).map(|config| config.uses(c))).collect();
         assert!(uses.iter().all(|u| (1..=16).contains(u)));
         assert!(uses.contains(&1) && uses.iter().any(|u| *u > 4));
     }

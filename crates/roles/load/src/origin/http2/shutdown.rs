@@ -7,11 +7,11 @@ use assay_base::clock::monotonic_ns;
 use assay_http2::ErrorCode;
 use assay_net::arrival::is_delivered;
 
-use super::{Multiplex, Stage};
-use crate::origin::closing::Closing;
-use crate::origin::local::Due;
+use super::{Http2Connection, StreamStage};
+use crate::origin::lingering_close::LingeringClose;
+use crate::origin::worker_state::OriginTimerEvent;
 
-impl Multiplex {
+impl Http2Connection {
     /// Ends a connection that has carried as many requests as it may. A client that has had several under way at once may have sent others by
     /// now: they are taken. One that has one at a time may look for the end only when it has the next request, as httpd does, and
     /// must not find the connection open then.
@@ -30,36 +30,36 @@ impl Multiplex {
         self.transport.say_end();
         socket2::SockRef::from(self.transport.socket()).shutdown(std::net::Shutdown::Write)?;
         if let Some((_, ticket)) = self.idle.take() {
-            self.local.timer.cancel(ticket);
+            self.worker.timer.cancel(ticket);
         }
         self.alarm.take_idle();
-        let (closing, first_ns) = Closing::begin(monotonic_ns());
+        let (closing, first_ns) = LingeringClose::begin(monotonic_ns());
         self.closing = Some(closing);
-        self.look_at(first_ns);
+        self.set_alarm(first_ns);
         Ok(())
     }
 
     /// The client was waited for for long enough.
-    pub(super) fn has_lingered(&mut self) -> bool {
+    pub(super) fn is_linger_over(&mut self) -> bool {
         let is_delivered = is_delivered(self.transport.socket());
         let next_ns = self.closing.as_mut().and_then(|closing| closing.look(is_delivered, monotonic_ns()));
         if let Some(next_ns) = next_ns {
-            self.look_at(next_ns);
+            self.set_alarm(next_ns);
         }
         next_ns.is_none()
     }
 
     /// Has the alarm ring at a time.
-    fn look_at(&mut self, at_ns: u64) {
-        let due = Due::Idle(Rc::clone(&self.alarm));
-        self.idle = Some((0, self.local.timer.schedule(at_ns, due)));
+    fn set_alarm(&mut self, at_ns: u64) {
+        let due = OriginTimerEvent::Idle(Rc::clone(&self.alarm));
+        self.idle = Some((0, self.worker.timer.schedule(at_ns, due)));
     }
 
     /// Gives up the requests that are under way.
     pub(super) fn abandon(&mut self) {
-        for served in std::mem::take(&mut self.served).into_iter().flatten() {
-            self.wire.reset(served.stream, ErrorCode::CANCEL);
-            self.local.tally.borrow_mut().here().counts.broken += 1;
+        for stream_request in std::mem::take(&mut self.streams).into_iter().flatten() {
+            self.wire.reset(stream_request.stream, ErrorCode::CANCEL);
+            self.worker.tally.borrow_mut().current_recorder().counts.broken += 1;
         }
         self.load = 0;
     }
@@ -68,15 +68,17 @@ impl Multiplex {
     /// rings when that may be.
     pub(super) fn is_idle_for_too_long(&mut self) -> bool {
         let Some((idle_ns, ticket)) = &mut self.idle else { return false };
-        let mut under_way = self.served.iter().flatten();
+        let mut under_way = self.streams.iter().flatten();
         let used_ns = if self.load > 0 { self.used_ns.max(self.read_ns) } else { self.used_ns };
         let end_ns = used_ns.saturating_add(*idle_ns);
         let now_ns = monotonic_ns();
-        if now_ns >= end_ns && under_way.all(|served| matches!(served.stage, Stage::Body(..))) {
+        if now_ns >= end_ns
+            && under_way.all(|stream_request| matches!(stream_request.stage, StreamStage::Body(..)))
+        {
             return true;
         }
         let next_ns = end_ns.max(now_ns.saturating_add(*idle_ns / 2));
-        *ticket = self.local.timer.schedule(next_ns, Due::Idle(Rc::clone(&self.alarm)));
+        *ticket = self.worker.timer.schedule(next_ns, OriginTimerEvent::Idle(Rc::clone(&self.alarm)));
         false
     }
 }
@@ -93,15 +95,15 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::origin::local::Local;
-    use crate::origin::testing::{workload, world_of};
+    use crate::origin::testing::{workload, shared_of};
+    use crate::origin::worker_state::WorkerState;
 
     const HEAD: RequestHead<'_> =
         RequestHead { method: b"POST", scheme: b"http", authority: b"a.test:80", path: b"/assay/health" };
 
     /// Does what can be done now; whether it has ended.
-    async fn turn(served: &mut Multiplex) -> bool {
-        poll_fn(|context| Poll::Ready(served.poll(context).is_ready())).await
+    async fn turn(stream_request: &mut Http2Connection) -> bool {
+        poll_fn(|context| Poll::Ready(stream_request.poll(context).is_ready())).await
     }
 
     /// An upload has begun, and the alarm rings as late as that of a thread that did not run meanwhile: whether the request goes on, and whether
@@ -110,31 +112,31 @@ mod tests {
         let mut workload = workload();
         workload.servers[0].http_versions = Weighted::one(HttpVersion::Http2);
         workload.servers[0].idle_timeout = Some(Duration::from_secs(3600));
-        let local = Rc::new(Local::new(world_of(workload).into(), 0).unwrap());
+        let worker = Rc::new(WorkerState::new(shared_of(workload).into(), 0).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let transport = local.world.accept(listener.accept().await.unwrap().0, 0).unwrap();
-        let mut served = Multiplex::new(local, transport, 0);
+        let transport = worker.shared.accept(listener.accept().await.unwrap().0, 0).unwrap();
+        let mut stream_request = Http2Connection::new(worker, transport, 0);
         let mut client = Client::client(Config::default());
         let stream = client.request(&HEAD, std::iter::empty(), false).unwrap();
         socket.write_all(client.output()).unwrap();
         client.wrote(client.output().len());
-        while served.load == 0 {
-            assert!(!turn(&mut served).await);
+        while stream_request.load == 0 {
+            assert!(!turn(&mut stream_request).await);
             tokio::task::yield_now().await;
         }
         if has_more {
-            assert!(!turn(&mut served).await, "all is read");
+            assert!(!turn(&mut stream_request).await, "all is read");
             client.data(stream, b"more", false).unwrap();
             socket.write_all(client.output()).unwrap();
-            served.transport.socket().readable().await.unwrap();
+            stream_request.transport.socket().readable().await.unwrap();
         }
         // As long as the machine has run, and that is over.
-        (served.used_ns, served.read_ns) = (0, 0);
-        served.idle.as_mut().unwrap().0 = monotonic_ns();
-        served.alarm.ring_idle();
-        turn(&mut served).await;
-        (served.load == 1, served.wire.is_closing())
+        (stream_request.used_ns, stream_request.read_ns) = (0, 0);
+        stream_request.idle.as_mut().unwrap().0 = monotonic_ns();
+        stream_request.alarm.fire_idle();
+        turn(&mut stream_request).await;
+        (stream_request.load == 1, stream_request.wire.is_closing())
     }
 
     #[test]

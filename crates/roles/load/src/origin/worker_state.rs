@@ -9,12 +9,14 @@ use std::task::{Context, Poll, Waker};
 
 use assay_http::coding::GzipWriter;
 use assay_workload::model::OriginIndex;
+use tokio::net::TcpStream;
 
+use super::config::SharedOrigins;
 use super::head::DateWriters;
-use super::site::World;
-use super::tally::{Handover, Tally};
+use super::tally::{OriginSnapshot, OriginTally};
 use assay_base::clock::monotonic_ns;
 use assay_net::arrival::Arrivals;
+use assay_net::byte_stream::{ByteStream, tls_error};
 use assay_net::timer::{Ticket, Timer};
 use assay_protocol::clock::RunClock;
 
@@ -23,52 +25,52 @@ const INPUT_BYTES: usize = 64 * 1024;
 /// Room for a head, and more.
 const OUTPUT_BYTES: usize = 16 * 1024;
 
-/// What a worker's timer is set for.
+/// Event of a worker's timer.
 #[derive(Debug)]
-pub enum Due {
+pub enum OriginTimerEvent {
     /// The end of a second of the run.
-    Cut,
+    SecondEnd,
     /// The worker looks at itself.
     Tick,
     /// The end of a think time.
-    Think(Rc<Alarm>),
+    Think(Rc<TaskAlarm>),
     /// A connection may have been idle for too long.
-    Idle(Rc<Alarm>),
+    Idle(Rc<TaskAlarm>),
 }
 
-/// How the timer's dispatcher reaches a connection's task.
+/// Way from the timer's dispatcher to a connection's task.
 #[derive(Debug, Default)]
-pub struct Alarm {
+pub struct TaskAlarm {
     think: Cell<bool>,
     idle: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
-impl Alarm {
+impl TaskAlarm {
     /// A think time is over.
-    pub fn ring_think(&self) {
+    pub fn fire_think(&self) {
         self.think.set(true);
         self.wake();
     }
 
     /// An idle timeout has passed.
-    pub fn ring_idle(&self) {
+    pub fn fire_idle(&self) {
         self.idle.set(true);
         self.wake();
     }
 
-    /// Takes note of a think time that is over.
+    /// Clears the end of a think time; true if there was one.
     pub fn take_think(&self) -> bool {
         self.think.replace(false)
     }
 
-    /// Takes note of an idle timeout that has passed.
+    /// Clears an idle timeout; true if there was one.
     #[inline]
     pub fn take_idle(&self) -> bool {
         self.idle.replace(false)
     }
 
-    /// Whom to wake. A task keeps its waker, so mostly nothing is copied.
+    /// Registers the task to wake. A task keeps its waker, so mostly nothing is copied.
     #[inline]
     pub fn listen(&self, context: &Context<'_>) {
         let mut waker = self.waker.borrow_mut();
@@ -84,16 +86,16 @@ impl Alarm {
     }
 }
 
-/// What the connections of one worker share. Buffers are used between two waits only, so one of each is enough.
+/// State of one worker, shared by its connections. Buffers are used between two waits only, so one of each is enough.
 #[derive(Debug)]
-pub struct Local {
+pub struct WorkerState {
     /// The universe and the origins.
-    pub world: Arc<World>,
-    /// When the run started.
+    pub shared: Arc<SharedOrigins>,
+    /// Clock of the run; provisional before the start.
     pub clock: Cell<RunClock>,
     /// Think times, idle timeouts and cuts.
-    pub timer: Timer<Due>,
-    pub tally: RefCell<Tally>,
+    pub timer: Timer<OriginTimerEvent>,
+    pub tally: RefCell<OriginTally>,
     /// Bytes as they were read.
     pub input: RefCell<Box<[u8]>>,
     /// The head that is being written.
@@ -104,33 +106,32 @@ pub struct Local {
     pub open: Cell<u64>,
     /// Connections accepted so far.
     pub accepted: Cell<u64>,
-    /// What tells how long requests lay unread.
+    /// Offset between the kernel's timestamps and `CLOCK_MONOTONIC`.
     pub arrivals: Cell<Arrivals>,
     /// Number of the next cut.
-    cut: Cell<u64>,
+    second: Cell<u64>,
 }
 
-/// What a connection begins with, whatever is spoken on it.
+/// Initial state of a connection, in either version of HTTP.
 #[derive(Debug)]
-pub struct Accepted {
+pub struct AcceptedConnection {
     pub now_ns: u64,
     /// Requests that it may serve.
     pub uses_left: u64,
-    /// What rings for it.
-    pub alarm: Rc<Alarm>,
+    pub alarm: Rc<TaskAlarm>,
     /// Timeout of the idle connection, and the timer's ticket for it.
     pub idle: Option<(u64, Ticket)>,
 }
 
-impl Local {
+impl WorkerState {
     /// For one worker. Needs its runtime.
-    pub fn new(world: Arc<World>, spin_ns: u64) -> io::Result<Self> {
-        let phases = world.universe.workload().schedule.phases.len();
+    pub fn new(shared: Arc<SharedOrigins>, spin_ns: u64) -> io::Result<Self> {
+        let phases = shared.universe.workload().schedule.phases.len();
         Ok(Self {
-            world,
+            shared,
             clock: Cell::new(RunClock::provisional()),
             timer: Timer::new(spin_ns)?,
-            tally: RefCell::new(Tally::new(phases)),
+            tally: RefCell::new(OriginTally::new(phases)),
             input: RefCell::new(vec![0; INPUT_BYTES].into()),
             output: RefCell::new(Vec::with_capacity(OUTPUT_BYTES)),
             dates: RefCell::default(),
@@ -138,37 +139,37 @@ impl Local {
             open: Cell::new(0),
             accepted: Cell::new(0),
             arrivals: Cell::new(Arrivals::measure()),
-            cut: Cell::new(0),
+            second: Cell::new(0),
         })
     }
 
     /// Counts a connection that the origin at this address accepted, and begins to wait for its first request.
-    pub fn accept(&self, at: OriginIndex) -> Accepted {
+    pub fn accept(&self, at: OriginIndex) -> AcceptedConnection {
         let now_ns = monotonic_ns();
         let number = self.accepted.get();
         self.accepted.set(number + 1);
         self.open.set(self.open.get() + 1);
-        self.tally.borrow_mut().here().counts.connections_opened += 1;
-        let site = self.world.sites.get(at);
-        let (uses_left, idle_ns) = site.map_or((1, None), |site| (site.uses(number), site.idle_ns));
-        let alarm = Rc::new(Alarm::default());
+        self.tally.borrow_mut().current_recorder().counts.connections_opened += 1;
+        let config = self.shared.configs.get(at);
+        let (uses_left, idle_ns) = config.map_or((1, None), |config| (config.uses(number), config.idle_ns));
+        let alarm = Rc::new(TaskAlarm::default());
         let idle = idle_ns.map(|idle_ns| {
-            let due = Due::Idle(Rc::clone(&alarm));
+            let due = OriginTimerEvent::Idle(Rc::clone(&alarm));
             (idle_ns, self.timer.schedule(now_ns.saturating_add(idle_ns), due))
         });
-        Accepted { now_ns, uses_left, alarm, idle }
+        AcceptedConnection { now_ns, uses_left, alarm, idle }
     }
 
     /// Counts a connection that is closed.
     pub fn note_closed(&self) {
         self.open.set(self.open.get() - 1);
-        self.tally.borrow_mut().here().counts.connections_closed += 1;
+        self.tally.borrow_mut().current_recorder().counts.connections_closed += 1;
     }
 
     /// Waits for an instant.
     pub async fn sleep_until(&self, at_ns: u64) {
-        let alarm = Rc::new(Alarm::default());
-        self.timer.schedule(at_ns, Due::Think(Rc::clone(&alarm)));
+        let alarm = Rc::new(TaskAlarm::default());
+        self.timer.schedule(at_ns, OriginTimerEvent::Think(Rc::clone(&alarm)));
         poll_fn(|context| {
             alarm.listen(context);
             if alarm.take_think() { Poll::Ready(()) } else { Poll::Pending }
@@ -180,29 +181,29 @@ impl Local {
     pub fn start(&self, clock: RunClock) {
         self.clock.set(clock);
         self.tally.borrow_mut().reset();
-        self.cut.set(0);
-        self.schedule_cut();
+        self.second.set(0);
+        self.schedule_second();
     }
 
     /// The end of a second: what was counted in it.
-    pub fn cut(&self) -> Handover {
-        let handover = self.handover((self.cut.get() + 1) * 1000, false);
-        self.cut.set(self.cut.get() + 1);
-        self.schedule_cut();
-        handover
+    pub fn end_second(&self) -> OriginSnapshot {
+        let snapshot = self.snapshot((self.second.get() + 1) * 1000, false);
+        self.second.set(self.second.get() + 1);
+        self.schedule_second();
+        snapshot
     }
 
     /// The end of the run: what was counted since the last cut.
-    pub fn last_cut(&self) -> Handover {
+    pub fn end_run(&self) -> OriginSnapshot {
         let now_ms = self.clock.get().since_start_us(monotonic_ns()) / 1000;
-        self.handover(now_ms.max(self.cut.get() * 1000), true)
+        self.snapshot(now_ms.max(self.second.get() * 1000), true)
     }
 
-    fn handover(&self, end_ms: u64, last: bool) -> Handover {
+    fn snapshot(&self, end_ms: u64, last: bool) -> OriginSnapshot {
         let mut tally = self.tally.borrow_mut();
-        let (phases, examples, current) = (tally.cut(), tally.take_examples(), tally.current());
-        Handover {
-            number: self.cut.get(),
+        let (phases, examples, current) = (tally.take_phases(), tally.take_examples(), tally.current());
+        OriginSnapshot {
+            number: self.second.get(),
             end_ms,
             phases,
             examples,
@@ -212,8 +213,25 @@ impl Local {
         }
     }
 
-    fn schedule_cut(&self) {
-        let end_ns = self.clock.get().start_ns + (self.cut.get() + 1) * assay_base::clock::SECOND_NS;
-        self.timer.schedule(end_ns, Due::Cut);
+    fn schedule_second(&self) {
+        let end_ns = self.clock.get().start_ns + (self.second.get() + 1) * assay_base::clock::SECOND_NS;
+        self.timer.schedule(end_ns, OriginTimerEvent::SecondEnd);
+    }
+}
+
+/// Counts the handshake of a connection, once: after it is over.
+#[cold]
+pub(super) fn count_handshake(worker: &WorkerState, stream: &mut ByteStream<TcpStream>) {
+    let Some(handshake) = stream.take_handshake() else { return };
+    let mut tally = worker.tally.borrow_mut();
+    let counts = &mut tally.current_recorder().counts;
+    let session = if handshake.agreed.resumed { &mut counts.tls_resumed } else { &mut counts.tls_full };
+    *session += 1;
+}
+
+/// Counts an error of TLS, and a handshake that came to no end.
+pub(super) fn count_tls_error(worker: &WorkerState, stream: &ByteStream<TcpStream>, error: &io::Error) {
+    if tls_error(error).is_some() || !stream.is_open() {
+        worker.tally.borrow_mut().current_recorder().counts.tls_failed += 1;
     }
 }

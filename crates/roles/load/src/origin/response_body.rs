@@ -13,9 +13,9 @@ use tokio::net::TcpStream;
 /// Slices given to one write: the head, and slices of at most 64 KiB of the pool.
 pub const SLICES: usize = 17;
 
-/// What follows a head.
+/// Bytes that follow a head.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Payload {
+pub enum ResponseBody {
     Nothing,
     Whole {
         body: Body,
@@ -23,41 +23,40 @@ pub enum Payload {
         copied: u64,
     },
     /// Pieces of one body, and other bytes.
-    Pieces(Box<Pieces>),
+    Segments(Box<SegmentedBody>),
 }
 
 /// Pieces of one body, and other bytes, one after another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pieces {
+pub struct SegmentedBody {
     pub body: Option<Body>,
-    pub pieces: Vec<Piece>,
+    pub segments: Vec<BodySegment>,
 }
 
 /// A piece of a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
-    /// These bytes.
+pub enum BodySegment {
     Bytes(Vec<u8>),
     /// Bytes of the body.
     OfBody(Span),
 }
 
-impl Piece {
+impl BodySegment {
     fn len(&self) -> u64 {
         match self {
-            Piece::Bytes(bytes) => bytes.len() as u64,
-            Piece::OfBody(span) => span.len(),
+            BodySegment::Bytes(bytes) => bytes.len() as u64,
+            BodySegment::OfBody(span) => span.len(),
         }
     }
 
     /// Bytes from `from` on, as many as can be had at once and at most `max`.
     fn chunk<'a>(&'a self, body: Option<&'a Body>, pool: &'a Pool, from: u64, max: usize) -> &'a [u8] {
         match self {
-            Piece::Bytes(bytes) => {
+            BodySegment::Bytes(bytes) => {
                 let rest = &bytes[usize::try_from(from).unwrap_or(usize::MAX).min(bytes.len())..];
                 &rest[..rest.len().min(max)]
             }
-            Piece::OfBody(span) => {
+            BodySegment::OfBody(span) => {
                 let left = usize::try_from(span.len().saturating_sub(from)).unwrap_or(usize::MAX);
                 body.map_or(&[], |body| body.chunk(pool, span.from + from, left.min(max)))
             }
@@ -65,19 +64,21 @@ impl Piece {
     }
 }
 
-impl Payload {
-    /// These bytes.
+impl ResponseBody {
     pub fn bytes(bytes: Vec<u8>) -> Self {
-        Payload::Pieces(Box::new(Pieces { body: None, pieces: vec![Piece::Bytes(bytes)] }))
+        ResponseBody::Segments(Box::new(SegmentedBody {
+            body: None,
+            segments: vec![BodySegment::Bytes(bytes)],
+        }))
     }
 
-    /// Its length, with what stands behind the head already.
+    /// Length, with the bytes that stand behind the head already.
     #[inline]
     pub fn len(&self) -> u64 {
         match self {
-            Payload::Nothing => 0,
-            Payload::Whole { body, .. } => body.size(),
-            Payload::Pieces(pieces) => pieces.pieces.iter().map(Piece::len).sum(),
+            ResponseBody::Nothing => 0,
+            ResponseBody::Whole { body, .. } => body.size(),
+            ResponseBody::Segments(segments) => segments.segments.iter().map(BodySegment::len).sum(),
         }
     }
 
@@ -85,28 +86,28 @@ impl Payload {
     #[inline]
     pub fn copied(&self) -> u64 {
         match self {
-            Payload::Whole { copied, .. } => *copied,
-            Payload::Nothing | Payload::Pieces(_) => 0,
+            ResponseBody::Whole { copied, .. } => *copied,
+            ResponseBody::Nothing | ResponseBody::Segments(_) => 0,
         }
     }
 }
 
 /// A response on its way out: a head with the start of the body, then the rest of the body.
 #[derive(Debug, Clone, Copy)]
-pub struct Outgoing<'a> {
+pub struct OutgoingResponse<'a> {
     /// Head, and the start of the body.
     pub head: &'a [u8],
-    pub payload: &'a Payload,
-    /// It is broken off after so many bytes of the body.
-    pub cut: Option<u64>,
+    pub payload: &'a ResponseBody,
+    /// Bytes of the body after which the response is aborted.
+    pub abort_after: Option<u64>,
 }
 
-impl<'a> Outgoing<'a> {
+impl<'a> OutgoingResponse<'a> {
     /// Bytes of all.
     #[inline]
     pub fn len(&self) -> u64 {
         let body = self.payload.len();
-        let sent = self.cut.map_or(body, |cut| cut.min(body));
+        let sent = self.abort_after.map_or(body, |abort_after| abort_after.min(body));
         // What stands behind the head counts as head.
         (self.head.len() as u64 + sent).saturating_sub(self.payload.copied())
     }
@@ -127,8 +128,8 @@ impl<'a> Outgoing<'a> {
         }
         let from = at.saturating_sub(head_bytes);
         match self.payload {
-            Payload::Nothing => filled,
-            Payload::Whole { body, copied } => {
+            ResponseBody::Nothing => filled,
+            ResponseBody::Whole { body, copied } => {
                 let mut from = copied + from;
                 while filled < SLICES && left > 0 {
                     let chunk = body.chunk(pool, from, usize::try_from(left).unwrap_or(usize::MAX));
@@ -142,7 +143,7 @@ impl<'a> Outgoing<'a> {
                 }
                 filled
             }
-            Payload::Pieces(pieces) => pieces.slices(pool, from, left, filled, slices),
+            ResponseBody::Segments(segments) => segments.slices(pool, from, left, filled, slices),
         }
     }
 
@@ -161,7 +162,7 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-impl Pieces {
+impl SegmentedBody {
     #[cold]
     fn slices<'a>(
         &'a self,
@@ -171,14 +172,14 @@ impl Pieces {
         mut filled: usize,
         slices: &mut [IoSlice<'a>; SLICES],
     ) -> usize {
-        for piece in &self.pieces {
-            if from >= piece.len() {
-                from -= piece.len();
+        for segment in &self.segments {
+            if from >= segment.len() {
+                from -= segment.len();
                 continue;
             }
-            while from < piece.len() {
+            while from < segment.len() {
                 let max = usize::try_from(left).unwrap_or(usize::MAX);
-                let chunk = piece.chunk(self.body.as_ref(), pool, from, max);
+                let chunk = segment.chunk(self.body.as_ref(), pool, from, max);
                 if filled == SLICES || chunk.is_empty() {
                     return filled;
                 }
@@ -200,7 +201,7 @@ mod tests {
     use super::*;
 
     /// All bytes of a response, written in steps.
-    fn written(response: &Outgoing<'_>, pool: &Pool, steps: &[u64]) -> Vec<u8> {
+    fn written(response: &OutgoingResponse<'_>, pool: &Pool, steps: &[u64]) -> Vec<u8> {
         let (mut at, mut got, mut step) = (0, Vec::new(), steps.iter().cycle());
         while at < response.len() {
             let mut slices = [IoSlice::new(&[]); SLICES];
@@ -227,15 +228,15 @@ mod tests {
 
         #[test]
         fn writing_in_steps_of_any_size_gives_head_and_body(
-            size in 0u64..2_000_000, steps in prop::collection::vec(1u64..900_000, 1..6), cut in prop::option::of(0u64..2_000_000),
+            size in 0u64..2_000_000, steps in prop::collection::vec(1u64..900_000, 1..6), abort_after in prop::option::of(0u64..2_000_000),
         ) {
             let (pool, body) = (Pool::new(1), Body::new(7, 8, size));
             let copied = size.min(16);
             let head = [b"head", body.chunk(&pool, 0, copied as usize)].concat();
-            let payload = Payload::Whole { body: body.clone(), copied };
-            let response = Outgoing { head: &head, payload: &payload, cut: cut.map(|cut| cut.max(16)) };
+            let payload = ResponseBody::Whole { body: body.clone(), copied };
+            let response = OutgoingResponse { head: &head, payload: &payload, abort_after: abort_after.map(|abort_after| abort_after.max(16)) };
             let got = written(&response, &pool, &steps);
-            let want = cut.map_or(size, |cut| cut.max(16).min(size));
+            let want = abort_after.map_or(size, |abort_after| abort_after.max(16).min(size));
             prop_assert_eq!(&got[..4], b"head");
             prop_assert_eq!(got.len() as u64, want + 4);
             prop_assert_eq!(body.matches(&pool, 0, &got[4..]), Ok(()));
@@ -244,21 +245,21 @@ mod tests {
         #[test]
         fn pieces_go_out_one_after_another(
             size in 1u64..300_000, places in prop::collection::vec((any::<u64>(), any::<u64>()), 1..30),
-            steps in prop::collection::vec(1u64..200_000, 1..6), cut in prop::option::of(0u64..500_000),
+            steps in prop::collection::vec(1u64..200_000, 1..6), abort_after in prop::option::of(0u64..500_000),
         ) {
             let (pool, body) = (Pool::new(1), Body::new(7, 8, size));
             let bytes = whole(&body, &pool);
-            let (mut pieces, mut want) = (Vec::new(), b"head".to_vec());
+            let (mut segments, mut want) = (Vec::new(), b"head".to_vec());
             for (a, b) in places {
                 let (from, to) = ((a % size).min(b % size), (a % size).max(b % size) + 1);
-                pieces.extend([Piece::Bytes(b"between".to_vec()), Piece::OfBody(Span { from, to })]);
+                segments.extend([BodySegment::Bytes(b"between".to_vec()), BodySegment::OfBody(Span { from, to })]);
                 want.extend_from_slice(b"between");
                 want.extend_from_slice(&bytes[from as usize..to as usize]);
             }
-            let payload = Payload::Pieces(Box::new(Pieces { body: Some(body), pieces }));
+            let payload = ResponseBody::Segments(Box::new(SegmentedBody { body: Some(body), segments }));
             prop_assert_eq!(payload.len() + 4, want.len() as u64);
-            let response = Outgoing { head: b"head", payload: &payload, cut };
-            want.truncate(cut.map_or(usize::MAX, |cut| cut as usize + 4));
+            let response = OutgoingResponse { head: b"head", payload: &payload, abort_after };
+            want.truncate(abort_after.map_or(usize::MAX, |abort_after| abort_after as usize + 4));
             prop_assert_eq!(written(&response, &pool, &steps), want);
         }
     }

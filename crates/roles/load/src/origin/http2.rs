@@ -6,7 +6,7 @@
 //!
 //! *Does not:* speak HTTP/1.1, or upgrade from it: clients must know that it is HTTP/2 (RFC 9113, 3.3).
 
-mod ending;
+mod shutdown;
 mod turns;
 
 use std::collections::VecDeque;
@@ -24,14 +24,14 @@ use assay_workload::model::OriginIndex;
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
-use super::admit::{Arrival, Next, UnderWay, admit};
-use super::closing::Closing;
-use super::handshake::{count_handshake, count_tls_error};
-use super::local::{Accepted, Alarm, Due, Local};
-use super::pace::Pace;
-use super::request::{Request, Special};
+use super::accept_request::{ActiveRequest, NextAction, RequestArrival, accept_request};
+use super::body_pacer::BodyPacer;
+use super::lingering_close::LingeringClose;
+use super::request::{Request, SpecialRequest};
 use super::response::{Response, is_written_late};
-use super::upload::Upload;
+use super::upload::UploadCheck;
+use super::worker_state::{AcceptedConnection, OriginTimerEvent, TaskAlarm, WorkerState};
+use super::worker_state::{count_handshake, count_tls_error};
 use assay_base::clock::{SECOND_NS, monotonic_ns};
 use assay_net::byte_stream::ByteStream;
 use assay_net::timer::Ticket;
@@ -40,50 +40,50 @@ use turns::OUTPUT_BYTES;
 /// Streams that a client may have open.
 const MAX_STREAMS: u32 = 256;
 
-/// What a stream is at.
+/// Progress of a request on its stream.
 #[derive(Debug)]
-enum Stage {
+enum StreamStage {
     /// The body of the request comes.
-    Body(Request, Upload),
+    Body(Request, UploadCheck),
     /// The origin thinks until then.
     Thinking(Request, u64),
     /// The response goes out.
-    Sending(Box<Sending>),
+    StreamResponse(Box<StreamResponse>),
 }
 
 /// A response that the windows or the socket did not take at once, or must not be given at once.
 #[derive(Debug)]
-struct Sending {
+struct StreamResponse {
     response: Response,
-    /// Its head as HTTP/1.1 has it, and the start of the body.
+    /// Head in the form of HTTP/1.1, and the start of the body.
     head: Box<[u8]>,
     /// Bytes of that and of the body that are sent.
     at: u64,
-    pace: Option<Pace>,
-    /// It must not go on before; 0: it may.
+    pace: Option<BodyPacer>,
+    /// Instant before which the body must not go on; 0: there is none.
     resume_ns: u64,
 }
 
 /// A request with its response.
 #[derive(Debug)]
-struct Served {
+struct StreamRequest {
     stream: Stream,
-    stage: Stage,
+    stage: StreamStage,
     complete_ns: u64,
     /// The request is one of those that an origin under load counts.
-    under_way: Option<UnderWay>,
+    under_way: Option<ActiveRequest>,
 }
 
 #[derive(Debug)]
-pub struct Multiplex {
-    local: Rc<Local>,
+pub struct Http2Connection {
+    worker: Rc<WorkerState>,
     transport: ByteStream<TcpStream>,
     /// The origin at whose address it was accepted.
     at: OriginIndex,
     wire: Wire,
-    /// By the places of their streams.
-    served: Vec<Option<Served>>,
-    /// How many there are.
+    /// Requests by the places of their streams.
+    streams: Vec<Option<StreamRequest>>,
+    /// Number of requests.
     load: u32,
     /// Streams whose bodies go out, in the order of their turns.
     turns: VecDeque<Stream>,
@@ -91,35 +91,35 @@ pub struct Multiplex {
     uses_left: u64,
     /// Several requests have been under way on it at once.
     is_shared: bool,
-    /// When bytes were last read, and how long they had lain unread then.
+    /// Instant at which bytes were last read, and the time for which they had lain unread then.
     read_ns: u64,
     unread_us: u32,
-    alarm: Rc<Alarm>,
+    alarm: Rc<TaskAlarm>,
     /// Timeout of the idle connection, and the timer's ticket for it.
     idle: Option<(u64, Ticket)>,
-    /// When it was last busy.
+    /// Instant of the last response.
     used_ns: u64,
     refilled_ns: u64,
     counted: Totals,
     /// All is said, and what the client still sends is passed over.
-    closing: Option<Closing>,
+    closing: Option<LingeringClose>,
     /// The client has ended its side of the connection: what it has requested in full still gets its response.
     is_half_closed: bool,
-    /// When the responses were made whose heads are not written yet.
+    /// Instants of the responses whose heads are not written yet.
     unwritten_ns: Vec<u64>,
 }
 
-impl Multiplex {
+impl Http2Connection {
     /// A connection that was just accepted.
-    pub fn new(local: Rc<Local>, transport: ByteStream<TcpStream>, at: OriginIndex) -> Self {
-        let Accepted { now_ns, uses_left, alarm, idle } = local.accept(at);
+    pub fn new(worker: Rc<WorkerState>, transport: ByteStream<TcpStream>, at: OriginIndex) -> Self {
+        let AcceptedConnection { now_ns, uses_left, alarm, idle } = worker.accept(at);
         let _ = transport.socket().set_nodelay(true);
         Self {
-            local,
+            worker,
             transport,
             at,
             wire: Wire::server(Config { max_streams: MAX_STREAMS, ..Config::default() }),
-            served: Vec::new(),
+            streams: Vec::new(),
             load: 0,
             turns: VecDeque::new(),
             uses_left,
@@ -141,10 +141,10 @@ impl Multiplex {
     pub async fn serve(mut self) {
         let ended = poll_fn(|context| self.poll(context)).await;
         if let Err(error) = &ended {
-            count_tls_error(&self.local, &self.transport, error);
+            count_tls_error(&self.worker, &self.transport, error);
         }
         if ended.is_err() || self.load > 0 {
-            self.local.tally.borrow_mut().here().counts.broken += 1;
+            self.worker.tally.borrow_mut().current_recorder().counts.broken += 1;
         }
     }
 
@@ -157,7 +157,7 @@ impl Multiplex {
             }
             if self.alarm.take_idle() {
                 if self.closing.is_some() {
-                    if self.has_lingered() {
+                    if self.is_linger_over() {
                         return Poll::Ready(Ok(()));
                     }
                 } else if self.is_idle_for_too_long() {
@@ -174,7 +174,7 @@ impl Multiplex {
                 }
             }
             self.retire_if_used_up();
-            self.take_turns();
+            self.send_turns();
             let is_written = match self.poll_write(context) {
                 Poll::Ready(written) => {
                     written?;
@@ -232,8 +232,8 @@ impl Multiplex {
     /// Counts bytes that were written, and the responses among them that were written late. Heads are ahead of bodies: all of
     /// them are taken to be among these bytes.
     fn count_written(&mut self, bytes: usize) {
-        let mut tally = self.local.tally.borrow_mut();
-        let counts = &mut tally.here().counts;
+        let mut tally = self.worker.tally.borrow_mut();
+        let counts = &mut tally.current_recorder().counts;
         counts.wire_bytes_out += bytes as u64;
         if !self.unwritten_ns.is_empty() {
             let now_ns = monotonic_ns();
@@ -245,17 +245,17 @@ impl Multiplex {
     /// Something goes on by itself: an origin thinks, or paces a body. Where windows alone keep bodies back, a client that has ended
     /// its side cannot open them.
     fn is_busy(&self) -> bool {
-        self.served.iter().flatten().any(|served| match &served.stage {
-            Stage::Body(..) => false,
-            Stage::Thinking(..) => true,
-            Stage::Sending(sending) => sending.resume_ns > 0,
+        self.streams.iter().flatten().any(|stream_request| match &stream_request.stage {
+            StreamStage::Body(..) => false,
+            StreamStage::Thinking(..) => true,
+            StreamStage::StreamResponse(sending) => sending.resume_ns > 0,
         })
     }
 
     /// Reads once, and acts on it; false: the client is done.
     fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
-        let local = Rc::clone(&self.local);
-        let mut input = local.input.borrow_mut();
+        let worker = Rc::clone(&self.worker);
+        let mut input = worker.input.borrow_mut();
         let (length, received) = match std::task::ready!(self.transport.poll_recv(context, &mut input)) {
             Ok(read) if read.length > 0 => (read.length, read.received),
             Err(error) if !self.transport.is_open() => return Poll::Ready(Err(error)),
@@ -267,11 +267,11 @@ impl Multiplex {
             _ => return Poll::Ready(Ok(false)),
         };
         if self.transport.is_secured() {
-            count_handshake(&self.local, &mut self.transport);
+            count_handshake(&self.worker, &mut self.transport);
         }
         self.read_ns = monotonic_ns();
-        self.unread_us = local.arrivals.get().unread_us(received, self.read_ns);
-        local.tally.borrow_mut().here().counts.wire_bytes_in += length as u64;
+        self.unread_us = worker.arrivals.get().unread_us(received, self.read_ns);
+        worker.tally.borrow_mut().current_recorder().counts.wire_bytes_in += length as u64;
         if self.read_ns.saturating_sub(self.refilled_ns) >= SECOND_NS {
             self.refilled_ns = self.read_ns;
             self.wire.refill();
@@ -279,7 +279,7 @@ impl Multiplex {
         let is_http2 = self.take_input(&input[..length]);
         self.count();
         if !is_http2 {
-            local.tally.borrow_mut().here().counts.refused += 1;
+            worker.tally.borrow_mut().current_recorder().counts.refused += 1;
             // The GOAWAY says why, if the client still reads.
             let _ = self.poll_write(context);
             self.load = 0;
@@ -301,14 +301,15 @@ impl Multiplex {
                     self.is_shared |= heads > 1 || self.load > 0;
                     let (host, length) = (head.host(), head.content_length());
                     let head = RequestHead::of_fields(head.method(), head.path(), host, length, head.lines());
-                    match Request::read(&self.local.world, self.at, &head) {
+                    match Request::read(&self.worker.shared, self.at, &head) {
                         Ok(request) => self.begin(stream, request, length, ends),
                         Err(error) => self.refuse(stream, error.status()),
                     }
                 }
                 Event::Data { stream, data, ends } => {
-                    let universe = &self.local.world.universe;
-                    if let Some(Served { stage: Stage::Body(_, upload), .. }) = find(&mut self.served, stream)
+                    let universe = &self.worker.shared.universe;
+                    if let Some(StreamRequest { stage: StreamStage::Body(_, upload), .. }) =
+                        find(&mut self.streams, stream)
                     {
                         // A length that was announced is checked below this.
                         let _ = upload.take(universe.pool(), data);
@@ -320,7 +321,7 @@ impl Multiplex {
                 Event::Trailers { stream, .. } => self.end_body(stream),
                 Event::Reset { stream, .. } | Event::Failed { stream, .. } => {
                     if self.take(stream).is_some() {
-                        self.local.tally.borrow_mut().here().counts.broken += 1;
+                        self.worker.tally.borrow_mut().current_recorder().counts.broken += 1;
                     }
                 }
                 Event::Interim { .. }
@@ -340,14 +341,14 @@ impl Multiplex {
             (false, Some(length)) => BodyFraming::Length(length),
             (false, None) => BodyFraming::Length(u64::MAX),
         };
-        let upload = Upload::new(&self.local.world.universe, &request, framing);
+        let upload = UploadCheck::new(&self.worker.shared.universe, &request, framing);
         if !ends {
             if let Some(upload) = upload {
-                return self.put(stream, Stage::Body(request, upload), None);
+                return self.put(stream, StreamStage::Body(request, upload), None);
             }
             // Nothing is to be compared, and nothing is to be said before its end.
-            let empty = Upload::unchecked();
-            return self.put(stream, Stage::Body(request, empty), None);
+            let empty = UploadCheck::unchecked();
+            return self.put(stream, StreamStage::Body(request, empty), None);
         }
         if let Some(upload) = upload {
             self.judge_upload(&request, &upload);
@@ -357,60 +358,66 @@ impl Multiplex {
 
     /// The body of a request is complete.
     fn end_body(&mut self, stream: Stream) {
-        let Some(served) = self.take(stream) else { return };
-        let Stage::Body(request, upload) = served.stage else { return };
+        let Some(stream_request) = self.take(stream) else { return };
+        let StreamStage::Body(request, upload) = stream_request.stage else { return };
         self.judge_upload(&request, &upload);
         self.complete(stream, request);
     }
 
-    fn judge_upload(&self, request: &Request, upload: &Upload) {
+    fn judge_upload(&self, request: &Request, upload: &UploadCheck) {
         if let Some(wrong) = upload.wrong() {
-            let local = &self.local;
-            let now_ms = local.clock.get().since_start_us(self.read_ns) / 1000;
-            local.tally.borrow_mut().wrong_upload(&local.world.universe, request, &wrong, now_ms);
+            let worker = &self.worker;
+            let now_ms = worker.clock.get().since_start_us(self.read_ns) / 1000;
+            worker.tally.borrow_mut().wrong_upload(&worker.shared.universe, request, &wrong, now_ms);
         }
     }
 
     /// A request is complete.
     fn complete(&mut self, stream: Stream, mut request: Request) {
-        let arrival = Arrival { at_ns: self.read_ns, unread_us: self.unread_us, bytes: 0 };
+        let arrival = RequestArrival { at_ns: self.read_ns, unread_us: self.unread_us, bytes: 0 };
         let mut under_way = None;
         let complete_ns = self.read_ns;
-        match admit(&self.local, &mut request, arrival, &mut under_way) {
-            Next::Reset => self.wire.reset(stream, ErrorCode::INTERNAL_ERROR),
-            Next::Respond => self.respond(stream, request, complete_ns, under_way),
-            Next::Think { until_ns } => {
-                self.put(stream, Stage::Thinking(request, until_ns), under_way);
+        match accept_request(&self.worker, &mut request, arrival, &mut under_way) {
+            NextAction::Reset => self.wire.reset(stream, ErrorCode::INTERNAL_ERROR),
+            NextAction::Respond => self.respond(stream, request, complete_ns, under_way),
+            NextAction::Think { until_ns } => {
+                self.put(stream, StreamStage::Thinking(request, until_ns), under_way);
                 self.wake_at(until_ns);
             }
         }
     }
 
     /// Sends the response to a request, or begins to.
-    fn respond(&mut self, stream: Stream, request: Request, complete_ns: u64, under_way: Option<UnderWay>) {
+    fn respond(
+        &mut self,
+        stream: Stream,
+        request: Request,
+        complete_ns: u64,
+        under_way: Option<ActiveRequest>,
+    ) {
         let special = request.special.as_ref();
         if special.is_some_and(|special| matches!(special.fault, Some(Fault::Expired(_)))) {
             return self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
         }
-        let bytes_per_s = special.and_then(|special| Special::bytes_per_s(special));
+        let bytes_per_s = special.and_then(|special| SpecialRequest::bytes_per_s(special));
         self.uses_left = self.uses_left.saturating_sub(1);
-        let local = Rc::clone(&self.local);
-        let mut output = local.output.borrow_mut();
+        let worker = Rc::clone(&self.worker);
+        let mut output = worker.output.borrow_mut();
         output.clear();
         let made_ns = monotonic_ns();
-        let response = Response::write(&local, request, made_ns, true, &mut output);
+        let response = Response::write(&worker, request, made_ns, true, &mut output);
         self.unwritten_ns.push(made_ns);
-        self.send(stream, response, &output, (complete_ns, bytes_per_s), under_way);
+        self.send(stream, response, &output, complete_ns, bytes_per_s, under_way);
     }
 
     /// Responds to what names nothing that could be here.
     fn refuse(&mut self, stream: Stream, status: u16) {
-        let local = Rc::clone(&self.local);
-        local.tally.borrow_mut().here().counts.refused += 1;
-        let mut output = local.output.borrow_mut();
+        let worker = Rc::clone(&self.worker);
+        worker.tally.borrow_mut().current_recorder().counts.refused += 1;
+        let mut output = worker.output.borrow_mut();
         output.clear();
-        let response = Response::write_refusal(&local, self.at, (status, false), &mut output);
-        self.send(stream, response, &output, (self.read_ns, None), None);
+        let response = Response::write_refusal(&worker, self.at, status, false, &mut output);
+        self.send(stream, response, &output, self.read_ns, None, None);
     }
 
     /// Sends a response whose head, with the start of the body, is in `output`.
@@ -419,45 +426,46 @@ impl Multiplex {
         stream: Stream,
         response: Response,
         output: &[u8],
-        (complete_ns, bytes_per_s): (u64, Option<f64>),
-        under_way: Option<UnderWay>,
+        complete_ns: u64,
+        bytes_per_s: Option<f64>,
+        under_way: Option<ActiveRequest>,
     ) {
         // Our own head can be read.
         let Ok(Some((head, head_bytes))) = ResponseHead::parse(output) else { return };
         let length = response.outgoing(output).len();
-        let ends = length == head_bytes as u64 && !response.is_cut();
+        let ends = length == head_bytes as u64 && !response.is_aborted();
         let fields = head.headers().map(|field| (field.name, field.value));
         if self.wire.respond(stream, head.status, fields, ends).is_err() {
             return;
         }
         let mut at = head_bytes as u64;
-        if bytes_per_s.is_none() && length == output.len() as u64 && !response.is_cut() && !ends {
+        if bytes_per_s.is_none() && length == output.len() as u64 && !response.is_aborted() && !ends {
             let body = &output[head_bytes..];
             at += self.wire.data(stream, body, true).unwrap_or(0) as u64;
         }
-        if at == length && !response.is_cut() {
-            self.used_ns = response.sent(&self.local, complete_ns, output.len(), length, 0);
+        if at == length && !response.is_aborted() {
+            self.used_ns = response.sent(&self.worker, complete_ns, output.len(), length, 0);
             return;
         }
-        let pace = bytes_per_s.map(|bytes_per_s| Pace {
+        let pace = bytes_per_s.map(|bytes_per_s| BodyPacer {
             begun_ns: monotonic_ns(),
             head_bytes: output.len() as u64,
             bytes_per_s,
         });
-        let sending = Sending { response, head: output.into(), at, pace, resume_ns: 0 };
-        self.served_at(stream, Stage::Sending(Box::new(sending)), complete_ns, under_way);
+        let sending = StreamResponse { response, head: output.into(), at, pace, resume_ns: 0 };
+        self.insert_at(stream, StreamStage::StreamResponse(Box::new(sending)), complete_ns, under_way);
         self.turns.push_back(stream);
     }
 
     /// Goes on with what was due.
     fn resume(&mut self) {
         let now_ns = monotonic_ns();
-        for place in 0..self.served.len() {
-            let Some(served) = &mut self.served[place] else { continue };
-            let stream = served.stream;
-            match &mut served.stage {
-                Stage::Sending(sending) if sending.resume_ns <= now_ns => sending.resume_ns = 0,
-                Stage::Thinking(_, until_ns) if *until_ns <= now_ns => {
+        for place in 0..self.streams.len() {
+            let Some(stream_request) = &mut self.streams[place] else { continue };
+            let stream = stream_request.stream;
+            match &mut stream_request.stage {
+                StreamStage::StreamResponse(sending) if sending.resume_ns <= now_ns => sending.resume_ns = 0,
+                StreamStage::Thinking(_, until_ns) if *until_ns <= now_ns => {
                     let until_ns = *until_ns;
                     self.end_thinking(stream, now_ns.saturating_sub(until_ns) / 1000);
                 }
@@ -467,51 +475,57 @@ impl Multiplex {
     }
 
     fn end_thinking(&mut self, stream: Stream, late_us: u64) {
-        let Some(Served { stage, complete_ns, under_way, .. }) = self.take(stream) else { return };
-        let Stage::Thinking(mut request, _) = stage else { return };
+        let Some(StreamRequest { stage, complete_ns, under_way, .. }) = self.take(stream) else { return };
+        let StreamStage::Thinking(mut request, _) = stage else { return };
         request.delay_us = request.delay_us.saturating_add(u32::try_from(late_us).unwrap_or(u32::MAX));
         {
-            let mut tally = self.local.tally.borrow_mut();
+            let mut tally = self.worker.tally.borrow_mut();
             let phase = request.phase(&tally);
-            tally.of(phase).lateness.record(late_us);
+            tally.recorder(phase).lateness.record(late_us);
         }
         self.respond(stream, request, complete_ns, under_way);
     }
 
     fn wake_at(&self, at_ns: u64) {
-        self.local.timer.schedule(at_ns, Due::Think(Rc::clone(&self.alarm)));
+        self.worker.timer.schedule(at_ns, OriginTimerEvent::Think(Rc::clone(&self.alarm)));
     }
 
-    fn put(&mut self, stream: Stream, stage: Stage, under_way: Option<UnderWay>) {
-        self.served_at(stream, stage, self.read_ns, under_way);
+    fn put(&mut self, stream: Stream, stage: StreamStage, under_way: Option<ActiveRequest>) {
+        self.insert_at(stream, stage, self.read_ns, under_way);
     }
 
-    fn served_at(&mut self, stream: Stream, stage: Stage, complete_ns: u64, under_way: Option<UnderWay>) {
+    fn insert_at(
+        &mut self,
+        stream: Stream,
+        stage: StreamStage,
+        complete_ns: u64,
+        under_way: Option<ActiveRequest>,
+    ) {
         let place = stream.place as usize;
-        if self.served.len() <= place {
+        if self.streams.len() <= place {
             // Most connections have one request at a time: no room for four at once, which a vector would begin with.
-            if self.served.capacity() == 0 {
-                self.served.reserve_exact(place + 1);
+            if self.streams.capacity() == 0 {
+                self.streams.reserve_exact(place + 1);
             }
-            self.served.resize_with(place + 1, || None);
+            self.streams.resize_with(place + 1, || None);
         }
-        let before = self.served[place].replace(Served { stream, stage, complete_ns, under_way });
+        let before = self.streams[place].replace(StreamRequest { stream, stage, complete_ns, under_way });
         self.load += u32::from(before.is_none());
     }
 
-    fn take(&mut self, stream: Stream) -> Option<Served> {
-        let slot = self.served.get_mut(stream.place as usize)?;
-        let served = slot.take_if(|served| served.stream == stream)?;
+    fn take(&mut self, stream: Stream) -> Option<StreamRequest> {
+        let slot = self.streams.get_mut(stream.place as usize)?;
+        let stream_request = slot.take_if(|stream_request| stream_request.stream == stream)?;
         self.load -= 1;
-        Some(served)
+        Some(stream_request)
     }
 
     /// Adds what has happened on the wire since the last time.
     fn count(&mut self) {
         let (now, before) = (self.wire.totals(), self.counted);
         self.counted = now;
-        let mut tally = self.local.tally.borrow_mut();
-        let counts = &mut tally.here().counts;
+        let mut tally = self.worker.tally.borrow_mut();
+        let counts = &mut tally.current_recorder().counts;
         counts.streams_opened += now.streams - before.streams;
         counts.streams_reset += now.resets_received - before.resets_received;
         counts.flow_stalls += now.stalls - before.stalls;
@@ -522,16 +536,16 @@ impl Multiplex {
     }
 }
 
-fn find(served: &mut [Option<Served>], stream: Stream) -> Option<&mut Served> {
-    served.get_mut(stream.place as usize)?.as_mut().filter(|served| served.stream == stream)
+fn find(streams: &mut [Option<StreamRequest>], stream: Stream) -> Option<&mut StreamRequest> {
+    streams.get_mut(stream.place as usize)?.as_mut().filter(|stream_request| stream_request.stream == stream)
 }
 
-impl Drop for Multiplex {
+impl Drop for Http2Connection {
     fn drop(&mut self) {
         if let Some((_, ticket)) = self.idle.take() {
-            self.local.timer.cancel(ticket);
+            self.worker.timer.cancel(ticket);
         }
         self.count();
-        self.local.note_closed();
+        self.worker.note_closed();
     }
 }

@@ -6,28 +6,29 @@
 
 use assay_base::clock::SECOND_NS;
 
-/// How often it is looked at.
+/// Interval between looks at the connection.
 const INTERVAL_NS: u64 = SECOND_NS;
-/// How long a client has to end its side once its system has everything: one on a busy machine may not have read it yet.
+/// Time that a client has to end its side once its system has everything: one on a busy machine may not have read it
+/// yet.
 const AFTER_DELIVERY_NS: u64 = 5 * SECOND_NS;
-/// How long it may take in all. A client that reads nothing would have it wait for ever.
+/// Longest lingering. Without a bound, a client that reads nothing would be waited for for ever.
 const LONGEST_NS: u64 = 60 * SECOND_NS;
 
 /// A connection of which the origin has ended its own side.
 #[derive(Debug)]
-pub(super) struct Closing {
+pub(super) struct LingeringClose {
     began_ns: u64,
-    /// When the client's system was first seen to have everything.
+    /// Instant at which the client's system was first seen to have everything.
     delivered_ns: Option<u64>,
 }
 
-impl Closing {
-    /// It has just ended its side; when to look at it first.
+impl LingeringClose {
+    /// Begins after the origin has ended its side; gives the instant of the first look.
     pub fn begin(now_ns: u64) -> (Self, u64) {
         (Self { began_ns: now_ns, delivered_ns: None }, now_ns + INTERVAL_NS)
     }
 
-    /// When to look at it again; none: it has waited for long enough.
+    /// Instant of the next look; none: the wait is over.
     pub fn look(&mut self, is_delivered: bool, now_ns: u64) -> Option<u64> {
         if is_delivered {
             self.delivered_ns.get_or_insert(now_ns);
@@ -42,9 +43,9 @@ impl Closing {
 mod tests {
     use super::*;
 
-    /// How long it waits for a client whose system has everything after so many seconds.
+    /// Length of the wait for a client whose system has everything after so many seconds.
     fn waits_s(delivered_s: u64) -> u64 {
-        let (mut closing, mut at_ns) = Closing::begin(0);
+        let (mut closing, mut at_ns) = LingeringClose::begin(0);
         while let Some(next_ns) = closing.look(at_ns >= delivered_s * SECOND_NS, at_ns) {
             at_ns = next_ns;
         }
