@@ -95,7 +95,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::origin::testing::{workload, shared_of};
+    use crate::origin::testing::{shared_of, workload};
     use crate::origin::worker_state::WorkerState;
 
     const HEAD: RequestHead<'_> =
