@@ -2,7 +2,7 @@
 //!
 //! [`Watcher`] receives the events of a run ([`RunEvent`](assay_record::event::RunEvent)) and serves requests ([`server`]):
 //! the report of the run so far, made from its run directory ([`maker`]); its figures as metrics ([`state`], [`figures`])
-//! in each of Prometheus' formats (text, [`protobuf`]); and it sends the same metrics to a collector of OpenTelemetry ([`otlp`], [`push`]).
+//! in Prometheus' text and OpenMetrics; and it sends the same metrics to a collector of OpenTelemetry ([`otlp`], [`push`]).
 //!
 //! The run comes first. Whoever sends events never waits: they go through a channel to a thread that owns everything else,
 //! without a lock. That thread and the one that makes reports run at the lowest priority that the kernel has (`SCHED_IDLE`),
@@ -31,7 +31,6 @@ mod idle;
 mod maker;
 mod negotiate;
 pub mod otlp;
-pub mod protobuf;
 mod push;
 mod server;
 mod state;

@@ -8,8 +8,6 @@ pub(crate) enum Format {
     Text,
     /// OpenMetrics.
     OpenMetrics,
-    /// Protocol buffers, with native histograms.
-    Protobuf,
 }
 
 /// The best of what `Accept` fields request; Prometheus' text when that says nothing that we have.
@@ -29,17 +27,11 @@ pub(crate) fn format<'v>(accept: impl IntoIterator<Item = &'v [u8]>) -> Format {
 
 fn named(member: &[u8]) -> Option<Format> {
     let name = trim(member.split(|byte| *byte == b';').next()?);
-    let is = |name: &str, value: &[u8]| {
-        parameter(member, name).is_some_and(|found| unquoted(found).eq_ignore_ascii_case(value))
-    };
     match name.to_ascii_lowercase().as_slice() {
         b"text/plain" | b"text/*" | b"*/*" => Some(Format::Text),
         b"application/openmetrics-text" => {
-            (is("version", b"1.0.0") || parameter(member, "version").is_none()).then_some(Format::OpenMetrics)
-        }
-        b"application/vnd.google.protobuf" => {
-            let ours = is("proto", b"io.prometheus.client.MetricFamily") && is("encoding", b"delimited");
-            ours.then_some(Format::Protobuf)
+            let is_ours = parameter(member, "version").is_none_or(|version| unquoted(version) == b"1.0.0");
+            is_ours.then_some(Format::OpenMetrics)
         }
         _ => None,
     }
@@ -56,18 +48,15 @@ mod tests {
         let others = "application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,\
                       text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         for (accept, expected) in [
-            (format!("{protobuf},{others}"), Format::Protobuf),
+            (format!("{protobuf},{others}"), Format::OpenMetrics),
             (others.to_owned(), Format::OpenMetrics),
             ("application/openmetrics-text".into(), Format::OpenMetrics),
             ("application/openmetrics-text;version=0.0.1;q=0.75,text/plain;q=0.5".into(), Format::Text),
-            ("application/vnd.google.protobuf;q=1".into(), Format::Text),
-            (format!("{protobuf};q=0.1,text/plain"), Format::Text),
-            (format!("{protobuf};q=0"), Format::Text),
+            (protobuf.into(), Format::Text),
+            ("application/openmetrics-text;q=0.1,text/plain".into(), Format::Text),
+            ("application/openmetrics-text;q=0".into(), Format::Text),
+            ("application/openmetrics-text; version=\"1.0.0\",text/plain".into(), Format::OpenMetrics),
             ("text/html,application/xhtml+xml,*/*;q=0.8".into(), Format::Text),
-            (
-                format!("{};encoding=\"delimited\",text/plain", protobuf.replace(";encoding=delimited", "")),
-                Format::Protobuf,
-            ),
             (String::new(), Format::Text),
         ] {
             assert_eq!(format([accept.as_bytes()]), expected, "{accept}");

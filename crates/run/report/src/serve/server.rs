@@ -23,7 +23,6 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::serve::desk::{Desk, Missing};
 use crate::serve::maker::{Document, Kind};
 use crate::serve::negotiate::{self, Format};
-use crate::serve::protobuf;
 use crate::serve::times::Family;
 
 /// Connections at a time; another one takes the place of the one that has waited longest for a request.
@@ -252,7 +251,6 @@ fn metrics(requested: &Requested, families: &[Family]) -> Response {
     let (content_type, body) = match requested.format {
         Format::Text => (text::PROMETHEUS_TYPE, text::prometheus(families).into_bytes()),
         Format::OpenMetrics => (text::OPENMETRICS_TYPE, text::openmetrics(families).into_bytes()),
-        Format::Protobuf => (protobuf::TYPE, protobuf::delimited(families)),
     };
     let mut response = Response::new(200, content_type, body);
     if requested.gzip && response.body.len() >= GZIP_MIN_BYTES {

@@ -1,4 +1,4 @@
-//! Times, added up for metrics. Into exponential and classic buckets, as they come, never forgetting any.
+//! Times summed for metrics, in exponential and in classic buckets.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,27 @@ use assay_measurement::histogram::{Histogram, SparseHistogram};
 
 use crate::serve::exponential::{CLASSIC_BOUNDS_S, index};
 
-/// Times that were told so far.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// All times since the start.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Times {
     pub count: u64,
     /// Their exact sum, in microseconds.
     pub sum_us: u64,
     /// The longest, exactly, in microseconds.
     pub max_us: u64,
-    /// Those that count as zero.
+    /// Times that count as zero.
     pub zeros: u64,
     /// All others, by the index of their exponential bucket.
     pub exponential: BTreeMap<i32, u64>,
     /// Those up to each of [`CLASSIC_BOUNDS_S`] and above the one before.
     pub classic: [u64; CLASSIC_BOUNDS_S.len()],
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        let classic = [0; CLASSIC_BOUNDS_S.len()];
+        Self { count: 0, sum_us: 0, max_us: 0, zeros: 0, exponential: BTreeMap::new(), classic }
+    }
 }
 
 impl Times {

@@ -177,9 +177,9 @@ fn reference() -> String {
     let mut page = "# Metrics\n\n\
         What `--serve` shows Prometheus at `/metrics`, and what `--otlp` sends. How to use them is in \
         [Watch a run](../how-to/watch-a-run.md).\n\n\
-        Counters only grow, from 0 at the start of a run. Histograms are native ones where the client can read them: \
-        exponential buckets of schema (scale) 4, each 4.4 % wide, so that a quantile is off by 2.2 % at most; in text they have \
-        the classic buckets from 10 µs to 60 s. Counts and sums are exact. OpenTelemetry's name is the same without unit and \
+        Counters only grow, from 0 at the start of a run. Histograms have six \
+        buckets a decade from 10 µs to 60 s; for OpenTelemetry they are exponential (scale 4, 4.4 % wide), so that a quantile is off by \
+        2.2 % at most. Counts and sums are exact. OpenTelemetry's name is the same without unit and \
         `_total`, after `assay.`: `assay_response_time_seconds` is `assay.response_time`, in `s`.\n\n\
         | metric | type | labels | meaning |\n|---|---|---|---|\n"
         .to_owned();
