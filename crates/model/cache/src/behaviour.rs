@@ -53,7 +53,7 @@ impl CacheBehaviour {
         reloads_reach_origin: false,
     };
 
-    /// From when on a response that is fetched for one request serves others.
+    /// Stage of a fetch from which on its response serves other requests.
     pub fn shares_from(&self) -> SharesFrom {
         match (self.collapses, self.shares_arriving) {
             (true, _) => SharesFrom::Sent,
@@ -63,13 +63,13 @@ impl CacheBehaviour {
     }
 }
 
-/// From when on a response that is fetched for one request serves others.
+/// Stage of a fetch from which on its response serves other requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharesFrom {
-    /// From when the request was sent: others join the fetch.
+    /// The request has been sent: others join the fetch.
     Sent,
-    /// From when the response has begun.
+    /// The response has begun.
     Begun,
-    /// From when the response is complete.
+    /// The response is complete.
     Complete,
 }

@@ -1,6 +1,6 @@
 //! Conditional requests and 304 responses, held against what is stored (RFC 9111, 3.2 and 4.3; RFC 9110, 13).
 
-/// What names a version of a representation.
+/// Validators of a stored response: each names a version of a representation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Validators<'a> {
     /// `ETag`, as sent.
@@ -28,9 +28,8 @@ pub enum IfRange<'a> {
 }
 
 impl IfRange<'_> {
-    /// True when parts may be sent of a representation with these validators, made at `date_s` (RFC 9110, 13.1.5). Parts
-    /// are going to be put together, so only what certainly names the same bytes is good enough: strong tags, and dates of
-    /// modification that were over when the representation was made.
+    /// True when parts of a representation with these validators, made at `date_s`, may be sent (RFC 9110, 13.1.5). Parts are put
+    /// together, so only a strong validator will do: a strong tag, or a date of modification before the representation was made.
     pub fn holds(&self, stored: &Validators<'_>, date_s: Option<i64>) -> bool {
         match *self {
             IfRange::Tag(tag) => stored.etag.is_some_and(|etag| strong_equal(tag, etag)),
@@ -69,8 +68,7 @@ pub fn confirms(newer: &Validators<'_>, stored: &Validators<'_>) -> bool {
     }
 }
 
-/// Whether a field of a 304 replaces the stored field of that name (3.2). What describes the stored bytes
-/// stays.
+/// Whether a field of a 304 replaces the stored field of that name (3.2). Fields that describe the stored bytes stay.
 pub fn is_updated(name: &[u8]) -> bool {
     const KEPT: [&[u8]; 4] = [b"content-length", b"content-encoding", b"content-type", b"content-range"];
     !KEPT.iter().any(|kept| name.eq_ignore_ascii_case(kept))
@@ -101,12 +99,12 @@ fn next_tag(list: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&list[open..end], &list[end..]))
 }
 
-/// Weak comparison: `W/` does not count (RFC 9110, 8.8.3.2).
+/// Weak comparison: `W/` is ignored (RFC 9110, 8.8.3.2).
 fn weak_equal(a: &[u8], b: &[u8]) -> bool {
     opaque(a) == opaque(b)
 }
 
-/// Strong comparison: neither is weak, and both are the same.
+/// Strong comparison: neither tag is weak, and both are the same.
 fn strong_equal(a: &[u8], b: &[u8]) -> bool {
     let (a, b) = (a.trim_ascii(), b.trim_ascii());
     a.starts_with(b"\"") && a == b

@@ -1,9 +1,9 @@
 //! The age of a stored response, how long it is fresh, and whether it may be reused for a request (RFC 9111, 4.2 and 5.2).
 //!
-//! Instants are Unix time in milliseconds; what HTTP itself says is in whole seconds. The only heuristic is one lifetime for all responses
-//! that do not say theirs, which may be none: such a response is confirmed by its origin each time it is requested.
+//! Instants are Unix time in milliseconds; values of HTTP fields are whole seconds. The only heuristic is one default lifetime for all
+//! responses without an explicit one. Zero is allowed: such a response is revalidated for each request.
 
-/// Longest lifetime that is told apart, in seconds (RFC 9111, 1.2.2).
+/// Cap of every delta-seconds value (RFC 9111, 1.2.2).
 const MAX_DELTA_S: u64 = 1 << 31;
 
 /// `Expires` of a response.
@@ -12,13 +12,13 @@ pub enum Expires {
     /// Not there.
     #[default]
     Absent,
-    /// Not a date (`0` is usual): expired already.
+    /// Not a date (`0` is usual): already expired (RFC 9111, 5.3).
     Invalid,
     /// A date, in Unix seconds.
     At(i64),
 }
 
-/// `Cache-Control` of a response, as far as a shared cache minds it.
+/// Directives of `Cache-Control` in a response that concern a shared cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResponseControl {
     /// `max-age`, in seconds.
@@ -43,11 +43,11 @@ pub struct ResponseControl {
     pub stale_while_revalidate_s: Option<u64>,
 }
 
-/// How stale a response a request takes.
+/// `max-stale` of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxStale {
     Any,
-    /// By so many seconds.
+    /// Up to this staleness.
     Seconds(u64),
 }
 
@@ -70,7 +70,7 @@ pub struct RequestControl {
     pub stale_if_error_s: Option<u64>,
 }
 
-/// What a response says about its age, its lifetime and its storing; taken out of its head by the caller.
+/// Metadata of a response that decide on its age, lifetime and storing; the caller takes them out of the head.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResponseFacts {
     pub status: u16,
@@ -80,11 +80,11 @@ pub struct ResponseFacts {
     pub age_s: u64,
     /// `Expires`.
     pub expires: Expires,
-    /// It has an `ETag` or a `Last-Modified`, so that the origin can confirm it.
+    /// True with an `ETag` or a `Last-Modified`, by which the origin can confirm the response.
     pub has_validator: bool,
     /// `Cache-Control`.
     pub control: ResponseControl,
-    /// How long it is fresh if it does not say so itself, in seconds.
+    /// Lifetime in seconds if the response states none.
     pub default_lifetime_s: u64,
 }
 
@@ -92,30 +92,30 @@ pub struct ResponseFacts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
     Serve,
-    /// Once the origin has confirmed it.
+    /// Only after the origin has confirmed the response.
     Validate,
-    /// Not at all: the client wants it from the origin.
+    /// Not at all: the client requires a response from the origin.
     Refetch,
 }
 
 /// Age and lifetime of a stored response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freshness {
-    /// When its age was zero.
+    /// Instant at which the age was zero.
     born_ms: i64,
     lifetime_ms: i64,
     /// `no-cache`.
     always_validate: bool,
-    /// `must-revalidate` and what implies it: never served stale, whatever the request takes.
+    /// `must-revalidate` and directives that imply it: never served stale, whatever the request accepts.
     never_stale: bool,
-    /// How stale it may be served when its origin fails, as it says itself.
+    /// Staleness allowed when the origin fails, as the response states it.
     stale_if_error_ms: Option<i64>,
-    /// How stale it may be served while it is validated.
+    /// Staleness allowed while the response is revalidated.
     stale_while_revalidate_ms: i64,
 }
 
 impl Freshness {
-    /// Of a response that was requested and whose head was received at these instants.
+    /// Freshness of a response whose request was sent, and whose head was received, at these instants.
     pub fn new(response: &ResponseFacts, requested_ms: i64, received_ms: i64) -> Self {
         let date_ms = response.date_s.map_or(received_ms, seconds_to_ms);
         let apparent_age_ms = received_ms.saturating_sub(date_ms).max(0);
@@ -132,27 +132,27 @@ impl Freshness {
         }
     }
 
-    /// True if it may never be used while it is stale, whatever the request takes and whether or not its origin can be reached.
+    /// True if the response may never be served stale, whatever the request accepts and whether or not the origin can be reached.
     pub fn is_never_stale(&self) -> bool {
         self.never_stale
     }
 
-    /// Its age (4.2.3), in milliseconds.
+    /// Current age (4.2.3).
     pub fn age_ms(&self, now_ms: i64) -> i64 {
         now_ms.saturating_sub(self.born_ms).max(0)
     }
 
-    /// Its age in whole seconds, as `Age` shows it.
+    /// Current age in whole seconds, as `Age` shows it.
     pub fn age_s(&self, now_ms: i64) -> u64 {
         self.age_ms(now_ms).unsigned_abs() / 1000
     }
 
-    /// How much longer it is fresh, in milliseconds; zero or less when it is stale.
+    /// Remaining freshness lifetime; zero or less when the response is stale.
     pub fn remaining_ms(&self, now_ms: i64) -> i64 {
         self.lifetime_ms.saturating_sub(self.age_ms(now_ms))
     }
 
-    /// Whether it may be reused for a request at this instant (4.2, 5.2.1).
+    /// Whether the response may be reused for a request at this instant (4.2, 5.2.1).
     pub fn reuse(&self, request: &RequestControl, now_ms: i64) -> Reuse {
         if request.no_cache {
             return Reuse::Refetch;
@@ -171,10 +171,10 @@ impl Freshness {
         if remaining_ms > 0 || stale_is_taken { Reuse::Serve } else { Reuse::Validate }
     }
 
-    /// Whether it may be reused for a request though it is stale, now that its origin has failed (RFC 5861; RFC 9111, 4.2.4).
+    /// Whether the response may be served stale, now that its origin has failed (RFC 5861; RFC 9111, 4.2.4).
     ///
-    /// The response or the request must allow so much staleness, or else, where the response says nothing, the configuration
-    /// (`granted_s`). What forbids stale responses wins over all of them.
+    /// The response or the request must allow that much staleness, or the configuration (`granted_s`), where the response states nothing.
+    /// Directives that forbid stale responses win over all of them.
     pub fn serves_on_error(&self, request: &RequestControl, granted_s: u64, now_ms: i64) -> bool {
         if request.no_cache || self.always_validate || self.never_stale || self.is_refused_by(request, now_ms)
         {
@@ -183,12 +183,12 @@ impl Freshness {
         let allowed_ms = self.stale_if_error_ms.unwrap_or(delta_to_ms(granted_s));
         let requested_ms = request.stale_if_error_s.map_or(0, delta_to_ms);
         let stale_ms = -self.remaining_ms(now_ms);
-        // Fresh responses are not meant: if one was not served, the client had its reasons.
+        // A fresh response that was not served was refused by the request itself: an error does not change that.
         stale_ms >= 0 && stale_ms <= allowed_ms.max(requested_ms) && allowed_ms.max(requested_ms) > 0
     }
 
-    /// Whether it may be reused for a request though it is stale, if it is validated meanwhile (RFC 5861, 3). What forbids stale
-    /// responses wins, and so does a request that takes only fresh ones.
+    /// Whether the response may be served stale while it is revalidated (RFC 5861, 3). Directives that forbid stale responses win, and so
+    /// does a request that accepts only fresh ones.
     pub fn serves_while_revalidated(&self, request: &RequestControl, now_ms: i64) -> bool {
         let is_refused = request.no_cache
             || request.min_fresh_s.is_some()
@@ -199,7 +199,7 @@ impl Freshness {
         !is_refused && (0..self.stale_while_revalidate_ms).contains(&stale_ms)
     }
 
-    /// The request does not take it, however fresh it is for others.
+    /// True if the request does not accept the response, however fresh it is for others.
     fn is_refused_by(&self, request: &RequestControl, now_ms: i64) -> bool {
         let too_old = request.max_age_s.is_some_and(|max| max == 0 || self.age_ms(now_ms) > delta_to_ms(max));
         let too_near = request.min_fresh_s.is_some_and(|min| self.remaining_ms(now_ms) < delta_to_ms(min));
@@ -212,7 +212,7 @@ pub fn is_failure(status: u16) -> bool {
     matches!(status, 500 | 502 | 503 | 504)
 }
 
-/// Whether the response says itself how long it is fresh.
+/// Whether the response states its freshness lifetime.
 pub fn has_explicit_lifetime(response: &ResponseFacts) -> bool {
     response.control.s_maxage_s.is_some()
         || response.control.max_age_s.is_some()
@@ -231,12 +231,12 @@ fn lifetime_ms(response: &ResponseFacts, date_ms: i64) -> i64 {
     }
 }
 
-/// A lifetime may be assumed for it: it says none, and its status or `public` allows that (4.2.2).
+/// Whether a lifetime may be assumed: the response states none, and its status or `public` allows it (4.2.2).
 pub fn may_be_assumed_fresh(response: &ResponseFacts) -> bool {
     !has_explicit_lifetime(response) && (response.control.public || is_cachable_by_default(response.status))
 }
 
-/// Statuses that may be stored without being told so (RFC 9110, 15.1), without 206.
+/// Statuses that are heuristically cacheable (RFC 9110, 15.1), without 206: parts are not stored.
 pub fn is_cachable_by_default(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }

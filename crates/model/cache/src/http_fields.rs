@@ -1,6 +1,6 @@
 //! Fields of a head by which caches decide, in the terms of [`freshness`](crate::freshness).
 //!
-//! One reading for all programs that keep responses: a proxy and a collector that read a directive differently would not be
+//! All programs that keep responses parse fields here: a proxy and a collector that read a directive differently would not be
 //! comparable.
 
 use crate::freshness::{Expires, MaxStale, RequestControl, ResponseControl, ResponseFacts};
@@ -10,7 +10,7 @@ use assay_http::dictionary;
 use assay_http::field::{Field, Fields, decimal, is_named_in_connection, tokens};
 use assay_http::head::ResponseHead;
 
-/// A date as HTTP writes it, in Unix seconds; none when it is none.
+/// An HTTP date in Unix seconds; none if the text is not a date.
 pub fn date_s(text: &[u8]) -> Option<i64> {
     parse_date(text).and_then(|seconds| i64::try_from(seconds).ok())
 }
@@ -20,7 +20,7 @@ pub fn age_s(head: &ResponseHead<'_>) -> Option<u64> {
     head.header("age").map(age_value)
 }
 
-/// What `Age` says: of a list its first member, and the most that a cache can count where it is more than that (RFC 9111, 5.1, 1.2.2).
+/// Value of `Age`: the first member of a list, and the largest value for a number that overflows (RFC 9111, 5.1, 1.2.2).
 fn age_value(text: &[u8]) -> u64 {
     let first = text.split(|&byte| byte == b',').next().unwrap_or_default().trim_ascii();
     let is_number = !first.is_empty() && first.iter().all(u8::is_ascii_digit);
@@ -46,22 +46,22 @@ pub fn request_control(directives: Option<CacheControl>, pragma_no_cache: bool) 
     }
 }
 
-/// The properties of a response that the storing rules depend on.
+/// Metadata of a response that the storing rules depend on.
 pub fn response_facts(head: &ResponseHead<'_>, age_s: u64) -> ResponseFacts {
-    ResponseFields::of(head.headers()).facts(head.status, age_s)
+    ResponseFields::collect(head.headers()).facts(head.status, age_s)
 }
 
-/// Whether `Connection` names a field that says how a response may be kept. Such a field goes no further (RFC 9110, 7.6.1), though
-/// it is meant for everybody: what is kept without it would be served as if it had not been there.
-pub fn hides_fields(fields: Fields<'_>) -> bool {
-    const MINDED: [&str; 8] =
+/// Whether `Connection` names a field that decides how a response may be kept. Such a field is hop-by-hop and is removed (RFC 9110,
+/// 7.6.1), though it is meant for everybody: a response that is kept without it would be served as if it had not been there.
+pub fn connection_names_cache_field(fields: Fields<'_>) -> bool {
+    const DECISIVE: [&str; 8] =
         ["cache-control", "cdn-cache-control", "vary", "expires", "age", "date", "etag", "last-modified"];
-    let is_minded = |name: &[u8]| MINDED.iter().any(|minded| name.eq_ignore_ascii_case(minded.as_bytes()));
-    fields.filter(|field| field.is("connection")).any(|field| tokens(field.value).any(is_minded))
+    let is_decisive = |name: &[u8]| DECISIVE.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+    fields.filter(|field| field.is("connection")).any(|field| tokens(field.value).any(is_decisive))
 }
 
-/// Fields by which caches decide what they keep, for how long and for whom: those of HTTP, and those that products know beside them.
-const FOR_CACHES: [&str; 17] = [
+/// Fields by which caches decide what they keep, for how long and for whom: those of HTTP, and those of products.
+const CACHE_FIELDS: [&str; 17] = [
     "age",
     "authentication-info",
     "cache-control",
@@ -82,45 +82,46 @@ const FOR_CACHES: [&str; 17] = [
 ];
 
 /// Whether caches decide by the field of this name.
-pub fn is_for_caches(name: &[u8]) -> bool {
-    FOR_CACHES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+pub fn is_cache_field(name: &[u8]) -> bool {
+    CACHE_FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// The fields for caches ([`is_for_caches`]) that are there and that `Connection` names.
-pub fn named_for_caches(fields: Fields<'_>) -> impl Iterator<Item = &'static str> {
-    let is_there = |name: &str, mut all: Fields<'_>| all.any(|field| field.is(name));
+/// Cache fields ([`is_cache_field`]) that are present and that `Connection` names.
+pub fn cache_fields_in_connection(fields: Fields<'_>) -> impl Iterator<Item = &'static str> {
+    let is_present = |name: &str, mut all: Fields<'_>| all.any(|field| field.is(name));
     let is_named = |name: &str, all| is_named_in_connection(all, name.as_bytes());
-    let is_both = move |name: &&str| is_named(name, fields.clone()) && is_there(name, fields.clone());
-    FOR_CACHES.into_iter().filter(is_both)
+    CACHE_FIELDS
+        .into_iter()
+        .filter(move |name| is_named(name, fields.clone()) && is_present(name, fields.clone()))
 }
 
-/// A field of cache directives for one kind of cache, as far as it has been read.
+/// A targeted cache-control field (RFC 9213), as far as it has been read.
 #[derive(Debug, Clone, Copy)]
-enum Targeted {
-    /// Its lines so far; all of them are dictionaries.
+enum TargetedControl {
+    /// Every line so far is a valid dictionary.
     Valid { directives: CacheControl, is_empty: bool },
-    /// A line of it is none, so that the field is ignored (RFC 9213, 2.2).
+    /// A line is not a dictionary, so the field is ignored (RFC 9213, 2.2).
     Invalid,
 }
 
-impl Targeted {
+impl TargetedControl {
     fn with(self, line: &[u8]) -> Self {
-        let Targeted::Valid { mut directives, is_empty } = self else { return self };
+        let TargetedControl::Valid { mut directives, is_empty } = self else { return self };
         match dictionary::members(line, |name, value| directives.set(name, value)) {
-            Some(members) => Targeted::Valid { directives, is_empty: is_empty && members == 0 },
-            None => Targeted::Invalid,
+            Some(members) => TargetedControl::Valid { directives, is_empty: is_empty && members == 0 },
+            None => TargetedControl::Invalid,
         }
     }
 }
 
-/// The fields of a response that a cache minds, found in one walk and not yet read. Of two of a name the first counts.
+/// Fields of a response that matter to a cache, found in one walk and not yet parsed. The first of several with one name counts.
 #[derive(Debug, Default)]
 pub struct ResponseFields<'h> {
     /// `Cache-Control`, all of it.
     directives: CacheControl,
-    /// `CDN-Cache-Control`, which takes the place of `Cache-Control` and `Expires` where it can be read (RFC 9213).
-    targeted: Option<Targeted>,
-    /// `Connection` names a field that says how the response may be kept.
+    /// `CDN-Cache-Control`, which replaces `Cache-Control` and `Expires` where it is valid (RFC 9213).
+    targeted: Option<TargetedControl>,
+    /// `Connection` names a field that decides how the response may be kept.
     is_hidden: bool,
     /// `Date`.
     pub date: Option<&'h [u8]>,
@@ -132,22 +133,22 @@ pub struct ResponseFields<'h> {
     pub last_modified: Option<&'h [u8]>,
     /// `ETag`.
     pub etag: Option<&'h [u8]>,
-    /// There is a `Vary`.
+    /// The response has a `Vary`.
     pub varies: bool,
 }
 
 impl<'h> ResponseFields<'h> {
-    pub fn of(fields: Fields<'h>) -> Self {
+    pub fn collect(fields: Fields<'h>) -> Self {
         let mut found = Self::default();
         for field in fields {
-            found.take(&field);
+            found.add(&field);
         }
         found
     }
 
-    pub fn take(&mut self, field: &Field<'h>) {
+    pub fn add(&mut self, field: &Field<'h>) {
         // By length first: most fields of most responses are none of these.
-        let place = match field.name.len() {
+        let value = match field.name.len() {
             3 if field.is("age") => &mut self.age,
             4 if field.is("date") => &mut self.date,
             4 if field.is("etag") => &mut self.etag,
@@ -156,12 +157,12 @@ impl<'h> ResponseFields<'h> {
             13 if field.is("cache-control") => return self.directives.add(field.value),
             13 if field.is("last-modified") => &mut self.last_modified,
             17 if field.is("cdn-cache-control") => {
-                let nothing = Targeted::Valid { directives: CacheControl::default(), is_empty: true };
-                return self.targeted = Some(self.targeted.unwrap_or(nothing).with(field.value));
+                let empty = TargetedControl::Valid { directives: CacheControl::default(), is_empty: true };
+                return self.targeted = Some(self.targeted.unwrap_or(empty).with(field.value));
             }
             _ => return,
         };
-        place.get_or_insert(field.value);
+        value.get_or_insert(field.value);
     }
 
     /// `Age`, in seconds (0 when it is no number); none: there is none.
@@ -169,12 +170,12 @@ impl<'h> ResponseFields<'h> {
         self.age.map(age_value)
     }
 
-    /// `Connection` names a field that says how the response may be kept ([`hides_fields`]): it may not be kept.
+    /// Marks the response as one that may not be kept, because `Connection` names a cache field ([`connection_names_cache_field`]).
     pub fn hide(&mut self) {
         self.is_hidden = true;
     }
 
-    /// The directives that count.
+    /// Effective directives: the targeted ones where they are valid.
     pub fn control(&self) -> CacheControl {
         let control = self.targeted_control().unwrap_or(self.directives);
         CacheControl { no_store: control.no_store || self.is_hidden, ..control }
@@ -182,12 +183,12 @@ impl<'h> ResponseFields<'h> {
 
     fn targeted_control(&self) -> Option<CacheControl> {
         match self.targeted {
-            Some(Targeted::Valid { directives, is_empty: false }) => Some(directives),
+            Some(TargetedControl::Valid { directives, is_empty: false }) => Some(directives),
             _ => None,
         }
     }
 
-    /// What they come to, without a default lifetime.
+    /// Metadata for the storing rules, without a default lifetime.
     pub fn facts(&self, status: u16, age_s: u64) -> ResponseFacts {
         let control = self.control();
         let has_last_modified = self.last_modified.and_then(date_s).is_some();
@@ -226,7 +227,7 @@ mod tests {
         let named = |fields: &str| {
             let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
             let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-            named_for_caches(head.headers()).collect::<Vec<_>>().join(" ")
+            cache_fields_in_connection(head.headers()).collect::<Vec<_>>().join(" ")
         };
         let fields = "Vary: a\r\nETag: b\r\nX-Own: 1\r\nCache-Control: no-store\r\n";
         assert_eq!(named(fields), "");
@@ -290,7 +291,7 @@ mod tests {
         let hides = |fields: &str| {
             let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
             let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-            hides_fields(head.headers())
+            connection_names_cache_field(head.headers())
         };
         assert!(hides("Connection: close\r\nCONNECTION: x ,cache-CONTROL\r\n"));
         assert!(hides("Connection: Vary\r\nVary: Cookie\r\n"));

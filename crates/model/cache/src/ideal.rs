@@ -3,22 +3,22 @@
 //! The ideal cache has room for everything and follows RFC 9111 with the choices that the target declares.
 //! It gets every request in the order in which requests were sent. One that collapses requests fills at
 //! the instant of sending: a second request joins the fetch that is under way, which counts as a hit. One that does
-//! not fills when it is told that the response has arrived ([`IdealCache::arrive`]). A fetch that failed is taken back
-//! with [`IdealCache::undo`].
+//! not fills when the response arrives ([`IdealCache::complete_fetch`]). A fetch that failed is reverted with
+//! [`IdealCache::undo_fill`].
 //!
 //! It holds a response for each variant of an object that the origin's `Vary` tells apart (RFC 9111, 4.1): those have keys of their own.
 //!
-//! A response costs a key and eight bytes, one of several variants four times as much. What has expired is as good as forgotten, and is
-//! forgotten whenever the table would have to grow. What is under way costs an entry of its own, until it arrives or fails.
+//! A response costs a key and eight bytes, one of several variants four times as much. Expired responses are dropped whenever the table
+//! would have to grow. A fetch in progress costs an entry of its own until it completes or fails.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::behaviour::CacheBehaviour;
 
-/// What a request is to a cache.
+/// Class of a request, as a cache distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Request {
+pub enum RequestClass {
     /// A plain GET.
     Get,
     /// A GET with a condition that the current version does not meet: the origin sends the object.
@@ -35,40 +35,39 @@ pub enum Request {
     Post,
 }
 
-/// One request, at the instant at which it makes a difference.
+/// One request, at the instant at which it takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lookup {
     /// The response that the request selects: the object, or one of its variants. Must be well mixed (it is its own hash).
     pub key: u64,
     /// The object: what a POST drops, with all of its variants.
     pub object: u64,
-    /// What the request is.
-    pub request: Request,
+    pub request: RequestClass,
     /// The object may be stored.
     pub cachable: bool,
-    /// When it was sent (a POST: when its response came), in microseconds since the start of the run.
+    /// Microseconds from the start of the run to the sending of the request (a POST: to its response).
     pub at_us: u64,
-    /// Until when a response made now is fresh, in milliseconds since the start of the run; [`FOREVER`] without
+    /// End of the freshness of a response made now, in milliseconds since the start of the run; [`FOREVER`] without
     /// `Expires`.
     pub fresh_until_ms: u32,
 }
 
-/// A response that does not say when it expires. The ideal cache takes it as fresh as long as the run lasts.
+/// Freshness of a response without `Expires`, which the ideal cache keeps for the whole run.
 pub const FOREVER: u32 = u32::MAX;
 
-/// What is known of one stored response.
+/// One stored response.
 #[derive(Debug, Clone, Copy)]
-struct Stored {
+struct StoredResponse {
     fresh_until_ms: u32,
-    /// Low bits of the instant of the request that filled it; names the fill for [`IdealCache::undo`].
+    /// Low bits of the instant of the request that filled it; names the fill for [`IdealCache::undo_fill`].
     stamp: u32,
 }
 
-/// Keys are hashes already.
+/// Keys are hashes already, so they are used as they are.
 #[derive(Debug, Default)]
-struct KeyIsHash(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for KeyIsHash {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -84,36 +83,30 @@ impl Hasher for KeyIsHash {
     }
 }
 
-/// An infinite cache that knows only what is fresh.
+/// An infinite cache that forgets only what has expired.
 #[derive(Debug)]
 pub struct IdealCache {
     behaviour: CacheBehaviour,
-    responses: HashMap<u64, Stored, BuildHasherDefault<KeyIsHash>>,
+    responses: HashMap<u64, StoredResponse, BuildHasherDefault<IdentityHasher>>,
     /// Variants among them: object and key.
     variants: BTreeSet<(u64, u64)>,
-    /// Fetches that nobody can join, by key and instant of sending.
-    under_way: HashMap<(u64, u64), Lookup>,
+    /// Fetches in progress that no other request joins, by key and instant of sending.
+    pending: HashMap<(u64, u64), Lookup>,
 }
 
 impl IdealCache {
-    /// An empty cache.
     pub fn new(behaviour: CacheBehaviour) -> Self {
-        Self {
-            behaviour,
-            responses: HashMap::default(),
-            variants: BTreeSet::new(),
-            under_way: HashMap::new(),
-        }
+        Self { behaviour, responses: HashMap::default(), variants: BTreeSet::new(), pending: HashMap::new() }
     }
 
-    /// Takes note of a request; true when it would have been served without the origin.
+    /// Processes a request; true if it would have been served without the origin.
     ///
-    /// Requests must come in the order of `at_us`. The response says something about hits for plain GETs only.
+    /// Requests must come in the order of `at_us`. The result counts as a hit or a miss for plain GETs only.
     pub fn lookup(&mut self, lookup: Lookup) -> bool {
         if !self.behaviour.caches || !lookup.cachable {
             return false;
         }
-        if lookup.request == Request::Post {
+        if lookup.request == RequestClass::Post {
             if self.behaviour.post_invalidates {
                 self.drop_object(lookup.object);
             }
@@ -128,24 +121,24 @@ impl IdealCache {
     }
 
     /// Whether the response of the origin will be stored.
-    fn fills(&self, request: Request, is_stored: bool, is_fresh: bool) -> bool {
+    fn fills(&self, request: RequestClass, is_stored: bool, is_fresh: bool) -> bool {
         let behaviour = &self.behaviour;
         match request {
             // The origin responds with the whole object, whether the condition was the client's or the cache's.
-            Request::Get | Request::ConditionalChanged => !is_fresh,
+            RequestClass::Get | RequestClass::ConditionalChanged => !is_fresh,
             // A 304 that passes by confirms a copy that has expired (RFC 9111, 4.3.4).
-            Request::ConditionalUnchanged => !is_fresh && (behaviour.conditional_fills || is_stored),
-            Request::Range => !is_fresh && behaviour.range_fills,
-            Request::Head => !is_fresh && behaviour.head_fills,
-            Request::Reload => behaviour.reload_fills,
-            Request::Post => false,
+            RequestClass::ConditionalUnchanged => !is_fresh && (behaviour.conditional_fills || is_stored),
+            RequestClass::Range => !is_fresh && behaviour.range_fills,
+            RequestClass::Head => !is_fresh && behaviour.head_fills,
+            RequestClass::Reload => behaviour.reload_fills,
+            RequestClass::Post => false,
         }
     }
 
-    /// Takes note of a fetch; `older` is a copy that is still fresh.
-    fn fetch(&mut self, lookup: Lookup, older: Option<Stored>) {
+    /// Records a fetch; `older` is a copy that is still fresh.
+    fn fetch(&mut self, lookup: Lookup, older: Option<StoredResponse>) {
         if !self.behaviour.collapses {
-            self.under_way.insert((lookup.key, lookup.at_us), lookup);
+            self.pending.insert((lookup.key, lookup.at_us), lookup);
             return;
         }
         // If a reload fails, the older copy is still there: its stamp stays, so it cannot be undone.
@@ -153,17 +146,17 @@ impl IdealCache {
         self.store(lookup, stamp, lookup.at_us);
     }
 
-    /// The response to a request that was sent at `sent_us` is there for others, from `now_us` on. Says nothing new to a
-    /// cache that collapses requests, nor of a request that fetched nothing.
-    pub fn arrive(&mut self, key: u64, sent_us: u64, now_us: u64) {
-        if let Some(lookup) = self.under_way.remove(&(key, sent_us)) {
+    /// Makes the response to a request that was sent at `sent_us` available from `now_us` on. No effect with a cache that collapses
+    /// requests, or for a request that caused no fetch.
+    pub fn complete_fetch(&mut self, key: u64, sent_us: u64, now_us: u64) {
+        if let Some(lookup) = self.pending.remove(&(key, sent_us)) {
             self.store(lookup, stamp(sent_us), now_us);
         }
     }
 
-    /// Takes back the fill of a request that failed; does nothing if that request filled nothing.
-    pub fn undo(&mut self, key: u64, at_us: u64) {
-        if self.under_way.remove(&(key, at_us)).is_some() {
+    /// Reverts the fill of a request that failed; no effect if the request filled nothing.
+    pub fn undo_fill(&mut self, key: u64, at_us: u64) {
+        if self.pending.remove(&(key, at_us)).is_some() {
             return;
         }
         if self.responses.get(&key).is_some_and(|stored| stored.stamp == stamp(at_us)) {
@@ -188,7 +181,7 @@ impl IdealCache {
             responses.retain(|_, stored| is_fresh(stored.fresh_until_ms, now_us));
             self.variants.retain(|(_, key)| responses.contains_key(key));
         }
-        responses.insert(key, Stored { fresh_until_ms, stamp });
+        responses.insert(key, StoredResponse { fresh_until_ms, stamp });
         if key != object {
             self.variants.insert((object, key));
         }
@@ -204,7 +197,7 @@ impl IdealCache {
     }
 }
 
-/// Low bits are enough: two fills of one object that lie 71 minutes apart to the microsecond do not happen.
+/// Low bits suffice: two fills of one object exactly a multiple of 71 minutes apart, to the microsecond, do not occur.
 fn stamp(at_us: u64) -> u32 {
     at_us as u32
 }
@@ -221,17 +214,17 @@ mod tests {
 
     use super::*;
 
-    fn lookup(key: u64, request: Request, at_us: u64) -> Lookup {
+    fn lookup(key: u64, request: RequestClass, at_us: u64) -> Lookup {
         Lookup { key, object: key, request, cachable: true, at_us, fresh_until_ms: FOREVER }
     }
 
     /// One for a variant of object 7.
-    fn variant(key: u64, request: Request, at_us: u64) -> Lookup {
+    fn variant(key: u64, request: RequestClass, at_us: u64) -> Lookup {
         Lookup { object: 7, ..lookup(key, request, at_us) }
     }
 
     /// Runs requests for one object a microsecond apart and says which would have hit.
-    fn hits(behaviour: CacheBehaviour, requests: &[Request]) -> Vec<bool> {
+    fn hits(behaviour: CacheBehaviour, requests: &[RequestClass]) -> Vec<bool> {
         let mut cache = IdealCache::new(behaviour);
         requests
             .iter()
@@ -240,7 +233,7 @@ mod tests {
             .collect()
     }
 
-    use Request::{ConditionalChanged, ConditionalUnchanged, Get, Head, Post, Range, Reload};
+    use RequestClass::{ConditionalChanged, ConditionalUnchanged, Get, Head, Post, Range, Reload};
 
     #[test]
     fn a_second_get_hits() {
@@ -300,26 +293,26 @@ mod tests {
     fn without_collapsing_only_complete_responses_are_shared() {
         let mut cache = IdealCache::new(CacheBehaviour { collapses: false, ..CacheBehaviour::PLAIN });
         assert!(!cache.lookup(lookup(1, Get, 10)) && !cache.lookup(lookup(1, Get, 20)));
-        cache.arrive(1, 20, 25);
+        cache.complete_fetch(1, 20, 25);
         assert!(cache.lookup(lookup(1, Get, 30)), "whichever came first");
-        cache.undo(1, 10);
+        cache.undo_fill(1, 10);
         assert!(cache.lookup(lookup(1, Get, 40)), "the failure of one says nothing of the other");
-        cache.arrive(1, 30, 45);
-        cache.arrive(1, 10, 50);
+        cache.complete_fetch(1, 30, 45);
+        cache.complete_fetch(1, 10, 50);
         assert!(
             cache.lookup(lookup(1, Get, 60)),
             "what fetched nothing, or failed, changes nothing when it ends"
         );
-        assert!(cache.under_way.is_empty());
+        assert!(cache.pending.is_empty());
     }
 
     #[test]
     fn what_broke_off_after_it_was_there_is_taken_back() {
         let mut cache = IdealCache::new(CacheBehaviour { collapses: false, ..CacheBehaviour::PLAIN });
         cache.lookup(lookup(1, Get, 10));
-        cache.arrive(1, 10, 15);
+        cache.complete_fetch(1, 10, 15);
         assert!(cache.lookup(lookup(1, Get, 20)));
-        cache.undo(1, 10);
+        cache.undo_fill(1, 10);
         assert!(!cache.lookup(lookup(1, Get, 30)));
     }
 
@@ -327,10 +320,10 @@ mod tests {
     fn a_reload_without_collapsing_leaves_the_older_copy_until_it_arrives() {
         let mut cache = IdealCache::new(CacheBehaviour { collapses: false, ..CacheBehaviour::PLAIN });
         cache.lookup(Lookup { fresh_until_ms: 1, ..lookup(1, Get, 10) });
-        cache.arrive(1, 10, 20);
+        cache.complete_fetch(1, 10, 20);
         cache.lookup(lookup(1, Reload, 30));
         assert!(cache.lookup(lookup(1, Get, 40)));
-        cache.arrive(1, 30, 50);
+        cache.complete_fetch(1, 30, 50);
         assert!(cache.lookup(lookup(1, Get, 5_000)), "the newer copy is fresh for longer");
     }
 
@@ -367,7 +360,7 @@ mod tests {
             let mut cache = IdealCache::new(CacheBehaviour { collapses, ..CacheBehaviour::PLAIN });
             let mut hit = |key, at_us| {
                 let is_hit = cache.lookup(variant(key, Get, at_us));
-                cache.arrive(key, at_us, at_us + 1);
+                cache.complete_fetch(key, at_us, at_us + 1);
                 is_hit
             };
             assert_eq!(
@@ -375,7 +368,7 @@ mod tests {
                 [false, false, true, true, false]
             );
             cache.lookup(lookup(9, Get, 60));
-            cache.arrive(9, 60, 61);
+            cache.complete_fetch(9, 60, 61);
             cache.lookup(lookup(7, Post, 70));
             assert_eq!([1, 2, 8].map(|key| cache.lookup(variant(key, Get, 80))), [false; 3]);
             assert!(cache.lookup(lookup(9, Get, 80)), "another object is left alone");
@@ -395,9 +388,9 @@ mod tests {
     fn a_failed_fetch_is_taken_back_and_only_that() {
         let mut cache = IdealCache::new(CacheBehaviour::PLAIN);
         cache.lookup(lookup(1, Get, 10));
-        cache.undo(1, 11);
+        cache.undo_fill(1, 11);
         assert!(cache.lookup(lookup(1, Get, 20)), "a request that filled nothing takes nothing back");
-        cache.undo(1, 10);
+        cache.undo_fill(1, 10);
         assert!(!cache.lookup(lookup(1, Get, 30)));
     }
 
@@ -406,7 +399,7 @@ mod tests {
         let mut cache = IdealCache::new(CacheBehaviour::PLAIN);
         cache.lookup(lookup(1, Get, 10));
         cache.lookup(lookup(1, Reload, 20));
-        cache.undo(1, 20);
+        cache.undo_fill(1, 20);
         assert!(cache.lookup(lookup(1, Get, 30)));
     }
 
@@ -423,7 +416,7 @@ mod tests {
         assert!(cache.len() < 5_000, "{} objects for 1,000 that are fresh", cache.len());
     }
 
-    fn any_request() -> impl Strategy<Value = Request> {
+    fn any_request() -> impl Strategy<Value = RequestClass> {
         prop_oneof![
             4 => Just(Get),
             1 => Just(ConditionalChanged),
@@ -468,12 +461,12 @@ mod tests {
                 hits += usize::from(hit);
                 seen.insert(key);
                 if fails {
-                    cache.undo(key, at_us);
+                    cache.undo_fill(key, at_us);
                 } else {
-                    cache.arrive(key, at_us, at_us + 1);
+                    cache.complete_fetch(key, at_us, at_us + 1);
                 }
             }
-            prop_assert!(cache.under_way.is_empty());
+            prop_assert!(cache.pending.is_empty());
             let cachable = requests.iter().filter(|(key, ..)| key % 3 != 0);
             let distinct: HashSet<_> = cachable.clone().map(|(key, ..)| key).collect();
             prop_assert!(hits <= cachable.count() - distinct.len());

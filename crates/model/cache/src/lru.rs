@@ -1,9 +1,8 @@
-//! Replacement: the object that goes when a new one needs room. The one that was used longest ago: a store with an exact
-//! bound in bytes, every operation in constant time.
+//! A store with an exact bound in bytes that evicts the least recently used entry; every operation in constant time.
 //!
-//! The list of uses runs through a slab: no allocation per use, no pointer outside the slab. What an entry
-//! costs the store itself counts towards the bound ([`Lru::ENTRY_OVERHEAD`]). Room can be reserved for
-//! objects that are still arriving; it is taken from stored ones, and counts like them.
+//! The list of uses runs through a slab: no allocation per use, no pointer outside the slab. The store's own overhead for an
+//! entry counts towards the bound ([`Lru::ENTRY_OVERHEAD`]). Room can be reserved for objects that are still arriving; it is taken
+//! from stored ones, and counts like them.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -11,7 +10,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 
 use thiserror::Error;
 
-/// More than the store can hold at all.
+/// Object that can never fit into the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{wanted} bytes do not fit: the store holds {bound}, of which {reserved} are reserved")]
 pub struct TooLarge {
@@ -26,8 +25,8 @@ pub struct TooLarge {
 /// A store of values with a weight in bytes, the least recently used of which go first.
 #[derive(Debug)]
 pub struct Lru<K, V, S = RandomState> {
-    /// Where in the slab each key is.
-    places: HashMap<K, usize, S>,
+    /// Slot of each key in the slab.
+    index: HashMap<K, usize, S>,
     slots: Vec<Slot<K, V>>,
     /// First free slot of the slab.
     free: Option<usize>,
@@ -43,7 +42,7 @@ pub struct Lru<K, V, S = RandomState> {
 
 #[derive(Debug)]
 enum Slot<K, V> {
-    Taken(Node<K, V>),
+    Occupied(Node<K, V>),
     Free { next: Option<usize> },
 }
 
@@ -57,21 +56,19 @@ struct Node<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V> Lru<K, V> {
-    /// An empty store of so many bytes.
     pub fn new(bound_bytes: u64) -> Self {
         Self::with_hasher(bound_bytes, RandomState::new())
     }
 }
 
 impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
-    /// Bytes that an entry costs beside what it is said to weigh: its slot and its place in the table, twice,
-    /// because both grow by doubling.
+    /// Bytes that an entry costs beside its own: its slot and its bucket in the table, twice, because both grow by doubling.
     pub const ENTRY_OVERHEAD: u64 = 2 * (size_of::<Slot<K, V>>() + size_of::<(K, usize)>() + 1) as u64;
 
-    /// An empty store of so many bytes, with a hasher of the caller's choice.
+    /// An empty store with a hasher of the caller's choice.
     pub fn with_hasher(bound_bytes: u64, hasher: S) -> Self {
         Self {
-            places: HashMap::with_hasher(hasher),
+            index: HashMap::with_hasher(hasher),
             slots: Vec::new(),
             free: None,
             newest: None,
@@ -84,26 +81,25 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
         }
     }
 
-    /// The same store, where an entry counts for so many bytes beside its own: 0 for the model of a cache, which has
-    /// room for bodies and nothing else.
+    /// Sets the overhead of an entry: 0 for the model of a cache, which has room for bodies and nothing else.
     pub fn with_overhead(mut self, overhead_bytes: u64) -> Self {
         self.overhead = overhead_bytes;
         self
     }
 
-    /// Gives the store another bound, and drops what has no room any more.
+    /// Changes the bound, and evicts entries that no longer fit.
     pub fn set_bound(&mut self, bound_bytes: u64) {
         self.bound = bound_bytes.max(self.reserved);
         self.make_room(0);
     }
 
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.index.len()
     }
 
     /// True without entries.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.index.is_empty()
     }
 
     /// The bound in bytes.
@@ -131,7 +127,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
     where
         K: Borrow<Q>,
     {
-        let at = *self.places.get(key)?;
+        let at = *self.index.get(key)?;
         if self.newest != Some(at) {
             self.unlink(at);
             self.link_newest(at);
@@ -139,16 +135,16 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
         self.node(at).map(|node| &node.value)
     }
 
-    /// The value under a key; its place in the order stays.
+    /// The value under a key; the order of uses stays.
     pub fn peek<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
     {
-        self.places.get(key).and_then(|&at| self.node(at)).map(|node| &node.value)
+        self.index.get(key).and_then(|&at| self.node(at)).map(|node| &node.value)
     }
 
-    /// Stores a value of so many bytes as the most recently used, in place of what was under its key, and
-    /// drops others until it fits. What can never fit is refused, and nothing changes.
+    /// Stores a value as the most recently used, in place of the one under its key, and evicts others until it fits. If it can
+    /// never fit, nothing changes.
     pub fn insert(&mut self, key: K, value: V, bytes: u64) -> Result<(), TooLarge> {
         let bytes = bytes.saturating_add(self.overhead);
         self.check_fits(bytes)?;
@@ -156,7 +152,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
         self.make_room(bytes);
         let node = Node { key: key.clone(), value, bytes, newer: None, older: None };
         let at = self.occupy(node);
-        self.places.insert(key, at);
+        self.index.insert(key, at);
         self.link_newest(at);
         self.used += bytes;
         Ok(())
@@ -167,25 +163,24 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
     where
         K: Borrow<Q>,
     {
-        let at = self.places.remove(key)?;
+        let at = self.index.remove(key)?;
         self.vacate(at).map(|node| node.value)
     }
 
-    /// What was used longest ago.
+    /// The least recently used value.
     pub fn peek_oldest(&self) -> Option<&V> {
         self.node(self.oldest?).map(|node| &node.value)
     }
 
-    /// Takes out what was used longest ago, as if room were needed.
+    /// Evicts the least recently used entry.
     pub fn pop_oldest(&mut self) -> Option<(K, V)> {
         let node = self.vacate(self.oldest?)?;
-        self.places.remove(&node.key);
+        self.index.remove(&node.key);
         self.evictions += 1;
         Some((node.key, node.value))
     }
 
-    /// Takes room for something that is still arriving; drops entries for it. Give it back with
-    /// [`Lru::release`].
+    /// Reserves room for an object that is arriving, and evicts entries for it. The room is given back with [`Lru::release`].
     pub fn reserve(&mut self, bytes: u64) -> Result<(), TooLarge> {
         self.check_fits(bytes)?;
         self.make_room(bytes);
@@ -193,7 +188,6 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
         Ok(())
     }
 
-    /// Gives back reserved room.
     pub fn release(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.reserved, "more released than reserved");
         self.reserved = self.reserved.saturating_sub(bytes);
@@ -224,14 +218,14 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
 
     fn node(&self, at: usize) -> Option<&Node<K, V>> {
         match &self.slots[at] {
-            Slot::Taken(node) => Some(node),
+            Slot::Occupied(node) => Some(node),
             Slot::Free { .. } => None,
         }
     }
 
     fn node_mut(&mut self, at: Option<usize>) -> Option<&mut Node<K, V>> {
         match at.map(|at| &mut self.slots[at]) {
-            Some(Slot::Taken(node)) => Some(node),
+            Some(Slot::Occupied(node)) => Some(node),
             _ => None,
         }
     }
@@ -239,10 +233,10 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
     /// Puts a node into a free slot, or a new one.
     fn occupy(&mut self, node: Node<K, V>) -> usize {
         let Some(at) = self.free else {
-            self.slots.push(Slot::Taken(node));
+            self.slots.push(Slot::Occupied(node));
             return self.slots.len() - 1;
         };
-        if let Slot::Free { next } = std::mem::replace(&mut self.slots[at], Slot::Taken(node)) {
+        if let Slot::Free { next } = std::mem::replace(&mut self.slots[at], Slot::Occupied(node)) {
             self.free = next;
         }
         at
@@ -252,7 +246,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
     fn vacate(&mut self, at: usize) -> Option<Node<K, V>> {
         self.unlink(at);
         match std::mem::replace(&mut self.slots[at], Slot::Free { next: self.free }) {
-            Slot::Taken(node) => {
+            Slot::Occupied(node) => {
                 self.free = Some(at);
                 self.used -= node.bytes;
                 Some(node)

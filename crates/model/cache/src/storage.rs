@@ -1,10 +1,10 @@
-//! What a shared cache may store, and what makes it drop what it has (RFC 9111, sections 3 and 4.4).
+//! Storing of responses in a shared cache, and their invalidation (RFC 9111, sections 3 and 4.4).
 
 use thiserror::Error;
 
 use crate::freshness::{RequestControl, ResponseFacts, has_explicit_lifetime, is_cachable_by_default};
 
-/// What a method means to a cache.
+/// Class of a method, as a cache distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MethodClass {
     /// Served from the store, fills it.
@@ -18,8 +18,8 @@ pub enum MethodClass {
 }
 
 impl MethodClass {
-    /// Of a method as sent; methods are case-sensitive.
-    pub fn of(method: &str) -> Self {
+    /// Class of a method as sent; methods are case-sensitive.
+    pub fn from_method(method: &str) -> Self {
         match method {
             "GET" => MethodClass::Get,
             "HEAD" => MethodClass::Head,
@@ -29,20 +29,20 @@ impl MethodClass {
     }
 }
 
-/// True for methods that may be sent again when it is not known whether the first attempt was acted on
+/// True for methods that may be sent again when it is unknown whether the first attempt was acted on
 /// (RFC 9110, 9.2.2).
 pub fn is_idempotent(method: &str) -> bool {
     matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE")
 }
 
-/// Whether a response of this status to a request of this class drops what is stored under its target (4.4).
-pub fn serious(method: MethodClass, status: u16) -> bool {
+/// Whether a response of this status to a request of this class invalidates the stored responses of its target (4.4).
+pub fn invalidates(method: MethodClass, status: u16) -> bool {
     method == MethodClass::Unsafe && matches!(status, 200..=399)
 }
 
-/// Why a response may not be stored.
+/// Reason why a response may not be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum NotStored {
+pub enum NotStorable {
     /// Only responses to GET are stored.
     #[error("the method is not GET")]
     Method,
@@ -55,10 +55,10 @@ pub enum NotStored {
     /// `private` in the response.
     #[error("private")]
     Private,
-    /// The request was authorised, and the response does not say that it may be shared.
+    /// The request was authorised, and the response does not allow sharing.
     #[error("the request was authorised, and the response is not marked for sharing")]
     Authorised,
-    /// Neither a lifetime nor a validator: it could never be used again.
+    /// Neither a lifetime nor a validator: the response could never be reused.
     #[error("neither a lifetime nor a validator")]
     Useless,
 }
@@ -69,30 +69,30 @@ pub fn may_store(
     request: &RequestControl,
     authorised: bool,
     response: &ResponseFacts,
-) -> Result<(), NotStored> {
+) -> Result<(), NotStorable> {
     let control = &response.control;
     if method != MethodClass::Get {
-        return Err(NotStored::Method);
+        return Err(NotStorable::Method);
     }
     if matches!(response.status, 0..=199 | 206 | 304) {
-        return Err(NotStored::Status);
+        return Err(NotStorable::Status);
     }
     if request.no_store || control.no_store {
-        return Err(NotStored::NoStore);
+        return Err(NotStorable::NoStore);
     }
     if control.private {
-        return Err(NotStored::Private);
+        return Err(NotStorable::Private);
     }
     let for_sharing = control.public || control.must_revalidate || control.s_maxage_s.is_some();
     if authorised && !for_sharing {
-        return Err(NotStored::Authorised);
+        return Err(NotStorable::Authorised);
     }
     let explicit = has_explicit_lifetime(response);
     if !(explicit || control.public || is_cachable_by_default(response.status)) {
-        return Err(NotStored::Status);
+        return Err(NotStorable::Status);
     }
     if !(explicit || response.default_lifetime_s > 0 || response.has_validator) {
-        return Err(NotStored::Useless);
+        return Err(NotStorable::Useless);
     }
     Ok(())
 }
@@ -106,7 +106,7 @@ mod tests {
         ResponseFacts { status: 200, has_validator: true, control, ..Default::default() }
     }
 
-    fn store(response: &ResponseFacts) -> Result<(), NotStored> {
+    fn store(response: &ResponseFacts) -> Result<(), NotStorable> {
         may_store(MethodClass::Get, &RequestControl::default(), false, response)
     }
 
@@ -116,10 +116,10 @@ mod tests {
         assert_eq!(store(&ResponseFacts { expires: Expires::At(5), ..ok(public) }), Ok(()));
         let uncachable =
             ResponseControl { private: true, no_cache: true, no_store: true, ..Default::default() };
-        assert_eq!(store(&ok(uncachable)), Err(NotStored::NoStore));
+        assert_eq!(store(&ok(uncachable)), Err(NotStorable::NoStore));
         assert_eq!(
             store(&ok(ResponseControl { private: true, ..Default::default() })),
-            Err(NotStored::Private)
+            Err(NotStorable::Private)
         );
     }
 
@@ -127,9 +127,9 @@ mod tests {
     fn only_responses_to_get_are_stored() {
         let response = ok(ResponseControl { max_age_s: Some(5), ..Default::default() });
         for method in ["HEAD", "POST", "OPTIONS", "get", "FROBNICATE"] {
-            let class = MethodClass::of(method);
+            let class = MethodClass::from_method(method);
             let stored = may_store(class, &RequestControl::default(), false, &response);
-            assert_eq!(stored, Err(NotStored::Method), "{method}");
+            assert_eq!(stored, Err(NotStorable::Method), "{method}");
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
     fn no_store_in_the_request_is_obeyed() {
         let request = RequestControl { no_store: true, ..Default::default() };
         let response = ok(ResponseControl { max_age_s: Some(5), ..Default::default() });
-        assert_eq!(may_store(MethodClass::Get, &request, false, &response), Err(NotStored::NoStore));
+        assert_eq!(may_store(MethodClass::Get, &request, false, &response), Err(NotStorable::NoStore));
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
         let request = RequestControl::default();
         let lifetime = ResponseControl { max_age_s: Some(5), ..Default::default() };
         let kept = |control| may_store(MethodClass::Get, &request, true, &ok(control));
-        assert_eq!(kept(lifetime), Err(NotStored::Authorised));
+        assert_eq!(kept(lifetime), Err(NotStorable::Authorised));
         assert_eq!(kept(ResponseControl { public: true, ..lifetime }), Ok(()));
         assert_eq!(kept(ResponseControl { must_revalidate: true, ..lifetime }), Ok(()));
         assert_eq!(kept(ResponseControl { s_maxage_s: Some(1), ..lifetime }), Ok(()));
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn what_could_never_be_used_again_is_not_stored() {
         let silent = ResponseFacts { status: 200, ..Default::default() };
-        assert_eq!(store(&silent), Err(NotStored::Useless));
+        assert_eq!(store(&silent), Err(NotStorable::Useless));
         assert_eq!(store(&ResponseFacts { has_validator: true, ..silent }), Ok(()));
     }
 
@@ -164,11 +164,15 @@ mod tests {
         assert_eq!(store(&ResponseFacts { status: 500, ..ok(lifetime) }), Ok(()));
         assert_eq!(
             store(&ResponseFacts { status: 500, ..ok(ResponseControl::default()) }),
-            Err(NotStored::Status)
+            Err(NotStorable::Status)
         );
         assert_eq!(store(&ResponseFacts { status: 404, ..ok(ResponseControl::default()) }), Ok(()));
         for status in [100, 206, 304] {
-            assert_eq!(store(&ResponseFacts { status, ..ok(lifetime) }), Err(NotStored::Status), "{status}");
+            assert_eq!(
+                store(&ResponseFacts { status, ..ok(lifetime) }),
+                Err(NotStorable::Status),
+                "{status}"
+            );
         }
     }
 
@@ -184,7 +188,7 @@ mod tests {
             ("GET", 200, false),
             ("HEAD", 200, false),
         ] {
-            assert_eq!(serious(MethodClass::of(method), status), drops, "{method} {status}");
+            assert_eq!(invalidates(MethodClass::from_method(method), status), drops, "{method} {status}");
         }
         assert!(is_idempotent("PUT") && !is_idempotent("POST") && !is_idempotent("FROBNICATE"));
     }

@@ -1,18 +1,18 @@
-//! The requests that a stored response serves, among those for its URL (RFC 9111, 4.1).
+//! `Vary`: which requests a stored response serves, among those for its URL (RFC 9111, 4.1).
 
-/// Most names that are compared: a request has no more fields (100 in a head). What varies by more is taken to vary by everything, as
-/// each name takes memory, and each request a look at all of its fields for each.
+/// Most names that are compared: a request has no more fields (100 in a head). A longer list counts as `*`, since each name takes
+/// memory, and a walk through all fields of each request.
 const MOST_NAMES: usize = 100;
 
 /// `Vary` of a response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub enum Vary {
-    /// It serves every request for its URL.
+    /// Serves every request for its URL.
     #[default]
     Nothing,
-    /// It serves no other request (`*`).
+    /// Serves no other request (`*`).
     Everything,
-    /// It serves requests that agree in these fields: names in lower case, sorted, each once.
+    /// Serves requests that agree in these fields: names in lower case, sorted, each once.
     Fields(Box<[Box<str>]>),
 }
 
@@ -33,7 +33,7 @@ impl Vary {
         if names.is_empty() { Vary::Nothing } else { Vary::Fields(names.into()) }
     }
 
-    /// Bytes of memory that it takes beside its own size, without what an allocator adds to each of [`Vary::names`].
+    /// Memory of the names, without the overhead of the allocator for each.
     pub fn name_bytes(&self) -> usize {
         self.names().iter().map(|name| size_of_val(name) + name.len()).sum()
     }
@@ -43,14 +43,14 @@ impl Vary {
         if let Vary::Fields(names) = self { names } else { &[] }
     }
 
-    /// The part of the key that a request's fields (name, value) add; empty unless the response varies by
+    /// Part of the cache key that a request's fields (name, value) add; empty unless the response varies by
     /// fields. Two requests get the same key exactly when the response to one serves the other.
     pub fn secondary_key<'r>(&self, fields: impl Iterator<Item = (&'r [u8], &'r [u8])> + Clone) -> Vec<u8> {
         let mut key = Vec::new();
         let Vary::Fields(names) = self else { return key };
         for name in names {
             let mut separator: &[u8] = b"";
-            // A field value cannot hold a line end, so this cannot be confused with a value.
+            // A field value cannot hold a line end, so the separator cannot be confused with a value.
             key.extend_from_slice(b"\n");
             for (_, value) in fields.clone().filter(|(n, _)| n.eq_ignore_ascii_case(name.as_bytes())) {
                 key.extend_from_slice(if separator.is_empty() { b"=" } else { separator });

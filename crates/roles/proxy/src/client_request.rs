@@ -36,7 +36,7 @@ impl<'b> ClientRequest<'b> {
     /// Reads a request that came in this version of HTTP.
     pub fn new(head: &'b RequestHead<'b>, received: impl Into<Received>) -> Self {
         let mut client_request = Self {
-            class: MethodClass::of(head.method),
+            class: MethodClass::from_method(head.method),
             control: RequestControl::default(),
             conditions: Conditions::default(),
             is_authorised: false,

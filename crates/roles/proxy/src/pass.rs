@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 
 use assay_cache::freshness::is_failure;
-use assay_cache::storage::{MethodClass, is_idempotent, serious};
+use assay_cache::storage::{MethodClass, invalidates, is_idempotent};
 use assay_http::chunked::{ChunkError, LAST_CHUNK};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{RequestHead, ResponseHead};
@@ -331,7 +331,7 @@ async fn relay(
         shared.count(|c| c.origin_errors += 1);
         return fallback.send(client, Some(response.status)).await;
     }
-    if serious(order.class, response.status) {
+    if invalidates(order.class, response.status) {
         shared.invalidate(&order.key);
     }
     if order.class == MethodClass::Head {

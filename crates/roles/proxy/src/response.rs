@@ -202,14 +202,14 @@ pub fn append_head<'h>(
     out.extend_from_slice(b"\r\n");
     let mut found = ResponseFields::default();
     fields::append_end_to_end(out, head.headers(), (head.facts.version, name), |field| {
-        found.take(field);
+        found.add(field);
         match field.name.len() {
             3 => field.is("age"),
             14 => field.is("content-length"),
             _ => false,
         }
     });
-    if head.facts.names_fields && http_fields::hides_fields(head.headers()) {
+    if head.facts.names_fields && http_fields::connection_names_cache_field(head.headers()) {
         found.hide();
     }
     if found.date.is_none() {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
-use assay_cache::keyed::{Filter, Keyed};
+use assay_cache::keyed_store::{AdmissionFilter, KeyedStore};
 use assay_cache::lru::TooLarge;
 use assay_cache::policy::Admission;
 use assay_cache::vary::Vary;
@@ -99,7 +99,7 @@ struct Mark {
 }
 
 pub struct Store {
-    kept: Keyed<Entry>,
+    kept: KeyedStore<Entry>,
     /// Most bytes of a body that is stored, by choice.
     admitted_bytes: u64,
     marks: Box<[Mark]>,
@@ -112,13 +112,13 @@ impl Store {
     /// An empty store of so many bytes, in which this is stored.
     pub fn new(memory_bytes: u64, storing: Storing) -> Self {
         let (filter, admitted_bytes) = match storing.admission {
-            Admission::All => (Filter::All, u64::MAX),
-            Admission::UpTo(bytes) => (Filter::All, bytes),
-            Admission::SecondRequest => (Filter::SecondRequest, u64::MAX),
-            Admission::TinyLfu => (Filter::TinyLfu, u64::MAX),
+            Admission::All => (AdmissionFilter::All, u64::MAX),
+            Admission::UpTo(bytes) => (AdmissionFilter::All, bytes),
+            Admission::SecondRequest => (AdmissionFilter::SecondRequest, u64::MAX),
+            Admission::TinyLfu => (AdmissionFilter::TinyLfu, u64::MAX),
         };
         Self {
-            kept: Keyed::new(memory_bytes, storing.policy, filter),
+            kept: KeyedStore::new(memory_bytes, storing.policy, filter),
             admitted_bytes,
             marks: vec![Mark::default(); MARKS].into_boxed_slice(),
             seed: RandomState::new().hash_one(0),

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use assay_cache::ideal::{FOREVER, IdealCache, Lookup, Request};
+use assay_cache::ideal::{FOREVER, IdealCache, Lookup, RequestClass};
 use assay_http::head::{RequestHead, ResponseHead};
 use assay_pgl::{SearchPath, compile};
 use assay_proxy::spec::{OriginRoute, ProxySpec};
@@ -92,7 +92,7 @@ fn ideal(universe: &Universe, launches: &[Launch]) -> Vec<bool> {
         cache.lookup(Lookup {
             key: object.key,
             object: object.key,
-            request: Request::Get,
+            request: RequestClass::Get,
             cachable,
             at_us,
             fresh_until_ms: FOREVER,

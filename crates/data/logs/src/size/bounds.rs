@@ -5,7 +5,7 @@
 //! another cache stored later expires no sooner, as an object's `Expires` never moves back. Where responses take time, they take room from their arrival
 //! on: for the upper bound, an interval begins where the last response for its object has arrived.
 
-use assay_cache::policy::bounds::{Bound, Interval, at_least, at_most};
+use assay_cache::policy::bounds::{HitBound, ReuseInterval, lower_bound, upper_bound};
 
 use crate::size::http::{self, Http, Meaning};
 use crate::size::requests::{Request, Requests, UNCACHABLE};
@@ -24,10 +24,10 @@ pub fn bound(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> 
     let (mut intervals, slots) = intervals(requests, side, capacity, warm_up);
     let rate = if requests.large.is_empty() { None } else { Some(requests.rate()) };
     let [drawn, large] = match side {
-        Side::Above => at_most(&mut intervals, slots, capacity, rate),
-        Side::Below => at_least(&mut intervals, slots, capacity, rate),
+        Side::Above => upper_bound(&mut intervals, slots, capacity, rate),
+        Side::Below => lower_bound(&mut intervals, slots, capacity, rate),
     };
-    let counts = |Bound { hits, hit_bytes }| Counts { hits, hit_bytes, ..Counts::default() };
+    let counts = |HitBound { hits, hit_bytes }| Counts { hits, hit_bytes, ..Counts::default() };
     let mut parts = vec![counts(drawn), counts(large)];
     for (number, request) in requests.list.iter().enumerate().skip(warm_up) {
         if requests.is_counted(number) {
@@ -51,7 +51,7 @@ struct Last {
 }
 
 /// All intervals that end at a counted request, and how many slots there are: one for each request that a cache may serve.
-fn intervals(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> (Vec<Interval>, u64) {
+fn intervals(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> (Vec<ReuseInterval>, u64) {
     let http = requests.http.as_ref();
     let unbounded = http.filter(|_| side == Side::Below).map(|http| http::hits_of_unbounded(requests, http));
     let mut last: Vec<Option<Last>> = vec![None; requests.objects];
@@ -84,7 +84,7 @@ fn intervals(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> 
         if let Some(last) =
             before.filter(is_possible).filter(|_| number >= warm_up && requests.is_counted(number))
         {
-            intervals.push(Interval {
+            intervals.push(ReuseInterval {
                 from: from(&last, slot),
                 until: slot,
                 bytes: request.bytes,
@@ -131,7 +131,7 @@ enum Left {
 fn leaves(http: &Http, number: usize) -> Left {
     let kind = http.meanings[number].kind;
     match kind {
-        assay_cache::ideal::Request::Post if http.behaviour.post_invalidates => Left::Nothing,
+        assay_cache::ideal::RequestClass::Post if http.behaviour.post_invalidates => Left::Nothing,
         _ if http.may_store(kind) => Left::Stored,
         _ => Left::Unchanged,
     }

@@ -9,10 +9,10 @@
 //!
 //! *Does not:* know of delays between caches, false hits, or lost queries.
 
-use assay_cache::ideal::Request as Kind;
-use assay_cache::policy::filter::TinyLfu;
+use assay_cache::ideal::RequestClass as Kind;
 use assay_cache::policy::replacement::Replacement;
-use assay_cache::policy::{Admission, Lookup, Order, Store};
+use assay_cache::policy::tinylfu::TinyLfu;
+use assay_cache::policy::{Admission, EvictionPolicy, LookupResult, Store};
 
 use crate::size::arrivals::Arrivals;
 use crate::size::http::{Http, Meaning, NO_VALIDATOR, USUAL};
@@ -140,9 +140,9 @@ impl Node {
         capacity: u64,
         shares: &[f32],
         objects: usize,
-    ) -> Store<Box<dyn Order>> {
+    ) -> Store<Box<dyn EvictionPolicy>> {
         let order = policy.order_by_shares(capacity, objects, shares.to_vec());
-        let order: Box<dyn Order> = match self.admission {
+        let order: Box<dyn EvictionPolicy> = match self.admission {
             Admission::TinyLfu => Box::new(TinyLfu::new(order, objects)),
             _ => order,
         };
@@ -262,7 +262,7 @@ struct Copied {
 
 struct Running {
     node: Node,
-    store: Store<Box<dyn Order>>,
+    store: Store<Box<dyn EvictionPolicy>>,
     copies: Vec<Copied>,
     /// Its room in the simulation.
     capacity: u64,
@@ -299,7 +299,7 @@ impl Running {
     fn keep(&mut self, object: u32, room: u64, copied: Copied) {
         self.store.remove(object);
         self.copies[object as usize].arrival = 0;
-        if self.store.request(object, room) == Lookup::Stored {
+        if self.store.request(object, room) == LookupResult::Stored {
             self.copies[object as usize] = Copied { arrival: 0, ..copied };
         }
     }

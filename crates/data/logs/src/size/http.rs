@@ -9,9 +9,9 @@
 //! is. A policy that knows the future is told of requests, not of arrivals, and makes room at the request ([`Room`]).
 
 use assay_cache::behaviour::CacheBehaviour;
-use assay_cache::ideal::Request as Kind;
+use assay_cache::ideal::RequestClass as Kind;
 use assay_cache::policy::queues::Fifo;
-use assay_cache::policy::{Admission, Lookup, Order, Store};
+use assay_cache::policy::{Admission, EvictionPolicy, LookupResult, Store};
 
 use crate::size::arrivals::Arrivals;
 use crate::size::requests::{Request, Requests, UNCACHABLE};
@@ -149,7 +149,7 @@ struct Cache<'a, O> {
 }
 
 /// Plays all requests through a cache; `before` tells its policy of the coming request.
-pub(crate) fn run<O: Order>(
+pub(crate) fn run<O: EvictionPolicy>(
     requests: &Requests,
     http: &Http,
     cache: (O, u64, Room),
@@ -190,7 +190,7 @@ fn unbounded(requests: &Requests, http: &Http, rules: Rules) -> (Tally, u64) {
     play(requests, http, cache, Rules { admission: Admission::All, ..rules }, |_, _| {})
 }
 
-fn play<O: Order>(
+fn play<O: EvictionPolicy>(
     requests: &Requests,
     http: &Http,
     cache: (O, u64, Room),
@@ -213,7 +213,7 @@ fn play<O: Order>(
 }
 
 /// Plays all requests through a cache; how many of them found a copy that had expired.
-fn each<O: Order>(
+fn each<O: EvictionPolicy>(
     requests: &Requests,
     http: &Http,
     (order, capacity, room): (O, u64, Room),
@@ -237,7 +237,7 @@ fn each<O: Order>(
     cache.stale
 }
 
-impl<O: Order> Cache<'_, O> {
+impl<O: EvictionPolicy> Cache<'_, O> {
     /// Stores what has arrived by this time.
     fn arrive(&mut self, at_ms: u64) {
         while let Some(arrival) = self.arrivals.next_until(at_ms) {
@@ -318,7 +318,7 @@ impl<O: Order> Cache<'_, O> {
     fn keep(&mut self, object: u32, copied: Copied) {
         self.store.remove(object);
         self.copies[object as usize].arrival = 0;
-        if self.store.request(object, copied.bytes) == Lookup::Stored {
+        if self.store.request(object, copied.bytes) == LookupResult::Stored {
             self.copies[object as usize] = Copied { arrival: 0, ..copied };
         }
     }

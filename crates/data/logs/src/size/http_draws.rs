@@ -1,6 +1,6 @@
 //! Requests with meanings, for tests of all that plays them.
 
-use assay_cache::ideal::Request as Kind;
+use assay_cache::ideal::RequestClass as Kind;
 
 use crate::size::http::{AS_ALL_MS, FOREVER_S, Http, Meaning};
 use crate::size::requests::{Gather, Requests, Sizes};

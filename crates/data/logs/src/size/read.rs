@@ -12,7 +12,7 @@ use crate::hash::{hash, hash_on};
 use crate::input;
 use crate::replay::{HEAD_BYTES, Wanted, wanted};
 use assay_base::settings::show;
-use assay_cache::ideal::Request as Kind;
+use assay_cache::ideal::RequestClass as Kind;
 
 use crate::size::error::SizeError;
 use crate::size::form::Form;

@@ -2,17 +2,17 @@
 
 pub use assay_cache::policy::Admission;
 use assay_cache::policy::belady::{Belady, NEVER};
-use assay_cache::policy::counts::{Lfu, Lfuda};
-use assay_cache::policy::farthest::Farthest;
-use assay_cache::policy::filter::TinyLfu;
+use assay_cache::policy::belady_size::BeladySize;
 use assay_cache::policy::ghosts::{Arc, TwoQ};
+use assay_cache::policy::greedy_dual::{GreedyDual, RankFunction};
+use assay_cache::policy::lfu::{Lfu, Lfuda};
 use assay_cache::policy::queues::{Clock, Fifo, Lru, Sieve};
 use assay_cache::policy::random::Random;
-use assay_cache::policy::ranks::{Rank, Ranked};
 use assay_cache::policy::replacement::Replacement;
 use assay_cache::policy::segments::{S3Fifo, Slru};
-use assay_cache::policy::tiny::WTinyLfu;
-use assay_cache::policy::{Lookup, Order, Store};
+use assay_cache::policy::tinylfu::TinyLfu;
+use assay_cache::policy::w_tinylfu::WTinyLfu;
+use assay_cache::policy::{EvictionPolicy, LookupResult, Store};
 
 use crate::size::bounds::{self, Side};
 use crate::size::distance::{BATCH, Distances, Size};
@@ -39,12 +39,12 @@ pub fn tally(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -
     match policy {
         Policy::Online(policy) => unfiltered(requests, policy, capacity, rules),
         Policy::Belady => {
-            let tell = |order: &mut Belady, _, next| order.next_is(next);
+            let tell = |order: &mut Belady, _, next| order.set_next_request(next);
             knowing(requests, Belady::new(objects), capacity, rules, tell)
         }
         Policy::BeladySize => {
-            let order = Farthest::new(RANDOM_SEED, objects).with_shares(requests.shares());
-            knowing(requests, order, capacity, rules, Farthest::next_is)
+            let order = BeladySize::new(RANDOM_SEED, objects).with_shares(requests.shares());
+            knowing(requests, order, capacity, rules, BeladySize::set_next_request)
         }
         Policy::BoundAbove => bounds::bound(requests, Side::Above, capacity, rules.warm_up),
         Policy::BoundBelow => bounds::bound(requests, Side::Below, capacity, rules.warm_up),
@@ -55,7 +55,7 @@ pub fn tally(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -
 fn unfiltered(requests: &Requests, policy: Replacement, capacity: u64, rules: Rules) -> Tally {
     let objects = requests.objects;
     let ranked =
-        |rank| run(requests, Ranked::new(rank, objects).with_shares(requests.shares()), capacity, rules);
+        |rank| run(requests, GreedyDual::new(rank, objects).with_shares(requests.shares()), capacity, rules);
     match policy {
         Replacement::Lru => run(requests, Lru::new(objects), capacity, rules),
         Replacement::Fifo => run(requests, Fifo::new(objects), capacity, rules),
@@ -65,8 +65,8 @@ fn unfiltered(requests: &Requests, policy: Replacement, capacity: u64, rules: Ru
         Replacement::S3Fifo => run(requests, S3Fifo::new(capacity, objects), capacity, rules),
         Replacement::Lfu => run(requests, Lfu::new(objects), capacity, rules),
         Replacement::Lfuda => run(requests, Lfuda::new(objects), capacity, rules),
-        Replacement::Gds => ranked(Rank::InverseSize),
-        Replacement::Gdsf => ranked(Rank::FrequencyBySize),
+        Replacement::Gds => ranked(RankFunction::InverseSize),
+        Replacement::Gdsf => ranked(RankFunction::FrequencyBySize),
         Replacement::Random => run(requests, Random::new(RANDOM_SEED, objects), capacity, rules),
         Replacement::TwoQ => run(requests, TwoQ::new(capacity, objects), capacity, rules),
         Replacement::Arc => run(requests, Arc::new(capacity, objects), capacity, rules),
@@ -84,13 +84,14 @@ fn filtered(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) ->
         }
         Policy::Belady => {
             let order = TinyLfu::new(Belady::new(objects), objects);
-            let tell = |order: &mut TinyLfu<Belady>, _, next| order.order_mut().next_is(next);
+            let tell = |order: &mut TinyLfu<Belady>, _, next| order.order_mut().set_next_request(next);
             knowing(requests, order, capacity, rules, tell)
         }
         Policy::BeladySize => {
-            let order = Farthest::new(RANDOM_SEED, objects).with_shares(requests.shares());
+            let order = BeladySize::new(RANDOM_SEED, objects).with_shares(requests.shares());
             let order = TinyLfu::new(order, objects);
-            let tell = |order: &mut TinyLfu<Farthest>, now, next| order.order_mut().next_is(now, next);
+            let tell =
+                |order: &mut TinyLfu<BeladySize>, now, next| order.order_mut().set_next_request(now, next);
             knowing(requests, order, capacity, rules, tell)
         }
         Policy::BoundAbove | Policy::BoundBelow => {
@@ -99,7 +100,7 @@ fn filtered(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) ->
     }
 }
 
-fn run<O: Order>(requests: &Requests, order: O, capacity: u64, rules: Rules) -> Tally {
+fn run<O: EvictionPolicy>(requests: &Requests, order: O, capacity: u64, rules: Rules) -> Tally {
     if let Some(http) = &requests.http {
         return http::run(requests, http, (order, capacity, Room::AtArrival), rules, |_, _| {});
     }
@@ -107,22 +108,22 @@ fn run<O: Order>(requests: &Requests, order: O, capacity: u64, rules: Rules) -> 
     let mut warmed = 0;
     each(requests, rules, |number, request| {
         warm(&store, requests, number, &mut warmed);
-        store.request(request.object, request.bytes) == Lookup::Hit
+        store.request(request.object, request.bytes) == LookupResult::Hit
     })
 }
 
 /// Reads what the next requests need of a store, as soon as all that were read for have been made.
 #[inline]
-fn warm<O: Order>(store: &Store<O>, requests: &Requests, number: usize, warmed: &mut usize) {
+fn warm<O: EvictionPolicy>(store: &Store<O>, requests: &Requests, number: usize, warmed: &mut usize) {
     if number >= *warmed {
         let coming = requests.list[number..].iter().take(BATCH).map(|request| request.object);
-        std::hint::black_box(store.warm(coming));
+        std::hint::black_box(store.prefetch(coming));
         *warmed = number + BATCH;
     }
 }
 
 /// The same for an order that is told the number of each request and of the next one for its object.
-fn knowing<O: Order>(
+fn knowing<O: EvictionPolicy>(
     requests: &Requests,
     order: O,
     capacity: u64,
@@ -141,7 +142,7 @@ fn knowing<O: Order>(
     each(requests, rules, |number, request| {
         warm(&store, requests, number, &mut warmed);
         before(store.order_mut(), number);
-        store.request(request.object, request.bytes) == Lookup::Hit
+        store.request(request.object, request.bytes) == LookupResult::Hit
     })
 }
 

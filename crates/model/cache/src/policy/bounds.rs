@@ -1,20 +1,22 @@
-//! How much any cache can hit of a trace with objects of several sizes, and how much is possible at least.
+//! Bounds on the optimal hits of a trace with objects of several sizes.
 //!
-//! A hit needs its object to be kept from the request before. Such an *interval* takes the object's size for as many slots as there
-//! are requests until the next one; a cache of C bytes has C bytes in each slot. To choose the most intervals that fit is the
-//! optimum, which is hard to compute (Berger, Beckmann and Harchol-Balter, SIGMETRICS 2018). Two values enclose it:
+//! A hit needs its object to be kept since the request before. Such a *reuse interval* takes the object's size for as many slots as
+//! there are requests until the next one; a cache of C bytes has C bytes in each slot. The optimum chooses the most intervals that
+//! fit, which is hard to compute (Berger, Beckmann and Harchol-Balter, SIGMETRICS 2018). Two values enclose it:
 //!
-//! - [`at_most`] is their PFOO-L: all slots together have room for C times their number, and the intervals with the smallest
+//! - [`upper_bound`] is their PFOO-L: all slots together have room for C times their number, and the intervals with the smallest
 //!   product of size and length are taken until that is used up. No schedule of any cache can have more hits.
-//! - [`at_least`] takes the intervals in the same order, each if there is room for it in all of its slots. A cache that knows the
+//! - [`lower_bound`] takes the intervals in the same order, each if there is room for it in all of its slots. A cache that knows the
 //!   future, and need not store what it fetches, can carry this out. (Their PFOO-U solves flow problems on parts of the trace
 //!   instead, and is tighter.)
 //!
 //! Cost: sorting the intervals; for the lower value also a walk through a tree of slots for each of them.
 
-/// A stretch in which a cache may keep an object, and has a hit at its end.
+use std::ops::Range;
+
+/// Two requests for an object and the slots between them: a cache that keeps the object in all of them has a hit at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Interval {
+pub struct ReuseInterval {
     /// The first slot: the number of the request after which it begins.
     pub from: u32,
     /// The slot behind the last: the number of the request that would be a hit.
@@ -23,35 +25,40 @@ pub struct Interval {
     pub bytes: u64,
     /// Bytes of the response to the request that would be a hit.
     pub sent_bytes: u64,
-    /// In a sample of objects: it stands for itself, and others for as many as the sample leaves out, whose room they take.
+    /// In a sample of objects: the object stands only for itself; others stand for those that the sample leaves out, and take their room.
     pub is_large: bool,
 }
 
-impl Interval {
+impl ReuseInterval {
     /// Bytes times slots.
     fn cost(&self) -> u128 {
         u128::from(self.bytes) * u128::from(self.until - self.from)
     }
 
-    /// The cost of a hit, if those that are not large stand for one over `rate`.
+    /// Cost of a hit, where every object that is not large stands for one over `rate` objects.
     fn cost_of_hit(&self, rate: f64) -> f64 {
         self.cost() as f64 * if self.is_large { 1.0 } else { rate }
     }
 }
 
-/// Hits, and bytes of hits. Each is chosen for by itself: one schedule need not reach both.
+/// Bound on hits and on bytes of hits. Each is optimised by itself: one schedule need not reach both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Bound {
+pub struct HitBound {
     pub hits: u64,
     /// Bytes of their responses.
     pub hit_bytes: u64,
 }
 
-/// No cache of this capacity has more hits, or more bytes of hits, on a trace of so many requests. Intervals of objects above the
-/// capacity are left out by the caller. The second bound is of large objects, which only a sample with this rate has.
-pub fn at_most(intervals: &mut [Interval], slots: u64, capacity_bytes: u64, rate: Option<f64>) -> [Bound; 2] {
+/// Upper bound (PFOO-L) for a cache of this capacity on a trace of `slots` requests. The caller leaves out objects above the capacity.
+/// The second bound is that of large objects, which only a sample with this rate has.
+pub fn upper_bound(
+    intervals: &mut [ReuseInterval],
+    slots: u64,
+    capacity_bytes: u64,
+    rate: Option<f64>,
+) -> [HitBound; 2] {
     let room = u128::from(capacity_bytes) * u128::from(slots);
-    let mut bounds = [Bound::default(); 2];
+    let mut bounds = [HitBound::default(); 2];
     by_cost(intervals, rate);
     let mut left = room;
     for interval in intervals.iter() {
@@ -76,14 +83,14 @@ pub fn at_most(intervals: &mut [Interval], slots: u64, capacity_bytes: u64, rate
     bounds
 }
 
-/// A cache of this capacity that knows the future can have so many hits, or so many bytes of hits; the second bound as in [`at_most`].
-pub fn at_least(
-    intervals: &mut [Interval],
+/// Lower bound: hits that a cache of this capacity reaches if it knows the future; the second bound as in [`upper_bound`].
+pub fn lower_bound(
+    intervals: &mut [ReuseInterval],
     slots: u64,
     capacity_bytes: u64,
     rate: Option<f64>,
-) -> [Bound; 2] {
-    let fits = |slots: &mut Slots, interval: &Interval| {
+) -> [HitBound; 2] {
+    let fits = |slots: &mut Slots, interval: &ReuseInterval| {
         let is_free = slots.highest(interval) <= capacity_bytes.saturating_sub(interval.bytes);
         let fits = is_free && interval.bytes <= capacity_bytes;
         if fits {
@@ -91,7 +98,7 @@ pub fn at_least(
         }
         fits
     };
-    let mut bounds = [Bound::default(); 2];
+    let mut bounds = [HitBound::default(); 2];
     by_cost(intervals, rate);
     let mut taken = Slots::new(slots);
     for interval in intervals.iter().filter(|interval| fits(&mut taken, interval)) {
@@ -105,7 +112,7 @@ pub fn at_least(
     bounds
 }
 
-fn by_cost(intervals: &mut [Interval], rate: Option<f64>) {
+fn by_cost(intervals: &mut [ReuseInterval], rate: Option<f64>) {
     match rate {
         None => intervals.sort_unstable_by_key(|interval| (interval.cost(), interval.from)),
         Some(rate) => intervals.sort_unstable_by(|a, b| {
@@ -114,66 +121,73 @@ fn by_cost(intervals: &mut [Interval], rate: Option<f64>) {
     }
 }
 
-fn by_cost_of_byte(intervals: &mut [Interval], rate: Option<f64>) {
+fn by_cost_of_byte(intervals: &mut [ReuseInterval], rate: Option<f64>) {
     let rate = rate.unwrap_or(1.0);
     intervals.sort_unstable_by(|a, b| {
-        // What sends nothing is worth nothing, and comes last.
-        let each = |i: &Interval| {
+        // A response without bytes is worth nothing, and comes last.
+        let each = |i: &ReuseInterval| {
             if i.sent_bytes == 0 { f64::INFINITY } else { i.cost_of_hit(rate) / i.sent_bytes as f64 }
         };
         each(a).total_cmp(&each(b)).then(a.from.cmp(&b.from))
     });
 }
 
-/// Bytes that are taken in each slot: a tree whose nodes hold the highest number of bytes below them, without what is added to
-/// all of their slots at a node above.
+/// A node of the segment tree: the most bytes in a slot below it, without those that are added at this node or above.
+#[derive(Clone, Copy, Default)]
+struct SlotNode {
+    highest: u64,
+    /// Bytes added to all slots below the node.
+    added: u64,
+}
+
+/// Bytes taken in each slot, as a segment tree.
 struct Slots {
-    /// Highest, and added to all.
-    nodes: Vec<(u64, u64)>,
+    nodes: Vec<SlotNode>,
     leaves: usize,
 }
 
 impl Slots {
     fn new(slots: u64) -> Self {
         let leaves = (slots.max(1) as usize).next_power_of_two();
-        Self { nodes: vec![(0, 0); 2 * leaves], leaves }
+        Self { nodes: vec![SlotNode::default(); 2 * leaves], leaves }
     }
 
-    fn highest(&self, interval: &Interval) -> u64 {
-        self.highest_below(1, (0, self.leaves), (interval.from as usize, interval.until as usize))
+    fn highest(&self, interval: &ReuseInterval) -> u64 {
+        self.highest_below(1, 0..self.leaves, &(interval.from as usize..interval.until as usize))
     }
 
-    fn highest_below(&self, node: usize, (low, high): (usize, usize), of: (usize, usize)) -> u64 {
-        if of.0 >= high || of.1 <= low {
+    /// Most bytes in a slot of `slots`, of those that the node covers.
+    fn highest_below(&self, node: usize, covered: Range<usize>, slots: &Range<usize>) -> u64 {
+        if slots.start >= covered.end || slots.end <= covered.start {
             return 0;
         }
-        let (highest, added) = self.nodes[node];
-        if of.0 <= low && of.1 >= high {
+        let SlotNode { highest, added } = self.nodes[node];
+        if slots.start <= covered.start && slots.end >= covered.end {
             return highest + added;
         }
-        let middle = (low + high) / 2;
-        let left = self.highest_below(2 * node, (low, middle), of);
-        left.max(self.highest_below(2 * node + 1, (middle, high), of)) + added
+        let middle = (covered.start + covered.end) / 2;
+        let left = self.highest_below(2 * node, covered.start..middle, slots);
+        left.max(self.highest_below(2 * node + 1, middle..covered.end, slots)) + added
     }
 
-    fn add(&mut self, interval: &Interval) {
-        let of = (interval.from as usize, interval.until as usize);
-        self.add_below(1, (0, self.leaves), of, interval.bytes);
+    fn add(&mut self, interval: &ReuseInterval) {
+        let slots = interval.from as usize..interval.until as usize;
+        self.add_below(1, 0..self.leaves, &slots, interval.bytes);
     }
 
-    fn add_below(&mut self, node: usize, (low, high): (usize, usize), of: (usize, usize), bytes: u64) {
-        if of.0 >= high || of.1 <= low {
+    fn add_below(&mut self, node: usize, covered: Range<usize>, slots: &Range<usize>, bytes: u64) {
+        if slots.start >= covered.end || slots.end <= covered.start {
             return;
         }
-        if of.0 <= low && of.1 >= high {
-            self.nodes[node].1 += bytes;
+        if slots.start <= covered.start && slots.end >= covered.end {
+            self.nodes[node].added += bytes;
             return;
         }
-        let middle = (low + high) / 2;
-        self.add_below(2 * node, (low, middle), of, bytes);
-        self.add_below(2 * node + 1, (middle, high), of, bytes);
-        let below = |node: usize| self.nodes[node].0 + self.nodes[node].1;
-        self.nodes[node].0 = below(2 * node).max(below(2 * node + 1));
+        let middle = (covered.start + covered.end) / 2;
+        self.add_below(2 * node, covered.start..middle, slots, bytes);
+        self.add_below(2 * node + 1, middle..covered.end, slots, bytes);
+        let below = |node: usize| self.nodes[node].highest + self.nodes[node].added;
+        self.nodes[node].highest = below(2 * node).max(below(2 * node + 1));
     }
 }
 
@@ -183,13 +197,13 @@ mod tests {
     use proptest::prelude::*;
 
     /// Intervals of a trace: objects by request, each with its size.
-    fn intervals(trace: &[usize], sizes: &[u64], capacity: u64) -> Vec<Interval> {
+    fn intervals(trace: &[usize], sizes: &[u64], capacity: u64) -> Vec<ReuseInterval> {
         let mut list = Vec::new();
         for (until, object) in trace.iter().enumerate() {
             let before = trace[..until].iter().rposition(|other| other == object);
             if let Some(from) = before.filter(|_| sizes[*object] <= capacity) {
                 let (from, until, bytes) = (from as u32, until as u32, sizes[*object]);
-                list.push(Interval { from, until, bytes, sent_bytes: bytes, is_large: false });
+                list.push(ReuseInterval { from, until, bytes, sent_bytes: bytes, is_large: false });
             }
         }
         list
@@ -226,8 +240,8 @@ mod tests {
         ) {
             let mut list = intervals(&trace, &sizes, capacity);
             let slots = trace.len() as u64;
-            let [low, _] = at_least(&mut list, slots, capacity, None);
-            let [high, _] = at_most(&mut list, slots, capacity, None);
+            let [low, _] = lower_bound(&mut list, slots, capacity, None);
+            let [high, _] = upper_bound(&mut list, slots, capacity, None);
             let hits = best(&trace, &sizes, capacity, &|_| 1);
             let bytes = best(&trace, &sizes, capacity, &|object| sizes[object]);
             prop_assert!(low.hits <= hits && hits <= high.hits, "{low:?} {hits} {high:?}");
@@ -239,8 +253,8 @@ mod tests {
     fn where_everything_fits_both_bounds_are_all_intervals() {
         let trace = [0, 1, 2, 0, 1, 2, 2];
         let mut list = intervals(&trace, &[3, 4, 5], 12);
-        let all = Bound { hits: 4, hit_bytes: 3 + 4 + 5 + 5 };
-        let found = [at_least(&mut list, 7, 12, None)[0], at_most(&mut list, 7, 12, None)[0]];
+        let all = HitBound { hits: 4, hit_bytes: 3 + 4 + 5 + 5 };
+        let found = [lower_bound(&mut list, 7, 12, None)[0], upper_bound(&mut list, 7, 12, None)[0]];
         assert_eq!(found, [all; 2]);
     }
 }

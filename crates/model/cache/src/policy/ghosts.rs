@@ -1,30 +1,29 @@
-//! Policies that remember what they evicted: 2Q and ARC. A remembered object takes no room, and shows when it is requested again
-//! that it went too early.
+//! Policies with ghosts, which are evicted objects that are remembered without their bodies: 2Q and ARC. A request for a ghost shows
+//! that it was evicted too early.
 
-use super::Order;
-use super::online::Online;
+use super::EvictionPolicy;
+use super::online::OnlinePolicy;
 use super::segments::Segments;
 
 const ENTRY: usize = 0;
 const MAIN: usize = 1;
 const GHOST: usize = 2;
 
-/// 2Q, full version: objects enter a FIFO queue (a quarter of the capacity); what leaves it is remembered (half of the capacity, sizes
-/// without bodies), and enters the main queue, an LRU, when it is requested again. A hit in the first queue changes nothing.
+/// 2Q, full version: objects enter a FIFO queue (a quarter of the capacity); those that leave it become ghosts (half of the capacity,
+/// sizes without bodies), and enter the main queue, an LRU, when they are requested again. A hit in the first queue changes nothing.
 #[derive(Debug)]
 pub struct TwoQ {
     segments: Segments<3>,
     entry_bytes: u64,
     ghost_bytes: u64,
-    /// The object about to be stored was remembered.
-    known: bool,
+    /// The object about to be stored is a ghost.
+    ghost_hit: bool,
 }
 
 impl TwoQ {
-    /// For objects numbered below `objects`.
     pub fn new(capacity_bytes: u64, objects: usize) -> Self {
         let (entry_bytes, ghost_bytes) = (capacity_bytes / 4, capacity_bytes / 2);
-        Self { segments: Segments::new(objects), entry_bytes, ghost_bytes, known: false }
+        Self { segments: Segments::new(objects), entry_bytes, ghost_bytes, ghost_hit: false }
     }
 
     fn evict_entry(&mut self) -> Option<u32> {
@@ -37,27 +36,27 @@ impl TwoQ {
     }
 }
 
-impl Order for TwoQ {
+impl EvictionPolicy for TwoQ {
     fn hit(&mut self, object: u32) {
-        if self.segments.of(object) == MAIN {
-            let bytes = self.segments.take(object);
+        if self.segments.segment_of(object) == MAIN {
+            let bytes = self.segments.remove(object);
             self.segments.push(MAIN, object, bytes);
         }
     }
 
     fn miss(&mut self, object: u32) {
-        self.known = self.segments.of(object) == GHOST;
-        if self.known {
-            self.segments.take(object);
+        self.ghost_hit = self.segments.segment_of(object) == GHOST;
+        if self.ghost_hit {
+            self.segments.remove(object);
         }
     }
 
     fn insert(&mut self, object: u32, bytes: u64) {
-        let queue = if std::mem::take(&mut self.known) { MAIN } else { ENTRY };
+        let queue = if std::mem::take(&mut self.ghost_hit) { MAIN } else { ENTRY };
         self.segments.push(queue, object, bytes);
     }
 
-    fn next(&mut self) -> Option<u32> {
+    fn victim(&mut self) -> Option<u32> {
         let from_entry = self.segments.bytes(ENTRY) > self.entry_bytes;
         let order = if from_entry { [ENTRY, MAIN] } else { [MAIN, ENTRY] };
         order.into_iter().find_map(|queue| self.segments.oldest(queue)).map(|(object, _)| object)
@@ -70,12 +69,12 @@ impl Order for TwoQ {
     }
 
     fn remove(&mut self, object: u32) {
-        self.segments.take(object);
+        self.segments.remove(object);
     }
 
     #[inline]
-    fn warm(&self, object: u32) -> u64 {
-        self.segments.warm(object)
+    fn prefetch(&self, object: u32) -> u64 {
+        self.segments.prefetch(object)
     }
 }
 
@@ -91,22 +90,21 @@ const OFTEN_GHOST: usize = 3;
 pub struct Arc {
     segments: Segments<4>,
     capacity_bytes: u64,
-    /// Bytes that the queue of objects requested once should have.
+    /// Target size of the queue of objects requested once.
     target_bytes: u64,
-    /// Where the object about to be stored was remembered; none: nowhere.
-    known: Option<usize>,
+    /// Ghost queue of the object about to be stored; none if it is no ghost.
+    ghost_hit: Option<usize>,
 }
 
 impl Arc {
-    /// For objects numbered below `objects`.
     pub fn new(capacity_bytes: u64, objects: usize) -> Self {
-        Self { segments: Segments::new(objects), capacity_bytes, target_bytes: 0, known: None }
+        Self { segments: Segments::new(objects), capacity_bytes, target_bytes: 0, ghost_hit: None }
     }
 
-    /// The queue of which the oldest object goes next; none: both are empty.
+    /// The queue whose oldest object is evicted next; none if both are empty.
     fn next_queue(&self) -> Option<usize> {
         let once_bytes = self.segments.bytes(ONCE);
-        let is_at_target = once_bytes == self.target_bytes && self.known == Some(OFTEN_GHOST);
+        let is_at_target = once_bytes == self.target_bytes && self.ghost_hit == Some(OFTEN_GHOST);
         let from_once = once_bytes > self.target_bytes || (is_at_target && once_bytes > 0);
         let order = if from_once { [ONCE, OFTEN] } else { [OFTEN, ONCE] };
         order.into_iter().find(|queue| self.segments.oldest(*queue).is_some())
@@ -118,14 +116,14 @@ impl Arc {
         Some(object)
     }
 
-    /// By how much a request for a remembered object of this size moves the target.
+    /// Change of the target by a request for a ghost of this size.
     fn step(&self, bytes: u64, own: usize, other: usize) -> u64 {
         let (own, other) = (self.segments.bytes(own).max(1), self.segments.bytes(other));
         bytes.max(u64::try_from(u128::from(bytes) * u128::from(other) / u128::from(own)).unwrap_or(u64::MAX))
     }
 
-    /// Forgets the oldest of the remembered objects, so that each pair of queues has its room.
-    fn forget(&mut self) {
+    /// Drops the oldest ghosts, so that each pair of queues keeps within its capacity.
+    fn trim_ghosts(&mut self) {
         let bytes = |this: &Self, segments: &[usize]| -> u128 {
             segments.iter().map(|segment| u128::from(this.segments.bytes(*segment))).sum()
         };
@@ -136,16 +134,16 @@ impl Arc {
     }
 }
 
-impl Order for Arc {
+impl EvictionPolicy for Arc {
     fn hit(&mut self, object: u32) {
-        let bytes = self.segments.take(object);
+        let bytes = self.segments.remove(object);
         self.segments.push(OFTEN, object, bytes);
     }
 
     fn miss(&mut self, object: u32) {
-        let remembered = self.segments.of(object);
-        self.known = [ONCE_GHOST, OFTEN_GHOST].contains(&remembered).then_some(remembered);
-        match self.known {
+        let remembered = self.segments.segment_of(object);
+        self.ghost_hit = [ONCE_GHOST, OFTEN_GHOST].contains(&remembered).then_some(remembered);
+        match self.ghost_hit {
             Some(ONCE_GHOST) => {
                 let step = self.step(self.segments.size(object), ONCE_GHOST, OFTEN_GHOST);
                 self.target_bytes = self.target_bytes.saturating_add(step).min(self.capacity_bytes);
@@ -156,16 +154,16 @@ impl Order for Arc {
             }
             None => return,
         }
-        self.segments.take(object);
+        self.segments.remove(object);
     }
 
     fn insert(&mut self, object: u32, bytes: u64) {
-        let queue = if self.known.take().is_some() { OFTEN } else { ONCE };
+        let queue = if self.ghost_hit.take().is_some() { OFTEN } else { ONCE };
         self.segments.push(queue, object, bytes);
-        self.forget();
+        self.trim_ghosts();
     }
 
-    fn next(&mut self) -> Option<u32> {
+    fn victim(&mut self) -> Option<u32> {
         self.next_queue().and_then(|queue| self.segments.oldest(queue)).map(|(object, _)| object)
     }
 
@@ -174,16 +172,16 @@ impl Order for Arc {
     }
 
     fn remove(&mut self, object: u32) {
-        self.segments.take(object);
+        self.segments.remove(object);
     }
 
     #[inline]
-    fn warm(&self, object: u32) -> u64 {
-        self.segments.warm(object)
+    fn prefetch(&self, object: u32) -> u64 {
+        self.segments.prefetch(object)
     }
 }
 
-impl Online for TwoQ {
+impl OnlinePolicy for TwoQ {
     fn grow(&mut self, objects: usize) {
         self.segments.grow(objects);
     }
@@ -193,7 +191,7 @@ impl Online for TwoQ {
     }
 }
 
-impl Online for Arc {
+impl OnlinePolicy for Arc {
     fn grow(&mut self, objects: usize) {
         self.segments.grow(objects);
     }

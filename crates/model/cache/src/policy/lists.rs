@@ -1,23 +1,21 @@
-//! Doubly linked lists of numbered objects. An object is in one list at most, so all lists of a policy share one node for each object,
-//! and what the policy knows of the object lies beside its links: in the same line of the processor's cache.
+//! Doubly linked lists of numbered objects. An object is in one list at most, so all lists of a policy share one node for each object.
+//! The policy's data of an object lies beside its links, in the same line of the processor's cache.
 
 const NONE: u32 = u32::MAX;
 
-/// An object's neighbours in its list, and what its policy knows of it.
+/// Neighbours of an object in its list, and the policy's data of the object.
 #[derive(Debug, Clone, Copy)]
 struct Node<T> {
     newer: u32,
     older: u32,
-    known: T,
+    data: T,
 }
 
-/// The nodes of all objects.
 #[derive(Debug)]
 pub(super) struct Links<T = ()> {
     nodes: Vec<Node<T>>,
 }
 
-/// The ends of one list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct List {
     newest: u32,
@@ -25,37 +23,35 @@ pub(super) struct List {
 }
 
 impl<T: Copy> Links<T> {
-    /// For objects numbered below `objects`, of which nothing but this is known.
-    pub(super) fn new(objects: usize, known: T) -> Self {
-        Self { nodes: vec![Node { newer: NONE, older: NONE, known }; objects] }
+    /// Nodes for objects numbered below `objects`, with this data.
+    pub(super) fn new(objects: usize, data: T) -> Self {
+        Self { nodes: vec![Node { newer: NONE, older: NONE, data }; objects] }
     }
 
-    /// Makes room for objects numbered below `objects`, of which nothing but this is known.
-    pub(super) fn grow(&mut self, objects: usize, known: T) {
-        self.nodes.resize(objects, Node { newer: NONE, older: NONE, known });
+    /// Adds nodes with this data, for objects numbered below `objects`.
+    pub(super) fn grow(&mut self, objects: usize, data: T) {
+        self.nodes.resize(objects, Node { newer: NONE, older: NONE, data });
     }
 
-    /// The next newer object in the list; none: it is the newest.
+    /// The next newer object in the list; none for the newest.
     #[inline]
     pub(super) fn newer(&self, object: u32) -> Option<u32> {
         some(self.nodes[object as usize].newer)
     }
 
-    /// What is known of an object.
     #[inline]
-    pub(super) fn known(&self, object: u32) -> T {
-        self.nodes[object as usize].known
+    pub(super) fn data(&self, object: u32) -> T {
+        self.nodes[object as usize].data
     }
 
-    /// The same, to be changed.
     #[inline]
-    pub(super) fn known_mut(&mut self, object: u32) -> &mut T {
-        &mut self.nodes[object as usize].known
+    pub(super) fn data_mut(&mut self, object: u32) -> &mut T {
+        &mut self.nodes[object as usize].data
     }
 
-    /// Reads an object's node, and returns a number without a meaning.
+    /// Reads an object's node, to bring it into the processor's cache; the value has no meaning.
     #[inline]
-    pub(super) fn warm(&self, object: u32) -> u64 {
+    pub(super) fn prefetch(&self, object: u32) -> u64 {
         self.nodes.get(object as usize).map_or(0, |node| u64::from(node.newer))
     }
 }
@@ -99,7 +95,7 @@ impl List {
     }
 
     #[inline]
-    pub(super) fn renew<T>(&mut self, links: &mut Links<T>, object: u32) {
+    pub(super) fn move_to_newest<T>(&mut self, links: &mut Links<T>, object: u32) {
         if self.newest != object {
             self.remove(links, object);
             self.push(links, object);

@@ -1,8 +1,8 @@
-//! Replacement policies over objects that have numbers: which object goes when another one needs room. A policy decides
-//! the order and nothing else; [`Store`] counts bytes, finds hits and makes room, in the same way for every policy.
+//! Replacement policies over numbered objects: which object is evicted when another one needs room. A policy decides
+//! the order of eviction and nothing else; [`Store`] counts bytes, finds hits and makes room, in the same way for every policy.
 //!
 //! Objects are numbered from 0 without gaps, so that everything known of an object is an element of an array: no hashing, and
-//! some 20 bytes for each object. Whoever has keys numbers them first.
+//! some 20 bytes for each object. A caller with keys numbers them first.
 //!
 //! | policy | source | cost of a request |
 //! |---|---|---|
@@ -14,40 +14,40 @@
 //! | [`segments::S3Fifo`] | Yang et al., SOSP 2023 | constant, amortised |
 //! | [`ghosts::TwoQ`] | Johnson and Shasha, VLDB 1994, full version | constant, amortised |
 //! | [`ghosts::Arc`] | Megiddo and Modha, FAST 2003 | constant, amortised |
-//! | [`tiny::WTinyLfu`], and [`filter::TinyLfu`] before any other | Einziger, Friedman and Manes, ACM TOS 2017 | constant, amortised |
-//! | [`counts::Counted`] | LFU; LFUDA (Arlitt et al. 2000) | constant, amortised |
-//! | [`ranks::Ranked`] | GDS (Cao and Irani 1997), GDSF (Cherkasova 1998) | logarithmic |
+//! | [`w_tinylfu::WTinyLfu`], and [`tinylfu::TinyLfu`] before any other | Einziger, Friedman and Manes, ACM TOS 2017 | constant, amortised |
+//! | [`lfu::LfuOrder`] | LFU; LFUDA (Arlitt et al. 2000) | constant, amortised |
+//! | [`greedy_dual::GreedyDual`] | GDS (Cao and Irani 1997), GDSF (Cherkasova 1998) | logarithmic |
 //! | [`random::Random`] | any object with the same probability | constant |
 //! | [`belady::Belady`] | Belady 1966: the object whose next request is latest, which needs the future | logarithmic, to the base of 64 |
-//! | [`farthest::Farthest`] | the same for objects of several sizes: the largest product of size and time to the next request, of a sample | 64 objects looked at for each that is evicted |
+//! | [`belady_size::BeladySize`] | MIN for objects of several sizes: the largest product of size and time to the next request, of a sample | 64 objects compared for each eviction |
 //!
-//! [`bounds`] are no caches: they compute from a whole trace how much any cache can hit at most, and how much is possible at least.
+//! [`bounds`] computes bounds on the optimal hits from a whole trace.
 //!
 //! FIFO, LRU, Clock, SIEVE, LFU, GDSF and Belady count the misses that libCacheSim 0.3.5 counts, to the last request (`tests.rs`).
 //!
 //! Three definitions hold where publications leave them open: an object above the capacity is not stored; an object whose size has
 //! changed is a miss, and is stored as a new one; room is made before an object is stored, except with GDSF, whose publication
-//! has new objects compete with stored ones ([`Order::competes`]).
+//! has new objects compete with stored ones ([`EvictionPolicy::competes`]).
 
 pub mod belady;
+pub mod belady_size;
+mod bitset;
 pub mod bounds;
-pub mod counts;
-pub mod farthest;
-pub mod filter;
 pub mod ghosts;
-mod latest;
+pub mod greedy_dual;
+pub mod lfu;
 mod lists;
 pub mod online;
 pub mod queues;
 pub mod random;
-pub mod ranks;
 pub mod replacement;
 pub mod segments;
 pub mod sketch;
-pub mod tiny;
+pub mod tinylfu;
+pub mod w_tinylfu;
 
-/// The order in which stored objects go. The store above it knows sizes and which objects are stored.
-pub trait Order {
+/// Order in which stored objects are evicted. The store above it knows sizes, and which objects are stored.
+pub trait EvictionPolicy {
     /// A stored object was requested again.
     fn hit(&mut self, object: u32);
 
@@ -59,37 +59,37 @@ pub trait Order {
     /// The object is stored now.
     fn insert(&mut self, object: u32, bytes: u64);
 
-    /// The object that goes next, which stays until [`Order::evict`] takes it out; none: nothing is stored.
-    fn next(&mut self) -> Option<u32>;
+    /// The object that is evicted next, which stays until [`EvictionPolicy::evict`]; none if nothing is stored.
+    fn victim(&mut self) -> Option<u32>;
 
-    /// Takes out the object that goes next; none: nothing is stored.
+    /// Evicts the next victim; none if nothing is stored.
     fn evict(&mut self) -> Option<u32>;
 
-    /// Takes out an object for another reason than room. It is stored.
+    /// Removes a stored object for another reason than room.
     fn remove(&mut self, object: u32);
 
-    /// True if an object that is about to be stored competes with those that are: it is stored first, and then the first in the order
-    /// goes until all others have room, be it that object itself.
+    /// True if an object about to be stored competes with the stored ones: it is stored first, and then victims are evicted until all
+    /// others fit, be it that object itself.
     fn competes(&self) -> bool {
         false
     }
 
-    /// False if the object that goes next stays rather than make room for this one, which then is not stored.
+    /// False if the next victim stays rather than make room for this object, which then is not stored.
     #[inline]
     fn yields_to(&mut self, object: u32) -> bool {
         let _ = object;
         true
     }
 
-    /// Reads what a coming request for an object will need, and returns a number without a meaning.
+    /// Reads the data that a coming request for an object needs, to bring it into the processor's cache; the value has no meaning.
     #[inline]
-    fn warm(&self, object: u32) -> u64 {
+    fn prefetch(&self, object: u32) -> u64 {
         let _ = object;
         0
     }
 }
 
-impl<O: Order + ?Sized> Order for Box<O> {
+impl<O: EvictionPolicy + ?Sized> EvictionPolicy for Box<O> {
     fn hit(&mut self, object: u32) {
         (**self).hit(object);
     }
@@ -102,8 +102,8 @@ impl<O: Order + ?Sized> Order for Box<O> {
         (**self).insert(object, bytes);
     }
 
-    fn next(&mut self) -> Option<u32> {
-        (**self).next()
+    fn victim(&mut self) -> Option<u32> {
+        (**self).victim()
     }
 
     fn evict(&mut self) -> Option<u32> {
@@ -122,43 +122,42 @@ impl<O: Order + ?Sized> Order for Box<O> {
         (**self).yields_to(object)
     }
 
-    fn warm(&self, object: u32) -> u64 {
-        (**self).warm(object)
+    fn prefetch(&self, object: u32) -> u64 {
+        (**self).prefetch(object)
     }
 }
 
-/// What a request met in a store.
+/// Result of a request to a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lookup {
+pub enum LookupResult {
     /// The object was stored, with the same size.
     Hit,
-    /// It was not, and is stored now.
+    /// The object was not stored, and is now.
     Stored,
-    /// It was not, and is larger than the store.
+    /// The object is larger than the store.
     TooLarge,
-    /// It was not, and is not admitted, or was the first to go.
+    /// The object is not admitted, or was itself the first victim.
     Refused,
 }
 
-/// Which objects are stored at all; the others pass by, and evict nothing.
+/// Rule of admission. Objects that are not admitted evict nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Admission {
     /// Every object that fits.
     #[default]
     All,
-    /// Objects of at most so many bytes.
+    /// Objects of at most this size.
     UpTo(u64),
-    /// Objects that were requested before, ever: those that are requested once are not stored.
+    /// Objects that were ever requested before: those with a single request are not stored.
     SecondRequest,
-    /// Objects that were requested more often lately than what would have to go for them. That is an order's business
-    /// ([`filter::TinyLfu`]); a store with another order admits everything.
+    /// Objects that were recently requested more often than those that would be evicted for them. The policy decides that
+    /// ([`tinylfu::TinyLfu`]); a store with another policy admits everything.
     TinyLfu,
 }
 
-/// The size of an object that is not stored.
 const ABSENT: u64 = u64::MAX;
 
-/// A store of so many bytes whose contents follow from a policy.
+/// A simulated cache, whose contents follow from a policy.
 #[derive(Debug)]
 pub struct Store<O> {
     order: O,
@@ -168,12 +167,11 @@ pub struct Store<O> {
     used_bytes: u64,
     evictions: u64,
     admission: Admission,
-    /// Objects that were requested before; empty unless that decides on their admission.
+    /// Objects that were requested before; empty unless admission depends on it.
     requested: Vec<bool>,
 }
 
-impl<O: Order> Store<O> {
-    /// An empty store for objects numbered below `objects`.
+impl<O: EvictionPolicy> Store<O> {
     pub fn new(order: O, capacity_bytes: u64, objects: usize) -> Self {
         Self {
             order,
@@ -186,7 +184,7 @@ impl<O: Order> Store<O> {
         }
     }
 
-    /// The same with another rule of what is stored; called before the first request.
+    /// Sets the rule of admission; called before the first request.
     #[must_use]
     pub fn admitting(mut self, admission: Admission) -> Self {
         self.admission = admission;
@@ -204,35 +202,35 @@ impl<O: Order> Store<O> {
         }
     }
 
-    /// A request for an object of so many bytes: finds it, or stores it.
+    /// Requests an object of this size: finds it, or stores it.
     ///
     /// # Panics
     /// If the object's number is not below the store's number of objects.
     #[inline]
-    pub fn request(&mut self, object: u32, bytes: u64) -> Lookup {
+    pub fn request(&mut self, object: u32, bytes: u64) -> LookupResult {
         let stored = self.sizes[object as usize];
         if stored == bytes && stored != ABSENT {
             self.order.hit(object);
-            return Lookup::Hit;
+            return LookupResult::Hit;
         }
         if stored != ABSENT {
             self.remove(object);
         }
         if bytes > self.capacity_bytes || bytes == ABSENT {
-            return Lookup::TooLarge;
+            return LookupResult::TooLarge;
         }
         if self.admission != Admission::All && !self.admits(object, bytes) {
-            return Lookup::Refused;
+            return LookupResult::Refused;
         }
         self.order.miss(object);
         if self.order.competes() {
             return self.compete(object, bytes);
         }
         if !self.make_room(object, bytes) {
-            return Lookup::Refused;
+            return LookupResult::Refused;
         }
         self.insert(object, bytes);
-        Lookup::Stored
+        LookupResult::Stored
     }
 
     #[inline]
@@ -242,8 +240,8 @@ impl<O: Order> Store<O> {
         self.used_bytes += bytes;
     }
 
-    /// Stores an object, and then makes room, if need be by taking it out again.
-    fn compete(&mut self, object: u32, bytes: u64) -> Lookup {
+    /// Stores an object, and then makes room, if necessary by evicting the object itself.
+    fn compete(&mut self, object: u32, bytes: u64) -> LookupResult {
         let room = self.capacity_bytes - bytes;
         self.order.insert(object, bytes);
         self.sizes[object as usize] = bytes;
@@ -251,27 +249,27 @@ impl<O: Order> Store<O> {
             if !self.order.yields_to(object) {
                 self.order.remove(object);
                 self.sizes[object as usize] = ABSENT;
-                return Lookup::Refused;
+                return LookupResult::Refused;
             }
             let Some(evicted) = self.order.evict() else { break };
             let stored = std::mem::replace(&mut self.sizes[evicted as usize], ABSENT);
             if evicted == object {
-                return Lookup::Refused;
+                return LookupResult::Refused;
             }
             self.used_bytes -= stored;
             self.evictions += 1;
         }
         self.used_bytes += bytes;
-        Lookup::Stored
+        LookupResult::Stored
     }
 
-    /// Reads what coming requests for objects will need, and returns a number without a meaning. Each of these places is likely to be
-    /// in no cache of the processor; read together, they are waited for once and not one after the other.
+    /// Reads the data that coming requests need; the value has no meaning. Each of these words is likely to be in no cache of the
+    /// processor; read together, their latencies overlap.
     #[inline]
-    pub fn warm(&self, objects: impl Iterator<Item = u32>) -> u64 {
+    pub fn prefetch(&self, objects: impl Iterator<Item = u32>) -> u64 {
         let read = |object: u32| {
             let size = self.sizes.get(object as usize).copied().unwrap_or(0);
-            size.wrapping_add(self.order.warm(object))
+            size.wrapping_add(self.order.prefetch(object))
         };
         objects.map(read).fold(0, u64::wrapping_add)
     }
@@ -285,7 +283,7 @@ impl<O: Order> Store<O> {
         }
     }
 
-    /// True if the object is stored, with whatever size.
+    /// True if the object is stored, with any size.
     pub fn is_stored(&self, object: u32) -> bool {
         self.sizes[object as usize] != ABSENT
     }
@@ -296,7 +294,7 @@ impl<O: Order> Store<O> {
         self.sizes[object as usize] == bytes && bytes != ABSENT
     }
 
-    /// The policy, for those that are told something before a request.
+    /// The policy, to set the next request of one that needs the future.
     pub fn order_mut(&mut self) -> &mut O {
         &mut self.order
     }
@@ -306,12 +304,12 @@ impl<O: Order> Store<O> {
         self.used_bytes
     }
 
-    /// Objects that went to make room, since the beginning.
+    /// Objects evicted to make room.
     pub fn evictions(&self) -> u64 {
         self.evictions
     }
 
-    /// Evicts objects until one of so many bytes fits; false: one of them does not yield to it.
+    /// Evicts objects until one of this size fits; false if a victim does not yield to it.
     #[inline]
     fn make_room(&mut self, object: u32, bytes: u64) -> bool {
         while self.used_bytes > self.capacity_bytes - bytes {

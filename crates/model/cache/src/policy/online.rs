@@ -1,31 +1,31 @@
-//! What a policy must know to serve a cache whose objects come and go: the number of an object that is neither stored nor
-//! remembered is given to another one.
+//! Policies for a cache whose objects come and go: the number of an object that is neither stored nor remembered is given to another
+//! object.
 
-use super::Order;
+use super::EvictionPolicy;
 
-/// The order of a cache that serves requests as they come.
-pub trait Online: Order + std::fmt::Debug {
-    /// From now on objects have numbers below `objects`.
+/// Policy of a cache that serves requests as they come.
+pub trait OnlinePolicy: EvictionPolicy + std::fmt::Debug {
+    /// Extends the policy to objects numbered below `objects`.
     fn grow(&mut self, objects: usize);
 
-    /// True for an object that is not stored and of which the order still knows something.
+    /// True for a ghost: an object that is not stored, but remembered.
     fn remembers(&self, object: u32) -> bool {
         let _ = object;
         false
     }
 
-    /// The number stands for an object whose key has this hash.
+    /// Gives the number to an object whose key has this hash.
     fn rename(&mut self, object: u32, hash: u64) {
         let _ = (object, hash);
     }
 
-    /// False if a new object of so many bytes would go before the one that goes next: then it is not stored.
-    fn makes_way_for(&mut self, bytes: u64) -> bool {
+    /// False if a new object of this size would itself be the next victim: then it is not stored.
+    fn admits_size(&mut self, bytes: u64) -> bool {
         let _ = bytes;
         true
     }
 
-    /// Bytes that the order takes for each object.
+    /// Memory of the policy for each object.
     fn bytes_per_object(&self) -> u64 {
         24
     }

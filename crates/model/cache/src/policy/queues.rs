@@ -1,10 +1,10 @@
 //! Policies with one queue: FIFO, LRU, Clock, SIEVE.
 
-use super::Order;
+use super::EvictionPolicy;
 use super::lists::{Links, List};
-use super::online::Online;
+use super::online::OnlinePolicy;
 
-/// One queue, of which the oldest object goes. `RENEWS`: a request makes its object the newest.
+/// One queue, whose oldest object is evicted. `RENEWS`: a request makes its object the newest.
 #[derive(Debug)]
 pub struct Queue<const RENEWS: bool> {
     links: Links,
@@ -13,21 +13,20 @@ pub struct Queue<const RENEWS: bool> {
 
 /// First in, first out: requests change nothing.
 pub type Fifo = Queue<false>;
-/// The object that was requested longest ago goes.
+/// Evicts the least recently requested object.
 pub type Lru = Queue<true>;
 
 impl<const RENEWS: bool> Queue<RENEWS> {
-    /// For objects numbered below `objects`.
     pub fn new(objects: usize) -> Self {
         Self { links: Links::new(objects, ()), queue: List::EMPTY }
     }
 }
 
-impl<const RENEWS: bool> Order for Queue<RENEWS> {
+impl<const RENEWS: bool> EvictionPolicy for Queue<RENEWS> {
     #[inline]
     fn hit(&mut self, object: u32) {
         if RENEWS {
-            self.queue.renew(&mut self.links, object);
+            self.queue.move_to_newest(&mut self.links, object);
         }
     }
 
@@ -36,7 +35,7 @@ impl<const RENEWS: bool> Order for Queue<RENEWS> {
         self.queue.push(&mut self.links, object);
     }
 
-    fn next(&mut self) -> Option<u32> {
+    fn victim(&mut self) -> Option<u32> {
         self.queue.oldest()
     }
 
@@ -50,50 +49,49 @@ impl<const RENEWS: bool> Order for Queue<RENEWS> {
     }
 
     #[inline]
-    fn warm(&self, object: u32) -> u64 {
-        self.links.warm(object)
+    fn prefetch(&self, object: u32) -> u64 {
+        self.links.prefetch(object)
     }
 }
 
-/// FIFO in which an object that was requested since it was stored, or since it was last passed over, gets another turn.
+/// FIFO in which an object that was requested since it was stored, or since it was last skipped, gets a second chance.
 #[derive(Debug)]
 pub struct Clock {
-    /// True of an object that was requested.
+    /// True for an object that was requested.
     links: Links<bool>,
     queue: List,
 }
 
 impl Clock {
-    /// For objects numbered below `objects`.
     pub fn new(objects: usize) -> Self {
         Self { links: Links::new(objects, false), queue: List::EMPTY }
     }
 }
 
-impl Order for Clock {
+impl EvictionPolicy for Clock {
     #[inline]
     fn hit(&mut self, object: u32) {
-        *self.links.known_mut(object) = true;
+        *self.links.data_mut(object) = true;
     }
 
     #[inline]
     fn insert(&mut self, object: u32, _: u64) {
-        *self.links.known_mut(object) = false;
+        *self.links.data_mut(object) = false;
         self.queue.push(&mut self.links, object);
     }
 
-    fn next(&mut self) -> Option<u32> {
+    fn victim(&mut self) -> Option<u32> {
         loop {
             let oldest = self.queue.oldest()?;
-            if !std::mem::take(self.links.known_mut(oldest)) {
+            if !std::mem::take(self.links.data_mut(oldest)) {
                 return Some(oldest);
             }
-            self.queue.renew(&mut self.links, oldest);
+            self.queue.move_to_newest(&mut self.links, oldest);
         }
     }
 
     fn evict(&mut self) -> Option<u32> {
-        let oldest = self.next()?;
+        let oldest = self.victim()?;
         self.queue.remove(&mut self.links, oldest);
         Some(oldest)
     }
@@ -103,43 +101,42 @@ impl Order for Clock {
     }
 
     #[inline]
-    fn warm(&self, object: u32) -> u64 {
-        self.links.warm(object)
+    fn prefetch(&self, object: u32) -> u64 {
+        self.links.prefetch(object)
     }
 }
 
-/// As Clock, but an object that gets another turn keeps its place, and the hand goes on from where it stopped.
+/// Clock in which an object with a second chance keeps its position, and the hand continues from where it stopped.
 #[derive(Debug)]
 pub struct Sieve {
-    /// True of an object that was requested.
+    /// True for an object that was requested.
     links: Links<bool>,
     queue: List,
-    /// The object to be looked at next; none: the oldest.
+    /// The object to be examined next; none: the oldest.
     hand: Option<u32>,
 }
 
 impl Sieve {
-    /// For objects numbered below `objects`.
     pub fn new(objects: usize) -> Self {
         Self { links: Links::new(objects, false), queue: List::EMPTY, hand: None }
     }
 }
 
-impl Order for Sieve {
+impl EvictionPolicy for Sieve {
     #[inline]
     fn hit(&mut self, object: u32) {
-        *self.links.known_mut(object) = true;
+        *self.links.data_mut(object) = true;
     }
 
     #[inline]
     fn insert(&mut self, object: u32, _: u64) {
-        *self.links.known_mut(object) = false;
+        *self.links.data_mut(object) = false;
         self.queue.push(&mut self.links, object);
     }
 
-    fn next(&mut self) -> Option<u32> {
+    fn victim(&mut self) -> Option<u32> {
         let mut at = self.hand.or(self.queue.oldest())?;
-        while std::mem::take(self.links.known_mut(at)) {
+        while std::mem::take(self.links.data_mut(at)) {
             // Past the newest object, the hand begins again with the oldest one.
             at = self.links.newer(at).or(self.queue.oldest())?;
         }
@@ -148,7 +145,7 @@ impl Order for Sieve {
     }
 
     fn evict(&mut self) -> Option<u32> {
-        let at = self.next()?;
+        let at = self.victim()?;
         self.hand = self.links.newer(at);
         self.queue.remove(&mut self.links, at);
         Some(at)
@@ -162,24 +159,24 @@ impl Order for Sieve {
     }
 
     #[inline]
-    fn warm(&self, object: u32) -> u64 {
-        self.links.warm(object)
+    fn prefetch(&self, object: u32) -> u64 {
+        self.links.prefetch(object)
     }
 }
 
-impl<const RENEWS: bool> Online for Queue<RENEWS> {
+impl<const RENEWS: bool> OnlinePolicy for Queue<RENEWS> {
     fn grow(&mut self, objects: usize) {
         self.links.grow(objects, ());
     }
 }
 
-impl Online for Clock {
+impl OnlinePolicy for Clock {
     fn grow(&mut self, objects: usize) {
         self.links.grow(objects, false);
     }
 }
 
-impl Online for Sieve {
+impl OnlinePolicy for Sieve {
     fn grow(&mut self, objects: usize) {
         self.links.grow(objects, false);
     }

@@ -1,38 +1,37 @@
-//! Random replacement: any stored object goes, with the same probability.
+//! Random replacement: evicts any stored object, with the same probability.
 
 use assay_base::random::Rng;
 
-use super::Order;
-use super::online::Online;
+use super::EvictionPolicy;
+use super::online::OnlinePolicy;
 
-/// The order of a generator. The same seed and requests give the same evictions.
+/// The same seed and requests give the same evictions.
 #[derive(Debug)]
 pub struct Random {
     stored: Vec<u32>,
-    /// Where each stored object is in `stored`.
-    places: Vec<u32>,
+    /// Index of each object in `stored`.
+    positions: Vec<u32>,
     rng: Rng,
-    /// What goes next, if it has been drawn.
+    /// The next victim, if it has been drawn.
     drawn: Option<u32>,
 }
 
 impl Random {
-    /// For objects numbered below `objects`.
     pub fn new(seed: u64, objects: usize) -> Self {
-        Self { stored: Vec::new(), places: vec![0; objects], rng: Rng::new(seed), drawn: None }
+        Self { stored: Vec::new(), positions: vec![0; objects], rng: Rng::new(seed), drawn: None }
     }
 }
 
-impl Order for Random {
+impl EvictionPolicy for Random {
     #[inline]
     fn hit(&mut self, _: u32) {}
 
     fn insert(&mut self, object: u32, _: u64) {
-        self.places[object as usize] = self.stored.len() as u32;
+        self.positions[object as usize] = self.stored.len() as u32;
         self.stored.push(object);
     }
 
-    fn next(&mut self) -> Option<u32> {
+    fn victim(&mut self) -> Option<u32> {
         if self.drawn.is_none() && !self.stored.is_empty() {
             let at = self.rng.below(self.stored.len() as u64) as usize;
             self.drawn = Some(self.stored[at]);
@@ -41,23 +40,23 @@ impl Order for Random {
     }
 
     fn evict(&mut self) -> Option<u32> {
-        let object = self.next()?;
+        let object = self.victim()?;
         self.remove(object);
         Some(object)
     }
 
     fn remove(&mut self, object: u32) {
         self.drawn = self.drawn.filter(|drawn| *drawn != object);
-        let at = self.places[object as usize] as usize;
+        let at = self.positions[object as usize] as usize;
         self.stored.swap_remove(at);
         if let Some(&moved) = self.stored.get(at) {
-            self.places[moved as usize] = at as u32;
+            self.positions[moved as usize] = at as u32;
         }
     }
 }
 
-impl Online for Random {
+impl OnlinePolicy for Random {
     fn grow(&mut self, objects: usize) {
-        self.places.resize(objects, 0);
+        self.positions.resize(objects, 0);
     }
 }

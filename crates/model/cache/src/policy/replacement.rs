@@ -1,13 +1,13 @@
-//! The policies that a real cache can have, by name.
+//! Replacement policies of real caches, by name.
 
-use super::counts::{Lfu, Lfuda};
 use super::ghosts::{Arc, TwoQ};
-use super::online::Online;
+use super::greedy_dual::{GreedyDual, RankFunction};
+use super::lfu::{Lfu, Lfuda};
+use super::online::OnlinePolicy;
 use super::queues::{Clock, Fifo, Lru, Sieve};
 use super::random::Random;
-use super::ranks::{Rank, Ranked};
 use super::segments::{S3Fifo, Slru};
-use super::tiny::WTinyLfu;
+use super::w_tinylfu::WTinyLfu;
 
 /// Seed of random replacement.
 const RANDOM_SEED: u64 = 1;
@@ -45,7 +45,7 @@ pub enum Replacement {
 }
 
 impl Replacement {
-    /// All of them, each with its name.
+    /// All policies with their names.
     pub const ALL: [(Self, &'static str); 14] = [
         (Self::Lru, "lru"),
         (Self::Fifo, "fifo"),
@@ -73,7 +73,6 @@ impl Replacement {
         names
     };
 
-    /// The policy with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(policy, _)| policy)
     }
@@ -82,7 +81,7 @@ impl Replacement {
         Self::ALL.into_iter().find(|(policy, _)| *policy == self).map_or("", |(_, name)| name)
     }
 
-    /// The name that is written in sentences.
+    /// Name for use in sentences.
     pub fn title(self) -> &'static str {
         match self {
             Self::Lru => "LRU",
@@ -102,8 +101,8 @@ impl Replacement {
         }
     }
 
-    /// Its order, for objects numbered below `objects` in a simulation, which keep their numbers.
-    pub fn order(self, capacity_bytes: u64, objects: usize) -> Box<dyn Online> {
+    /// The policy for objects numbered below `objects` in a simulation, where they keep their numbers.
+    pub fn order(self, capacity_bytes: u64, objects: usize) -> Box<dyn OnlinePolicy> {
         match self {
             Self::Lru => Box::new(Lru::new(objects)),
             Self::Fifo => Box::new(Fifo::new(objects)),
@@ -116,24 +115,29 @@ impl Replacement {
             Self::WTinyLfu => Box::new(WTinyLfu::new(capacity_bytes, objects)),
             Self::Lfu => Box::new(Lfu::new(objects)),
             Self::Lfuda => Box::new(Lfuda::new(objects)),
-            Self::Gds => Box::new(Ranked::new(Rank::InverseSize, objects)),
-            Self::Gdsf => Box::new(Ranked::new(Rank::FrequencyBySize, objects)),
+            Self::Gds => Box::new(GreedyDual::new(RankFunction::InverseSize, objects)),
+            Self::Gdsf => Box::new(GreedyDual::new(RankFunction::FrequencyBySize, objects)),
             Self::Random => Box::new(Random::new(RANDOM_SEED, objects)),
         }
     }
 
-    /// The same in the simulation of a sample, where an object's size is this share of its room; empty: room is size.
-    pub fn order_by_shares(self, capacity_bytes: u64, objects: usize, shares: Vec<f32>) -> Box<dyn Online> {
-        let ranked = |rank| Box::new(Ranked::new(rank, objects).with_shares(shares));
+    /// The policy in the simulation of a sample, where an object's size is this share of its room; empty: room is size.
+    pub fn order_by_shares(
+        self,
+        capacity_bytes: u64,
+        objects: usize,
+        shares: Vec<f32>,
+    ) -> Box<dyn OnlinePolicy> {
+        let ranked = |rank| Box::new(GreedyDual::new(rank, objects).with_shares(shares));
         match self {
-            Self::Gds => ranked(Rank::InverseSize),
-            Self::Gdsf => ranked(Rank::FrequencyBySize),
+            Self::Gds => ranked(RankFunction::InverseSize),
+            Self::Gdsf => ranked(RankFunction::FrequencyBySize),
             _ => self.order(capacity_bytes, objects),
         }
     }
 
-    /// The same, without any objects yet, in a cache that holds about so many objects.
-    pub fn order_by_hash(self, capacity_bytes: u64, objects: u64) -> Box<dyn Online> {
+    /// The policy without any objects yet, in a cache that holds about this many objects.
+    pub fn order_by_hash(self, capacity_bytes: u64, objects: u64) -> Box<dyn OnlinePolicy> {
         match self {
             Self::WTinyLfu => Box::new(WTinyLfu::by_hash(capacity_bytes, objects)),
             _ => self.order(capacity_bytes, 0),

@@ -1,8 +1,8 @@
 //! Policies with several queues, each with a share of the capacity: SLRU and S3-FIFO.
 
-use super::Order;
+use super::EvictionPolicy;
 use super::lists::{Links, List};
-use super::online::Online;
+use super::online::OnlinePolicy;
 
 /// A queue that counts its bytes.
 #[derive(Debug, Clone, Copy)]
@@ -11,11 +11,11 @@ struct Segment {
     bytes: u64,
 }
 
-/// What is known of an object: its size where it is, and its segment; N: none. It lies beside two links of four bytes, so a size of eight
-/// bytes and what is beside it would take twice as much room.
+/// Size and segment of an object; segment N: none. Packed into eight bytes, since it lies beside two links of four bytes: a size of
+/// eight bytes would double it.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    /// The size, of which the upper half has two bytes: an object above 256 TB counts as much.
+struct SegmentEntry {
+    /// The size, whose upper part has two bytes: an object above 256 TB counts as 256 TB.
     lower: u32,
     upper: u16,
     segment: u8,
@@ -23,11 +23,11 @@ struct Place {
     count: u8,
 }
 
-/// The largest size that a place can have.
+/// The largest size that an entry can hold.
 const LARGEST_BYTES: u64 = (1 << 48) - 1;
 
-impl Place {
-    const fn nowhere(segment: u8) -> Self {
+impl SegmentEntry {
+    const fn absent(segment: u8) -> Self {
         Self { lower: 0, upper: 0, segment, count: 0 }
     }
 
@@ -36,7 +36,7 @@ impl Place {
         u64::from(self.lower) | u64::from(self.upper) << u32::BITS
     }
 
-    /// Takes a size, and returns it as it is kept.
+    /// Sets the size, and returns it as it is stored.
     #[inline]
     fn set_bytes(&mut self, bytes: u64) -> u64 {
         let bytes = bytes.min(LARGEST_BYTES);
@@ -45,46 +45,44 @@ impl Place {
     }
 }
 
-/// Which segment each object is in, and its size there. Segments share one node for each object.
+/// Segments and the objects in them. All segments share one node for each object.
 #[derive(Debug)]
 pub(super) struct Segments<const N: usize> {
-    links: Links<Place>,
+    links: Links<SegmentEntry>,
     segments: [Segment; N],
 }
 
 impl<const N: usize> Segments<N> {
     pub(super) fn new(objects: usize) -> Self {
         Self {
-            links: Links::new(objects, Place::nowhere(N as u8)),
+            links: Links::new(objects, SegmentEntry::absent(N as u8)),
             segments: [Segment { queue: List::EMPTY, bytes: 0 }; N],
         }
     }
 
-    /// Makes room for objects numbered below `objects`.
     pub(super) fn grow(&mut self, objects: usize) {
-        self.links.grow(objects, Place::nowhere(N as u8));
+        self.links.grow(objects, SegmentEntry::absent(N as u8));
     }
 
-    /// True for an object that is in one of these segments.
     pub(super) fn is_in(&self, object: u32, segments: &[usize]) -> bool {
-        segments.contains(&self.of(object))
+        segments.contains(&self.segment_of(object))
     }
 
     #[inline]
-    pub(super) fn of(&self, object: u32) -> usize {
-        usize::from(self.links.known(object).segment)
+    pub(super) fn segment_of(&self, object: u32) -> usize {
+        usize::from(self.links.data(object).segment)
     }
 
     /// The size of an object that is in a segment.
     #[inline]
     pub(super) fn size(&self, object: u32) -> u64 {
-        self.links.known(object).bytes()
+        self.links.data(object).bytes()
     }
 
-    /// The count of an object, which nothing but the policy changes.
+    /// The count of an object, which only the policy changes.
     #[inline]
     pub(super) fn count_mut(&mut self, object: u32) -> &mut u8 {
-        &mut self.links.known_mut(object).count
+        &mut self.links.data_mut(object).count
     }
 
     #[inline]
@@ -94,19 +92,19 @@ impl<const N: usize> Segments<N> {
 
     #[inline]
     pub(super) fn push(&mut self, segment: usize, object: u32, bytes: u64) {
-        let place = self.links.known_mut(object);
-        place.segment = segment as u8;
-        let bytes = place.set_bytes(bytes);
+        let entry = self.links.data_mut(object);
+        entry.segment = segment as u8;
+        let bytes = entry.set_bytes(bytes);
         self.segments[segment].bytes += bytes;
         self.segments[segment].queue.push(&mut self.links, object);
     }
 
-    /// Takes an object out of its segment, if it is in one, and returns its size.
+    /// Removes an object from its segment, if it is in one, and returns its size.
     #[inline]
-    pub(super) fn take(&mut self, object: u32) -> u64 {
-        let place = self.links.known_mut(object);
-        let bytes = place.bytes();
-        let segment = std::mem::replace(&mut place.segment, N as u8);
+    pub(super) fn remove(&mut self, object: u32) -> u64 {
+        let entry = self.links.data_mut(object);
+        let bytes = entry.bytes();
+        let segment = std::mem::replace(&mut entry.segment, N as u8);
         if let Some(segment) = self.segments.get_mut(usize::from(segment)) {
             segment.queue.remove(&mut self.links, object);
             segment.bytes -= bytes;
@@ -121,42 +119,40 @@ impl<const N: usize> Segments<N> {
         Some((oldest, self.size(oldest)))
     }
 
-    /// Takes out the oldest object of a segment: its number and its size.
+    /// Removes the oldest object of a segment, and returns its number and size.
     #[inline]
     pub(super) fn pop(&mut self, segment: usize) -> Option<(u32, u64)> {
         let oldest = self.segments[segment].queue.oldest()?;
-        Some((oldest, self.take(oldest)))
+        Some((oldest, self.remove(oldest)))
     }
 
     #[inline]
-    pub(super) fn warm(&self, object: u32) -> u64 {
-        self.links.warm(object)
+    pub(super) fn prefetch(&self, object: u32) -> u64 {
+        self.links.prefetch(object)
     }
 }
 
-/// Segments of [`Slru`].
 const SLRU_SEGMENTS: usize = 4;
 
-/// Segmented LRU: an object enters the lowest of four equal segments, and each hit moves it one segment up. What a segment
-/// has no room for goes to the one below; the oldest object of the lowest segment that is not empty is evicted.
+/// Segmented LRU: an object enters the lowest of four equal segments, and each hit moves it one segment up. Objects that a segment
+/// has no room for move to the one below; the oldest object of the lowest segment that is not empty is evicted.
 #[derive(Debug)]
 pub struct Slru {
     segments: Segments<SLRU_SEGMENTS>,
-    /// Bytes of each segment above the lowest one, which takes what is left.
+    /// Bytes of each segment above the lowest one, which takes the rest.
     share_bytes: u64,
 }
 
 impl Slru {
-    /// For objects numbered below `objects`.
     pub fn new(capacity_bytes: u64, objects: usize) -> Self {
         Self { segments: Segments::new(objects), share_bytes: capacity_bytes / SLRU_SEGMENTS as u64 }
     }
 }
 
-impl Order for Slru {
+impl EvictionPolicy for Slru {
     fn hit(&mut self, object: u32) {
-        let upper = (self.segments.of(object) + 1).min(SLRU_SEGMENTS - 1);
-        let bytes = self.segments.take(object);
+        let upper = (self.segments.segment_of(object) + 1).min(SLRU_SEGMENTS - 1);
+        let bytes = self.segments.remove(object);
         self.segments.push(upper, object, bytes);
         for segment in (1..=upper).rev() {
             while self.segments.bytes(segment) > self.share_bytes {
@@ -170,7 +166,7 @@ impl Order for Slru {
         self.segments.push(0, object, bytes);
     }
 
-    fn next(&mut self) -> Option<u32> {
+    fn victim(&mut self) -> Option<u32> {
         (0..SLRU_SEGMENTS).find_map(|segment| self.segments.oldest(segment)).map(|(object, _)| object)
     }
 
@@ -179,26 +175,26 @@ impl Order for Slru {
     }
 
     fn remove(&mut self, object: u32) {
-        self.segments.take(object);
+        self.segments.remove(object);
     }
 
     #[inline]
-    fn warm(&self, object: u32) -> u64 {
-        self.segments.warm(object)
+    fn prefetch(&self, object: u32) -> u64 {
+        self.segments.prefetch(object)
     }
 }
 
 const SMALL: usize = 0;
 const MAIN: usize = 1;
 const GHOST: usize = 2;
-/// Requests of an object that are remembered, at most.
+/// Most requests that are counted of an object.
 const MOST_REQUESTS: u8 = 3;
 /// Requests beyond the first after which an object of the small queue enters the main one.
 const PROMOTED_FROM: u8 = 2;
 
 /// S3-FIFO: a small queue (a tenth of the capacity) from which objects with two or more further requests enter the main queue,
-/// and a ghost queue (nine tenths, sizes without bodies) that remembers what left the small queue. An object that the ghost queue
-/// knows enters the main queue at once; an object of the main queue gets another turn for each remembered request.
+/// and a ghost queue (nine tenths, sizes without bodies) of those that left the small queue. A ghost enters the main queue
+/// at once; an object of the main queue gets another chance for each counted request.
 ///
 /// An object that is larger than the small queue is stored there all the same: the queues share the capacity, and only the order
 /// of eviction depends on their shares.
@@ -207,24 +203,23 @@ pub struct S3Fifo {
     /// Counts are requests since an object was stored.
     segments: Segments<3>,
     main_bytes: u64,
-    /// The object about to be stored was known to the ghost queue.
-    known: bool,
-    /// The queue from which the next object goes, if that is settled.
+    /// The object about to be stored is a ghost.
+    ghost_hit: bool,
+    /// Whether the next victim is taken from the small queue, if that is decided.
     from_small: Option<bool>,
 }
 
 impl S3Fifo {
-    /// For objects numbered below `objects`.
     pub fn new(capacity_bytes: u64, objects: usize) -> Self {
         Self {
             segments: Segments::new(objects),
             main_bytes: capacity_bytes - capacity_bytes / 10,
-            known: false,
+            ghost_hit: false,
             from_small: None,
         }
     }
 
-    /// The object that goes next from the small queue; those before it enter the main one.
+    /// Next victim of the small queue; objects before it move to the main one.
     fn next_of_small(&mut self) -> Option<u32> {
         while let Some((object, bytes)) = self.segments.oldest(SMALL) {
             let requests = self.segments.count_mut(object);
@@ -232,7 +227,7 @@ impl S3Fifo {
                 return Some(object);
             }
             *requests = 0;
-            self.segments.take(object);
+            self.segments.remove(object);
             self.segments.push(MAIN, object, bytes);
         }
         None
@@ -246,13 +241,13 @@ impl S3Fifo {
                 return Some(object);
             }
             *requests -= 1;
-            self.segments.take(object);
+            self.segments.remove(object);
             self.segments.push(MAIN, object, bytes);
         }
     }
 }
 
-impl Order for S3Fifo {
+impl EvictionPolicy for S3Fifo {
     #[inline]
     fn hit(&mut self, object: u32) {
         let requests = self.segments.count_mut(object);
@@ -260,19 +255,19 @@ impl Order for S3Fifo {
     }
 
     fn miss(&mut self, object: u32) {
-        self.known = self.segments.of(object) == GHOST;
-        if self.known {
-            self.segments.take(object);
+        self.ghost_hit = self.segments.segment_of(object) == GHOST;
+        if self.ghost_hit {
+            self.segments.remove(object);
         }
     }
 
     fn insert(&mut self, object: u32, bytes: u64) {
         *self.segments.count_mut(object) = 0;
-        let queue = if std::mem::take(&mut self.known) { MAIN } else { SMALL };
+        let queue = if std::mem::take(&mut self.ghost_hit) { MAIN } else { SMALL };
         self.segments.push(queue, object, bytes);
     }
 
-    fn next(&mut self) -> Option<u32> {
+    fn victim(&mut self) -> Option<u32> {
         let is_main_full = self.segments.bytes(MAIN) > self.main_bytes;
         let from_small = *self.from_small.get_or_insert(!is_main_full);
         let next = if from_small { self.next_of_small() } else { None };
@@ -280,10 +275,10 @@ impl Order for S3Fifo {
     }
 
     fn evict(&mut self) -> Option<u32> {
-        let object = self.next()?;
+        let object = self.victim()?;
         self.from_small = None;
-        let is_small = self.segments.of(object) == SMALL;
-        let bytes = self.segments.take(object);
+        let is_small = self.segments.segment_of(object) == SMALL;
+        let bytes = self.segments.remove(object);
         if is_small {
             self.segments.push(GHOST, object, bytes);
             while self.segments.bytes(GHOST) > self.main_bytes {
@@ -294,22 +289,22 @@ impl Order for S3Fifo {
     }
 
     fn remove(&mut self, object: u32) {
-        self.segments.take(object);
+        self.segments.remove(object);
     }
 
     #[inline]
-    fn warm(&self, object: u32) -> u64 {
-        self.segments.warm(object)
+    fn prefetch(&self, object: u32) -> u64 {
+        self.segments.prefetch(object)
     }
 }
 
-impl Online for Slru {
+impl OnlinePolicy for Slru {
     fn grow(&mut self, objects: usize) {
         self.segments.grow(objects);
     }
 }
 
-impl Online for S3Fifo {
+impl OnlinePolicy for S3Fifo {
     fn grow(&mut self, objects: usize) {
         self.segments.grow(objects);
     }
@@ -325,15 +320,15 @@ mod tests {
 
     #[test]
     fn a_place_is_as_small_as_its_links_and_keeps_any_size_of_a_real_object() {
-        assert_eq!(size_of::<Place>(), 8);
-        let mut place = Place::nowhere(3);
+        assert_eq!(size_of::<SegmentEntry>(), 8);
+        let mut entry = SegmentEntry::absent(3);
         for bytes in [0, 1, u64::from(u32::MAX), 1 << 40, LARGEST_BYTES] {
-            assert_eq!((place.set_bytes(bytes), place.bytes()), (bytes, bytes));
+            assert_eq!((entry.set_bytes(bytes), entry.bytes()), (bytes, bytes));
         }
-        assert_eq!((place.set_bytes(u64::MAX), place.bytes()), (LARGEST_BYTES, LARGEST_BYTES));
+        assert_eq!((entry.set_bytes(u64::MAX), entry.bytes()), (LARGEST_BYTES, LARGEST_BYTES));
         // What is counted is what is kept, so that a segment is empty when nothing is in it.
         let mut segments: Segments<1> = Segments::new(1);
         segments.push(0, 0, u64::MAX);
-        assert_eq!((segments.take(0), segments.bytes(0)), (LARGEST_BYTES, 0));
+        assert_eq!((segments.remove(0), segments.bytes(0)), (LARGEST_BYTES, 0));
     }
 }

@@ -1,18 +1,17 @@
-//! How often keys were requested lately, in a bounded room: the sketch of TinyLFU. It may take a key for requested more often than it was,
-//! never for less often, apart from halving.
+//! Frequency sketch of TinyLFU: estimates of recent requests by key, in bounded memory. Apart from halving, an estimate may be too high,
+//! but never too low.
 
 use assay_base::random::mix;
 
-/// Rows of the sketch, each with a counter of its own for a key: the lowest of them is nearest to the truth.
+/// Rows of the sketch, each with a counter for every key: the lowest of them is nearest to the truth.
 const ROWS: u64 = 4;
 /// Most requests that are counted of a key.
 const MOST_COUNTED: u8 = 15;
-/// Counts are halved after so many requests for each stored object.
+/// Counts are halved after this many requests for each stored object.
 const SAMPLE: u64 = 10;
-/// Halving costs as much as this share of the counters has requests, at most.
+/// Counts are halved at most once in a row's width over this many requests, so that halving stays cheap.
 const SHARE: u64 = 16;
 
-/// Counters for keys that are given as hashes.
 #[derive(Debug)]
 pub struct Sketch {
     counts: Vec<u8>,
@@ -22,30 +21,30 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// Bytes that a sketch for so many objects takes.
+    /// Memory of a sketch for this many objects.
     pub fn bytes_for(objects: u64) -> u64 {
         ROWS * objects.clamp(64, 1 << 24).next_power_of_two()
     }
 
-    /// For about so many objects that are stored at a time.
+    /// A sketch for a cache that holds about this many objects.
     pub fn new(objects: u64) -> Self {
         let bytes = Self::bytes_for(objects);
         Self { counts: vec![0; bytes as usize], width: bytes / ROWS, since_halving: 0 }
     }
 
-    /// How often a key was requested lately.
-    pub fn of(&self, hash: u64) -> u8 {
-        (0..ROWS).map(|row| self.counts[self.place(hash, row)]).min().unwrap_or(0)
+    /// Estimate of the recent requests for a key.
+    pub fn estimate(&self, hash: u64) -> u8 {
+        (0..ROWS).map(|row| self.counts[self.index(hash, row)]).min().unwrap_or(0)
     }
 
-    /// Counts a request for a key, while so many objects are stored.
+    /// Counts a request for a key, while `stored` objects are stored.
     pub fn count(&mut self, hash: u64, stored: u64) {
-        let lowest = self.of(hash);
+        let lowest = self.estimate(hash);
         for row in 0..ROWS {
-            let place = self.place(hash, row);
-            // The others count for other keys, too.
-            if self.counts[place] == lowest && lowest < MOST_COUNTED {
-                self.counts[place] += 1;
+            let index = self.index(hash, row);
+            // Conservative update: a higher counter is shared with other keys.
+            if self.counts[index] == lowest && lowest < MOST_COUNTED {
+                self.counts[index] += 1;
             }
         }
         self.since_halving += 1;
@@ -55,7 +54,7 @@ impl Sketch {
         }
     }
 
-    fn place(&self, hash: u64, row: u64) -> usize {
+    fn index(&self, hash: u64, row: u64) -> usize {
         let mixed = mix(hash.wrapping_add(row.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         (row * self.width + mixed % self.width) as usize
     }
@@ -71,7 +70,7 @@ mod tests {
         for key in 0..1000u64 {
             (0..key % 8).for_each(|_| sketch.count(mix(key), 1000));
         }
-        let of = |key: u64| u64::from(sketch.of(mix(key)));
+        let of = |key: u64| u64::from(sketch.estimate(mix(key)));
         assert!((0..1000).all(|key| of(key) >= key % 8));
         let wrong = (0..1000).filter(|key| of(*key) != key % 8).count();
         assert!(wrong < 100, "{wrong}");
@@ -81,11 +80,11 @@ mod tests {
     fn counts_are_halved_and_end_at_the_most() {
         let mut sketch = Sketch::new(64);
         (0..30).for_each(|_| sketch.count(7, 4));
-        assert_eq!(sketch.of(7), 15);
+        assert_eq!(sketch.estimate(7), 15);
         (0..10).for_each(|_| sketch.count(8, 4));
         // After 40 requests with four objects stored, and again after 80.
-        assert_eq!((sketch.of(7), sketch.of(8)), (7, 5));
+        assert_eq!((sketch.estimate(7), sketch.estimate(8)), (7, 5));
         (0..40).for_each(|_| sketch.count(8, 4));
-        assert_eq!(sketch.of(7), 3);
+        assert_eq!(sketch.estimate(7), 3);
     }
 }

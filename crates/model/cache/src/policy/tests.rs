@@ -4,15 +4,15 @@ use assay_base::random::{Rng, mix};
 use proptest::prelude::*;
 
 use super::belady::{Belady, NEVER};
-use super::counts::{Lfu, Lfuda};
-use super::farthest::Farthest;
-use super::filter::TinyLfu;
+use super::belady_size::BeladySize;
 use super::ghosts::{Arc, TwoQ};
+use super::greedy_dual::{GreedyDual, RankFunction};
+use super::lfu::{Lfu, Lfuda};
 use super::queues::{Clock, Fifo, Lru, Sieve};
 use super::random::Random;
-use super::ranks::{Rank, Ranked};
 use super::segments::{S3Fifo, Slru};
-use super::tiny::WTinyLfu;
+use super::tinylfu::TinyLfu;
+use super::w_tinylfu::WTinyLfu;
 use super::*;
 
 /// Misses that libCacheSim 0.3.5 counts on [`reference`].
@@ -44,9 +44,9 @@ fn next_requests(trace: &[u32]) -> Vec<u64> {
     next
 }
 
-fn misses<O: Order>(order: O, capacity: u64, trace: &[u32], size: &dyn Fn(u32) -> u64) -> usize {
+fn misses<O: EvictionPolicy>(order: O, capacity: u64, trace: &[u32], size: &dyn Fn(u32) -> u64) -> usize {
     let mut store = Store::new(order, capacity, OBJECTS as usize);
-    let missed = trace.iter().filter(|object| store.request(**object, size(**object)) != Lookup::Hit);
+    let missed = trace.iter().filter(|object| store.request(**object, size(**object)) != LookupResult::Hit);
     missed.count()
 }
 
@@ -54,18 +54,18 @@ fn belady_misses(capacity: u64, trace: &[u32], size: &dyn Fn(u32) -> u64) -> usi
     let mut store = Store::new(Belady::new(OBJECTS as usize), capacity, OBJECTS as usize);
     let requests = trace.iter().zip(next_requests(trace));
     let missed = requests.filter(|(object, next)| {
-        store.order_mut().next_is(*next);
-        store.request(**object, size(**object)) != Lookup::Hit
+        store.order_mut().set_next_request(*next);
+        store.request(**object, size(**object)) != LookupResult::Hit
     });
     missed.count()
 }
 
 fn farthest_misses(capacity: u64, trace: &[u32], size: &dyn Fn(u32) -> u64) -> usize {
-    let mut store = Store::new(Farthest::new(1, OBJECTS as usize), capacity, OBJECTS as usize);
+    let mut store = Store::new(BeladySize::new(1, OBJECTS as usize), capacity, OBJECTS as usize);
     let requests = trace.iter().zip(next_requests(trace)).enumerate();
     let missed = requests.filter(|(now, (object, next))| {
-        store.order_mut().next_is(*now as u64, *next);
-        store.request(**object, size(**object)) != Lookup::Hit
+        store.order_mut().set_next_request(*now as u64, *next);
+        store.request(**object, size(**object)) != LookupResult::Hit
     });
     missed.count()
 }
@@ -79,8 +79,8 @@ fn misses_of(policy: &str, capacity: u64, trace: &[u32], size: &dyn Fn(u32) -> u
         "sieve" => misses(Sieve::new(objects), capacity, trace, size),
         "lfu" => misses(Lfu::new(objects), capacity, trace, size),
         "lfuda" => misses(Lfuda::new(objects), capacity, trace, size),
-        "gds" => misses(Ranked::new(Rank::InverseSize, objects), capacity, trace, size),
-        "gdsf" => misses(Ranked::new(Rank::FrequencyBySize, objects), capacity, trace, size),
+        "gds" => misses(GreedyDual::new(RankFunction::InverseSize, objects), capacity, trace, size),
+        "gdsf" => misses(GreedyDual::new(RankFunction::FrequencyBySize, objects), capacity, trace, size),
         "slru" => misses(Slru::new(capacity, objects), capacity, trace, size),
         "s3-fifo" => misses(S3Fifo::new(capacity, objects), capacity, trace, size),
         "2q" => misses(TwoQ::new(capacity, objects), capacity, trace, size),
@@ -190,9 +190,9 @@ fn policies_that_have_no_reference_lie_where_their_relatives_do() {
 #[test]
 fn an_object_above_the_capacity_is_not_stored_and_evicts_nothing() {
     let mut store = Store::new(Lru::new(3), 10, 3);
-    assert_eq!([store.request(0, 4), store.request(1, 6)], [Lookup::Stored; 2]);
-    assert_eq!(store.request(2, 11), Lookup::TooLarge);
-    assert_eq!([store.request(0, 4), store.request(1, 6)], [Lookup::Hit; 2]);
+    assert_eq!([store.request(0, 4), store.request(1, 6)], [LookupResult::Stored; 2]);
+    assert_eq!(store.request(2, 11), LookupResult::TooLarge);
+    assert_eq!([store.request(0, 4), store.request(1, 6)], [LookupResult::Hit; 2]);
     assert_eq!((store.evictions(), store.used_bytes()), (0, 10));
 }
 
@@ -200,12 +200,12 @@ fn an_object_above_the_capacity_is_not_stored_and_evicts_nothing() {
 fn an_object_whose_size_changed_is_a_miss_and_leaves_the_old_one_behind_nowhere() {
     let mut store = Store::new(Lru::new(2), 10, 2);
     assert_eq!(
-        [store.request(0, 4), store.request(0, 5), store.request(0, 5)].map(|l| l == Lookup::Hit),
+        [store.request(0, 4), store.request(0, 5), store.request(0, 5)].map(|l| l == LookupResult::Hit),
         [false, false, true]
     );
     assert_eq!(store.used_bytes(), 5);
-    assert_eq!(store.request(0, 11), Lookup::TooLarge);
-    assert_eq!((store.used_bytes(), store.request(0, 5)), (0, Lookup::Stored));
+    assert_eq!(store.request(0, 11), LookupResult::TooLarge);
+    assert_eq!((store.used_bytes(), store.request(0, 5)), (0, LookupResult::Stored));
 }
 
 /// Requests of few objects with sizes, some of which change, and removals (size none).
@@ -219,7 +219,7 @@ fn requests() -> impl Strategy<Value = Vec<(u32, Option<u64>)>> {
 /// A policy that checks that what it evicts is what it said would go next.
 struct Announced<O>(O);
 
-impl<O: Order> Order for Announced<O> {
+impl<O: EvictionPolicy> EvictionPolicy for Announced<O> {
     fn hit(&mut self, object: u32) {
         self.0.hit(object);
     }
@@ -232,12 +232,12 @@ impl<O: Order> Order for Announced<O> {
         self.0.insert(object, bytes);
     }
 
-    fn next(&mut self) -> Option<u32> {
-        self.0.next()
+    fn victim(&mut self) -> Option<u32> {
+        self.0.victim()
     }
 
     fn evict(&mut self) -> Option<u32> {
-        let announced = [self.0.next(), self.0.next()];
+        let announced = [self.0.victim(), self.0.victim()];
         let evicted = self.0.evict();
         assert_eq!(announced, [evicted; 2]);
         evicted
@@ -257,7 +257,7 @@ impl<O: Order> Order for Announced<O> {
 }
 
 /// Plays requests through a store and checks what holds for every policy.
-fn check_bound<O: Order>(
+fn check_bound<O: EvictionPolicy>(
     order: O,
     capacity: u64,
     requests: &[(u32, Option<u64>)],
@@ -272,15 +272,15 @@ fn check_bound<O: Order>(
         };
         let lookup = store.request(object, bytes);
         // What was never stored with this size cannot be a hit.
-        prop_assert!(lookup != Lookup::Hit || stored.get(&object) == Some(&bytes));
-        prop_assert_eq!(lookup == Lookup::TooLarge, bytes > capacity);
-        if matches!(lookup, Lookup::TooLarge | Lookup::Refused) {
+        prop_assert!(lookup != LookupResult::Hit || stored.get(&object) == Some(&bytes));
+        prop_assert_eq!(lookup == LookupResult::TooLarge, bytes > capacity);
+        if matches!(lookup, LookupResult::TooLarge | LookupResult::Refused) {
             stored.remove(&object)
         } else {
             stored.insert(object, bytes)
         };
         prop_assert!(store.used_bytes() <= capacity);
-        prop_assert_eq!(matches!(lookup, Lookup::Hit | Lookup::Stored), store.is_stored(object));
+        prop_assert_eq!(matches!(lookup, LookupResult::Hit | LookupResult::Stored), store.is_stored(object));
     }
     Ok(())
 }
@@ -356,12 +356,12 @@ fn plain_counted(ages: bool, capacity: u64, requests: &[(u32, Option<u64>)]) -> 
 }
 
 /// The hits of a store, request by request.
-fn hits<O: Order>(order: O, capacity: u64, requests: &[(u32, Option<u64>)]) -> Vec<bool> {
+fn hits<O: EvictionPolicy>(order: O, capacity: u64, requests: &[(u32, Option<u64>)]) -> Vec<bool> {
     let mut store = Store::new(order, capacity, 12);
     let mut hits = Vec::new();
     for &(object, bytes) in requests {
         match bytes {
-            Some(bytes) => hits.push(store.request(object, bytes) == Lookup::Hit),
+            Some(bytes) => hits.push(store.request(object, bytes) == LookupResult::Hit),
             None => store.remove(object),
         }
     }
@@ -440,7 +440,7 @@ proptest! {
 
     #[test]
     fn gdsf_hits_what_its_definition_says(requests in requests(), capacity in 0u64..40) {
-        let ranked = Ranked::new(Rank::FrequencyBySize, 12);
+        let ranked = GreedyDual::new(RankFunction::FrequencyBySize, 12);
         prop_assert_eq!(hits(ranked, capacity, &requests), plain_gdsf(capacity, &requests));
     }
 
@@ -460,19 +460,19 @@ proptest! {
         check_bound(Sieve::new(12), capacity, &requests)?;
         check_bound(Lfu::new(12), capacity, &requests)?;
         check_bound(Lfuda::new(12), capacity, &requests)?;
-        for rank in [Rank::InverseSize, Rank::FrequencyBySize] {
-            check_bound(Ranked::new(rank, 12), capacity, &requests)?;
+        for rank in [RankFunction::InverseSize, RankFunction::FrequencyBySize] {
+            check_bound(GreedyDual::new(rank, 12), capacity, &requests)?;
         }
         check_bound(Slru::new(capacity, 12), capacity, &requests)?;
         check_bound(S3Fifo::new(capacity, 12), capacity, &requests)?;
         check_bound(TwoQ::new(capacity, 12), capacity, &requests)?;
         check_bound(Arc::new(capacity, 12), capacity, &requests)?;
         check_bound(WTinyLfu::new(capacity, 12), capacity, &requests)?;
-        check_bound(Farthest::new(3, 12), capacity, &requests)?;
+        check_bound(BeladySize::new(3, 12), capacity, &requests)?;
         check_bound(Random::new(3, 12), capacity, &requests)?;
         check_bound(Belady::new(12), capacity, &requests)?;
         check_bound(TinyLfu::new(Clock::new(12), 12), capacity, &requests)?;
-        check_bound(TinyLfu::new(Ranked::new(Rank::FrequencyBySize, 12), 12), capacity, &requests)?;
+        check_bound(TinyLfu::new(GreedyDual::new(RankFunction::FrequencyBySize, 12), 12), capacity, &requests)?;
     }
 
     #[test]

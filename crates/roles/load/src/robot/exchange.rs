@@ -2,7 +2,7 @@
 
 use std::io;
 
-use assay_cache::ideal::{FOREVER, Lookup, Request as IdealRequest};
+use assay_cache::ideal::{FOREVER, Lookup, RequestClass as IdealRequest};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::own_error::{BEGUN_LATE_US, SOONER_US};
 use assay_workload::Universe;

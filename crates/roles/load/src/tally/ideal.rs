@@ -94,9 +94,9 @@ impl IdealFeed {
         let ready = self.waiting.partition_point(|note| note.at_us() < until_us);
         for note in self.waiting.drain(..ready) {
             match note {
-                IdealEvent::Failed { request, .. } => self.cache.undo(request.key, request.sent_us),
+                IdealEvent::Failed { request, .. } => self.cache.undo_fill(request.key, request.sent_us),
                 IdealEvent::Arrived { request, at_us } => {
-                    self.cache.arrive(request.key, request.sent_us, at_us);
+                    self.cache.complete_fetch(request.key, request.sent_us, at_us);
                 }
                 IdealEvent::Sent { lookup, basic } => {
                     let hit = self.cache.lookup(lookup);
@@ -122,7 +122,7 @@ impl IdealFeed {
 
 #[cfg(test)]
 mod tests {
-    use assay_cache::ideal::{FOREVER, Request};
+    use assay_cache::ideal::{FOREVER, RequestClass};
 
     use super::*;
 
@@ -132,7 +132,7 @@ mod tests {
 
     /// A basic request that was sent then; its number is that instant.
     fn sent(key: u64, at_us: u64) -> IdealEvent {
-        let (object, request, fresh_until_ms) = (key, Request::Get, FOREVER);
+        let (object, request, fresh_until_ms) = (key, RequestClass::Get, FOREVER);
         let lookup = Lookup { key, object, request, cachable: true, at_us, fresh_until_ms };
         IdealEvent::Sent { lookup, basic: Some(id(at_us)) }
     }

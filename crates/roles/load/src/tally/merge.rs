@@ -162,7 +162,7 @@ impl SnapshotMerger {
 #[cfg(test)]
 mod tests {
     use assay_cache::behaviour::CacheBehaviour;
-    use assay_cache::ideal::{FOREVER, Lookup, Request};
+    use assay_cache::ideal::{FOREVER, Lookup, RequestClass};
     use assay_workload::XactId;
 
     use crate::tally::ideal::ReceivedBody;
@@ -240,7 +240,7 @@ mod tests {
             let lookup = Lookup {
                 key: 1,
                 object: 1,
-                request: Request::Get,
+                request: RequestClass::Get,
                 cachable: true,
                 at_us,
                 fresh_until_ms: FOREVER,
@@ -264,7 +264,7 @@ mod tests {
         let lookup = Lookup {
             key: 1,
             object: 1,
-            request: Request::Get,
+            request: RequestClass::Get,
             cachable: true,
             at_us: 5,
             fresh_until_ms: FOREVER,

@@ -1,9 +1,9 @@
 //! Replacement and admission: the proxy hits what a simulation of the same policy hits, and stores what its rule admits.
 
-use assay_cache::policy::Lookup;
-use assay_cache::policy::filter::TinyLfu;
+use assay_cache::policy::LookupResult;
 use assay_cache::policy::replacement::Replacement;
-use assay_cache::policy::{Admission, Order, Store};
+use assay_cache::policy::tinylfu::TinyLfu;
+use assay_cache::policy::{Admission, EvictionPolicy, Store};
 use assay_proxy::spec::Storing;
 
 use crate::harness::{Bed, Origin, ok, run};
@@ -48,9 +48,9 @@ fn memory_bytes() -> u64 {
     ROOM * (BODY_BYTES as u64 + 4000)
 }
 
-fn simulated<O: Order>(order: O, weight: u64) -> Vec<bool> {
+fn simulated<O: EvictionPolicy>(order: O, weight: u64) -> Vec<bool> {
     let mut store = Store::new(order, memory_bytes(), 120);
-    requests().iter().map(|object| store.request(*object, weight) == Lookup::Hit).collect()
+    requests().iter().map(|object| store.request(*object, weight) == LookupResult::Hit).collect()
 }
 
 fn differences(a: &[bool], b: &[bool]) -> usize {

@@ -51,7 +51,7 @@ pub struct ClientRequest<'b> {
 
 impl<'b> ClientRequest<'b> {
     pub fn new(head: &'b RequestHead<'b>, target: Target<'b>) -> Self {
-        let class = MethodClass::of(head.method);
+        let class = MethodClass::from_method(head.method);
         let mut client_request = Self {
             class,
             head,

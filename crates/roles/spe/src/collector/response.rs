@@ -79,7 +79,7 @@ impl Response {
             fields::append(&mut text, b"Date", &date);
         }
         // What caches make of such a field before they leave it out is their own affair, as it is in front of the origin.
-        fields::append_passing_with(&mut text, head.headers(), http_fields::is_for_caches, |field| {
+        fields::append_passing_with(&mut text, head.headers(), http_fields::is_cache_field, |field| {
             field.is("age") || field.is("content-length") || field.is(number::LOST)
         });
         fields::append_via(&mut text, head.facts.version.into(), NAME);
@@ -88,7 +88,7 @@ impl Response {
         let vary = Vary::parse(values);
         let class = match question.head.method {
             "GET" | "HEAD" => MethodClass::Get,
-            other => MethodClass::of(other),
+            other => MethodClass::from_method(other),
         };
         let conditions = Conditions {
             if_none_match: question.head.header("if-none-match"),
@@ -107,7 +107,7 @@ impl Response {
             age_s: http_fields::age_s(head),
             received_ms: times.received_ms,
             head: text.into_boxed_slice(),
-            named: http_fields::named_for_caches(head.headers())
+            named: http_fields::cache_fields_in_connection(head.headers())
                 .collect::<Vec<_>>()
                 .join(", ")
                 .into_bytes()

@@ -90,7 +90,7 @@ fn objects_that_expire_are_validated_and_then_lru_is_simulated_at_each_size() {
 
 #[test]
 fn an_infinite_cache_holds_each_variant_and_a_post_drops_them_all() {
-    use assay_cache::ideal::{FOREVER, IdealCache, Lookup, Request};
+    use assay_cache::ideal::{FOREVER, IdealCache, Lookup, RequestClass};
     use assay_workload::model::Method;
 
     let content = r#"cachable = 100%; encodings = ["gzip", "identity"];"#;
@@ -103,7 +103,7 @@ fn an_infinite_cache_holds_each_variant_and_a_post_drops_them_all() {
     let mut ideal = [true, false].map(|has_variants| (has_variants, IdealCache::new(USUAL), 0));
     for launch in Stream::new(universe.clone(), timeline, Slice::ALL) {
         let object = universe.object(launch.object).key;
-        let request = if launch.method == Method::Post { Request::Post } else { Request::Get };
+        let request = if launch.method == Method::Post { RequestClass::Post } else { RequestClass::Get };
         let at_us = launch.due.as_micros() as u64;
         for (has_variants, cache, hits) in &mut ideal {
             let key = object.wrapping_add(u64::from(*has_variants && launch.robot >= 20));

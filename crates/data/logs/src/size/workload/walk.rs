@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cache::ideal::Request as Kind;
+use assay_cache::ideal::RequestClass as Kind;
 use assay_workload::model::{Method, RequestType, RobotIndex};
 use assay_workload::object::ObjectId;
 use assay_workload::{Browser, Launch, Object, Slice, Stream, Universe, XactId};

@@ -1,8 +1,8 @@
 //! W-TinyLFU: a small window, and a main part that an object enters only if it was requested more often than the one it would
-//! take the place of.
+//! replace.
 
-use super::Order;
-use super::online::Online;
+use super::EvictionPolicy;
+use super::online::OnlinePolicy;
 use super::segments::Segments;
 use super::sketch::Sketch;
 
@@ -10,19 +10,19 @@ const WINDOW: usize = 0;
 const PROBATION: usize = 1;
 const PROTECTED: usize = 2;
 
-/// Most requests that are counted of an object, as in a counter of four bits.
+/// Most requests that are counts of an object, as in a counter of four bits.
 const MOST_COUNTED: u8 = 15;
-/// Counts are halved after so many requests for each stored object.
+/// Counts are halved after this many requests for each stored object.
 const SAMPLE: u64 = 10;
-/// Halvings after which nothing is left of a count.
+/// Halvings after which every count is 0.
 const FORGOTTEN_AFTER: u32 = 4;
 
-/// How often objects were requested lately. TinyLFU estimates that with a sketch; objects that have numbers have counters of their
-/// own, so that no two are mistaken for each other.
+/// Recent requests by object. TinyLFU estimates them with a sketch; numbered objects have counters of their own, so that no two are
+/// confused.
 #[derive(Debug)]
 pub(super) struct Frequencies {
     counts: Vec<u8>,
-    /// The halving up to which each count is right.
+    /// Halvings already applied to each count.
     halved: Vec<u32>,
     halvings: u32,
     since_halving: u64,
@@ -38,13 +38,13 @@ impl Frequencies {
         self.halved.resize(objects, self.halvings);
     }
 
-    pub(super) fn of(&self, object: u32) -> u8 {
+    pub(super) fn estimate(&self, object: u32) -> u8 {
         let behind = self.halvings - self.halved[object as usize];
         if behind > FORGOTTEN_AFTER { 0 } else { self.counts[object as usize] >> behind }
     }
 
     pub(super) fn count(&mut self, object: u32, stored: u64) {
-        let count = (self.of(object) + 1).min(MOST_COUNTED);
+        let count = (self.estimate(object) + 1).min(MOST_COUNTED);
         self.counts[object as usize] = count;
         self.halved[object as usize] = self.halvings;
         self.since_halving += 1;
@@ -55,20 +55,20 @@ impl Frequencies {
     }
 }
 
-/// How an object is counted.
+/// Counters of requests.
 #[derive(Debug)]
-enum Counted {
-    /// By its number, which it keeps.
+enum RequestCounts {
+    /// By number, which an object keeps.
     Numbered(Frequencies),
-    /// By the hash of its key, since its number is another's when it is not stored.
+    /// By the hash of its key, since the number of an object that is not stored is given to another.
     Hashed { sketch: Sketch, hashes: Vec<u64> },
 }
 
-impl Counted {
-    fn of(&self, object: u32) -> u8 {
+impl RequestCounts {
+    fn estimate(&self, object: u32) -> u8 {
         match self {
-            Self::Numbered(frequencies) => frequencies.of(object),
-            Self::Hashed { sketch, hashes } => sketch.of(hashes[object as usize]),
+            Self::Numbered(frequencies) => frequencies.estimate(object),
+            Self::Hashed { sketch, hashes } => sketch.estimate(hashes[object as usize]),
         }
     }
 
@@ -80,13 +80,13 @@ impl Counted {
     }
 }
 
-/// The policy. The window is an LRU of 1 % of the capacity; the main part is an SLRU, four fifths of it protected. What leaves the
-/// window competes with the oldest object on probation, and the one that was requested less often lately is evicted (the one from the
-/// window if both were requested equally often).
+/// The window is an LRU of 1 % of the capacity; the main part is an SLRU, four fifths of it protected. An object that leaves the window
+/// competes with the oldest object on probation, and the one with fewer recent requests is evicted (the one from the window if both
+/// have equally many).
 #[derive(Debug)]
 pub struct WTinyLfu {
     segments: Segments<3>,
-    counted: Counted,
+    counts: RequestCounts,
     window_bytes: u64,
     main_bytes: u64,
     protected_bytes: u64,
@@ -94,23 +94,22 @@ pub struct WTinyLfu {
 }
 
 impl WTinyLfu {
-    /// For objects numbered below `objects`.
     pub fn new(capacity_bytes: u64, objects: usize) -> Self {
-        Self::counting(Counted::Numbered(Frequencies::new(objects)), capacity_bytes, objects)
+        Self::with_counts(RequestCounts::Numbered(Frequencies::new(objects)), capacity_bytes, objects)
     }
 
-    /// For objects whose numbers are given to others later, of which about so many are stored at a time.
+    /// For objects whose numbers are reused, of which about this many are stored at a time.
     pub fn by_hash(capacity_bytes: u64, objects: u64) -> Self {
         let sketch = Sketch::new(objects);
-        Self::counting(Counted::Hashed { sketch, hashes: Vec::new() }, capacity_bytes, 0)
+        Self::with_counts(RequestCounts::Hashed { sketch, hashes: Vec::new() }, capacity_bytes, 0)
     }
 
-    fn counting(counted: Counted, capacity_bytes: u64, objects: usize) -> Self {
+    fn with_counts(counts: RequestCounts, capacity_bytes: u64, objects: usize) -> Self {
         let window_bytes = capacity_bytes / 100;
         let main_bytes = capacity_bytes - window_bytes;
         Self {
             segments: Segments::new(objects),
-            counted,
+            counts,
             window_bytes,
             main_bytes,
             protected_bytes: main_bytes - main_bytes / 5,
@@ -118,8 +117,8 @@ impl WTinyLfu {
         }
     }
 
-    /// Moves what the window has no room for into the main part, as long as that has room.
-    fn flow(&mut self) {
+    /// Moves objects that the window has no room for into the main part, while that has room.
+    fn drain_window(&mut self) {
         while self.segments.bytes(WINDOW) > self.window_bytes {
             let Some((_, bytes)) = self.segments.oldest(WINDOW) else { return };
             let used_bytes = self.segments.bytes(PROBATION) + self.segments.bytes(PROTECTED);
@@ -132,11 +131,11 @@ impl WTinyLfu {
     }
 }
 
-impl Order for WTinyLfu {
+impl EvictionPolicy for WTinyLfu {
     fn hit(&mut self, object: u32) {
-        self.counted.count(object, self.stored);
-        let segment = self.segments.of(object);
-        let bytes = self.segments.take(object);
+        self.counts.count(object, self.stored);
+        let segment = self.segments.segment_of(object);
+        let bytes = self.segments.remove(object);
         self.segments.push(if segment == WINDOW { WINDOW } else { PROTECTED }, object, bytes);
         while self.segments.bytes(PROTECTED) > self.protected_bytes {
             let Some((oldest, bytes)) = self.segments.pop(PROTECTED) else { return };
@@ -145,23 +144,23 @@ impl Order for WTinyLfu {
     }
 
     fn miss(&mut self, object: u32) {
-        self.counted.count(object, self.stored);
+        self.counts.count(object, self.stored);
     }
 
     fn insert(&mut self, object: u32, bytes: u64) {
         self.segments.push(WINDOW, object, bytes);
         self.stored += 1;
-        self.flow();
+        self.drain_window();
     }
 
-    fn next(&mut self) -> Option<u32> {
-        self.flow();
+    fn victim(&mut self) -> Option<u32> {
+        self.drain_window();
         let victim = self.segments.oldest(PROBATION).or_else(|| self.segments.oldest(PROTECTED));
         let overflows = self.segments.bytes(WINDOW) > self.window_bytes;
         let candidate = self.segments.oldest(WINDOW).filter(|_| overflows || victim.is_none());
         let (next, _) = match (candidate, victim) {
             (Some(candidate), Some(victim)) => {
-                let is_better = self.counted.of(candidate.0) > self.counted.of(victim.0);
+                let is_better = self.counts.estimate(candidate.0) > self.counts.estimate(victim.0);
                 if is_better { victim } else { candidate }
             }
             (candidate, victim) => candidate.or(victim)?,
@@ -170,33 +169,33 @@ impl Order for WTinyLfu {
     }
 
     fn evict(&mut self) -> Option<u32> {
-        let object = self.next()?;
+        let object = self.victim()?;
         self.remove(object);
         Some(object)
     }
 
     fn remove(&mut self, object: u32) {
-        self.segments.take(object);
+        self.segments.remove(object);
         self.stored -= 1;
     }
 
     #[inline]
-    fn warm(&self, object: u32) -> u64 {
-        self.segments.warm(object)
+    fn prefetch(&self, object: u32) -> u64 {
+        self.segments.prefetch(object)
     }
 }
 
-impl Online for WTinyLfu {
+impl OnlinePolicy for WTinyLfu {
     fn grow(&mut self, objects: usize) {
         self.segments.grow(objects);
-        match &mut self.counted {
-            Counted::Numbered(frequencies) => frequencies.grow(objects),
-            Counted::Hashed { hashes, .. } => hashes.resize(objects, 0),
+        match &mut self.counts {
+            RequestCounts::Numbered(frequencies) => frequencies.grow(objects),
+            RequestCounts::Hashed { hashes, .. } => hashes.resize(objects, 0),
         }
     }
 
     fn rename(&mut self, object: u32, hash: u64) {
-        if let Counted::Hashed { hashes, .. } = &mut self.counted {
+        if let RequestCounts::Hashed { hashes, .. } = &mut self.counts {
             hashes[object as usize] = hash;
         }
     }

@@ -1,28 +1,27 @@
-//! Admission by TinyLFU: before any policy, an object takes the place of another one only if it was requested more often lately.
+//! Admission by TinyLFU before any policy: an object replaces another only if it was recently requested more often.
 
-use super::Order;
-use super::tiny::Frequencies;
+use super::EvictionPolicy;
+use super::w_tinylfu::Frequencies;
 
-/// TinyLFU before a policy, which says what would have to go. Where a new object needs the room of several, they are compared with it
-/// one after the other, and those that were requested less often go, until there is room or one of them stays.
+/// TinyLFU before a policy that names victims. Where a new object needs the room of several, it is compared with one after the other,
+/// and those that were requested less often are evicted, until there is room or one of them stays.
 ///
-/// The policy learns of an object when it is admitted: what is refused leaves it as it was.
+/// The policy learns of an object only when it is admitted: a refused object leaves the policy unchanged.
 #[derive(Debug)]
 pub struct TinyLfu<O> {
     order: O,
     frequencies: Frequencies,
     stored: u64,
-    /// An object that is about to be stored, of which the policy does not know yet.
+    /// Object about to be stored, of which the policy does not know yet.
     pending: Option<u32>,
 }
 
-impl<O: Order> TinyLfu<O> {
-    /// Before this policy, for objects numbered below `objects`.
+impl<O: EvictionPolicy> TinyLfu<O> {
     pub fn new(order: O, objects: usize) -> Self {
         Self { order, frequencies: Frequencies::new(objects), stored: 0, pending: None }
     }
 
-    /// The policy, for those that are told something before a request.
+    /// The policy behind, to set the next request of one that needs the future.
     pub fn order_mut(&mut self) -> &mut O {
         &mut self.order
     }
@@ -34,7 +33,7 @@ impl<O: Order> TinyLfu<O> {
     }
 }
 
-impl<O: Order> Order for TinyLfu<O> {
+impl<O: EvictionPolicy> EvictionPolicy for TinyLfu<O> {
     fn hit(&mut self, object: u32) {
         self.frequencies.count(object, self.stored);
         self.order.hit(object);
@@ -51,8 +50,8 @@ impl<O: Order> Order for TinyLfu<O> {
         self.stored += 1;
     }
 
-    fn next(&mut self) -> Option<u32> {
-        self.order.next()
+    fn victim(&mut self) -> Option<u32> {
+        self.order.victim()
     }
 
     fn evict(&mut self) -> Option<u32> {
@@ -72,12 +71,14 @@ impl<O: Order> Order for TinyLfu<O> {
     }
 
     fn yields_to(&mut self, object: u32) -> bool {
-        self.order.next().is_none_or(|next| self.frequencies.of(object) > self.frequencies.of(next))
+        self.order
+            .victim()
+            .is_none_or(|next| self.frequencies.estimate(object) > self.frequencies.estimate(next))
     }
 
     #[inline]
-    fn warm(&self, object: u32) -> u64 {
-        self.order.warm(object)
+    fn prefetch(&self, object: u32) -> u64 {
+        self.order.prefetch(object)
     }
 }
 
@@ -88,10 +89,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::policy::greedy_dual::{GreedyDual, RankFunction};
     use crate::policy::queues::Lru;
-    use crate::policy::ranks::{Rank, Ranked};
     use crate::policy::segments::S3Fifo;
-    use crate::policy::{Lookup, Store};
+    use crate::policy::{LookupResult, Store};
 
     /// LRU behind TinyLFU, written so that it is plainly right.
     fn plain(capacity: u64, requests: &[(u32, u64)]) -> Vec<bool> {
@@ -132,9 +133,9 @@ mod tests {
         hits
     }
 
-    fn hits<O: Order>(order: O, capacity: u64, requests: &[(u32, u64)]) -> Vec<bool> {
+    fn hits<O: EvictionPolicy>(order: O, capacity: u64, requests: &[(u32, u64)]) -> Vec<bool> {
         let mut store = Store::new(TinyLfu::new(order, 12), capacity, 12);
-        requests.iter().map(|(object, bytes)| store.request(*object, *bytes) == Lookup::Hit).collect()
+        requests.iter().map(|(object, bytes)| store.request(*object, *bytes) == LookupResult::Hit).collect()
     }
 
     #[test]
@@ -143,20 +144,20 @@ mod tests {
         for object in [0, 0, 1, 1] {
             store.request(object, 1);
         }
-        assert_eq!([store.request(2, 1), store.request(2, 1)], [Lookup::Refused; 2]);
-        assert_eq!((store.request(2, 1), store.evictions()), (Lookup::Stored, 1));
+        assert_eq!([store.request(2, 1), store.request(2, 1)], [LookupResult::Refused; 2]);
+        assert_eq!((store.request(2, 1), store.evictions()), (LookupResult::Stored, 1));
         assert!(!store.is_stored(0) && store.is_stored(1));
     }
 
     #[test]
     fn what_is_refused_is_not_stored_by_a_policy_in_which_it_competes() {
-        let ranked = Ranked::new(Rank::FrequencyBySize, 3);
+        let ranked = GreedyDual::new(RankFunction::FrequencyBySize, 3);
         let mut store = Store::new(TinyLfu::new(ranked, 3), 10, 3);
         for _ in 0..3 {
             store.request(0, 10);
         }
         // Its rank is above that of the stored object, which is much larger.
-        assert_eq!((store.request(1, 1), store.used_bytes()), (Lookup::Refused, 10));
+        assert_eq!((store.request(1, 1), store.used_bytes()), (LookupResult::Refused, 10));
         assert!(store.is_stored(0) && !store.is_stored(1));
     }
 
@@ -167,11 +168,11 @@ mod tests {
         for object in [0, 1] {
             store.request(object, 6);
         }
-        assert_eq!(store.request(1, 6), Lookup::Stored);
-        assert_eq!(store.request(1, 6), Lookup::Hit);
+        assert_eq!(store.request(1, 6), LookupResult::Stored);
+        assert_eq!(store.request(1, 6), LookupResult::Hit);
         // It is refused twice, and then stored in the main queue.
-        assert_eq!([store.request(0, 6), store.request(0, 6)], [Lookup::Refused; 2]);
-        assert_eq!(store.request(0, 6), Lookup::Stored);
+        assert_eq!([store.request(0, 6), store.request(0, 6)], [LookupResult::Refused; 2]);
+        assert_eq!(store.request(0, 6), LookupResult::Stored);
         assert_eq!(store.order_mut().order_mut().evict(), Some(0));
     }
 

@@ -1,16 +1,16 @@
-//! A set of moments of which the latest is found: a bit for each moment, a bit for each 64 of them that has one, and so on. A
-//! million moments take 128 KB, which a processor's cache holds, where a heap of them would not fit.
+//! A hierarchical bit set of moments that finds the latest: a bit for each moment, a bit for each word of 64 that has one, and so on.
+//! A million moments take 128 KB, which fits into a processor's cache; a heap of them would not.
 
 const BITS: usize = u64::BITS as usize;
 
-/// The set. Moments are numbers below some 2^32; the set grows to the largest.
+/// Moments are numbers below some 2^32; the set grows to the largest.
 #[derive(Debug, Default)]
-pub(super) struct Latest {
-    /// The moments, then which words of the level before are not 0; the last level has one word.
+pub(super) struct MomentSet {
+    /// The moments, then one bit for each word of the level below that is not 0; the last level has one word.
     levels: Vec<Vec<u64>>,
 }
 
-impl Latest {
+impl MomentSet {
     pub(super) fn insert(&mut self, moment: usize) {
         if moment >= self.levels.first().map_or(0, |lowest| lowest.len() * BITS) {
             self.grow(moment);
@@ -27,7 +27,7 @@ impl Latest {
         }
     }
 
-    /// Takes out a moment that is in the set.
+    /// Removes a moment that is in the set.
     pub(super) fn remove(&mut self, moment: usize) {
         let mut at = moment;
         for level in &mut self.levels {
@@ -40,7 +40,7 @@ impl Latest {
         }
     }
 
-    /// The latest moment; none: the set is empty.
+    /// The latest moment; none if the set is empty.
     pub(super) fn latest(&self) -> Option<usize> {
         let mut at = 0;
         for level in self.levels.iter().rev() {
@@ -53,7 +53,7 @@ impl Latest {
         (!self.levels.is_empty()).then_some(at)
     }
 
-    /// Makes room for a moment, and for as many again as there were.
+    /// Grows to hold a moment, at least by doubling.
     fn grow(&mut self, moment: usize) {
         let words = self.levels.first().map_or(0, |lowest| lowest.len() * 2).max(moment / BITS + 1);
         let mut lowest = self.levels.drain(..).next().unwrap_or_default();
@@ -78,7 +78,7 @@ mod tests {
         fn the_latest_moment_is_that_of_an_ordered_set(
             steps in proptest::collection::vec((proptest::bool::ANY, 0usize..20_000), 1..400)
         ) {
-            let (mut latest, mut set) = (Latest::default(), BTreeSet::new());
+            let (mut latest, mut set) = (MomentSet::default(), BTreeSet::new());
             for (is_new, moment) in steps {
                 let known = set.range(..=moment).next_back().copied();
                 match known.filter(|_| !is_new) {

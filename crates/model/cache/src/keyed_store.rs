@@ -1,72 +1,73 @@
-//! A store of values under keys with an exact bound in bytes, which evicts by any policy that needs no future, and admits by any rule.
-//! What a simulation says of a policy is what this store does: both use the orders of [`crate::policy`].
+//! A store of values under keys with an exact bound in bytes, for every policy that needs no knowledge of the future and every rule of
+//! admission. The store does what a simulation of the policy predicts: both use the orders of [`crate::policy`].
 //!
-//! Orders know objects by numbers. An object has a number while it is stored, or while the order remembers it; then the number is given
-//! to another one. What an entry costs the store itself counts towards the bound, and so does what is remembered.
+//! Policies know objects by numbers. An object has a number while it is stored, or while the policy remembers it as a ghost; then the
+//! number is given to another object. The store's own overhead for an entry counts towards the bound, and so do ghosts.
 //!
-//! Room for an object is made while it arrives, before it is stored ([`Keyed::reserve`]): that is when TinyLFU decides, and GDSF by rank.
+//! Room for an object is made while it arrives, before it is stored ([`KeyedStore::reserve`]): that is when TinyLFU decides, and GDSF by rank.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
 use crate::lru::TooLarge;
-use crate::policy::online::Online;
+use crate::policy::online::OnlinePolicy;
 use crate::policy::replacement::Replacement;
 use crate::policy::sketch::Sketch;
 
-/// Which objects are admitted, apart from their size, which a caller knows before there is anything to store.
+/// Rule of admission. Size limits are not part of it: callers check them before there is anything to store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Filter {
+pub enum AdmissionFilter {
     #[default]
     All,
-    /// Those that were requested before, not too long ago.
+    /// Objects that were requested before, not too long ago.
     SecondRequest,
-    /// Those that were requested more often lately than what would have to go for them.
+    /// Objects that were recently requested more often than those that would be evicted for them.
     TinyLfu,
 }
 
-/// Bytes for each object that an order remembers: its number and its node, its place in a table and in a queue.
-const REMEMBERED_BYTES: u64 = 96;
-/// A cache is taken to hold an object in so many bytes of its size, where something has to be sized beforehand.
+/// Bytes of a ghost: its number, its node, its slot in a table and in a queue.
+const GHOST_BYTES: u64 = 96;
+/// Assumed mean size of an object, for tables that are sized before anything is stored.
 const BYTES_PER_OBJECT: u64 = 1024;
-/// The share of the bound that counting requests may take.
+/// Request counters take at most one over this of the bound.
 const COUNTING_SHARE: u64 = 8;
 
 #[derive(Debug)]
-struct Slot<V> {
+struct Entry<V> {
     key: Rc<[u8]>,
     value: V,
     hash: u64,
     bytes: u64,
 }
 
-/// Objects that were evicted and that the order remembers, by the hash of their key.
+/// Evicted objects that the policy remembers, by the hash of their key.
 #[derive(Debug, Default)]
-struct Remembered {
+struct Ghosts {
     numbers: HashMap<u64, u32>,
-    /// All of them, and some that are no longer remembered.
+    /// All ghosts, and some that are no longer remembered.
     queue: VecDeque<(u64, u32)>,
 }
 
-/// What requests showed, as far as admission needs it.
+/// Past requests, as far as admission needs them.
 #[derive(Debug)]
-enum Requested {
-    All,
-    Before(Seen),
-    Lately(Sketch),
+enum RequestHistory {
+    None,
+    Bloom(AgingBloomFilter),
+    Sketch(Sketch),
 }
 
-/// Keys that were requested, the latest of them: bits in two tables, of which the older one is emptied when the younger one is full.
+/// Bloom filter of recently requested keys in two generations: when the younger table is full, it becomes the older one, whose
+/// keys are forgotten.
 #[derive(Debug)]
-struct Seen {
+struct AgingBloomFilter {
     younger: Vec<u64>,
     older: Vec<u64>,
     marked: u64,
 }
 
-impl Seen {
-    /// In a table of 16 bits for each object: one of 200 is taken for another one when the table is full.
+impl AgingBloomFilter {
+    /// 16 bits for each object: false positives are one in 200 when the table is full.
     fn new(objects: u64) -> Self {
         let words = (objects.clamp(64, 1 << 24).next_power_of_two() / 4) as usize;
         Self { younger: vec![0; words], older: vec![0; words], marked: 0 }
@@ -80,7 +81,7 @@ impl Seen {
         })
     }
 
-    /// Marks a key; true: it was marked before.
+    /// Marks a key; true if it was marked before.
     fn mark(&mut self, hash: u64) -> bool {
         let bits = self.bits(hash);
         let is_in = |table: &[u64]| bits.iter().all(|(word, bit)| table[*word] & bit != 0);
@@ -100,13 +101,13 @@ impl Seen {
 }
 
 #[derive(Debug)]
-pub struct Keyed<V> {
-    places: HashMap<Rc<[u8]>, u32>,
-    slots: Vec<Option<Slot<V>>>,
+pub struct KeyedStore<V> {
+    numbers_by_key: HashMap<Rc<[u8]>, u32>,
+    entries: Vec<Option<Entry<V>>>,
     free: Vec<u32>,
-    order: Box<dyn Online>,
-    requested: Requested,
-    remembered: Remembered,
+    order: Box<dyn OnlinePolicy>,
+    history: RequestHistory,
+    ghosts: Ghosts,
     hasher: RandomState,
     bound: u64,
     used: u64,
@@ -114,26 +115,26 @@ pub struct Keyed<V> {
     evictions: u64,
 }
 
-impl<V> Keyed<V> {
+impl<V> KeyedStore<V> {
     /// An empty store of so many bytes.
-    pub fn new(bound_bytes: u64, policy: Replacement, filter: Filter) -> Self {
+    pub fn new(bound_bytes: u64, policy: Replacement, filter: AdmissionFilter) -> Self {
         let most = bound_bytes / COUNTING_SHARE / Sketch::bytes_for(1);
         let objects = if most == 0 { 0 } else { bound_bytes / BYTES_PER_OBJECT };
         let requested = match filter {
-            Filter::All => Requested::All,
-            Filter::SecondRequest => Requested::Before(Seen::new(objects)),
-            Filter::TinyLfu => Requested::Lately(Sketch::new(objects)),
+            AdmissionFilter::All => RequestHistory::None,
+            AdmissionFilter::SecondRequest => RequestHistory::Bloom(AgingBloomFilter::new(objects)),
+            AdmissionFilter::TinyLfu => RequestHistory::Sketch(Sketch::new(objects)),
         };
-        let counts = u64::from(filter != Filter::All) + u64::from(policy == Replacement::WTinyLfu);
+        let counts = u64::from(filter != AdmissionFilter::All) + u64::from(policy == Replacement::WTinyLfu);
         let counting_bytes = (counts * Sketch::bytes_for(objects)).min(bound_bytes / COUNTING_SHARE);
         let bound = bound_bytes - counting_bytes;
         Self {
-            places: HashMap::new(),
-            slots: Vec::new(),
+            numbers_by_key: HashMap::new(),
+            entries: Vec::new(),
             free: Vec::new(),
             order: policy.order_by_hash(bound, objects),
-            requested,
-            remembered: Remembered::default(),
+            history: requested,
+            ghosts: Ghosts::default(),
             hasher: RandomState::new(),
             bound,
             used: 0,
@@ -142,25 +143,25 @@ impl<V> Keyed<V> {
         }
     }
 
-    /// Bytes that an entry costs beside what it is said to weigh: its slot, its place in the table and its node in the order, twice, because
-    /// all grow by doubling.
+    /// Bytes that an entry costs beside its own: its slot, its bucket in the table and its node in the policy, twice, because all three
+    /// grow by doubling.
     pub fn overhead_bytes(&self) -> u64 {
-        let own = size_of::<Option<Slot<V>>>() + size_of::<(Rc<[u8]>, u32)>() + 1;
+        let own = size_of::<Option<Entry<V>>>() + size_of::<(Rc<[u8]>, u32)>() + 1;
         2 * (own as u64 + self.order.bytes_per_object())
     }
 
     /// True if an object that is refused now may be stored the next time.
     pub fn is_selective(&self) -> bool {
-        self.order.competes() || !matches!(self.requested, Requested::All)
+        self.order.competes() || !matches!(self.history, RequestHistory::None)
     }
 
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.numbers_by_key.len()
     }
 
     /// True without entries.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.numbers_by_key.is_empty()
     }
 
     /// The bound in bytes.
@@ -183,46 +184,45 @@ impl<V> Keyed<V> {
         self.evictions
     }
 
-    /// The value under a key, which was requested.
+    /// The value under a key; counts as a request.
     pub fn get(&mut self, key: &[u8]) -> Option<&V> {
-        let object = *self.places.get(key)?;
+        let object = *self.numbers_by_key.get(key)?;
         self.order.hit(object);
-        let slot = self.slots[object as usize].as_ref()?;
-        if let Requested::Lately(sketch) = &mut self.requested {
-            sketch.count(slot.hash, self.places.len() as u64);
+        let entry = self.entries[object as usize].as_ref()?;
+        if let RequestHistory::Sketch(sketch) = &mut self.history {
+            sketch.count(entry.hash, self.numbers_by_key.len() as u64);
         }
-        Some(&slot.value)
+        Some(&entry.value)
     }
 
-    /// The value under a key, which nobody requested.
+    /// The value under a key; does not count as a request.
     pub fn peek(&self, key: &[u8]) -> Option<&V> {
-        let object = *self.places.get(key)?;
-        self.slots[object as usize].as_ref().map(|slot| &slot.value)
+        let object = *self.numbers_by_key.get(key)?;
+        self.entries[object as usize].as_ref().map(|entry| &entry.value)
     }
 
-    /// A request for what is not stored, and may be: counts it, and says whether it is admitted as far as that does not depend on what would
-    /// have to go for it.
+    /// Counts a request for an object that is not stored. False if the object is not admitted, whatever would be evicted for it.
     pub fn admits(&mut self, key: &[u8]) -> bool {
         let hash = self.hasher.hash_one(key);
-        match &mut self.requested {
-            Requested::All => true,
-            Requested::Before(seen) => seen.mark(hash),
-            Requested::Lately(sketch) => {
-                sketch.count(hash, self.places.len() as u64);
+        match &mut self.history {
+            RequestHistory::None => true,
+            RequestHistory::Bloom(seen) => seen.mark(hash),
+            RequestHistory::Sketch(sketch) => {
+                sketch.count(hash, self.numbers_by_key.len() as u64);
                 true
             }
         }
     }
 
-    /// Takes room for something with this key that is arriving, and evicts entries for it; false: one of them is worth more, or there
-    /// is not so much room. Give it back with [`Keyed::release`].
+    /// Reserves room for an object that is arriving, and evicts entries for it. False if one of them is worth more, or the object does
+    /// not fit. The room is given back with [`KeyedStore::release`].
     pub fn reserve(&mut self, key: &[u8], bytes: u64) -> bool {
         if self.check_fits(bytes).is_err() {
             return false;
         }
         let hash = self.hasher.hash_one(key);
         while self.is_full(bytes) {
-            if !self.yields_to(hash) || !self.order.makes_way_for(bytes + self.overhead_bytes()) {
+            if !self.yields_to(hash) || !self.order.admits_size(bytes + self.overhead_bytes()) {
                 return false;
             }
             if !self.evict() {
@@ -239,38 +239,37 @@ impl<V> Keyed<V> {
         self.reserved = self.reserved.saturating_sub(bytes);
     }
 
-    /// Stores a value of so many bytes in place of what was under its key, and evicts others until it fits. What can never fit is
-    /// refused, and nothing changes.
+    /// Stores a value in place of the one under its key, and evicts others until it fits. If it can never fit, nothing changes.
     pub fn insert(&mut self, key: Rc<[u8]>, value: V, bytes: u64) -> Result<(), TooLarge> {
         let bytes = bytes.saturating_add(self.overhead_bytes());
         self.check_fits(bytes)?;
-        if let Some(&object) = self.places.get(&key)
-            && let Some(slot) = self.slots[object as usize].as_mut().filter(|slot| slot.bytes == bytes)
+        if let Some(&object) = self.numbers_by_key.get(&key)
+            && let Some(entry) = self.entries[object as usize].as_mut().filter(|entry| entry.bytes == bytes)
         {
-            // The same object with another head, say: it keeps its standing.
-            slot.value = value;
+            // The same object, with another head for example: its rank in the policy stays.
+            entry.value = value;
             return Ok(());
         }
         self.remove(&key);
         let hash = self.hasher.hash_one(&*key);
-        let object = self.number(hash);
+        let object = self.assign_number(hash);
         self.order.miss(object);
         while self.is_full(bytes) && self.evict() {}
         self.order.insert(object, bytes);
         self.used += bytes;
-        self.slots[object as usize] = Some(Slot { key: Rc::clone(&key), value, hash, bytes });
-        self.places.insert(key, object);
+        self.entries[object as usize] = Some(Entry { key: Rc::clone(&key), value, hash, bytes });
+        self.numbers_by_key.insert(key, object);
         Ok(())
     }
 
     /// Removes what is under a key.
     pub fn remove(&mut self, key: &[u8]) -> Option<V> {
-        let object = self.places.remove(key)?;
+        let object = self.numbers_by_key.remove(key)?;
         self.order.remove(object);
         self.free.push(object);
-        let slot = self.slots[object as usize].take()?;
-        self.used -= slot.bytes;
-        Some(slot.value)
+        let entry = self.entries[object as usize].take()?;
+        self.used -= entry.bytes;
+        Some(entry.value)
     }
 
     fn check_fits(&self, wanted: u64) -> Result<(), TooLarge> {
@@ -281,59 +280,59 @@ impl<V> Keyed<V> {
     }
 
     fn is_full(&self, bytes: u64) -> bool {
-        let remembered = self.remembered.numbers.len() as u64 * REMEMBERED_BYTES;
+        let remembered = self.ghosts.numbers.len() as u64 * GHOST_BYTES;
         self.used + self.reserved + remembered + bytes > self.bound
     }
 
-    /// True if what goes next goes for this object.
+    /// True if the next victim was requested less often than this object.
     fn yields_to(&mut self, hash: u64) -> bool {
-        let Requested::Lately(sketch) = &self.requested else { return true };
-        let next = self.order.next().and_then(|next| self.slots[next as usize].as_ref());
-        next.is_none_or(|next| sketch.of(hash) > sketch.of(next.hash))
+        let RequestHistory::Sketch(sketch) = &self.history else { return true };
+        let next = self.order.victim().and_then(|next| self.entries[next as usize].as_ref());
+        next.is_none_or(|next| sketch.estimate(hash) > sketch.estimate(next.hash))
     }
 
-    /// Takes out what goes next; false: nothing is stored.
+    /// Evicts the next victim; false if nothing is stored.
     fn evict(&mut self) -> bool {
         let Some(object) = self.order.evict() else { return false };
-        let Some(slot) = self.slots[object as usize].take() else { return false };
-        self.places.remove(&slot.key);
-        self.used -= slot.bytes;
+        let Some(entry) = self.entries[object as usize].take() else { return false };
+        self.numbers_by_key.remove(&entry.key);
+        self.used -= entry.bytes;
         self.evictions += 1;
         if self.order.remembers(object) {
-            self.remembered.numbers.insert(slot.hash, object);
-            self.remembered.queue.push_back((slot.hash, object));
+            self.ghosts.numbers.insert(entry.hash, object);
+            self.ghosts.queue.push_back((entry.hash, object));
         } else {
             self.free.push(object);
         }
-        // Two for each that may have come: what is no longer remembered does not stay for long.
-        (0..2).for_each(|_| self.forget());
+        // An eviction adds one ghost at most; two checks for each keep the queue from growing.
+        (0..2).for_each(|_| self.check_oldest_ghost());
         true
     }
 
-    /// Looks whether the object that was looked at longest ago is still remembered.
-    fn forget(&mut self) {
-        let Some((hash, object)) = self.remembered.queue.pop_front() else { return };
-        if self.remembered.numbers.get(&hash) != Some(&object) {
+    /// Drops the ghost that was checked longest ago, if the policy no longer remembers it.
+    fn check_oldest_ghost(&mut self) {
+        let Some((hash, object)) = self.ghosts.queue.pop_front() else { return };
+        if self.ghosts.numbers.get(&hash) != Some(&object) {
             return;
         }
         if self.order.remembers(object) {
-            self.remembered.queue.push_back((hash, object));
+            self.ghosts.queue.push_back((hash, object));
         } else {
-            self.remembered.numbers.remove(&hash);
+            self.ghosts.numbers.remove(&hash);
             self.free.push(object);
         }
     }
 
-    /// A number for an object that is about to be stored: its own, if it is remembered.
-    fn number(&mut self, hash: u64) -> u32 {
-        if let Some(object) = self.remembered.numbers.remove(&hash) {
+    /// Number for an object that is about to be stored: its old one, if it is a ghost.
+    fn assign_number(&mut self, hash: u64) -> u32 {
+        if let Some(object) = self.ghosts.numbers.remove(&hash) {
             return object;
         }
         let object = self.free.pop().unwrap_or_else(|| {
-            let objects = (self.slots.len() * 2).max(64);
-            self.free.extend((self.slots.len() as u32 + 1..objects as u32).rev());
-            let first = self.slots.len() as u32;
-            self.slots.resize_with(objects, || None);
+            let objects = (self.entries.len() * 2).max(64);
+            self.free.extend((self.entries.len() as u32 + 1..objects as u32).rev());
+            let first = self.entries.len() as u32;
+            self.entries.resize_with(objects, || None);
             self.order.grow(objects);
             first
         });
@@ -347,7 +346,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::policy::{Lookup, Store};
+    use crate::policy::{LookupResult, Store};
 
     fn key(object: u32) -> Rc<[u8]> {
         object.to_be_bytes().into()
@@ -355,14 +354,14 @@ mod tests {
 
     /// Hits of the store on these requests: object and size, which is always the same for an object.
     fn hits(bound: u64, policy: Replacement, requests: &[(u32, u64)]) -> Vec<bool> {
-        let mut keyed = Keyed::new(bound, policy, Filter::All);
+        let mut keyed = KeyedStore::new(bound, policy, AdmissionFilter::All);
         let request = |&(object, bytes): &(u32, u64)| {
             let is_hit = keyed.get(&key(object)).is_some();
             if !is_hit {
                 let bytes = bytes - keyed.overhead_bytes();
                 assert!(keyed.insert(key(object), object, bytes).is_ok());
             }
-            assert!(keyed.used_bytes() <= bound && keyed.len() == keyed.slots.iter().flatten().count());
+            assert!(keyed.used_bytes() <= bound && keyed.len() == keyed.entries.iter().flatten().count());
             is_hit
         };
         requests.iter().map(request).collect()
@@ -383,7 +382,7 @@ mod tests {
                 let bound = room * 10_000;
                 let mut store = Store::new(policy.order(bound, 40), bound, 40);
                 let expected: Vec<bool> =
-                    requests.iter().map(|(object, bytes)| store.request(*object, *bytes) == Lookup::Hit).collect();
+                    requests.iter().map(|(object, bytes)| store.request(*object, *bytes) == LookupResult::Hit).collect();
                 let found = hits(bound, policy, &requests);
                 // What is remembered takes room here, up to a hundredth.
                 let differ = found.iter().zip(&expected).filter(|(a, b)| a != b).count();
@@ -399,8 +398,8 @@ mod tests {
             policy in 0usize..14, filter in 0usize..3,
         ) {
             let policy = Replacement::ALL[policy].0;
-            let filter = [Filter::All, Filter::SecondRequest, Filter::TinyLfu][filter];
-            let mut keyed = Keyed::new(bound, policy, filter);
+            let filter = [AdmissionFilter::All, AdmissionFilter::SecondRequest, AdmissionFilter::TinyLfu][filter];
+            let mut keyed = KeyedStore::new(bound, policy, filter);
             let mut reserved = 0;
             for (op, object, bytes) in ops {
                 match op {
@@ -415,7 +414,7 @@ mod tests {
                     _ => {}
                 }
                 prop_assert!(keyed.used_bytes() + keyed.reserved_bytes() <= bound);
-                prop_assert_eq!(keyed.len(), keyed.slots.iter().flatten().count());
+                prop_assert_eq!(keyed.len(), keyed.entries.iter().flatten().count());
             }
         }
     }
@@ -431,21 +430,22 @@ mod tests {
     #[test]
     fn numbers_are_used_again_and_what_is_remembered_is_forgotten() {
         for (policy, name) in Replacement::ALL {
-            let mut keyed = Keyed::new(40_000, policy, Filter::All);
+            let mut keyed = KeyedStore::new(40_000, policy, AdmissionFilter::All);
             for object in 0..20_000 {
                 keyed.insert(key(object), object, 700).unwrap();
             }
-            assert!(keyed.slots.len() <= 256, "{name} {}", keyed.slots.len());
-            assert!(keyed.remembered.queue.len() <= 256, "{name}");
+            assert!(keyed.entries.len() <= 256, "{name} {}", keyed.entries.len());
+            assert!(keyed.ghosts.queue.len() <= 256, "{name}");
         }
     }
 
     #[test]
     fn a_filter_lets_the_second_request_in_or_the_more_frequent_object() {
-        let mut keyed: Keyed<u32> = Keyed::new(1 << 20, Replacement::Lru, Filter::SecondRequest);
+        let mut keyed: KeyedStore<u32> =
+            KeyedStore::new(1 << 20, Replacement::Lru, AdmissionFilter::SecondRequest);
         assert_eq!([1, 1, 2].map(|object| keyed.admits(&key(object))), [false, true, false]);
         // Half of the store for each.
-        let mut keyed = Keyed::new(1 << 20, Replacement::Lru, Filter::TinyLfu);
+        let mut keyed = KeyedStore::new(1 << 20, Replacement::Lru, AdmissionFilter::TinyLfu);
         let bytes = keyed.bound_bytes() / 2 - keyed.overhead_bytes();
         let mut request = |object: u32| {
             if keyed.get(&key(object)).is_some() {

@@ -1,41 +1,40 @@
-//! Policies that give every object a rank, and evict the one with the lowest: GDS and GDSF.
+//! Greedy-Dual policies, which give every object a rank and evict the one with the lowest: GDS and GDSF.
 
-use super::Order;
-use super::online::Online;
+use super::EvictionPolicy;
+use super::online::OnlinePolicy;
 
-/// How an object's rank follows from its requests and its size.
+/// Rank of an object as a function of its requests and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rank {
-    /// The inverse of its size, plus the age of the store (Greedy-Dual-Size with a cost of one: the hits count, not the bytes).
+pub enum RankFunction {
+    /// Inverse of the size, plus the age of the store (Greedy-Dual-Size with a cost of one: it optimises hits, not bytes).
     InverseSize,
-    /// Its requests since it was stored over its size, plus the age (Greedy-Dual-Size-Frequency).
+    /// Requests since the object was stored over its size, plus the age (Greedy-Dual-Size-Frequency).
     FrequencyBySize,
 }
 
-/// Sizes count in millions of bytes, so that ranks of usual objects are not tiny beside the age.
+/// Unit of sizes in ranks, so that ranks of usual objects are not tiny beside the age.
 const MILLION: f64 = 1e6;
 
-/// A policy of ranks. Among equal ranks, the object that was requested longest ago goes. The age of the store is the rank of
-/// the object that was evicted last.
+/// Evicts by rank; among equal ranks, the least recently requested object. The age of the store is the rank of the object that was
+/// evicted last.
 ///
-/// A new object of Greedy-Dual-Size-Frequency gets its rank before room is made, and competes with the stored ones: one that has the
-/// lowest rank is not stored. That is so in its publication, and in libCacheSim. There is one difference to the publication:
-/// where several objects would have to go and the new one is among them, those before it go here (and in libCacheSim), and stay there.
+/// With Greedy-Dual-Size-Frequency, a new object gets its rank before room is made, and competes with the stored ones: if its rank is the
+/// lowest, it is not stored, as in the publication and in libCacheSim. There is one difference to the publication: where several objects
+/// would be evicted and the new one is among them, those before it are evicted here (and in libCacheSim), but stay there.
 #[derive(Debug)]
-pub struct Ranked {
-    rank: Rank,
+pub struct GreedyDual {
+    rank: RankFunction,
     heap: Heap,
-    /// Requests since it was stored, and size, by object.
+    /// Requests since an object was stored, and its size.
     objects: Vec<(u32, u64)>,
     age: f64,
     now: u64,
-    /// By object, the share of its bytes that counts as its size; empty: all of them.
+    /// Share of its bytes that counts as the size of each object; empty: all bytes.
     shares: Vec<f32>,
 }
 
-impl Ranked {
-    /// For objects numbered below `objects`.
-    pub fn new(rank: Rank, objects: usize) -> Self {
+impl GreedyDual {
+    pub fn new(rank: RankFunction, objects: usize) -> Self {
         Self {
             rank,
             heap: Heap::new(objects),
@@ -46,7 +45,7 @@ impl Ranked {
         }
     }
 
-    /// The same where objects are ranked by these shares of their bytes: in the simulation of a sample, the room of an object is more than
+    /// Sets the share of its bytes that counts as the size of each object: in the simulation of a sample, an object takes more room than
     /// its size.
     #[must_use]
     pub fn with_shares(self, shares: Vec<f32>) -> Self {
@@ -67,18 +66,18 @@ impl Ranked {
         // An object of no bytes costs nothing to keep: it has the rank of one byte.
         let size = bytes.max(1) as f64;
         match self.rank {
-            Rank::InverseSize => self.age + MILLION / size,
-            Rank::FrequencyBySize => self.age + f64::from(requests) * MILLION / size,
+            RankFunction::InverseSize => self.age + MILLION / size,
+            RankFunction::FrequencyBySize => self.age + f64::from(requests) * MILLION / size,
         }
     }
 }
 
-impl Order for Ranked {
+impl EvictionPolicy for GreedyDual {
     fn hit(&mut self, object: u32) {
         let (requests, _) = &mut self.objects[object as usize];
         *requests = requests.saturating_add(1);
         let key = self.key(object);
-        self.heap.change(object, key);
+        self.heap.update(object, key);
     }
 
     fn insert(&mut self, object: u32, bytes: u64) {
@@ -87,7 +86,7 @@ impl Order for Ranked {
         self.heap.push(object, key);
     }
 
-    fn next(&mut self) -> Option<u32> {
+    fn victim(&mut self) -> Option<u32> {
         self.heap.nodes.first().map(|(_, object)| *object)
     }
 
@@ -102,16 +101,16 @@ impl Order for Ranked {
     }
 
     fn competes(&self) -> bool {
-        self.rank == Rank::FrequencyBySize
+        self.rank == RankFunction::FrequencyBySize
     }
 
     #[inline]
-    fn warm(&self, object: u32) -> u64 {
+    fn prefetch(&self, object: u32) -> u64 {
         self.objects.get(object as usize).map_or(0, |(requests, _)| u64::from(*requests))
     }
 }
 
-/// What objects are ordered by: the rank, then when it was given.
+/// Key of the heap: the rank, then the time at which it was given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Key {
     rank: f64,
@@ -127,30 +126,30 @@ impl Key {
 
 /// Children of a node of the heap: four keep a node's children within one line or two of the processor's cache.
 const CHILDREN: usize = 4;
-const NOWHERE: u32 = u32::MAX;
+const ABSENT: u32 = u32::MAX;
 
 /// A heap with the lowest key on top, in which an object can be found by its number.
 #[derive(Debug)]
 struct Heap {
     nodes: Vec<(Key, u32)>,
-    /// Where each object is in `nodes`.
-    places: Vec<u32>,
+    /// Index of each object in `nodes`.
+    positions: Vec<u32>,
 }
 
 impl Heap {
     fn new(objects: usize) -> Self {
-        Self { nodes: Vec::new(), places: vec![NOWHERE; objects] }
+        Self { nodes: Vec::new(), positions: vec![ABSENT; objects] }
     }
 
     fn push(&mut self, object: u32, key: Key) {
         self.nodes.push((key, object));
-        self.rise(self.nodes.len() - 1);
+        self.sift_up(self.nodes.len() - 1);
     }
 
-    fn change(&mut self, object: u32, key: Key) {
-        let at = self.places[object as usize] as usize;
+    fn update(&mut self, object: u32, key: Key) {
+        let at = self.positions[object as usize] as usize;
         let before = std::mem::replace(&mut self.nodes[at].0, key);
-        if key.is_below(before) { self.rise(at) } else { self.sink(at) }
+        if key.is_below(before) { self.sift_up(at) } else { self.sift_down(at) }
     }
 
     fn pop(&mut self) -> Option<(Key, u32)> {
@@ -160,14 +159,14 @@ impl Heap {
     }
 
     fn remove(&mut self, object: u32) {
-        let at = std::mem::replace(&mut self.places[object as usize], NOWHERE) as usize;
+        let at = std::mem::replace(&mut self.positions[object as usize], ABSENT) as usize;
         let removed = self.nodes.swap_remove(at).0;
         if let Some(&(moved, _)) = self.nodes.get(at) {
-            if moved.is_below(removed) { self.rise(at) } else { self.sink(at) }
+            if moved.is_below(removed) { self.sift_up(at) } else { self.sift_down(at) }
         }
     }
 
-    fn rise(&mut self, mut at: usize) {
+    fn sift_up(&mut self, mut at: usize) {
         let node = self.nodes[at];
         while at > 0 {
             let parent = (at - 1) / CHILDREN;
@@ -180,7 +179,7 @@ impl Heap {
         self.put(at, node);
     }
 
-    fn sink(&mut self, mut at: usize) {
+    fn sift_down(&mut self, mut at: usize) {
         let node = self.nodes[at];
         loop {
             let first = at * CHILDREN + 1;
@@ -197,23 +196,23 @@ impl Heap {
     }
 
     fn put(&mut self, at: usize, node: (Key, u32)) {
-        self.places[node.1 as usize] = at as u32;
+        self.positions[node.1 as usize] = at as u32;
         self.nodes[at] = node;
     }
 }
 
-impl Online for Ranked {
+impl OnlinePolicy for GreedyDual {
     fn grow(&mut self, objects: usize) {
         self.objects.resize(objects, (0, 0));
-        self.heap.places.resize(objects, NOWHERE);
+        self.heap.positions.resize(objects, ABSENT);
     }
 
-    fn makes_way_for(&mut self, bytes: u64) -> bool {
+    fn admits_size(&mut self, bytes: u64) -> bool {
         let rank = self.rank(1, bytes);
         // Of equal ranks, the older one goes.
         let makes_way = !self.competes() || self.heap.nodes.first().is_none_or(|next| next.0.rank <= rank);
         if !makes_way {
-            // As if it had been stored and evicted.
+            // As if the object had been stored and evicted.
             self.age = rank;
         }
         makes_way

@@ -1,29 +1,28 @@
-//! Policies that evict by a count: LFU and LFUDA. Objects with the same count form a list in the order of their last requests, so
-//! that no order among all of them is kept.
+//! Policies that evict by a count of requests: LFU and LFUDA. Objects with the same count form a list in the order of their last
+//! requests, so no heap is needed.
 
-use super::Order;
+use super::EvictionPolicy;
 use super::lists::{Links, List};
-use super::online::Online;
+use super::online::OnlinePolicy;
 
-/// The object with the lowest count goes; among equal counts, the one that was requested longest ago. A count is the number of requests
-/// since the object was stored; `AGES`: plus the count of the object that was evicted last, at the time of the last of these requests.
+/// Evicts the object with the lowest count; among equal counts, the least recently requested. A count is the number of requests since
+/// the object was stored; with `AGES`, plus the count of the object that was evicted last before the latest of these requests.
 #[derive(Debug)]
-pub struct Counted<const AGES: bool> {
-    /// The count of an object, and its requests.
+pub struct LfuOrder<const AGES: bool> {
+    /// Count of an object, and its requests.
     links: Links<(u32, u32)>,
     /// Objects by their count.
     lists: Vec<List>,
-    /// No object has a lower count.
+    /// Lower bound of all counts.
     lowest: usize,
     age: u32,
 }
 
-pub type Lfu = Counted<false>;
+pub type Lfu = LfuOrder<false>;
 /// LFU with dynamic ageing.
-pub type Lfuda = Counted<true>;
+pub type Lfuda = LfuOrder<true>;
 
-impl<const AGES: bool> Counted<AGES> {
-    /// For objects numbered below `objects`.
+impl<const AGES: bool> LfuOrder<AGES> {
     pub fn new(objects: usize) -> Self {
         Self { links: Links::new(objects, (0, 0)), lists: Vec::new(), lowest: 0, age: 0 }
     }
@@ -32,7 +31,7 @@ impl<const AGES: bool> Counted<AGES> {
     fn push(&mut self, object: u32, requests: u32) {
         // Counts grow by one for each request, of which there are fewer than 2^32.
         let count = if AGES { self.age.saturating_add(requests) } else { requests };
-        *self.links.known_mut(object) = (count, requests);
+        *self.links.data_mut(object) = (count, requests);
         let count = count as usize;
         if count >= self.lists.len() {
             self.lists.resize(count + 1, List::EMPTY);
@@ -42,10 +41,10 @@ impl<const AGES: bool> Counted<AGES> {
     }
 }
 
-impl<const AGES: bool> Order for Counted<AGES> {
+impl<const AGES: bool> EvictionPolicy for LfuOrder<AGES> {
     #[inline]
     fn hit(&mut self, object: u32) {
-        let (count, requests) = self.links.known(object);
+        let (count, requests) = self.links.data(object);
         self.lists[count as usize].remove(&mut self.links, object);
         self.push(object, requests.saturating_add(1));
     }
@@ -55,14 +54,14 @@ impl<const AGES: bool> Order for Counted<AGES> {
         self.push(object, 1);
     }
 
-    fn next(&mut self) -> Option<u32> {
+    fn victim(&mut self) -> Option<u32> {
         let above = self.lists.get(self.lowest..)?.iter().position(|list| !list.is_empty())?;
         self.lowest += above;
         self.lists[self.lowest].oldest()
     }
 
     fn evict(&mut self) -> Option<u32> {
-        self.next()?;
+        self.victim()?;
         let object = self.lists[self.lowest].pop(&mut self.links)?;
         if AGES {
             self.age = self.lowest as u32;
@@ -71,17 +70,17 @@ impl<const AGES: bool> Order for Counted<AGES> {
     }
 
     fn remove(&mut self, object: u32) {
-        let (count, _) = self.links.known(object);
+        let (count, _) = self.links.data(object);
         self.lists[count as usize].remove(&mut self.links, object);
     }
 
     #[inline]
-    fn warm(&self, object: u32) -> u64 {
-        self.links.warm(object)
+    fn prefetch(&self, object: u32) -> u64 {
+        self.links.prefetch(object)
     }
 }
 
-impl<const AGES: bool> Online for Counted<AGES> {
+impl<const AGES: bool> OnlinePolicy for LfuOrder<AGES> {
     fn grow(&mut self, objects: usize) {
         self.links.grow(objects, (0, 0));
     }
