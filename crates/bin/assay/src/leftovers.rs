@@ -4,7 +4,7 @@ use crate::output;
 
 /// Clears it away, and says so.
 pub fn clear() {
-    for note in assay_lab::leftovers::clear() {
+    for note in assay_lab::cleanup::clear() {
         output::say(&format!("note: {note}"));
     }
 }

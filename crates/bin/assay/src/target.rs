@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use assay_lab::experiment::cells;
-use assay_lab::topology::{self, Topology, TopologyChoice, Usual};
+use assay_lab::topology::{self, CacheDefaults, Topology, TopologyChoice};
 use assay_lab::{LabError, Mode, TargetChoice};
 
 use crate::commands::run_args::RunArgs;
@@ -55,7 +55,7 @@ fn described(name: &str, mode: Option<Mode>, args: &RunArgs) -> Result<TargetCho
 
 /// Caches that work together, as a file names them; what it leaves open is as on the command line.
 fn topology_of(file: &Path, mode: Option<Mode>, args: &RunArgs) -> Result<TargetChoice, Failure> {
-    let usual = Usual {
+    let usual = CacheDefaults {
         proxy: args.proxy.clone(),
         memory_bytes: args.memory,
         disk_bytes: args.disk,
@@ -68,7 +68,7 @@ fn topology_of(file: &Path, mode: Option<Mode>, args: &RunArgs) -> Result<Target
 pub fn topology_as(
     file: &Path,
     mode: Option<Mode>,
-    usual: Usual,
+    usual: CacheDefaults,
     proxy_dirs: &[PathBuf],
 ) -> Result<Topology, Failure> {
     let mut choice = choice_in(file, usual)?;
@@ -78,7 +78,7 @@ pub fn topology_as(
 
 /// Caches that work together, as a file names them; where it does not say, they are built-in ones with so many bytes of memory and disk.
 pub fn topology_in(file: &Path, usual_bytes: u64, proxy_dirs: &[PathBuf]) -> Result<Topology, Failure> {
-    let usual = Usual {
+    let usual = CacheDefaults {
         proxy: "builtin".into(),
         memory_bytes: usual_bytes,
         disk_bytes: usual_bytes,
@@ -88,7 +88,7 @@ pub fn topology_in(file: &Path, usual_bytes: u64, proxy_dirs: &[PathBuf]) -> Res
 }
 
 /// What a file says of a topology.
-fn choice_in(file: &Path, usual: Usual) -> Result<TopologyChoice, Failure> {
+fn choice_in(file: &Path, usual: CacheDefaults) -> Result<TopologyChoice, Failure> {
     let shown = file.display().to_string();
     let text = assay_base::files::text(file, assay_base::files::SETTINGS_MAX)
         .map_err(|error| Failure::usage(anyhow!("cannot read the topology {shown}: {error}")))?;

@@ -9,7 +9,7 @@
 //! *TLS.* `net::byte_stream::ByteStream` is one type for robots, origins, the built-in proxy and connections to servers. It never waits; an
 //! operation that would wait returns `WouldBlock`, and `Read::more` states whether the socket may have more. A client makes its handshake with
 //! `shake_hands`, a server while it reads. `say_end` (also when the stream is dropped) sends `close_notify`, unless `break_off` was called; an
-//! end without it is an error for the reader. `lab::secure` makes authority and certificates, removes keys, and refuses what a target cannot
+//! end without it is an error for the reader. `lab::tls` makes authority and certificates, removes keys, and refuses what a target cannot
 //! do.
 //!
 //! *Does not:* wait for sockets ([`crate::sockets`] and tokio do), or know what the bytes mean.

@@ -5,7 +5,7 @@
 
 use assay_lab::description::Description;
 use assay_lab::mode::Mode;
-use assay_lab::real::{Choice, RealProxy};
+use assay_lab::real_proxy::{RealProxy, RealProxyPlan};
 
 const TWO_PROCESSES: &str = r#"
 name = "two"
@@ -33,7 +33,7 @@ async fn main() {
         text += PREPARES;
     }
     let keep = std::env::temp_dir().join(format!("assay-killed-lab-{}", std::process::id()));
-    let proxy = RealProxy::start(Choice {
+    let proxy = RealProxy::start(RealProxyPlan {
         description: Description::read("two.toml", &text).expect("a description"),
         mode: Mode::Reverse,
         http2: false,
@@ -48,7 +48,7 @@ async fn main() {
         helper_cpus: Vec::new(),
         descriptors: 100,
         connections: 1,
-        circle: None,
+        peering: None,
         tls: None,
         keep,
         namespace: None,

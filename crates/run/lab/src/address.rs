@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use assay_workload::model::Workload;
 
 use crate::error::LabError;
-use crate::resting;
+use crate::time_wait;
 
 /// Networks that runs claim: 127.16.0.0/16 to 127.239.0.0/16; what is below is for people and services.
 const FIRST_NETWORK: u64 = 16;
@@ -38,7 +38,8 @@ pub struct LoopbackNet {
 impl LoopbackNet {
     /// Claims one that no other run has, and where no connection of an earlier run is left, if there is one.
     pub fn claim() -> Result<Self, LabError> {
-        for second_byte in candidates(RandomState::new().hash_one(std::process::id()), &resting::by_network())
+        for second_byte in
+            candidates(RandomState::new().hash_one(std::process::id()), &time_wait::by_network())
         {
             let address = SocketAddr::from(([127, second_byte, 255, 254], CLAIM_PORT));
             match TcpListener::bind(address) {
@@ -73,7 +74,7 @@ impl LoopbackNet {
     }
 
     /// Where an origin listens that is not the workload's.
-    pub fn guest(&self) -> Result<SocketAddr, LabError> {
+    pub fn conformance_origin(&self) -> Result<SocketAddr, LabError> {
         // No origin of a workload has a host beyond those of its block.
         self.free_port(self.address(ROBOT_BLOCK - 1, HOSTS_PER_BLOCK + 1), ORIGIN_PORT)
     }

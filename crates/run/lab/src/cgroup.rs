@@ -43,16 +43,16 @@ impl Limits {
 
 /// Where a controller is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Hierarchy {
+enum CgroupHierarchy {
     /// A hierarchy of its own, where our groups go below this one.
-    One(PathBuf),
+    V1(PathBuf),
     /// The only hierarchy: where it is mounted, and the group that we are in.
-    Two { mount: PathBuf, own: PathBuf },
+    V2 { mount: PathBuf, own: PathBuf },
 }
 
 /// A control group of a run, gone when dropped.
 #[derive(Debug)]
-pub struct Group {
+pub struct ControlGroup {
     /// Its directories: one for each controller in version 1.
     dirs: Vec<PathBuf>,
     info: LimitsInfo,
@@ -60,7 +60,7 @@ pub struct Group {
 
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 
-impl Group {
+impl ControlGroup {
     /// Makes one, in which nothing runs yet; `cpus` are the processors it is confined to (empty: any).
     pub fn make(limits: &Limits, cpus: &[u32]) -> Result<Self, LabError> {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -84,11 +84,11 @@ impl Group {
         let mut places: Vec<(PathBuf, bool)> = Vec::new();
         for controller in &wanted {
             let found = hierarchy(mounts, own, controller).ok_or_else(|| missing(controller))?;
-            let second = matches!(found, Hierarchy::Two { .. });
+            let second = matches!(found, CgroupHierarchy::V2 { .. });
             info.how = format!("control groups, version {}", if second { 2 } else { 1 });
             let parent = match found {
-                Hierarchy::One(parent) => parent,
-                Hierarchy::Two { mount, own } => parent_of_two(&mount, &own, &wanted)?,
+                CgroupHierarchy::V1(parent) => parent,
+                CgroupHierarchy::V2 { mount, own } => parent_of_two(&mount, &own, &wanted)?,
             };
             let dir = parent.join(&name);
             if !places.iter().any(|(place, _)| *place == dir) {
@@ -137,7 +137,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ControlGroup {
     fn drop(&mut self) {
         for dir in &self.dirs {
             // What cannot be removed now carries our mark, and goes at the next start.
@@ -165,8 +165,8 @@ pub fn parents() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for controller in ["cpu", "memory", "cpuset"] {
         match hierarchy(&mounts, &own, controller) {
-            Some(Hierarchy::One(parent)) => found.push(parent),
-            Some(Hierarchy::Two { mount, own }) => {
+            Some(CgroupHierarchy::V1(parent)) => found.push(parent),
+            Some(CgroupHierarchy::V2 { mount, own }) => {
                 found.extend(
                     own.ancestors().take_while(|above| above.starts_with(&mount)).map(Path::to_owned),
                 );
@@ -191,7 +191,7 @@ fn mount_points(mounts: &str) -> impl Iterator<Item = (PathBuf, bool, &str)> {
 }
 
 /// Where a controller is; none where the kernel (or the container) does not have it.
-fn hierarchy(mounts: &str, own: &str, controller: &str) -> Option<Hierarchy> {
+fn hierarchy(mounts: &str, own: &str, controller: &str) -> Option<CgroupHierarchy> {
     let has = |list: &str| list.split(',').any(|word| word == controller);
     let own_path = |is_it: &dyn Fn(&str, &str) -> bool| {
         own.lines().find_map(|line| {
@@ -206,7 +206,7 @@ fn hierarchy(mounts: &str, own: &str, controller: &str) -> Option<Hierarchy> {
         if own.join("cgroup.procs").exists() { own } else { mount.to_owned() }
     };
     if let Some((mount, _, _)) = mount_points(mounts).find(|(_, second, options)| !second && has(options)) {
-        return Some(Hierarchy::One(below(&mount, own_path(&|_, list| has(list)))));
+        return Some(CgroupHierarchy::V1(below(&mount, own_path(&|_, list| has(list)))));
     }
     let with = |mount: &Path| {
         let list = fs::read_to_string(mount.join("cgroup.controllers")).unwrap_or_default();
@@ -214,7 +214,7 @@ fn hierarchy(mounts: &str, own: &str, controller: &str) -> Option<Hierarchy> {
     };
     let (mount, _, _) = mount_points(mounts).find(|(mount, second, _)| *second && with(mount))?;
     let own = below(&mount, own_path(&|number, list| number == "0" && list.is_empty()));
-    Some(Hierarchy::Two { mount, own })
+    Some(CgroupHierarchy::V2 { mount, own })
 }
 
 /// The nearest group above ours (which has processes, so that it cannot hand controllers on) that hands the controllers on,
@@ -270,7 +270,7 @@ fn values(dir: &Path, second: bool, limits: &Limits, cpus: &[u32]) -> Vec<(&'sta
             let nodes = above.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
             values.push(("cpuset.mems", nodes.trim().to_owned()));
         }
-        values.push(("cpuset.cpus", placement::show(cpus)));
+        values.push(("cpuset.cpus", placement::format_cpus(cpus)));
     }
     values
 }
@@ -313,9 +313,9 @@ mod tests {
         touch(&memory.join("inner/cgroup.procs"), "");
         let mounts = format!("cgroup {} cgroup rw,memory 0 0\ncgroup2 /x cgroup2 rw 0 0\n", memory.display());
         let found = hierarchy(&mounts, "4:memory:/inner\n0::/\n", "memory");
-        assert_eq!(found, Some(Hierarchy::One(memory.join("inner"))));
+        assert_eq!(found, Some(CgroupHierarchy::V1(memory.join("inner"))));
         let found = hierarchy(&mounts, "4:memory:/cannot/be/seen\n", "memory");
-        assert_eq!(found, Some(Hierarchy::One(memory)));
+        assert_eq!(found, Some(CgroupHierarchy::V1(memory)));
         assert_eq!(hierarchy(&mounts, "", "cpu"), None);
     }
 
@@ -329,10 +329,10 @@ mod tests {
         touch(&mount.join("user/cgroup.subtree_control"), "memory cpu\n");
         let mounts = format!("none {} cgroup2 rw 0 0\n", mount.display());
         let found = hierarchy(&mounts, "0::/user/own\n", "cpu").unwrap();
-        assert_eq!(found, Hierarchy::Two { mount: mount.clone(), own: mount.join("user/own") });
+        assert_eq!(found, CgroupHierarchy::V2 { mount: mount.clone(), own: mount.join("user/own") });
         assert_eq!(parent_of_two(&mount, &mount.join("user/own"), &["cpu"]).unwrap(), mount.join("user"));
         let limits = Limits { cpus: Some(0.25), memory_bytes: Some(64 << 20) };
-        let group = Group::make_in(&mounts, "0::/user/own\n", &limits, &[1, 2]).unwrap();
+        let group = ControlGroup::make_in(&mounts, "0::/user/own\n", &limits, &[1, 2]).unwrap();
         let dir = group.dirs[0].clone();
         assert_eq!((group.dirs.len(), dir.parent()), (1, Some(mount.join("user").as_path())));
         let read = |file: &str| fs::read_to_string(dir.join(file)).unwrap();
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn without_control_groups_the_limit_is_refused_in_words() {
         let limits = Limits { memory_bytes: Some(64 << 20), ..Limits::default() };
-        let error = Group::make_in("proc /proc proc rw 0 0\n", "0::/\n", &limits, &[]).unwrap_err();
+        let error = ControlGroup::make_in("proc /proc proc rw 0 0\n", "0::/\n", &limits, &[]).unwrap_err();
         assert!(
             error.before_start() && error.to_string().contains("no control groups for memory"),
             "{error}"
@@ -363,7 +363,7 @@ mod tests {
         #[test]
         fn a_group_of_this_machine_holds_its_limits_and_is_gone_afterwards() {
             let limits = Limits { cpus: Some(0.5), memory_bytes: Some(64 << 20) };
-            let group = match Group::make(&limits, &[]) {
+            let group = match ControlGroup::make(&limits, &[]) {
                 Ok(group) => group,
                 // Not every machine, and not every user, may make one; what is said then is tested above.
                 Err(error) => return assay_testbed::skip(&error.to_string()),
@@ -381,7 +381,7 @@ mod tests {
                     environment: Default::default(),
                     directory: temp.path(),
                     cpus: &[],
-                    talks: false,
+                    piped: false,
                     output: &temp.path().join("out"),
                     group: None,
                     procs_files: &group.procs_files(),

@@ -4,16 +4,16 @@ use assay_host::link::Namespace;
 use assay_protocol::message::ProxyCounters;
 
 use crate::counters::{self, LogFollower};
-use crate::description::{CounterFormat, CounterSource, Settings};
-use crate::real::QUICK;
-use crate::secure::ProxyTls;
+use crate::description::{CounterFormat, CounterSource, TemplateVariables};
+use crate::real_proxy::QUICK;
+use crate::tls::ProxyTls;
 use crate::{probe, process};
 
 /// Reads a proxy's counters.
 #[derive(Debug)]
 pub struct CounterReader {
     sources: Vec<(CounterSource, LogFollower)>,
-    settings: Settings,
+    settings: TemplateVariables,
     cpus: Vec<u32>,
     namespace: Option<Namespace>,
     tls: Option<ProxyTls>,
@@ -27,7 +27,7 @@ impl CounterReader {
     /// A reader of these sources, on these processors, in this network (the lab's own when none), and over TLS if the proxy speaks it.
     pub(crate) fn new(
         sources: &[CounterSource],
-        settings: Settings,
+        settings: TemplateVariables,
         cpus: Vec<u32>,
         (namespace, tls): (Option<Namespace>, Option<ProxyTls>),
     ) -> Self {
@@ -89,7 +89,7 @@ impl CounterReader {
 
 async fn fetch(
     source: &CounterSource,
-    settings: &Settings,
+    settings: &TemplateVariables,
     cpus: &[u32],
     (namespace, tls): (Option<&Namespace>, Option<&ProxyTls>),
 ) -> Result<String, String> {

@@ -9,14 +9,14 @@ use assay_protocol::message::ProxyCounters;
 use crate::description::{CounterFormat, CounterSource};
 
 /// Values by the proxy's own names.
-pub type Values = BTreeMap<String, i64>;
+pub type CounterValues = BTreeMap<String, i64>;
 
 /// In a source that is read by requests to the proxy: how many there have been. A proxy that counts them can be told from
 /// the requests of others.
 pub const REQUESTED: &str = "$asked";
 
 /// Reads a text of counters.
-pub fn parse(format: CounterFormat, text: &str) -> Result<Values, String> {
+pub fn parse(format: CounterFormat, text: &str) -> Result<CounterValues, String> {
     match format {
         CounterFormat::VarnishstatJson => parse_varnishstat(text),
         CounterFormat::Json => parse_json(text),
@@ -26,7 +26,7 @@ pub fn parse(format: CounterFormat, text: &str) -> Result<Values, String> {
     }
 }
 
-fn parse_varnishstat(text: &str) -> Result<Values, String> {
+fn parse_varnishstat(text: &str) -> Result<CounterValues, String> {
     #[derive(serde::Deserialize)]
     struct Document {
         counters: BTreeMap<String, Value>,
@@ -41,8 +41,8 @@ fn parse_varnishstat(text: &str) -> Result<Values, String> {
 }
 
 /// Every number of a JSON document, and every text that is one, under the keys that lead to it.
-fn parse_json(text: &str) -> Result<Values, String> {
-    fn walk(value: &serde_json::Value, name: &str, into: &mut Values) {
+fn parse_json(text: &str) -> Result<CounterValues, String> {
+    fn walk(value: &serde_json::Value, name: &str, into: &mut CounterValues) {
         let number = match value {
             serde_json::Value::Number(number) => number.as_f64(),
             // Some proxies write numbers as texts.
@@ -61,19 +61,19 @@ fn parse_json(text: &str) -> Result<Values, String> {
         }
     }
     let document: serde_json::Value = serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))?;
-    let mut values = Values::new();
+    let mut values = CounterValues::new();
     walk(&document, "", &mut values);
     Ok(values)
 }
 
 /// HAProxy's table: names of columns behind `# `, then a line for each proxy and server, which the first two columns name.
-fn parse_haproxy(text: &str) -> Result<Values, String> {
+fn parse_haproxy(text: &str) -> Result<CounterValues, String> {
     let mut lines = text.lines();
     let head = lines
         .find_map(|line| line.strip_prefix("# "))
         .ok_or("not HAProxy's table: no line begins with `# `")?;
     let columns: Vec<&str> = head.split(',').collect();
-    let mut values = Values::new();
+    let mut values = CounterValues::new();
     for line in lines {
         let fields: Vec<&str> = line.split(',').collect();
         let [proxy, server, ..] = fields[..] else { continue };
@@ -88,7 +88,7 @@ fn parse_haproxy(text: &str) -> Result<Values, String> {
 }
 
 /// Lines `name = 12.5 unit` or `name: 12`; the number's fraction is dropped; other lines are passed over.
-fn parse_lines(text: &str) -> Values {
+fn parse_lines(text: &str) -> CounterValues {
     let number = |value: &str| {
         let first = value.split_whitespace().next()?;
         // Counters above 2^63 do not occur; a float that large saturates.
@@ -106,7 +106,7 @@ fn parse_lines(text: &str) -> Values {
 #[derive(Debug, Default)]
 pub struct LogFollower {
     words: BTreeSet<String>,
-    counts: Values,
+    counts: CounterValues,
     offset: u64,
     /// The last line, as long as its end is missing.
     rest: Vec<u8>,
@@ -120,7 +120,7 @@ impl LogFollower {
     }
 
     /// Reads what is new. A log that is not there yet is an empty one.
-    pub fn read(&mut self, path: &Path) -> io::Result<&Values> {
+    pub fn read(&mut self, path: &Path) -> io::Result<&CounterValues> {
         let mut file = match assay_base::files::open(path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(&self.counts),
@@ -149,7 +149,7 @@ impl LogFollower {
 }
 
 /// Adds what a source says to our own counters; what it does not have counts as 0.
-pub fn translate(source: &CounterSource, values: &Values, into: &mut ProxyCounters) {
+pub fn translate(source: &CounterSource, values: &CounterValues, into: &mut ProxyCounters) {
     for (counter, terms) in &source.names {
         let value = |name: &str| values.get(name).copied().unwrap_or(0);
         let sum: i64 = terms.iter().map(|term| term.factor.saturating_mul(value(&term.name))).sum();
@@ -248,7 +248,7 @@ mod tests {
             "format = \"lines\"\npath = \"/\"\n[names]\nmisses = [\"all\", \"-hits\"]\nstored-bytes = [\"1024*kb\"]\n\
              hits = [\"-all\"]",
         );
-        let values = Values::from([("all".into(), 10), ("hits".into(), 4), ("kb".into(), 2)]);
+        let values = CounterValues::from([("all".into(), 10), ("hits".into(), 4), ("kb".into(), 2)]);
         let mut counters = ProxyCounters::default();
         translate(&source, &values, &mut counters);
         assert_eq!((counters.misses, counters.stored_bytes, counters.hits), (6, 2048, 0));

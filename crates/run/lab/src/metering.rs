@@ -4,27 +4,27 @@ use std::path::Path;
 
 use assay_host::metrics::{Meter, Trace};
 
-use crate::cast::Cast;
 use crate::error::LabError;
 use crate::run::Session;
-use crate::watched;
+use crate::running_roles::RunningRoles;
+use crate::watched_processes;
 
 impl Session {
     pub(crate) fn keep_host(&mut self, meter: &mut Meter) -> Result<(), LabError> {
         meter.measure(self.now_ms(), |sample| {
-            sample.into_measured().try_for_each(|measured| self.keep(measured))
+            sample.into_measured().try_for_each(|measured| self.record(measured))
         })
     }
 
     /// It is watched when the target waits for processors.
     pub(crate) fn watches_target(&self) -> bool {
         let is_here = self.plan.target.is_started() || !self.prepared.watched.is_empty();
-        is_here && self.plan.elsewhere.is_none()
+        is_here && self.plan.remote.is_none()
     }
 
     /// First processes of each role, those of a target that is watched among them.
-    pub(crate) fn accounts(&self, cast: &Cast) -> Vec<(String, Vec<u32>)> {
-        let mut accounts = cast.accounts();
+    pub(crate) fn accounts(&self, running: &RunningRoles) -> Vec<(String, Vec<u32>)> {
+        let mut accounts = running.accounts();
         if !self.prepared.watched.is_empty() {
             accounts.push(("proxy".into(), self.prepared.watched.clone()));
         }
@@ -32,18 +32,18 @@ impl Session {
     }
 
     /// Where the target keeps its files, as far as that is known.
-    pub(crate) fn store<'a>(&'a self, cast: &'a Cast) -> Option<&'a Path> {
+    pub(crate) fn store<'a>(&'a self, running: &'a RunningRoles) -> Option<&'a Path> {
         let watched = self.plan.watched.as_ref().and_then(|watched| watched.store.as_deref());
-        cast.store().or(watched)
+        running.store().or(watched)
     }
 
     /// Says, once, that a process ended which was watched: what the target uses is not known any more.
-    pub(crate) fn look_at_watched(&mut self) {
-        let ended = self.prepared.watched.iter().position(|pid| !watched::is_alive(*pid));
+    pub(crate) fn check_watched(&mut self) {
+        let ended = self.prepared.watched.iter().position(|pid| !watched_processes::is_alive(*pid));
         if let Some(place) = ended {
             let pid = self.prepared.watched.remove(place);
             let at_s = self.now_ms() / 1000;
-            self.tally.warn(format!(
+            self.findings.warn(format!(
                 "process {pid} of the target, which was watched, ended after {at_s} s: what the target used after that is \
                  not, or not all, known"
             ));
@@ -51,14 +51,16 @@ impl Session {
     }
 
     /// Begins to trace the disk of the proxy's store, if that is wanted. Where it cannot be, the run goes on without.
-    pub(crate) fn trace_disk(&mut self, cast: &Cast) -> Option<Trace> {
+    pub(crate) fn trace_disk(&mut self, running: &RunningRoles) -> Option<Trace> {
         if !self.plan.trace_disk {
             return None;
         }
-        let started = match self.store(cast) {
+        let started = match self.store(running) {
             Some(store) => Trace::start(store),
             None => Err("where the files of a proxy are that already runs is not known; say so with --watch-store DIR".to_owned()),
         };
-        started.map_err(|why| self.tally.warn(format!("the disk was not traced (--trace-disk): {why}"))).ok()
+        started
+            .map_err(|why| self.findings.warn(format!("the disk was not traced (--trace-disk): {why}")))
+            .ok()
     }
 }

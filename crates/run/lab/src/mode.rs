@@ -26,7 +26,7 @@ impl Mode {
 /// The protocol by which a cache finds out what another has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
+pub enum PeerProtocol {
     /// A query by datagram before each fetch (RFC 2186).
     Icp,
     /// The same with whole request heads (RFC 2756).
@@ -37,35 +37,36 @@ pub enum Protocol {
     Hash,
 }
 
-impl Protocol {
-    pub const ALL: [Protocol; 4] = [Protocol::Icp, Protocol::Htcp, Protocol::Digest, Protocol::Hash];
+impl PeerProtocol {
+    pub const ALL: [PeerProtocol; 4] =
+        [PeerProtocol::Icp, PeerProtocol::Htcp, PeerProtocol::Digest, PeerProtocol::Hash];
 
     /// Its name in files and templates.
     pub fn name(self) -> &'static str {
         match self {
-            Protocol::Icp => "icp",
-            Protocol::Htcp => "htcp",
-            Protocol::Digest => "digest",
-            Protocol::Hash => "hash",
+            PeerProtocol::Icp => "icp",
+            PeerProtocol::Htcp => "htcp",
+            PeerProtocol::Digest => "digest",
+            PeerProtocol::Hash => "hash",
         }
     }
 }
 
 /// What a cache is to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Relation {
+pub enum PeerRelation {
     /// Gives what it has.
     Sibling,
     /// Fetches what it has not.
     Parent,
 }
 
-impl Relation {
+impl PeerRelation {
     /// Its name in templates and in the record.
     pub fn name(self) -> &'static str {
         match self {
-            Relation::Sibling => "sibling",
-            Relation::Parent => "parent",
+            PeerRelation::Sibling => "sibling",
+            PeerRelation::Parent => "parent",
         }
     }
 }

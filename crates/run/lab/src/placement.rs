@@ -12,17 +12,17 @@ pub struct Placement {
 
 /// What is put between robots and origins, as far as processors go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Between {
-    Nothing,
+pub enum ProxyPlacement {
+    None,
     /// A proxy that the lab starts, and places.
     Started,
     /// A proxy that already runs, wherever it likes.
-    Elsewhere,
+    Running,
 }
 
 /// Processors that the user names; empty: chosen.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Named<'a> {
+pub struct RequestedCpus<'a> {
     /// `--robot-cpus`.
     pub robots: &'a [u32],
     /// `--origin-cpus`.
@@ -36,7 +36,12 @@ const ENOUGH_TO_KEEP_APART: usize = 4;
 
 /// Places everybody: processors that were named are taken as they are (and left to their role), the rest is chosen.
 /// Says what is wrong with a name.
-pub fn place(available: &[u32], between: Between, pin: bool, named: Named<'_>) -> Result<Placement, String> {
+pub fn assign(
+    available: &[u32],
+    proxy_placement: ProxyPlacement,
+    pin: bool,
+    named: RequestedCpus<'_>,
+) -> Result<Placement, String> {
     for (flag, cpus) in
         [("--robot-cpus", named.robots), ("--origin-cpus", named.origins), ("--proxy-cpus", named.proxy)]
     {
@@ -44,11 +49,11 @@ pub fn place(available: &[u32], between: Between, pin: bool, named: Named<'_>) -
             return Err(format!(
                 "{flag} names processor {cpu}, and Assay may use {}; name one of those, or start Assay where it may \
                  use more (taskset, cpuset)",
-                show(available)
+                format_cpus(available)
             ));
         }
     }
-    if !named.proxy.is_empty() && between != Between::Started {
+    if !named.proxy.is_empty() && proxy_placement != ProxyPlacement::Started {
         return Err(
             "--proxy-cpus places a proxy that Assay starts, and this run has none; leave it out".into()
         );
@@ -65,7 +70,7 @@ pub fn place(available: &[u32], between: Between, pin: bool, named: Named<'_>) -
     let free: Vec<u32> = available.iter().copied().filter(|cpu| !is_named(cpu)).collect();
     // Whoever is left without a processor shares with everybody.
     let free = if free.is_empty() { available.to_vec() } else { free };
-    let chosen = choose(&free, available.len(), between, named);
+    let chosen = choose(&free, available.len(), proxy_placement, named);
     let or = |named: &[u32], chosen: Vec<u32>| if named.is_empty() { chosen } else { named.to_vec() };
     Ok(Placement {
         proxy: or(named.proxy, chosen.proxy),
@@ -76,15 +81,15 @@ pub fn place(available: &[u32], between: Between, pin: bool, named: Named<'_>) -
 
 /// Divides free processors among the roles that have none of their own. The proxy gets the last (interrupts tend to be on
 /// the first); robots and origins get halves of the rest where there are enough, and share it where there are not.
-fn choose(free: &[u32], all: usize, between: Between, named: Named<'_>) -> Placement {
-    let wants_proxy = between == Between::Started && named.proxy.is_empty();
+fn choose(free: &[u32], all: usize, proxy_placement: ProxyPlacement, named: RequestedCpus<'_>) -> Placement {
+    let wants_proxy = proxy_placement == ProxyPlacement::Started && named.proxy.is_empty();
     let (rest, proxy) = match free.split_last() {
         Some((last, rest)) if wants_proxy && !rest.is_empty() => (rest, vec![*last]),
         _ if wants_proxy => (free, free.to_vec()),
         _ => (free, Vec::new()),
     };
     let both = named.robots.is_empty() && named.origins.is_empty();
-    let apart = between == Between::Nothing || all >= ENOUGH_TO_KEEP_APART;
+    let apart = proxy_placement == ProxyPlacement::None || all >= ENOUGH_TO_KEEP_APART;
     if !both || !apart || rest.len() < 2 {
         return Placement { proxy, robots: rest.to_vec(), origins: rest.to_vec() };
     }
@@ -110,7 +115,7 @@ pub fn available() -> Vec<u32> {
 }
 
 /// Processors as they are typed: `0,2-3`.
-pub fn show(cpus: &[u32]) -> String {
+pub fn format_cpus(cpus: &[u32]) -> String {
     let mut sorted = cpus.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
@@ -133,57 +138,63 @@ mod tests {
 
     const FOUR: [u32; 4] = [2, 3, 5, 7];
 
-    fn chosen(available: &[u32], between: Between) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
-        let placed = place(available, between, true, Named::default()).unwrap();
+    fn chosen(available: &[u32], proxy_placement: ProxyPlacement) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+        let placed = assign(available, proxy_placement, true, RequestedCpus::default()).unwrap();
         (placed.proxy, placed.robots, placed.origins)
     }
 
     #[test]
     fn the_proxy_has_a_processor_of_its_own_where_there_are_two() {
-        assert_eq!(chosen(&[0, 1], Between::Started), (vec![1], vec![0], vec![0]));
-        assert_eq!(chosen(&[0, 1, 2], Between::Started), (vec![2], vec![0, 1], vec![0, 1]));
+        assert_eq!(chosen(&[0, 1], ProxyPlacement::Started), (vec![1], vec![0], vec![0]));
+        assert_eq!(chosen(&[0, 1, 2], ProxyPlacement::Started), (vec![2], vec![0, 1], vec![0, 1]));
     }
 
     #[test]
     fn robots_and_origins_are_kept_apart_where_there_are_enough() {
-        assert_eq!(chosen(&FOUR, Between::Started), (vec![7], vec![2, 3], vec![5]));
-        assert_eq!(chosen(&FOUR, Between::Elsewhere), (vec![], vec![2, 3], vec![5, 7]));
-        assert_eq!(chosen(&[0, 1], Between::Elsewhere), (vec![], vec![0, 1], vec![0, 1]));
+        assert_eq!(chosen(&FOUR, ProxyPlacement::Started), (vec![7], vec![2, 3], vec![5]));
+        assert_eq!(chosen(&FOUR, ProxyPlacement::Running), (vec![], vec![2, 3], vec![5, 7]));
+        assert_eq!(chosen(&[0, 1], ProxyPlacement::Running), (vec![], vec![0, 1], vec![0, 1]));
     }
 
     #[test]
     fn without_a_proxy_robots_get_one_half_and_origins_the_other() {
-        assert_eq!(chosen(&[0, 1], Between::Nothing), (vec![], vec![0], vec![1]));
-        assert_eq!(chosen(&[0, 1, 2], Between::Nothing), (vec![], vec![0, 1], vec![2]));
+        assert_eq!(chosen(&[0, 1], ProxyPlacement::None), (vec![], vec![0], vec![1]));
+        assert_eq!(chosen(&[0, 1, 2], ProxyPlacement::None), (vec![], vec![0, 1], vec![2]));
     }
 
     #[test]
     fn one_processor_or_no_pinning_pins_nobody() {
-        assert_eq!(place(&[0], Between::Started, true, Named::default()), Ok(Placement::default()));
-        assert_eq!(place(&[0, 1], Between::Started, false, Named::default()), Ok(Placement::default()));
+        assert_eq!(
+            assign(&[0], ProxyPlacement::Started, true, RequestedCpus::default()),
+            Ok(Placement::default())
+        );
+        assert_eq!(
+            assign(&[0, 1], ProxyPlacement::Started, false, RequestedCpus::default()),
+            Ok(Placement::default())
+        );
     }
 
     #[test]
     fn named_processors_are_taken_and_left_to_their_role() {
-        let named = Named { robots: &[3], ..Named::default() };
-        let placed = place(&FOUR, Between::Started, true, named).unwrap();
+        let named = RequestedCpus { robots: &[3], ..RequestedCpus::default() };
+        let placed = assign(&FOUR, ProxyPlacement::Started, true, named).unwrap();
         assert_eq!((placed.robots, placed.origins, placed.proxy), (vec![3], vec![2, 5], vec![7]));
-        let named = Named { proxy: &[2, 3], ..Named::default() };
-        let placed = place(&FOUR, Between::Started, true, named).unwrap();
+        let named = RequestedCpus { proxy: &[2, 3], ..RequestedCpus::default() };
+        let placed = assign(&FOUR, ProxyPlacement::Started, true, named).unwrap();
         assert_eq!((placed.robots, placed.origins, placed.proxy), (vec![5], vec![7], vec![2, 3]));
     }
 
     #[test]
     fn who_is_left_without_a_processor_shares() {
-        let named = Named { robots: &[0], origins: &[1], proxy: &[] };
-        let placed = place(&[0, 1], Between::Started, true, named).unwrap();
+        let named = RequestedCpus { robots: &[0], origins: &[1], proxy: &[] };
+        let placed = assign(&[0, 1], ProxyPlacement::Started, true, named).unwrap();
         assert_eq!((placed.robots, placed.origins, placed.proxy), (vec![0], vec![1], vec![1]));
     }
 
     #[test]
     fn a_processor_that_is_not_there_is_refused_with_those_that_are() {
-        let named = Named { origins: &[0, 9], ..Named::default() };
-        let message = place(&FOUR, Between::Started, true, named).unwrap_err();
+        let named = RequestedCpus { origins: &[0, 9], ..RequestedCpus::default() };
+        let message = assign(&FOUR, ProxyPlacement::Started, true, named).unwrap_err();
         assert!(
             message.contains("--origin-cpus names processor 0") && message.contains("2-3,5,7"),
             "{message}"
@@ -192,9 +203,9 @@ mod tests {
 
     #[test]
     fn a_proxy_that_the_lab_does_not_start_cannot_be_placed() {
-        let named = Named { proxy: &[2], ..Named::default() };
-        for between in [Between::Nothing, Between::Elsewhere] {
-            assert!(place(&FOUR, between, true, named).unwrap_err().contains("--proxy-cpus"));
+        let named = RequestedCpus { proxy: &[2], ..RequestedCpus::default() };
+        for proxy_placement in [ProxyPlacement::None, ProxyPlacement::Running] {
+            assert!(assign(&FOUR, proxy_placement, true, named).unwrap_err().contains("--proxy-cpus"));
         }
     }
 
@@ -208,8 +219,8 @@ mod tests {
 
     #[test]
     fn processors_are_shown_as_they_are_typed() {
-        assert_eq!(show(&[3, 0, 2, 3, 9]), "0,2-3,9");
-        assert_eq!(show(&[]), "");
+        assert_eq!(format_cpus(&[3, 0, 2, 3, 9]), "0,2-3,9");
+        assert_eq!(format_cpus(&[]), "");
     }
 
     #[test]
@@ -231,8 +242,8 @@ mod tests {
                 indices.iter().map(|index| available[index % available.len()]).collect()
             };
             let (robots, origins) = (pick(&robots), pick(&origins));
-            let named = Named { robots: &robots, origins: &origins, proxy: &available[..proxy] };
-            let placed = place(&available, Between::Started, true, named).unwrap();
+            let named = RequestedCpus { robots: &robots, origins: &origins, proxy: &available[..proxy] };
+            let placed = assign(&available, ProxyPlacement::Started, true, named).unwrap();
             for (got, named) in
                 [(&placed.robots, named.robots), (&placed.origins, named.origins), (&placed.proxy, named.proxy)]
             {

@@ -13,17 +13,17 @@ use assay_workload::model::Workload;
 use assay_workload::overrides::Overrides;
 use assay_workload::{Timeline, UniverseOptions};
 
-use crate::alongside::plan::ConformPlan;
-use crate::bed::BedPlan;
 use crate::caches::lines::MOST_JOINED;
 use crate::cgroup::Limits;
+use crate::conformance::ConformPlan;
 use crate::description::Description;
-use crate::elsewhere::Elsewhere;
 use crate::error::LabError;
 use crate::mode::Mode;
-use crate::secure::TlsPlan;
+use crate::network::NetworkPlan;
+use crate::remote::RemoteMachines;
+use crate::tls::TlsPlan;
 use crate::topology::Topology;
-use crate::watched::Watched;
+use crate::watched_processes::WatchPlan;
 
 /// The longest that threads may poll before a deadline.
 pub const MOST_SPIN: Duration = Duration::from_millis(1);
@@ -83,7 +83,7 @@ impl TargetChoice {
 
 /// Which part of a run takes place here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Part {
+pub enum RunPart {
     #[default]
     Whole,
     /// Some robots. Origins are elsewhere: [`RunPlan::origin_listen`] says where, if robots have to know.
@@ -149,7 +149,7 @@ pub struct RunPlan {
     /// Which legs speak TLS, and how.
     pub tls: TlsPlan,
     /// Which part of the run takes place here.
-    pub part: Part,
+    pub part: RunPart,
     /// When the schedule begins, in seconds of Unix time; none: as soon as everybody is ready.
     pub start_at: Option<u64>,
     /// Record every xact in Parquet.
@@ -157,14 +157,14 @@ pub struct RunPlan {
     /// Trace requests to the disk that the proxy's files are on.
     pub trace_disk: bool,
     /// What is watched of a target that already runs; none: only what goes over the network.
-    pub watched: Option<Watched>,
+    pub watched: Option<WatchPlan>,
     /// Source addresses of robots, used in turn for the workload's robot addresses; empty: loopback addresses
     /// are chosen (the system chooses for a target that is not on loopback).
     pub robot_sources: Vec<IpAddr>,
     /// Where origins listen, one for each origin of the workload; none: loopback addresses are chosen.
     pub origin_listen: Option<Vec<SocketAddr>>,
     /// The network that roles live in.
-    pub bed: BedPlan,
+    pub network: NetworkPlan,
     /// Pin processes to processors where there are at least two.
     pub pin: bool,
     /// Processors of robots, in place of those that would be chosen; empty: chosen.
@@ -188,7 +188,7 @@ pub struct RunPlan {
     /// Cases of conformance that are tried beside the load.
     pub conform: Option<ConformPlan>,
     /// The machines on which roles are started; none: this one.
-    pub elsewhere: Option<Arc<dyn Elsewhere>>,
+    pub remote: Option<Arc<dyn RemoteMachines>>,
 }
 
 impl RunPlan {
@@ -203,21 +203,21 @@ impl RunPlan {
     }
 
     /// Whether another coordinator began it, on machines that go on with it.
-    pub fn is_taken_up(&self) -> bool {
-        self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.is_taken_up())
+    pub fn is_resumed(&self) -> bool {
+        self.remote.as_ref().is_some_and(|remote| remote.is_resumed())
     }
 
     /// Whether roles live in networks that the lab makes.
-    pub fn needs_bed(&self) -> bool {
+    pub fn needs_network(&self) -> bool {
         let is_linked =
             matches!(&self.target, TargetChoice::Topology(topology) if !topology.links.is_empty());
-        self.bed.is_wanted() || is_linked
+        self.network.is_wanted() || is_linked
     }
 
     /// Whether robots keep a log of every request: where it is configured, and where logs of caches are checked against
     /// it, unless there would be more than `expected` can be held.
     pub fn records_xacts(&self, expected: f64) -> bool {
-        let is_topology = matches!(self.target, TargetChoice::Topology(_)) && self.part == Part::Whole;
+        let is_topology = matches!(self.target, TargetChoice::Topology(_)) && self.part == RunPart::Whole;
         self.xact_log || (is_topology && expected <= MOST_JOINED as f64)
     }
 

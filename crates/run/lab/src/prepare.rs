@@ -10,25 +10,25 @@ use assay_workload::cache_assignment::{Share, assign_caches};
 use assay_workload::timeline::Timeline;
 
 use crate::address::{self, LoopbackNet};
-use crate::alongside::check as cases;
-use crate::arithmetic;
-use crate::bed::Bed;
-use crate::cgroup::Group;
+use crate::capacity;
+use crate::cgroup::ControlGroup;
 use crate::checks;
+use crate::conformance;
 use crate::description::Description;
-use crate::elsewhere::prepared;
 use crate::error::LabError;
+use crate::http_versions;
 use crate::mode::Mode;
-use crate::placement::{self, Between, Named, Placement};
-use crate::plan::{MOST_SPIN, Part, RunPlan, TargetChoice};
-use crate::process::{find_program, how_to_get};
-use crate::real;
+use crate::network::EmulatedNetwork;
+use crate::placement::{self, Placement, ProxyPlacement, RequestedCpus};
+use crate::plan::{MOST_SPIN, RunPart, RunPlan, TargetChoice};
+use crate::process::{find_program, install_advice};
+use crate::real_proxy;
 use crate::realtime;
-use crate::secure;
+use crate::remote::prepare as remote_prepare;
+use crate::tls;
 use crate::topology::Topology;
-use crate::versions;
-use crate::watched;
-use crate::work;
+use crate::watched_processes;
+use crate::workdir;
 
 /// How long a running proxy may take to accept a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
@@ -43,7 +43,7 @@ pub struct Prepared {
     /// Keeps the run's loopback network its own.
     pub _net: Option<LoopbackNet>,
     /// The network that was made for the run; none: loopback.
-    pub bed: Option<Bed>,
+    pub network: Option<EmulatedNetwork>,
     /// Where origins are to listen.
     pub origin_listen: Vec<SocketAddr>,
     /// Where the target is spoken to; none: directly.
@@ -51,7 +51,7 @@ pub struct Prepared {
     /// Where each proxy listens that the lab starts: one, or one for each cache.
     pub caches: Vec<SocketAddr>,
     /// Where the origin of conformance cases is to listen; none: it has no part in the run.
-    pub guest: Option<SocketAddr>,
+    pub conformance_origin: Option<SocketAddr>,
     /// Source addresses of robots.
     pub sources: Vec<IpAddr>,
     /// What the target does where the standard leaves a choice.
@@ -71,26 +71,26 @@ pub struct Prepared {
 /// Checks a plan and makes the run directory; nothing else is left behind, and nothing runs.
 pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     let timeline = plan.timeline()?;
-    prepared::check(plan)?;
+    remote_prepare::check(plan)?;
     check_target(plan)?;
     let watched = find_watched(plan)?;
-    versions::check(plan)?;
-    secure::check(plan)?;
-    cases::check(plan)?;
+    http_versions::check(plan)?;
+    tls::check(plan)?;
+    conformance::check(plan)?;
     let cpus = placement::available();
-    let placement = place(plan, &cpus)?;
+    let placement = place_roles(plan, &cpus)?;
     check_timing(plan)?;
     check_limits(plan, &placement)?;
-    let descriptors = arithmetic::raise_descriptor_limit();
-    check_bed(plan)?;
-    arithmetic::refuse(plan, &timeline, &placement, &cpus)?;
-    let Addresses { net, bed, origin_listen, target, caches, sources } = match &plan.elsewhere {
-        Some(elsewhere) => prepared::addresses(plan, elsewhere.as_ref()),
-        None if plan.needs_bed() => addresses_in_bed(plan)?,
+    let descriptors = capacity::raise_descriptor_limit();
+    check_network(plan)?;
+    capacity::check_needs(plan, &timeline, &placement, &cpus)?;
+    let Addresses { net, network, origin_listen, target, caches, sources } = match &plan.remote {
+        Some(remote) => remote_prepare::addresses(plan, remote.as_ref()),
+        None if plan.needs_network() => addresses_in_network(plan)?,
         None => addresses_on_loopback(plan)?,
     };
-    let guest = match (&plan.conform, &net) {
-        (Some(_), Some(net)) => Some(net.guest()?),
+    let conformance_origin = match (&plan.conform, &net) {
+        (Some(_), Some(net)) => Some(net.conformance_origin()?),
         _ => None,
     };
     let dir = RunDir::create(&plan.run_dir).map_err(|e| LabError::plan(e.to_string()))?;
@@ -98,11 +98,11 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
         timeline,
         dir,
         _net: net,
-        bed,
+        network,
         origin_listen,
         target,
         caches,
-        guest,
+        conformance_origin,
         sources,
         behaviour: behaviour(&plan.target),
         placement,
@@ -117,15 +117,15 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
 /// their sizes, that its processors are there, that its limits can be set.
 pub fn check(plan: &RunPlan) -> Result<(), LabError> {
     plan.timeline()?;
-    prepared::check(plan)?;
+    remote_prepare::check(plan)?;
     check_target(plan)?;
     find_watched(plan)?;
-    versions::check(plan)?;
-    secure::check(plan)?;
-    cases::check(plan)?;
-    let placement = place(plan, &placement::available())?;
+    http_versions::check(plan)?;
+    tls::check(plan)?;
+    conformance::check(plan)?;
+    let placement = place_roles(plan, &placement::available())?;
     check_timing(plan)?;
-    check_bed(plan)?;
+    check_network(plan)?;
     check_limits(plan, &placement)
 }
 
@@ -139,12 +139,12 @@ fn check_limits(plan: &RunPlan, placement: &Placement) -> Result<(), LabError> {
             "limits hold a proxy that Assay starts, and this run has none; leave them out",
         ));
     }
-    Group::make(&plan.limits, &placement.proxy).map(drop)
+    ControlGroup::make(&plan.limits, &placement.proxy).map(drop)
 }
 
 pub(crate) struct Addresses {
     pub(crate) net: Option<LoopbackNet>,
-    pub(crate) bed: Option<Bed>,
+    pub(crate) network: Option<EmulatedNetwork>,
     pub(crate) origin_listen: Vec<SocketAddr>,
     pub(crate) target: Option<SocketAddr>,
     pub(crate) caches: Vec<SocketAddr>,
@@ -161,21 +161,21 @@ fn addresses_on_loopback(plan: &RunPlan) -> Result<Addresses, LabError> {
         _ => caches.first().copied(),
     };
     let sources = source_addresses(plan, &net)?;
-    Ok(Addresses { net: Some(net), bed: None, origin_listen, target, caches, sources })
+    Ok(Addresses { net: Some(net), network: None, origin_listen, target, caches, sources })
 }
 
-fn addresses_in_bed(plan: &RunPlan) -> Result<Addresses, LabError> {
+fn addresses_in_network(plan: &RunPlan) -> Result<Addresses, LabError> {
     let direct = plan.target == TargetChoice::Direct;
     let topology = match &plan.target {
         TargetChoice::Topology(topology) => Some(&**topology),
         _ => None,
     };
-    let bed = Bed::build(&plan.bed, direct, topology, plan.seed)?;
-    let origin_listen = bed.origins(&plan.workload)?;
-    let sources = bed.robots(address::robot_hosts(&plan.workload).len())?;
-    let caches: Vec<SocketAddr> = (0..proxies(&plan.target)).map(|place| bed.proxy(place)).collect();
+    let network = EmulatedNetwork::build(&plan.network, direct, topology, plan.seed)?;
+    let origin_listen = network.origins(&plan.workload)?;
+    let sources = network.robots(address::robot_hosts(&plan.workload).len())?;
+    let caches: Vec<SocketAddr> = (0..proxies(&plan.target)).map(|place| network.proxy(place)).collect();
     let target = caches.first().copied();
-    Ok(Addresses { net: None, bed: Some(bed), origin_listen, target, caches, sources })
+    Ok(Addresses { net: None, network: Some(network), origin_listen, target, caches, sources })
 }
 
 /// How many proxies the lab starts.
@@ -189,13 +189,13 @@ pub(crate) fn proxies(target: &TargetChoice) -> u8 {
 }
 
 /// Links are between what the lab starts, at addresses that it chooses.
-fn check_bed(plan: &RunPlan) -> Result<(), LabError> {
+fn check_network(plan: &RunPlan) -> Result<(), LabError> {
     let refusal = match &plan.target {
-        _ if !plan.needs_bed() => None,
+        _ if !plan.needs_network() => None,
         TargetChoice::Running { address, .. } => Some(format!(
             "the proxy at {address} already runs, and the lab cannot put it behind a link"
         )),
-        _ if plan.part != Part::Whole => {
+        _ if plan.part != RunPart::Whole => {
             Some("a part of a run lives in the machine's own network; leave links and --congestion out".into())
         }
         _ if plan.origin_listen.is_some() => {
@@ -210,18 +210,19 @@ fn check_bed(plan: &RunPlan) -> Result<(), LabError> {
 }
 
 /// Processors of each role, as the plan has them.
-pub fn place(plan: &RunPlan, cpus: &[u32]) -> Result<Placement, LabError> {
-    let between = match plan.target {
-        TargetChoice::Direct => Between::Nothing,
+pub fn place_roles(plan: &RunPlan, cpus: &[u32]) -> Result<Placement, LabError> {
+    let proxy_placement = match plan.target {
+        TargetChoice::Direct => ProxyPlacement::None,
         TargetChoice::Builtin(_) | TargetChoice::Described(..) | TargetChoice::Topology(_) => {
-            Between::Started
+            ProxyPlacement::Started
         }
-        TargetChoice::Running { .. } => Between::Elsewhere,
+        TargetChoice::Running { .. } => ProxyPlacement::Running,
     };
-    let named = Named { robots: &plan.robot_cpus, origins: &plan.origin_cpus, proxy: &plan.proxy_cpus };
+    let named =
+        RequestedCpus { robots: &plan.robot_cpus, origins: &plan.origin_cpus, proxy: &plan.proxy_cpus };
     // Alone on its machine, a part may have all of it.
-    let pin = plan.pin && plan.part == Part::Whole && plan.elsewhere.is_none();
-    placement::place(cpus, between, pin, named).map_err(LabError::plan)
+    let pin = plan.pin && plan.part == RunPart::Whole && plan.remote.is_none();
+    placement::assign(cpus, proxy_placement, pin, named).map_err(LabError::plan)
 }
 
 fn check_timing(plan: &RunPlan) -> Result<(), LabError> {
@@ -260,7 +261,7 @@ fn topology_behaviour(topology: &Topology) -> CacheBehaviour {
 
 fn check_target(plan: &RunPlan) -> Result<(), LabError> {
     match &plan.target {
-        TargetChoice::Direct if matches!(plan.part, Part::Robots { .. }) => {
+        TargetChoice::Direct if matches!(plan.part, RunPart::Robots { .. }) => {
             plan.origin_listen.iter().flatten().try_for_each(|origin| check_own(plan, *origin))
         }
         TargetChoice::Direct => Ok(()),
@@ -270,7 +271,7 @@ fn check_target(plan: &RunPlan) -> Result<(), LabError> {
         )),
         TargetChoice::Builtin(_) => Ok(()),
         TargetChoice::Described(description, mode) => {
-            match plan.elsewhere {
+            match plan.remote {
                 // Whether it is installed is for its agent to say.
                 Some(_) => check_mode(description, *mode)?,
                 None => check_described(description, *mode)?,
@@ -292,8 +293,8 @@ pub fn check_described(description: &Description, mode: Mode) -> Result<(), LabE
     check_mode(description, mode)?;
     check_programs(description, title)?;
     if let Some(user) = &description.user
-        && real::is_root()
-        && work::find_user(user).is_none()
+        && real_proxy::is_root()
+        && workdir::find_user(user).is_none()
     {
         return Err(LabError::plan(format!(
             "{title} is to run as the user `{user}`, and there is none of that name; install its package, or change \
@@ -328,7 +329,7 @@ fn check_programs(description: &Description, title: &str) -> Result<(), LabError
     for program in programs {
         // A program whose name is made from a template is found when it is started.
         if !program.contains("{{") && find_program(program).is_none() {
-            let advice = how_to_get(description.package.as_deref());
+            let advice = install_advice(description.package.as_deref());
             return Err(LabError::plan(format!("{title}: `{program}` was not found; {advice}")));
         }
     }
@@ -337,11 +338,11 @@ fn check_programs(description: &Description, title: &str) -> Result<(), LabError
 
 fn check_running(plan: &RunPlan, address: SocketAddr, mode: Mode) -> Result<(), LabError> {
     check_own(plan, address)?;
-    if plan.elsewhere.is_some() {
+    if plan.remote.is_some() {
         // This machine need not reach it; agents say what they may load.
         return Ok(());
     }
-    if !is_local(address.ip()) && plan.part == Part::Whole {
+    if !is_local(address.ip()) && plan.part == RunPart::Whole {
         let unreachable = match &plan.origin_listen {
             None => true,
             Some(listen) => listen.iter().any(|origin| origin.ip().is_loopback()),
@@ -376,7 +377,7 @@ fn find_watched(plan: &RunPlan) -> Result<Vec<u32>, LabError> {
         };
         return Err(LabError::plan(why));
     };
-    if plan.elsewhere.is_some() {
+    if plan.remote.is_some() {
         // They are found where they are.
         return Ok(Vec::new());
     }
@@ -385,7 +386,7 @@ fn find_watched(plan: &RunPlan) -> Result<Vec<u32>, LabError> {
             "the proxy {address} is on another machine, and processes can be watched on this one only; leave --watch out"
         )));
     }
-    watched::find(&watched.who, *address).map_err(LabError::plan)
+    watched_processes::find(&watched.processes, *address).map_err(LabError::plan)
 }
 
 /// A public address must be the user's.
@@ -405,13 +406,13 @@ fn is_local(ip: IpAddr) -> bool {
 }
 
 fn origin_addresses(plan: &RunPlan, net: &LoopbackNet) -> Result<Vec<SocketAddr>, LabError> {
-    if let Part::Robots { .. } = plan.part {
+    if let RunPart::Robots { .. } = plan.part {
         return Ok(plan.origin_listen.clone().unwrap_or_default());
     }
     let Some(listen) = &plan.origin_listen else { return net.origins(&plan.workload) };
     let wanted = match plan.part {
-        Part::Origins { first, last, .. } => usize::from(last.saturating_sub(first)) + 1,
-        Part::Whole | Part::Robots { .. } => plan.workload.origins.len(),
+        RunPart::Origins { first, last, .. } => usize::from(last.saturating_sub(first)) + 1,
+        RunPart::Whole | RunPart::Robots { .. } => plan.workload.origins.len(),
     };
     let given = listen.len();
     if given != wanted {
@@ -452,10 +453,10 @@ fn source_addresses(plan: &RunPlan, net: &LoopbackNet) -> Result<Vec<IpAddr>, La
 
 /// True where the robots' destination is not an IPv4 loopback address, and they were given no source addresses.
 pub(crate) fn system_chooses_sources(plan: &RunPlan) -> bool {
-    let elsewhere = |ip: IpAddr| !ip.is_loopback() || ip.is_ipv6();
+    let remote = |ip: IpAddr| !ip.is_loopback() || ip.is_ipv6();
     plan.robot_sources.is_empty()
         && match &plan.target {
-            TargetChoice::Running { address, .. } => elsewhere(address.ip()),
+            TargetChoice::Running { address, .. } => remote(address.ip()),
             TargetChoice::Direct => {
                 plan.origin_listen.iter().flatten().any(|origin| !reachable(*origin).ip().is_loopback())
             }
@@ -567,11 +568,13 @@ mod tests {
         let net = LoopbackNet::claim().unwrap();
         let address = net.cache(0).unwrap();
         let _proxy = TcpListener::bind(address).unwrap();
-        let bed =
-            crate::bed::BedPlan { robot_link: Some("delay=1ms".parse().unwrap()), ..Default::default() };
-        let plan = RunPlan { bed: bed.clone(), ..running(&address.to_string(), Mode::Reverse) };
+        let network = crate::network::NetworkPlan {
+            robot_link: Some("delay=1ms".parse().unwrap()),
+            ..Default::default()
+        };
+        let plan = RunPlan { network: network.clone(), ..running(&address.to_string(), Mode::Reverse) };
         assert!(refused(&plan).contains("already runs"));
-        let plan = RunPlan { bed, origin_listen: Some(vec![address]), ..testing::plan() };
+        let plan = RunPlan { network, origin_listen: Some(vec![address]), ..testing::plan() };
         assert!(refused(&plan).contains("leave --origin-listen out"));
     }
 

@@ -15,7 +15,7 @@ use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
-use crate::secure::Probe;
+use crate::tls::TlsProbe;
 
 /// Longest response that is read.
 const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
@@ -24,7 +24,7 @@ const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
 /// body.
 pub async fn get(
     from: Option<&Namespace>,
-    (address, tls): (SocketAddr, Option<&Probe>),
+    (address, tls): (SocketAddr, Option<&TlsProbe>),
     host: &str,
     target: &str,
     patience: Duration,
@@ -55,7 +55,7 @@ pub async fn get(
 /// The same over HTTP/2: in clear with prior knowledge, or over TLS.
 pub async fn get_over_http2(
     from: Option<&Namespace>,
-    (address, tls): (SocketAddr, Option<&Probe>),
+    (address, tls): (SocketAddr, Option<&TlsProbe>),
     host: &str,
     target: &str,
     patience: Duration,
@@ -70,7 +70,7 @@ pub async fn get_over_http2(
             path: target.as_bytes(),
         };
         wire.request(&head, std::iter::empty(), true).map_err(io::Error::other)?;
-        let (mut room, mut seen) = (vec![0; LEAST_ROOM], Seen::default());
+        let (mut room, mut seen) = (vec![0; LEAST_ROOM], Http2Response::default());
         while !seen.is_whole {
             stream.write_all(wire.output()).await?;
             wire.wrote(wire.output().len());
@@ -89,13 +89,13 @@ pub async fn get_over_http2(
 
 /// What has come of the one response of a connection of HTTP/2.
 #[derive(Default)]
-struct Seen {
+struct Http2Response {
     status: u16,
     body: Vec<u8>,
     is_whole: bool,
 }
 
-impl Seen {
+impl Http2Response {
     fn take(&mut self, wire: &mut Connection, input: &[u8]) -> io::Result<()> {
         let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
         let mut rest = input;
@@ -155,7 +155,7 @@ pub fn is_refused_certificate(error: &io::Error) -> bool {
 /// another.
 async fn secure(
     socket: TcpStream,
-    tls: Option<&Probe>,
+    tls: Option<&TlsProbe>,
     protocol: &[u8],
 ) -> io::Result<ByteStream<TcpStream>> {
     let Some(tls) = tls else { return Ok(ByteStream::clear(socket)) };

@@ -4,7 +4,7 @@
 //! does not reach it; the lab decides), pinned before it runs, with its output kept in files. A [`Process`]
 //! that is dropped kills its whole group. Should the lab itself be killed, roles end with it (the kernel
 //! signals them, and their input ends); a real proxy, which may shed that signal by changing its user, has a
-//! [`Keeper`].
+//! [`Watchdog`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -39,7 +39,7 @@ pub struct Launch<'a> {
     /// Processors it may run on; empty: any.
     pub cpus: &'a [u32],
     /// Talks over pipes (roles), or is left alone (proxies).
-    pub talks: bool,
+    pub piped: bool,
     /// Where its standard error goes, and its standard output when it does not talk.
     pub output: &'a Path,
     /// Process group to join; none: one of its own.
@@ -85,8 +85,8 @@ impl Process {
             .args(&launch.arguments)
             .envs(&launch.environment)
             .current_dir(launch.directory)
-            .stdin(if launch.talks { Stdio::piped() } else { Stdio::null() })
-            .stdout(if launch.talks { Stdio::piped() } else { Stdio::from(output.try_clone()?) })
+            .stdin(if launch.piped { Stdio::piped() } else { Stdio::null() })
+            .stdout(if launch.piped { Stdio::piped() } else { Stdio::from(output.try_clone()?) })
             .stderr(Stdio::from(output))
             .process_group(launch.group.map_or(Ok(0), i32::try_from).map_err(io::Error::other)?)
             .kill_on_drop(true);
@@ -95,7 +95,7 @@ impl Process {
             .iter()
             .map(|file| File::options().write(true).open(file))
             .collect::<io::Result<_>>()?;
-        let setting = Setting { procs_files, namespace: launch.namespace, inherit: launch.inherit };
+        let setting = ChildSetup { procs_files, namespace: launch.namespace, inherit: launch.inherit };
         before_exec(&mut command, launch.cpus, setting);
         let child = command.spawn()?;
         let pid = child.id().ok_or_else(|| io::Error::other("the program has no process id"))?;
@@ -140,8 +140,8 @@ impl Process {
     }
 
     /// The last lines it wrote.
-    pub fn last_words(&self) -> String {
-        last_words(&[&self.output])
+    pub fn last_lines(&self) -> String {
+        last_lines(&[&self.output])
     }
 
     fn signal(&self, signal: Signal) {
@@ -174,14 +174,14 @@ impl Drop for Process {
 /// Watches over a program while the lab lives: should the lab be killed, it stops the program's group and
 /// removes its directory. It waits for the end of its input, which no one but the lab holds.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Watchdog {
     process: Process,
     input: Option<ChildStdin>,
 }
 
 /// `$1` signal, `$2` directory, `$3` the instance whose shared memory goes too. Told `group N`, it stops that group before the directory goes; told `done`, it
 /// does nothing. What ends late may still be writing into the directory, so that takes more than one attempt.
-const KEEPER_SCRIPT: &str = r#"trap '' INT TERM HUP QUIT
+const WATCHDOG_SCRIPT: &str = r#"trap '' INT TERM HUP QUIT
 group=
 while read -r word number; do
     case "$word" in
@@ -204,10 +204,10 @@ done
 rm -f -- "/dev/shm/$3"-*.shm
 "#;
 
-impl Keeper {
+impl Watchdog {
     /// Begins to watch over a directory.
     pub fn start(signal: &str, directory: &Path, instance: &str, output: &Path) -> io::Result<Self> {
-        let words = ["-c", KEEPER_SCRIPT, "assay-keeper", signal].map(OsString::from);
+        let words = ["-c", WATCHDOG_SCRIPT, "assay-keeper", signal].map(OsString::from);
         let mut arguments = words.to_vec();
         arguments.extend([directory.into(), instance.into()]);
         let launch = Launch {
@@ -216,7 +216,7 @@ impl Keeper {
             environment: BTreeMap::new(),
             directory: Path::new("/"),
             cpus: &[],
-            talks: true,
+            piped: true,
             output,
             group: None,
             procs_files: &[],
@@ -270,7 +270,7 @@ impl Process {
 
 /// What a child finds itself in when it becomes the program.
 #[derive(Default)]
-struct Setting {
+struct ChildSetup {
     /// `cgroup.procs` of its control groups, open for writing.
     procs_files: Vec<File>,
     namespace: Option<Namespace>,
@@ -280,9 +280,9 @@ struct Setting {
 
 /// What a child does before it becomes the program: it goes with the lab, enters its control groups and its network, and is
 /// pinned.
-fn before_exec(command: &mut Command, cpus: &[u32], setting: Setting) {
+fn before_exec(command: &mut Command, cpus: &[u32], setting: ChildSetup) {
     let cpus = cpu_set(cpus);
-    let Setting { procs_files, namespace, inherit } = setting;
+    let ChildSetup { procs_files, namespace, inherit } = setting;
     let prepare = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // Before anything is allocated: all of it counts.
@@ -320,14 +320,14 @@ pub async fn run_to_end(
         find_program(name).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "not installed"))?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).stdin(Stdio::null()).process_group(0).kill_on_drop(true);
-    before_exec(&mut command, cpus, Setting { namespace: namespace.cloned(), ..Setting::default() });
+    before_exec(&mut command, cpus, ChildSetup { namespace: namespace.cloned(), ..ChildSetup::default() });
     tokio::time::timeout(patience, command.output())
         .await
         .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))?
 }
 
 /// The last lines of some files, in order; empty when there are none.
-pub fn last_words(files: &[&Path]) -> String {
+pub fn last_lines(files: &[&Path]) -> String {
     let mut lines = Vec::new();
     for file in files {
         let tail = tail(file, LAST_BYTES).unwrap_or_default();
@@ -349,7 +349,7 @@ pub(crate) fn tail(file: &Path, most_bytes: u64) -> io::Result<String> {
 }
 
 /// What to do about a program that is not installed.
-pub(crate) fn how_to_get(package: Option<&str>) -> String {
+pub(crate) fn install_advice(package: Option<&str>) -> String {
     package.map_or_else(
         || "install it, or correct the path in the description".to_owned(),
         |package| format!("install it: apt-get install {package}"),
@@ -412,7 +412,7 @@ mod tests {
             environment: BTreeMap::new(),
             directory: dir.path(),
             cpus: &[],
-            talks: false,
+            piped: false,
             output: &output,
             group: None,
             procs_files: &procs_files,
@@ -440,7 +440,7 @@ mod tests {
         let file = dir.path().join("out");
         let lines: Vec<String> = (0..50).map(|n| format!("line {n}\n\n")).collect();
         std::fs::write(&file, lines.concat()).unwrap();
-        let words = last_words(&[&file, Path::new("/nowhere")]);
+        let words = last_lines(&[&file, Path::new("/nowhere")]);
         assert_eq!(words.lines().count(), LAST_LINES);
         assert!(words.starts_with("line 30\n") && words.ends_with("line 49"));
     }

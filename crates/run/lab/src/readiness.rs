@@ -8,10 +8,10 @@ use assay_base::clock::monotonic_ns;
 use assay_host::link::Namespace;
 use assay_net::HEALTH_ORIGIN;
 
-use crate::description::Origin;
+use crate::description::TemplateOrigin;
 use crate::mode::Mode;
 use crate::probe;
-use crate::secure::Probe;
+use crate::tls::TlsProbe;
 
 /// How long one attempt at a first request may take.
 const ATTEMPT: Duration = Duration::from_secs(5);
@@ -21,21 +21,21 @@ const AGAIN: usize = 8;
 
 /// What is requested, and from where.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Requested<'a> {
+pub(crate) struct ReadinessProbe<'a> {
     /// Network that the request is made from; none: the lab's own.
     pub from: Option<&'a Namespace>,
     /// The proxy (or the origin itself), and how it is spoken to over TLS; none: in the clear.
-    pub proxy: (SocketAddr, Option<&'a Probe>),
+    pub proxy: (SocketAddr, Option<&'a TlsProbe>),
     /// How the proxy is spoken to.
     pub mode: Mode,
     /// The origin whose response is expected.
-    pub origin: &'a Origin,
+    pub origin: &'a TemplateOrigin,
     pub path: &'a str,
 }
 
 /// What an attempt showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum Readiness {
     /// A 200 response, and nothing says that it was another origin's.
     Ready,
     /// Something else, in words; it may be ready later.
@@ -52,39 +52,41 @@ pub(crate) fn order<T>(origins: &[T]) -> impl Iterator<Item = &T> {
     origins.iter().chain(origins.iter().rev().take(again))
 }
 
-pub(crate) async fn attempt(requested: Requested<'_>) -> Seen {
+pub(crate) async fn attempt(requested: ReadinessProbe<'_>) -> Readiness {
     let (status, body) = match request(requested).await {
         Ok(response) => response,
-        Err(error) if probe::is_refused_certificate(&error) => return Seen::Untrusted(error.to_string()),
-        Err(error) => return Seen::NotYet(error.to_string()),
+        Err(error) if probe::is_refused_certificate(&error) => {
+            return Readiness::Untrusted(error.to_string());
+        }
+        Err(error) => return Readiness::NotYet(error.to_string()),
     };
     if status != 200 {
-        return Seen::NotYet(format!("status {status}"));
+        return Readiness::NotYet(format!("status {status}"));
     }
-    let Some(named) = other(&body, requested.origin) else { return Seen::Ready };
+    let Some(named) = other(&body, requested.origin) else { return Readiness::Ready };
     // A proxy that stores what must not be stored can have this response from an earlier run, whose origins were others at the same
     // addresses. It has not seen this query.
     let path = format!("{}?{}", requested.path, monotonic_ns());
-    match request(Requested { path: &path, ..requested }).await {
-        Ok((200, body)) => other(&body, requested.origin).map_or(Seen::Ready, Seen::Other),
+    match request(ReadinessProbe { path: &path, ..requested }).await {
+        Ok((200, body)) => other(&body, requested.origin).map_or(Readiness::Ready, Readiness::Other),
         Ok((status, _)) => not_confirmed(&named, &format!("status {status}")),
         Err(error) => not_confirmed(&named, &error.to_string()),
     }
 }
 
 /// Another origin's response came, and no second one that would show whether it was stored earlier.
-fn not_confirmed(named: &str, seen: &str) -> Seen {
-    Seen::NotYet(format!("the response of {named}, and with a query {seen}"))
+fn not_confirmed(named: &str, seen: &str) -> Readiness {
+    Readiness::NotYet(format!("the response of {named}, and with a query {seen}"))
 }
 
 /// The origin that the response to a health check names, if it is another one. None is named by what is no origin of a run.
-fn other(body: &str, origin: &Origin) -> Option<String> {
+fn other(body: &str, origin: &TemplateOrigin) -> Option<String> {
     let named = body.lines().find_map(|line| line.strip_prefix(HEALTH_ORIGIN))?.trim();
     (!named.eq_ignore_ascii_case(&origin.authority)).then(|| named.to_owned())
 }
 
-async fn request(requested: Requested<'_>) -> io::Result<(u16, String)> {
-    let Requested { from, proxy, mode, origin, path } = requested;
+async fn request(requested: ReadinessProbe<'_>) -> io::Result<(u16, String)> {
+    let ReadinessProbe { from, proxy, mode, origin, path } = requested;
     let (host, target) = match mode {
         Mode::Reverse => (origin.authority.clone(), path.to_owned()),
         Mode::Forward => {
@@ -105,10 +107,10 @@ async fn request(requested: Requested<'_>) -> io::Result<(u16, String)> {
 }
 
 /// What is wrong, and what to do, if the origin of the authority `other` responded.
-pub(crate) fn mixed_up(requested: Requested<'_>, other: &str, origins: &[Origin]) -> String {
-    let Requested { proxy: (proxy, _), mode, origin, path, .. } = requested;
+pub(crate) fn mixed_up(requested: ReadinessProbe<'_>, other: &str, origins: &[TemplateOrigin]) -> String {
+    let ReadinessProbe { proxy: (proxy, _), mode, origin, path, .. } = requested;
     // Where only robots run here, origins are somewhere behind the proxy.
-    let at = |origin: &Origin| {
+    let at = |origin: &TemplateOrigin| {
         let address = format!("{}:{}", origin.ip, origin.port);
         (address != proxy.to_string()).then_some(address)
     };
@@ -138,9 +140,13 @@ pub(crate) fn mixed_up(requested: Requested<'_>, other: &str, origins: &[Origin]
 mod tests {
     use super::*;
 
-    fn origins(count: u8) -> Vec<Origin> {
+    fn origins(count: u8) -> Vec<TemplateOrigin> {
         let origin = |i: u8| {
-            Origin::new(i.into(), &format!("o{i}.test:80"), ([127, 0, 0, 1], 9000 + u16::from(i)).into())
+            TemplateOrigin::new(
+                i.into(),
+                &format!("o{i}.test:80"),
+                ([127, 0, 0, 1], 9000 + u16::from(i)).into(),
+            )
         };
         (0..count).map(origin).collect()
     }
@@ -168,7 +174,7 @@ mod tests {
     #[test]
     fn what_was_requested_what_responded_and_what_to_do_is_said() {
         let origins = origins(2);
-        let requested = |mode| Requested {
+        let requested = |mode| ReadinessProbe {
             from: None,
             proxy: (([127, 0, 0, 1], 80).into(), None),
             mode,
@@ -184,9 +190,10 @@ mod tests {
         ] {
             assert!(said.contains(part), "{said}");
         }
-        let behind: Vec<Origin> =
-            ["o0.test:80", "o1.test:80"].map(|name| Origin::new(0, name, ([127, 0, 0, 1], 80).into())).into();
-        let requested_behind = Requested { origin: &behind[0], ..requested(Mode::Reverse) };
+        let behind: Vec<TemplateOrigin> = ["o0.test:80", "o1.test:80"]
+            .map(|name| TemplateOrigin::new(0, name, ([127, 0, 0, 1], 80).into()))
+            .into();
+        let requested_behind = ReadinessProbe { origin: &behind[0], ..requested(Mode::Reverse) };
         let said = mixed_up(requested_behind, "o1.test:80", &behind);
         assert!(!said.contains("127.0.0.1:80") && said.contains("to the origin of o0.test:80"), "{said}");
         let said = mixed_up(requested(Mode::Forward), "elsewhere", &origins);
@@ -227,15 +234,18 @@ mod tests {
             let origin = &origins(1)[0];
             let seen = |responses: &'static [(u16, &str)]| {
                 let proxy = (responds(responses), None);
-                let requested = Requested { from: None, proxy, mode: Mode::Reverse, origin, path: "/x" };
+                let requested = ReadinessProbe { from: None, proxy, mode: Mode::Reverse, origin, path: "/x" };
                 runtime.block_on(attempt(requested))
             };
-            assert_eq!(seen(&[OWN]), Seen::Ready);
-            assert_eq!(seen(&[OTHER, OTHER]), Seen::Other("o1.test:80".into()));
-            assert_eq!(seen(&[OTHER, OWN]), Seen::Ready, "the first one was stored in an earlier run");
+            assert_eq!(seen(&[OWN]), Readiness::Ready);
+            assert_eq!(seen(&[OTHER, OTHER]), Readiness::Other("o1.test:80".into()));
+            assert_eq!(seen(&[OTHER, OWN]), Readiness::Ready, "the first one was stored in an earlier run");
             let open = seen(&[OTHER, (404, "")]);
-            assert_eq!(open, Seen::NotYet("the response of o1.test:80, and with a query status 404".into()));
-            assert_eq!(seen(&[(502, "")]), Seen::NotYet("status 502".into()));
+            assert_eq!(
+                open,
+                Readiness::NotYet("the response of o1.test:80, and with a query status 404".into())
+            );
+            assert_eq!(seen(&[(502, "")]), Readiness::NotYet("status 502".into()));
         }
     }
 }

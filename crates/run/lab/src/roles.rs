@@ -10,9 +10,9 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 
-use crate::elsewhere::RoleElsewhere;
 use crate::error::LabError;
 use crate::process::{Launch, Process, Stopped};
+use crate::remote::RemoteRole;
 
 /// How long a role may take to end once its input has ended.
 const END_PATIENCE: Duration = Duration::from_secs(3);
@@ -50,11 +50,11 @@ impl RoleKind {
 
 /// What came out of a role.
 #[derive(Debug)]
-pub enum Said {
+pub enum RoleEvent {
     /// One of its events.
     Event(Box<Event>),
     /// A line that is none.
-    Nonsense(String),
+    Malformed(String),
     /// Its output ended: it is gone.
     Ended,
 }
@@ -62,19 +62,19 @@ pub enum Said {
 #[derive(Debug)]
 pub struct Role {
     pub kind: RoleKind,
-    body: Body,
+    body: RoleLocation,
 }
 
 #[derive(Debug)]
-enum Body {
+enum RoleLocation {
     /// A child of this process.
-    Here(Box<Child>),
-    Elsewhere(Box<dyn RoleElsewhere>),
+    Local(Box<ChildRole>),
+    Remote(Box<dyn RemoteRole>),
 }
 
 /// A role that is a child of this process.
 #[derive(Debug)]
-struct Child {
+struct ChildRole {
     process: Process,
     input: Option<ChildStdin>,
 }
@@ -84,41 +84,41 @@ impl Role {
     pub fn start(
         kind: RoleKind,
         launch: Launch<'_>,
-        said: mpsc::UnboundedSender<(RoleKind, Said)>,
+        events: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
     ) -> Result<Self, LabError> {
         let (name, exe) = (kind.name(), launch.program.to_string_lossy().into_owned());
         let cannot = |e: io::Error| LabError::run(format!("cannot start {name} ({exe}): {e}"));
         let mut process = Process::start(launch).map_err(cannot)?;
         let (input, lines) = process.pipes().ok_or_else(|| cannot(io::Error::other("it has no pipes")))?;
-        tokio::spawn(listen(kind, lines, said));
-        Ok(Self { kind, body: Body::Here(Box::new(Child { process, input: Some(input) })) })
+        tokio::spawn(forward_output(kind, lines, events));
+        Ok(Self { kind, body: RoleLocation::Local(Box::new(ChildRole { process, input: Some(input) })) })
     }
 
     /// One that was started on other machines.
-    pub(crate) fn elsewhere(kind: RoleKind, role: Box<dyn RoleElsewhere>) -> Self {
-        Self { kind, body: Body::Elsewhere(role) }
+    pub(crate) fn remote(kind: RoleKind, role: Box<dyn RemoteRole>) -> Self {
+        Self { kind, body: RoleLocation::Remote(role) }
     }
 
     /// Its process; none: it is on other machines.
     pub fn pid(&self) -> Option<u32> {
         match &self.body {
-            Body::Here(child) => Some(child.process.pid),
-            Body::Elsewhere(_) => None,
+            RoleLocation::Local(child) => Some(child.process.pid),
+            RoleLocation::Remote(_) => None,
         }
     }
 
     /// True once its process has ended. Of one on other machines, its last word says so.
     pub fn has_ended(&mut self) -> bool {
         match &mut self.body {
-            Body::Here(child) => child.process.ended().is_some(),
-            Body::Elsewhere(_) => false,
+            RoleLocation::Local(child) => child.process.ended().is_some(),
+            RoleLocation::Remote(_) => false,
         }
     }
 
-    pub async fn tell(&mut self, command: Command) -> Result<(), LabError> {
+    pub async fn send(&mut self, command: Command) -> Result<(), LabError> {
         match &mut self.body {
-            Body::Here(child) => child.tell(self.kind.name(), command).await,
-            Body::Elsewhere(role) => role.tell(command).await,
+            RoleLocation::Local(child) => child.send(self.kind.name(), command).await,
+            RoleLocation::Remote(role) => role.send(command).await,
         }
     }
 
@@ -130,8 +130,8 @@ impl Role {
     /// The same, for a role that has much to do at its end.
     pub async fn end_within(&mut self, patience: Duration) -> Stopped {
         match &mut self.body {
-            Body::Here(child) => child.end(patience).await,
-            Body::Elsewhere(role) => {
+            RoleLocation::Local(child) => child.end(patience).await,
+            RoleLocation::Remote(role) => {
                 role.end().await;
                 Stopped { killed: false, took: Duration::ZERO }
             }
@@ -139,16 +139,16 @@ impl Role {
     }
 
     /// How it ended and what it said last, for a message; waits a moment for its end.
-    pub async fn obituary(&mut self) -> String {
+    pub async fn exit_summary(&mut self) -> String {
         match &mut self.body {
-            Body::Here(child) => child.obituary(self.kind.name()).await,
-            Body::Elsewhere(role) => role.obituary().await,
+            RoleLocation::Local(child) => child.exit_summary(self.kind.name()).await,
+            RoleLocation::Remote(role) => role.exit_summary().await,
         }
     }
 }
 
-impl Child {
-    async fn tell(&mut self, name: &str, command: Command) -> Result<(), LabError> {
+impl ChildRole {
+    async fn send(&mut self, name: &str, command: Command) -> Result<(), LabError> {
         let cannot =
             |e: io::Error| LabError::run(format!("cannot speak to {name}: {e}; they seem to have ended"));
         let mut line = serde_json::to_vec(&command).map_err(|e| cannot(e.into()))?;
@@ -167,31 +167,37 @@ impl Child {
         self.process.stop(Signal::TERM, END_PATIENCE).await
     }
 
-    async fn obituary(&mut self, name: &str) -> String {
+    async fn exit_summary(&mut self, name: &str) -> String {
         let status = match tokio::time::timeout(END_PATIENCE, self.process.wait()).await {
             Ok(Ok(status)) => status.to_string(),
             _ => "closed its output but still ran".to_owned(),
         };
-        match self.process.last_words() {
+        match self.process.last_lines() {
             words if words.is_empty() => format!("{name} ended ({status}) without a word"),
             words => format!("{name} ended ({status}); the last it said:\n{words}"),
         }
     }
 }
 
-async fn listen(kind: RoleKind, output: ChildStdout, said: mpsc::UnboundedSender<(RoleKind, Said)>) {
+async fn forward_output(
+    kind: RoleKind,
+    output: ChildStdout,
+    events: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
+) {
     let mut lines = BufReader::new(output).lines();
     loop {
         let message = match lines.next_line().await {
             Ok(Some(line)) => match serde_json::from_str(&line) {
-                Ok(event) => Said::Event(Box::new(event)),
-                Err(e) => Said::Nonsense(format!("{e}: {}", line.chars().take(200).collect::<String>())),
+                Ok(event) => RoleEvent::Event(Box::new(event)),
+                Err(e) => {
+                    RoleEvent::Malformed(format!("{e}: {}", line.chars().take(200).collect::<String>()))
+                }
             },
-            Ok(None) | Err(_) => Said::Ended,
+            Ok(None) | Err(_) => RoleEvent::Ended,
         };
-        let ended = matches!(message, Said::Ended);
+        let ended = matches!(message, RoleEvent::Ended);
         // The receiver is gone when the run is over.
-        if said.send((kind, message)).is_err() || ended {
+        if events.send((kind, message)).is_err() || ended {
             return;
         }
     }

@@ -15,20 +15,20 @@ use assay_record::series::SeriesWriter;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::alongside::Alongside;
-use crate::bed::{Bed, Ledger};
 use crate::caches;
-use crate::cast::Cast;
-use crate::elsewhere::again;
+use crate::conformance::ConformanceRun;
 use crate::error::LabError;
 use crate::instant::StartInstant;
-use crate::plan::{Part, RunOutcome, RunPlan, TargetChoice};
+use crate::network::{EmulatedNetwork, PacketAudit};
+use crate::plan::{RunOutcome, RunPart, RunPlan, TargetChoice};
 use crate::prepare::{Prepared, prepare};
-use crate::roles::{RoleKind, Said};
-use crate::secure::Secured;
+use crate::remote::resume;
+use crate::roles::{RoleEvent, RoleKind};
+use crate::running_roles::RunningRoles;
+use crate::tls::RunTls;
 use crate::topology::Cache;
 
-use crate::tally::Tally;
+use crate::run_findings::RunFindings;
 
 /// How long a role may take to be ready.
 pub(crate) const READY_PATIENCE: Duration = Duration::from_secs(120);
@@ -50,31 +50,31 @@ pub async fn run(
     events: mpsc::UnboundedSender<RunEvent>,
     stop: watch::Receiver<bool>,
 ) -> Result<RunOutcome, LabError> {
-    run_with_orders(plan, events, stop, None).await
+    run_with_commands(plan, events, stop, None).await
 }
 
 /// The same, while somebody gives robots orders. They end the run when they are told to stop, and it is complete then.
-pub async fn run_with_orders(
+pub async fn run_with_commands(
     mut plan: RunPlan,
     events: mpsc::UnboundedSender<RunEvent>,
     stop: watch::Receiver<bool>,
-    orders: Option<mpsc::UnboundedReceiver<Command>>,
+    commands: Option<mpsc::UnboundedReceiver<Command>>,
 ) -> Result<RunOutcome, LabError> {
     plan.apply_settings()?;
-    let prepared = if plan.is_taken_up() { again::prepared(&plan)? } else { prepare(&plan)? };
+    let prepared = if plan.is_resumed() { resume::prepare(&plan)? } else { prepare(&plan)? };
     let mut session = Session::new(plan, prepared, events, stop)?;
-    session.orders = orders;
-    session.tell(RunEvent::Stage(Stage::Planned { run_dir: session.run_dir() }));
-    let mut cast = Cast::default();
-    let result = session.drive(&mut cast).await;
-    session.finish(cast, result).await
+    session.commands = commands;
+    session.notify(RunEvent::Stage(Stage::Planned { run_dir: session.run_dir() }));
+    let mut running = RunningRoles::default();
+    let result = session.drive(&mut running).await;
+    session.finish(running, result).await
 }
 
 /// What came from outside while the run goes on.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum SessionInput {
     /// A role said something.
-    Role(RoleKind, Said),
+    Role(RoleKind, RoleEvent),
     /// The user wants it to end.
     Stop,
 }
@@ -84,27 +84,27 @@ pub(crate) struct Session {
     pub(crate) plan: RunPlan,
     pub(crate) prepared: Prepared,
     /// What TLS needs.
-    pub(crate) secured: Secured,
+    pub(crate) secured: RunTls,
     pub(crate) info: RunInfo,
-    pub(crate) tally: Tally,
+    pub(crate) findings: RunFindings,
     writer: SeriesWriter,
     events: mpsc::UnboundedSender<RunEvent>,
     stop: watch::Receiver<bool>,
     /// What robots are to be told on the way; none: the schedule says everything.
-    orders: Option<mpsc::UnboundedReceiver<Command>>,
-    pub(crate) said: mpsc::UnboundedSender<(RoleKind, Said)>,
-    heard: mpsc::UnboundedReceiver<(RoleKind, Said)>,
-    ledger: Ledger,
+    commands: Option<mpsc::UnboundedReceiver<Command>>,
+    pub(crate) role_events: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
+    inbox: mpsc::UnboundedReceiver<(RoleKind, RoleEvent)>,
+    packet_audit: PacketAudit,
     started: Option<StartInstant>,
     /// What each cache has counted, as it said last.
-    counted: BTreeMap<u16, ProxyCounters>,
+    cache_counters: BTreeMap<u16, ProxyCounters>,
     /// Roles that have said everything.
     done: Vec<RoleKind>,
     partial: bool,
     /// The end of the last interval of robots, in milliseconds since the start.
-    heard_ms: u64,
+    measured_ms: u64,
     /// Cases that are tried beside the load.
-    pub(crate) alongside: Option<Alongside>,
+    pub(crate) conformance: Option<ConformanceRun>,
     /// Nobody is left who could stop it.
     unstoppable: bool,
 }
@@ -116,32 +116,32 @@ impl Session {
         events: mpsc::UnboundedSender<RunEvent>,
         stop: watch::Receiver<bool>,
     ) -> Result<Self, LabError> {
-        let info = again::head(&plan, &prepared)?;
+        let info = resume::initial_info(&plan, &prepared)?;
         let dir = &prepared.dir;
         let writer = SeriesWriter::create(dir).map_err(|e| LabError::plan(e.to_string()))?;
         let run_dir = std::path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned());
-        let secured = Secured::make(&plan, &run_dir, &prepared.origin_listen, prepared.target)?;
-        let (said, heard) = mpsc::unbounded_channel();
-        let ledger = prepared.bed.as_ref().map(Bed::ledger).unwrap_or_default();
+        let secured = RunTls::make(&plan, &run_dir, &prepared.origin_listen, prepared.target)?;
+        let (role_events, inbox) = mpsc::unbounded_channel();
+        let packet_audit = prepared.network.as_ref().map(EmulatedNetwork::packet_audit).unwrap_or_default();
         Ok(Self {
-            ledger,
+            packet_audit,
             secured,
             plan,
             prepared,
             info,
-            tally: Tally::default(),
+            findings: RunFindings::default(),
             writer,
             events,
             stop,
-            orders: None,
-            said,
-            heard,
+            commands: None,
+            role_events,
+            inbox,
             started: None,
-            counted: BTreeMap::new(),
+            cache_counters: BTreeMap::new(),
             done: Vec::new(),
             partial: false,
-            heard_ms: 0,
-            alongside: None,
+            measured_ms: 0,
+            conformance: None,
             unstoppable: false,
         })
     }
@@ -152,7 +152,7 @@ impl Session {
         std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
     }
 
-    pub(crate) fn tell(&self, event: RunEvent) {
+    pub(crate) fn notify(&self, event: RunEvent) {
         // Nobody looks: the record is what counts.
         let _ = self.events.send(event);
     }
@@ -162,15 +162,15 @@ impl Session {
     }
 
     /// Waits for the next thing from outside. A stop is heard once.
-    pub(crate) async fn hear(&mut self) -> Heard {
+    pub(crate) async fn next_input(&mut self) -> SessionInput {
         loop {
             let stop_matters = !self.partial && !self.unstoppable;
             tokio::select! {
-                Some((kind, said)) = self.heard.recv() => return Heard::Role(kind, said),
+                Some((kind, event)) = self.inbox.recv() => return SessionInput::Role(kind, event),
                 changed = self.stop.changed(), if stop_matters => match changed {
                     Ok(()) if *self.stop.borrow() => {
                         self.partial = true;
-                        return Heard::Stop;
+                        return SessionInput::Stop;
                     }
                     Ok(()) => {}
                     // Whoever could have stopped the run is gone; it goes on to its end.
@@ -180,21 +180,21 @@ impl Session {
         }
     }
 
-    async fn drive(&mut self, cast: &mut Cast) -> Result<(), LabError> {
+    async fn drive(&mut self, running: &mut RunningRoles) -> Result<(), LabError> {
         if *self.stop.borrow() {
             return Err(LabError::Interrupted);
         }
         let start =
-            if self.plan.is_taken_up() { self.take_up(cast).await? } else { self.begin(cast).await? };
-        self.begins_at(start);
-        self.tell_of_start();
-        self.begin_cases();
+            if self.plan.is_resumed() { self.resume(running).await? } else { self.begin(running).await? };
+        self.set_start(start);
+        self.announce_start();
+        self.begin_conformance();
         match self.plan.part {
-            Part::Origins { linger, .. } => self.attend(cast, linger).await?,
-            Part::Whole | Part::Robots { .. } => self.watch(cast).await?,
+            RunPart::Origins { linger, .. } => self.serve_origins(running, linger).await?,
+            RunPart::Whole | RunPart::Robots { .. } => self.follow_schedule(running).await?,
         }
-        self.end_cases().await;
-        self.last_reports(cast).await?;
+        self.end_conformance().await;
+        self.last_reports(running).await?;
         // A stop is how a schedule without an end ends: nothing is cut short.
         let phase = self.info.phases.last();
         self.partial &=
@@ -202,14 +202,14 @@ impl Session {
         Ok(())
     }
 
-    pub(crate) fn begins_at(&mut self, start: StartInstant) {
+    pub(crate) fn set_start(&mut self, start: StartInstant) {
         self.started = Some(start);
         self.info.started_unix_ms = start.unix_s * 1000;
         self.info.started_monotonic_ns = start.monotonic_ns;
     }
 
     /// Origins alone: they respond until some time after the schedule's end, or until they are stopped.
-    async fn attend(&mut self, cast: &mut Cast, linger: Duration) -> Result<(), LabError> {
+    async fn serve_origins(&mut self, running: &mut RunningRoles, linger: Duration) -> Result<(), LabError> {
         let begin = Instant::now() + Duration::from_millis(self.until_start_ms());
         let total = self.prepared.timeline.total();
         let end = total.map(|total| begin + total + linger);
@@ -223,12 +223,12 @@ impl Session {
                 }
             };
             tokio::select! {
-                heard = self.hear() => match heard {
-                    Heard::Role(kind, said) => self.take(cast, kind, said).await?,
-                    Heard::Stop => break,
+                input = self.next_input() => match input {
+                    SessionInput::Role(kind, event) => self.handle(running, kind, event).await?,
+                    SessionInput::Stop => break,
                 },
                 _ = ticker.tick() => match &mut meter {
-                    None => meter = Some(Meter::new(cast.accounts(), None, None)),
+                    None => meter = Some(Meter::new(running.accounts(), None, None)),
                     Some(meter) => self.keep_host(meter)?,
                 },
                 () = over => break,
@@ -249,39 +249,39 @@ impl Session {
     }
 
     /// The schedule: keeps what is reported until robots have said everything.
-    async fn watch(&mut self, cast: &mut Cast) -> Result<(), LabError> {
+    async fn follow_schedule(&mut self, running: &mut RunningRoles) -> Result<(), LabError> {
         let begin = Instant::now() + Duration::from_millis(self.until_start_ms());
         let mut ticker = tokio::time::interval_at(begin, Duration::from_secs(1));
         let mut waits_due = tokio::time::interval_at(begin, WAITS_EVERY);
         waits_due.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut meter: Option<Meter> = None;
-        let mut trace = self.trace_disk(cast);
-        let mut last_word = begin;
-        let mut orders = self.orders.take();
+        let mut trace = self.trace_disk(running);
+        let mut last_heard = begin;
+        let mut commands = self.commands.take();
         while !self.done.contains(&RoleKind::Robots) {
-            let silent = tokio::time::sleep_until(last_word + SILENCE);
+            let silent = tokio::time::sleep_until(last_heard + SILENCE);
             tokio::select! {
-                heard = self.hear() => match heard {
-                    Heard::Role(kind, said) => {
+                input = self.next_input() => match input {
+                    SessionInput::Role(kind, event) => {
                         if kind == RoleKind::Robots {
-                            last_word = Instant::now();
+                            last_heard = Instant::now();
                         }
-                        self.take(cast, kind, said).await?;
+                        self.handle(running, kind, event).await?;
                     }
-                    Heard::Stop => {
-                        self.tell(RunEvent::Stage(Stage::Draining));
-                        cast.tell(RoleKind::Robots, Command::Stop).await?;
+                    SessionInput::Stop => {
+                        self.notify(RunEvent::Stage(Stage::Draining));
+                        running.send(RoleKind::Robots, Command::Stop).await?;
                     }
                 },
-                Some(command) = next_order(&mut orders) => cast.tell(RoleKind::Robots, command).await?,
-                Some((place, at_ms, counters)) = cast.counters() => self.take_counters(place, at_ms, counters)?,
+                Some(command) = next_command(&mut commands) => running.send(RoleKind::Robots, command).await?,
+                Some((place, at_ms, counters)) = running.counters() => self.record_counters(place, at_ms, counters)?,
                 // The machines of a fleet are measured by their agents.
-                _ = ticker.tick(), if self.plan.elsewhere.is_none() => match &mut meter {
-                    None => meter = Some(Meter::new(self.accounts(cast), self.store(cast), trace.take())),
+                _ = ticker.tick(), if self.plan.remote.is_none() => match &mut meter {
+                    None => meter = Some(Meter::new(self.accounts(running), self.store(running), trace.take())),
                     Some(meter) => {
                         self.keep_host(meter)?;
-                        self.look_at_watched();
-                        if let Some(words) = cast.proxy_died() {
+                        self.check_watched();
+                        if let Some(words) = running.proxy_exit_message() {
                             return Err(LabError::Target(words));
                         }
                     }
@@ -289,7 +289,7 @@ impl Session {
                 _ = waits_due.tick(), if self.watches_target() => {
                     if let Some(waits) = meter.as_ref().and_then(Meter::waits) {
                         // This fails only where robots have ended, which is noticed elsewhere.
-                        let _ = cast.tell(RoleKind::Robots, Command::Waits(waits)).await;
+                        let _ = running.send(RoleKind::Robots, Command::Waits(waits)).await;
                     }
                 }
                 () = silent => return Err(LabError::Assay(format!(
@@ -304,20 +304,20 @@ impl Session {
     }
 
     /// Origins and the built-in proxy still have their last interval to tell.
-    async fn last_reports(&mut self, cast: &mut Cast) -> Result<(), LabError> {
+    async fn last_reports(&mut self, running: &mut RunningRoles) -> Result<(), LabError> {
         let first = std::iter::once(RoleKind::Origins);
-        let all = first.chain(cast.proxy_roles()).chain([RoleKind::Links]);
+        let all = first.chain(running.proxy_roles()).chain([RoleKind::Links]);
         let waiting: Vec<RoleKind> =
-            all.collect::<Vec<_>>().into_iter().filter(|kind| cast.has(*kind)).collect();
+            all.collect::<Vec<_>>().into_iter().filter(|kind| running.has(*kind)).collect();
         // Of a run that was taken up, some may have said everything long ago.
         for kind in waiting.iter().filter(|kind| !self.done.contains(kind)) {
-            cast.tell(*kind, Command::Stop).await?;
+            running.send(*kind, Command::Stop).await?;
         }
         let deadline = Instant::now() + LAST_REPORT_PATIENCE;
         while !waiting.iter().all(|kind| self.done.contains(kind)) {
-            match tokio::time::timeout_at(deadline, self.hear()).await {
-                Ok(Heard::Role(kind, said)) => self.take(cast, kind, said).await?,
-                Ok(Heard::Stop) => {}
+            match tokio::time::timeout_at(deadline, self.next_input()).await {
+                Ok(SessionInput::Role(kind, event)) => self.handle(running, kind, event).await?,
+                Ok(SessionInput::Stop) => {}
                 Err(_) => {
                     let missing = waiting.iter().filter(|kind| !self.done.contains(kind));
                     let missing: Vec<&str> = missing.map(|kind| kind.name()).collect();
@@ -331,26 +331,31 @@ impl Session {
         Ok(())
     }
 
-    async fn take(&mut self, cast: &mut Cast, kind: RoleKind, said: Said) -> Result<(), LabError> {
-        match said {
-            Said::Event(event) => self.take_event(kind, *event),
-            Said::Nonsense(words) => {
+    async fn handle(
+        &mut self,
+        running: &mut RunningRoles,
+        kind: RoleKind,
+        event: RoleEvent,
+    ) -> Result<(), LabError> {
+        match event {
+            RoleEvent::Event(event) => self.handle_event(kind, *event),
+            RoleEvent::Malformed(words) => {
                 let seen = format!("{} said something that is no event: {words}", kind.name());
                 self.doubt(Doubt::serious(Reason::RoleFailed, seen));
                 Ok(())
             }
-            Said::Ended if self.done.contains(&kind) => Ok(()),
-            Said::Ended => Err(LabError::Assay(cast.obituary(kind).await)),
+            RoleEvent::Ended if self.done.contains(&kind) => Ok(()),
+            RoleEvent::Ended => Err(LabError::Assay(running.exit_summary(kind).await)),
         }
     }
 
-    pub(crate) fn take_event(&mut self, kind: RoleKind, event: Event) -> Result<(), LabError> {
+    pub(crate) fn handle_event(&mut self, kind: RoleKind, event: Event) -> Result<(), LabError> {
         match event {
-            Event::Measured(measured) => self.keep(measured)?,
-            Event::Phase(event) => self.take_phase(event)?,
+            Event::Measured(measured) => self.record(measured)?,
+            Event::Phase(event) => self.handle_phase(event)?,
             Event::Proxy(counters) => {
                 let place = if let RoleKind::Proxy(place) = kind { place } else { 0 };
-                return self.take_counters(place, self.counted_ms(), Ok(*counters));
+                return self.record_counters(place, self.counters_read_ms(), Ok(*counters));
             }
             Event::Fault { reason, message } => {
                 let role = kind.name().to_owned();
@@ -364,23 +369,23 @@ impl Session {
     }
 
     /// What was measured goes into the record, into what the run is judged by, and to whoever looks.
-    pub(crate) fn keep(&mut self, measured: Measured) -> Result<(), LabError> {
+    pub(crate) fn record(&mut self, measured: Measured) -> Result<(), LabError> {
         self.writer.keep(&measured).map_err(cannot_write)?;
         match &measured {
             Measured::Robots(interval) => {
-                self.heard_ms = self.heard_ms.max(interval.start_ms + interval.length_ms);
-                self.tally.robots(interval);
+                self.measured_ms = self.measured_ms.max(interval.start_ms + interval.length_ms);
+                self.findings.robots(interval);
             }
-            Measured::Origins(interval) => self.tally.origins(interval),
+            Measured::Origins(interval) => self.findings.origins(interval),
             // A link that does not keep its plan ends the run: nothing after it is what was requested.
-            Measured::Link(interval) => self.ledger.take(interval).map_err(LabError::run)?,
+            Measured::Link(interval) => self.packet_audit.record(interval).map_err(LabError::run)?,
             _ => {}
         }
-        self.tell(RunEvent::Measured(measured));
+        self.notify(RunEvent::Measured(measured));
         Ok(())
     }
 
-    fn take_phase(&mut self, event: PhaseEvent) -> Result<(), LabError> {
+    fn handle_phase(&mut self, event: PhaseEvent) -> Result<(), LabError> {
         match &event {
             PhaseEvent::Began { phase, at_ms } => {
                 if let Some(info) = self.info.phases.get_mut(usize::from(*phase)) {
@@ -393,16 +398,16 @@ impl Session {
                 if let Some(info) = self.info.phases.get_mut(usize::from(*phase)) {
                     info.end_ms = Some(*at_ms);
                 }
-                self.keep_boundaries(*phase, launched);
+                self.record_boundaries(*phase, launched);
                 self.write_info()?;
             }
             PhaseEvent::Progress { .. } => {}
         }
-        self.tell(RunEvent::Phase(event));
+        self.notify(RunEvent::Phase(event));
         Ok(())
     }
 
-    fn take_counters(
+    fn record_counters(
         &mut self,
         place: u16,
         at_ms: u64,
@@ -411,18 +416,18 @@ impl Session {
         match read {
             Ok(counters) => {
                 let cache = self.info.target.caches.get(usize::from(place)).map_or("", |cache| &cache.name);
-                self.keep(Measured::Proxy(counters.sample(cache, at_ms).into()))?;
-                self.counted.insert(place, counters);
+                self.record(Measured::Proxy(counters.sample(cache, at_ms).into()))?;
+                self.cache_counters.insert(place, counters);
                 let mut counters = ProxyCounters::default();
-                self.counted.values().for_each(|one| counters.merge(one));
-                self.tally.proxy(&counters);
+                self.cache_counters.values().for_each(|one| counters.merge(one));
+                self.findings.proxy(&counters);
             }
-            Err(e) => self.tally.warn(format!("the proxy's own counters could not be read: {e}")),
+            Err(e) => self.findings.warn(format!("the proxy's own counters could not be read: {e}")),
         }
         Ok(())
     }
 
-    fn keep_boundaries(&mut self, phase: u16, launched: &[u32]) {
+    fn record_boundaries(&mut self, phase: u16, launched: &[u32]) {
         if launched.is_empty() {
             return;
         }
@@ -434,15 +439,15 @@ impl Session {
     }
 
     fn doubt(&mut self, doubt: Doubt) {
-        let Some(doubt) = self.tally.said(doubt) else { return };
+        let Some(doubt) = self.findings.record_role_doubt(doubt) else { return };
         // In the record at once: what is wrong with a run that is killed later is known, too. The next change of the
         // record tries again if this cannot be written.
         self.info.verdict.doubts.push(doubt.clone());
         let _ = self.write_info();
-        self.tell(RunEvent::Doubt(Box::new(doubt)));
+        self.notify(RunEvent::Doubt(Box::new(doubt)));
     }
 
-    pub(crate) fn place(&mut self, placed: PlacementInfo) {
+    pub(crate) fn record_placement(&mut self, placed: PlacementInfo) {
         self.info.placement.push(placed);
     }
 
@@ -456,10 +461,10 @@ impl Session {
 
     /// When counters were read that came just now. In a run that was taken up they may have been stored for long: then, when the
     /// intervals were measured that were stored beside them.
-    fn counted_ms(&self) -> u64 {
+    fn counters_read_ms(&self) -> u64 {
         let now_ms = self.now_ms();
-        let is_old = self.plan.is_taken_up() && self.heard_ms + OLD_MS < now_ms;
-        if is_old { self.heard_ms } else { now_ms }
+        let is_old = self.plan.is_resumed() && self.measured_ms + OLD_MS < now_ms;
+        if is_old { self.measured_ms } else { now_ms }
     }
 
     pub(crate) fn until_start_ms(&self) -> u64 {
@@ -467,38 +472,42 @@ impl Session {
     }
 
     /// Stops everything, writes everything, judges.
-    async fn finish(mut self, cast: Cast, result: Result<(), LabError>) -> Result<RunOutcome, LabError> {
-        self.tell(RunEvent::Stage(Stage::Collecting));
+    async fn finish(
+        mut self,
+        running: RunningRoles,
+        result: Result<(), LabError>,
+    ) -> Result<RunOutcome, LabError> {
+        self.notify(RunEvent::Stage(Stage::Collecting));
         let run_dir = self.run_dir();
-        let mut farewell = cast.stop_all().await;
-        self.return_from_elsewhere().await;
-        std::mem::take(&mut farewell.warnings).into_iter().for_each(|warning| self.tally.warn(warning));
-        self.info.limits = farewell.limits.take().or(self.info.limits.take());
+        let mut report = running.stop_all().await;
+        self.collect_remote_files().await;
+        std::mem::take(&mut report.warnings).into_iter().for_each(|warning| self.findings.warn(warning));
+        self.info.limits = report.limits.take().or(self.info.limits.take());
         self.warn_of_limits();
-        for (place, counters) in std::mem::take(&mut farewell.counters) {
+        for (place, counters) in std::mem::take(&mut report.counters) {
             // The result of the run is not lost for a last counter that cannot be written.
-            let kept = self.take_counters(place, self.now_ms(), Ok(counters));
-            kept.err().into_iter().for_each(|e| self.tally.warn(e.to_string()));
+            let kept = self.record_counters(place, self.now_ms(), Ok(counters));
+            kept.err().into_iter().for_each(|e| self.findings.warn(e.to_string()));
         }
         if let Err(error) = &result {
             self.partial = true;
             // The caller gets the error itself; here it goes into the record.
             match error {
                 LabError::Interrupted => {}
-                LabError::Target(words) => self.tally.warn(words),
-                LabError::Assay(words) => self.tally.doubt(Doubt::serious(Reason::RoleFailed, words)),
-                other => self.tally.doubt(Doubt::serious(Reason::LabFailed, other.to_string())),
+                LabError::Target(words) => self.findings.warn(words),
+                LabError::Assay(words) => self.findings.doubt(Doubt::serious(Reason::RoleFailed, words)),
+                other => self.findings.doubt(Doubt::serious(Reason::LabFailed, other.to_string())),
             }
         }
         for phase in self.info.phases.iter_mut().filter(|phase| phase.start_ms.is_some()) {
             // A phase that the end of the run cut off ends there.
             phase.end_ms = phase.end_ms.or(self.started.map(|started| started.elapsed_ms()));
         }
-        self.settle_links();
+        self.conclude_links();
         self.warn_of_placement();
         let cache_bytes = self.capacity_bytes();
-        let tally = std::mem::take(&mut self.tally);
-        tally.conclude(&self.prepared.dir, &mut self.info, self.partial, cache_bytes);
+        let findings = std::mem::take(&mut self.findings);
+        findings.conclude(&self.prepared.dir, &mut self.info, self.partial, cache_bytes);
         self.info.verdict.warnings.append(&mut self.plan.warnings);
         let written = self.writer.finish().map_err(cannot_write);
         let unread = caches::keep(&self.plan, &self.prepared.dir, &self.info);
@@ -506,7 +515,7 @@ impl Session {
         self.info.finished = written.is_ok();
         let informed = self.prepared.dir.write_info(&self.info).map_err(cannot_write);
         // Beside all this, the files of proxies were removed.
-        farewell.removed().await;
+        report.wait_removed().await;
         // The receiver may be gone; that is no failure of the run.
         let _ = self.events.send(RunEvent::Finished);
         let measured = format!("\nWhat was measured until then is in {}.", run_dir.display());
@@ -521,11 +530,11 @@ impl Session {
     }
 
     /// What links carried goes into the record, and what they did wrong.
-    fn settle_links(&mut self) {
-        let (Some(bed), Some(info)) = (&self.prepared.bed, &mut self.info.bed) else { return };
-        self.ledger.write(info);
-        for doubt in self.ledger.doubts(bed.device_drops()) {
-            self.tally.doubt(doubt);
+    fn conclude_links(&mut self) {
+        let (Some(network), Some(info)) = (&self.prepared.network, &mut self.info.bed) else { return };
+        self.packet_audit.write(info);
+        for doubt in self.packet_audit.doubts(network.device_drops()) {
+            self.findings.doubt(doubt);
         }
     }
 
@@ -538,7 +547,7 @@ impl Session {
             None => self.prepared.placement.proxy.is_empty(),
         };
         if self.plan.target.is_started() && shares {
-            self.tally.warn(
+            self.findings.warn(
                 "the proxy shares its processors with robots and origins: what it could do is this machine's limit, \
                  not the proxy's",
             );
@@ -550,7 +559,7 @@ impl Session {
         if killed > 0 {
             let words =
                 format!("the kernel ended {killed} processes of the proxy: it went over its memory limit");
-            self.tally.warn(words);
+            self.findings.warn(words);
         }
     }
 
@@ -566,13 +575,13 @@ impl Session {
 }
 
 /// The next order; where nobody gives any (more), never.
-async fn next_order(orders: &mut Option<mpsc::UnboundedReceiver<Command>>) -> Option<Command> {
-    let next = match orders {
+async fn next_command(commands: &mut Option<mpsc::UnboundedReceiver<Command>>) -> Option<Command> {
+    let next = match commands {
         Some(given) => given.recv().await,
         None => std::future::pending().await,
     };
     if next.is_none() {
-        *orders = None;
+        *commands = None;
     }
     next
 }

@@ -16,26 +16,26 @@ use assay_workload::cache_assignment::Listener;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::alongside::Alongside;
-use crate::bed::Bed;
+use crate::cache_instance::CacheInstance;
 use crate::caches;
-use crate::cast::{Cast, CounterTask, StartedProxy};
-use crate::cgroup::Group;
-use crate::description::{Description, Origin};
+use crate::cgroup::ControlGroup;
+use crate::conformance::ConformanceRun;
+use crate::description::{Description, TemplateOrigin};
 use crate::error::LabError;
-use crate::member::Member;
+use crate::http_versions::{origins_speak_http2, robots_speak_http2};
 use crate::mode::Mode;
+use crate::network::EmulatedNetwork;
 use crate::placement;
-use crate::plan::{Part, TargetChoice};
+use crate::plan::{RunPart, TargetChoice};
 use crate::prepare::reachable;
 use crate::process::Launch;
-use crate::readiness::{self, Requested, Seen};
-use crate::real::{self, Choice, RealProxy};
-use crate::roles::{Role, RoleKind, Said};
-use crate::run::{Heard, READY_PATIENCE, Session};
-use crate::secure::Probe;
+use crate::readiness::{self, Readiness, ReadinessProbe};
+use crate::real_proxy::{self, RealProxy, RealProxyPlan};
+use crate::roles::{Role, RoleEvent, RoleKind};
+use crate::run::{READY_PATIENCE, Session, SessionInput};
+use crate::running_roles::{CounterTask, RunningRoles, StartedProxy};
+use crate::tls::TlsProbe;
 use crate::topology::Topology;
-use crate::versions::{origins_speak_http2, robots_speak_http2};
 
 /// How long each role measures a bare timer before it is ready.
 const BASELINE_MS: u64 = 250;
@@ -44,60 +44,62 @@ const FIRST_RESPONSE: Duration = Duration::from_secs(10);
 
 impl Session {
     /// Starts origins, the target and robots, each when the one before is ready.
-    pub(crate) async fn start_everybody(&mut self, cast: &mut Cast) -> Result<(), LabError> {
-        if let Some(elsewhere) = self.plan.elsewhere.clone() {
+    pub(crate) async fn start_all(&mut self, running: &mut RunningRoles) -> Result<(), LabError> {
+        if let Some(remote) = self.plan.remote.clone() {
             let workload = self.run_dir().join("workload.json");
-            self.unless_stopped(elsewhere.begin(&workload)).await?;
+            self.unless_stopped(remote.begin(&workload)).await?;
         }
-        if let Part::Robots { .. } = self.plan.part {
+        if let RunPart::Robots { .. } = self.plan.part {
             let origins = self.prepared.origin_listen.clone();
-            self.start_target(cast, &origins).await?;
-            self.tell(RunEvent::Stage(Stage::StartingRobots));
-            return self.start_robots(cast, &origins).await;
+            self.start_target(running, &origins).await?;
+            self.notify(RunEvent::Stage(Stage::StartingRobots));
+            return self.start_robots(running, &origins).await;
         }
-        self.start_links(cast).await?;
-        self.tell(RunEvent::Stage(Stage::StartingOrigins));
-        let origins = self.start_origins(cast).await?;
-        if let Part::Origins { .. } = self.plan.part {
+        self.start_links(running).await?;
+        self.notify(RunEvent::Stage(Stage::StartingOrigins));
+        let origins = self.start_origins(running).await?;
+        if let RunPart::Origins { .. } = self.plan.part {
             return Ok(());
         }
-        if let (Some(plan), Some(listen)) = (self.plan.conform.clone(), self.prepared.guest) {
-            let opened = Alongside::open(&plan, &self.plan.assay_version, listen);
-            self.alongside = Some(self.unless_stopped(opened).await?);
+        if let (Some(plan), Some(listen)) = (self.plan.conform.clone(), self.prepared.conformance_origin) {
+            let opened = ConformanceRun::open(&plan, &self.plan.assay_version, listen);
+            self.conformance = Some(self.unless_stopped(opened).await?);
         }
-        self.start_target(cast, &origins).await?;
-        self.tell(RunEvent::Stage(Stage::StartingRobots));
-        self.start_robots(cast, &origins).await?;
+        self.start_target(running, &origins).await?;
+        self.notify(RunEvent::Stage(Stage::StartingRobots));
+        self.start_robots(running, &origins).await?;
         self.secured.forget_keys();
         Ok(())
     }
 
     /// Starts what carries packets between namespaces, and measures each link.
-    async fn start_links(&mut self, cast: &mut Cast) -> Result<(), LabError> {
-        let Some(spec) = self.prepared.bed.as_ref().and_then(Bed::spec) else { return Ok(()) };
-        self.tell(RunEvent::Stage(Stage::TestingLinks));
+    async fn start_links(&mut self, running: &mut RunningRoles) -> Result<(), LabError> {
+        let Some(spec) = self.prepared.network.as_ref().and_then(EmulatedNetwork::spec) else {
+            return Ok(());
+        };
+        self.notify(RunEvent::Stage(Stage::TestingLinks));
         let threads = u32::try_from(spec.links.len()).unwrap_or(u32::MAX);
         // Not on the proxy's processors: what it can do is to be seen.
         let placement = &self.prepared.placement;
         let mut cpus = [placement.robots.clone(), placement.origins.clone()].concat();
         cpus.sort_unstable();
         cpus.dedup();
-        cast.links = Some(self.start_role(RoleKind::Links, &spec, &cpus, &[])?);
-        let under_test = match &mut self.prepared.bed {
-            Some(bed) => {
-                bed.forget_devices();
-                bed.under_test()
+        running.links = Some(self.start_role(RoleKind::Links, &spec, &cpus, &[])?);
+        let under_test = match &mut self.prepared.network {
+            Some(network) => {
+                network.release_devices();
+                network.under_test()
             }
             None => Vec::new(),
         };
-        self.ready(cast, RoleKind::Links, cpus, threads).await?;
+        self.ready(running, RoleKind::Links, cpus, threads).await?;
         for (index, link) in under_test.into_iter().enumerate() {
             let measure = async {
                 let measured = tokio::task::spawn_blocking(move || link.measure()).await;
                 measured.map_err(|e| e.to_string()).and_then(|measured| measured).map_err(LabError::run)
             };
             let test = self.unless_stopped(measure).await?;
-            if let Some(info) = self.info.bed.as_mut().and_then(|bed| bed.links.get_mut(index)) {
+            if let Some(info) = self.info.bed.as_mut().and_then(|network| network.links.get_mut(index)) {
                 info.test = Some(test);
             }
         }
@@ -106,10 +108,10 @@ impl Session {
 
     /// Where a role lives; none: the lab's own network.
     fn namespace(&self, kind: RoleKind) -> Option<Namespace> {
-        self.prepared.bed.as_ref().and_then(|bed| bed.namespace(kind)).cloned()
+        self.prepared.network.as_ref().and_then(|network| network.namespace(kind)).cloned()
     }
 
-    async fn start_origins(&mut self, cast: &mut Cast) -> Result<Vec<SocketAddr>, LabError> {
+    async fn start_origins(&mut self, running: &mut RunningRoles) -> Result<Vec<SocketAddr>, LabError> {
         let cpus = self.prepared.placement.origins.clone();
         let threads = placement::threads(0, &cpus, &self.prepared.cpus);
         let spec = OriginsSpec {
@@ -118,15 +120,16 @@ impl Session {
             cpus: cpus.clone(),
             timing: self.timing(),
             first: match self.plan.part {
-                Part::Origins { first, .. } => first,
-                Part::Whole | Part::Robots { .. } => 0,
+                RunPart::Origins { first, .. } => first,
+                RunPart::Whole | RunPart::Robots { .. } => 0,
             },
             listen: self.prepared.origin_listen.clone(),
             tls: self.secured.origins.clone(),
         };
         let spec = RoleSpec::Origins(spec);
-        cast.origins = Some(self.start_somewhere(RoleKind::Origins, "origins", spec, &cpus, &[]).await?);
-        let listening = self.ready(cast, RoleKind::Origins, cpus, threads).await?;
+        running.origins =
+            Some(self.start_role_here_or_remotely(RoleKind::Origins, "origins", spec, &cpus, &[]).await?);
+        let listening = self.ready(running, RoleKind::Origins, cpus, threads).await?;
         let (seen, wanted) = (listening.len(), self.prepared.origin_listen.len());
         if seen != wanted {
             return Err(LabError::run(format!("origins listen on {seen} addresses instead of {wanted}")));
@@ -134,39 +137,44 @@ impl Session {
         Ok(listening.into_iter().map(reachable).collect())
     }
 
-    async fn start_target(&mut self, cast: &mut Cast, origins: &[SocketAddr]) -> Result<(), LabError> {
+    async fn start_target(
+        &mut self,
+        running: &mut RunningRoles,
+        origins: &[SocketAddr],
+    ) -> Result<(), LabError> {
         match self.plan.target.clone() {
             TargetChoice::Direct => self.first_responses(origins, None).await,
             TargetChoice::Running { address, mode } => {
                 self.first_responses(origins, Some((address, mode))).await
             }
             TargetChoice::Builtin(mode) => {
-                self.tell(RunEvent::Stage(Stage::StartingTarget { name: "built-in proxy".into() }));
-                let address = self.start_builtin(cast, origins, Member::alone(&self.plan)).await?;
+                self.notify(RunEvent::Stage(Stage::StartingTarget { name: "built-in proxy".into() }));
+                let address = self.start_builtin(running, origins, CacheInstance::alone(&self.plan)).await?;
                 let responded = self.first_responses(origins, Some((address, mode))).await;
-                cast.unless_ended(responded).await
+                running.or_role_failure(responded).await
             }
-            TargetChoice::Described(description, mode) if self.plan.elsewhere.is_some() => {
-                self.start_described_elsewhere(cast, &description, mode, origins).await
+            TargetChoice::Described(description, mode) if self.plan.remote.is_some() => {
+                self.start_described_remotely(running, &description, mode, origins).await
             }
             TargetChoice::Described(description, mode) => {
                 let version = self.version(&description).await?;
                 self.info.target.version = version;
                 if self.plan.tls.robots {
-                    self.info.target.notes.extend(real::terminator::note(&description).await?);
+                    self.info.target.notes.extend(real_proxy::terminator_note(&description).await?);
                 }
-                let member = Member { description: Some(&description), ..Member::alone(&self.plan) };
-                self.start_described(cast, mode, origins, member).await?;
-                self.wait_ready(cast).await
+                let instance =
+                    CacheInstance { description: Some(&description), ..CacheInstance::alone(&self.plan) };
+                self.start_described(running, mode, origins, instance).await?;
+                self.wait_ready(running).await
             }
-            TargetChoice::Topology(topology) => self.start_topology(cast, &topology, origins).await,
+            TargetChoice::Topology(topology) => self.start_topology(running, &topology, origins).await,
         }
     }
 
     /// Starts every cache, parents first, and waits until a request through each gets its response.
     async fn start_topology(
         &mut self,
-        cast: &mut Cast,
+        running: &mut RunningRoles,
         topology: &Topology,
         origins: &[SocketAddr],
     ) -> Result<(), LabError> {
@@ -177,64 +185,64 @@ impl Session {
         }
         let mut builtins = Vec::new();
         for (place, cache) in topology.caches.iter().enumerate() {
-            let member = Member::of(topology, place, &self.prepared.caches);
-            self.tell(RunEvent::Stage(Stage::StartingTarget { name: cache.name.clone() }));
+            let instance = CacheInstance::of(topology, place, &self.prepared.caches);
+            self.notify(RunEvent::Stage(Stage::StartingTarget { name: cache.name.clone() }));
             if cache.description.is_some() {
-                self.start_described(cast, topology.mode, origins, member).await?;
+                self.start_described(running, topology.mode, origins, instance).await?;
             } else {
-                builtins.push(self.start_builtin(cast, origins, member).await?);
+                builtins.push(self.start_builtin(running, origins, instance).await?);
             }
         }
-        self.wait_ready(cast).await?;
+        self.wait_ready(running).await?;
         for address in builtins {
             let responded = self.first_responses(origins, Some((address, topology.mode))).await;
-            cast.unless_ended(responded).await?;
+            running.or_role_failure(responded).await?;
         }
         Ok(())
     }
 
     async fn start_builtin(
         &mut self,
-        cast: &mut Cast,
+        running: &mut RunningRoles,
         origins: &[SocketAddr],
-        member: Member<'_>,
+        instance: CacheInstance<'_>,
     ) -> Result<SocketAddr, LabError> {
         let cpus = self.prepared.placement.proxy.clone();
-        let listen = self.cache_address(member.place)?;
-        let chosen = member.chosen;
+        let listen = self.cache_address(instance.place)?;
+        let chosen = instance.chosen;
         let spec = ProxySpec {
-            name: member.name.map_or_else(usual_name, str::to_owned),
+            name: instance.name.map_or_else(usual_name, str::to_owned),
             listen,
             threads: 1,
             cpus: cpus.clone(),
-            memory_bytes: member.memory_bytes,
+            memory_bytes: instance.memory_bytes,
             // What is stale is only served where an origin allows it.
             stale_if_error_s: 0,
             origins: self.routes(origins),
-            access_log: self.log_of_builtin(member.name)?,
-            cooperation: member.cooperation,
+            access_log: self.builtin_log_path(instance.name)?,
+            cooperation: instance.cooperation,
             prefetch: chosen.prefetch,
             storing: chosen.storing,
             tls: self.secured.listen.clone(),
             origin_tls: self.secured.upstream.clone(),
             origin_http2: origins_speak_http2(&self.plan.workload),
         };
-        let procs_files = self.limit(cast, &cpus)?;
-        let file = member.name.map_or_else(|| "proxy".to_owned(), |name| format!("proxy-{name}"));
-        let kind = RoleKind::Proxy(member.place);
+        let procs_files = self.limit(running, &cpus)?;
+        let file = instance.name.map_or_else(|| "proxy".to_owned(), |name| format!("proxy-{name}"));
+        let kind = RoleKind::Proxy(instance.place);
         let spec = RoleSpec::Builtin(spec);
-        let role = self.start_somewhere(kind, &file, spec, &cpus, &procs_files).await?;
-        cast.proxies.push(StartedProxy::Role(Box::new(role)));
-        let listening = self.ready(cast, kind, cpus, 1).await?;
+        let role = self.start_role_here_or_remotely(kind, &file, spec, &cpus, &procs_files).await?;
+        running.proxies.push(StartedProxy::Role(Box::new(role)));
+        let listening = self.ready(running, kind, cpus, 1).await?;
         let address = listening.first().copied().unwrap_or(listen);
-        if self.plan.elsewhere.is_some() {
+        if self.plan.remote.is_some() {
             self.target_is_at(address);
         }
         Ok(address)
     }
 
     /// Where a built-in cache of several writes down each request; one that stands alone does not.
-    fn log_of_builtin(&self, name: Option<&str>) -> Result<Option<PathBuf>, LabError> {
+    fn builtin_log_path(&self, name: Option<&str>) -> Result<Option<PathBuf>, LabError> {
         let Some(name) = name else { return Ok(None) };
         let path = self.run_dir().join("proxy").join(caches::builtin_log(name));
         let directory = path.parent().unwrap_or(&path);
@@ -245,50 +253,50 @@ impl Session {
 
     /// The version that a real proxy reports; announced as an event.
     async fn version(&self, description: &Description) -> Result<String, LabError> {
-        let version = real::version(description).await.map_err(LabError::run)?;
+        let version = real_proxy::version(description).await.map_err(LabError::run)?;
         let name = format!("{} {version}", description.title);
-        self.tell(RunEvent::Stage(Stage::StartingTarget { name }));
+        self.notify(RunEvent::Stage(Stage::StartingTarget { name }));
         Ok(version)
     }
 
     /// Which host is behind which address.
     pub(crate) fn routes(&self, origins: &[SocketAddr]) -> Vec<OriginRoute> {
         let authorities = self.plan.workload.origins.iter().map(|origin| origin.authority.clone());
-        let both = authorities.zip(origins.iter().copied()).chain(self.guest());
+        let both = authorities.zip(origins.iter().copied()).chain(self.conformance_origin());
         both.map(|(authority, address)| OriginRoute { authority, address }).collect()
     }
 
     async fn start_described(
         &mut self,
-        cast: &mut Cast,
+        running: &mut RunningRoles,
         mode: Mode,
         origins: &[SocketAddr],
-        member: Member<'_>,
+        instance: CacheInstance<'_>,
     ) -> Result<(), LabError> {
-        let Some(description) = member.description.cloned() else { return Ok(()) };
+        let Some(description) = instance.description.cloned() else { return Ok(()) };
         let cpus = self.prepared.placement.proxy.clone();
         let cpu_count = placement::threads(0, &cpus, &self.prepared.cpus);
         let kept = self.run_dir().join("proxy");
-        let keep = member.name.map_or_else(|| kept.clone(), |name| kept.join(name));
-        let choice = Choice {
+        let keep = instance.name.map_or_else(|| kept.clone(), |name| kept.join(name));
+        let choice = RealProxyPlan {
             description,
             mode,
             http2: robots_speak_http2(&self.plan.workload),
             origin_http2: origins_speak_http2(&self.plan.workload),
-            listen: self.cache_address(member.place)?,
+            listen: self.cache_address(instance.place)?,
             origins: self.named_origins(origins),
-            memory_bytes: member.memory_bytes,
-            disk_bytes: member.disk_bytes,
+            memory_bytes: instance.memory_bytes,
+            disk_bytes: instance.disk_bytes,
             cpus: cpus.clone(),
-            procs_files: self.limit(cast, &cpus)?,
+            procs_files: self.limit(running, &cpus)?,
             cpu_count,
             helper_cpus: self.prepared.placement.robots.clone(),
             descriptors: self.prepared.descriptors,
             connections: self.prepared.connections,
-            circle: member.circle,
+            peering: instance.peering,
             tls: self.secured.proxy.clone(),
             keep: keep.clone(),
-            namespace: self.namespace(RoleKind::Proxy(member.place)),
+            namespace: self.namespace(RoleKind::Proxy(instance.place)),
             requested_from: self.namespace(RoleKind::Robots),
             temp: self.plan.temp_dir.clone(),
         };
@@ -297,26 +305,26 @@ impl Session {
             std::fs::create_dir_all(&keep).map_err(cannot)?;
         }
         let proxy = Box::new(self.unless_stopped(RealProxy::start(choice)).await?);
-        cast.proxies.push(StartedProxy::Real { proxy, counters: None, keep });
+        running.proxies.push(StartedProxy::Real { proxy, counters: None, keep });
         Ok(())
     }
 
     /// Waits for every real proxy, and begins to read what it counts.
-    async fn wait_ready(&mut self, cast: &mut Cast) -> Result<(), LabError> {
-        let sender = cast.counted.sender();
-        for (place, started) in (0..).zip(&mut cast.proxies) {
+    async fn wait_ready(&mut self, running: &mut RunningRoles) -> Result<(), LabError> {
+        let sender = running.counted.sender();
+        for (place, started) in (0..).zip(&mut running.proxies) {
             let StartedProxy::Real { proxy, counters, .. } = started else { continue };
             self.unless_stopped(proxy.wait_ready()).await?;
             let listen = self.cache_address(place)?;
             let reader = proxy.counter_reader();
-            self.place(PlacementInfo {
+            self.record_placement(PlacementInfo {
                 role: "proxy".into(),
                 pid: proxy.pids().first().copied().unwrap_or(0),
                 cpus: self.prepared.placement.proxy.clone(),
                 threads: 0,
                 listening: vec![listen.to_string()],
             });
-            self.tell(RunEvent::Stage(Stage::TargetReady { address: listen }));
+            self.notify(RunEvent::Stage(Stage::TargetReady { address: listen }));
             if reader.has_sources() {
                 *counters = Some(CounterTask::spawn(reader, place, sender.clone()));
             }
@@ -325,20 +333,24 @@ impl Session {
     }
 
     /// Makes the control group that holds the proxy to its limits, if it has any; gives its `cgroup.procs` files.
-    fn limit(&mut self, cast: &mut Cast, cpus: &[u32]) -> Result<Vec<PathBuf>, LabError> {
+    fn limit(&mut self, running: &mut RunningRoles, cpus: &[u32]) -> Result<Vec<PathBuf>, LabError> {
         if self.plan.limits.is_none() {
             return Ok(Vec::new());
         }
         // One group for all: what they use together is limited.
-        let group = match &mut cast.limits {
+        let group = match &mut running.limits {
             Some(group) => group,
-            none => none.insert(Group::make(&self.plan.limits, cpus)?),
+            none => none.insert(ControlGroup::make(&self.plan.limits, cpus)?),
         };
         self.info.limits = Some(group.info());
         Ok(group.procs_files())
     }
 
-    async fn start_robots(&mut self, cast: &mut Cast, origins: &[SocketAddr]) -> Result<(), LabError> {
+    async fn start_robots(
+        &mut self,
+        running: &mut RunningRoles,
+        origins: &[SocketAddr],
+    ) -> Result<(), LabError> {
         let cpus = self.prepared.placement.robots.clone();
         let threads = placement::threads(self.plan.threads, &cpus, &self.prepared.cpus);
         let origins = origins.to_vec();
@@ -350,12 +362,12 @@ impl Session {
         let spec = RobotsSpec {
             universe: self.universe(),
             robots: match self.plan.part {
-                Part::Robots { first, last } => Some((first, last)),
+                RunPart::Robots { first, last } => Some((first, last)),
                 // Machines divide them among themselves.
-                Part::Whole if self.plan.elsewhere.is_some() => {
+                RunPart::Whole if self.plan.remote.is_some() => {
                     self.plan.workload.robot_count().checked_sub(1).map(|last| (0, last))
                 }
-                Part::Whole | Part::Origins { .. } => None,
+                RunPart::Whole | RunPart::Origins { .. } => None,
             },
             threads,
             cpus: cpus.clone(),
@@ -373,8 +385,9 @@ impl Session {
             joins_waits: self.watches_target(),
         };
         let spec = RoleSpec::Robots(spec);
-        cast.robots = Some(self.start_somewhere(RoleKind::Robots, "robots", spec, &cpus, &[]).await?);
-        self.ready(cast, RoleKind::Robots, cpus, threads).await.map(drop)
+        running.robots =
+            Some(self.start_role_here_or_remotely(RoleKind::Robots, "robots", spec, &cpus, &[]).await?);
+        self.ready(running, RoleKind::Robots, cpus, threads).await.map(drop)
     }
 
     fn expected_requests(&self) -> f64 {
@@ -400,15 +413,15 @@ impl Session {
         }
     }
 
-    fn named_origins(&self, addresses: &[SocketAddr]) -> Vec<Origin> {
+    fn named_origins(&self, addresses: &[SocketAddr]) -> Vec<TemplateOrigin> {
         let authorities = self.plan.workload.origins.iter().map(|origin| origin.authority.clone());
-        let both = authorities.zip(addresses.iter().copied()).chain(self.guest()).enumerate();
-        both.map(|(index, (authority, address))| Origin::new(index, &authority, address)).collect()
+        let both = authorities.zip(addresses.iter().copied()).chain(self.conformance_origin()).enumerate();
+        both.map(|(index, (authority, address))| TemplateOrigin::new(index, &authority, address)).collect()
     }
 
     /// The origin of conformance cases, which the target has behind it beside those of the workload.
-    fn guest(&self) -> Option<(String, SocketAddr)> {
-        self.alongside.as_ref().map(|cases| (cases.origin.to_string(), cases.origin))
+    fn conformance_origin(&self) -> Option<(String, SocketAddr)> {
+        self.conformance.as_ref().map(|cases| (cases.origin.to_string(), cases.origin))
     }
 
     /// Where the proxy at a place listens.
@@ -451,47 +464,52 @@ impl Session {
         let text = serde_json::to_vec_pretty(spec).map_err(|e| cannot(&e))?;
         std::fs::write(&path, text).map_err(|e| cannot(&e))?;
         let output = roles.join(format!("{file}.log"));
-        let devices = self.prepared.bed.as_ref().and_then(Bed::spec).filter(|_| kind == RoleKind::Links);
+        let devices = self
+            .prepared
+            .network
+            .as_ref()
+            .and_then(EmulatedNetwork::spec)
+            .filter(|_| kind == RoleKind::Links);
         let launch = Launch {
             program: self.plan.exe.clone().into(),
             arguments: vec!["role".into(), kind.name().into(), path.clone().into()],
             environment: Default::default(),
             directory: &roles,
             cpus,
-            talks: true,
+            piped: true,
             output: &output,
             group: None,
             procs_files,
             namespace: self.namespace(kind),
             inherit: devices.iter().flat_map(|spec| &spec.links).flat_map(|link| link.devices).collect(),
         };
-        Role::start(kind, launch, self.said.clone())
+        Role::start(kind, launch, self.role_events.clone())
     }
 
     /// Waits until a role is ready, and notes where it is.
     pub(crate) async fn ready(
         &mut self,
-        cast: &mut Cast,
+        running: &mut RunningRoles,
         kind: RoleKind,
         cpus: Vec<u32>,
         threads: u32,
     ) -> Result<Vec<SocketAddr>, LabError> {
         let deadline = Instant::now() + READY_PATIENCE;
         loop {
-            let heard = tokio::time::timeout_at(deadline, self.hear()).await;
-            match heard {
-                Ok(Heard::Stop) => return Err(LabError::Interrupted),
-                Ok(Heard::Role(from, Said::Event(event))) => {
+            let input = tokio::time::timeout_at(deadline, self.next_input()).await;
+            match input {
+                Ok(SessionInput::Stop) => return Err(LabError::Interrupted),
+                Ok(SessionInput::Role(from, RoleEvent::Event(event))) => {
                     let listening = match *event {
                         Event::Ready { listening } if from == kind => listening,
                         other => {
-                            self.take_event(from, other)?;
+                            self.handle_event(from, other)?;
                             continue;
                         }
                     };
-                    let pid = cast.role(kind).and_then(|role| role.pid()).unwrap_or(0);
+                    let pid = running.role(kind).and_then(|role| role.pid()).unwrap_or(0);
                     let named = listening.iter().map(ToString::to_string).collect();
-                    self.place(PlacementInfo {
+                    self.record_placement(PlacementInfo {
                         role: kind.name().into(),
                         pid,
                         cpus,
@@ -500,14 +518,14 @@ impl Session {
                     });
                     return Ok(listening);
                 }
-                Ok(Heard::Role(from, Said::Ended)) => {
+                Ok(SessionInput::Role(from, RoleEvent::Ended)) => {
                     return Err(LabError::run(format!(
                         "{} did not start: {}",
                         from.name(),
-                        cast.obituary(from).await
+                        running.exit_summary(from).await
                     )));
                 }
-                Ok(Heard::Role(..)) => {}
+                Ok(SessionInput::Role(..)) => {}
                 Err(_) => {
                     let name = kind.name();
                     return Err(LabError::run(format!("{name} were not ready within {READY_PATIENCE:?}")));
@@ -522,7 +540,7 @@ impl Session {
         addresses: &[SocketAddr],
         target: Option<(SocketAddr, Mode)>,
     ) -> Result<(), LabError> {
-        if self.plan.elsewhere.is_some() {
+        if self.plan.remote.is_some() {
             // This machine takes no part, and need not reach those that do.
             return Ok(());
         }
@@ -540,24 +558,26 @@ impl Session {
         let request_all = async {
             for &(origin, address) in readiness::order(&requested) {
                 let (proxy, mode) = target.unwrap_or((address, Mode::Reverse));
-                let tls = client.as_ref().map(|client| Probe::new(client, &origin.authority)).transpose()?;
+                let tls =
+                    client.as_ref().map(|client| TlsProbe::new(client, &origin.authority)).transpose()?;
                 let proxy = (proxy, tls.as_ref());
-                let requested = Requested { from: from.as_ref(), proxy, mode, origin, path: HEALTH_PATH };
+                let requested =
+                    ReadinessProbe { from: from.as_ref(), proxy, mode, origin, path: HEALTH_PATH };
                 let deadline = Instant::now() + FIRST_RESPONSE;
                 loop {
                     let seen = match readiness::attempt(requested).await {
-                        Seen::Ready => break,
-                        Seen::NotYet(seen) => seen,
-                        Seen::Untrusted(seen) => {
-                            return Err(real::no_response(proxy.0, mode, origin, &seen));
+                        Readiness::Ready => break,
+                        Readiness::NotYet(seen) => seen,
+                        Readiness::Untrusted(seen) => {
+                            return Err(real_proxy::no_response(proxy.0, mode, origin, &seen));
                         }
-                        Seen::Other(other) => {
+                        Readiness::Other(other) => {
                             let what = readiness::mixed_up(requested, &other, &origins);
                             return Err(LabError::run(format!("{}: {what}", proxy.0)));
                         }
                     };
                     if Instant::now() >= deadline {
-                        return Err(real::no_response(proxy.0, mode, origin, &seen));
+                        return Err(real_proxy::no_response(proxy.0, mode, origin, &seen));
                     }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -570,7 +590,7 @@ impl Session {
             () = stopped(&mut stop) => return Err(LabError::Interrupted),
         }
         if let Some((address, _)) = target {
-            self.tell(RunEvent::Stage(Stage::TargetReady { address }));
+            self.notify(RunEvent::Stage(Stage::TargetReady { address }));
         }
         Ok(())
     }

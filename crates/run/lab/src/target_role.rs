@@ -14,15 +14,15 @@ use assay_net::tls::settings::ServerTls;
 use assay_protocol::message::{Command, Event};
 use assay_protocol::stdio::{Commands, StdioError, emit};
 
-use crate::arithmetic;
+use crate::capacity;
 use crate::counter_reader::CounterReader;
-use crate::description::{self, Origin};
+use crate::description::{self, TemplateOrigin};
 use crate::error::LabError;
 use crate::mode::Mode;
 use crate::placement;
 use crate::prepare;
-use crate::real::{Choice, RealProxy};
-use crate::secure::ProxyTls;
+use crate::real_proxy::{RealProxy, RealProxyPlan};
+use crate::tls::ProxyTls;
 
 /// Why a real proxy could not be run as a role.
 #[derive(Debug, thiserror::Error)]
@@ -46,14 +46,14 @@ pub fn run(spec: &TargetSpec) -> Result<(), TargetRoleError> {
 }
 
 /// What the spec means on this machine.
-fn choice(spec: &TargetSpec) -> Result<Choice, LabError> {
+fn choice(spec: &TargetSpec) -> Result<RealProxyPlan, LabError> {
     let mut description = description::find(&spec.description, &[])?;
     description.set(&spec.settings)?;
     let mode = if spec.forward { Mode::Forward } else { Mode::Reverse };
     prepare::check_described(&description, mode)?;
     let origins = spec.origins.iter().enumerate();
-    let origins = origins.map(|(index, route)| Origin::new(index, &route.authority, route.address));
-    Ok(Choice {
+    let origins = origins.map(|(index, route)| TemplateOrigin::new(index, &route.authority, route.address));
+    Ok(RealProxyPlan {
         mode,
         http2: spec.http2,
         origin_http2: spec.origin_http2,
@@ -65,9 +65,9 @@ fn choice(spec: &TargetSpec) -> Result<Choice, LabError> {
         cpu_count: placement::threads(0, &[], &placement::available()),
         procs_files: Vec::new(),
         helper_cpus: Vec::new(),
-        descriptors: arithmetic::raise_descriptor_limit(),
+        descriptors: capacity::raise_descriptor_limit(),
         connections: spec.connections,
-        circle: None,
+        peering: None,
         tls: spec.tls.as_ref().map(tls).transpose()?,
         keep: spec.keep.clone(),
         namespace: None,
@@ -93,7 +93,7 @@ fn tls(spec: &TargetTls) -> Result<ProxyTls, LabError> {
     })
 }
 
-async fn serve(choice: Choice) -> Result<(), TargetRoleError> {
+async fn serve(choice: RealProxyPlan) -> Result<(), TargetRoleError> {
     let listen = choice.listen;
     let mut commands = Commands::from_stdin()?;
     let mut proxy = RealProxy::start(choice).await?;
@@ -133,7 +133,7 @@ async fn attend(
                 Some(_) => {}
             },
             _ = ticker.tick() => {
-                if let Some(words) = proxy.died() {
+                if let Some(words) = proxy.exit_message() {
                     return Err(LabError::Target(format!("the proxy at {listen}: {words}")).into());
                 }
                 if is_started {

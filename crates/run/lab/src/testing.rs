@@ -10,7 +10,7 @@ use assay_workload::model::{
 };
 
 use crate::mode::Mode;
-use crate::plan::{Part, RunPlan, TargetChoice};
+use crate::plan::{RunPart, RunPlan, TargetChoice};
 
 /// One origin, one robot, one phase of two seconds.
 pub fn workload() -> Workload {
@@ -123,14 +123,14 @@ pub fn plan() -> RunPlan {
         threads: 0,
         timeout: Duration::from_secs(10),
         tls: Default::default(),
-        part: Part::Whole,
+        part: RunPart::Whole,
         start_at: None,
         xact_log: false,
         trace_disk: false,
         watched: None,
         robot_sources: Vec::new(),
         origin_listen: None,
-        bed: Default::default(),
+        network: Default::default(),
         pin: true,
         robot_cpus: Vec::new(),
         origin_cpus: Vec::new(),
@@ -142,7 +142,7 @@ pub fn plan() -> RunPlan {
         requirements: Vec::new(),
         warnings: Vec::new(),
         conform: None,
-        elsewhere: None,
+        remote: None,
     }
 }
 

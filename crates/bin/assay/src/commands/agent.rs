@@ -73,7 +73,7 @@ pub fn agent(args: &AgentArgs) -> Result<Exit, Failure> {
     let dir = match &args.dir {
         Some(dir) => std::path::absolute(dir).context("cannot find --dir").map_err(Failure::usage)?,
         None => {
-            let made = assay_lab::leftovers::temporary_dir("agent");
+            let made = assay_lab::cleanup::temporary_dir("agent");
             temporary = made.context("cannot make a directory for the agent").map_err(Failure::usage)?;
             temporary.path().to_owned()
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use assay_lab::units::LinkChoice;
-use assay_lab::{Mode, Part, RunPlan, TargetChoice};
+use assay_lab::{Mode, RunPart, RunPlan, TargetChoice};
 use assay_workload::rehearse::Rehearsal;
 use clap::Args;
 
@@ -168,7 +168,7 @@ pub fn robots(args: &RobotsArgs) -> Result<Exit, Failure> {
                 .into(),
         );
     }
-    plan.part = Part::Robots { first, last };
+    plan.part = RunPart::Robots { first, last };
     plan.origin_listen = (!given.is_empty()).then_some(given);
     plan.own_target = args.i_own_this_target;
     (plan.timeout, plan.xact_log) = (args.timeout, args.xact_log);
@@ -199,7 +199,7 @@ pub fn origins(args: &OriginsArgs) -> Result<Exit, Failure> {
     opened::tell(&listen, "request its objects from its origins", "--listen");
     let mut plan = plan(together, TargetChoice::Direct, &prepared, "origins")?;
     // Origins are numbered in 16 bits; compiling the workload has checked it.
-    plan.part = Part::Origins { first: first as u16, last: last as u16, linger: args.linger };
+    plan.part = RunPart::Origins { first: first as u16, last: last as u16, linger: args.linger };
     plan.origin_listen = Some(listen);
     // Origins see nothing of what is required.
     plan.requirements.clear();

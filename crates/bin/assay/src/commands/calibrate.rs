@@ -35,11 +35,11 @@ pub fn calibrate(args: &RunArgs, plan: RunPlan, machines: Option<&Machines>) -> 
         "calibrating {} in about {}, straight from robots to origins ({}, as with --proxy {})\n",
         plan.workload.name,
         show_duration(budget),
-        calibrate::placed(&plan).map_err(Failure::usage)?,
+        calibrate::placement_text(&plan).map_err(Failure::usage)?,
         plan.target.name()
     );
     let (run_dir, workload, place) =
-        (plan.run_dir.clone(), plan.workload.name.clone(), calibrate::place(&plan));
+        (plan.run_dir.clone(), plan.workload.name.clone(), calibrate::carrier_text(&plan));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

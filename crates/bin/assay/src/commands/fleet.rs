@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use assay_lab::machines::coordinator::{Fleet, Seen};
+use assay_lab::machines::coordinator::{AgentWithClock, Fleet};
+use assay_lab::machines::dev_fleet::{DevFleet, DevFleetSettings};
 use assay_lab::machines::fleet::clock::AgentClock;
 use assay_lab::machines::fleet::message::AgentInfo;
-use assay_lab::machines::up::{Up, UpSettings};
 use clap::{Args, Subcommand};
 
 use super::coordinating::failure;
@@ -99,7 +99,7 @@ fn list(args: &FleetArgs) -> Result<Exit, Failure> {
 }
 
 /// A line for each agent, in columns.
-fn table(seen: &[Seen]) -> String {
+fn table(seen: &[AgentWithClock]) -> String {
     let head = ["agent", "labels", "address", "cpus", "memory", "clock", "proxies", "now"].map(str::to_owned);
     let rows = std::iter::once(head).chain(seen.iter().map(row));
     let rows: Vec<[String; 8]> = rows.collect();
@@ -113,7 +113,7 @@ fn table(seen: &[Seen]) -> String {
     rows.iter().map(line).collect()
 }
 
-fn row(Seen { info, clock }: &Seen) -> [String; 8] {
+fn row(AgentWithClock { info, clock }: &AgentWithClock) -> [String; 8] {
     let list = |names: Vec<&str>| if names.is_empty() { "-".to_owned() } else { names.join(",") };
     [
         info.name.to_string(),
@@ -145,8 +145,8 @@ fn error_us(clock: &AgentClock) -> Option<u64> {
     clock.now().ok().map(|offset| offset.error_ns().div_ceil(1000))
 }
 
-fn document(seen: &Seen) -> serde_json::Value {
-    let Seen { info, clock } = seen;
+fn document(seen: &AgentWithClock) -> serde_json::Value {
+    let AgentWithClock { info, clock } = seen;
     let offset = clock.now().ok();
     serde_json::json!({
         "name": info.name,
@@ -171,13 +171,13 @@ fn document(seen: &Seen) -> serde_json::Value {
 
 fn start(args: &UpArgs) -> Result<Exit, Failure> {
     let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
-    let settings = UpSettings { agents: args.agents, port: args.port, exe };
+    let settings = DevFleetSettings { agents: args.agents, port: args.port, exe };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start a fleet").map_err(Failure::failed)?;
     runtime.block_on(async {
         let mut interrupts =
             Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
-        let starting = Up::start(&settings);
+        let starting = DevFleet::start(&settings);
         let mut up = tokio::select! {
             up = starting => up.map_err(failure)?,
             () = interrupts.next() => return Ok(Exit::Interrupted),

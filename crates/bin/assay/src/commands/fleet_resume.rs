@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use assay_lab::machines::coordinator::Fleet;
 use assay_lab::machines::coordinator::run::Coordinator;
-use assay_lab::machines::coordinator::saved::Saved;
+use assay_lab::machines::coordinator::saved::SavedRun;
 use clap::Args;
 
 use super::coordinating::{failure, who};
@@ -56,13 +56,13 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
     let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
     let run_dir =
         std::path::absolute(&args.run_dir).context("cannot find RUN_DIR").map_err(Failure::usage)?;
-    let mut plan = assay_lab::elsewhere::plan_of(&run_dir, exe).map_err(Failure::usage)?;
+    let mut plan = assay_lab::remote::plan_of(&run_dir, exe).map_err(Failure::usage)?;
     if plan.command.iter().any(|word| word.starts_with("--find-peak")) {
         return Err(Failure::usage(anyhow!(
             "the run was a search for a limit, and what its next step would have been ended with its coordinator; start it anew"
         )));
     }
-    let saved = Saved::read(&run_dir).map_err(failure)?;
+    let saved = SavedRun::read(&run_dir).map_err(failure)?;
     let url = args.nats.clone().or_else(|| saved.url.clone()).ok_or_else(|| {
         Failure::usage(anyhow!(
             "the URL of the run's server was not written down, since it has a password in it"
@@ -70,7 +70,7 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
         .hint("name it with --nats")
     })?;
     let fleet = Arc::new(Fleet::connect(&args.login.login(&url), "assay fleet resume").map_err(failure)?);
-    let coordinator = Coordinator::take_up(fleet, &run_dir, saved, who(), env!("CARGO_PKG_VERSION"));
-    plan.elsewhere = Some(Arc::new(coordinator.map_err(failure)?));
+    let coordinator = Coordinator::resume(fleet, &run_dir, saved, who(), env!("CARGO_PKG_VERSION"));
+    plan.remote = Some(Arc::new(coordinator.map_err(failure)?));
     perform(plan, &results, 0, None)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Error;
 use assay_lab::units::LinkChoice;
-use assay_lab::{BedPlan, LinkSettings, RunPlan, TargetChoice};
+use assay_lab::{LinkSettings, NetworkPlan, RunPlan, TargetChoice};
 use assay_workload::model::{Link, Workload};
 
 use super::run_args::RunArgs;
@@ -12,10 +12,10 @@ use crate::exit::Failure;
 
 /// The network of a run. A workload's links are left out where the target runs already, which no link can be put before, and
 /// in calibrations, which measure this machine.
-pub fn bed(args: &RunArgs, target: &TargetChoice, workload: &Workload) -> Result<BedPlan, Failure> {
+pub fn bed(args: &RunArgs, target: &TargetChoice, workload: &Workload) -> Result<NetworkPlan, Failure> {
     let has_place = !matches!(target, TargetChoice::Running { .. }) && !args.calibrate;
     let said = workload.links.filter(|_| has_place).unwrap_or_default();
-    Ok(BedPlan {
+    Ok(NetworkPlan {
         robot_link: chosen(args.robot_link, said.robots)?,
         origin_link: chosen(args.origin_link, said.origins)?,
         congestion_control: args.congestion.clone(),

@@ -23,7 +23,7 @@ pub fn needs(args: &CheckArgs, prepared: &Prepared) -> Result<Vec<Need>, Failure
         ..RunArgs::plain(&args.workload).map_err(Failure::usage)?
     };
     let plan = run::plan(&run_args, target::choose(&run_args)?, prepared)?;
-    assay_lab::arithmetic(&plan).map_err(Failure::usage)
+    assay_lab::resource_needs(&plan).map_err(Failure::usage)
 }
 
 /// The same for people.

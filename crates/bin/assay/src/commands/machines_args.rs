@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use assay_lab::inform::digest;
 use assay_lab::machines::agent::MOST_WAIT;
 use assay_lab::machines::coordinator::Fleet;
-use assay_lab::machines::coordinator::choice::{Labels, Needs, Wanted, choose};
+use assay_lab::machines::coordinator::assignment::{AgentLabels, AgentNeeds, WantedProxy, choose};
 use assay_lab::machines::coordinator::run::{Coordinator, ProxyOrder};
 use assay_lab::machines::fleet::message::{AgentInfo, WatchOrder};
 use assay_lab::machines::fleet::name::Name;
+use assay_lab::run_info::digest;
 use assay_lab::{RunPlan, TargetChoice};
 use clap::Args;
 
@@ -65,7 +65,7 @@ impl MachinesArgs {
     pub fn connect(&self, command: &str) -> Result<Option<Machines>, Failure> {
         let Some(url) = &self.fleet else { return Ok(None) };
         let fleet = Arc::new(Fleet::connect(&self.login.login(url), command).map_err(failure)?);
-        let labels = Labels {
+        let labels = AgentLabels {
             robots: self.robots_on.clone(),
             origins: self.origins_on.clone(),
             proxy: self.proxy_on.clone(),
@@ -79,7 +79,7 @@ impl MachinesArgs {
 #[derive(Debug)]
 pub struct Machines {
     fleet: Arc<Fleet>,
-    labels: Labels,
+    labels: AgentLabels,
     wait: Duration,
     /// The runs that machines were found for so far.
     taken: RefCell<BTreeSet<Name>>,
@@ -103,9 +103,10 @@ impl Machines {
             TargetChoice::Described(description, _) => Some((description, digest(&description.source))),
             _ => None,
         };
-        let wanted =
-            described.as_ref().map(|(wanted, digest)| Wanted { name: &wanted.name, description: digest });
-        let needs = Needs {
+        let wanted = described
+            .as_ref()
+            .map(|(wanted, digest)| WantedProxy { name: &wanted.name, description: digest });
+        let needs = AgentNeeds {
             robots: plan.workload.robot_count(),
             origins: u32::try_from(plan.workload.origins.len()).unwrap_or(u32::MAX),
             // One that runs already is on a machine of the fleet only where that is said.
@@ -128,7 +129,7 @@ impl Machines {
         }
         let run = run_name(plan, self.taken.borrow().len());
         self.taken.borrow_mut().insert(run.clone());
-        let who = plan.watched.as_ref().map(|watched| watched.who.to_string());
+        let who = plan.watched.as_ref().map(|watched| watched.processes.to_string());
         let store = plan.watched.as_ref().and_then(|watched| watched.store.clone());
         let watch = running.map(|address| WatchOrder { who, address, store });
         let is_installed = |info: &AgentInfo| wanted.is_none_or(|wanted| wanted.is_installed(info));
@@ -144,7 +145,7 @@ impl Machines {
             self.wait,
             ProxyOrder { watch, description },
         );
-        plan.elsewhere = Some(Arc::new(coordinator));
+        plan.remote = Some(Arc::new(coordinator));
         Ok(())
     }
 

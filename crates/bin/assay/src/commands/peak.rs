@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use assay_lab::experiment::peak::{self, PeakEvent, Stretch, Wish};
+use assay_lab::experiment::peak::{self, MeasurementWindow, PeakEvent, PeakPlan};
 use assay_lab::{LabError, RunOutcome, RunPlan};
 use assay_record::dir::RunDir;
 use assay_record::peak::{FILE, Outcome, Peak};
@@ -70,7 +70,7 @@ pub fn find(args: &RunArgs, promise: &Promise, mut plan: RunPlan) -> Result<Exit
     // Others are about the workload's own phases, which are not run.
     plan.requirements
         .retain(|text| text.parse().is_ok_and(|required: Requirement| required.allows().is_some()));
-    let wish = Wish {
+    let wish = PeakPlan {
         promise: promise.parts().map(str::to_owned).collect(),
         warm: peak_warm,
         step: peak_step,
@@ -141,14 +141,14 @@ fn exit(peak: &Peak, partial: bool, wrong: bool) -> Exit {
 /// Searches while steps are shown; Ctrl-C once ends it with what is known, twice at once: none.
 async fn watched(
     plan: RunPlan,
-    wish: Wish,
+    wish: PeakPlan,
     promise: Promise,
 ) -> Result<Option<(Peak, RunOutcome)>, LabError> {
     let mut interrupts =
         Interrupts::listen().map_err(|error| LabError::Run(format!("cannot watch for Ctrl-C: {error}")))?;
     let (sender, mut events) = mpsc::unbounded_channel();
     let (stop_sender, stop) = watch::channel(false);
-    let judge = Box::new(move |stretch: &Stretch<'_>| {
+    let judge = Box::new(move |stretch: &MeasurementWindow<'_>| {
         let (run, series) = stretch.as_run();
         promise.check(&run, &series)
     });

@@ -166,7 +166,7 @@ fn choosable_of_builtin(setting: Setting) -> Choosable {
 /// A described proxy, and whether its program is there.
 async fn entry(description: &Description) -> Entry {
     let install = install(description.package.as_deref());
-    let (version, missing) = match assay_lab::real::version(description).await {
+    let (version, missing) = match assay_lab::real_proxy::version(description).await {
         Ok(version) => (Some(version), None),
         Err(why) => (None, Some(format!("{why}{install}"))),
     };

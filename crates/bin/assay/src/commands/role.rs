@@ -42,7 +42,7 @@ pub fn role(args: &RoleArgs) -> Result<Exit, Failure> {
         Role::Robots => assay_load::robot::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Origins => assay_load::origin::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Target => assay_lab::target_role::run(&read(&args.spec)?).map_err(Failure::failed)?,
-        Role::Links => assay_lab::bed::role::run(read(&args.spec)?).map_err(Failure::failed)?,
+        Role::Links => assay_lab::network::role::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Collector => assay_spe::collector::run(&read(&args.spec)?).map_err(Failure::failed)?,
         Role::Multiplier => assay_spe::multiplier::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Proxy => assay_proxy::run(read(&args.spec)?).map_err(Failure::failed)?,

@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use assay_conform::suite::Suite;
-use assay_lab::alongside::ConformPlan;
 use assay_lab::checks;
-use assay_lab::watched::Watched;
-use assay_lab::{LabError, Limits, Part, RunOutcome, RunPlan, TargetChoice};
+use assay_lab::conformance::ConformPlan;
+use assay_lab::watched_processes::WatchPlan;
+use assay_lab::{LabError, Limits, RunOutcome, RunPart, RunPlan, TargetChoice};
 use assay_report::headline::Conclusion;
 use assay_report::require::Requirement;
 use assay_workload::overrides::Overrides;
@@ -78,7 +78,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     machines.iter().try_for_each(|machines| machines.take(&mut plan))?;
     // A calibration and a search find out by themselves how much can be carried.
     if !args.calibrate && args.peak.find_peak.is_none() {
-        assay_lab::check_carried(&plan).map_err(Failure::usage)?;
+        assay_lab::check_resources(&plan).map_err(Failure::usage)?;
     }
     plan.stream_digest = prepared.reseeded(&wish)?.stream_digest;
     if args.calibrate {
@@ -170,7 +170,7 @@ pub fn perform(
 
 /// Says, and keeps for the record, what may turn out to be too little; with what is known of the machines.
 fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
-    let mut warnings = checks::warnings(&assay_lab::arithmetic(plan).map_err(Failure::usage)?);
+    let mut warnings = checks::warnings(&assay_lab::resource_needs(plan).map_err(Failure::usage)?);
     match assay_lab::experiment::calibrate::find(plan) {
         Ok(found) => plan.calibration = found,
         Err(error) => warnings.push(error.to_string()),
@@ -269,7 +269,7 @@ fn header(plan: &RunPlan) -> Header {
         origins: plan.workload.origins.len() as u32,
         seed: plan.seed,
         rehearsal: plan.scale.is_some(),
-        working_set: plan.timeline().ok().as_ref().and_then(assay_lab::inform::working_set),
+        working_set: plan.timeline().ok().as_ref().and_then(assay_lab::run_info::working_set),
     }
 }
 
@@ -290,7 +290,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         None => run_name::fresh(&prepared.workload.name, &target.name()),
     };
     let requirements = requirements(args, prepared)?;
-    let bed = links::bed(args, &target, &prepared.workload)?;
+    let network = links::bed(args, &target, &prepared.workload)?;
     let mut target = target;
     if let TargetChoice::Topology(topology) = &mut target {
         for cache in &mut topology.caches {
@@ -322,14 +322,14 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         threads: args.threads.unwrap_or(0),
         timeout: args.timeout,
         tls: args.tls.plan(args.robot_tls, args.origin_tls, prepared.workload.tls.as_ref()),
-        part: Part::Whole,
+        part: RunPart::Whole,
         start_at: None,
         xact_log: args.xact_log || needs_xact_log(&requirements),
         trace_disk: args.trace_disk,
-        watched: args.watch.clone().map(|who| Watched { who, store: args.watch_store.clone() }),
+        watched: args.watch.clone().map(|processes| WatchPlan { processes, store: args.watch_store.clone() }),
         robot_sources: Vec::new(),
         origin_listen: (!args.origin_listen.is_empty()).then(|| args.origin_listen.clone()),
-        bed,
+        network,
         pin: !args.no_pin,
         robot_cpus: cpus(&args.robot_cpus),
         origin_cpus: cpus(&args.origin_cpus),
@@ -341,7 +341,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         requirements,
         warnings: prepared.warnings.clone(),
         conform: with_conform(&args.with_conform)?,
-        elsewhere: None,
+        remote: None,
     };
     plan.apply_settings().map_err(Failure::usage)?;
     Ok(plan)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_lab::units::LinkChoice;
-use assay_lab::watched::Watch;
+use assay_lab::watched_processes::ProcessSelector;
 use assay_workload::model::HttpVersion;
 use assay_workload::overrides::MOST_STREAMS;
 use assay_workload::rehearse::Rehearsal;
@@ -90,7 +90,7 @@ pub struct RunArgs {
     /// Measure the processes of a proxy that already runs on this machine, like those of one that Assay starts: a process id,
     /// unit:NAME (a systemd service), or listener (whoever listens at the proxy's address)
     #[arg(long, value_name = "WHO", help_heading = TARGET)]
-    pub watch: Option<Watch>,
+    pub watch: Option<ProcessSelector>,
     /// Where that proxy keeps its files, to measure the disk that they are on
     #[arg(long, value_name = "DIR", requires = "watch", help_heading = TARGET)]
     pub watch_store: Option<PathBuf>,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use assay_lab::experiment::cells::{CellEvent, Doing};
+use assay_lab::experiment::cells::{CellActivity, CellEvent};
 use assay_record::event::RunEvent;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use ratatui::Frame;
@@ -63,7 +63,7 @@ struct Cells {
     info: ExperimentInfo,
     /// Time left, and when that was said.
     left: (Duration, Instant),
-    now: Option<(usize, Doing)>,
+    now: Option<(usize, CellActivity)>,
     run: State,
     run_started_unix_ms: Option<u64>,
     took: Vec<Option<Duration>>,
@@ -122,8 +122,8 @@ impl Cells {
                 self.left = (left, Instant::now());
                 self.took.resize(self.info.cells.len(), None);
             }
-            CellEvent::Doing { cell, what } => {
-                if what == Doing::Running {
+            CellEvent::Activity { cell, what } => {
+                if what == CellActivity::Running {
                     self.run = State::new(Header::default());
                     self.run_started_unix_ms = None;
                 }
@@ -149,7 +149,7 @@ impl Cells {
     fn line(&self, event: &CellEvent) -> Option<String> {
         let all = self.info.cells.len();
         match event {
-            CellEvent::Doing { cell, what: Doing::Running } => {
+            CellEvent::Activity { cell, what: CellActivity::Running } => {
                 let id = &self.info.cells.get(*cell)?.id;
                 Some(format!("{:>4}/{all}  {id}: runs; {}", cell + 1, self.left_words()))
             }
@@ -181,10 +181,10 @@ impl Cells {
         let Some((index, what)) = self.now else { return String::new() };
         let id = self.info.cells.get(index).map_or("", |cell| cell.id.as_str());
         let what = match what {
-            Doing::CoolingDown { left } => {
+            CellActivity::CoolingDown { left } => {
                 format!("waits until {left} closed connections have expired")
             }
-            Doing::Running => match self.run.current() {
+            CellActivity::Running => match self.run.current() {
                 Some(phase) => self.run.name_and_done(phase),
                 None => self.run.stage.clone(),
             },
@@ -195,10 +195,10 @@ impl Cells {
     /// What is being done for a cell, or how it stands.
     fn standing(&self, index: usize, cell: &CellInfo) -> String {
         match (self.now, cell.state) {
-            (Some((now, Doing::CoolingDown { left })), _) if now == index => {
+            (Some((now, CellActivity::CoolingDown { left })), _) if now == index => {
                 format!("waits until {left} closed connections have expired")
             }
-            (Some((now, Doing::Running)), _) if now == index => line(&self.run),
+            (Some((now, CellActivity::Running)), _) if now == index => line(&self.run),
             (_, CellState::Done) => {
                 let took = self.took.get(index).copied().flatten();
                 let took = took.map(|took| format!("in {}", show_duration(took)));
@@ -327,7 +327,7 @@ mod tests {
             ..ExperimentInfo::default()
         };
         cells.take(CellEvent::Stands { info: Box::new(info), left: Duration::from_secs(3779) });
-        cells.take(CellEvent::Doing { cell: 2, what: Doing::CoolingDown { left: 321 } });
+        cells.take(CellEvent::Activity { cell: 2, what: CellActivity::CoolingDown { left: 321 } });
         cells
     }
 
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn the_cell_that_runs_has_its_own_pages_on_a_small_screen_too() {
         let mut cells = cells();
-        cells.take(CellEvent::Doing { cell: 2, what: Doing::Running });
+        cells.take(CellEvent::Activity { cell: 2, what: CellActivity::Running });
         let mut ui = Ui::of_an_experiment(true);
         ui.take(Key::Char('2'), &cells.run);
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn cells_are_told_in_a_line_each() {
         let cells = cells();
-        let doing = CellEvent::Doing { cell: 2, what: Doing::Running };
+        let doing = CellEvent::Activity { cell: 2, what: CellActivity::Running };
         let line = cells.line(&doing).unwrap();
         assert!(line.starts_with("   3/4  r2-demo-direct: runs; about 1h"), "{line}");
         let tried = |state, why: Option<&str>| {

@@ -15,7 +15,7 @@
 //! its lines. It is open loop; `load::replay` measures its own lateness. *Simulated origins* (`load::replay::origin`, a thread of the
 //! replay's own process) respond from a `Catalogue`, which a first pass over the log fills; requests and responses carry `X-Assay` as in
 //! runs (robot 0; `made` is microseconds of `CLOCK_MONOTONIC`), and an object's bytes are a pure function of its URL's hash, so that
-//! `load::replay` recognises outcomes and checks bodies. `lab::led` starts one proxy that uses given listeners as its only upstreams, for replays
+//! `load::replay` recognises outcomes and checks bodies. `lab::harness` starts one proxy that uses given listeners as its only upstreams, for replays
 //! and for evaluations.
 
 mod dir;

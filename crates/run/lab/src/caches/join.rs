@@ -10,17 +10,17 @@ use assay_record::caches::{CacheLogs, Responses, Seen, Source, Traffic};
 use assay_record::run::CacheInfo;
 use assay_workload::XactId;
 
-use super::lines::Line;
+use super::lines::LogLine;
 
 /// Which cache sends requests to which.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Circle {
+pub(crate) struct PeerGraph {
     names: Vec<String>,
     /// For each cache: places of its peers, and whether they are parents.
     peers: Vec<Vec<(u16, bool)>>,
 }
 
-impl Circle {
+impl PeerGraph {
     /// That of a topology; of one proxy that stands alone when there is none.
     pub(crate) fn of(caches: &[CacheInfo]) -> Self {
         if caches.is_empty() {
@@ -52,7 +52,7 @@ type ResponseKey = (u16, u16, bool, Seen, Source);
 type TrafficKey = (u16, u16, u16);
 
 #[derive(Default)]
-struct Sums {
+struct ResponseSums {
     requests: u64,
     other_status: u64,
     body_bytes: u64,
@@ -62,17 +62,17 @@ struct Sums {
 }
 
 #[derive(Default)]
-struct Tables {
-    responses: BTreeMap<ResponseKey, Sums>,
+struct JoinTables {
+    responses: BTreeMap<ResponseKey, ResponseSums>,
     traffic: BTreeMap<TrafficKey, (Traffic, Histogram)>,
 }
 
 /// Puts lines and xacts together, request by request. A robot's cache is at `own[robot]`; the first, where that is empty.
 pub(crate) fn join(
     logs: &mut CacheLogs,
-    circle: &Circle,
+    circle: &PeerGraph,
     own: &[u16],
-    mut lines: Vec<Line>,
+    mut lines: Vec<LogLine>,
     xacts: Vec<XactRow>,
 ) {
     // Stable: lines of one request at one cache stay in the order in which they were written.
@@ -80,7 +80,7 @@ pub(crate) fn join(
     let mut xacts: Vec<XactRow> = xacts.into_iter().filter(|xact| xact.sent_us.is_some()).collect();
     xacts.sort_by_key(id);
     let mut xacts = xacts.iter().peekable();
-    let mut tables = Tables::default();
+    let mut tables = JoinTables::default();
     for group in lines.chunk_by(|one, other| one.xact == other.xact) {
         let xact = group[0].xact;
         while let Some(unlogged) = xacts.next_if(|row| id(row) < xact) {
@@ -99,13 +99,13 @@ fn id(row: &XactRow) -> XactId {
     XactId { robot: row.robot, number: row.number, place: row.place }
 }
 
-impl Tables {
+impl JoinTables {
     /// One request: the lines that all caches have of it, and the robot's.
     fn request(
         &mut self,
-        circle: &Circle,
+        circle: &PeerGraph,
         own: &[u16],
-        group: &[Line],
+        group: &[LogLine],
         row: Option<&XactRow>,
         logs: &mut CacheLogs,
     ) {
@@ -151,7 +151,7 @@ impl Tables {
     }
 
     /// A request of a cache to another.
-    fn requested(&mut self, circle: &Circle, home: u16, group: &[Line], line: &Line) {
+    fn requested(&mut self, circle: &PeerGraph, home: u16, group: &[LogLine], line: &LogLine) {
         let may_query = |from: u16| circle.is_parent(from, line.cache).is_some();
         // Where parents have parents, it is the child that has the request too.
         let on_the_way =
@@ -166,7 +166,7 @@ impl Tables {
         line.duration_us.into_iter().for_each(|us| duration.record(us));
     }
 
-    fn write(self, circle: &Circle, logs: &mut CacheLogs) {
+    fn write(self, circle: &PeerGraph, logs: &mut CacheLogs) {
         let responses =
             self.responses.into_iter().map(|((cache, phase, basic, seen, source), sums)| Responses {
                 cache: circle.name(cache),
@@ -214,9 +214,9 @@ fn seen(row: &XactRow) -> Seen {
 
 /// Where the response came from: as its own cache says, and, where that sent a request to others, as these say. What a child
 /// cannot know of its parent (Squid says FIRST_PARENT_MISS whatever the parent had), the parent's own line tells.
-fn source(circle: &Circle, home: u16, line: &Line, group: &[Line]) -> Source {
+fn source(circle: &PeerGraph, home: u16, line: &LogLine, group: &[LogLine]) -> Source {
     let others = || group.iter().filter(|other| other.cache != home);
-    let is_sibling = |other: &&Line| circle.is_parent(home, other.cache) == Some(false);
+    let is_sibling = |other: &&LogLine| circle.is_parent(home, other.cache) == Some(false);
     let requested = match line.class {
         Class::MemoryHit | Class::DiskHit | Class::Hit => return Source::Local,
         Class::Joined => return Source::Joined,
@@ -237,12 +237,12 @@ fn source(circle: &Circle, home: u16, line: &Line, group: &[Line]) -> Source {
     if parents.any(is_store_hit) { Source::Parent } else { Source::ThroughParent }
 }
 
-fn is_store_hit(line: &Line) -> bool {
+fn is_store_hit(line: &LogLine) -> bool {
     line.class.is_local_hit() && line.status < 500
 }
 
 /// A sibling that has nothing (any more) says so with 504.
-fn is_refusal(line: &Line) -> bool {
+fn is_refusal(line: &LogLine) -> bool {
     line.status == 504
 }
 
@@ -262,8 +262,8 @@ mod tests {
     }
 
     /// Two siblings under a parent.
-    fn circle() -> Circle {
-        Circle::of(&[
+    fn circle() -> PeerGraph {
+        PeerGraph::of(&[
             cache("top", &[]),
             cache("a", &[("b", "sibling"), ("top", "parent")]),
             cache("b", &[("a", "sibling"), ("top", "parent")]),
@@ -274,9 +274,9 @@ mod tests {
     const A: u16 = 1;
     const B: u16 = 2;
 
-    fn line(number: u64, cache: u16, class: Class, status: u16) -> Line {
+    fn line(number: u64, cache: u16, class: Class, status: u16) -> LogLine {
         let xact = XactId { robot: 0, number, place: 0 };
-        Line { xact, phase: 1, is_basic: true, cache, class, status, bytes: 100, duration_us: Some(7) }
+        LogLine { xact, phase: 1, is_basic: true, cache, class, status, bytes: 100, duration_us: Some(7) }
     }
 
     fn xact(number: u64, outcome: Option<Outcome>, status: u16) -> XactRow {
@@ -308,7 +308,7 @@ mod tests {
         }
     }
 
-    fn joined(lines: Vec<Line>, xacts: Vec<XactRow>) -> CacheLogs {
+    fn joined(lines: Vec<LogLine>, xacts: Vec<XactRow>) -> CacheLogs {
         let log = |cache: &str| assay_record::caches::LogRead { cache: cache.into(), ..Default::default() };
         let mut logs =
             CacheLogs { joined: true, logs: ["top", "a", "b"].map(log).to_vec(), ..CacheLogs::default() };
@@ -393,8 +393,8 @@ mod tests {
     fn one_proxy_that_stands_alone_gets_all_requests() {
         let mut logs = CacheLogs { logs: vec![Default::default()], ..CacheLogs::default() };
         let xact = XactId { robot: 7, number: 1, place: 0 };
-        let line = Line { xact, ..line(1, 0, Class::Hit, 200) };
-        join(&mut logs, &Circle::of(&[]), &[], vec![line], Vec::new());
+        let line = LogLine { xact, ..line(1, 0, Class::Hit, 200) };
+        join(&mut logs, &PeerGraph::of(&[]), &[], vec![line], Vec::new());
         assert_eq!(rows(&logs), [(Seen::Unknown, Source::Local, 1)]);
     }
 }

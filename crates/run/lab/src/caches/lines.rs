@@ -15,7 +15,7 @@ pub(crate) const MOST_JOINED: usize = 4_000_000;
 
 /// One request of a robot, as one cache wrote it down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct LogLine {
     pub(crate) xact: XactId,
     /// The phase that it was due in.
     pub(crate) phase: u16,
@@ -38,7 +38,7 @@ pub(crate) fn read(
     path: &Path,
     format: &Format,
     cache: u16,
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<LogLine>,
     log: &mut LogRead,
 ) -> Result<(), LogsError> {
     let mut foreign = 0;
@@ -47,7 +47,7 @@ pub(crate) fn read(
         match RequestMark::parse(access.xact) {
             // Too many are too many, however many there are.
             Some(_) if lines.len() > MOST_JOINED => {}
-            Some(mark) if class.is_request() => lines.push(Line {
+            Some(mark) if class.is_request() => lines.push(LogLine {
                 xact: mark.xact,
                 phase: mark.phase,
                 is_basic: mark.kind == Kind::Basic,

@@ -16,10 +16,10 @@ use assay_record::run::RunInfo;
 use assay_record::xact_log::XactLog;
 use assay_workload::cache_assignment::{Share, assign_caches};
 
-use self::join::{Circle, join};
-use self::lines::{Line, MOST_JOINED, read};
+use self::join::{PeerGraph, join};
+use self::lines::{LogLine, MOST_JOINED, read};
 use crate::description::Description;
-use crate::plan::{Part, RunPlan, TargetChoice};
+use crate::plan::{RunPart, RunPlan, TargetChoice};
 
 /// A log of a run, and how it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,10 +43,10 @@ pub(crate) fn builtin_log(cache: &str) -> String {
 /// Reads what the caches of a run have written down, and keeps what comes of it in the run directory; what stood in the way.
 pub(crate) fn keep(plan: &RunPlan, dir: &RunDir, info: &RunInfo) -> Option<String> {
     let files = files(plan);
-    if files.is_empty() || plan.part != Part::Whole {
+    if files.is_empty() || plan.part != RunPart::Whole {
         return None;
     }
-    let logs = found(dir, &files, &Circle::of(&info.target.caches), &homes(plan));
+    let logs = found(dir, &files, &PeerGraph::of(&info.target.caches), &homes(plan));
     let unread = logs.logs.iter().filter(|log| !log.unread.is_empty());
     let unread: Vec<String> =
         unread.map(|log| format!("the access log of {} was not read: {}", named(log), log.unread)).collect();
@@ -102,9 +102,9 @@ fn homes(plan: &RunPlan) -> Vec<u16> {
 }
 
 /// Reads all logs of a run and puts them together.
-fn found(dir: &RunDir, files: &[LogFile], circle: &Circle, own: &[u16]) -> CacheLogs {
+fn found(dir: &RunDir, files: &[LogFile], circle: &PeerGraph, own: &[u16]) -> CacheLogs {
     let mut logs = CacheLogs { schema: CACHES_SCHEMA.into(), ..CacheLogs::default() };
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<LogLine> = Vec::new();
     for (place, file) in (0..).zip(files) {
         let mut log = LogRead { cache: file.cache.clone(), ..LogRead::default() };
         log.unread = one(dir, file, place, &mut lines, &mut log).err().unwrap_or_default();
@@ -125,7 +125,7 @@ fn one(
     dir: &RunDir,
     file: &LogFile,
     place: u16,
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<LogLine>,
     log: &mut LogRead,
 ) -> Result<(), String> {
     let Some(path) = &file.path else { return Err("it writes none that is known of".into()) };

@@ -13,7 +13,7 @@ const AGENT_DIR_BYTES: u64 = 8 << 20;
 
 /// A machine, and what it is to carry.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Carrier {
+pub struct MachineLoad {
     pub name: String,
     /// First and last of its robots, counted from 0.
     pub robots: Option<(u32, u32)>,
@@ -24,7 +24,7 @@ pub struct Carrier {
     pub supply: Supply,
 }
 
-impl Carrier {
+impl MachineLoad {
     /// Its name, and its part.
     pub fn title(&self) -> String {
         let range = |what: &str, (first, last): (u32, u32)| match first == last {
@@ -46,7 +46,7 @@ fn share(part: Option<(u32, u32)>, all: u64) -> (u64, f64) {
 }
 
 /// Everything that a machine's part of the plan needs and that can run out there.
-pub fn needs(demand: &Demand, machine: &Carrier) -> Vec<Need> {
+pub fn needs(demand: &Demand, machine: &MachineLoad) -> Vec<Need> {
     let (robot_count, of_robots) = share(machine.robots, demand.robots);
     let (origin_count, of_origins) = share(machine.origins, demand.origins);
     let supply = &machine.supply;
@@ -114,7 +114,7 @@ fn scaled(loads: &[PhaseLoad], share: f64) -> Vec<PhaseLoad> {
     loads.iter().map(part).collect()
 }
 
-fn memory(demand: &Demand, robots: &Demand, origins: &Demand, machine: &Carrier) -> Need {
+fn memory(demand: &Demand, robots: &Demand, origins: &Demand, machine: &MachineLoad) -> Need {
     // Each end of a connection is on a machine of its own.
     let upstream = |demand: &Demand| demand.target.as_ref().map_or(0, |target| target.likely_upstream);
     let of_robots = machine.robots.map_or(0, |_| robots.connections);
@@ -147,7 +147,7 @@ fn memory(demand: &Demand, robots: &Demand, origins: &Demand, machine: &Carrier)
     )
 }
 
-fn disk(demand: &Demand, robots: &Demand, machine: &Carrier) -> Vec<Need> {
+fn disk(demand: &Demand, robots: &Demand, machine: &MachineLoad) -> Vec<Need> {
     let recorded = machine.robots.map_or(0.0, |_| robots.recorded_requests);
     let xacts = whole(recorded).saturating_mul(XACT_BYTES);
     let mut how = format!("workload and logs {}", bytes(AGENT_DIR_BYTES));
@@ -181,8 +181,13 @@ mod tests {
     use super::super::tests::{plenty, usual};
     use super::*;
 
-    fn carrier(name: &str, robots: Option<(u32, u32)>, origins: Option<(u32, u32)>, proxy: bool) -> Carrier {
-        Carrier { name: name.into(), robots, origins, proxy, supply: plenty() }
+    fn carrier(
+        name: &str,
+        robots: Option<(u32, u32)>,
+        origins: Option<(u32, u32)>,
+        proxy: bool,
+    ) -> MachineLoad {
+        MachineLoad { name: name.into(), robots, origins, proxy, supply: plenty() }
     }
 
     fn named<'a>(needs: &'a [Need], name: &str) -> &'a Need {

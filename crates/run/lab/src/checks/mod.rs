@@ -188,14 +188,14 @@ pub fn needs(demand: &Demand, supply: &Supply) -> Vec<Need> {
 }
 
 /// What each role needs of one thing.
-struct Each {
+struct RoleNeeds {
     robots: Need,
     /// None: robots need it for both.
     origins: Option<Need>,
     proxy: Option<Need>,
 }
 
-impl Each {
+impl RoleNeeds {
     fn all(self) -> Vec<Need> {
         [Some(self.robots), self.origins, self.proxy].into_iter().flatten().collect()
     }
@@ -228,7 +228,7 @@ fn of_fleet(needs: &[Need]) -> bool {
     needs.iter().any(|need| need.machine.is_some())
 }
 
-fn descriptors(demand: &Demand, supply: &Supply) -> Each {
+fn descriptors(demand: &Demand, supply: &Supply) -> RoleNeeds {
     let need = |who: &str, least: u64, likely: u64, how: String, advice: &str| {
         let least = least.saturating_add(OWN_DESCRIPTORS);
         let likely = likely.saturating_add(OWN_DESCRIPTORS).max(least);
@@ -248,7 +248,7 @@ fn descriptors(demand: &Demand, supply: &Supply) -> Each {
     let Some(target) = &demand.target else {
         let all = connections.saturating_add(origins);
         let how = format!("{connections} connections of robots, {origins} listening sockets");
-        return Each { robots, origins: Some(need("origins", all, all, how, fewer)), proxy: None };
+        return RoleNeeds { robots, origins: Some(need("origins", all, all, how, fewer)), proxy: None };
     };
     let (least, likely) = (target.least_upstream, target.likely_upstream);
     let how = format!(
@@ -271,10 +271,10 @@ fn descriptors(demand: &Demand, supply: &Supply) -> Each {
         );
         need(&format!("the proxy ({})", target.name), of_one(least), of_one(likely), how, fewer)
     });
-    Each { robots, origins: Some(origins), proxy }
+    RoleNeeds { robots, origins: Some(origins), proxy }
 }
 
-fn ports(demand: &Demand, supply: &Supply) -> Each {
+fn ports(demand: &Demand, supply: &Supply) -> RoleNeeds {
     let (first, last) = supply.ports;
     let available = u64::from(last.saturating_sub(first)) + 1;
     let has = format!("{first} to {last}, net.ipv4.ip_local_port_range");
@@ -289,14 +289,14 @@ fn ports(demand: &Demand, supply: &Supply) -> Each {
     let advice = "widen that range, or give robots more addresses";
     let robots = Need::new("source ports of a robot address", Resource::Ports, needed, available)
         .words(how, &has, advice);
-    let Some(target) = &demand.target else { return Each { robots, origins: None, proxy: None } };
+    let Some(target) = &demand.target else { return RoleNeeds { robots, origins: None, proxy: None } };
     let (least, likely) = (target.least_upstream, target.likely_upstream.max(target.least_upstream));
     let of_one = |upstream: u64| upstream.div_ceil(demand.origins.max(1));
     let proxy = Need::new("source ports of the proxy", Resource::Ports, of_one(likely), available);
     let how = format!("about {likely} connections to {} origins (at least {least})", demand.origins);
     let proxy = Need { at_least: of_one(least) as f64, ..proxy };
     let proxy = proxy.words(how, has, "widen that range, or give the workload more origins");
-    Each { robots, origins: None, proxy: Some(proxy) }
+    RoleNeeds { robots, origins: None, proxy: Some(proxy) }
 }
 
 fn memory(demand: &Demand, supply: &Supply) -> Need {

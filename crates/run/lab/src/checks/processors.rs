@@ -43,7 +43,7 @@ impl Cost {
 
 /// What one role needs in one phase.
 #[derive(Debug, Clone, Default)]
-struct Share {
+struct ProcessorShare {
     least: f64,
     likely: f64,
     how: String,
@@ -56,7 +56,7 @@ pub fn needs(demand: &Demand, supply: &Supply) -> Vec<Need> {
     let origins = worst(&demand.loads, |load| origins(load, direct));
     let both = worst(&demand.loads, |load| {
         let (robots, origins) = (self::robots(load), self::origins(load, direct));
-        Share {
+        ProcessorShare {
             least: robots.least + origins.least,
             likely: robots.likely + origins.likely,
             how: format!("the sum of both in phase {}", load.phase),
@@ -84,7 +84,7 @@ pub fn needs_of_parts(robots: &[PhaseLoad], origins: &[PhaseLoad], direct: bool,
     } else {
         let pairs = robots.iter().zip(origins).rev().map(|(robots, origins)| {
             let (robots, origins) = (self::robots(robots), self::origins(origins, direct));
-            Share {
+            ProcessorShare {
                 least: robots.least + origins.least,
                 likely: robots.likely + origins.likely,
                 how: format!("robots in {}; origins in {}", robots.how, origins.how),
@@ -101,7 +101,7 @@ pub fn needs_of_parts(robots: &[PhaseLoad], origins: &[PhaseLoad], direct: bool,
     robots.into_iter().chain(origins).collect()
 }
 
-fn need(role: &str, share: Share, cpus: u64) -> Need {
+fn need(role: &str, share: ProcessorShare, cpus: u64) -> Need {
     let need = Need::new(format!("processors of {role}"), Resource::Processors, 0, cpus);
     let need = Need { at_least: share.least, needed: share.likely, tight_above: TIGHT, ..need };
     need.words(
@@ -112,27 +112,27 @@ fn need(role: &str, share: Share, cpus: u64) -> Need {
     )
 }
 
-fn worst(loads: &[PhaseLoad], share: impl Fn(&PhaseLoad) -> Share) -> Option<Share> {
+fn worst(loads: &[PhaseLoad], share: impl Fn(&PhaseLoad) -> ProcessorShare) -> Option<ProcessorShare> {
     // Of several that are alike, the first.
     loads.iter().rev().map(share).max_by(|a, b| a.likely.total_cmp(&b.likely))
 }
 
-fn robots(load: &PhaseLoad) -> Share {
+fn robots(load: &PhaseLoad) -> ProcessorShare {
     let PhaseLoad { requests_per_s, bytes_per_request, new_connections_per_s, .. } = *load;
     let of = |cost: Cost| cost.processors(requests_per_s, bytes_per_request, new_connections_per_s);
-    Share {
+    ProcessorShare {
         least: of(ROBOTS_LEAST),
         likely: of(ROBOTS_LIKELY),
         how: format!("phase {}: {}", load.phase, words(load, 1.0, ROBOTS_LEAST, ROBOTS_LIKELY)),
     }
 }
 
-fn origins(load: &PhaseLoad, direct: bool) -> Share {
+fn origins(load: &PhaseLoad, direct: bool) -> ProcessorShare {
     let PhaseLoad { requests_per_s, bytes_per_request, new_connections_per_s, origin_share, .. } = *load;
     // How often a proxy opens connections to origins is its own affair.
     let opened = if direct { new_connections_per_s } else { 0.0 };
     let of = |cost: Cost, share: f64| cost.processors(requests_per_s * share, bytes_per_request, opened);
-    Share {
+    ProcessorShare {
         least: of(ORIGINS_LEAST, origin_share),
         // A cache that fills has passed on more than an ideal one has to in the long run.
         likely: of(ORIGINS_LIKELY, origin_share),

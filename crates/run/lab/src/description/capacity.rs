@@ -2,7 +2,25 @@
 
 use serde::Deserialize;
 
-use super::{Description, Kind, Store};
+use super::{Description, SettingUnit};
+
+/// A place where objects are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Store {
+    Memory,
+    Disk,
+}
+
+impl Store {
+    /// As a description spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Store::Memory => "memory",
+            Store::Disk => "disk",
+        }
+    }
+}
 
 /// What a proxy's stores accept.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -85,7 +103,7 @@ impl Description {
     /// Checks that its stores accept what `--memory` and `--disk` would give them; the message, if not.
     pub fn check_capacity(&self, memory_bytes: u64, disk_bytes: u64) -> Result<(), String> {
         let (capacity, title) = (&self.capacity, &self.title);
-        let typed = |bytes| Kind::Bytes.typed(bytes);
+        let typed = |bytes| SettingUnit::Bytes.typed(bytes);
         let cannot = |what: &str, bytes: u64, why: &str, bound: &str, instead: u64| {
             let (given, instead) = (typed(bytes), typed(instead));
             Err(format!("{title} cannot work with --{what} {given}{why}; give it {bound} --{what} {instead}"))

@@ -3,33 +3,32 @@
 //! A description is a TOML file; `docs/reference/proxies.md` says how one is written. Those in the folder `proxies/`
 //! are compiled in; a user's own of the same name wins over them.
 
-mod access_log;
 mod capacity;
 mod read;
 mod setting;
 mod shipped;
-mod store;
 mod template;
-mod terminator;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use assay_cache::behaviour::CacheBehaviour;
+use assay_logs::format::{Dialect, Format};
 use assay_net::HEALTH_PATH;
 use assay_protocol::message::ProxyCounters;
 use serde::Deserialize;
 
 use crate::mode::Mode;
-use crate::mode::Protocol;
+use crate::mode::PeerProtocol;
+use crate::process::find_program;
 
-pub use access_log::{AccessLog, FIELDS as ACCESS_LOG_FIELDS};
-pub use capacity::Capacity;
-pub use setting::{Chosen, Kind, Setting};
+pub use assay_logs::format::ASSAY_FIELDS as ACCESS_LOG_FIELDS;
+pub use capacity::{Capacity, Store};
+pub use setting::{Setting, SettingUnit, SettingValue};
 pub use shipped::{described, find};
-pub use store::Store;
-pub use template::{Circle, ICP_PORT, ORIGIN_NAME, Origin, Peer, Settings, TLS_FILES};
-pub use terminator::TlsTerminator;
+pub use template::{
+    ICP_PORT, ORIGIN_NAME, PeeringVariables, TLS_FILES, TemplateOrigin, TemplatePeer, TemplateVariables,
+};
 
 /// A description that cannot be used: which file, which line, which field, what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +73,7 @@ impl Leg {
     }
 }
 
-/// How a proxy is driven. Texts marked *template* are filled in with [`Settings`].
+/// How a proxy is driven. Texts marked *template* are filled in with [`TemplateVariables`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Description {
@@ -89,7 +88,7 @@ pub struct Description {
     pub modes: Vec<Mode>,
     /// Whether it speaks HTTP/2 to clients, in clear and with prior knowledge; none: it does not.
     #[serde(default)]
-    pub http2: Option<Http2>,
+    pub http2: Option<Http2Support>,
     /// It can send requests to origins over HTTP/2, in clear and over TLS, as a reverse proxy.
     #[serde(default)]
     pub origin_http2: bool,
@@ -115,30 +114,30 @@ pub struct Description {
     #[serde(default, rename = "setting")]
     pub settings: BTreeMap<String, Setting>,
     /// How to find the version.
-    pub version: Version,
+    pub version: VersionCommand,
     /// Files to write into the work directory.
     #[serde(default, rename = "file")]
     pub files: Vec<FileTemplate>,
     /// Programs to run, in turn, before the start; each must end with success.
     #[serde(default, rename = "prepare")]
-    pub prepare: Vec<Program>,
+    pub prepare: Vec<ProgramTemplate>,
     /// The proxy itself, in the foreground.
-    pub start: Program,
+    pub start: ProgramTemplate,
     /// What speaks TLS to robots in its place, if it cannot.
     #[serde(default)]
     pub tls_terminator: Option<TlsTerminator>,
     /// Programs that run beside it once it is ready: log writers.
     #[serde(default, rename = "companion")]
-    pub companions: Vec<Program>,
+    pub companions: Vec<ProgramTemplate>,
     /// Programs that empty its cache while it runs, in turn; none: only a restart does.
     #[serde(default)]
-    pub empty: Vec<Program>,
+    pub empty: Vec<ProgramTemplate>,
     /// When it counts as started.
     #[serde(default)]
-    pub ready: Ready,
+    pub ready: ReadyCheck,
     /// How it is stopped.
     #[serde(default)]
-    pub stop: Stop,
+    pub stop: StopPolicy,
     /// Where its counters are.
     #[serde(default)]
     pub counters: Vec<CounterSource>,
@@ -153,7 +152,7 @@ pub struct Description {
     pub hierarchy: Hierarchy,
     /// What was chosen of `settings`, or is so when nobody chooses.
     #[serde(skip)]
-    pub chosen: BTreeMap<String, Chosen>,
+    pub chosen: BTreeMap<String, SettingValue>,
     /// The text that this was read from, for the run directory.
     #[serde(skip)]
     pub source: String,
@@ -162,7 +161,7 @@ pub struct Description {
 /// How a proxy that speaks HTTP/2 does so at one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Http2 {
+pub enum Http2Support {
     /// Where it speaks HTTP/2, it speaks nothing else.
     Only,
     /// Beside HTTP/1.1: what a connection begins with decides.
@@ -176,19 +175,19 @@ pub enum Http2 {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Hierarchy {
     /// Those by which it can query siblings.
-    pub siblings: Vec<Protocol>,
+    pub siblings: Vec<PeerProtocol>,
     /// Those by which it can query parents.
-    pub parents: Vec<Protocol>,
+    pub parents: Vec<PeerProtocol>,
     /// The protocols by which others can query it.
-    pub serves: Vec<Protocol>,
+    pub serves: Vec<PeerProtocol>,
     /// It can send everything through one parent, and knows nothing of several.
     pub one_parent: bool,
 }
 
 /// How the version of a proxy is found.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Version {
+#[serde(rename = "Version", deny_unknown_fields, rename_all = "kebab-case")]
+pub struct VersionCommand {
     pub command: Vec<String>,
     /// The version begins behind the first occurrence of this text, and ends before white space or `)` or
     /// `,`.
@@ -207,8 +206,8 @@ pub struct FileTemplate {
 
 /// A program and its arguments.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Program {
+#[serde(rename = "Program", deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ProgramTemplate {
     /// Program and arguments. *Templates;* an argument that comes out empty is left out.
     pub command: Vec<String>,
     /// Environment, beside the lab's own. *Templates.*
@@ -216,16 +215,63 @@ pub struct Program {
     pub environment: BTreeMap<String, String>,
 }
 
+/// A TLS terminator: it listens where robots connect, and passes what it decrypts on to the proxy. It runs only where robots speak TLS
+/// to the proxy, from before that is ready to the end, and counts as part of it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TlsTerminator {
+    /// What people call it.
+    pub title: String,
+    /// Debian package that brings it, named when it is missing.
+    #[serde(default)]
+    pub package: Option<String>,
+    /// How its version is found.
+    pub version: VersionCommand,
+    /// A file or a socket of the proxy, below the work directory, that must be there before it is started.
+    #[serde(default)]
+    pub after: Option<String>,
+    /// Program and arguments. *Templates;* an argument that comes out empty is left out.
+    pub command: Vec<String>,
+}
+
+impl TlsTerminator {
+    /// Its program, where that is not installed on this machine.
+    pub fn missing(&self) -> Option<&str> {
+        self.command.first().map(String::as_str).filter(|program| find_program(program).is_none())
+    }
+
+    pub fn program(&self) -> ProgramTemplate {
+        ProgramTemplate { command: self.command.clone(), environment: Default::default() }
+    }
+}
+
+/// A proxy's own access log.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct AccessLog {
+    /// The file, below the work directory.
+    pub path: String,
+    /// What stands in a line: `{field}` for each field, and what stands between them. More blanks than one are as one.
+    pub format: String,
+}
+
+impl AccessLog {
+    /// What is wrong with its format.
+    pub(super) fn check(&self) -> Result<(), String> {
+        Format::compile(Dialect::Assay, &self.format).map(drop).map_err(|error| error.why)
+    }
+}
+
 /// When a proxy counts as started: when a request through it to each origin gets a 200 response.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Ready {
+#[serde(rename = "Ready", default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ReadyCheck {
     pub path: String,
     /// How long to wait, in seconds.
     pub patience_s: f64,
 }
 
-impl Default for Ready {
+impl Default for ReadyCheck {
     fn default() -> Self {
         Self { path: HEALTH_PATH.into(), patience_s: 30.0 }
     }
@@ -233,8 +279,8 @@ impl Default for Ready {
 
 /// How a proxy is stopped.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Stop {
+#[serde(rename = "Stop", default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct StopPolicy {
     /// Signal to its first process.
     pub signal: StopSignal,
     /// How long to wait before everything of it is killed, in seconds.
@@ -244,7 +290,7 @@ pub struct Stop {
     pub settle_s: f64,
 }
 
-impl Default for Stop {
+impl Default for StopPolicy {
     fn default() -> Self {
         Self { signal: StopSignal::Term, patience_s: 10.0, settle_s: 0.0 }
     }
@@ -287,7 +333,7 @@ pub struct CounterSource {
     #[serde(default)]
     pub log: Option<String>,
     /// Our counter, from the sum of the source's; each may have a factor: `-name`, `1024*name`.
-    pub names: BTreeMap<Counter, Vec<Term>>,
+    pub names: BTreeMap<CounterName, Vec<CounterTerm>>,
 }
 
 /// How a source writes its counters.
@@ -309,16 +355,16 @@ pub enum CounterFormat {
 /// The name of one of our own counters of a proxy; a description writes `-` for `_`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Counter(String);
+pub struct CounterName(String);
 
-impl Counter {
+impl CounterName {
     /// The name in the record.
     pub fn name(&self) -> &str {
         &self.0
     }
 }
 
-impl TryFrom<String> for Counter {
+impl TryFrom<String> for CounterName {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -337,13 +383,13 @@ impl TryFrom<String> for Counter {
 /// One counter of a source, with a factor.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Term {
+pub struct CounterTerm {
     /// What it is multiplied by.
     pub factor: i64,
     pub name: String,
 }
 
-impl TryFrom<String> for Term {
+impl TryFrom<String> for CounterTerm {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -419,5 +465,28 @@ impl Description {
     /// How long it may take to stop.
     pub fn stop_patience(&self) -> Duration {
         Duration::try_from_secs_f64(self.stop.patience_s).unwrap_or(Duration::from_secs(10))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(format: &str) -> Result<(), String> {
+        AccessLog { path: "access.log".into(), format: format.into() }.check()
+    }
+
+    #[test]
+    fn a_format_names_known_fields_with_something_between_them() {
+        assert_eq!(
+            check("{time-s} {duration-ms} {outcome}/{status} {bytes} {method} {url} {other} {other}"),
+            Ok(())
+        );
+        assert!(check("{time-s} {code} {url}").unwrap_err().contains("`{code}` is no field"));
+        assert!(check("{time-s} {status}{url}").unwrap_err().contains("nothing stands between"));
+        assert!(check("{time-s} {status} {url").unwrap_err().contains("has no end"));
+        assert!(check("{time-s} {status} {status} {path}").unwrap_err().contains("twice"));
+        assert!(check("{time-s} {status}").unwrap_err().contains("{url}, {path}"));
+        assert!(check("").is_err());
     }
 }

@@ -6,7 +6,8 @@ use minijinja::Environment;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Circle, CounterFormat, CounterSource, Description, DescriptionError, Hierarchy, Leg, Settings, template,
+    CounterFormat, CounterSource, Description, DescriptionError, Hierarchy, Leg, PeeringVariables,
+    TemplateVariables, template,
 };
 
 /// What is wrong with a command that is empty, or whose first argument comes out empty.
@@ -17,27 +18,27 @@ const MAX_SETTLE_S: f64 = 60.0;
 const MAX_PATIENCE_S: f64 = 600.0;
 
 /// What is wrong, and where: the keys and indices that lead to it, and how many lines further down in it.
-struct Wrong {
-    path: Vec<Step>,
+struct FieldError {
+    path: Vec<PathStep>,
     lines_in: usize,
     what: String,
 }
 
 /// One step on the way to a field.
 #[derive(Clone)]
-enum Step {
+enum PathStep {
     Key(&'static str),
     Named(String),
     Index(usize),
 }
 
-impl Wrong {
-    fn at(path: &[Step], what: impl Into<String>) -> Self {
+impl FieldError {
+    fn at(path: &[PathStep], what: impl Into<String>) -> Self {
         Self { path: path.to_vec(), lines_in: 0, what: what.into() }
     }
 
     fn field(key: &'static str, what: impl Into<String>) -> Self {
-        Self::at(&[Step::Key(key)], what)
+        Self::at(&[PathStep::Key(key)], what)
     }
 }
 
@@ -57,15 +58,17 @@ pub(super) fn read(file: &str, text: &str) -> Result<Description, DescriptionErr
 }
 
 /// Looks at what can be chosen, and chooses what is so by default.
-fn check_settings(description: &mut Description) -> Result<(), Wrong> {
+fn check_settings(description: &mut Description) -> Result<(), FieldError> {
     for (name, setting) in &description.settings {
-        let path = [Step::Key("setting"), Step::Named(name.clone())];
+        let path = [PathStep::Key("setting"), PathStep::Named(name.clone())];
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
             let what = format!("`{name}` must be small letters, digits and `-`, and begin with a letter");
-            return Err(Wrong::at(&path, what));
+            return Err(FieldError::at(&path, what));
         }
-        setting.check().map_err(|(key, what)| Wrong::at(&[&path[..], &[Step::Key(key)]].concat(), what))?;
+        setting
+            .check()
+            .map_err(|(key, what)| FieldError::at(&[&path[..], &[PathStep::Key(key)]].concat(), what))?;
         if let Some(chosen) = setting.read(&setting.default) {
             description.chosen.insert(name.clone(), chosen);
         }
@@ -73,7 +76,7 @@ fn check_settings(description: &mut Description) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn check(description: &Description) -> Result<(), Wrong> {
+fn check(description: &Description) -> Result<(), FieldError> {
     check_head(description)?;
     check_paths(description)?;
     check_patience(description)?;
@@ -84,7 +87,7 @@ fn check(description: &Description) -> Result<(), Wrong> {
     let templates = templates(&environment, description)?;
     for &mode in &description.modes {
         for (is_root, disk_bytes) in [(true, 1 << 30), (false, 1 << 30), (true, 0)] {
-            let mut settings = Settings::sample(mode, is_root, disk_bytes);
+            let mut settings = TemplateVariables::sample(mode, is_root, disk_bytes);
             settings.chosen.clone_from(&description.chosen);
             try_templates(&templates, &settings)?;
             if description.http2.is_some() {
@@ -103,13 +106,13 @@ fn check(description: &Description) -> Result<(), Wrong> {
             }
             settings.origin_http2 = false;
             if description.hierarchy != Hierarchy::default() {
-                settings.circle = Some(Circle::sample(&description.hierarchy));
+                settings.peering = Some(PeeringVariables::sample(&description.hierarchy));
                 try_templates(&templates, &settings)?;
             }
         }
     }
     // Every value of every setting, one setting at a time.
-    let mut settings = Settings::sample(description.modes[0], true, 1 << 30);
+    let mut settings = TemplateVariables::sample(description.modes[0], true, 1 << 30);
     for (name, setting) in &description.settings {
         for value in setting.samples() {
             settings.chosen.clone_from(&description.chosen);
@@ -120,38 +123,38 @@ fn check(description: &Description) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn check_head(description: &Description) -> Result<(), Wrong> {
+fn check_head(description: &Description) -> Result<(), FieldError> {
     let name = &description.name;
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || !name.chars().all(plain) {
-        return Err(Wrong::field("name", format!("`{name}` must be small letters, digits and `-`")));
+        return Err(FieldError::field("name", format!("`{name}` must be small letters, digits and `-`")));
     }
     if matches!(name.as_str(), "builtin" | "direct" | "none") {
-        return Err(Wrong::field("name", format!("`{name}` has a meaning of its own; choose another")));
+        return Err(FieldError::field("name", format!("`{name}` has a meaning of its own; choose another")));
     }
     if description.modes.is_empty() {
-        return Err(Wrong::field("modes", "must name at least one of \"reverse\" and \"forward\""));
+        return Err(FieldError::field("modes", "must name at least one of \"reverse\" and \"forward\""));
     }
     if description.version.command.is_empty() {
-        return Err(Wrong::at(&[Step::Key("version"), Step::Key("command")], NO_PROGRAM));
+        return Err(FieldError::at(&[PathStep::Key("version"), PathStep::Key("command")], NO_PROGRAM));
     }
     if let Some(terminator) = &description.tls_terminator {
-        let key = Step::Key("tls-terminator");
+        let key = PathStep::Key("tls-terminator");
         if terminator.version.command.is_empty() {
-            let path = [key, Step::Key("version"), Step::Key("command")];
-            return Err(Wrong::at(&path, NO_PROGRAM));
+            let path = [key, PathStep::Key("version"), PathStep::Key("command")];
+            return Err(FieldError::at(&path, NO_PROGRAM));
         }
         if !description.tls.contains(&Leg::Robots) {
             let what = "it is started for robots that speak TLS, and `tls` does not name \"robots\"";
-            return Err(Wrong::at(&[key], what));
+            return Err(FieldError::at(&[key], what));
         }
     }
-    let in_capacity = |(key, what)| Wrong::at(&[Step::Key("capacity"), Step::Key(key)], what);
+    let in_capacity = |(key, what)| FieldError::at(&[PathStep::Key("capacity"), PathStep::Key(key)], what);
     description.capacity.check().map_err(in_capacity)
 }
 
 /// Everything that is written, made or kept must lie in the work directory.
-fn check_paths(description: &Description) -> Result<(), Wrong> {
+fn check_paths(description: &Description) -> Result<(), FieldError> {
     let inside = |path: &str| {
         let path = std::path::Path::new(path);
         let normal = |part| matches!(part, std::path::Component::Normal(_));
@@ -160,82 +163,88 @@ fn check_paths(description: &Description) -> Result<(), Wrong> {
     let message = |path: &str| format!("`{path}` must lie below the work directory: no `..`, no leading `/`");
     for (index, path) in description.directories.iter().enumerate() {
         if !inside(path) {
-            return Err(Wrong::at(&[Step::Key("directories"), Step::Index(index)], message(path)));
+            return Err(FieldError::at(
+                &[PathStep::Key("directories"), PathStep::Index(index)],
+                message(path),
+            ));
         }
     }
     for (index, path) in description.logs.iter().enumerate() {
         if !inside(path) {
-            return Err(Wrong::at(&[Step::Key("logs"), Step::Index(index)], message(path)));
+            return Err(FieldError::at(&[PathStep::Key("logs"), PathStep::Index(index)], message(path)));
         }
     }
     if let Some(log) = &description.access_log {
-        let path = |key| [Step::Key("access-log"), Step::Key(key)];
+        let path = |key| [PathStep::Key("access-log"), PathStep::Key(key)];
         if !inside(&log.path) {
-            return Err(Wrong::at(&path("path"), message(&log.path)));
+            return Err(FieldError::at(&path("path"), message(&log.path)));
         }
-        log.check().map_err(|what| Wrong::at(&path("format"), what))?;
+        log.check().map_err(|what| FieldError::at(&path("format"), what))?;
     }
     for (index, source) in description.counters.iter().enumerate() {
         if let Some(socket) = source.socket.as_ref().filter(|socket| !inside(socket)) {
-            let path = [Step::Key("counters"), Step::Index(index), Step::Key("socket")];
-            return Err(Wrong::at(&path, message(socket)));
+            let path = [PathStep::Key("counters"), PathStep::Index(index), PathStep::Key("socket")];
+            return Err(FieldError::at(&path, message(socket)));
         }
     }
     let terminator = description.tls_terminator.as_ref();
     if let Some(after) =
         terminator.and_then(|terminator| terminator.after.as_ref()).filter(|after| !inside(after))
     {
-        return Err(Wrong::at(&[Step::Key("tls-terminator"), Step::Key("after")], message(after)));
+        return Err(FieldError::at(
+            &[PathStep::Key("tls-terminator"), PathStep::Key("after")],
+            message(after),
+        ));
     }
     for (index, file) in description.files.iter().enumerate() {
         if !inside(&file.path) {
-            let path = [Step::Key("file"), Step::Index(index), Step::Key("path")];
-            return Err(Wrong::at(&path, message(&file.path)));
+            let path = [PathStep::Key("file"), PathStep::Index(index), PathStep::Key("path")];
+            return Err(FieldError::at(&path, message(&file.path)));
         }
     }
     Ok(())
 }
 
-fn check_patience(description: &Description) -> Result<(), Wrong> {
+fn check_patience(description: &Description) -> Result<(), FieldError> {
     for (key, seconds) in [("ready", description.ready.patience_s), ("stop", description.stop.patience_s)] {
         if !(seconds > 0.0 && seconds <= MAX_PATIENCE_S) {
             let what = format!("{seconds} must be above 0 and at most {MAX_PATIENCE_S} seconds");
-            return Err(Wrong::at(&[Step::Key(key), Step::Key("patience-s")], what));
+            return Err(FieldError::at(&[PathStep::Key(key), PathStep::Key("patience-s")], what));
         }
     }
     let settle_s = description.stop.settle_s;
     if !(0.0..=MAX_SETTLE_S).contains(&settle_s) {
         let what = format!("{settle_s} must be from 0 to {MAX_SETTLE_S} seconds");
-        return Err(Wrong::at(&[Step::Key("stop"), Step::Key("settle-s")], what));
+        return Err(FieldError::at(&[PathStep::Key("stop"), PathStep::Key("settle-s")], what));
     }
     if !description.ready.path.starts_with('/') {
         let what = format!("`{}` must begin with `/`", description.ready.path);
-        return Err(Wrong::at(&[Step::Key("ready"), Step::Key("path")], what));
+        return Err(FieldError::at(&[PathStep::Key("ready"), PathStep::Key("path")], what));
     }
     Ok(())
 }
 
-fn check_counters(description: &Description, index: usize, source: &CounterSource) -> Result<(), Wrong> {
-    let path = [Step::Key("counters"), Step::Index(index)];
+fn check_counters(description: &Description, index: usize, source: &CounterSource) -> Result<(), FieldError> {
+    let path = [PathStep::Key("counters"), PathStep::Index(index)];
     let given =
         [!source.command.is_empty(), source.path.is_some(), source.socket.is_some(), source.log.is_some()];
     if given.iter().filter(|given| **given).count() != 1 {
-        return Err(Wrong::at(&path, "must say exactly one of `command`, `path`, `socket` and `log`"));
+        return Err(FieldError::at(&path, "must say exactly one of `command`, `path`, `socket` and `log`"));
     }
     if source.socket.is_some() != source.say.is_some() {
-        return Err(Wrong::at(&path, "`socket` and `say` belong together"));
+        return Err(FieldError::at(&path, "`socket` and `say` belong together"));
     }
     if source.names.is_empty() {
-        return Err(Wrong::at(&path, "`names` names no counter"));
+        return Err(FieldError::at(&path, "`names` names no counter"));
     }
     if (source.format == CounterFormat::LogWords) != source.log.is_some() {
-        return Err(Wrong::at(&path, "`log` and the format \"log-words\" belong together"));
+        return Err(FieldError::at(&path, "`log` and the format \"log-words\" belong together"));
     }
     if let Some(log) = &source.log
         && !description.all_logs().any(|kept| kept == log)
     {
         let what = format!("the log `{log}` is neither the `access-log` nor one of `logs`");
-        return Err(Wrong::at(&path, what));
+        return Err(FieldError::at(&path, what));
     }
     Ok(())
 }
@@ -244,7 +253,7 @@ fn check_counters(description: &Description, index: usize, source: &CounterSourc
 struct Template<'a> {
     text: &'a str,
     parsed: minijinja::Template<'a, 'a>,
-    path: Vec<Step>,
+    path: Vec<PathStep>,
     /// It must not come out empty.
     names_program: bool,
 }
@@ -253,46 +262,49 @@ struct Template<'a> {
 fn templates<'a>(
     environment: &'a Environment<'a>,
     description: &'a Description,
-) -> Result<Vec<Template<'a>>, Wrong> {
-    let parse = |text: &'a str, path: Vec<Step>| match environment.template_from_str(text) {
+) -> Result<Vec<Template<'a>>, FieldError> {
+    let parse = |text: &'a str, path: Vec<PathStep>| match environment.template_from_str(text) {
         Ok(parsed) => Ok(Template { text, parsed, path, names_program: false }),
         Err(error) => Err(cannot_fill(text, &path, &error)),
     };
     let mut templates = Vec::new();
     for (index, file) in description.files.iter().enumerate() {
-        templates.push(parse(&file.text, vec![Step::Key("file"), Step::Index(index), Step::Key("text")])?);
+        templates.push(parse(
+            &file.text,
+            vec![PathStep::Key("file"), PathStep::Index(index), PathStep::Key("text")],
+        )?);
     }
-    let mut programs = vec![(vec![Step::Key("start")], &description.start)];
+    let mut programs = vec![(vec![PathStep::Key("start")], &description.start)];
     for (key, several) in [
         ("prepare", &description.prepare),
         ("companion", &description.companions),
         ("empty", &description.empty),
     ] {
-        let place = |index| vec![Step::Key(key), Step::Index(index)];
+        let place = |index| vec![PathStep::Key(key), PathStep::Index(index)];
         programs.extend(several.iter().enumerate().map(|(index, program)| (place(index), program)));
     }
-    let mut commands: Vec<(Vec<Step>, &[String])> = Vec::new();
+    let mut commands: Vec<(Vec<PathStep>, &[String])> = Vec::new();
     for (path, program) in programs {
         for value in program.environment.values() {
-            templates.push(parse(value, [&path[..], &[Step::Key("environment")]].concat())?);
+            templates.push(parse(value, [&path[..], &[PathStep::Key("environment")]].concat())?);
         }
         commands.push((path, &program.command));
     }
     if let Some(terminator) = &description.tls_terminator {
-        commands.push((vec![Step::Key("tls-terminator")], &terminator.command));
+        commands.push((vec![PathStep::Key("tls-terminator")], &terminator.command));
     }
     for (path, command) in commands {
-        let path = [&path[..], &[Step::Key("command")]].concat();
+        let path = [&path[..], &[PathStep::Key("command")]].concat();
         if command.is_empty() {
-            return Err(Wrong::at(&path, NO_PROGRAM));
+            return Err(FieldError::at(&path, NO_PROGRAM));
         }
         for (index, argument) in command.iter().enumerate() {
-            let argument = parse(argument, [&path[..], &[Step::Index(index)]].concat())?;
+            let argument = parse(argument, [&path[..], &[PathStep::Index(index)]].concat())?;
             templates.push(Template { names_program: index == 0, ..argument });
         }
     }
     for (index, source) in description.counters.iter().enumerate() {
-        let path = |key| vec![Step::Key("counters"), Step::Index(index), Step::Key(key)];
+        let path = |key| vec![PathStep::Key("counters"), PathStep::Index(index), PathStep::Key(key)];
         for argument in &source.command {
             templates.push(parse(argument, path("command"))?);
         }
@@ -304,19 +316,19 @@ fn templates<'a>(
 }
 
 /// Fills in every template, so that a mistake is found when a description is read.
-fn try_templates(templates: &[Template], settings: &Settings) -> Result<(), Wrong> {
+fn try_templates(templates: &[Template], settings: &TemplateVariables) -> Result<(), FieldError> {
     let variables = settings.variables();
     for template in templates {
         let filled = template.parsed.render(&variables);
         let filled = filled.map_err(|error| cannot_fill(template.text, &template.path, &error))?;
         if template.names_program && filled.is_empty() {
-            return Err(Wrong::at(&template.path, NO_PROGRAM));
+            return Err(FieldError::at(&template.path, NO_PROGRAM));
         }
     }
     Ok(())
 }
 
-fn cannot_fill(template: &str, path: &[Step], error: &minijinja::Error) -> Wrong {
+fn cannot_fill(template: &str, path: &[PathStep], error: &minijinja::Error) -> FieldError {
     let number = error.line().unwrap_or(1);
     let line = template.lines().nth(number.saturating_sub(1)).unwrap_or_default().trim();
     let why = match error.kind() {
@@ -325,7 +337,8 @@ fn cannot_fill(template: &str, path: &[Step], error: &minijinja::Error) -> Wrong
         }
         kind => error.detail().map_or_else(|| kind.to_string(), str::to_owned),
     };
-    let mut wrong = Wrong::at(path, format!("the template cannot be filled in: {why}, in the line `{line}`"));
+    let mut wrong =
+        FieldError::at(path, format!("the template cannot be filled in: {why}, in the line `{line}`"));
     // A multi-line string begins on the line below its quotes; a one-line template is on the line itself.
     if template.contains('\n') {
         wrong.lines_in = error.line().unwrap_or(0);
@@ -334,17 +347,17 @@ fn cannot_fill(template: &str, path: &[Step], error: &minijinja::Error) -> Wrong
 }
 
 /// The line that the field at `path`, or the nearest thing above it that is there, begins on.
-fn find_line(text: &str, path: &[Step]) -> Option<usize> {
+fn find_line(text: &str, path: &[PathStep]) -> Option<usize> {
     let root = DeTable::parse(text).ok()?;
     let mut span: Range<usize> = 0..0;
-    let (Step::Key(first), rest) = path.split_first()? else { return None };
+    let (PathStep::Key(first), rest) = path.split_first()? else { return None };
     let mut here = root.get_ref().get(*first)?;
     span.clone_from(&here.span());
     for step in rest {
         let next = match (step, here.get_ref()) {
-            (Step::Key(key), DeValue::Table(table)) => table.get(*key),
-            (Step::Named(key), DeValue::Table(table)) => table.get(key.as_str()),
-            (Step::Index(index), DeValue::Array(items)) => items.get(*index),
+            (PathStep::Key(key), DeValue::Table(table)) => table.get(*key),
+            (PathStep::Named(key), DeValue::Table(table)) => table.get(key.as_str()),
+            (PathStep::Index(index), DeValue::Array(items)) => items.get(*index),
             _ => None,
         };
         let Some(next) = next else { break };
@@ -358,14 +371,14 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
-fn spell(path: &[Step]) -> String {
+fn spell(path: &[PathStep]) -> String {
     let mut spelt = String::new();
     for step in path {
         match step {
-            Step::Key(key) if spelt.is_empty() => spelt.push_str(key),
-            Step::Key(key) => spelt.push_str(&format!(".{key}")),
-            Step::Named(key) => spelt.push_str(&format!(".{key}")),
-            Step::Index(index) => spelt.push_str(&format!("[{index}]")),
+            PathStep::Key(key) if spelt.is_empty() => spelt.push_str(key),
+            PathStep::Key(key) => spelt.push_str(&format!(".{key}")),
+            PathStep::Named(key) => spelt.push_str(&format!(".{key}")),
+            PathStep::Index(index) => spelt.push_str(&format!("[{index}]")),
         }
     }
     spelt

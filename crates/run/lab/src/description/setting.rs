@@ -19,7 +19,7 @@ pub struct Setting {
     pub values: Vec<String>,
     /// what kind of number may be.
     #[serde(default, rename = "type")]
-    pub kind: Option<Kind>,
+    pub kind: Option<SettingUnit>,
     /// The least of that kind.
     #[serde(default)]
     pub least: Option<String>,
@@ -35,7 +35,7 @@ pub struct Setting {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum SettingUnit {
     /// A time in whole seconds: `0`, `90s`, `5m`, `12h`, `1d`.
     Seconds,
     /// A size: `0`, `512KB`, `64MB`, `1GB`.
@@ -45,29 +45,31 @@ pub enum Kind {
 
 /// A value that was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Chosen {
+pub enum SettingValue {
     /// One of the words.
     Word(String),
     /// A number: of seconds, of bytes, or of things.
-    Number(u64, Kind),
+    Number(u64, SettingUnit),
 }
 
-impl fmt::Display for Chosen {
+impl fmt::Display for SettingValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Chosen::Word(word) => out.write_str(word),
-            Chosen::Number(number, kind) => out.write_str(&kind.typed(*number)),
+            SettingValue::Word(word) => out.write_str(word),
+            SettingValue::Number(number, kind) => out.write_str(&kind.typed(*number)),
         }
     }
 }
 
-impl Kind {
+impl SettingUnit {
     /// Units, largest first.
     fn units(self) -> &'static [(&'static str, u64)] {
         match self {
-            Kind::Seconds => &[("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)],
-            Kind::Bytes => &[("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)],
-            Kind::Count => &[("", 1)],
+            SettingUnit::Seconds => &[("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)],
+            SettingUnit::Bytes => {
+                &[("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)]
+            }
+            SettingUnit::Count => &[("", 1)],
         }
     }
 
@@ -75,7 +77,7 @@ impl Kind {
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         let number: u64 = number.parse().ok()?;
-        if unit.is_empty() && (number == 0 || self == Kind::Count) {
+        if unit.is_empty() && (number == 0 || self == SettingUnit::Count) {
             return Some(number);
         }
         let factor = self.units().iter().find(|(name, _)| name.eq_ignore_ascii_case(unit.trim()))?.1;
@@ -93,9 +95,9 @@ impl Kind {
 
     fn examples(self) -> &'static str {
         match self {
-            Kind::Seconds => "a time in whole seconds, like 0, 90s, 5m or 1d",
-            Kind::Bytes => "a size, like 0, 512KB, 64MB or 1GB",
-            Kind::Count => "a whole number",
+            SettingUnit::Seconds => "a time in whole seconds, like 0, 90s, 5m or 1d",
+            SettingUnit::Bytes => "a size, like 0, 512KB, 64MB or 1GB",
+            SettingUnit::Count => "a whole number",
         }
     }
 }
@@ -114,19 +116,23 @@ impl Setting {
     }
 
     /// Reads a value; none when it is not allowed.
-    pub(super) fn read(&self, text: &str) -> Option<Chosen> {
+    pub(super) fn read(&self, text: &str) -> Option<SettingValue> {
         let Some(kind) = self.kind else {
-            return self.values.iter().any(|value| value == text).then(|| Chosen::Word(text.to_owned()));
+            return self
+                .values
+                .iter()
+                .any(|value| value == text)
+                .then(|| SettingValue::Word(text.to_owned()));
         };
         let number = kind.read(text)?;
         let bound = |text: &Option<String>| text.as_deref().and_then(|text| kind.read(text));
         let least = bound(&self.least).unwrap_or(0);
         let most = bound(&self.most).unwrap_or(u64::MAX);
-        (least..=most).contains(&number).then_some(Chosen::Number(number, kind))
+        (least..=most).contains(&number).then_some(SettingValue::Number(number, kind))
     }
 
     /// Reads a value of the setting `name` of the proxy `title`; what is allowed, when it is not.
-    pub(super) fn choose(&self, title: &str, name: &str, text: &str) -> Result<Chosen, String> {
+    pub(super) fn choose(&self, title: &str, name: &str, text: &str) -> Result<SettingValue, String> {
         self.read(text).ok_or_else(|| {
             let near = or_did_you_mean(text, self.values.iter().map(String::as_str));
             format!("`{text}` is no value for `{name}` of {title}: it takes {}{near}", self.allowed())
@@ -214,7 +220,7 @@ mod tests {
     fn a_word_must_be_one_of_the_values() {
         let policy = setting("values = [\"lru\", \"heap-lfuda\"]\ndefault = \"lru\"");
         assert_eq!(policy.check(), Ok(()));
-        assert_eq!(policy.choose("Toy", "policy", "lru"), Ok(Chosen::Word("lru".into())));
+        assert_eq!(policy.choose("Toy", "policy", "lru"), Ok(SettingValue::Word("lru".into())));
         let error = policy.choose("Toy", "policy", "heap-lfudo").unwrap_err();
         assert!(error.contains("`policy` of Toy: it takes one of lru, heap-lfuda"), "{error}");
         assert!(error.ends_with("; did you mean `heap-lfuda`?"), "{error}");
@@ -225,31 +231,31 @@ mod tests {
         let ttl = setting("type = \"seconds\"\nmost = \"1d\"\ndefault = \"0\"");
         assert_eq!(ttl.check(), Ok(()));
         for (text, seconds) in [("0", 0), ("90s", 90), ("5m", 300), ("24h", 86_400), ("1d", 86_400)] {
-            assert_eq!(ttl.read(text), Some(Chosen::Number(seconds, Kind::Seconds)), "{text}");
+            assert_eq!(ttl.read(text), Some(SettingValue::Number(seconds, SettingUnit::Seconds)), "{text}");
         }
         for text in ["", "90", "2d", "1.5h", "-1s", "1 fortnight", "99999999999999999999d"] {
             assert_eq!(ttl.read(text), None, "{text}");
         }
         assert!(ttl.choose("Toy", "ttl", "2d").unwrap_err().contains("1d at most"));
         let size = setting("type = \"bytes\"\nleast = \"1KB\"\nmost = \"1GB\"\ndefault = \"64MB\"");
-        assert_eq!(size.read("1GB"), Some(Chosen::Number(1 << 30, Kind::Bytes)));
-        assert_eq!(size.read("1kb"), Some(Chosen::Number(1 << 10, Kind::Bytes)));
+        assert_eq!(size.read("1GB"), Some(SettingValue::Number(1 << 30, SettingUnit::Bytes)));
+        assert_eq!(size.read("1kb"), Some(SettingValue::Number(1 << 10, SettingUnit::Bytes)));
         assert_eq!(size.read("1B"), None);
         let count = setting("type = \"count\"\ndefault = \"4\"");
-        assert_eq!(count.read("12"), Some(Chosen::Number(12, Kind::Count)));
+        assert_eq!(count.read("12"), Some(SettingValue::Number(12, SettingUnit::Count)));
     }
 
     #[test]
     fn what_was_chosen_is_written_as_it_can_be_typed() {
         for (number, kind, typed) in [
-            (0, Kind::Seconds, "0s"),
-            (90, Kind::Seconds, "90s"),
-            (86_400, Kind::Seconds, "1d"),
-            (1536, Kind::Bytes, "1536B"),
-            (64 << 20, Kind::Bytes, "64MB"),
-            (7, Kind::Count, "7"),
+            (0, SettingUnit::Seconds, "0s"),
+            (90, SettingUnit::Seconds, "90s"),
+            (86_400, SettingUnit::Seconds, "1d"),
+            (1536, SettingUnit::Bytes, "1536B"),
+            (64 << 20, SettingUnit::Bytes, "64MB"),
+            (7, SettingUnit::Count, "7"),
         ] {
-            assert_eq!(Chosen::Number(number, kind).to_string(), typed);
+            assert_eq!(SettingValue::Number(number, kind).to_string(), typed);
             assert_eq!(kind.read(typed), Some(number));
         }
     }
@@ -282,7 +288,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn whatever_is_typed_is_a_value_or_refused(text in "\\PC{0,12}") {
-            for kind in [Kind::Seconds, Kind::Bytes, Kind::Count] {
+            for kind in [SettingUnit::Seconds, SettingUnit::Bytes, SettingUnit::Count] {
                 if let Some(number) = kind.read(&text) {
                     proptest::prop_assert_eq!(kind.read(&kind.typed(number)), Some(number));
                 }

@@ -117,8 +117,8 @@ fn toml_files(dir: &Path) -> Result<Vec<PathBuf>, DescriptionError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::template::Settings;
-    use super::super::{Circle, Mode};
+    use super::super::template::TemplateVariables;
+    use super::super::{Mode, PeeringVariables};
     use super::*;
 
     #[test]
@@ -151,9 +151,13 @@ mod tests {
     #[test]
     fn httpd_keeps_what_goes_through_it_as_a_forward_proxy_whoever_is_behind_it() {
         let httpd = find("httpd", &[]).unwrap();
-        let rendered = |circle: Option<Circle>| -> String {
+        let rendered = |peering: Option<PeeringVariables>| -> String {
             let chosen = httpd.chosen.clone();
-            let settings = Settings { circle, chosen, ..Settings::sample(Mode::Forward, false, 1 << 30) };
+            let settings = TemplateVariables {
+                peering,
+                chosen,
+                ..TemplateVariables::sample(Mode::Forward, false, 1 << 30)
+            };
             httpd.files.iter().map(|file| settings.fill(&file.text).unwrap()).collect()
         };
         let alone = rendered(None);
@@ -161,7 +165,7 @@ mod tests {
             assert!(alone.contains(&format!("CacheEnable disk {origin}/\n")), "{alone}");
         }
         // Any host and any port.
-        let led = rendered(Some(Circle::sample(&httpd.hierarchy)));
+        let led = rendered(Some(PeeringVariables::sample(&httpd.hierarchy)));
         assert!(led.contains("CacheEnable disk http://:/\n") && led.contains("ProxyRemote * "), "{led}");
     }
 

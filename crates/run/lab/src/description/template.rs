@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{Chosen, Leg};
+use super::{Leg, SettingValue};
 use crate::mode::Mode;
-use crate::mode::{Protocol, Relation};
+use crate::mode::{PeerProtocol, PeerRelation};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
 /// One origin as templates see it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Origin {
+pub struct TemplateOrigin {
     /// `o0`, `o1`, …: a word that any configuration language takes as a name.
     pub name: String,
     /// `host:port` as the workload says it, and as `Host` of requests says it.
@@ -27,12 +27,12 @@ pub struct Origin {
 
 /// Another cache as templates see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peer {
+pub struct TemplatePeer {
     /// What it is called.
     pub name: String,
-    pub relation: Relation,
+    pub relation: PeerRelation,
     /// The protocol that is used with it.
-    pub protocol: Protocol,
+    pub protocol: PeerProtocol,
     pub ip: String,
     /// Where it speaks HTTP.
     pub port: u16,
@@ -40,15 +40,15 @@ pub struct Peer {
 
 /// The caches that a proxy works together with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Circle {
+pub struct PeeringVariables {
     /// What it is called itself.
     pub name: String,
     /// The caches that it queries.
-    pub peers: Vec<Peer>,
+    pub peers: Vec<TemplatePeer>,
     /// Addresses of the caches that query it.
     pub clients: Vec<String>,
     /// The protocols that other caches use with it.
-    pub serves: Vec<Protocol>,
+    pub serves: Vec<PeerProtocol>,
     /// What siblings give is not stored here too.
     pub proxy_only: bool,
     /// It sends no requests to origins itself.
@@ -57,12 +57,12 @@ pub struct Circle {
 
 /// What a run decided about a proxy: the values of the templates' variables.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct TemplateVariables {
     pub listen: SocketAddr,
     /// Its private work directory.
     pub work: PathBuf,
     /// The origins, in the workload's order.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<TemplateOrigin>,
     /// Memory for its cache.
     pub memory_bytes: u64,
     /// Disk for its cache.
@@ -86,11 +86,11 @@ pub struct Settings {
     /// A name that no other instance on this machine has; letters and digits.
     pub instance: String,
     /// The caches that it works together with; none: it stands alone.
-    pub circle: Option<Circle>,
+    pub peering: Option<PeeringVariables>,
     /// The legs on which it speaks TLS.
     pub tls: Vec<Leg>,
     /// What was chosen of the description's settings.
-    pub chosen: BTreeMap<String, Chosen>,
+    pub chosen: BTreeMap<String, SettingValue>,
 }
 
 /// Files of TLS in the work directory: the certificate of the proxy, its key, both in one file, and the authority that signed it
@@ -100,7 +100,7 @@ pub const TLS_FILES: [&str; 4] = ["tls/target.pem", "tls/target.key", "tls/targe
 /// A name that the certificate of origins has beside their own, for proxies that cannot verify those: they connect to an address.
 pub const ORIGIN_NAME: &str = "origins.assay.test";
 
-impl Origin {
+impl TemplateOrigin {
     /// The `index`-th origin of a workload.
     pub fn new(index: usize, authority: &str, address: SocketAddr) -> Self {
         let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
@@ -139,7 +139,7 @@ pub(super) fn environment() -> Environment<'static> {
     environment
 }
 
-impl Settings {
+impl TemplateVariables {
     /// Fills in one template. An unknown variable is an error.
     pub fn fill(&self, template: &str) -> Result<String, minijinja::Error> {
         environment().render_str(template, self.variables())
@@ -183,7 +183,7 @@ impl Settings {
             instance => &self.instance,
             setting => Value::from(chosen),
             tls => self.tls(),
-            ..circle(self.circle.as_ref())
+            ..peering(self.peering.as_ref())
         }
     }
 
@@ -204,7 +204,7 @@ impl Settings {
     pub(crate) fn sample(mode: Mode, is_root: bool, disk_bytes: u64) -> Self {
         let origin = |index: u16| {
             let address = SocketAddr::from(([127, 0, 0, 1], 9000 + index));
-            Origin::new(index.into(), &format!("origin{index}.example:80"), address)
+            TemplateOrigin::new(index.into(), &format!("origin{index}.example:80"), address)
         };
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
@@ -221,26 +221,26 @@ impl Settings {
             descriptors: 20_000,
             connections: 1000,
             instance: "assay1".into(),
-            circle: None,
+            peering: None,
             tls: Vec::new(),
             chosen: BTreeMap::new(),
         }
     }
 }
 
-impl Circle {
+impl PeeringVariables {
     /// Caches that any description with such a hierarchy must be able to work with.
     pub(crate) fn sample(hierarchy: &super::Hierarchy) -> Self {
-        let peer = |number: usize, relation: Relation, protocol: Protocol| Peer {
+        let peer = |number: usize, relation: PeerRelation, protocol: PeerProtocol| TemplatePeer {
             name: format!("{}{number}", relation.name()),
             relation,
             protocol,
             ip: format!("127.0.0.{}", 2 + number),
             port: 8080,
         };
-        let siblings = hierarchy.siblings.iter().map(|protocol| (Relation::Sibling, *protocol));
-        let parents = hierarchy.parents.iter().map(|protocol| (Relation::Parent, *protocol));
-        let only = hierarchy.one_parent.then_some((Relation::Parent, Protocol::Hash));
+        let siblings = hierarchy.siblings.iter().map(|protocol| (PeerRelation::Sibling, *protocol));
+        let parents = hierarchy.parents.iter().map(|protocol| (PeerRelation::Parent, *protocol));
+        let only = hierarchy.one_parent.then_some((PeerRelation::Parent, PeerProtocol::Hash));
         let peers = siblings.chain(parents).chain(only).enumerate();
         Self {
             name: "a".into(),
@@ -259,41 +259,41 @@ pub const ICP_PORT: u16 = 3130;
 const HTCP_PORT: u16 = 4827;
 
 /// What templates know of other caches.
-fn circle(circle: Option<&Circle>) -> Value {
-    let peers = |relation: Relation| -> Vec<Value> {
-        let all = circle.iter().flat_map(|circle| &circle.peers).filter(|peer| peer.relation == relation);
-        let value = |peer: &Peer| {
+fn peering(peering: Option<&PeeringVariables>) -> Value {
+    let peers = |relation: PeerRelation| -> Vec<Value> {
+        let all = peering.iter().flat_map(|peering| &peering.peers).filter(|peer| peer.relation == relation);
+        let value = |peer: &TemplatePeer| {
             context! { name => &peer.name, protocol => peer.protocol.name(), ip => &peer.ip, port => peer.port }
         };
         all.map(value).collect()
     };
     let serves: Vec<&str> =
-        circle.iter().flat_map(|circle| &circle.serves).map(|protocol| protocol.name()).collect();
-    let queries = |protocol: Protocol| {
-        circle.is_some_and(|circle| circle.peers.iter().any(|peer| peer.protocol == protocol))
+        peering.iter().flat_map(|peering| &peering.serves).map(|protocol| protocol.name()).collect();
+    let queries = |protocol: PeerProtocol| {
+        peering.is_some_and(|peering| peering.peers.iter().any(|peer| peer.protocol == protocol))
     };
     let queries: Vec<&str> =
-        Protocol::ALL.into_iter().filter(|protocol| queries(*protocol)).map(Protocol::name).collect();
-    let clients = circle.map(|circle| circle.clients.clone()).unwrap_or_default();
+        PeerProtocol::ALL.into_iter().filter(|protocol| queries(*protocol)).map(PeerProtocol::name).collect();
+    let clients = peering.map(|peering| peering.clients.clone()).unwrap_or_default();
     context! {
-        cooperates => circle.is_some(),
-        name => circle.map_or("assay", |circle| &circle.name),
-        siblings => peers(Relation::Sibling),
-        parents => peers(Relation::Parent),
+        cooperates => peering.is_some(),
+        name => peering.map_or("assay", |peering| &peering.name),
+        siblings => peers(PeerRelation::Sibling),
+        parents => peers(PeerRelation::Parent),
         clients => &clients,
         queries => &queries,
         serves => &serves,
-        proxy_only => circle.is_some_and(|circle| circle.proxy_only),
-        never_direct => circle.is_some_and(|circle| circle.never_direct),
+        proxy_only => peering.is_some_and(|peering| peering.proxy_only),
+        never_direct => peering.is_some_and(|peering| peering.never_direct),
         icp_port => ICP_PORT,
         htcp_port => HTCP_PORT,
     }
 }
 
-fn value(chosen: &Chosen) -> Value {
+fn value(chosen: &SettingValue) -> Value {
     match chosen {
-        Chosen::Word(word) => Value::from(word.as_str()),
-        Chosen::Number(number, _) => Value::from(*number),
+        SettingValue::Word(word) => Value::from(word.as_str()),
+        SettingValue::Number(number, _) => Value::from(*number),
     }
 }
 
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn variables_are_filled_in_and_unknown_ones_are_an_error() {
-        let settings = Settings::sample(Mode::Reverse, true, 1 << 30);
+        let settings = TemplateVariables::sample(Mode::Reverse, true, 1 << 30);
         let text = settings.fill("{{ listen.ip }}:{{ listen.port }} {{ memory.mib }}m\n").unwrap();
         assert_eq!(text, "127.0.0.1:8080 1024m\n");
         assert!(settings.fill("{{ lisen.ip }}").is_err());
@@ -312,9 +312,11 @@ mod tests {
 
     #[test]
     fn settings_are_words_and_numbers() {
-        let mut settings = Settings::sample(Mode::Reverse, true, 0);
-        settings.chosen.insert("ram-policy".into(), Chosen::Word("lru".into()));
-        settings.chosen.insert("ttl".into(), Chosen::Number(120, crate::description::Kind::Seconds));
+        let mut settings = TemplateVariables::sample(Mode::Reverse, true, 0);
+        settings.chosen.insert("ram-policy".into(), SettingValue::Word("lru".into()));
+        settings
+            .chosen
+            .insert("ttl".into(), SettingValue::Number(120, crate::description::SettingUnit::Seconds));
         let text =
             settings.fill("{{ setting.ram_policy }} {{ setting.ttl // 60 }}{{ 1 if setting.ttl }}").unwrap();
         assert_eq!(text, "lru 21");
@@ -324,8 +326,10 @@ mod tests {
     #[test]
     fn a_cache_knows_the_protocols_and_clients_of_its_hierarchy() {
         let hierarchy = toml::from_str("siblings = [\"icp\"]\nserves = [\"icp\", \"htcp\"]").unwrap();
-        let settings =
-            Settings { circle: Some(Circle::sample(&hierarchy)), ..Settings::sample(Mode::Forward, true, 0) };
+        let settings = TemplateVariables {
+            peering: Some(PeeringVariables::sample(&hierarchy)),
+            ..TemplateVariables::sample(Mode::Forward, true, 0)
+        };
         let text = settings
             .fill("{{ serves | join(\",\") }} {{ queries | join(\",\") }} {{ clients | length }}")
             .unwrap();
@@ -334,14 +338,14 @@ mod tests {
 
     #[test]
     fn block_lines_leave_no_empty_lines_behind() {
-        let settings = Settings::sample(Mode::Reverse, true, 0);
+        let settings = TemplateVariables::sample(Mode::Reverse, true, 0);
         let text = settings.fill("a\n{% for o in origins %}\n{{ o.name }}\n{% endfor %}\nz\n").unwrap();
         assert_eq!(text, "a\no0\no1\nz\n");
     }
 
     #[test]
     fn an_argument_that_comes_out_empty_is_left_out() {
-        let settings = Settings::sample(Mode::Reverse, true, 0);
+        let settings = TemplateVariables::sample(Mode::Reverse, true, 0);
         let command = ["p", "{% if disk.bytes %}-s{% endif %}", "x"].map(String::from);
         assert_eq!(settings.fill_command(&command).unwrap(), ["p", "x"]);
     }
@@ -357,8 +361,8 @@ mod tests {
     #[test]
     fn an_origins_host_is_its_authority_without_the_port() {
         let address = SocketAddr::from(([127, 1, 2, 3], 9000));
-        assert_eq!(Origin::new(0, "192.168.0.2:9000", address).host, "192.168.0.2");
-        assert_eq!(Origin::new(0, "[::1]:80", address).host, "[::1]");
-        assert_eq!(Origin::new(3, "plain", address).host, "plain");
+        assert_eq!(TemplateOrigin::new(0, "192.168.0.2:9000", address).host, "192.168.0.2");
+        assert_eq!(TemplateOrigin::new(0, "[::1]:80", address).host, "[::1]");
+        assert_eq!(TemplateOrigin::new(3, "plain", address).host, "plain");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use crate::address;
-use crate::led::{self, UnderTest, Which};
+use crate::harness::{self, ProxyChoice, TestedProxy};
 use crate::{Description, LabError, Mode, prepare};
 use assay_protocol::network::is_private;
 use assay_spe::validate::Rules;
@@ -71,7 +71,7 @@ fn check_listeners(plan: &SpePlan, listeners: &[SocketAddr]) -> Result<(), LabEr
 
 /// True where a proxy runs already, and so must know its listener beforehand.
 pub(crate) fn has_running(plan: &SpePlan) -> bool {
-    plan.proxies.iter().any(|proxy| matches!(proxy.which, Which::Running(_)))
+    plan.proxies.iter().any(|proxy| matches!(proxy.choice, ProxyChoice::Running(_)))
 }
 
 /// The listeners on one address: the Multiplier's, then one for each proxy.
@@ -85,21 +85,21 @@ pub(crate) fn all_listeners(plan: &SpePlan) -> Vec<SocketAddr> {
     (0..=plan.proxies.len()).map(|step| SocketAddr::new(first.ip(), port(step))).collect()
 }
 
-fn check_proxy(plan: &SpePlan, proxy: &UnderTest) -> Result<(), LabError> {
-    match &proxy.which {
-        Which::Builtin(_) if proxy.memory_bytes == 0 => Err(LabError::plan(
+fn check_proxy(plan: &SpePlan, proxy: &TestedProxy) -> Result<(), LabError> {
+    match &proxy.choice {
+        ProxyChoice::Builtin(_) if proxy.memory_bytes == 0 => Err(LabError::plan(
             "the built-in proxy keeps everything in memory, and --memory is 0; give it some",
         )),
-        Which::Builtin(_) => Ok(()),
-        Which::Described(description) => {
-            can_be_led(description, plan.mode)?;
+        ProxyChoice::Builtin(_) => Ok(()),
+        ProxyChoice::Described(description) => {
+            can_be_isolated(description, plan.mode)?;
             prepare::check_described(description, plan.mode)?;
             if plan.over_tls.contains_key(&proxy.label) {
-                led::check_tls(description)?;
+                harness::check_tls(description)?;
             }
             description.check_capacity(proxy.memory_bytes, proxy.disk_bytes).map_err(LabError::plan)
         }
-        Which::Running(address) => {
+        ProxyChoice::Running(address) => {
             check_own(plan, *address)?;
             let listeners = plan.listeners.unwrap_or(LISTENERS);
             if !address.ip().is_loopback() && listeners.ip().is_loopback() {
@@ -114,7 +114,7 @@ fn check_proxy(plan: &SpePlan, proxy: &UnderTest) -> Result<(), LabError> {
 }
 
 /// A forward proxy is led to its listener as to a parent, by which everything goes.
-fn can_be_led(description: &Description, mode: Mode) -> Result<(), LabError> {
+fn can_be_isolated(description: &Description, mode: Mode) -> Result<(), LabError> {
     let title = &description.title;
     if mode == Mode::Reverse {
         return Ok(());
@@ -125,7 +125,7 @@ fn can_be_led(description: &Description, mode: Mode) -> Result<(), LabError> {
              are not known beforehand; evaluate it in front of one: --origin HOST:PORT"
         )));
     }
-    if led::can_be_led(description, mode) {
+    if harness::can_be_isolated(description, mode) {
         return Ok(());
     }
     Err(LabError::plan(format!(
@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    fn plan(proxies: Vec<UnderTest>) -> SpePlan {
+    fn plan(proxies: Vec<TestedProxy>) -> SpePlan {
         SpePlan {
             exe: "/nowhere".into(),
             assay_version: "0".into(),
@@ -189,8 +189,8 @@ mod tests {
         }
     }
 
-    fn under_test(label: &str, which: Which) -> UnderTest {
-        UnderTest { label: label.into(), which, memory_bytes: 1 << 28, disk_bytes: 1 << 30 }
+    fn under_test(label: &str, choice: ProxyChoice) -> TestedProxy {
+        TestedProxy { label: label.into(), choice, memory_bytes: 1 << 28, disk_bytes: 1 << 30 }
     }
 
     fn refused(plan: &SpePlan) -> String {
@@ -201,35 +201,35 @@ mod tests {
 
     #[test]
     fn labels_are_told_apart_and_public_addresses_need_a_word() {
-        let builtin = || under_test("a", Which::Builtin(Chosen::default()));
+        let builtin = || under_test("a", ProxyChoice::Builtin(Chosen::default()));
         assert!(refused(&plan(vec![builtin(), builtin()])).contains("called `a`"));
         assert!(
-            refused(&plan(vec![under_test("direct", Which::Builtin(Chosen::default()))]))
+            refused(&plan(vec![under_test("direct", ProxyChoice::Builtin(Chosen::default()))]))
                 .contains("called `direct`")
         );
-        let public = under_test("p", Which::Running("8.8.8.8:80".parse().unwrap()));
+        let public = under_test("p", ProxyChoice::Running("8.8.8.8:80".parse().unwrap()));
         assert!(refused(&plan(vec![public])).contains("--i-own-this-target"));
     }
 
     #[test]
     fn a_proxy_elsewhere_must_be_able_to_reach_its_listener() {
-        let elsewhere = under_test("p", Which::Running("10.1.2.3:80".parse().unwrap()));
-        assert!(refused(&plan(vec![elsewhere])).contains("--collector-listen"));
+        let remote = under_test("p", ProxyChoice::Running("10.1.2.3:80".parse().unwrap()));
+        assert!(refused(&plan(vec![remote])).contains("--collector-listen"));
     }
 
     #[test]
     fn a_reverse_proxy_is_no_forward_proxy_here_and_all_others_can_be_led_to_their_listener() {
         for name in ["varnish", "nginx"] {
-            let reverse = under_test("v", Which::Described(Box::new(crate::find(name, &[]).unwrap())));
+            let reverse = under_test("v", ProxyChoice::Described(Box::new(crate::find(name, &[]).unwrap())));
             let forward = SpePlan { mode: Mode::Forward, ..plan(vec![reverse]) };
             assert!(refused(&forward).contains("is no forward proxy: it stands for servers"));
         }
         for name in ["squid", "httpd", "trafficserver", "haproxy"] {
-            assert!(can_be_led(&crate::find(name, &[]).unwrap(), Mode::Forward).is_ok(), "{name}");
+            assert!(can_be_isolated(&crate::find(name, &[]).unwrap(), Mode::Forward).is_ok(), "{name}");
         }
         let mut lonely = crate::find("httpd", &[]).unwrap();
         lonely.hierarchy.one_parent = false;
-        let lonely = under_test("l", Which::Described(Box::new(lonely)));
+        let lonely = under_test("l", ProxyChoice::Described(Box::new(lonely)));
         let forward = SpePlan { mode: Mode::Forward, ..plan(vec![lonely]) };
         assert!(refused(&forward).contains("does not say how everything is sent through"));
     }
@@ -244,8 +244,8 @@ mod tests {
     #[test]
     fn listeners_are_on_ports_that_follow_each_other() {
         let mut plan = plan(vec![
-            under_test("a", Which::Builtin(Chosen::default())),
-            under_test("b", Which::Builtin(Chosen::default())),
+            under_test("a", ProxyChoice::Builtin(Chosen::default())),
+            under_test("b", ProxyChoice::Builtin(Chosen::default())),
         ]);
         plan.listeners = Some("127.0.0.1:4000".parse().unwrap());
         let ports: Vec<u16> = all_listeners(&plan).iter().map(SocketAddr::port).collect();
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn clients_do_not_come_in_where_a_listener_is() {
-        let mut plan = plan(vec![under_test("a", Which::Builtin(Chosen::default()))]);
+        let mut plan = plan(vec![under_test("a", ProxyChoice::Builtin(Chosen::default()))]);
         plan.listeners = Some("127.0.0.1:4000".parse().unwrap());
         for listen in ["127.0.0.1:4000", "0.0.0.0:4001"] {
             plan.listen = listen.parse().unwrap();

@@ -7,18 +7,18 @@
 //! *Does not:* serve or compare anything (that is `assay-spe`).
 
 mod check;
-mod cover;
 mod plan;
 mod start;
+mod supervisor;
 
 use tokio::sync::{mpsc, watch};
 
 use crate::LabError;
-use cover::Evaluation;
+use supervisor::Evaluation;
 
 /// Looks for what stands in the way of a plan, before anything is started.
 pub use check::check;
-pub use plan::{LISTENERS, SpeEvent, SpeOutcome, SpePlan, Standing};
+pub use plan::{LISTENERS, SpeEvent, SpeOutcome, SpePlan, SpeProgress};
 
 /// Evaluates until the plan's time is over or `stop` turns true; dropping the future kills everything that was started.
 /// Call it on a runtime whose threads outlive it.

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Mode;
-use crate::led::UnderTest;
-use assay_net::tls::settings::AuthorityFiles;
-use assay_net::tls::settings::{ClientTls, ServerTls};
+use crate::harness::TestedProxy;
+use assay_net::tls::settings::{AuthorityFiles, ClientTls, ServerTls};
 use assay_protocol::evaluation::{CollectorCounters, MultiplierCounters};
 use assay_protocol::network::Destinations;
 use assay_record::spe::{How, Waits};
@@ -37,7 +36,7 @@ pub struct SpePlan {
     /// With which authority tunnels are opened, and how their origins are spoken to; none: tunnels go through unseen.
     pub intercept: Option<(AuthorityFiles, ClientTls)>,
     /// The proxies under test.
-    pub proxies: Vec<UnderTest>,
+    pub proxies: Vec<TestedProxy>,
     /// Those that get their requests over TLS, by label, with the authority (`host:port`) for whose host their certificate is verified.
     pub over_tls: BTreeMap<String, String>,
     /// How the certificates of those that run already are verified; none: none of them is in `over_tls`.
@@ -89,7 +88,7 @@ pub enum SpeEvent {
     Starting(String),
     Listening(SocketAddr),
     /// A second has passed.
-    Second(Box<Standing>),
+    Second(Box<SpeProgress>),
     /// A proxy ended by itself.
     Died(String),
     /// Something that was measured could not be written down.
@@ -99,7 +98,7 @@ pub enum SpeEvent {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Standing {
+pub struct SpeProgress {
     /// Labels of all targets, `direct` first.
     pub labels: Vec<String>,
     /// What the Multiplier has counted.
@@ -116,5 +115,5 @@ pub struct SpeOutcome {
     pub directory: PathBuf,
     pub how: How,
     /// The last that was counted.
-    pub standing: Standing,
+    pub progress: SpeProgress,
 }

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use crate::address::LoopbackNet;
-use crate::description::{Description, Origin};
-use crate::led::{self, Certified, UnderTest, Which};
-use crate::real::{self, RealProxy};
+use crate::description::{Description, TemplateOrigin};
+use crate::harness::{self, ProxyCertificate, ProxyChoice, TestedProxy};
+use crate::real_proxy::{self, RealProxy};
 use crate::roles::{Role, RoleKind};
 use crate::{LabError, Mode, prepare};
 use assay_net::tls::settings::{ClientTls, Offer};
@@ -16,8 +16,8 @@ use assay_spe::spec::{
 };
 
 use crate::evaluation::check;
-use crate::evaluation::cover::Evaluation;
 use crate::evaluation::plan::{SpeEvent, SpePlan};
+use crate::evaluation::supervisor::Evaluation;
 
 /// Where recordings are that memory has no room for, while the evaluation lasts.
 const RECORDINGS: &str = "recordings";
@@ -75,26 +75,26 @@ impl Evaluation {
                 .listeners
                 .get(index + 1)
                 .ok_or_else(|| LabError::run("the Collector has too few listeners"))?;
-            let certified = self.certified(index, &proxy)?;
-            let (address, software) = match &proxy.which {
-                Which::Running(address) => {
-                    self.tell(SpeEvent::Listener { label: proxy.label.clone(), listener });
+            let certificate = self.certificate(index, &proxy)?;
+            let (address, software) = match &proxy.choice {
+                ProxyChoice::Running(address) => {
+                    self.notify(SpeEvent::Listener { label: proxy.label.clone(), listener });
                     (*address, None)
                 }
-                Which::Builtin(chosen) => {
+                ProxyChoice::Builtin(chosen) => {
                     let address =
-                        self.start_builtin((index, &proxy), *chosen, listener, certified.as_ref()).await?;
+                        self.start_builtin((index, &proxy), *chosen, listener, certificate.as_ref()).await?;
                     (address, Some("Assay".to_owned()))
                 }
-                Which::Described(description) => {
-                    self.start_described((index, &proxy), description, listener, certified.as_ref()).await?
+                ProxyChoice::Described(description) => {
+                    self.start_described((index, &proxy), description, listener, certificate.as_ref()).await?
                 }
             };
             if let Some(target) = self.info.targets.get_mut(index + 1) {
                 target.address = Some(address.to_string());
                 target.software = software;
             }
-            let tls = self.tls_to(&proxy, certified.as_ref())?;
+            let tls = self.tls_to(&proxy, certificate.as_ref())?;
             started.push(ProxyUnderTest { label: proxy.label, address, tls });
         }
         self.write_info()?;
@@ -102,22 +102,26 @@ impl Evaluation {
     }
 
     /// The certificate of a proxy that is started and gets its requests over TLS: for the host that it stands for, and for where it is.
-    fn certified(&self, index: usize, proxy: &UnderTest) -> Result<Option<Certified>, LabError> {
+    fn certificate(&self, index: usize, proxy: &TestedProxy) -> Result<Option<ProxyCertificate>, LabError> {
         let Some(authority) = self.plan.over_tls.get(&proxy.label) else { return Ok(None) };
-        if matches!(proxy.which, Which::Running(_)) {
+        if matches!(proxy.choice, ProxyChoice::Running(_)) {
             return Ok(None);
         }
         let listen = self.net.cache(u8::try_from(index).unwrap_or(u8::MAX))?;
-        Certified::standing_for(authority, listen).map(Some)
+        ProxyCertificate::standing_for(authority, listen).map(Some)
     }
 
     /// How a proxy is spoken to over TLS; none: in the clear.
-    fn tls_to(&self, proxy: &UnderTest, certified: Option<&Certified>) -> Result<Option<TlsTo>, LabError> {
+    fn tls_to(
+        &self,
+        proxy: &TestedProxy,
+        certificate: Option<&ProxyCertificate>,
+    ) -> Result<Option<TlsTo>, LabError> {
         let Some(authority) = self.plan.over_tls.get(&proxy.label) else { return Ok(None) };
-        let client = match certified {
+        let client = match certificate {
             None => self.plan.proxies_tls.clone(),
-            Some(certified) => {
-                let ca = certified.write_authority(&self.dir.proxy_dir(&proxy.label))?;
+            Some(certificate) => {
+                let ca = certificate.write_authority(&self.dir.proxy_dir(&proxy.label))?;
                 Some(ClientTls { offer: Offer::default(), ca: Some(ca), resumption: 1.0 })
             }
         };
@@ -126,17 +130,17 @@ impl Evaluation {
 
     async fn start_builtin(
         &mut self,
-        (index, proxy): (usize, &UnderTest),
+        (index, proxy): (usize, &TestedProxy),
         chosen: Chosen,
         listener: SocketAddr,
-        certified: Option<&Certified>,
+        certificate: Option<&ProxyCertificate>,
     ) -> Result<SocketAddr, LabError> {
-        self.tell(SpeEvent::Starting(format!("{}: the built-in proxy", proxy.label)));
+        self.notify(SpeEvent::Starting(format!("{}: the built-in proxy", proxy.label)));
         let place = u8::try_from(index).unwrap_or(u8::MAX);
-        let mut spec = led::builtin(proxy, chosen, self.net.cache(place)?, listener);
+        let mut spec = harness::builtin_spec(proxy, chosen, self.net.cache(place)?, listener);
         // Its key is on disk until it is read.
         let directory = self.dir.proxy_dir(&proxy.label);
-        let keys = certified.map(|certified| certified.for_builtin(&directory)).transpose()?;
+        let keys = certificate.map(|certificate| certificate.for_builtin(&directory)).transpose()?;
         spec.tls = keys.as_ref().map(|keys| keys.tls.clone());
         let kind = RoleKind::Proxy(place.into());
         let role = self.start_role(kind, &format!("proxy-{}", proxy.label), &spec)?;
@@ -148,14 +152,14 @@ impl Evaluation {
 
     async fn start_described(
         &mut self,
-        (index, proxy): (usize, &UnderTest),
+        (index, proxy): (usize, &TestedProxy),
         description: &Description,
         listener: SocketAddr,
-        certified: Option<&Certified>,
+        certificate: Option<&ProxyCertificate>,
     ) -> Result<(SocketAddr, Option<String>), LabError> {
-        let version = real::version(description).await.map_err(LabError::run)?;
+        let version = real_proxy::version(description).await.map_err(LabError::run)?;
         let software = format!("{} {version}", description.title);
-        self.tell(SpeEvent::Starting(format!("{}: {software}", proxy.label)));
+        self.notify(SpeEvent::Starting(format!("{}: {software}", proxy.label)));
         let keep = self.dir.proxy_dir(&proxy.label);
         let cannot = |e| LabError::run(format!("cannot make {}: {e}", keep.display()));
         std::fs::create_dir_all(&keep).map_err(cannot)?;
@@ -165,10 +169,11 @@ impl Evaluation {
             Some((authority, _)) => authority.clone(),
             None => listener.to_string(),
         };
-        let origins = vec![Origin::new(0, &authority, listener)];
-        let mut choice = led::choice(proxy, description, self.plan.mode, listen, origins, keep);
-        choice.tls = certified.map(Certified::for_described);
-        let mut started = RealProxy::start(choice).await?;
+        let origins = vec![TemplateOrigin::new(0, &authority, listener)];
+        let mut real_plan =
+            harness::described_plan(proxy, description, self.plan.mode, listen, origins, keep);
+        real_plan.tls = certificate.map(ProxyCertificate::for_described);
+        let mut started = RealProxy::start(real_plan).await?;
         started.wait_ready().await?;
         self.reals.push((proxy.label.clone(), Box::new(started)));
         Ok((listen, Some(software)))
@@ -211,7 +216,7 @@ impl Evaluation {
         file: &str,
         spec: &S,
     ) -> Result<Role, LabError> {
-        led::start_role(&self.plan.exe, self.dir.path(), kind, file, spec, self.said.clone())
+        harness::start_role(&self.plan.exe, self.dir.path(), kind, file, spec, self.role_events.clone())
     }
 }
 

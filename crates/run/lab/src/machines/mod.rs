@@ -7,9 +7,9 @@
 //!
 //! # Several machines
 //!
-//! `lab` starts a role on this machine, or through `RunPlan::elsewhere` (`lab::elsewhere::Elsewhere`); a `Role` is the same either way, and the
+//! `lab` starts a role on this machine, or through `RunPlan::remote` (`lab::remote::RemoteMachines`); a `Role` is the same either way, and the
 //! code above it does not depend on where it runs. `lab::machines` implements that interface over NATS: an agent starts the same role processes,
-//! with commands and events carried as messages (`protocol::fleet::message`). `lab::machines::coordinator::gather` combines the reports of several parts of
+//! with commands and events carried as messages (`protocol::fleet::message`). `lab::machines::coordinator::merge` combines the reports of several parts of
 //! one role: counts are added, histograms merged. A real proxy on another machine is a role, too (`lab::target_role`). Instants in events are
 //! relative to the start, which every machine receives on its own `CLOCK_MONOTONIC`; `protocol::fleet::clock` gives the offset with a bound that does not
 //! assume equal delays in both directions. Robots receive the bound (`Command::Clock`), and do not call responses wrong or stored within it. An
@@ -21,9 +21,9 @@
 pub mod agent;
 mod background;
 pub mod coordinator;
+pub mod dev_fleet;
+pub mod discovery;
 pub mod error;
 pub mod fleet;
 pub mod login;
-pub mod roster;
-mod stored;
-pub mod up;
+mod object_store;

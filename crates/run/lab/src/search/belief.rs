@@ -11,7 +11,7 @@
 //! nothing before it had been seen. Each era has a weight, by how well it foretold what came (Adams and MacKay, "Bayesian
 //! online changepoint detection", 2007).
 //!
-//! Why kept and broken steps need no rule of their own where Assay was late: a step is [`Showed::Doubtful`] where it was
+//! Why kept and broken steps need no rule of their own where Assay was late: a step is [`StepResult::Doubtful`] where it was
 //! broken, and lateness may have been the reason. Lateness breaks a step or it does not, and it never mends one; were it the
 //! reason with probability `d`, a late step would be kept with `(1 − d) · p` and not kept with `d + (1 − d) · (1 − p)`,
 //! where `p` is the probability without it. The factor `1 − d` is the same for all places, so a late step that was kept says
@@ -19,37 +19,37 @@
 //! showed: a doubtful one is a step that was doubtful twice, and none is tried again until it comes out kept.
 
 /// Distance of two places in the logarithm of the rate.
-const CELL: f64 = 0.004;
+const CELL_WIDTH: f64 = 0.004;
 /// Around the limit, results become the other kind over about one of these, in the logarithm of the rate.
-const WIDTHS: [f64; 3] = [0.003, 0.01, 0.03];
+const TRANSITION_WIDTHS: [f64; 3] = [0.003, 0.01, 0.03];
 /// At the limit itself a step that nothing disturbs is kept with this probability: it begins with nothing that waits, and a
 /// percentile of a short time is less than that of a long one more often than not, as what is rare and slow comes in rows.
-const AT_LIMIT: f64 = 0.65;
+const KEPT_AT_LIMIT: f64 = 0.65;
 /// A step below the limit is broken by something else with one of these probabilities: on a machine that is quiet, or on one
 /// that is shared. There, such steps come in rows, so it is more than their share.
-const LAPSES: [f64; 2] = [0.03, 0.25];
+const LAPSE_RATES: [f64; 2] = [0.03, 0.25];
 /// A step above the limit is kept with this probability: a target can hardly do what it cannot do.
-const LUCK: f64 = 0.01;
+const KEPT_ABOVE_LIMIT: f64 = 0.01;
 /// Lateness that may have broken a step is the reason with this probability: nobody knows.
-const DOUBT: f64 = 0.5;
+const LATENESS_TO_BLAME: f64 = 0.5;
 /// The limit is thought to be near the first rate: half as probable with every so many factors of two between them …
-const NEAR_OCTAVES: f64 = 2.0;
+const PRIOR_DECAY_OCTAVES: f64 = 2.0;
 /// … and one that moved, near where it was.
-const MOVED_OCTAVES: f64 = 0.5;
+const SHIFT_DECAY_OCTAVES: f64 = 0.5;
 /// It moves between two steps with this probability.
-const MOVES: f64 = 0.005;
+const SHIFT_PROBABILITY: f64 = 0.005;
 /// Eras of less weight are forgotten.
-const NEGLIGIBLE: f64 = 1e-3;
+const MIN_ERA_WEIGHT: f64 = 1e-3;
 
 /// No more than so many are kept, those of most weight.
-const MOST_ERAS: usize = 8;
+const MAX_ERAS: usize = 8;
 /// Eras of less weight are not heeded: each step begins one, and where a limit would be
 /// that is not thought to have moved says nothing.
-const HEEDED: f64 = 0.2;
+const MIN_HEEDED_SHARE: f64 = 0.2;
 
 /// What a step showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Showed {
+pub enum StepResult {
     /// The promise was kept.
     Kept,
     /// It was broken, whatever Assay did meanwhile.
@@ -60,7 +60,7 @@ pub enum Showed {
 
 /// Every shape that the function may have: a width and a share of lapses.
 fn shapes() -> impl Iterator<Item = (f64, f64)> {
-    WIDTHS.into_iter().flat_map(|width| LAPSES.into_iter().map(move |lapse| (width, lapse)))
+    TRANSITION_WIDTHS.into_iter().flat_map(|width| LAPSE_RATES.into_iter().map(move |lapse| (width, lapse)))
 }
 
 /// What is known if only the steps since some moment count.
@@ -81,7 +81,7 @@ pub struct Belief {
     cells: usize,
     eras: Vec<Era>,
     /// How many steps were heard of.
-    heard: usize,
+    observed: usize,
     /// The probability of each place where the limit may lie now.
     now: Vec<f64>,
 }
@@ -91,11 +91,11 @@ impl Belief {
     pub fn around(rate: f64, octaves_below: f64, octaves_above: f64) -> Self {
         let octave = std::f64::consts::LN_2;
         let first = rate.ln() - octaves_below * octave;
-        let cells = ((octaves_below + octaves_above) * octave / CELL) as usize;
-        let mut belief = Self { first, cells, eras: Vec::new(), heard: 0, now: Vec::new() };
-        let places = belief.near(rate, NEAR_OCTAVES);
+        let cells = ((octaves_below + octaves_above) * octave / CELL_WIDTH) as usize;
+        let mut belief = Self { first, cells, eras: Vec::new(), observed: 0, now: Vec::new() };
+        let places = belief.near(rate, PRIOR_DECAY_OCTAVES);
         belief.eras.push(Era { since: 0, weight: 1.0, places });
-        belief.look();
+        belief.combine_eras();
         belief
     }
 
@@ -110,12 +110,12 @@ impl Belief {
 
     /// Logarithm of the rate at a place.
     fn at(&self, cell: usize) -> f64 {
-        self.first + cell as f64 * CELL
+        self.first + cell as f64 * CELL_WIDTH
     }
 
     /// Takes note of a step.
-    pub fn heard(&mut self, rate: f64, showed: Showed) {
-        let likelihood = self.likelihood(rate.ln(), showed);
+    pub fn observe(&mut self, rate: f64, result: StepResult) {
+        let likelihood = self.likelihood(rate.ln(), result);
         for era in &mut self.eras {
             let mut foretold = 0.0;
             for (place, likelihood) in era.places.iter_mut().zip(&likelihood) {
@@ -126,28 +126,28 @@ impl Belief {
             era.weight *= foretold;
         }
         let all: f64 = self.eras.iter().map(|era| era.weight).sum();
-        self.eras.iter_mut().for_each(|era| era.weight *= (1.0 - MOVES) / all);
-        self.eras.retain(|era| era.weight > NEGLIGIBLE);
+        self.eras.iter_mut().for_each(|era| era.weight *= (1.0 - SHIFT_PROBABILITY) / all);
+        self.eras.retain(|era| era.weight > MIN_ERA_WEIGHT);
         self.eras.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-        self.eras.truncate(MOST_ERAS);
-        self.heard += 1;
-        self.look();
-        let places = self.near(self.quantile(0.5), MOVED_OCTAVES);
-        self.eras.push(Era { since: self.heard, weight: MOVES, places });
+        self.eras.truncate(MAX_ERAS);
+        self.observed += 1;
+        self.combine_eras();
+        let places = self.near(self.quantile(0.5), SHIFT_DECAY_OCTAVES);
+        self.eras.push(Era { since: self.observed, weight: SHIFT_PROBABILITY, places });
     }
 
     /// How probable what a step showed is for each place and shape.
-    fn likelihood(&self, rate: f64, showed: Showed) -> Vec<f64> {
-        let at_limit = (AT_LIMIT / (1.0 - AT_LIMIT)).ln();
+    fn likelihood(&self, rate: f64, result: StepResult) -> Vec<f64> {
+        let at_limit = (KEPT_AT_LIMIT / (1.0 - KEPT_AT_LIMIT)).ln();
         let mut all = Vec::with_capacity(shapes().count() * self.cells);
         for (width, lapse) in shapes() {
             for cell in 0..self.cells {
                 let above = (self.at(cell) - rate) / width + at_limit;
-                let kept = LUCK + (1.0 - lapse - LUCK) * logistic(above);
-                all.push(match showed {
-                    Showed::Kept => kept,
-                    Showed::Broken => 1.0 - kept,
-                    Showed::Doubtful => DOUBT + (1.0 - DOUBT) * (1.0 - kept),
+                let kept = KEPT_ABOVE_LIMIT + (1.0 - lapse - KEPT_ABOVE_LIMIT) * logistic(above);
+                all.push(match result {
+                    StepResult::Kept => kept,
+                    StepResult::Broken => 1.0 - kept,
+                    StepResult::Doubtful => LATENESS_TO_BLAME + (1.0 - LATENESS_TO_BLAME) * (1.0 - kept),
                 });
             }
         }
@@ -155,10 +155,10 @@ impl Belief {
     }
 
     /// Takes all eras together.
-    fn look(&mut self) {
+    fn combine_eras(&mut self) {
         let mut now = vec![0.0; self.cells];
         let all: f64 = self.eras.iter().map(|era| era.weight).sum();
-        for era in self.eras.iter().filter(|era| era.weight >= HEEDED * all) {
+        for era in self.eras.iter().filter(|era| era.weight >= MIN_HEEDED_SHARE * all) {
             for places in era.places.chunks(self.cells) {
                 now.iter_mut().zip(places).for_each(|(now, place)| *now += era.weight * place);
             }
@@ -173,7 +173,7 @@ impl Belief {
         for (cell, place) in self.now.iter().enumerate() {
             if below + place >= wanted && *place > 0.0 {
                 // A place stands for all that is nearer to it than to its neighbours.
-                return (self.at(cell) + CELL * ((wanted - below) / place - 0.5)).exp();
+                return (self.at(cell) + CELL_WIDTH * ((wanted - below) / place - 0.5)).exp();
             }
             below += place;
         }
@@ -182,7 +182,7 @@ impl Belief {
 
     /// Eras of which something has been seen.
     fn seen(&self) -> impl Iterator<Item = &Era> {
-        self.eras.iter().filter(|era| era.since < self.heard.max(1))
+        self.eras.iter().filter(|era| era.since < self.observed.max(1))
     }
 
     /// How many steps came before the limit was where it is, most probably.
@@ -211,30 +211,30 @@ fn logistic(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn heard(steps: &[(f64, Showed)]) -> Belief {
+    fn observed(steps: &[(f64, StepResult)]) -> Belief {
         let mut belief = Belief::around(100.0, 8.0, 8.0);
-        steps.iter().for_each(|(rate, showed)| belief.heard(*rate, *showed));
+        steps.iter().for_each(|(rate, result)| belief.observe(*rate, *result));
         belief
     }
 
     #[test]
     fn before_anything_is_heard_the_limit_may_be_anywhere_around_the_first_rate() {
-        let belief = heard(&[]);
+        let belief = observed(&[]);
         assert!((belief.quantile(0.5) / 100.0 - 1.0).abs() < 0.01);
         assert!(belief.quantile(0.025) < 10.0 && belief.quantile(0.975) > 1000.0);
     }
 
     #[test]
     fn one_step_that_was_kept_outweighs_one_below_it_that_was_broken() {
-        let belief = heard(&[(80.0, Showed::Broken)]);
+        let belief = observed(&[(80.0, StepResult::Broken)]);
         assert!(belief.quantile(0.6) < 80.0);
-        let belief = heard(&[(80.0, Showed::Broken), (100.0, Showed::Kept)]);
+        let belief = observed(&[(80.0, StepResult::Broken), (100.0, StepResult::Kept)]);
         assert!(belief.quantile(0.1) > 90.0, "{}", belief.quantile(0.1));
     }
 
     #[test]
     fn what_agrees_narrows_it() {
-        let belief = heard(&[(300.0, Showed::Kept), (310.0, Showed::Broken)].repeat(8));
+        let belief = observed(&[(300.0, StepResult::Kept), (310.0, StepResult::Broken)].repeat(8));
         let (low, middle, high) = (belief.quantile(0.025), belief.quantile(0.5), belief.quantile(0.975));
         assert!(290.0 < low && low < middle && middle < high && high < 320.0, "{low} {middle} {high}");
         assert!(belief.moved() < 0.05 && belief.since() == 0);
@@ -243,29 +243,30 @@ mod tests {
     /// The posterior of one limit and one width, from Bayes' rule for each place by itself.
     #[test]
     fn a_doubtful_step_says_less_than_a_broken_one_and_a_kept_one_says_the_same_however_late_assay_was() {
-        let belief = heard(&[]);
+        let belief = observed(&[]);
         // The last shape is that with lapses of a quarter.
-        let ratio = |showed| {
-            let likelihood = belief.likelihood(100.0_f64.ln(), showed);
+        let ratio = |result| {
+            let likelihood = belief.likelihood(100.0_f64.ln(), result);
             let last = likelihood.len() - belief.cells;
             likelihood[likelihood.len() - 1] / likelihood[last]
         };
         // Far above and far below the rate, with what the constants say.
         let (below, above) = (0.75_f64, 0.01);
-        assert!((ratio(Showed::Kept) - below / above).abs() < 1e-9);
-        assert!((ratio(Showed::Broken) - (1.0 - below) / (1.0 - above)).abs() < 1e-9);
+        assert!((ratio(StepResult::Kept) - below / above).abs() < 1e-9);
+        assert!((ratio(StepResult::Broken) - (1.0 - below) / (1.0 - above)).abs() < 1e-9);
         let late = |kept: f64| 1.0 - 0.5 * kept;
-        assert!((ratio(Showed::Doubtful) - late(below) / late(above)).abs() < 1e-9);
+        assert!((ratio(StepResult::Doubtful) - late(below) / late(above)).abs() < 1e-9);
         // The share of late steps that lateness breaks falls out of the ratio for a kept one.
-        assert!((ratio(Showed::Kept) - (0.5 * below) / (0.5 * above)).abs() < 1e-9);
+        assert!((ratio(StepResult::Kept) - (0.5 * below) / (0.5 * above)).abs() < 1e-9);
     }
 
     #[test]
     fn a_limit_that_fell_is_known_after_some_steps_and_not_after_one() {
-        let early = [(300.0, Showed::Kept), (310.0, Showed::Broken)].repeat(5);
-        let late = [(295.0, Showed::Broken), (270.0, Showed::Broken), (200.0, Showed::Kept)].repeat(4);
-        assert!(heard(&[&early[..], &late[..2]].concat()).moved() < 0.5);
-        let belief = heard(&[&early[..], &late[..]].concat());
+        let early = [(300.0, StepResult::Kept), (310.0, StepResult::Broken)].repeat(5);
+        let late =
+            [(295.0, StepResult::Broken), (270.0, StepResult::Broken), (200.0, StepResult::Kept)].repeat(4);
+        assert!(observed(&[&early[..], &late[..2]].concat()).moved() < 0.5);
+        let belief = observed(&[&early[..], &late[..]].concat());
         assert!(
             belief.moved() > 0.99 && belief.since().abs_diff(10) <= 1,
             "{} {}",

@@ -11,42 +11,42 @@ pub mod belief;
 
 use assay_record::peak::{Between, Shift};
 
-use crate::search::belief::{Belief, Showed};
+use crate::search::belief::{Belief, StepResult};
 
 /// The limit is found when it lies within this ratio …
-const CLOSE: f64 = 1.045;
+const CONVERGED_RATIO: f64 = 1.045;
 /// … with this probability …
-const SURE: f64 = 0.95;
+const CONVERGED_PROBABILITY: f64 = 0.95;
 /// … and so many results near it say each, that is kept and broken, …
-const EACH: usize = 3;
+const MIN_RESULTS_PER_SIDE: usize = 3;
 /// … of both of which one is among the last so many: a limit that fell would not be kept any more, one that rose not broken.
-const LATELY: usize = 3;
+const FRESH_RESULTS: usize = 3;
 /// From this ratio on, steps are longer.
-const LONGER: f64 = 1.15;
+const LONG_STEP_RATIO: f64 = 1.15;
 /// … unless so many in a row were all kept or all not.
-const ONE_SIDED: usize = 4;
+const SAME_SIDE_RUN: usize = 4;
 /// That the limit moved is neither out of the question nor told from this probability on.
-const UNDECIDED: f64 = 0.3;
+const SHIFT_SUSPECTED_PROBABILITY: f64 = 0.3;
 /// Results within this ratio are near.
-const NEAR: f64 = 1.03;
+const NEAR_RATIO: f64 = 1.03;
 /// Results within this ratio are about the same rate: chance moves what comes in a step by as much.
-const SAME: f64 = 1.005;
+const SAME_RATE_RATIO: f64 = 1.005;
 /// A search for more results of one kind goes this far from where the limit seems to lie.
-const ASIDE: f64 = 1.01;
+const PROBE_OFFSET_RATIO: f64 = 1.01;
 /// The rate grows or shrinks by no more than this at once.
-const STEP: f64 = 2.0;
+const MAX_RATE_CHANGE: f64 = 2.0;
 /// So many doubtful results near the limit, where broken ones are wanting, and it is what can be told here.
-const DOUBTFUL: usize = 6;
+const MIN_DOUBTFUL_RESULTS: usize = 6;
 /// So many results on either side must contradict the other's, if the limit is to have moved: one may be an accident.
-const CONTRADICT: usize = 2;
+const MIN_CONTRADICTIONS: usize = 2;
 /// So many factors of two the limit may lie below the first rate, and above it.
-const OCTAVES: (f64, f64) = (11.0, 16.0);
+const PRIOR_OCTAVES: (f64, f64) = (11.0, 16.0);
 /// So often the lowest rate is tried: once, something else may have been the reason.
-const AGAIN: usize = 2;
+const LOWEST_RATE_TRIES: usize = 2;
 /// So often the rate is halved before it is given up, …
-const MOST_HALVINGS: i32 = 10;
+const MAX_HALVINGS: i32 = 10;
 /// … which it is when the limit lies below the lowest rate with this probability.
-const HOPELESS: f64 = 0.9;
+const GIVE_UP_PROBABILITY: f64 = 0.9;
 
 /// What is known so far.
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ pub struct Search {
     lowest: f64,
     belief: Belief,
     /// Every rate that was offered and what that showed, in order.
-    tried: Vec<(f64, Showed)>,
+    tried: Vec<(f64, StepResult)>,
 }
 
 /// Where the limit lies.
@@ -72,39 +72,39 @@ pub struct Bracket {
 pub type Range = (f64, f64);
 
 /// No target follows the function of [`crate::search::belief`] exactly: for a range that is right 19 times of 20, one of 98 % is taken.
-const REQUESTED: f64 = 0.98;
+const INTERVAL_PROBABILITY: f64 = 0.98;
 
 fn range_of(belief: &Belief) -> Range {
-    (belief.quantile((1.0 - REQUESTED) / 2.0), belief.quantile((1.0 + REQUESTED) / 2.0))
+    (belief.quantile((1.0 - INTERVAL_PROBABILITY) / 2.0), belief.quantile((1.0 + INTERVAL_PROBABILITY) / 2.0))
 }
 
 impl Search {
     /// Begins at a rate, and goes down to `lowest`, or to where it begins if that is less.
     pub fn new(start: f64, lowest: f64) -> Self {
-        let lowest = lowest.min(start).max(start / STEP.powi(MOST_HALVINGS));
-        let belief = Belief::around(start, OCTAVES.0, OCTAVES.1);
+        let lowest = lowest.min(start).max(start / MAX_RATE_CHANGE.powi(MAX_HALVINGS));
+        let belief = Belief::around(start, PRIOR_OCTAVES.0, PRIOR_OCTAVES.1);
         Self { start, lowest, belief, tried: Vec::new() }
     }
 
     /// Takes note of what a step showed. Every step counts, once.
-    pub fn heard(&mut self, rate: f64, showed: Showed) {
-        self.tried.push((rate, showed));
-        self.belief.heard(rate, showed);
+    pub fn observe(&mut self, rate: f64, result: StepResult) {
+        self.tried.push((rate, result));
+        self.belief.observe(rate, result);
     }
 
     /// Results since the limit is where it is.
-    fn lately(&self) -> &[(f64, Showed)] {
+    fn recent(&self) -> &[(f64, StepResult)] {
         &self.tried[self.belief.since()..]
     }
 
-    fn results(&self, wanted: Showed) -> impl Iterator<Item = f64> {
-        self.lately().iter().filter(move |(_, showed)| *showed == wanted).map(|(rate, _)| *rate)
+    fn results(&self, wanted: StepResult) -> impl Iterator<Item = f64> {
+        self.recent().iter().filter(move |(_, result)| *result == wanted).map(|(rate, _)| *rate)
     }
 
     /// How often rates between two were kept, and how often not.
     fn between(&self, low: f64, high: f64) -> (usize, usize) {
-        let there = || self.lately().iter().filter(|(rate, _)| low <= *rate && *rate <= high);
-        let kept = there().filter(|(_, showed)| *showed == Showed::Kept).count();
+        let there = || self.recent().iter().filter(|(rate, _)| low <= *rate && *rate <= high);
+        let kept = there().filter(|(_, result)| *result == StepResult::Kept).count();
         (kept, there().count() - kept)
     }
 
@@ -113,16 +113,16 @@ impl Search {
         let limit = self.belief.quantile(0.5);
         let is_kept = |rate: &f64| {
             // What was not kept at a higher rate does not speak against this one.
-            let (kept, not) = self.between(rate / SAME, *rate);
+            let (kept, not) = self.between(rate / SAME_RATE_RATIO, *rate);
             *rate <= limit && kept > not
         };
         let is_broken = |rate: &f64| {
-            let (kept, not) = self.between(*rate, rate * SAME);
+            let (kept, not) = self.between(*rate, rate * SAME_RATE_RATIO);
             *rate > limit && not >= kept
         };
         Bracket {
-            kept: self.results(Showed::Kept).filter(is_kept).reduce(f64::max),
-            broken: self.results(Showed::Broken).filter(is_broken).reduce(f64::min),
+            kept: self.results(StepResult::Kept).filter(is_kept).reduce(f64::max),
+            broken: self.results(StepResult::Broken).filter(is_broken).reduce(f64::min),
         }
     }
 
@@ -136,7 +136,7 @@ impl Search {
 
     /// The limit is known closely, and has been come to from both sides.
     pub fn is_confirmed(&self) -> bool {
-        self.is_narrow(CLOSE) && self.lacking().is_none()
+        self.is_narrow(CONVERGED_RATIO) && self.missing_side().is_none()
     }
 
     /// What lies above the limit that was found was not kept, but only while Assay may have been the reason: the target may
@@ -144,21 +144,23 @@ impl Search {
     pub fn is_own_limit(&self) -> bool {
         let limit = self.belief.quantile(0.5);
         let not_kept = |wanted| {
-            self.results(wanted).filter(|rate| *rate > limit / NEAR && *rate <= limit * NEAR).count()
+            self.results(wanted)
+                .filter(|rate| *rate > limit / NEAR_RATIO && *rate <= limit * NEAR_RATIO)
+                .count()
         };
-        let is_hopeless = self.is_hopeless() && self.results(Showed::Broken).next().is_none();
+        let is_hopeless = self.is_hopeless() && self.results(StepResult::Broken).next().is_none();
         is_hopeless
-            || self.is_narrow(CLOSE)
-                && not_kept(Showed::Broken) < EACH
-                && not_kept(Showed::Doubtful) >= DOUBTFUL
+            || self.is_narrow(CONVERGED_RATIO)
+                && not_kept(StepResult::Broken) < MIN_RESULTS_PER_SIDE
+                && not_kept(StepResult::Doubtful) >= MIN_DOUBTFUL_RESULTS
     }
 
     /// Nothing was kept, and what could be lies below where a step shows anything.
     fn is_hopeless(&self) -> bool {
-        let at_lowest = self.tried.iter().filter(|(rate, _)| *rate <= self.lowest * NEAR).count();
-        at_lowest >= AGAIN
-            && self.results(Showed::Kept).next().is_none()
-            && self.belief.quantile(HOPELESS) < self.lowest
+        let at_lowest = self.tried.iter().filter(|(rate, _)| *rate <= self.lowest * NEAR_RATIO).count();
+        at_lowest >= LOWEST_RATE_TRIES
+            && self.results(StepResult::Kept).next().is_none()
+            && self.belief.quantile(GIVE_UP_PROBABILITY) < self.lowest
     }
 
     /// Where the limit lay by the first results, and by the rest, if these do not agree: then it is another one now,
@@ -167,40 +169,40 @@ impl Search {
         let results_before = self.belief.since();
         let (first, rest) = self.tried.split_at(results_before);
         let (early, late) = (self.by(first), self.by(rest));
-        let contradict = |results: &[(f64, Showed)], other: Between| {
-            let speaks = |(rate, showed): &&(f64, Showed)| match showed {
-                Showed::Kept => other.high.is_some_and(|high| *rate > high),
-                Showed::Broken => other.low.is_some_and(|low| *rate < low),
-                Showed::Doubtful => false,
+        let contradict = |results: &[(f64, StepResult)], other: Between| {
+            let speaks = |(rate, result): &&(f64, StepResult)| match result {
+                StepResult::Kept => other.high.is_some_and(|high| *rate > high),
+                StepResult::Broken => other.low.is_some_and(|low| *rate < low),
+                StepResult::Doubtful => false,
             };
             results.iter().filter(speaks).count()
         };
-        let is_told = self.belief.moved() >= SURE
-            && contradict(first, late) >= CONTRADICT
-            && contradict(rest, early) >= CONTRADICT;
+        let is_told = self.belief.moved() >= CONVERGED_PROBABILITY
+            && contradict(first, late) >= MIN_CONTRADICTIONS
+            && contradict(rest, early) >= MIN_CONTRADICTIONS;
         is_told.then_some(Shift { results_before, early, late })
     }
 
     /// Something speaks for a limit that moved, but not enough to tell of it.
     pub fn may_have_moved(&self) -> bool {
-        self.belief.moved() >= UNDECIDED && self.shift().is_none()
+        self.belief.moved() >= SHIFT_SUSPECTED_PROBABILITY && self.shift().is_none()
     }
 
     /// Where the limit lies by some results alone.
-    fn by(&self, results: &[(f64, Showed)]) -> Between {
-        let mut belief = Belief::around(self.start, OCTAVES.0, OCTAVES.1);
-        results.iter().for_each(|(rate, showed)| belief.heard(*rate, *showed));
+    fn by(&self, results: &[(f64, StepResult)]) -> Between {
+        let mut belief = Belief::around(self.start, PRIOR_OCTAVES.0, PRIOR_OCTAVES.1);
+        results.iter().for_each(|(rate, result)| belief.observe(*rate, *result));
         let (low, high) = range_of(&belief);
-        let has = |wanted: Showed| results.iter().any(|(_, showed)| *showed == wanted);
-        Between { low: has(Showed::Kept).then_some(low), high: has(Showed::Broken).then_some(high) }
+        let has = |wanted: StepResult| results.iter().any(|(_, result)| *result == wanted);
+        Between { low: has(StepResult::Kept).then_some(low), high: has(StepResult::Broken).then_some(high) }
     }
 
     /// The limit is known well enough for longer steps to be worth their time.
     pub fn is_near(&self) -> bool {
-        let last = self.tried.iter().rev().take(ONE_SIDED);
-        let kept = last.filter(|(_, showed)| *showed == Showed::Kept).count();
+        let last = self.tried.iter().rev().take(SAME_SIDE_RUN);
+        let kept = last.filter(|(_, result)| *result == StepResult::Kept).count();
         // Where all go the same way, it may have moved.
-        self.is_narrow(LONGER) && (1..ONE_SIDED).contains(&kept)
+        self.is_narrow(LONG_STEP_RATIO) && (1..SAME_SIDE_RUN).contains(&kept)
     }
 
     fn is_narrow(&self, ratio: f64) -> bool {
@@ -209,32 +211,36 @@ impl Search {
     }
 
     /// The kind of result of which there are not enough near the limit: kept (`true`) or broken.
-    fn lacking(&self) -> Option<bool> {
+    fn missing_side(&self) -> Option<bool> {
         let limit = self.belief.quantile(0.5);
         let near = |wanted: bool| {
-            let is_near = move |(rate, showed): &(f64, Showed)| match showed {
-                Showed::Kept => wanted && *rate <= limit * ASIDE && limit / rate <= NEAR,
-                Showed::Broken => !wanted && *rate >= limit / ASIDE && rate / limit <= NEAR,
-                Showed::Doubtful => false,
+            let is_near = move |(rate, result): &(f64, StepResult)| match result {
+                StepResult::Kept => {
+                    wanted && *rate <= limit * PROBE_OFFSET_RATIO && limit / rate <= NEAR_RATIO
+                }
+                StepResult::Broken => {
+                    !wanted && *rate >= limit / PROBE_OFFSET_RATIO && rate / limit <= NEAR_RATIO
+                }
+                StepResult::Doubtful => false,
             };
-            let all = self.lately().iter().enumerate().filter(move |(_, result)| is_near(result));
+            let all = self.recent().iter().enumerate().filter(move |(_, result)| is_near(result));
             let last = all.clone().map(|(index, _)| index).next_back();
-            let is_fresh = last.is_some_and(|last| last + LATELY >= self.lately().len());
+            let is_fresh = last.is_some_and(|last| last + FRESH_RESULTS >= self.recent().len());
             (all.count(), is_fresh)
         };
         let ((kept, is_kept_fresh), (broken, is_broken_fresh)) = (near(true), near(false));
-        if kept.min(broken) < EACH {
+        if kept.min(broken) < MIN_RESULTS_PER_SIDE {
             return Some(kept < broken);
         }
         if !is_kept_fresh || !is_broken_fresh {
             return Some(!is_kept_fresh);
         }
-        if (UNDECIDED..SURE).contains(&self.belief.moved()) {
-            return Some(self.tried.last().is_none_or(|(_, showed)| *showed != Showed::Kept));
+        if (SHIFT_SUSPECTED_PROBABILITY..CONVERGED_PROBABILITY).contains(&self.belief.moved()) {
+            return Some(self.tried.last().is_none_or(|(_, result)| *result != StepResult::Kept));
         }
         // What is told of as kept and broken may lie further apart than the limit's places.
         let (low, high) = self.range();
-        (high / low > CLOSE).then_some(limit / low > high / limit)
+        (high / low > CONVERGED_RATIO).then_some(limit / low > high / limit)
     }
 
     /// The next rate to try; none: the limit is found, or there is none.
@@ -245,24 +251,26 @@ impl Search {
         if self.is_hopeless() || self.is_own_limit() {
             return None;
         }
-        let most = self.results(Showed::Kept).reduce(f64::max);
+        let most = self.results(StepResult::Kept).reduce(f64::max);
         let limit = self.belief.quantile(0.5);
-        let rate = match self.is_narrow(CLOSE).then(|| self.lacking()) {
+        let rate = match self.is_narrow(CONVERGED_RATIO).then(|| self.missing_side()) {
             // A little beside it, so that a sharp limit has clear results on both sides.
-            None if self.tried.last().is_some_and(|(_, showed)| *showed == Showed::Kept) => limit * ASIDE,
-            None => limit / ASIDE,
+            None if self.tried.last().is_some_and(|(_, result)| *result == StepResult::Kept) => {
+                limit * PROBE_OFFSET_RATIO
+            }
+            None => limit / PROBE_OFFSET_RATIO,
             Some(None) => return None,
-            Some(Some(true)) => limit / ASIDE,
-            Some(Some(false)) => limit * ASIDE,
+            Some(Some(true)) => limit / PROBE_OFFSET_RATIO,
+            Some(Some(false)) => limit * PROBE_OFFSET_RATIO,
         };
         // What was not kept is tried again before anything far beyond it is.
         let not_kept =
-            self.lately().iter().filter(|(_, showed)| *showed != Showed::Kept).map(|(rate, _)| *rate);
+            self.recent().iter().filter(|(_, result)| *result != StepResult::Kept).map(|(rate, _)| *rate);
         let not_kept = not_kept.filter(|rate| most.is_none_or(|most| *rate > most)).reduce(f64::min);
         let highest = not_kept
-            .map_or(f64::INFINITY, |rate| rate * ASIDE)
-            .min(most.map_or(self.start, |most| most * STEP));
-        Some(rate.min(highest).max(least / STEP).max(self.lowest))
+            .map_or(f64::INFINITY, |rate| rate * PROBE_OFFSET_RATIO)
+            .min(most.map_or(self.start, |most| most * MAX_RATE_CHANGE));
+        Some(rate.min(highest).max(least / MAX_RATE_CHANGE).max(self.lowest))
     }
 }
 
@@ -298,7 +306,7 @@ mod tests {
             Self { limit, depth, tokens: 0.0, chance: Rng::new(seed), disturbed: 0.0, in_a_row: 0, left: 0 }
         }
 
-        fn step(&mut self, rate: f64) -> Showed {
+        fn step(&mut self, rate: f64) -> StepResult {
             const TENTHS: usize = 100;
             let (mut turned_away, mut all) = (0.0, 0.0);
             for _ in 0..TENTHS {
@@ -312,14 +320,14 @@ mod tests {
             let kept = turned_away < all / 1000.0;
             if self.left > 0 {
                 self.left -= 1;
-                Showed::Broken
+                StepResult::Broken
             } else if self.chance.unit() < self.disturbed {
                 self.left = self.in_a_row;
-                Showed::Broken
+                StepResult::Broken
             } else if kept {
-                Showed::Kept
+                StepResult::Kept
             } else {
-                Showed::Broken
+                StepResult::Broken
             }
         }
     }
@@ -328,7 +336,7 @@ mod tests {
         let mut search = Search::new(start, 0.0);
         let mut steps = 0;
         while let Some(rate) = search.next().filter(|_| steps < 60) {
-            search.heard(rate, bucket.step(rate));
+            search.observe(rate, bucket.step(rate));
             steps += 1;
         }
         (search, steps)
@@ -375,7 +383,7 @@ mod tests {
             let mut steps = 0;
             while let Some(rate) = search.next() {
                 let kept = rate <= 1630.0 && !(first..first + 2).contains(&steps);
-                search.heard(rate, if kept { Showed::Kept } else { Showed::Broken });
+                search.observe(rate, if kept { StepResult::Kept } else { StepResult::Broken });
                 steps += 1;
             }
             let Bracket { kept: Some(kept), .. } = search.bracket() else { panic!("{search:?}") };
@@ -389,12 +397,12 @@ mod tests {
         let mut rates = Vec::new();
         while let Some(rate) = search.next() {
             rates.push(rate);
-            search.heard(rate, if rate <= 500.0 { Showed::Kept } else { Showed::Broken });
+            search.observe(rate, if rate <= 500.0 { StepResult::Kept } else { StepResult::Broken });
         }
         assert_eq!(rates[..4], [100.0, 200.0, 400.0, 800.0]);
         let near = |is_near: fn(f64) -> bool| rates.iter().filter(|rate| is_near(**rate)).count();
-        assert!(near(|rate| (485.0..=500.0).contains(&rate)) >= EACH, "{rates:?}");
-        assert!(near(|rate| rate > 500.0 && rate < 515.0) >= EACH, "{rates:?}");
+        assert!(near(|rate| (485.0..=500.0).contains(&rate)) >= MIN_RESULTS_PER_SIDE, "{rates:?}");
+        assert!(near(|rate| rate > 500.0 && rate < 515.0) >= MIN_RESULTS_PER_SIDE, "{rates:?}");
         let (low, high) = search.range();
         assert!(low < 500.0 && 500.0 < high && search.is_confirmed(), "{low} {high}");
     }
@@ -406,7 +414,7 @@ mod tests {
             let mut steps = 0;
             while let Some(rate) = search.next().filter(|_| steps < 80) {
                 let limit = if steps < 14 { 1630.0 } else { later };
-                search.heard(rate, if rate <= limit { Showed::Kept } else { Showed::Broken });
+                search.observe(rate, if rate <= limit { StepResult::Kept } else { StepResult::Broken });
                 steps += 1;
             }
             assert_eq!(search.shift().is_some(), is_told, "{later}: {:?} {:?}", search.shift(), search.tried);
@@ -415,20 +423,20 @@ mod tests {
 
     #[test]
     fn a_rate_that_was_broken_twice_and_kept_once_is_not_told_of_as_kept() {
-        for not in [Showed::Broken, Showed::Doubtful] {
+        for not in [StepResult::Broken, StepResult::Doubtful] {
             let mut search = Search::new(100.0, 0.0);
-            let results = [(90.0, Showed::Kept), (100.0, not), (100.0, not), (100.0, Showed::Kept)];
-            results.iter().for_each(|(rate, showed)| search.heard(*rate, *showed));
+            let results = [(90.0, StepResult::Kept), (100.0, not), (100.0, not), (100.0, StepResult::Kept)];
+            results.iter().for_each(|(rate, result)| search.observe(*rate, *result));
             // Whatever follows: above and below it, nothing speaks against it.
             for _ in 0..4 {
-                search.heard(104.0, Showed::Kept);
-                search.heard(106.0, Showed::Broken);
+                search.observe(104.0, StepResult::Kept);
+                search.observe(106.0, StepResult::Broken);
             }
             assert_eq!(search.bracket().kept, Some(104.0));
             let without: Vec<_> = results.into_iter().take(3).collect();
             let mut search = Search::new(100.0, 0.0);
-            without.iter().for_each(|(rate, showed)| search.heard(*rate, *showed));
-            search.heard(100.0, Showed::Kept);
+            without.iter().for_each(|(rate, result)| search.observe(*rate, *result));
+            search.observe(100.0, StepResult::Kept);
             assert_ne!(search.bracket().kept, Some(100.0), "{not:?}");
         }
     }
@@ -439,7 +447,7 @@ mod tests {
             let mut bucket = Bucket { disturbed: 0.2, ..Bucket::new(1000.0, seed) };
             let mut search = Search::new(400.0, 0.0);
             while let Some(rate) = search.next().filter(|_| search.tried.len() < 60) {
-                search.heard(rate, bucket.step(rate));
+                search.observe(rate, bucket.step(rate));
                 let (low, high) = search.range();
                 let Bracket { kept, broken } = search.bracket();
                 let all = [kept, broken].into_iter().flatten();
@@ -453,14 +461,14 @@ mod tests {
 
     #[test]
     fn one_result_that_contradicts_the_others_is_no_limit_that_moved() {
-        for (rate, odd) in [(900.0, Showed::Broken), (1100.0, Showed::Kept)] {
+        for (rate, odd) in [(900.0, StepResult::Broken), (1100.0, StepResult::Kept)] {
             for at in 0..24 {
                 let mut search = Search::new(1000.0, 0.0);
                 for step in 0..24 {
-                    let (usual, showed) =
-                        if step % 2 == 0 { (990.0, Showed::Kept) } else { (1010.0, Showed::Broken) };
-                    let (rate, showed) = if step == at { (rate, odd) } else { (usual, showed) };
-                    search.heard(rate, showed);
+                    let (usual, result) =
+                        if step % 2 == 0 { (990.0, StepResult::Kept) } else { (1010.0, StepResult::Broken) };
+                    let (rate, result) = if step == at { (rate, odd) } else { (usual, result) };
+                    search.observe(rate, result);
                 }
                 assert_eq!(search.shift(), None, "{rate} {odd:?} at {at}");
             }
@@ -471,7 +479,7 @@ mod tests {
     fn a_target_that_keeps_nothing_is_given_up() {
         let mut search = Search::new(100.0, 0.0);
         while let Some(rate) = search.next() {
-            search.heard(rate, Showed::Broken);
+            search.observe(rate, StepResult::Broken);
         }
         assert_eq!(search.bracket().kept, None);
         assert!(search.tried.len() < 15);
@@ -482,7 +490,7 @@ mod tests {
         let mut search = Search::new(100.0, 20.0);
         while let Some(rate) = search.next() {
             assert!(rate >= 20.0);
-            search.heard(rate, Showed::Broken);
+            search.observe(rate, StepResult::Broken);
         }
         assert_eq!(search.bracket(), Bracket { kept: None, broken: Some(20.0) });
         assert_eq!(Search::new(5.0, 20.0).next(), Some(5.0), "a lower rate is used if it is the start");
@@ -493,7 +501,7 @@ mod tests {
         let mut search = Search::new(100.0, 0.0);
         let mut steps = 0;
         while let Some(rate) = search.next() {
-            search.heard(rate, if rate < 300.0 { Showed::Kept } else { Showed::Doubtful });
+            search.observe(rate, if rate < 300.0 { StepResult::Kept } else { StepResult::Doubtful });
             steps += 1;
             assert!(steps < 100, "{search:?}");
         }
@@ -501,18 +509,18 @@ mod tests {
         assert!((290.0..300.0).contains(&kept) && search.is_own_limit() && !search.is_confirmed(), "{kept}");
         let mut search = Search::new(100.0, 20.0);
         while let Some(rate) = search.next() {
-            search.heard(rate, Showed::Doubtful);
+            search.observe(rate, StepResult::Doubtful);
         }
         assert!(search.is_own_limit(), "nothing was kept, and nothing was surely broken");
     }
 
     #[test]
     fn a_search_in_which_half_of_what_is_not_kept_is_doubtful_ends_all_the_same() {
-        let (mut search, mut not) = (Search::new(100.0, 0.0), Showed::Broken);
+        let (mut search, mut not) = (Search::new(100.0, 0.0), StepResult::Broken);
         while let Some(rate) = search.next() {
-            search.heard(rate, if rate <= 300.0 { Showed::Kept } else { not });
+            search.observe(rate, if rate <= 300.0 { StepResult::Kept } else { not });
             if rate > 300.0 {
-                not = if not == Showed::Broken { Showed::Doubtful } else { Showed::Broken };
+                not = if not == StepResult::Broken { StepResult::Doubtful } else { StepResult::Broken };
             }
             assert!(search.tried.len() < 60, "{search:?}");
         }
@@ -530,13 +538,13 @@ mod tests {
             let mut search = Search::new(start, 0.0);
             let mut steps = 0;
             while let Some(rate) = search.next() {
-                search.heard(rate, if rate <= limit { Showed::Kept } else { Showed::Broken });
+                search.observe(rate, if rate <= limit { StepResult::Kept } else { StepResult::Broken });
                 steps += 1;
                 prop_assert!(steps < 60);
             }
             let bracket = search.bracket();
             let (kept, broken) = (bracket.kept.unwrap(), bracket.broken.unwrap());
-            prop_assert!(kept <= limit && limit < broken && broken / kept <= CLOSE, "{kept} {limit} {broken}");
+            prop_assert!(kept <= limit && limit < broken && broken / kept <= CONVERGED_RATIO, "{kept} {limit} {broken}");
             prop_assert!(search.is_confirmed());
         }
 
@@ -546,7 +554,7 @@ mod tests {
             for result in results {
                 let Some(rate) = search.next() else { break };
                 prop_assert!(rate.is_finite() && rate > 0.0);
-                search.heard(rate, [Showed::Kept, Showed::Broken, Showed::Doubtful][usize::from(result)]);
+                search.observe(rate, [StepResult::Kept, StepResult::Broken, StepResult::Doubtful][usize::from(result)]);
                 let (low, high) = search.range();
                 prop_assert!(low.is_finite() && high.is_finite() && low <= high);
             }

@@ -4,7 +4,7 @@ use assay_base::settings::show::bytes;
 use assay_workload::cache_assignment::Share;
 
 use super::{Cache, Topology};
-use crate::mode::Relation;
+use crate::mode::PeerRelation;
 
 /// A line for each cache: its clients, what it is, which caches it queries.
 pub fn draw(topology: &Topology) -> String {
@@ -54,7 +54,7 @@ fn queries(topology: &Topology, cache: &Cache) -> String {
     let caches = &topology.caches;
     let mut lines = Vec::new();
     for (relation, word, arrow) in
-        [(Relation::Sibling, "sibling", "◀─▶"), (Relation::Parent, "parent", "──▶")]
+        [(PeerRelation::Sibling, "sibling", "◀─▶"), (PeerRelation::Parent, "parent", "──▶")]
     {
         let bonds: Vec<_> = cache.peers.iter().filter(|bond| bond.relation == relation).collect();
         let names: Vec<&str> = bonds.iter().map(|bond| topology.caches[bond.to].name.as_str()).collect();

@@ -16,7 +16,6 @@
 //! *Does not:* start anything, or choose addresses.
 
 mod draw;
-mod links;
 mod read;
 mod resolve;
 
@@ -32,7 +31,7 @@ pub use read::{CACHE_FIELDS, caches, read};
 pub use resolve::resolve;
 
 use crate::description::Description;
-use crate::mode::{Mode, Protocol, Relation};
+use crate::mode::{Mode, PeerProtocol, PeerRelation};
 
 /// Caches as a file names them.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,14 +41,14 @@ pub struct TopologyChoice {
     /// How robots speak to it; none: the first way that all of its caches know.
     pub mode: Option<Mode>,
     /// What a cache is where it does not say.
-    pub usual: Usual,
+    pub usual: CacheDefaults,
     /// The caches, in the order of the file.
     pub caches: Vec<CacheChoice>,
 }
 
 /// What all caches of a topology have where they do not say otherwise.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Usual {
+pub struct CacheDefaults {
     pub proxy: String,
     /// Memory for its cache.
     pub memory_bytes: u64,
@@ -77,7 +76,7 @@ pub struct CacheChoice {
     /// Names of its parents.
     pub parents: Vec<String>,
     /// The protocol that it uses with them.
-    pub protocol: Protocol,
+    pub protocol: PeerProtocol,
     /// How much longer every exchange with another cache takes.
     pub peer_delay: Duration,
     /// The link between it and each cache that it queries.
@@ -126,7 +125,7 @@ pub struct Cache {
     /// Disk for its cache.
     pub disk_bytes: u64,
     /// The caches that it queries.
-    pub peers: Vec<Bond>,
+    pub peers: Vec<PeerRef>,
     /// How much longer every exchange with another cache takes.
     pub peer_delay: Duration,
     /// What siblings give is not stored here too.
@@ -139,12 +138,12 @@ pub struct Cache {
 
 /// From a cache to one that it queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bond {
+pub struct PeerRef {
     /// Its place among the caches.
     pub to: usize,
-    pub relation: Relation,
+    pub relation: PeerRelation,
     /// The protocol between the two.
-    pub protocol: Protocol,
+    pub protocol: PeerProtocol,
 }
 
 /// Caches and those that they query, on one line.
@@ -169,7 +168,7 @@ impl Topology {
     }
 
     /// Whether this cache responds to queries of that protocol.
-    pub fn serves(&self, place: usize, protocol: Protocol) -> bool {
+    pub fn serves(&self, place: usize, protocol: PeerProtocol) -> bool {
         let queries =
             |cache: &Cache| cache.peers.iter().any(|bond| bond.to == place && bond.protocol == protocol);
         self.caches.iter().any(queries)

@@ -7,8 +7,8 @@ use assay_base::settings::suggest::nearest;
 use assay_base::settings::{Fields, Mistake, Source, Value};
 use assay_workload::cache_assignment::Share;
 
-use super::{CacheChoice, TopologyChoice, Usual};
-use crate::mode::Protocol;
+use super::{CacheChoice, CacheDefaults, TopologyChoice};
+use crate::mode::PeerProtocol;
 use crate::units;
 
 /// The fields of a cache.
@@ -33,13 +33,13 @@ const TOP: [&str; 6] = ["proxy", "mode", "memory", "disk", "set", "cache"];
 const MOST_ALIKE: u64 = 64;
 
 /// Reads a topology; `file` names it in messages, `name` is what it is called, `usual` holds where it says nothing.
-pub fn read(file: &str, name: &str, text: &str, usual: Usual) -> Result<TopologyChoice, Mistake> {
+pub fn read(file: &str, name: &str, text: &str, usual: CacheDefaults) -> Result<TopologyChoice, Mistake> {
     let source = Source { file, text };
     let table = source.parse()?;
     let fields = Fields::whole(source, "a topology", &table);
     fields.only(&TOP)?;
     let size = |key: &str| fields.get(key).map(|value| value.read(units::size)).transpose();
-    let usual = Usual {
+    let usual = CacheDefaults {
         proxy: fields.get("proxy").map_or(Ok(usual.proxy.as_str()), |value| value.text())?.to_owned(),
         memory_bytes: size("memory")?.unwrap_or(usual.memory_bytes),
         disk_bytes: size("disk")?.unwrap_or(usual.disk_bytes),
@@ -99,7 +99,7 @@ fn cache(table: &Fields<'_>) -> Result<CacheChoice, Mistake> {
         set: settings(table)?,
         siblings: texts("siblings")?,
         parents: texts("parents")?,
-        protocol: table.get("protocol").map_or(Ok(Protocol::Icp), |value| value.read(protocol))?,
+        protocol: table.get("protocol").map_or(Ok(PeerProtocol::Icp), |value| value.read(protocol))?,
         peer_delay: table
             .get("peer-delay")
             .map_or(Ok(Duration::ZERO), |value| value.read(units::duration))?,
@@ -133,10 +133,10 @@ fn settings(table: &Fields<'_>) -> Result<BTreeMap<String, String>, Mistake> {
     set.fields("set")?.all().into_iter().map(|value| Ok((value.key.clone(), value.plain()?))).collect()
 }
 
-fn protocol(text: &str) -> Result<Protocol, String> {
-    let names = Protocol::ALL.map(Protocol::name);
+fn protocol(text: &str) -> Result<PeerProtocol, String> {
+    let names = PeerProtocol::ALL.map(PeerProtocol::name);
     let unknown = || format!("`{text}` is none of \"{}\"", names.join("\", \""));
-    Protocol::ALL.into_iter().find(|protocol| protocol.name() == text).ok_or_else(unknown)
+    PeerProtocol::ALL.into_iter().find(|protocol| protocol.name() == text).ok_or_else(unknown)
 }
 
 /// A weight, or groups of robots.

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use assay_host::link::LinkSettings;
 use assay_proxy::spec::{Chosen, Storing};
 
-use super::{Bond, Cache, CacheChoice, Topology, TopologyChoice};
+use super::{Cache, CacheChoice, PeerLink, PeerRef, Topology, TopologyChoice};
 use crate::description::Description;
 use crate::error::LabError;
-use crate::mode::{Mode, Protocol, Relation};
+use crate::mode::{Mode, PeerProtocol, PeerRelation};
 
 /// The most caches of one topology.
 const MOST_CACHES: usize = 64;
+/// Each takes a thread that carries its packets.
+const MOST_LINKS: usize = 32;
 /// The protocols of queries that the built-in proxy can receive and send.
-const BUILTIN: [Protocol; 2] = [Protocol::Icp, Protocol::Hash];
+const BUILTIN: [PeerProtocol; 2] = [PeerProtocol::Icp, PeerProtocol::Hash];
 
 /// Finds every description with `find` (none: the built-in proxy), and every cache that is named.
 pub fn resolve(
@@ -64,7 +67,7 @@ pub fn resolve(
     let mode = mode(choice, &caches)?;
     check(choice, &caches)?;
     let entry_of = |cache: &Cache| choice.caches.iter().find(|entry| members(entry).contains(&cache.name));
-    let links = super::links::between(&caches, entry_of)?;
+    let links = peer_links(&caches, entry_of)?;
     Ok(Topology { name: choice.name.clone(), mode, caches, links })
 }
 
@@ -80,7 +83,7 @@ fn storing(set: &BTreeMap<String, String>) -> Result<Storing, String> {
     }
 }
 
-pub(super) fn wrong(entry: &CacheChoice, what: &str) -> LabError {
+fn wrong(entry: &CacheChoice, what: &str) -> LabError {
     LabError::plan(format!("cache `{}` (line {}): {what}", entry.name, entry.line))
 }
 
@@ -112,7 +115,7 @@ fn tie(choice: &TopologyChoice, caches: &mut [Cache]) -> Result<(), LabError> {
         for name in members(entry) {
             let own = names.iter().position(|other| *other == name).unwrap_or_default();
             for (relation, named) in
-                [(Relation::Sibling, &entry.siblings), (Relation::Parent, &entry.parents)]
+                [(PeerRelation::Sibling, &entry.siblings), (PeerRelation::Parent, &entry.parents)]
             {
                 let named =
                     named.iter().filter_map(|name| choice.caches.iter().find(|other| other.name == *name));
@@ -125,7 +128,7 @@ fn tie(choice: &TopologyChoice, caches: &mut [Cache]) -> Result<(), LabError> {
                     if caches[own].peers.iter().any(|bond| bond.to == to) {
                         return Err(wrong(entry, &format!("`{}` is named twice", names[to])));
                     }
-                    caches[own].peers.push(Bond { to, relation, protocol: entry.protocol });
+                    caches[own].peers.push(PeerRef { to, relation, protocol: entry.protocol });
                 }
             }
         }
@@ -139,7 +142,7 @@ fn parents_first(caches: Vec<Cache>) -> Result<Vec<Cache>, LabError> {
     let mut order: Vec<usize> = Vec::new();
     while order.len() < caches.len() {
         let is_free = |place: usize| {
-            let parents = caches[place].peers.iter().filter(|bond| bond.relation == Relation::Parent);
+            let parents = caches[place].peers.iter().filter(|bond| bond.relation == PeerRelation::Parent);
             !order.contains(&place) && parents.into_iter().all(|bond| order.contains(&bond.to))
         };
         match (0..caches.len()).find(|&place| is_free(place)) {
@@ -188,7 +191,7 @@ fn check(choice: &TopologyChoice, caches: &[Cache]) -> Result<(), LabError> {
             let words = |what: String| {
                 LabError::plan(format!("topology {}: cache `{}`: {what}", choice.name, cache.name))
             };
-            if bond.relation == Relation::Sibling && bond.protocol == Protocol::Hash {
+            if bond.relation == PeerRelation::Sibling && bond.protocol == PeerProtocol::Hash {
                 let more = "a sibling has to be asked whether it has something: by icp, htcp or digest";
                 return Err(words(more.into()));
             }
@@ -200,7 +203,7 @@ fn check(choice: &TopologyChoice, caches: &[Cache]) -> Result<(), LabError> {
                     known(cache)
                 )));
             }
-            if bond.protocol != Protocol::Hash && !serves(other).contains(&bond.protocol) {
+            if bond.protocol != PeerProtocol::Hash && !serves(other).contains(&bond.protocol) {
                 return Err(words(format!(
                     "`{}` is {}, which cannot be queried by {protocol}",
                     other.name,
@@ -208,7 +211,7 @@ fn check(choice: &TopologyChoice, caches: &[Cache]) -> Result<(), LabError> {
                 )));
             }
         }
-        let has_parent = cache.peers.iter().any(|bond| bond.relation == Relation::Parent);
+        let has_parent = cache.peers.iter().any(|bond| bond.relation == PeerRelation::Parent);
         if cache.never_direct && !has_parent {
             return Err(LabError::plan(format!(
                 "cache `{}` is never to ask origins itself (never-direct), and has no parent that would",
@@ -231,22 +234,24 @@ fn check(choice: &TopologyChoice, caches: &[Cache]) -> Result<(), LabError> {
     Ok(())
 }
 
-fn queries(cache: &Cache) -> Vec<(Relation, Protocol)> {
+fn queries(cache: &Cache) -> Vec<(PeerRelation, PeerProtocol)> {
     match &cache.description {
         None => vec![
-            (Relation::Sibling, Protocol::Icp),
-            (Relation::Parent, Protocol::Icp),
-            (Relation::Parent, Protocol::Hash),
+            (PeerRelation::Sibling, PeerProtocol::Icp),
+            (PeerRelation::Parent, PeerProtocol::Icp),
+            (PeerRelation::Parent, PeerProtocol::Hash),
         ],
         Some(description) => {
             let hierarchy = &description.hierarchy;
-            let siblings = hierarchy.siblings.iter().map(|protocol| (Relation::Sibling, *protocol));
-            siblings.chain(hierarchy.parents.iter().map(|protocol| (Relation::Parent, *protocol))).collect()
+            let siblings = hierarchy.siblings.iter().map(|protocol| (PeerRelation::Sibling, *protocol));
+            siblings
+                .chain(hierarchy.parents.iter().map(|protocol| (PeerRelation::Parent, *protocol)))
+                .collect()
         }
     }
 }
 
-fn serves(cache: &Cache) -> &[Protocol] {
+fn serves(cache: &Cache) -> &[PeerProtocol] {
     cache.description.as_ref().map_or(&BUILTIN, |description| &description.hierarchy.serves)
 }
 
@@ -258,10 +263,48 @@ fn known(cache: &Cache) -> String {
     if all.is_empty() { "nobody".into() } else { all.join(", ") }
 }
 
+/// The links that entries request; `entry_of` gives a cache's own.
+fn peer_links<'c>(
+    caches: &[Cache],
+    entry_of: impl Fn(&Cache) -> Option<&'c CacheChoice>,
+) -> Result<Vec<PeerLink>, LabError> {
+    let mut links: Vec<PeerLink> = Vec::new();
+    for (own, cache) in caches.iter().enumerate() {
+        let Some((entry, settings)) = entry_of(cache).and_then(|entry| Some((entry, entry.peer_link?)))
+        else {
+            continue;
+        };
+        if cache.peers.is_empty() {
+            return Err(wrong(entry, "it asks no other cache, and so has no `peer-link`"));
+        }
+        for bond in &cache.peers {
+            let ends = [own.min(bond.to), own.max(bond.to)];
+            match links.iter().find(|link| link.ends == ends) {
+                Some(link) if link.settings != settings => {
+                    return Err(wrong(entry, &differ(&caches[bond.to], link.settings, settings)));
+                }
+                Some(_) => {}
+                None => links.push(PeerLink { ends, settings }),
+            }
+        }
+    }
+    if links.len() > MOST_LINKS {
+        return Err(LabError::plan(format!(
+            "{} links between caches are more than one machine carries well; {MOST_LINKS} are the most",
+            links.len()
+        )));
+    }
+    Ok(links)
+}
+
+fn differ(other: &Cache, one: LinkSettings, two: LinkSettings) -> String {
+    format!("the link to `{}` is {two} here and {one} there; a link is the same at both ends", other.name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{Usual, draw, read};
+    use crate::topology::{CacheDefaults, draw, read};
 
     const TREE: &str = r#"proxy = "builtin"
 memory = "16MB"
@@ -276,8 +319,13 @@ memory = "64MB"
 robots = 0.5
 "#;
 
-    fn usual() -> Usual {
-        Usual { proxy: "builtin".into(), memory_bytes: 1 << 30, disk_bytes: 1 << 30, set: Default::default() }
+    fn usual() -> CacheDefaults {
+        CacheDefaults {
+            proxy: "builtin".into(),
+            memory_bytes: 1 << 30,
+            disk_bytes: 1 << 30,
+            set: Default::default(),
+        }
     }
 
     fn topology(text: &str) -> Result<Topology, String> {
@@ -294,9 +342,9 @@ robots = 0.5
         let tree = topology(TREE).unwrap();
         let names: Vec<&str> = tree.caches.iter().map(|cache| cache.name.as_str()).collect();
         assert_eq!(names, ["top", "y1", "y2", "y3"]);
-        let y2: Vec<(usize, Relation)> =
+        let y2: Vec<(usize, PeerRelation)> =
             tree.caches[2].peers.iter().map(|bond| (bond.to, bond.relation)).collect();
-        assert_eq!(y2, [(1, Relation::Sibling), (3, Relation::Sibling), (0, Relation::Parent)]);
+        assert_eq!(y2, [(1, PeerRelation::Sibling), (3, PeerRelation::Sibling), (0, PeerRelation::Parent)]);
         assert_eq!((tree.caches[0].memory_bytes, tree.caches[1].memory_bytes), (64 << 20, 16 << 20));
         assert_eq!(tree.clients(0).collect::<Vec<_>>(), [1, 2, 3]);
         let without = topology(&TREE.replace("robots = 0.5\n", "")).unwrap();

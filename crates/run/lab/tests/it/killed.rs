@@ -90,7 +90,7 @@ fn what_is_left_when_everything_is_killed_goes_at_the_next_start() {
     let second = wait_for("the second process", || {
         std::fs::read_to_string(work.join("second.pid")).ok()?.trim().parse::<u32>().ok()
     });
-    assert_eq!(assay_lab::leftovers::clear_in(&temps, &[]), [""; 0], "its owner still runs");
+    assert_eq!(assay_lab::cleanup::clear_in(&temps, &[]), [""; 0], "its owner still runs");
     let keeper = wait_for("the keeper", || keeper(temp.path()));
     for pid in [keeper, second] {
         let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
@@ -100,7 +100,7 @@ fn what_is_left_when_everything_is_killed_goes_at_the_next_start() {
     lab.wait().unwrap();
     wait_for("the end of the first process", || is_gone(first).then_some(()));
     assert!(work.exists());
-    let said = assay_lab::leftovers::clear_in(&temps, &[]);
+    let said = assay_lab::cleanup::clear_in(&temps, &[]);
     assert!(said.len() == 1 && said[0].contains("removed the work directory"), "{said:?}");
     assert!(!work.exists());
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use assay_lab::description::{
-    AccessLog, Capacity, CounterSource, Description, FileTemplate, Hierarchy, Program, Ready, Setting, Stop,
-    TlsTerminator, Version,
+    AccessLog, Capacity, CounterSource, Description, FileTemplate, Hierarchy, ProgramTemplate, ReadyCheck,
+    Setting, StopPolicy, TlsTerminator, VersionCommand,
 };
 use serde::de::DeserializeOwned;
 
@@ -28,14 +28,17 @@ fn fields<T: DeserializeOwned>() -> BTreeSet<String> {
 #[test]
 fn every_field_is_in_its_table_and_no_other() {
     assert_eq!(documented("### At the top"), fields::<Description>());
-    assert_eq!(documented("### `[version]`"), fields::<Version>());
+    assert_eq!(documented("### `[version]`"), fields::<VersionCommand>());
     assert_eq!(documented("### `[[file]]`"), fields::<FileTemplate>());
-    assert_eq!(documented("### `[start]`, `[[prepare]]`, `[[companion]]`, `[[empty]]`"), fields::<Program>());
+    assert_eq!(
+        documented("### `[start]`, `[[prepare]]`, `[[companion]]`, `[[empty]]`"),
+        fields::<ProgramTemplate>()
+    );
     assert_eq!(documented("### `access-log`"), fields::<AccessLog>());
     assert_eq!(documented("### `[setting.NAME]`"), fields::<Setting>());
     assert_eq!(documented("### `[tls-terminator]`"), fields::<TlsTerminator>());
-    assert_eq!(documented("### `[ready]`"), fields::<Ready>());
-    assert_eq!(documented("### `[stop]`"), fields::<Stop>());
+    assert_eq!(documented("### `[ready]`"), fields::<ReadyCheck>());
+    assert_eq!(documented("### `[stop]`"), fields::<StopPolicy>());
     assert_eq!(documented("### `[[counters]]`"), fields::<CounterSource>());
     assert_eq!(documented("### `[capacity]`"), fields::<Capacity>());
     assert_eq!(documented("### `[behaviour]`"), fields::<assay_cache::behaviour::CacheBehaviour>());

@@ -8,9 +8,9 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-use assay_lab::description::Origin as NamedOrigin;
+use assay_lab::description::TemplateOrigin as NamedOrigin;
 use assay_lab::mode::Mode;
-use assay_lab::real::RealProxy;
+use assay_lab::real_proxy::RealProxy;
 
 use crate::proxies::{choice_before, installed};
 use assay_testbed::corpus::ending::Ending;
@@ -161,7 +161,7 @@ pub fn is_of_another(came: &[u8]) -> bool {
 /// The cases through a proxy; none where it is not installed.
 pub async fn through(name: &str, cases: Vec<Case>) -> Option<(String, Vec<Tried>)> {
     let description = installed(name)?;
-    let version = assay_lab::real::version(&description).await.unwrap();
+    let version = assay_lab::real_proxy::version(&description).await.unwrap();
     let recorder = Recorder::start();
     let keep = tempfile::tempdir().unwrap();
     let origins = vec![NamedOrigin::new(0, "a", recorder.address)];

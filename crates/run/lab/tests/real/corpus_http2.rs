@@ -11,9 +11,9 @@ use assay_conform::http2::frame::{Field, block};
 use assay_conform::observe::Received;
 use assay_conform::wire::{Place, Tls};
 use assay_lab::ProxyTls;
-use assay_lab::description::{Http2, Origin as NamedOrigin};
+use assay_lab::description::{Http2Support, TemplateOrigin as NamedOrigin};
 use assay_lab::mode::Mode;
-use assay_lab::real::RealProxy;
+use assay_lab::real_proxy::RealProxy;
 use assay_net::tls::authority::{Authority, KeyKind, Validity};
 use tokio::time::Instant;
 
@@ -154,8 +154,8 @@ fn certified(listen: SocketAddr) -> ProxyTls {
 /// The cases through a proxy; none where it is not installed.
 async fn through(name: &str, cases: &[Case]) -> Option<(String, Vec<Tried>)> {
     let description = installed(name)?;
-    let version = assay_lab::real::version(&description).await.unwrap();
-    let needs_tls = description.http2.expect("it speaks HTTP/2") == Http2::WithTls;
+    let version = assay_lab::real_proxy::version(&description).await.unwrap();
+    let needs_tls = description.http2.expect("it speaks HTTP/2") == Http2Support::WithTls;
     let recorder = Recorder::start();
     let keep = tempfile::tempdir().unwrap();
     let origins = vec![NamedOrigin::new(0, "a", recorder.address)];

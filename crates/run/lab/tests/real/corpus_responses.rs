@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use assay_lab::description::Origin as NamedOrigin;
+use assay_lab::description::TemplateOrigin as NamedOrigin;
 use assay_lab::mode::Mode;
-use assay_lab::real::RealProxy;
+use assay_lab::real_proxy::RealProxy;
 
 use crate::corpus::{NEXT, PROXIES, between, exchanged, is_of_another, listed};
 use crate::proxies::{choice_before, installed};
@@ -124,7 +124,7 @@ fn all(front: SocketAddr, current: &Current, cases: &[Responded]) -> Vec<Tried> 
 /// The cases through a proxy; none where it is not installed.
 async fn through(name: &str, cases: Vec<Responded>) -> Option<(String, Vec<Tried>)> {
     let description = installed(name)?;
-    let version = assay_lab::real::version(&description).await.unwrap();
+    let version = assay_lab::real_proxy::version(&description).await.unwrap();
     let current = Current::default();
     let recorder = current.recorder();
     let keep = tempfile::tempdir().unwrap();

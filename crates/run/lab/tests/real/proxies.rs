@@ -4,10 +4,10 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use assay_lab::description::{Description, Origin as NamedOrigin};
+use assay_lab::description::{Description, TemplateOrigin as NamedOrigin};
 use assay_lab::mode::Mode;
 use assay_lab::process::find_program;
-use assay_lab::real::{Choice, RealProxy};
+use assay_lab::real_proxy::{RealProxy, RealProxyPlan};
 
 use crate::behaviour::Bench;
 use crate::origin::{Origin, exchange};
@@ -36,7 +36,7 @@ pub fn free_address() -> SocketAddr {
 /// The authority of a second origin, with the default port, which proxies may drop.
 const SECOND_AUTHORITY: &str = "10.1.0.2:80";
 
-fn choice(description: Description, mode: Mode, origins: [&Origin; 2], keep: &Path) -> Choice {
+fn choice(description: Description, mode: Mode, origins: [&Origin; 2], keep: &Path) -> RealProxyPlan {
     let origins = vec![
         NamedOrigin::new(0, AUTHORITY, origins[0].address),
         NamedOrigin::new(1, SECOND_AUTHORITY, origins[1].address),
@@ -45,8 +45,13 @@ fn choice(description: Description, mode: Mode, origins: [&Origin; 2], keep: &Pa
 }
 
 /// How a proxy is started in front of these origins.
-pub fn choice_before(description: Description, mode: Mode, origins: Vec<NamedOrigin>, keep: &Path) -> Choice {
-    Choice {
+pub fn choice_before(
+    description: Description,
+    mode: Mode,
+    origins: Vec<NamedOrigin>,
+    keep: &Path,
+) -> RealProxyPlan {
+    RealProxyPlan {
         description,
         mode,
         http2: false,
@@ -61,7 +66,7 @@ pub fn choice_before(description: Description, mode: Mode, origins: Vec<NamedOri
         helper_cpus: Vec::new(),
         descriptors: 4096,
         connections: 10,
-        circle: None,
+        peering: None,
         tls: None,
         keep: keep.to_owned(),
         namespace: None,
@@ -140,7 +145,7 @@ async fn keeps_its_promises(name: &str, mode: Mode) {
     }
     let pids = proxy.pids();
     assert_eq!(open_to_others(&pids), Vec::<String>::new(), "{name} listens elsewhere than on loopback");
-    assert_eq!(proxy.died(), None);
+    assert_eq!(proxy.exit_message(), None);
     let (stopped, last) = proxy.stop(Some(&mut reader)).await;
     assert!(!stopped.killed);
     counters = last.unwrap_or(counters);

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use assay_conform::run::Http2;
-use assay_lab::led::topology::{self, TopologyPlan};
-use assay_lab::led::{self, Ground, Led, LedPlan, UnderTest, Which};
-use assay_lab::topology::Usual;
+use assay_lab::harness::topology::{self, IsolatedTopologyPlan};
+use assay_lab::harness::{
+    self, AddressReservation, IsolatedProxy, IsolatedProxyPlan, ProxyChoice, TestedProxy,
+};
+use assay_lab::topology::CacheDefaults;
 use assay_lab::{LabError, Mode, description};
 use assay_protocol::network::is_private;
 
@@ -36,9 +38,9 @@ pub enum Subject {
 /// What is started for cases.
 pub enum ToStart {
     /// One proxy.
-    Proxy(LedPlan),
+    Proxy(IsolatedProxyPlan),
     /// Caches that work together, with a label.
-    Topology(String, TopologyPlan),
+    Topology(String, IsolatedTopologyPlan),
 }
 
 impl Subject {
@@ -62,14 +64,15 @@ pub fn all(args: &ConformArgs, directory: &Path) -> Result<Vec<Subject>, Failure
     let mode = if args.forward { Mode::Forward } else { Mode::Reverse };
     let mut subjects = Vec::new();
     for proxy in proxies {
-        if let Which::Running(address) = proxy.which {
+        if let ProxyChoice::Running(address) = proxy.choice {
             check_running(args, address)?;
             subjects.push(Subject::Running { label: proxy.label, address });
             continue;
         }
         let directory = directory.join(&proxy.label);
-        let plan = LedPlan { exe: exe.clone(), proxy, mode, http2: false, tls: args.tls, directory };
-        led::check(&plan).map_err(Failure::usage)?;
+        let plan =
+            IsolatedProxyPlan { exe: exe.clone(), proxy, mode, http2: false, tls: args.tls, directory };
+        harness::check(&plan).map_err(Failure::usage)?;
         subjects.push(Subject::Started(Box::new(ToStart::Proxy(plan))));
     }
     if args.tls && !(switches.is_empty() && args.topologies.is_empty()) {
@@ -109,12 +112,12 @@ fn topology_plan(
     typed: &str,
     exe: &Path,
     directory: &Path,
-) -> Result<(String, TopologyPlan), Failure> {
+) -> Result<(String, IsolatedTopologyPlan), Failure> {
     let (label, file) = match typed.split_once('=') {
         Some((label, file)) => (Some(check_label(label)?), file),
         None => (None, typed),
     };
-    let usual = Usual {
+    let usual = CacheDefaults {
         proxy: "builtin".into(),
         memory_bytes: args.memory,
         disk_bytes: args.disk,
@@ -131,7 +134,7 @@ fn topology_plan(
     }
     let label = label.map_or_else(|| check_label(&topology.name), Ok)?;
     let directory = directory.join(&label);
-    Ok((label, TopologyPlan { exe: exe.to_owned(), topology, http2: false, directory }))
+    Ok((label, IsolatedTopologyPlan { exe: exe.to_owned(), topology, http2: false, directory }))
 }
 
 fn check_running(args: &ConformArgs, address: SocketAddr) -> Result<(), Failure> {
@@ -182,21 +185,26 @@ impl ToStart {
         let directory: PathBuf = self.directory().join(name);
         match self {
             ToStart::Proxy(plan) => {
-                let is_secure_only = http2 && self::http2(&plan.proxy) == Some(description::Http2::WithTls);
+                let is_secure_only =
+                    http2 && self::http2(&plan.proxy) == Some(description::Http2Support::WithTls);
                 let tls = plan.tls || is_secure_only;
-                ToStart::Proxy(LedPlan { http2, tls, directory, ..plan.clone() })
+                ToStart::Proxy(IsolatedProxyPlan { http2, tls, directory, ..plan.clone() })
             }
             ToStart::Topology(label, plan) => {
-                ToStart::Topology(label.clone(), TopologyPlan { http2, directory, ..plan.clone() })
+                ToStart::Topology(label.clone(), IsolatedTopologyPlan { http2, directory, ..plan.clone() })
             }
         }
     }
 
     /// Starts an instance in front of an origin, and waits until it is ready.
-    pub async fn start(&self, ground: Ground, origin: SocketAddr) -> Result<Led, LabError> {
+    pub async fn start(
+        &self,
+        reservation: AddressReservation,
+        origin: SocketAddr,
+    ) -> Result<IsolatedProxy, LabError> {
         match self {
-            ToStart::Proxy(plan) => Led::start(plan, ground, &[(String::new(), origin)]).await,
-            ToStart::Topology(_, plan) => Led::start_topology(plan, ground, origin).await,
+            ToStart::Proxy(plan) => IsolatedProxy::start(plan, reservation, &[(String::new(), origin)]).await,
+            ToStart::Topology(_, plan) => IsolatedProxy::start_topology(plan, reservation, origin).await,
         }
     }
 
@@ -215,8 +223,8 @@ impl ToStart {
         match spoken {
             // Over TLS, both sides agree on a protocol for each connection.
             Some(_) if self.has_tls() => Http2::Beside,
-            Some(description::Http2::Only) => Http2::Alone,
-            Some(description::Http2::WithHttp1 | description::Http2::WithTls) => Http2::Beside,
+            Some(description::Http2Support::Only) => Http2::Alone,
+            Some(description::Http2Support::WithHttp1 | description::Http2Support::WithTls) => Http2::Beside,
             None => Http2::No,
         }
     }
@@ -224,9 +232,9 @@ impl ToStart {
     /// Settings that were chosen for it; those of a cache among others begin with its name.
     pub fn settings(&self) -> BTreeMap<String, String> {
         match self {
-            ToStart::Proxy(plan) => match &plan.proxy.which {
-                Which::Described(description) => description.settings_as_typed(),
-                Which::Builtin(_) | Which::Running(_) => BTreeMap::new(),
+            ToStart::Proxy(plan) => match &plan.proxy.choice {
+                ProxyChoice::Described(description) => description.settings_as_typed(),
+                ProxyChoice::Builtin(_) | ProxyChoice::Running(_) => BTreeMap::new(),
             },
             ToStart::Topology(_, plan) => {
                 let caches = plan.topology.caches.iter();
@@ -241,10 +249,10 @@ impl ToStart {
     }
 }
 
-fn http2(proxy: &UnderTest) -> Option<description::Http2> {
-    match &proxy.which {
-        Which::Builtin(_) => Some(description::Http2::WithHttp1),
-        Which::Described(description) => description.http2,
-        Which::Running(_) => None,
+fn http2(proxy: &TestedProxy) -> Option<description::Http2Support> {
+    match &proxy.choice {
+        ProxyChoice::Builtin(_) => Some(description::Http2Support::WithHttp1),
+        ProxyChoice::Described(description) => description.http2,
+        ProxyChoice::Running(_) => None,
     }
 }

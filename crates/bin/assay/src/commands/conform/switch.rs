@@ -9,7 +9,7 @@ use assay_conform::case::Case;
 use assay_conform::document::TargetInfo;
 use assay_conform::origin::Origin;
 use assay_conform::run::{Http2, Outcome, Target, run, settle};
-use assay_lab::led::Ground;
+use assay_lab::harness::AddressReservation;
 use assay_switch::Switch;
 
 use super::targets::Progress;
@@ -55,11 +55,11 @@ async fn on_instance(
     if cases.is_empty() {
         return Ok(Vec::new());
     }
-    let ground = Ground::claim().map_err(Failure::failed)?;
-    let listen = ground.listener(0).map_err(Failure::failed)?;
+    let reservation = AddressReservation::claim().map_err(Failure::failed)?;
+    let listen = reservation.listener(0).map_err(Failure::failed)?;
     let origin = Origin::start(listen).with_context(|| format!("cannot listen on {listen}"));
     let origin = Rc::new(origin.map_err(Failure::failed)?);
-    let mut switch = started(ground.listener(1).map_err(Failure::failed)?, origin.address)?;
+    let mut switch = started(reservation.listener(1).map_err(Failure::failed)?, origin.address)?;
     let address = switch.addresses().first().copied();
     let address = address.ok_or_else(|| Failure::failed(anyhow!("the switch listens nowhere")))?;
     let host = host.clone().unwrap_or_else(|| origin.address.to_string());

@@ -17,7 +17,7 @@ use assay_conform::origin::Origin;
 use assay_conform::run::{Http2, Outcome, Target, run, settle, silence};
 use assay_conform::wire::{Place, Tls};
 use assay_lab::Mode;
-use assay_lab::led::Ground;
+use assay_lab::harness::AddressReservation;
 use tokio::task::{JoinSet, LocalSet};
 
 use super::subject::{self, Subject, ToStart};
@@ -73,7 +73,7 @@ fn directory(args: &ConformArgs) -> Result<(PathBuf, Option<tempfile::TempDir>),
             Ok((directory, None))
         }
         None => {
-            let made = assay_lab::leftovers::temporary_dir("conform");
+            let made = assay_lab::cleanup::temporary_dir("conform");
             let made = made.context("cannot make a temporary directory").map_err(Failure::failed)?;
             Ok((made.path().to_owned(), Some(made)))
         }
@@ -265,13 +265,13 @@ async fn on_instance(
     }
     make(subject.directory())?;
     let is_kept = at.keeps_logs;
-    let ground = Ground::claim().map_err(Failure::failed)?;
-    let listen = ground.listener(0).map_err(Failure::failed)?;
+    let reservation = AddressReservation::claim().map_err(Failure::failed)?;
+    let listen = reservation.listener(0).map_err(Failure::failed)?;
     let origin = Origin::start(listen)
         .with_context(|| format!("cannot listen on {listen}"))
         .map_err(Failure::failed)?;
     let origin = Rc::new(origin);
-    let mut started = subject.start(ground, origin.address).await.map_err(Failure::failed)?;
+    let mut started = subject.start(reservation, origin.address).await.map_err(Failure::failed)?;
     let host = at.host.clone().unwrap_or_else(|| origin.address.to_string());
     let is_forward = subject.mode() == Mode::Forward;
     let tls = tls(subject.has_tls(), &host)?;
@@ -286,8 +286,8 @@ async fn on_instance(
     };
     let outcomes = run(cases, &target, &origin, |_, _| progress.one()).await;
     let logs = is_kept.then_some(subject.directory());
-    let ended = started.died().await.map(|words| obituary(&words, logs));
-    let crashes = started.deaths();
+    let ended = started.exit_message().await.map(|words| obituary(&words, logs));
+    let crashes = started.crashes();
     let software = Some(started.software.clone());
     started.stop().await;
     Ok(Instance { software, outcomes, ended, crashes })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_host::metrics::{self, PORT_RANGE};
 use assay_host::quiet::{Activity, Watch};
-use assay_lab::cgroup::Group;
+use assay_lab::cgroup::ControlGroup;
 use assay_lab::process::find_program;
 use assay_lab::{Limits, placement, realtime};
 use rustix::process::{Resource, getrlimit};
@@ -101,7 +101,7 @@ fn ports(line: &str) -> Option<(u16, u16)> {
 /// Tries it with a group in which nothing runs, and which is gone right after.
 fn limits_refused() -> Option<String> {
     let limits = Limits { cpus: Some(0.5), memory_bytes: Some(Limits::LEAST_MEMORY_BYTES) };
-    Group::make(&limits, &[]).err().map(|error| error.to_string())
+    ControlGroup::make(&limits, &[]).err().map(|error| error.to_string())
 }
 
 /// Free space where a directory is or will be.
@@ -117,7 +117,7 @@ fn disk_free_bytes(dir: &Path) -> Option<u64> {
 async fn proxies() -> Vec<ProxyFact> {
     let mut found = Vec::new();
     for description in assay_lab::described(&[]).into_iter().flatten() {
-        let version = assay_lab::real::version(&description).await;
+        let version = assay_lab::real_proxy::version(&description).await;
         found.push(ProxyFact { name: description.name, package: description.package, version });
     }
     found

@@ -62,7 +62,7 @@ pub fn installed() -> Result<Vec<String>, Failure> {
         .map_err(Failure::failed)?;
     let mut found = Vec::new();
     for description in assay_lab::described(&[]).into_iter().flatten() {
-        if runtime.block_on(assay_lab::real::version(&description)).is_ok() {
+        if runtime.block_on(assay_lab::real_proxy::version(&description)).is_ok() {
             found.push(description.name);
         }
     }

@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow};
 use assay_base::settings::suggest::or_did_you_mean;
 use assay_lab::LabError;
 use assay_lab::experiment::cells::{
-    Course, Ending, Experiment, ExperimentDir, Judgement, differences, drive, resume,
+    CellVerdict, Experiment, ExperimentDir, ExperimentOutcome, ExperimentRun, differences, drive, resume,
 };
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
@@ -75,22 +75,26 @@ pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
 }
 
 /// Runs all cells that wait.
-fn run(args: &LabArgs, set: SetUp, plans: Plans) -> Result<Result<Option<Ending>, LabError>, Failure> {
+fn run(
+    args: &LabArgs,
+    set: SetUp,
+    plans: Plans,
+) -> Result<Result<Option<ExperimentOutcome>, LabError>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the experiment")
         .map_err(Failure::failed)?;
-    let course = Course {
+    let experiment_run = ExperimentRun {
         experiment: &set.experiment,
         dir: set.dir,
         info: set.info,
         mix_versions: args.mix_versions,
         skip_missing: args.skip_missing,
         wait_quiet: args.wait_quiet,
-        elsewhere: args.machines.fleet.is_some(),
+        remote: args.machines.fleet.is_some(),
     };
-    Ok(runtime.block_on(watched(course, plans, Style::choose(args.no_live))))
+    Ok(runtime.block_on(watched(experiment_run, plans, Style::choose(args.no_live))))
 }
 
 /// Runs an experiment in a directory, or what is left of it if it is there already, and returns how its cells stand.
@@ -223,14 +227,18 @@ fn now_unix_ms() -> u64 {
 }
 
 /// Drives an experiment with its live view; Ctrl-C once ends it well (some), twice at once (none).
-async fn watched(course: Course<'_>, plans: Plans, style: Style) -> Result<Option<Ending>, LabError> {
+async fn watched(
+    experiment_run: ExperimentRun<'_>,
+    plans: Plans,
+    style: Style,
+) -> Result<Option<ExperimentOutcome>, LabError> {
     let mut interrupts =
         Interrupts::listen().map_err(|error| LabError::Run(format!("cannot watch for Ctrl-C: {error}")))?;
     let (sender, events) = mpsc::unbounded_channel();
     let (stop_sender, stop) = watch::channel(false);
     let (key_sender, mut keys) = mpsc::unbounded_channel();
-    let title = course.experiment.name.clone();
-    let work = drive(course, |cell| plans.plan(cell), judgement, sender, stop);
+    let title = experiment_run.experiment.name.clone();
+    let work = drive(experiment_run, |cell| plans.plan(cell), judgement, sender, stop);
     let both = async { tokio::join!(work, cells::watch(events, &title, style, key_sender)).0 };
     tokio::pin!(both);
     let mut requested_before = false;
@@ -255,17 +263,17 @@ async fn watched(course: Course<'_>, plans: Plans, style: Style) -> Result<Optio
 }
 
 /// What a run came to. Of one without any number all are unknown, whatever is known of how many there were.
-fn judgement(run_dir: &Path) -> Option<Judgement> {
+fn judgement(run_dir: &Path) -> Option<CellVerdict> {
     let summary = Summary::from_run(&RunDir::open(run_dir).ok()?).ok()?;
     Some(match summary.conclusion() {
-        Conclusion::ServedNothing => Judgement::ServedNothing,
-        Conclusion::NothingMeasured => Judgement::Measured {
+        Conclusion::ServedNothing => CellVerdict::ServedNothing,
+        Conclusion::NothingMeasured => CellVerdict::Measured {
             unknown: vec!["all numbers, because no request came to its end".to_owned()],
             fault: None,
         },
         Conclusion::Fine | Conclusion::Undecided | Conclusion::Failed => {
             let fault = summary.fault();
-            Judgement::Measured { unknown: summary.headline.unknown, fault }
+            CellVerdict::Measured { unknown: summary.headline.unknown, fault }
         }
     })
 }
@@ -275,7 +283,7 @@ fn go_on(file: &Path, dir: &Path) -> String {
 }
 
 /// Says how the cells stand, compares what there is, and gives the exit code.
-fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<Exit, Failure> {
+fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &ExperimentOutcome) -> Result<Exit, Failure> {
     let info = &ending.info;
     let count = |state| info.cells.iter().filter(|cell| cell.state == state).count();
     let (failed, invalid) = (count(CellState::Failed), count(CellState::Invalid));
@@ -286,7 +294,7 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     if info.cells.iter().any(|cell| cell.state != CellState::Waiting) {
         compare(args, dir)?;
     }
-    if let Some(words) = &ending.hopeless {
+    if let Some(words) = &ending.abort_reason {
         output::say(words);
         if !info.finished {
             output::say(&format!("the remaining cells were not run; {}", go_on(file, dir)));
@@ -312,7 +320,7 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     let [not_met, undecided] = not_held(&judged);
     unmet.extend(not_met);
     unmet.iter().chain(&undecided).for_each(|line| output::say(line));
-    let unknown = invalid + undecided.len() + usize::from(ending.hopeless.is_some());
+    let unknown = invalid + undecided.len() + usize::from(ending.abort_reason.is_some());
     Ok(exit(ending.interrupted, failed, unmet.len(), unknown))
 }
 
@@ -340,7 +348,7 @@ fn judged(dir: &Path, info: &ExperimentInfo) -> Vec<(String, Vec<Judged>)> {
         let run = RunDir::open(&dir.join(cell.run.as_ref()?)).ok()?;
         // Most have none, and a summary takes its time.
         let required = run.read_info().is_ok_and(|info| !info.requirements.is_empty())
-            || run.path().join(assay_lab::alongside::FILE).is_file();
+            || run.path().join(assay_lab::conformance::FILE).is_file();
         let summary = required.then(|| Summary::from_run(&run).ok()).flatten()?;
         Some((cell.id.clone(), summary.requirements))
     });

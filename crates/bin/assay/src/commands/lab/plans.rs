@@ -161,7 +161,7 @@ impl Plans {
         let mut plan = run::plan(&args, target, prepared)?;
         plan.world = world(cell.seed);
         self.machines.iter().try_for_each(|machines| machines.take(&mut plan))?;
-        let needs = assay_lab::arithmetic(&plan).map_err(Failure::usage)?;
+        let needs = assay_lab::resource_needs(&plan).map_err(Failure::usage)?;
         plan.warnings.extend(checks::warnings(&needs));
         Ok(plan)
     }

@@ -244,7 +244,7 @@ async fn sent(
     let stop = async move { interrupts.next().await };
     let to = resolved(args)?;
     let options = Options { tls, ..options(args, to) };
-    let waits = assay_lab::watched::processor_waits(to);
+    let waits = assay_lab::watched_processes::processor_waits(to);
     watched(args, options, source, waits, stop).await.map(Some)
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use assay_lab::Mode;
-use assay_lab::led::{self, Ground, Led, LedPlan};
-use assay_lab::led::{UnderTest, Which};
+use assay_lab::harness::{self, AddressReservation, IsolatedProxy, IsolatedProxyPlan};
+use assay_lab::harness::{ProxyChoice, TestedProxy};
 use assay_load::replay::{Catalogue, Listener, Options, Origins, Results, Simulated, Source, Tls};
 use assay_logs::format::recognise;
 use assay_logs::input::Input;
@@ -100,11 +100,11 @@ pub async fn replay(
     let mut prepared = Prepared::new(args, name, &catalogue)?;
     let simulated =
         Arc::new(Simulated::new(catalogue, args.through.lifetime, args.through.think.unwrap_or_default()));
-    let ground = Ground::claim().map_err(Failure::failed)?;
-    let (origins, listeners) = prepared.open(&ground, &simulated)?;
+    let reservation = AddressReservation::claim().map_err(Failure::failed)?;
+    let (origins, listeners) = prepared.open(&reservation, &simulated)?;
     say(args, &format!("directory: {}\n", prepared.plan.directory.display()));
     let mut led = tokio::select! {
-        started = Led::start(&prepared.plan, ground, &listeners) => started.map_err(Failure::failed)?,
+        started = IsolatedProxy::start(&prepared.plan, reservation, &listeners) => started.map_err(Failure::failed)?,
         () = interrupts.next() => return Ok(interrupted()),
     };
     say(args, &format!("{} at {}, a {} proxy\n", led.software, led.address, prepared.plan.mode.name()));
@@ -114,8 +114,8 @@ pub async fn replay(
     options.xacts.get_or_insert_with(|| prepared.plan.directory.join("xacts.parquet"));
     let stop = async move { interrupts.next().await };
     let driven = watched(args, options, source, Some(led.processor_waits()), stop).await;
-    let ended = led.died().await;
-    if let Some(words) = led.deaths() {
+    let ended = led.exit_message().await;
+    if let Some(words) = led.crashes() {
         output::say(&format!("warning: {words}"));
     }
     let software = led.software.clone();
@@ -157,7 +157,7 @@ async fn beside_a_running_one(
     let mut options = Options { tls, ..options(args, to) };
     options.simulated = Some(simulated);
     let stop = async move { interrupts.next().await };
-    let waits = assay_lab::watched::processor_waits(to);
+    let waits = assay_lab::watched_processes::processor_waits(to);
     let mut results = watched(args, options, source, waits, stop).await?;
     name_proxy(&mut results, &to.to_string());
     Ok(results)
@@ -177,7 +177,7 @@ fn say(args: &ReplayArgs, text: &str) {
 
 /// What is started, before anything is.
 struct Prepared {
-    plan: LedPlan,
+    plan: IsolatedProxyPlan,
     /// Reverse: the hosts that it stands for.
     hosts: Vec<String>,
 }
@@ -187,7 +187,7 @@ impl Prepared {
         let through = &args.through;
         let capacity = (through.memory, through.disk);
         let proxy = targets::one(name, &through.proxy_dir, &through.settings, capacity)?;
-        if let Which::Running(address) = proxy.which {
+        if let ProxyChoice::Running(address) = proxy.choice {
             return Err(Failure::usage(anyhow!("--proxy {address}: it runs already")).hint(format!(
                 "send to it: --to {address}, with --origins ADDR:PORT for the origins behind it"
             )));
@@ -207,8 +207,8 @@ impl Prepared {
         let log = args.files.first().and_then(|file| file.file_stem()).unwrap_or_default().to_string_lossy();
         let directory = through.dir.clone().unwrap_or_else(|| run_name::fresh_replay(&log, &proxy.label));
         let directory = fresh(&directory).map_err(Failure::usage)?;
-        let plan = LedPlan { exe, proxy, mode, http2: false, tls: false, directory };
-        led::check(&plan).map_err(Failure::usage)?;
+        let plan = IsolatedProxyPlan { exe, proxy, mode, http2: false, tls: false, directory };
+        harness::check(&plan).map_err(Failure::usage)?;
         std::fs::create_dir_all(&plan.directory)
             .with_context(|| format!("cannot make {}", plan.directory.display()))
             .map_err(Failure::usage)?;
@@ -218,7 +218,7 @@ impl Prepared {
     /// Opens the listeners of the origins: where each host is behind them.
     fn open(
         &mut self,
-        ground: &Ground,
+        reservation: &AddressReservation,
         simulated: &Arc<Simulated>,
     ) -> Result<(Origins, Vec<(String, SocketAddr)>), Failure> {
         let hosts = match self.hosts.is_empty() {
@@ -227,7 +227,7 @@ impl Prepared {
         };
         let mut listeners = Vec::new();
         for (place, host) in (0..).zip(hosts) {
-            listeners.push(Listener { listen: ground.listener(place).map_err(Failure::failed)?, host });
+            listeners.push(Listener { listen: reservation.listener(place).map_err(Failure::failed)?, host });
         }
         let origins = Origins::start(listeners.clone(), Arc::clone(simulated)).map_err(failure)?;
         let named =
@@ -237,7 +237,7 @@ impl Prepared {
 }
 
 /// How the proxy is spoken to: as configured, else as the log and the proxy allow.
-fn mode(args: &ReplayArgs, proxy: &UnderTest, catalogue: &Catalogue) -> Mode {
+fn mode(args: &ReplayArgs, proxy: &TestedProxy, catalogue: &Catalogue) -> Mode {
     if args.forward || args.through.reverse {
         return if args.forward { Mode::Forward } else { Mode::Reverse };
     }
@@ -245,8 +245,8 @@ fn mode(args: &ReplayArgs, proxy: &UnderTest, catalogue: &Catalogue) -> Mode {
         true => (Mode::Forward, Mode::Reverse),
         false => (Mode::Reverse, Mode::Forward),
     };
-    match &proxy.which {
-        Which::Described(description) if !led::leads(description, wanted) => other,
+    match &proxy.choice {
+        ProxyChoice::Described(description) if !harness::supports(description, wanted) => other,
         _ => wanted,
     }
 }

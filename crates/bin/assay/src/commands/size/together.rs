@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use assay_lab::mode::Relation;
+use assay_lab::mode::PeerRelation;
 use assay_lab::topology::Topology;
 use assay_logs::size::cooperate::{Hierarchy, Node};
 use assay_logs::size::layout::Layout;
@@ -111,7 +111,7 @@ fn of_topology(
 
 fn node(topology: &Topology, place: usize, proxy_dirs: &[PathBuf]) -> Result<Node, Failure> {
     let cache = &topology.caches[place];
-    let peers = |relation: Relation| {
+    let peers = |relation: PeerRelation| {
         cache
             .peers
             .iter()
@@ -123,8 +123,8 @@ fn node(topology: &Topology, place: usize, proxy_dirs: &[PathBuf]) -> Result<Nod
         name: cache.name.clone(),
         capacity_bytes: cache.capacity_bytes(),
         layout: Model::of(cache.proxy(), proxy_dirs)?.layout,
-        siblings: peers(Relation::Sibling),
-        parents: peers(Relation::Parent),
+        siblings: peers(PeerRelation::Sibling),
+        parents: peers(PeerRelation::Parent),
         proxy_only: cache.proxy_only,
         // LRU is what a topology says if it says nothing.
         policy: Some(cache.storing.policy).filter(|policy| *policy != Replacement::default()),

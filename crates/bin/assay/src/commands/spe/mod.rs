@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use assay_lab::evaluation::{SpeEvent, SpeOutcome, SpePlan, Standing};
-use assay_lab::led::Which;
+use assay_lab::evaluation::{SpeEvent, SpeOutcome, SpePlan, SpeProgress};
+use assay_lab::harness::ProxyChoice;
 use assay_lab::{LabError, Mode};
 use assay_protocol::evaluation::TargetCounters;
 use assay_protocol::network::{Destinations, Network};
@@ -262,7 +262,7 @@ fn forebodings(plan: &SpePlan) -> Vec<String> {
         ));
     }
     for proxy in &plan.proxies {
-        if let Which::Running(address) = &proxy.which
+        if let ProxyChoice::Running(address) = &proxy.choice
             && let Some(error) = absent(address)
         {
             let label = &proxy.label;
@@ -276,7 +276,7 @@ fn forebodings(plan: &SpePlan) -> Vec<String> {
 
 /// Why nothing is known of a proxy that was to be compared, and what to do; none: something is known of all.
 fn nothing_compared(outcome: &SpeOutcome) -> Option<String> {
-    let Standing { labels, multiplier, .. } = &outcome.standing;
+    let SpeProgress { labels, multiplier, .. } = &outcome.progress;
     if multiplier.requests == 0 {
         let why = "no client sent a request, so nothing was measured; let clients use the address that is printed when it is ready, \
                    and end it later (--duration)";
@@ -297,7 +297,7 @@ fn nothing_compared(outcome: &SpeOutcome) -> Option<String> {
 }
 
 fn exit(outcome: &SpeOutcome) -> Exit {
-    if outcome.standing.multiplier.responses_lost > 0 {
+    if outcome.progress.multiplier.responses_lost > 0 {
         return Exit::Undecided;
     }
     match outcome.how {

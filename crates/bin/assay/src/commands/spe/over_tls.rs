@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use assay_lab::led::{UnderTest, Which};
+use assay_lab::harness::{ProxyChoice, TestedProxy};
 use assay_net::tls::settings::{ClientTls, Offer};
 
 use super::SpeArgs;
@@ -29,14 +29,14 @@ pub fn split(typed: &str, dirs: &[PathBuf]) -> (String, bool) {
 pub fn destinations(
     args: &SpeArgs,
     typed: &[(String, bool)],
-    proxies: &[UnderTest],
+    proxies: &[TestedProxy],
     origin: Option<&str>,
 ) -> Result<BTreeMap<String, String>, Failure> {
     let mut found = BTreeMap::new();
     for ((typed, is_https), proxy) in typed.iter().zip(proxies) {
         if *is_https {
             let address = typed.split_once('=').map_or(typed.as_str(), |(_, address)| address);
-            if !matches!(proxy.which, Which::Running(_)) {
+            if !matches!(proxy.choice, ProxyChoice::Running(_)) {
                 return Err(Failure::usage(anyhow!(
                     "--proxy {HTTPS}{address}: {HTTPS} is for the HOST:PORT of a proxy that runs already"
                 ))
@@ -49,7 +49,7 @@ pub fn destinations(
         let of = proxies.iter().find(|proxy| proxy.label == *label);
         let refused =
             |why: String, hint: String| Failure::usage(anyhow!("--proxy-tls {label}: {why}")).hint(hint);
-        match (of.map(|proxy| &proxy.which), origin) {
+        match (of.map(|proxy| &proxy.choice), origin) {
             (None, _) => {
                 let labels: Vec<&str> = proxies.iter().map(|proxy| proxy.label.as_str()).collect();
                 return Err(refused(
@@ -57,7 +57,7 @@ pub fn destinations(
                     format!("there are: {}", labels.join(", ")),
                 ));
             }
-            (Some(Which::Running(address)), _) => {
+            (Some(ProxyChoice::Running(address)), _) => {
                 return Err(refused(
                     "it runs already".into(),
                     format!("write --proxy {label}={HTTPS}{address}"),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use assay_lab::led::{UnderTest, Which};
+use assay_lab::harness::{ProxyChoice, TestedProxy};
 use assay_proxy::spec::{Chosen, Prefetch};
 
 use crate::exit::Failure;
@@ -38,16 +38,16 @@ pub fn under_test(
     dirs: &[PathBuf],
     settings: &[Setting],
     (memory_bytes, disk_bytes): (u64, u64),
-) -> Result<Vec<UnderTest>, Failure> {
-    let mut all: Vec<UnderTest> = Vec::new();
+) -> Result<Vec<TestedProxy>, Failure> {
+    let mut all: Vec<TestedProxy> = Vec::new();
     for typed in proxies {
         let (label, name) = match typed.split_once('=') {
             Some((label, name)) => (Some(check_label(label)?), name),
             None => (None, typed.as_str()),
         };
-        let which = which(name, dirs)?;
-        let label = label.unwrap_or_else(|| fresh_label(&which, name, &all));
-        all.push(UnderTest { label, which, memory_bytes, disk_bytes });
+        let choice = choose(name, dirs)?;
+        let label = label.unwrap_or_else(|| fresh_label(&choice, name, &all));
+        all.push(TestedProxy { label, choice, memory_bytes, disk_bytes });
     }
     for setting in settings {
         set(whose(setting, &mut all)?, setting)?;
@@ -61,9 +61,9 @@ pub fn one(
     dirs: &[PathBuf],
     settings: &[Setting],
     (memory_bytes, disk_bytes): (u64, u64),
-) -> Result<UnderTest, Failure> {
-    let which = which(name, dirs)?;
-    let mut proxy = UnderTest { label: fresh_label(&which, name, &[]), which, memory_bytes, disk_bytes };
+) -> Result<TestedProxy, Failure> {
+    let choice = choose(name, dirs)?;
+    let mut proxy = TestedProxy { label: fresh_label(&choice, name, &[]), choice, memory_bytes, disk_bytes };
     for setting in settings {
         set(whose(setting, std::slice::from_mut(&mut proxy))?, setting)?;
     }
@@ -71,24 +71,24 @@ pub fn one(
 }
 
 /// What a name means.
-fn which(name: &str, dirs: &[PathBuf]) -> Result<Which, Failure> {
+fn choose(name: &str, dirs: &[PathBuf]) -> Result<ProxyChoice, Failure> {
     Ok(match name {
-        "builtin" => Which::Builtin(Chosen::default()),
+        "builtin" => ProxyChoice::Builtin(Chosen::default()),
         "builtin:embedded" | "builtin:links" => {
             let prefetch = Prefetch::from_word(&name[8..]).flatten();
-            Which::Builtin(Chosen { prefetch, ..Chosen::default() })
+            ProxyChoice::Builtin(Chosen { prefetch, ..Chosen::default() })
         }
         "direct" => {
             return Err(Failure::usage(anyhow!("--proxy direct: direct is always there, and no proxy"))
                 .hint("leave it out"));
         }
-        name if is_address(name) => Which::Running(resolve(name)?),
-        name => Which::Described(Box::new(assay_lab::find(name, dirs).map_err(Failure::usage)?)),
+        name if is_address(name) => ProxyChoice::Running(resolve(name)?),
+        name => ProxyChoice::Described(Box::new(assay_lab::find(name, dirs).map_err(Failure::usage)?)),
     })
 }
 
 /// The proxy that a setting is for.
-fn whose<'p>(setting: &Setting, all: &'p mut [UnderTest]) -> Result<&'p mut UnderTest, Failure> {
+fn whose<'p>(setting: &Setting, all: &'p mut [TestedProxy]) -> Result<&'p mut TestedProxy, Failure> {
     let labels: Vec<String> = all.iter().map(|proxy| proxy.label.clone()).collect();
     let name = &setting.name;
     let found = match &setting.label {
@@ -114,25 +114,25 @@ fn whose<'p>(setting: &Setting, all: &'p mut [UnderTest]) -> Result<&'p mut Unde
 }
 
 /// Sets one thing of one proxy.
-fn set(proxy: &mut UnderTest, setting: &Setting) -> Result<(), Failure> {
+fn set(proxy: &mut TestedProxy, setting: &Setting) -> Result<(), Failure> {
     let Setting { name, value, .. } = setting;
     let label = &proxy.label;
     let refused = |why: String| Failure::usage(anyhow!("--set {label}:{name}={value}: {why}"));
-    if matches!(proxy.which, Which::Running(_)) {
+    if matches!(proxy.choice, ProxyChoice::Running(_)) {
         return Err(refused("it runs already, as whoever started it has set it".into()));
     }
-    match (name.as_str(), &mut proxy.which) {
+    match (name.as_str(), &mut proxy.choice) {
         ("memory", _) => proxy.memory_bytes = units::size(value).map_err(refused)?,
-        ("disk", Which::Described(_)) => proxy.disk_bytes = units::size(value).map_err(refused)?,
-        (_, Which::Described(description)) => {
+        ("disk", ProxyChoice::Described(_)) => proxy.disk_bytes = units::size(value).map_err(refused)?,
+        (_, ProxyChoice::Described(description)) => {
             let wanted = [(name.clone(), value.clone())].into();
             description.set(&wanted).map_err(|error| refused(error.to_string()))?;
         }
-        ("disk", Which::Builtin(_)) => {
+        ("disk", ProxyChoice::Builtin(_)) => {
             return Err(refused("the built-in proxy stores in memory only; it has `memory`".into()));
         }
-        (_, Which::Builtin(chosen)) => chosen.set(name, value).map_err(refused)?,
-        (_, Which::Running(_)) => {}
+        (_, ProxyChoice::Builtin(chosen)) => chosen.set(name, value).map_err(refused)?,
+        (_, ProxyChoice::Running(_)) => {}
     }
     Ok(())
 }
@@ -149,12 +149,14 @@ pub fn check_label(label: &str) -> Result<String, Failure> {
 }
 
 /// What it is called itself, with a number if another is called so.
-fn fresh_label(which: &Which, name: &str, others: &[UnderTest]) -> String {
-    let base = match which {
-        Which::Builtin(Chosen { prefetch: Some(prefetch), .. }) => format!("builtin-{}", prefetch.word()),
-        Which::Builtin(_) => "builtin".to_owned(),
-        Which::Described(description) => description.name.clone(),
-        Which::Running(_) => name.replace([':', '[', ']'], "_"),
+fn fresh_label(choice: &ProxyChoice, name: &str, others: &[TestedProxy]) -> String {
+    let base = match choice {
+        ProxyChoice::Builtin(Chosen { prefetch: Some(prefetch), .. }) => {
+            format!("builtin-{}", prefetch.word())
+        }
+        ProxyChoice::Builtin(_) => "builtin".to_owned(),
+        ProxyChoice::Described(description) => description.name.clone(),
+        ProxyChoice::Running(_) => name.replace([':', '[', ']'], "_"),
     };
     let numbered = (2..).map(|number: u32| format!("{base}-{number}"));
     let is_free = |label: &String| others.iter().all(|other| other.label != *label);
@@ -168,7 +170,7 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
 
-    fn read(typed: &[&str]) -> Result<Vec<UnderTest>, String> {
+    fn read(typed: &[&str]) -> Result<Vec<TestedProxy>, String> {
         let all = ["assay", "spe"].iter().chain(typed);
         let Command::Spe(args) = Cli::parse_from(all).command else { panic!("not spe") };
         under_test(&args.proxy, &args.proxy_dir, &args.settings, (args.memory, args.disk))
@@ -196,15 +198,15 @@ mod tests {
         let typed =
             [&["--proxy", "a=squid", "--proxy", "b=squid", "--proxy", "c=builtin"][..], &set].concat();
         let all = read(&typed).unwrap();
-        let replacement = |proxy: &UnderTest| match &proxy.which {
-            Which::Described(description) => description.settings_as_typed()["replacement"].clone(),
+        let replacement = |proxy: &TestedProxy| match &proxy.choice {
+            ProxyChoice::Described(description) => description.settings_as_typed()["replacement"].clone(),
             _ => panic!("it has none"),
         };
         assert_eq!([&all[0], &all[1]].map(replacement), ["lru", "heap-lfuda"]);
         let memory: Vec<u64> = all.iter().map(|proxy| proxy.memory_bytes).collect();
         assert_eq!(memory, [256 << 20, 64 << 20, 256 << 20]);
         assert!(
-            matches!(&all[2].which, Which::Builtin(chosen) if chosen.prefetch.is_some_and(|one| one.links))
+            matches!(&all[2].choice, ProxyChoice::Builtin(chosen) if chosen.prefetch.is_some_and(|one| one.links))
         );
         let alone = read(&["--proxy", "squid", "--set", "disk=512MB"]).unwrap();
         assert_eq!(alone[0].disk_bytes, 512 << 20);

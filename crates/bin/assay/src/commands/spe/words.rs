@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use assay_lab::evaluation::{SpeEvent, SpeOutcome, Standing};
+use assay_lab::evaluation::{SpeEvent, SpeOutcome, SpeProgress};
 use assay_measurement::own_error::MOST_WAITING;
 use assay_protocol::evaluation::{CollectorCounters, MultiplierCounters, OpenedCounters, TargetCounters};
 
@@ -34,12 +34,12 @@ impl View {
                 "ending: the last responses are waited for, some seconds at most; Ctrl-C again: not at all\n"
                     .into()
             }
-            SpeEvent::Second(standing) => self.second(standing),
+            SpeEvent::Second(progress) => self.second(progress),
         }
     }
 
-    fn second(&mut self, standing: &Standing) -> String {
-        let multiplier = &standing.multiplier;
+    fn second(&mut self, progress: &SpeProgress) -> String {
+        let multiplier = &progress.multiplier;
         let responses =
             multiplier.targets.iter().map(|target| target.responses + target.no_response + target.dropped);
         let now = (multiplier.requests, responses.sum());
@@ -56,7 +56,7 @@ impl View {
                 let _ = write!(line, ", {count} {what}");
             }
         }
-        for (label, target) in standing.labels.iter().zip(&multiplier.targets).skip(1) {
+        for (label, target) in progress.labels.iter().zip(&multiplier.targets).skip(1) {
             // Writing to a string cannot fail.
             let _ = write!(line, " · {label} {} ok", target.matching);
             for (count, what) in [
@@ -80,7 +80,7 @@ impl View {
 
 /// What came of it in all.
 pub fn summary(outcome: &SpeOutcome) -> String {
-    let Standing { labels, multiplier, collector, waits } = &outcome.standing;
+    let SpeProgress { labels, multiplier, collector, waits } = &outcome.progress;
     let mut text = String::new();
     if waits.share() > MOST_WAITING {
         // Writing to a string cannot fail.
@@ -218,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    fn standing() -> Standing {
+    fn progress() -> SpeProgress {
         let target = |matching, mismatches, dropped| TargetCounters {
             responses: matching + mismatches,
             matching,
@@ -227,7 +227,7 @@ mod tests {
             response_sum_us: 1500 * (matching + mismatches),
             ..TargetCounters::default()
         };
-        Standing {
+        SpeProgress {
             labels: vec!["direct".into(), "squid".into()],
             multiplier: MultiplierCounters {
                 at_ms: 5000,
@@ -243,24 +243,24 @@ mod tests {
     #[test]
     fn a_second_in_which_nothing_came_is_passed_over() {
         let mut view = View::new(true);
-        let second = SpeEvent::Second(Box::new(standing()));
+        let second = SpeEvent::Second(Box::new(progress()));
         assert_eq!(view.say(&second), "     5 s  9 requests · squid 6 ok, 2 differ, 1 dropped\n");
         assert_eq!(view.say(&second), "");
     }
 
     #[test]
     fn what_met_a_bound_is_told_while_it_goes_on_and_at_the_end() {
-        let mut standing = standing();
-        let said = |standing: &Standing| {
-            summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, standing: standing.clone() })
+        let mut progress = progress();
+        let said = |progress: &SpeProgress| {
+            summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, progress: progress.clone() })
         };
-        assert!(!said(&standing).contains("503") && !said(&standing).contains("make room"));
+        assert!(!said(&progress).contains("503") && !said(&progress).contains("make room"));
         let waits = Waits { passed_us: 1_000_000, own_us: 200_000, targets_us: vec![0, 60_000] };
-        assert!(said(&Standing { waits, ..standing.clone() }).contains("for 26 % of the time"));
-        let multiplier = &mut standing.multiplier;
+        assert!(said(&SpeProgress { waits, ..progress.clone() }).contains("for 26 % of the time"));
+        let multiplier = &mut progress.multiplier;
         (multiplier.no_room, multiplier.dismissed_clients, multiplier.slow_clients) = (4, 3, 2);
-        standing.collector.dismissed_connections = 1;
-        let text = said(&standing);
+        progress.collector.dismissed_connections = 1;
+        let text = said(&progress);
         for line in [
             "4 requests got 503: ",
             "3 connections of clients were ended to make room ",
@@ -269,7 +269,7 @@ mod tests {
         ] {
             assert!(text.contains(&format!("\n{line}")), "{text}");
         }
-        let second = View::new(true).say(&SpeEvent::Second(Box::new(standing)));
+        let second = View::new(true).say(&SpeEvent::Second(Box::new(progress)));
         assert!(
             second.contains(" 9 requests, 4 without room (503), 3 connections ended for others · squid"),
             "{second}"
@@ -278,37 +278,37 @@ mod tests {
 
     #[test]
     fn requests_without_a_response_at_the_end_are_told() {
-        let mut standing = standing();
-        standing.multiplier.targets[1].waiting = 3;
-        let outcome = SpeOutcome { directory: "/d".into(), how: How::Finished, standing };
+        let mut progress = progress();
+        progress.multiplier.targets[1].waiting = 3;
+        let outcome = SpeOutcome { directory: "/d".into(), how: How::Finished, progress };
         assert!(summary(&outcome).contains("\nsquid: 3 requests had no response at the end\n"));
     }
 
     #[test]
     fn tunnels_that_were_not_opened_are_told_with_the_reason() {
-        let mut standing = standing();
-        let said = |standing: &Standing| {
-            summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, standing: standing.clone() })
+        let mut progress = progress();
+        let said = |progress: &SpeProgress| {
+            summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, progress: progress.clone() })
         };
-        assert!(!said(&standing).contains("tunnels: "));
-        standing.multiplier.opened = OpenedCounters { opened: 5, not_tls: 1, ..OpenedCounters::default() };
-        assert!(said(&standing).contains("\ntunnels: 5 opened; 1 whose client did not speak TLS\n"));
+        assert!(!said(&progress).contains("tunnels: "));
+        progress.multiplier.opened = OpenedCounters { opened: 5, not_tls: 1, ..OpenedCounters::default() };
+        assert!(said(&progress).contains("\ntunnels: 5 opened; 1 whose client did not speak TLS\n"));
     }
 
     #[test]
     fn an_origin_that_is_not_there_is_told() {
-        let mut standing = standing();
-        standing.collector.origin_errors = 2;
-        let outcome = SpeOutcome { directory: "/d".into(), how: How::Finished, standing };
+        let mut progress = progress();
+        progress.collector.origin_errors = 2;
+        let outcome = SpeOutcome { directory: "/d".into(), how: How::Finished, progress };
         assert!(summary(&outcome).contains("\n2 fetches from origins failed"));
     }
 
     #[test]
     fn what_the_collector_broke_off_is_not_left_to_look_like_the_fault_of_a_proxy() {
         let summary_of = |given_up| {
-            let mut standing = standing();
-            standing.collector.given_up = given_up;
-            summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, standing })
+            let mut progress = progress();
+            progress.collector.given_up = given_up;
+            summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, progress })
         };
         assert!(summary_of(3).contains("\n3 responses were broken off by the Collector itself"));
         assert!(!summary_of(0).contains("broken off"));
@@ -316,10 +316,10 @@ mod tests {
 
     #[test]
     fn what_assay_could_not_compare_is_said_first_and_under_its_own_name() {
-        let mut standing = standing();
-        let not_said = SpeOutcome { directory: "/d".into(), how: How::Finished, standing: standing.clone() };
+        let mut progress = progress();
+        let not_said = SpeOutcome { directory: "/d".into(), how: How::Finished, progress: progress.clone() };
         assert!(!summary(&not_said).contains("not compared"));
-        let target = &mut standing.multiplier.targets[1];
+        let target = &mut progress.multiplier.targets[1];
         (target.responses, target.not_kept) = (target.responses + 5, 5);
         let mean = |text: &str| {
             let line = text.lines().find(|line| line.starts_with("squid  ")).unwrap();
@@ -327,16 +327,16 @@ mod tests {
         };
         let before = mean(&summary(&not_said));
         assert!(
-            View::new(false).say(&SpeEvent::Second(Box::new(standing.clone()))).contains(", 5 not compared")
+            View::new(false).say(&SpeEvent::Second(Box::new(progress.clone()))).contains(", 5 not compared")
         );
-        let text = summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, standing });
+        let text = summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, progress });
         assert!(text.starts_with("squid: 5 responses are not compared: the Collector had no room"), "{text}");
         assert_eq!(mean(&text), before, "their times are in no mean");
     }
 
     #[test]
     fn the_summary_has_a_line_for_each_target() {
-        let outcome = SpeOutcome { directory: "/d".into(), how: How::Finished, standing: standing() };
+        let outcome = SpeOutcome { directory: "/d".into(), how: How::Finished, progress: progress() };
         let text = summary(&outcome);
         let words: Vec<&str> =
             text.lines().find(|line| line.starts_with("squid")).unwrap().split_whitespace().collect();

@@ -17,7 +17,7 @@ const PATIENCE_S: f64 = 0.5;
 
 /// Where in the workload's schedule the request rate is highest.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Peak {
+pub struct PeakLoad {
     /// Requests per second; none: as many as the target completes (some robot is best effort).
     pub requests_per_s: Option<f64>,
     load: f64,
@@ -27,7 +27,7 @@ pub struct Peak {
     special: f64,
 }
 
-impl Peak {
+impl PeakLoad {
     /// Finds it: the phase with the highest rate, and the end of it where load and population are highest.
     pub fn of(workload: &Workload) -> Result<Self, ScheduleError> {
         let timeline = Timeline::new(workload)?;
@@ -74,7 +74,13 @@ impl Peak {
 }
 
 /// The workload at `multiple` times its peak load: a rise of `rise`, then `length` at that load.
-pub fn flat(workload: &Workload, peak: &Peak, multiple: f64, rise: Duration, length: Duration) -> Workload {
+pub fn flat(
+    workload: &Workload,
+    peak: &PeakLoad,
+    multiple: f64,
+    rise: Duration,
+    length: Duration,
+) -> Workload {
     let phase = |name: &str, duration: Duration, begin: f64| Phase {
         name: name.into(),
         goal: Goal { duration: Some(duration), ..Goal::default() },
@@ -122,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_peak_is_where_most_requests_are_due() {
-        let peak = Peak::of(&workload()).unwrap();
+        let peak = PeakLoad::of(&workload()).unwrap();
         assert_eq!((peak.load, peak.recurrence), (2.0, 0.8));
         assert!((peak.requests_per_s.unwrap() - 20.0).abs() < 1e-9, "{peak:?}");
     }
@@ -130,7 +136,7 @@ mod tests {
     #[test]
     fn a_multiple_of_the_peak_is_offered_all_through_the_flat_phase() {
         let workload = workload();
-        let peak = Peak::of(&workload).unwrap();
+        let peak = PeakLoad::of(&workload).unwrap();
         let flat = flat(&workload, &peak, 3.0, Duration::from_secs(1), Duration::from_secs(4));
         let timeline = Timeline::new(&flat).unwrap();
         let expected = timeline.phases()[usize::from(FLAT_PHASE)].expected.unwrap();
@@ -152,7 +158,7 @@ mod tests {
     fn best_effort_robots_have_no_rate_and_still_a_flat_phase() {
         let mut workload = workload();
         workload.robots[0].pace = Pace::BestEffort;
-        let peak = Peak::of(&workload).unwrap();
+        let peak = PeakLoad::of(&workload).unwrap();
         assert_eq!(peak.requests_per_s, None);
         let flat = flat(&workload, &peak, 1.0, Duration::from_secs(1), Duration::from_secs(4));
         assert_eq!(Timeline::new(&flat).unwrap().total(), Some(Duration::from_secs(5)));

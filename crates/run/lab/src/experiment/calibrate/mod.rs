@@ -14,20 +14,20 @@ mod store;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::arithmetic;
-use crate::checks::machines::Carrier;
+use crate::checks::machines::MachineLoad;
 use crate::checks::{self, Resource};
 use crate::error::LabError;
 use crate::placement::{self, Placement};
 use crate::plan::{RunOutcome, RunPlan, TargetChoice};
 use crate::prepare;
+use crate::resource_needs;
 use assay_measurement::health::{Calibration, CalibrationStep};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use self::flat::{Peak, flat, longest_response};
-use self::search::Search;
-use self::step::{Figures, Heard, Limit, Processors};
+use self::flat::{PeakLoad, flat, longest_response};
+use self::search::LoadSearch;
+use self::step::{LoadLimit, Processors, StepFigures, StepObserver};
 pub use self::store::{find, keep};
 
 /// What a step takes beside its load until that has been measured: starting, waiting for a whole second, stopping.
@@ -61,30 +61,30 @@ pub enum CalibrationEvent {
 
 /// What the schedule requests at its peak, in requests per second; none: as many as the target completes.
 pub fn peak_requests_per_s(plan: &RunPlan) -> Result<Option<f64>, LabError> {
-    Peak::of(&plan.workload).map(|peak| peak.requests_per_s).map_err(|e| LabError::plan(e.to_string()))
+    PeakLoad::of(&plan.workload).map(|peak| peak.requests_per_s).map_err(|e| LabError::plan(e.to_string()))
 }
 
 /// Who carries a plan, in words.
-pub fn place(plan: &RunPlan) -> &'static str {
-    if plan.elsewhere.is_some() { "these machines" } else { "this machine" }
+pub fn carrier_text(plan: &RunPlan) -> &'static str {
+    if plan.remote.is_some() { "these machines" } else { "this machine" }
 }
 
 /// Where robots and origins of a plan run, in words.
-pub fn placed(plan: &RunPlan) -> Result<String, LabError> {
-    if let Some(elsewhere) = &plan.elsewhere {
-        let carriers = elsewhere.carriers();
-        let names = |part: fn(&Carrier) -> bool| {
+pub fn placement_text(plan: &RunPlan) -> Result<String, LabError> {
+    if let Some(remote) = &plan.remote {
+        let carriers = remote.carriers();
+        let names = |part: fn(&MachineLoad) -> bool| {
             let names = carriers.iter().filter(|carrier| part(carrier)).map(|carrier| carrier.name.as_str());
             names.collect::<Vec<_>>().join(", ")
         };
         let (robots, origins) = (names(|one| one.robots.is_some()), names(|one| one.origins.is_some()));
         return Ok(format!("robots on {robots}, origins on {origins}"));
     }
-    let Placement { robots, origins, .. } = prepare::place(plan, &placement::available())?;
+    let Placement { robots, origins, .. } = prepare::place_roles(plan, &placement::available())?;
     if robots.is_empty() && origins.is_empty() {
         return Ok("robots and origins on any processor".into());
     }
-    let show = |cpus: &[u32]| if cpus.is_empty() { "any".into() } else { placement::show(cpus) };
+    let show = |cpus: &[u32]| if cpus.is_empty() { "any".into() } else { placement::format_cpus(cpus) };
     Ok(format!("robots on processor {}, origins on {}", show(&robots), show(&origins)))
 }
 
@@ -96,13 +96,13 @@ pub fn shortfall(plan: &RunPlan) -> Option<String> {
         format!(
             "the schedule offers up to {peak:.0} requests/s, and {} calibrated to offer {offered:.0} of them: expect \
              numbers that are known roughly, or not at all; lower the rate, or use more processors",
-            if plan.elsewhere.is_some() { "these machines were" } else { "this machine was" }
+            if plan.remote.is_some() { "these machines were" } else { "this machine was" }
         )
     })
 }
 
 /// Takes the machines of a fleet for a run, where there is one.
-pub type Take<'a> = &'a dyn Fn(&mut RunPlan) -> Result<(), LabError>;
+pub type ClaimMachines<'a> = &'a dyn Fn(&mut RunPlan) -> Result<(), LabError>;
 
 /// Finds what this machine, or those of a fleet, can offer for the workload of a plan, in about `budget`; `take` prepares each
 /// run. `stop` turning true ends it with [`LabError::Interrupted`]; nothing is left behind. Call it on a runtime whose threads
@@ -110,19 +110,19 @@ pub type Take<'a> = &'a dyn Fn(&mut RunPlan) -> Result<(), LabError>;
 pub async fn calibrate(
     plan: RunPlan,
     budget: Duration,
-    take: Take<'_>,
+    take: ClaimMachines<'_>,
     events: mpsc::UnboundedSender<CalibrationEvent>,
     stop: watch::Receiver<bool>,
 ) -> Result<Calibration, LabError> {
-    let bench = Bench::new(plan, budget, take, events, stop)?;
+    let bench = Calibrator::new(plan, budget, take, events, stop)?;
     if bench.peak.requests_per_s.is_some() { bench.find_rate().await } else { bench.best_effort().await }
 }
 
 /// Where loads are tried.
-struct Bench<'a> {
+struct Calibrator<'a> {
     plan: RunPlan,
-    take: Take<'a>,
-    peak: Peak,
+    take: ClaimMachines<'a>,
+    peak: PeakLoad,
     placement: Placement,
     processors: Processors,
     /// Holds the run directories of the steps, and goes with them.
@@ -141,39 +141,39 @@ struct Bench<'a> {
 }
 
 /// What trying a load showed.
-struct Tried {
-    figures: Figures,
-    limit: Option<Limit>,
+struct StepOutcome {
+    figures: StepFigures,
+    limit: Option<LoadLimit>,
     verdict: assay_record::run::Verdict,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> Calibrator<'a> {
     fn new(
         mut plan: RunPlan,
         budget: Duration,
-        take: Take<'a>,
+        take: ClaimMachines<'a>,
         events: mpsc::UnboundedSender<CalibrationEvent>,
         stop: watch::Receiver<bool>,
     ) -> Result<Self, LabError> {
-        let peak = Peak::of(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
+        let peak = PeakLoad::of(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
         if peak.requests_per_s.is_some_and(|rate| rate <= 0.0) {
             return Err(LabError::plan("the schedule requests nothing: there is no load to look for"));
         }
         let cpus = placement::available();
-        let placement = prepare::place(&plan, &cpus)?;
+        let placement = prepare::place_roles(&plan, &cpus)?;
         // Only those with robots or origins take part.
         let mut direct = RunPlan { target: TargetChoice::Direct, ..plan.clone() };
         take(&mut direct)?;
-        plan.elsewhere = direct.elsewhere;
-        let temp = crate::leftovers::temporary_dir("calibration").map_err(|e| {
+        plan.remote = direct.remote;
+        let temp = crate::cleanup::temporary_dir("calibration").map_err(|e| {
             LabError::plan(format!("cannot make a directory for the steps: {e}; is TMPDIR right?"))
         })?;
         let patience = longest_response(&plan.workload).unwrap_or(plan.timeout);
         let runs = if peak.requests_per_s.is_some() { STEPS } else { BEST_EFFORT_RUNS };
         let each = (budget / runs).saturating_sub(OVERHEAD).clamp(FLAT_LENGTH.0, FLAT_LENGTH.1);
-        let processors = match &plan.elsewhere {
+        let processors = match &plan.remote {
             None => Processors::here(&placement, &cpus),
-            Some(elsewhere) => Processors::of(&elsewhere.carriers()),
+            Some(remote) => Processors::of(&remote.carriers()),
         };
         Ok(Self {
             plan,
@@ -196,12 +196,12 @@ impl<'a> Bench<'a> {
 
     /// Looks for the highest load that leaves nothing to doubt.
     async fn find_rate(mut self) -> Result<Calibration, LabError> {
-        let mut search = Search::new(self.first_load()?);
-        let mut carried: Vec<(f64, Figures)> = Vec::new();
-        let mut limits: Vec<(f64, Limit)> = Vec::new();
+        let mut search = LoadSearch::new(self.first_load()?);
+        let mut carried: Vec<(f64, StepFigures)> = Vec::new();
+        let mut limits: Vec<(f64, LoadLimit)> = Vec::new();
         while let Some(load) = search.next(self.attempts_left()) {
             let tried = self.try_load(load, search.kept().is_none()).await?;
-            search.heard(load, tried.limit.is_none());
+            search.record(load, tried.limit.is_none());
             match tried.limit {
                 None => carried.push((load, tried.figures)),
                 Some(limit) => limits.push((load, limit)),
@@ -215,21 +215,21 @@ impl<'a> Bench<'a> {
         let peak = self.peak.requests_per_s.unwrap_or(0.0);
         match found.map(|(load, figures)| figures.at_rate(peak * load)) {
             Some(figures) => {
-                let limit = limit.unwrap_or_else(|| Limit {
+                let limit = limit.unwrap_or_else(|| LoadLimit {
                     name: step::WORKLOAD.into(),
                     seen: "no more was tried in the time that there was".into(),
                     is_noise: false,
                 });
                 self.calibration(&figures, &limit)
             }
-            None => Err(LabError::Unsound(nothing_kept(place(&self.plan), limit.as_ref()))),
+            None => Err(LabError::Unsound(nothing_kept(carrier_text(&self.plan), limit.as_ref()))),
         }
     }
 
     /// Lets best-effort robots run, and takes the median of the rates.
     async fn best_effort(mut self) -> Result<Calibration, LabError> {
-        let mut runs: Vec<Tried> = Vec::new();
-        if let Some(why) = checks::refusal(&arithmetic(&self.step_plan(0.0))?) {
+        let mut runs: Vec<StepOutcome> = Vec::new();
+        if let Some(why) = checks::refusal(&resource_needs(&self.step_plan(0.0))?) {
             return Err(LabError::plan(why));
         }
         for _ in 0..BEST_EFFORT_RUNS {
@@ -248,7 +248,7 @@ impl<'a> Bench<'a> {
 
     /// A load that the arithmetic says is easy.
     fn first_load(&self) -> Result<f64, LabError> {
-        let needs = arithmetic(&self.step_plan(1.0))?;
+        let needs = resource_needs(&self.step_plan(1.0))?;
         let processors = needs.iter().filter(|need| need.resource == Resource::Processors);
         let most = processors.map(|need| need.needed / need.available.max(1.0)).fold(0.0, f64::max);
         Ok(if most > 0.0 { FIRST_SHARE / most } else { 1.0 })
@@ -285,15 +285,18 @@ impl<'a> Bench<'a> {
 
     /// Tries a load; one that the arithmetic rules out is not run. A role that ends early ends the search only where
     /// nothing was kept before (`first`): else it is a load that is too high.
-    async fn try_load(&mut self, load: f64, first: bool) -> Result<Tried, LabError> {
+    async fn try_load(&mut self, load: f64, first: bool) -> Result<StepOutcome, LabError> {
         let offered_per_s = self.peak.requests_per_s.map(|peak| peak * load);
-        self.tell(CalibrationEvent::Trying { load, offered_per_s });
+        self.notify(CalibrationEvent::Trying { load, offered_per_s });
         let plan = self.step_plan(load);
-        let needs = arithmetic(&plan)?;
+        let needs = resource_needs(&plan)?;
         let tried = match needs.iter().find(|need| need.exceeds()) {
-            Some(need) => Tried {
-                figures: Figures { offered_per_s: offered_per_s.unwrap_or(0.0), ..Figures::default() },
-                limit: Some(Limit {
+            Some(need) => StepOutcome {
+                figures: StepFigures {
+                    offered_per_s: offered_per_s.unwrap_or(0.0),
+                    ..StepFigures::default()
+                },
+                limit: Some(LoadLimit {
                     name: need.resource.reason().name().into(),
                     seen: checks::refusal(std::slice::from_ref(need)).unwrap_or_default(),
                     is_noise: false,
@@ -304,12 +307,12 @@ impl<'a> Bench<'a> {
         };
         let line = step::line(load, &tried.figures, tried.limit.as_ref().filter(|_| load > 0.0));
         self.steps.push(line.clone());
-        self.tell(CalibrationEvent::Tried(line));
+        self.notify(CalibrationEvent::Tried(line));
         Ok(tried)
     }
 
     /// Runs a step; once more where the machine was disturbed from outside.
-    async fn measure(&mut self, plan: RunPlan, first: bool) -> Result<Tried, LabError> {
+    async fn measure(&mut self, plan: RunPlan, first: bool) -> Result<StepOutcome, LabError> {
         let mut again = true;
         loop {
             let number = self.run;
@@ -317,10 +320,10 @@ impl<'a> Bench<'a> {
             let run_dir = self.temp.path().join(format!("run-{number}"));
             let mut plan = RunPlan { run_dir: run_dir.clone(), ..plan.clone() };
             (self.take)(&mut plan).map_err(|e| LabError::run(e.to_string()))?;
-            let (sender, mut heard) = mpsc::unbounded_channel();
+            let (sender, mut observer) = mpsc::unbounded_channel();
             let listen = async {
-                let mut all = Heard::of(self.processors);
-                while let Some(event) = heard.recv().await {
+                let mut all = StepObserver::of(self.processors);
+                while let Some(event) = observer.recv().await {
                     all.take(event);
                 }
                 all
@@ -331,7 +334,7 @@ impl<'a> Bench<'a> {
             if *self.stop.borrow() {
                 return Err(LabError::Interrupted);
             }
-            let tried = judge(result, &all, first)?;
+            let tried = judge_step(result, &all, first)?;
             let noise = tried.limit.as_ref().is_some_and(|limit| limit.is_noise);
             if !noise || !std::mem::take(&mut again) {
                 return Ok(tried);
@@ -339,7 +342,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn calibration(self, figures: &Figures, limit: &Limit) -> Result<Calibration, LabError> {
+    fn calibration(self, figures: &StepFigures, limit: &LoadLimit) -> Result<Calibration, LabError> {
         let per_request = |cpus: f64| cpus * 1e6 / figures.completed_per_s.max(1e-9);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Calibration {
@@ -357,17 +360,21 @@ impl<'a> Bench<'a> {
         })
     }
 
-    fn tell(&self, event: CalibrationEvent) {
+    fn notify(&self, event: CalibrationEvent) {
         // Nobody looks: the result is what counts.
         let _ = self.events.send(event);
     }
 }
 
 /// What a step's run came to.
-fn judge(result: Result<RunOutcome, LabError>, heard: &Heard, first: bool) -> Result<Tried, LabError> {
-    let too_much = |name: &str, seen: String| Tried {
-        figures: heard.figures().unwrap_or_default(),
-        limit: Some(Limit { name: name.into(), seen, is_noise: false }),
+fn judge_step(
+    result: Result<RunOutcome, LabError>,
+    observer: &StepObserver,
+    first: bool,
+) -> Result<StepOutcome, LabError> {
+    let too_much = |name: &str, seen: String| StepOutcome {
+        figures: observer.figures().unwrap_or_default(),
+        limit: Some(LoadLimit { name: name.into(), seen, is_noise: false }),
         verdict: Default::default(),
     };
     let outcome = match result {
@@ -377,14 +384,14 @@ fn judge(result: Result<RunOutcome, LabError>, heard: &Heard, first: bool) -> Re
         }
         Err(other) => return Err(other),
     };
-    let Some(figures) = heard.figures() else {
+    let Some(figures) = observer.figures() else {
         return Ok(too_much(step::WORKLOAD, "nothing was measured at that load".into()));
     };
-    let limit = step::limit(&outcome.verdict, &figures, heard.processors);
-    Ok(Tried { figures, limit, verdict: outcome.verdict })
+    let limit = step::limit(&outcome.verdict, &figures, observer.processors);
+    Ok(StepOutcome { figures, limit, verdict: outcome.verdict })
 }
 
-fn nothing_kept(place: &str, limit: Option<&Limit>) -> String {
+fn nothing_kept(place: &str, limit: Option<&LoadLimit>) -> String {
     let why = limit.map_or(String::new(), |limit| format!("; the last time, {}: {}", limit.name, limit.seen));
     format!(
         "no load was found that {place} can carry without a doubt, however low{why}. Stop other work there and try again"

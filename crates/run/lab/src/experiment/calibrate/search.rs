@@ -2,18 +2,18 @@
 //! both ends tried again, so that a moment's noise does not decide.
 
 /// How near the highest load that was kept and the lowest that was not must come.
-const CLOSE: f64 = 1.1;
+const CONVERGED_RATIO: f64 = 1.1;
 /// How the load grows and shrinks while one of the ends is not known.
-const STEP: f64 = 2.0;
+const LOAD_FACTOR: f64 = 2.0;
 /// The same once noise was taken for an end: it is not far.
-const SMALL_STEP: f64 = 1.25;
+const SMALL_LOAD_FACTOR: f64 = 1.25;
 /// So often the load is halved before it is given up: with less than a thousandth of what the arithmetic allows, it is
 /// not the load that is in doubt.
-const MOST_HALVINGS: u32 = 10;
+const MAX_HALVINGS: u32 = 10;
 
 /// What is known so far.
 #[derive(Debug, Clone)]
-pub struct Search {
+pub struct LoadSearch {
     start: f64,
     /// Every load that was tried, in order, and whether it was kept.
     tried: Vec<(f64, bool)>,
@@ -21,20 +21,20 @@ pub struct Search {
 
 /// An end of what is looked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct End {
+struct SearchEnd {
     load: f64,
     /// It was tried twice at least, with this result the last time and the time before.
     confirmed: bool,
 }
 
-impl Search {
+impl LoadSearch {
     /// Begins at a load.
     pub fn new(start: f64) -> Self {
         Self { start, tried: Vec::new() }
     }
 
     /// Takes note of a result.
-    pub fn heard(&mut self, load: f64, kept: bool) {
+    pub fn record(&mut self, load: f64, kept: bool) {
         self.tried.push((load, kept));
     }
 
@@ -58,15 +58,15 @@ impl Search {
         match (lower, upper) {
             (None, None) => Some(self.start),
             (None, Some(upper)) => {
-                let lowest = self.start / STEP.powi(MOST_HALVINGS as i32);
-                (upper.load > lowest).then_some(upper.load / STEP)
+                let lowest = self.start / LOAD_FACTOR.powi(MAX_HALVINGS as i32);
+                (upper.load > lowest).then_some(upper.load / LOAD_FACTOR)
             }
             (Some(lower), _) if attempts_left == 1 => (!lower.confirmed).then_some(lower.load),
             (Some(lower), None) => {
                 let noise = self.tried.iter().any(|(_, kept)| !kept);
-                Some(lower.load * if noise { SMALL_STEP } else { STEP })
+                Some(lower.load * if noise { SMALL_LOAD_FACTOR } else { LOAD_FACTOR })
             }
-            (Some(lower), Some(upper)) if upper.load / lower.load > CLOSE && attempts_left > 2 => {
+            (Some(lower), Some(upper)) if upper.load / lower.load > CONVERGED_RATIO && attempts_left > 2 => {
                 Some((lower.load * upper.load).sqrt())
             }
             (Some(_), Some(upper)) if !upper.confirmed && attempts_left > 1 => Some(upper.load),
@@ -75,24 +75,24 @@ impl Search {
     }
 
     /// The last result of each load decides: a load that was kept the first time and not the second is not kept.
-    fn last(&self, load: f64) -> Option<End> {
+    fn last(&self, load: f64) -> Option<SearchEnd> {
         let mut results = self.tried.iter().rev().filter(|(tried, _)| *tried == load).map(|(_, kept)| *kept);
         let last = results.next()?;
-        Some(End { load, confirmed: results.next() == Some(last) })
+        Some(SearchEnd { load, confirmed: results.next() == Some(last) })
     }
 
     fn is_kept(&self, load: f64) -> bool {
         self.tried.iter().rev().find(|(tried, _)| *tried == load).is_some_and(|(_, kept)| *kept)
     }
 
-    fn lower(&self) -> Option<End> {
+    fn lower(&self) -> Option<SearchEnd> {
         let kept = self.tried.iter().map(|(load, _)| *load).filter(|load| self.is_kept(*load));
         let highest =
             kept.fold(None, |most: Option<f64>, load| Some(most.map_or(load, |most| most.max(load))));
         self.last(highest?)
     }
 
-    fn upper(&self) -> Option<End> {
+    fn upper(&self) -> Option<SearchEnd> {
         let above = self.lower().map_or(0.0, |lower| lower.load);
         let failed =
             self.tried.iter().map(|(load, _)| *load).filter(|load| *load > above && !self.is_kept(*load));
@@ -109,12 +109,12 @@ mod tests {
     use super::*;
 
     /// Searches a machine that keeps every load up to `limit`, but for the attempts whose result is wrong.
-    fn search(start: f64, limit: f64, attempts: u32, wrong: &[usize]) -> (Search, u32) {
-        let mut search = Search::new(start);
+    fn search(start: f64, limit: f64, attempts: u32, wrong: &[usize]) -> (LoadSearch, u32) {
+        let mut search = LoadSearch::new(start);
         let mut used = 0;
         while let Some(load) = search.next(attempts - used) {
             let right = load <= limit;
-            search.heard(load, right != wrong.contains(&(used as usize)));
+            search.record(load, right != wrong.contains(&(used as usize)));
             used += 1;
         }
         (search, used)
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_machine_that_keeps_nothing_is_given_up() {
         let (search, used) = search(1.0, 0.0, 100, &[]);
-        assert_eq!((search.kept(), used), (None, MOST_HALVINGS + 1));
+        assert_eq!((search.kept(), used), (None, MAX_HALVINGS + 1));
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
             let limit = start * factor;
             let (search, used) = search(start, limit, 60, &[]);
             let kept = search.kept().unwrap();
-            prop_assert!(kept <= limit && kept * CLOSE * 1.0001 >= limit, "{kept} {limit}");
+            prop_assert!(kept <= limit && kept * CONVERGED_RATIO * 1.0001 >= limit, "{kept} {limit}");
             prop_assert!(used < 30, "{used} attempts");
         }
 
@@ -164,17 +164,17 @@ mod tests {
             let (search, used) = search(start, limit, 60, &[wrong]);
             let kept = search.kept().unwrap();
             // The last attempt of all may be the wrong one: then the load below is told.
-            prop_assert!(kept <= limit * 1.0001 && kept * CLOSE * CLOSE * SMALL_STEP >= limit, "{kept} {limit}");
+            prop_assert!(kept <= limit * 1.0001 && kept * CONVERGED_RATIO * CONVERGED_RATIO * SMALL_LOAD_FACTOR >= limit, "{kept} {limit}");
             prop_assert!(used < 60);
         }
 
         #[test]
         fn noise_never_makes_it_endless(results in proptest::collection::vec(any::<bool>(), 50), attempts in 0_u32..50) {
-            let mut search = Search::new(1.0);
+            let mut search = LoadSearch::new(1.0);
             let mut used = 0;
             while let Some(load) = search.next(attempts - used) {
                 prop_assert!(load.is_finite() && load > 0.0);
-                search.heard(load, results[used as usize]);
+                search.record(load, results[used as usize]);
                 used += 1;
             }
             prop_assert!(used <= attempts);

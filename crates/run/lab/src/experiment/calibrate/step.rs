@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::checks::machines::Carrier;
+use crate::checks::machines::MachineLoad;
 use crate::placement::Placement;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::health::CalibrationStep;
@@ -24,7 +24,7 @@ pub const WORKLOAD: &str = "workload";
 
 /// Everything that was heard of the flat phase.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct StepObserver {
     pub processors: Processors,
     began_ms: Option<u64>,
     ended_ms: Option<u64>,
@@ -38,7 +38,7 @@ pub struct Heard {
 
 /// The figures of the flat phase.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Figures {
+pub struct StepFigures {
     /// Requests that could be sent, per second.
     pub offered_per_s: f64,
     /// Requests completed per second.
@@ -57,7 +57,7 @@ pub struct Figures {
 
 /// Why a load was not kept.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limit {
+pub struct LoadLimit {
     /// A name of [`Reason`], or [`WORKLOAD`].
     pub name: String,
     pub seen: String,
@@ -65,7 +65,7 @@ pub struct Limit {
     pub is_noise: bool,
 }
 
-impl Figures {
+impl StepFigures {
     /// The same in the long run, where `rate` comes due: in a short phase, what its last pages led to is missing.
     pub fn at_rate(&self, rate: f64) -> Self {
         let carried = if self.offered_per_s > 0.0 { self.completed_per_s / self.offered_per_s } else { 0.0 };
@@ -83,7 +83,7 @@ impl Figures {
     }
 }
 
-impl Heard {
+impl StepObserver {
     /// Of a run on these.
     pub fn of(processors: Processors) -> Self {
         Self { processors, ..Self::default() }
@@ -113,7 +113,7 @@ impl Heard {
     }
 
     /// The figures; none when there was no flat phase.
-    pub fn figures(&self) -> Option<Figures> {
+    pub fn figures(&self) -> Option<StepFigures> {
         let (began_ms, ended_ms) = (self.began_ms?, self.ended_ms?);
         let length_s = Duration::from_millis(ended_ms.checked_sub(began_ms)?).as_secs_f64();
         if length_s <= 0.0 {
@@ -121,9 +121,9 @@ impl Heard {
         }
         // Objects that no page led to were never requested: late pages are at fault, not the clients.
         let offered = self.due.saturating_sub(self.not_reached);
-        let Machines { robots, origins } = self.processors.machines;
+        let MachineCounts { robots, origins } = self.processors.machines;
         let cpus = |role, machines: usize, of| self.cpus(role, began_ms, ended_ms, of) * machines as f64;
-        Some(Figures {
+        Some(StepFigures {
             offered_per_s: offered as f64 / length_s,
             completed_per_s: self.completed as f64 / length_s,
             body_bytes_per_s: self.body_bytes as f64 / length_s,
@@ -172,17 +172,17 @@ pub struct Processors {
     /// They are the same ones.
     pub shared: bool,
     /// Of how many machines they are.
-    pub machines: Machines,
+    pub machines: MachineCounts,
 }
 
 /// How many machines have robots, and how many have origins.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Machines {
+pub struct MachineCounts {
     pub robots: usize,
     pub origins: usize,
 }
 
-impl Default for Machines {
+impl Default for MachineCounts {
     fn default() -> Self {
         Self { robots: 1, origins: 1 }
     }
@@ -197,13 +197,13 @@ impl Processors {
             robots: on(robots),
             origins: on(origins),
             shared: robots == origins,
-            machines: Machines::default(),
+            machines: MachineCounts::default(),
         }
     }
 
     /// Those of machines of a fleet.
-    pub fn of(carriers: &[Carrier]) -> Self {
-        let sum = |part: fn(&&Carrier) -> bool| {
+    pub fn of(carriers: &[MachineLoad]) -> Self {
+        let sum = |part: fn(&&MachineLoad) -> bool| {
             let cpus = carriers.iter().filter(part).map(|carrier| carrier.supply.shared_cpus);
             cpus.fold((0, 0), |(machines, sum), cpus| {
                 (machines + 1, sum + usize::try_from(cpus).unwrap_or(0))
@@ -212,11 +212,16 @@ impl Processors {
         let (with_robots, robots) = sum(|carrier| carrier.robots.is_some());
         let (with_origins, origins) = sum(|carrier| carrier.origins.is_some());
         let shared = carriers.iter().all(|carrier| carrier.robots.is_some() == carrier.origins.is_some());
-        Self { robots, origins, shared, machines: Machines { robots: with_robots, origins: with_origins } }
+        Self {
+            robots,
+            origins,
+            shared,
+            machines: MachineCounts { robots: with_robots, origins: with_origins },
+        }
     }
 
     /// Who had how much of them, and the largest share.
-    fn used(self, figures: &Figures) -> (String, f64) {
+    fn used(self, figures: &StepFigures) -> (String, f64) {
         let share = |used: f64, cpus: usize| used / cpus.max(1) as f64;
         if self.shared {
             let both = share(figures.robots_cpus + figures.origins_cpus, self.robots);
@@ -233,13 +238,13 @@ impl Processors {
         )
     }
 
-    fn wanted(self, figures: &Figures) -> f64 {
+    fn wanted(self, figures: &StepFigures) -> f64 {
         let all = if self.shared { self.robots } else { self.robots + self.origins };
         figures.wanted_cpus / all.max(1) as f64
     }
 
     /// What it was when no doubt says it: processors that were used up, processors that others had, or neither.
-    fn limit(self, figures: &Figures, otherwise: &str) -> Limit {
+    fn limit(self, figures: &StepFigures, otherwise: &str) -> LoadLimit {
         let (words, used) = self.used(figures);
         let (name, seen) = if used >= BUSY_SHARE {
             (Reason::Saturated.name(), words)
@@ -248,12 +253,12 @@ impl Processors {
         } else {
             (WORKLOAD, format!("{words}: {otherwise}"))
         };
-        Limit { name: name.into(), seen, is_noise: false }
+        LoadLimit { name: name.into(), seen, is_noise: false }
     }
 }
 
 /// Why a load was not carried; none: it was.
-pub fn limit(verdict: &Verdict, figures: &Figures, processors: Processors) -> Option<Limit> {
+pub fn limit(verdict: &Verdict, figures: &StepFigures, processors: Processors) -> Option<LoadLimit> {
     if let Some(doubt) = worst(verdict) {
         return Some(of_doubt(doubt));
     }
@@ -262,31 +267,31 @@ pub fn limit(verdict: &Verdict, figures: &Figures, processors: Processors) -> Op
     (share < COMPLETED_SHARE).then(|| {
         let otherwise =
             "robots had no more connections to send requests on (open_conn_lmt), or think times are long";
-        let Limit { name, seen, is_noise } = processors.limit(figures, otherwise);
+        let LoadLimit { name, seen, is_noise } = processors.limit(figures, otherwise);
         let seen = format!("{:.1} % of what was due was completed in time; {seen}", share * 100.0);
-        Limit { name, seen, is_noise }
+        LoadLimit { name, seen, is_noise }
     })
 }
 
 /// What kept best-effort robots from a higher rate.
-pub fn best_effort_limit(verdict: &Verdict, figures: &Figures, processors: Processors) -> Limit {
+pub fn best_effort_limit(verdict: &Verdict, figures: &StepFigures, processors: Processors) -> LoadLimit {
     match worst(verdict) {
         Some(doubt) => of_doubt(doubt),
         None => processors.limit(figures, "there are too few robots, or connections of theirs, to use more"),
     }
 }
 
-fn of_doubt(doubt: &Doubt) -> Limit {
+fn of_doubt(doubt: &Doubt) -> LoadLimit {
     let is_noise = matches!(doubt.reason, Reason::Stolen | Reason::Unquiet);
     let mut seen = doubt.seen.clone();
     if !doubt.serious {
         seen += "; where responses are fast, 1 ms is too much";
     }
-    Limit { name: doubt.reason.name().into(), seen, is_noise }
+    LoadLimit { name: doubt.reason.name().into(), seen, is_noise }
 }
 
 /// A line of the protocol.
-pub fn line(load: f64, figures: &Figures, limit: Option<&Limit>) -> CalibrationStep {
+pub fn line(load: f64, figures: &StepFigures, limit: Option<&LoadLimit>) -> CalibrationStep {
     CalibrationStep {
         load,
         offered_per_s: figures.offered_per_s,
@@ -303,8 +308,12 @@ mod tests {
 
     use super::*;
 
-    const APART: Processors =
-        Processors { robots: 1, origins: 1, shared: false, machines: Machines { robots: 1, origins: 1 } };
+    const APART: Processors = Processors {
+        robots: 1,
+        origins: 1,
+        shared: false,
+        machines: MachineCounts { robots: 1, origins: 1 },
+    };
 
     fn robots(phase: u16, due: u64, completed: u64, not_reached: u64) -> RunEvent {
         let counts = RobotCounts {
@@ -331,8 +340,8 @@ mod tests {
         })))
     }
 
-    fn heard(events: Vec<RunEvent>) -> Figures {
-        let mut heard = Heard::default();
+    fn heard(events: Vec<RunEvent>) -> StepFigures {
+        let mut heard = StepObserver::default();
         heard.take(RunEvent::Phase(PhaseEvent::Began { phase: FLAT_PHASE, at_ms: 1000 }));
         events.into_iter().for_each(|event| heard.take(event));
         heard.take(RunEvent::Phase(PhaseEvent::Ended {
@@ -355,7 +364,7 @@ mod tests {
         ]);
         assert_eq!((figures.offered_per_s, figures.completed_per_s), (100.0, 100.0));
         assert_eq!((figures.body_bytes_per_s, figures.robots_cpus, figures.origins_cpus), (1000.0, 0.4, 0.1));
-        assert_eq!(Heard::default().figures(), None);
+        assert_eq!(StepObserver::default().figures(), None);
     }
 
     #[test]
@@ -363,7 +372,7 @@ mod tests {
         let figures = heard(vec![robots(FLAT_PHASE, 1000, 995, 0)]);
         let doubt = |phases: Vec<u16>| Doubt { phases, ..Doubt::serious(Reason::Starved, "x") };
         let verdict = |doubts: Vec<Doubt>| Verdict { doubts, ..Verdict::default() };
-        let limit = |verdict: &Verdict, figures: &Figures| limit(verdict, figures, APART);
+        let limit = |verdict: &Verdict, figures: &StepFigures| limit(verdict, figures, APART);
         assert_eq!(limit(&verdict(vec![]), &figures), None);
         assert_eq!(limit(&verdict(vec![doubt(vec![0])]), &figures), None, "the rise does not count");
         let known = |reason| limit(&verdict(vec![Doubt::worth_knowing(reason, "x")]), &figures);
@@ -381,7 +390,7 @@ mod tests {
 
     #[test]
     fn best_effort_robots_are_limited_by_processors_or_by_their_number() {
-        let figures = Figures { robots_cpus: 0.95, origins_cpus: 0.5, ..Figures::default() };
+        let figures = StepFigures { robots_cpus: 0.95, origins_cpus: 0.5, ..StepFigures::default() };
         let name = |cpus, shared| {
             let processors = Processors { robots: cpus, origins: cpus, shared, ..APART };
             best_effort_limit(&Verdict::default(), &figures, processors).name
@@ -392,13 +401,13 @@ mod tests {
 
     #[test]
     fn a_load_that_others_left_no_processor_for_is_not_called_the_workloads() {
-        let figures = Figures {
+        let figures = StepFigures {
             offered_per_s: 100.0,
             completed_per_s: 50.0,
             robots_cpus: 0.3,
             origins_cpus: 0.2,
             wanted_cpus: 1.9,
-            ..Figures::default()
+            ..StepFigures::default()
         };
         let found = limit(&Verdict::default(), &figures, APART).unwrap();
         assert_eq!(found.name, "starved");
@@ -411,13 +420,13 @@ mod tests {
         let long = short.at_rate(100.0);
         assert_eq!((short.completed_per_s, long.completed_per_s), (80.0, 100.0));
         assert_eq!((long.body_bytes_per_s, long.robots_cpus), (1000.0, 0.1));
-        assert_eq!(Figures::default().at_rate(5.0).completed_per_s, 0.0);
+        assert_eq!(StepFigures::default().at_rate(5.0).completed_per_s, 0.0);
     }
 
     #[test]
     fn a_step_says_why_it_was_not_kept() {
-        let limit = Limit { name: "late".into(), seen: "5 ms".into(), is_noise: false };
-        assert_eq!(line(2.0, &Figures::default(), Some(&limit)).why, "late: 5 ms");
-        assert!(line(2.0, &Figures::default(), None).kept);
+        let limit = LoadLimit { name: "late".into(), seen: "5 ms".into(), is_noise: false };
+        assert_eq!(line(2.0, &StepFigures::default(), Some(&limit)).why, "late: 5 ms");
+        assert!(line(2.0, &StepFigures::default(), None).kept);
     }
 }

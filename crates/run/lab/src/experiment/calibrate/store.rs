@@ -9,18 +9,18 @@ use assay_measurement::health::Calibration;
 use assay_workload::model::{Pace, RobotGroup, Schedule, Workload};
 use serde::Serialize;
 
-use crate::checks::machines::Carrier;
+use crate::checks::machines::MachineLoad;
 use crate::error::LabError;
-use crate::inform::digest;
 use crate::placement;
 use crate::plan::RunPlan;
 use crate::prepare;
+use crate::run_info::digest;
 
 /// Everything on which it depends what robots and origins can do together.
 #[derive(Debug, Serialize)]
 struct Circumstances {
     assay_version: String,
-    hosts: Vec<Host>,
+    hosts: Vec<HostKey>,
     /// Without what only says how much of it there is, and when.
     workload: Workload,
     private_as_public: bool,
@@ -34,7 +34,7 @@ struct Circumstances {
 
 /// A machine: this one, or one of a fleet.
 #[derive(Debug, Serialize)]
-struct Host {
+struct HostKey {
     /// As its agent is called; empty: this one.
     name: String,
     /// First and last of its robots, where they are divided.
@@ -48,11 +48,11 @@ struct Host {
 }
 
 /// Where a plan runs. A machine that has the proxy alone does not matter.
-fn hosts(plan: &RunPlan) -> Vec<Host> {
-    let Some(elsewhere) = &plan.elsewhere else {
+fn hosts(plan: &RunPlan) -> Vec<HostKey> {
+    let Some(remote) = &plan.remote else {
         let facts = metrics::facts(0);
         let (name, robots, origins) = (String::new(), None, None);
-        return vec![Host {
+        return vec![HostKey {
             name,
             robots,
             origins,
@@ -61,10 +61,10 @@ fn hosts(plan: &RunPlan) -> Vec<Host> {
             cpus: facts.cpus,
         }];
     };
-    let machines = elsewhere.info().machines;
+    let machines = remote.info().machines;
     let kernel = |name: &str| machines.iter().find(|machine| machine.name == name).map(|m| m.kernel.clone());
-    let loaded = elsewhere.carriers().into_iter().filter(|one| one.robots.is_some() || one.origins.is_some());
-    let host = |Carrier { name, robots, origins, supply, .. }| Host {
+    let loaded = remote.carriers().into_iter().filter(|one| one.robots.is_some() || one.origins.is_some());
+    let host = |MachineLoad { name, robots, origins, supply, .. }| HostKey {
         kernel: kernel(&name).unwrap_or_default(),
         cpu_model: String::new(),
         cpus: u32::try_from(supply.shared_cpus).unwrap_or(u32::MAX),
@@ -79,7 +79,7 @@ fn hosts(plan: &RunPlan) -> Vec<Host> {
 /// rehearsal has the key of the whole), and neither does the target, but for the processors that it leaves.
 pub fn key(plan: &RunPlan) -> Result<String, LabError> {
     let cpus = placement::available();
-    let placed = prepare::place(plan, &cpus)?;
+    let placed = prepare::place_roles(plan, &cpus)?;
     let circumstances = Circumstances {
         assay_version: plan.assay_version.clone(),
         hosts: hosts(plan),

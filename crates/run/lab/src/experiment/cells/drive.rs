@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::LabError;
 use crate::plan::{RunOutcome, RunPlan, TargetChoice};
-use crate::{inform, prepare, quiet, real, run};
+use crate::{prepare, quiet, real_proxy, run, run_info};
 use assay_measurement::doubt::Extent;
 use assay_record::dir::RunDir;
 use assay_record::event::RunEvent;
@@ -16,8 +16,8 @@ use assay_workload::model::Workload;
 use assay_workload::timeline::Timeline;
 use tokio::sync::{mpsc, watch};
 
-use super::hopeless::{Streak, worst};
-use super::{Experiment, ExperimentDir, Mixture, calm};
+use super::abort_policy::{Streak, worst};
+use super::{Experiment, ExperimentDir, MixedVersions, cooldown};
 
 /// What a cell takes beside its schedule until one has shown how much that is: starting and stopping.
 const USUAL_OVERHEAD_S: f64 = 5.0;
@@ -29,7 +29,7 @@ const LAST_LINES: usize = 12;
 
 /// An experiment on its way.
 #[derive(Debug)]
-pub struct Course<'a> {
+pub struct ExperimentRun<'a> {
     /// What is to be done.
     pub experiment: &'a Experiment,
     /// Where it is kept.
@@ -42,23 +42,23 @@ pub struct Course<'a> {
     /// How long to wait at most, before each run, for the machine to be quiet; none: not at all.
     pub wait_quiet: Option<Duration>,
     /// Cells run on other machines, which are not prepared for them.
-    pub elsewhere: bool,
+    pub remote: bool,
 }
 
 /// How an experiment came to its end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ending {
+pub struct ExperimentOutcome {
     /// How it stands now.
     pub info: ExperimentInfo,
     /// The user stopped it.
     pub interrupted: bool,
     /// Run after run was disturbed, and cells that waited then were not run: what by, and what to do.
-    pub hopeless: Option<String>,
+    pub abort_reason: Option<String>,
 }
 
 /// What a run came to, by its summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judgement {
+pub enum CellVerdict {
     Measured {
         /// Names of headline numbers that are unknown.
         unknown: Vec<String>,
@@ -71,7 +71,7 @@ pub enum Judgement {
 
 /// What is being done for a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing {
+pub enum CellActivity {
     /// Waiting until so many closed connections have expired.
     CoolingDown {
         left: u64,
@@ -85,10 +85,10 @@ pub enum CellEvent {
     /// How it stands, and how long the rest will take.
     Stands { info: Box<ExperimentInfo>, left: Duration },
     /// What is being done now.
-    Doing {
+    Activity {
         /// Index of the cell.
         cell: usize,
-        what: Doing,
+        what: CellActivity,
     },
     /// A try of a cell ended, and its state is known.
     Tried {
@@ -108,44 +108,48 @@ pub enum CellEvent {
 /// what a run came to, from its run directory (none: it cannot be summarised). `stop` turning true ends the cell that runs and the
 /// experiment; dropping the future kills what was started.
 pub async fn drive(
-    course: Course<'_>,
+    experiment_run: ExperimentRun<'_>,
     plan_of: impl FnMut(&CellInfo) -> Result<RunPlan, LabError>,
-    judgement_of: impl FnMut(&Path) -> Option<Judgement>,
+    judgement_of: impl FnMut(&Path) -> Option<CellVerdict>,
     events: mpsc::UnboundedSender<CellEvent>,
     stop: watch::Receiver<bool>,
-) -> Result<Ending, LabError> {
+) -> Result<ExperimentOutcome, LabError> {
     let mut driver = Driver {
-        streak: Streak::new(course.experiment.retries),
-        course,
+        streak: Streak::new(experiment_run.experiment.retries),
+        experiment_run,
         plan_of,
         judgement_of,
         events,
         stop,
-        clock: Clock::default(),
+        clock: DurationEstimate::default(),
         most_left: 0,
         not_quiet: None,
         no_page_cache_drop: None,
     };
-    driver.look_ahead().await?;
-    if driver.course.elsewhere && driver.course.experiment.drop_page_cache {
+    driver.check_cells().await?;
+    if driver.experiment_run.remote && driver.experiment_run.experiment.drop_page_cache {
         driver.leave_page_cache(PAGE_CACHE_ELSEWHERE.to_owned());
     }
     driver.save()?;
     let interrupted = driver.run_all().await?;
-    driver.course.info.finished =
-        !interrupted && driver.course.info.cells.iter().all(|cell| cell.state != CellState::Waiting);
+    driver.experiment_run.info.finished =
+        !interrupted && driver.experiment_run.info.cells.iter().all(|cell| cell.state != CellState::Waiting);
     driver.save()?;
-    Ok(Ending { interrupted, hopeless: driver.streak.is_hopeless(), info: driver.course.info })
+    Ok(ExperimentOutcome {
+        interrupted,
+        abort_reason: driver.streak.abort_reason(),
+        info: driver.experiment_run.info,
+    })
 }
 
 struct Driver<'a, P, J> {
-    course: Course<'a>,
+    experiment_run: ExperimentRun<'a>,
     plan_of: P,
     judgement_of: J,
     streak: Streak,
     events: mpsc::UnboundedSender<CellEvent>,
     stop: watch::Receiver<bool>,
-    clock: Clock,
+    clock: DurationEstimate,
     /// The most connections in TIME_WAIT that a cell left behind.
     most_left: u64,
     /// What the machine was like before the next run, if it was not quiet although that was waited for.
@@ -157,15 +161,15 @@ struct Driver<'a, P, J> {
 impl<P, J> Driver<'_, P, J>
 where
     P: FnMut(&CellInfo) -> Result<RunPlan, LabError>,
-    J: FnMut(&Path) -> Option<Judgement>,
+    J: FnMut(&Path) -> Option<CellVerdict>,
 {
     /// Finds out, before anything runs, whether every cell can, and whether what comes out belongs to what is there.
-    async fn look_ahead(&mut self) -> Result<(), LabError> {
+    async fn check_cells(&mut self) -> Result<(), LabError> {
         let mut refused = BTreeSet::new();
         let mut mixed = self.assay_versions();
         let mut seen = BTreeSet::new();
-        for index in 0..self.course.info.cells.len() {
-            let cell = self.course.info.cells[index].clone();
+        for index in 0..self.experiment_run.info.cells.len() {
+            let cell = self.experiment_run.info.cells[index].clone();
             let kind = (cell.workload.clone(), cell.subject.clone(), cell.condition.clone());
             if cell.state != CellState::Waiting || !seen.insert(kind.clone()) {
                 continue;
@@ -184,30 +188,31 @@ where
             mixed.extend(self.other_machines(&plan));
             mixed.extend(self.other_version(&cell, &plan).await?);
         }
-        if !refused.is_empty() && !self.course.skip_missing {
+        if !refused.is_empty() && !self.experiment_run.skip_missing {
             return Err(LabError::Plan(refusal(refused)));
         }
         mixed.sort();
         mixed.dedup();
-        if mixed.is_empty() || self.course.mix_versions {
+        if mixed.is_empty() || self.experiment_run.mix_versions {
             mixed.into_iter().for_each(|reason| self.note(format!("mixed as asked: {reason}")));
             return Ok(());
         }
-        Err(LabError::Plan(Mixture { reasons: mixed }.to_string()))
+        Err(LabError::Plan(MixedVersions { reasons: mixed }.to_string()))
     }
 
     /// Notes that this Assay is not the one that the experiment was begun with; from now on it is this one's.
     fn assay_versions(&mut self) -> Vec<String> {
         let now = env!("CARGO_PKG_VERSION");
-        let then = std::mem::replace(&mut self.course.info.assay_version, now.to_owned());
-        let differs = !then.is_empty() && then != now && has_results(&self.course.info.cells, |_| true);
+        let then = std::mem::replace(&mut self.experiment_run.info.assay_version, now.to_owned());
+        let differs =
+            !then.is_empty() && then != now && has_results(&self.experiment_run.info.cells, |_| true);
         differs.then(|| format!("Assay was {then} and is {now}")).into_iter().collect()
     }
 
     /// What a workload was compiled from, where that differs from the results that are there.
     fn other_sources(&self, cell: &CellInfo, plan: &RunPlan) -> Option<String> {
-        let now: Vec<String> = plan.sources.iter().map(|(_, text)| inform::digest(text)).collect();
-        let done = self.course.info.cells.iter().filter(|other| has_result(other));
+        let now: Vec<String> = plan.sources.iter().map(|(_, text)| run_info::digest(text)).collect();
+        let done = self.experiment_run.info.cells.iter().filter(|other| has_result(other));
         let mut heads =
             done.filter(|other| other.workload == cell.workload).filter_map(|other| self.head(other));
         let differs = heads.any(|head| head.workload.sources.iter().map(|(_, digest)| digest).ne(now.iter()));
@@ -217,8 +222,8 @@ where
     /// The machines of a run, where they are not those of the results that are there.
     fn other_machines(&self, plan: &RunPlan) -> Option<String> {
         let here = || "this machine".to_owned();
-        let now = plan.elsewhere.as_ref().map_or_else(here, |machines| names(&machines.info()));
-        let done = self.course.info.cells.iter().filter(|other| has_result(other));
+        let now = plan.remote.as_ref().map_or_else(here, |machines| names(&machines.info()));
+        let done = self.experiment_run.info.cells.iter().filter(|other| has_result(other));
         let mut thens = done
             .filter_map(|other| self.head(other))
             .map(|head| head.fleet.as_ref().map_or_else(here, names));
@@ -229,15 +234,15 @@ where
     /// A proxy's version, where it is not that of the results that are there.
     async fn other_version(&mut self, cell: &CellInfo, plan: &RunPlan) -> Result<Option<String>, LabError> {
         let now = match &plan.target {
-            TargetChoice::Described(description, _) => match &plan.elsewhere {
+            TargetChoice::Described(description, _) => match &plan.remote {
                 Some(machines) => machines.proxy_version(&description.name).unwrap_or_default(),
-                None => real::version(description).await.map_err(LabError::Plan)?,
+                None => real_proxy::version(description).await.map_err(LabError::Plan)?,
             },
             TargetChoice::Builtin(_) => plan.assay_version.clone(),
             TargetChoice::Topology(topology) => {
                 let mut versions = Vec::new();
                 for description in topology.descriptions() {
-                    let version = real::version(description).await.map_err(LabError::Plan)?;
+                    let version = real_proxy::version(description).await.map_err(LabError::Plan)?;
                     versions.push(format!("{} {version}", description.title));
                 }
                 if topology.caches.iter().any(|cache| cache.description.is_none()) {
@@ -247,8 +252,9 @@ where
             }
             TargetChoice::Direct | TargetChoice::Running { .. } => return Ok(None),
         };
-        let has = has_results(&self.course.info.cells, |other| other.subject == cell.subject);
-        let subject = self.course.info.subjects.iter_mut().find(|subject| subject.label == cell.subject);
+        let has = has_results(&self.experiment_run.info.cells, |other| other.subject == cell.subject);
+        let subject =
+            self.experiment_run.info.subjects.iter_mut().find(|subject| subject.label == cell.subject);
         let Some(subject) = subject else { return Ok(None) };
         let then = std::mem::replace(&mut subject.version, now.clone());
         let differs = has && !then.is_empty() && then != now;
@@ -256,15 +262,15 @@ where
     }
 
     fn head(&self, cell: &CellInfo) -> Option<RunInfo> {
-        let dir = RunDir::open(&self.course.dir.path().join(cell.run.as_ref()?)).ok()?;
+        let dir = RunDir::open(&self.experiment_run.dir.path().join(cell.run.as_ref()?)).ok()?;
         dir.read_info().ok()
     }
 
     /// Cells that cannot run count as failed.
     fn skip(&mut self, kind: &(String, String, String), error: &LabError) {
-        for cell in &mut self.course.info.cells {
+        for cell in &mut self.experiment_run.info.cells {
             let is_it = (&cell.workload, &cell.subject, &cell.condition) == (&kind.0, &kind.1, &kind.2);
-            if is_it && cell.state == CellState::Waiting && self.course.skip_missing {
+            if is_it && cell.state == CellState::Waiting && self.experiment_run.skip_missing {
                 (cell.state, cell.why) = (CellState::Failed, Some(error.to_string()));
             }
         }
@@ -272,17 +278,17 @@ where
 
     /// Runs what waits, in order, as long as there are results; true when it was interrupted.
     async fn run_all(&mut self) -> Result<bool, LabError> {
-        for index in 0..self.course.info.cells.len() {
+        for index in 0..self.experiment_run.info.cells.len() {
             let mut tries = 0;
-            if self.course.info.cells[index].state == CellState::Running {
+            if self.experiment_run.info.cells[index].state == CellState::Running {
                 tries = 1;
                 self.judge_ended(index)?;
             }
-            while self.course.info.cells[index].state == CellState::Waiting {
+            while self.experiment_run.info.cells[index].state == CellState::Waiting {
                 if *self.stop.borrow() {
                     return Ok(true);
                 }
-                if self.streak.is_hopeless().is_some() {
+                if self.streak.abort_reason().is_some() {
                     return Ok(false);
                 }
                 let began = Instant::now();
@@ -295,9 +301,9 @@ where
                 tries += 1;
                 self.judge(index, outcome, tries)?;
                 let took = began.elapsed();
-                let cell = self.course.info.cells[index].clone();
+                let cell = self.experiment_run.info.cells[index].clone();
                 self.clock.took(&cell.workload, took);
-                self.tell(CellEvent::Tried { cell: Box::new(cell), index, took });
+                self.notify(CellEvent::Tried { cell: Box::new(cell), index, took });
                 self.save()?;
             }
         }
@@ -309,13 +315,14 @@ where
         let events = self.events.clone();
         let tell = |left| {
             // Nobody looks: the record is what counts.
-            let _ = events.send(CellEvent::Doing { cell: index, what: Doing::CoolingDown { left } });
+            let _ =
+                events.send(CellEvent::Activity { cell: index, what: CellActivity::CoolingDown { left } });
         };
-        let longest = self.course.experiment.cool_down;
-        calm::cool_down(self.most_left, longest, &mut self.stop, tell).await;
-        if self.course.experiment.drop_page_cache
+        let longest = self.experiment_run.experiment.cool_down;
+        cooldown::cool_down(self.most_left, longest, &mut self.stop, tell).await;
+        if self.experiment_run.experiment.drop_page_cache
             && self.no_page_cache_drop.is_none()
-            && let Err(why) = calm::drop_page_cache().await
+            && let Err(why) = cooldown::drop_page_cache().await
         {
             self.leave_page_cache(why);
         }
@@ -329,7 +336,7 @@ where
     }
 
     async fn wait_until_quiet(&mut self) -> Option<String> {
-        let longest = self.course.wait_quiet?;
+        let longest = self.experiment_run.wait_quiet?;
         let events = self.events.clone();
         let tell = |words| {
             // Nobody looks: the record is what counts.
@@ -341,21 +348,21 @@ where
     }
 
     fn begin(&mut self, index: usize) -> Result<(), LabError> {
-        let cell = &mut self.course.info.cells[index];
+        let cell = &mut self.experiment_run.info.cells[index];
         // Of an earlier try, should something have stood in the way of putting it aside then.
-        self.course.dir.set_aside(cell)?;
+        self.experiment_run.dir.set_aside(cell)?;
         (cell.state, cell.why, cell.fault) = (CellState::Running, None, None);
         cell.tries += 1;
         cell.run = Some(ExperimentDir::cell(&cell.id));
         self.save()?;
-        self.tell(CellEvent::Doing { cell: index, what: Doing::Running });
+        self.notify(CellEvent::Activity { cell: index, what: CellActivity::Running });
         Ok(())
     }
 
     async fn run_cell(&mut self, index: usize) -> Result<RunOutcome, LabError> {
-        let cell = &self.course.info.cells[index];
+        let cell = &self.experiment_run.info.cells[index];
         let mut plan = (self.plan_of)(cell)?;
-        plan.run_dir = self.course.dir.path().join(ExperimentDir::cell(&cell.id));
+        plan.run_dir = self.experiment_run.dir.path().join(ExperimentDir::cell(&cell.id));
         plan.warnings.extend(self.no_page_cache_drop.clone());
         plan.warnings.extend(self.not_quiet.take());
         let (sender, mut heard) = mpsc::unbounded_channel();
@@ -367,7 +374,9 @@ where
             }
         };
         let (outcome, ()) = tokio::join!(run(plan, sender, self.stop.clone()), forward);
-        let left = self.head(&self.course.info.cells[index]).map_or(0, |head| calm::left_by(&head));
+        let left = self
+            .head(&self.experiment_run.info.cells[index])
+            .map_or(0, |head| cooldown::connections_left_by(&head));
         self.most_left = self.most_left.max(left);
         outcome
     }
@@ -385,32 +394,32 @@ where
                 (CellState::Waiting, Some("it was interrupted".into()), true)
             }
             Ok(RunOutcome { run_dir, verdict }) => match (self.judgement_of)(&run_dir) {
-                Some(Judgement::ServedNothing) => {
+                Some(CellVerdict::ServedNothing) => {
                     (CellState::Failed, Some("its target served nothing at all".into()), true)
                 }
-                Some(Judgement::Measured { unknown, fault: found }) => {
+                Some(CellVerdict::Measured { unknown, fault: found }) => {
                     fault = found;
                     self.judge_numbers(&unknown, &verdict, tries)
                 }
                 None => self.judge_numbers(&all_unknown(&verdict), &verdict, tries),
             },
             Err(LabError::Interrupted) => (CellState::Waiting, Some("it was interrupted".into()), true),
-            Err(error) => (CellState::Failed, Some(shortened(&error.to_string())), true),
+            Err(error) => (CellState::Failed, Some(truncated_message(&error.to_string())), true),
         };
-        let cell = &mut self.course.info.cells[index];
+        let cell = &mut self.experiment_run.info.cells[index];
         (cell.state, cell.why, cell.fault) = (state, why, fault);
         if aside {
-            cell.run = self.course.dir.set_aside(cell)?;
+            cell.run = self.experiment_run.dir.set_aside(cell)?;
         }
         Ok(())
     }
 
     /// Judges a cell whose run went on to its end while nobody watched.
     fn judge_ended(&mut self, index: usize) -> Result<(), LabError> {
-        let cell = &self.course.info.cells[index];
+        let cell = &self.experiment_run.info.cells[index];
         let outcome = match self.head(cell) {
             Some(head) => Ok(RunOutcome {
-                run_dir: self.course.dir.path().join(ExperimentDir::cell(&cell.id)),
+                run_dir: self.experiment_run.dir.path().join(ExperimentDir::cell(&cell.id)),
                 verdict: head.verdict,
             }),
             None => Err(LabError::run(format!("the record of {} cannot be read any more", cell.id))),
@@ -427,27 +436,27 @@ where
         tries: u32,
     ) -> (CellState, Option<String>, bool) {
         if unknown.is_empty() {
-            self.streak.result();
+            self.streak.record_result();
             return (CellState::Done, None, false);
         }
-        self.streak.disturbed(unknown, &verdict.doubts);
-        let again = tries <= self.course.experiment.retries;
+        self.streak.record_disturbed(unknown, &verdict.doubts);
+        let again = tries <= self.experiment_run.experiment.retries;
         let state = if again { CellState::Waiting } else { CellState::Invalid };
-        (state, Some(not_known(unknown, verdict)), again)
+        (state, Some(unknown_reason(unknown, verdict)), again)
     }
 
     fn save(&mut self) -> Result<(), LabError> {
-        self.course.dir.write(&self.course.info)?;
-        let left = self.clock.left(&self.course.info.cells);
-        self.tell(CellEvent::Stands { info: Box::new(self.course.info.clone()), left });
+        self.experiment_run.dir.write(&self.experiment_run.info)?;
+        let left = self.clock.left(&self.experiment_run.info.cells);
+        self.notify(CellEvent::Stands { info: Box::new(self.experiment_run.info.clone()), left });
         Ok(())
     }
 
     fn note(&self, words: String) {
-        self.tell(CellEvent::Note(words));
+        self.notify(CellEvent::Note(words));
     }
 
-    fn tell(&self, event: CellEvent) {
+    fn notify(&self, event: CellEvent) {
         // Nobody looks: the record is what counts.
         let _ = self.events.send(event);
     }
@@ -487,7 +496,7 @@ fn all_unknown(verdict: &Verdict) -> Vec<String> {
     Some(names.to_owned()).into_iter().filter(|names| !names.is_empty()).collect()
 }
 
-fn not_known(unknown: &[String], verdict: &Verdict) -> String {
+fn unknown_reason(unknown: &[String], verdict: &Verdict) -> String {
     let unknown = unknown.join(", ");
     match worst(&verdict.doubts) {
         Some(doubt) => format!("unknown: {unknown}; {}", doubt.seen),
@@ -495,7 +504,7 @@ fn not_known(unknown: &[String], verdict: &Verdict) -> String {
     }
 }
 
-fn shortened(words: &str) -> String {
+fn truncated_message(words: &str) -> String {
     let lines: Vec<&str> = words.lines().collect();
     match lines.as_slice() {
         [first, .., _] if lines.len() > LAST_LINES => {
@@ -508,7 +517,7 @@ fn shortened(words: &str) -> String {
 
 /// How long cells would take, by what their schedules say.
 pub fn expected(cells: &[CellInfo], planned: &BTreeMap<String, Duration>) -> Duration {
-    let mut clock = Clock::default();
+    let mut clock = DurationEstimate::default();
     planned.iter().for_each(|(workload, length)| clock.expect(workload, Some(*length)));
     clock.left(cells)
 }
@@ -524,12 +533,12 @@ pub fn planned(workload: &Workload) -> Option<Duration> {
 /// How long cells take: as planned until one has shown it. What they take beside their schedules is learned from all of
 /// them, so that the first cell of a workload is not taken for shorter than it will be.
 #[derive(Debug, Default)]
-struct Clock {
+struct DurationEstimate {
     planned_s: BTreeMap<String, f64>,
     took_s: BTreeMap<String, (f64, u32)>,
 }
 
-impl Clock {
+impl DurationEstimate {
     fn expect(&mut self, workload: &str, planned: Option<Duration>) {
         self.planned_s.insert(workload.to_owned(), planned.map_or(0.0, |length| length.as_secs_f64()));
     }
@@ -541,11 +550,11 @@ impl Clock {
 
     fn left(&self, cells: &[CellInfo]) -> Duration {
         let open = cells.iter().filter(|cell| matches!(cell.state, CellState::Waiting | CellState::Running));
-        let total_s: f64 = open.map(|cell| self.one_s(&cell.workload)).sum();
+        let total_s: f64 = open.map(|cell| self.cell_s(&cell.workload)).sum();
         Duration::try_from_secs_f64(total_s).unwrap_or_default()
     }
 
-    fn one_s(&self, workload: &str) -> f64 {
+    fn cell_s(&self, workload: &str) -> f64 {
         match self.took_s.get(workload) {
             Some((sum_s, count)) => sum_s / f64::from((*count).max(1)),
             None => self.planned_s.get(workload).copied().unwrap_or(0.0) + self.overhead_s(),
@@ -574,7 +583,7 @@ mod tests {
             |workload: &str, state| CellInfo { workload: workload.into(), state, ..CellInfo::default() };
         let cells =
             [cell("a", CellState::Done), cell("a", CellState::Running), cell("b", CellState::Waiting)];
-        let mut clock = Clock::default();
+        let mut clock = DurationEstimate::default();
         clock.expect("a", Some(Duration::from_secs(30)));
         clock.expect("b", None);
         assert_eq!(clock.left(&cells), Duration::from_secs(30 + 5 + 5));
@@ -590,8 +599,8 @@ mod tests {
     #[test]
     fn last_words_are_the_first_line_and_the_last_ones() {
         let words: String = (0..40).map(|n| format!("line {n}\n")).collect();
-        let short = shortened(&words);
+        let short = truncated_message(&words);
         assert!(short.starts_with("line 0\n…\nline 28\n") && short.ends_with("line 39"), "{short}");
-        assert_eq!(shortened("one\ntwo"), "one\ntwo");
+        assert_eq!(truncated_message("one\ntwo"), "one\ntwo");
     }
 }

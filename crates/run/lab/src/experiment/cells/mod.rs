@@ -24,12 +24,11 @@
 //! *Does not:* compile a workload (whoever calls [`drive()`] makes the plan of each cell), or compare what came out
 //! (that is `assay-report`).
 
-mod calm;
+mod abort_policy;
+mod cooldown;
 mod directory;
 mod drive;
-mod hopeless;
 mod order;
-mod rates;
 mod read;
 mod resume;
 
@@ -40,15 +39,17 @@ use std::time::Duration;
 
 use assay_record::experiment::{ConditionInfo, SubjectInfo};
 
+pub use assay_workload::overrides::at_rate;
 pub use directory::ExperimentDir;
-pub use drive::{CellEvent, Course, Doing, Ending, Judgement, drive, expected, planned};
-pub use order::{cells, info};
-pub use rates::{at_rate, world};
-pub use resume::{Mixture, Resumed, differences, resume};
+pub use drive::{
+    CellActivity, CellEvent, CellVerdict, ExperimentOutcome, ExperimentRun, drive, expected, planned,
+};
+pub use order::{cells, info, world};
+pub use resume::{MixedVersions, Resumed, differences, resume};
 
 use crate::cgroup::Limits;
 use crate::mode::Mode;
-use crate::topology::{CacheChoice, TopologyChoice, Usual};
+use crate::topology::{CacheChoice, CacheDefaults, TopologyChoice};
 use crate::units::LinkChoice;
 
 /// An experiment that cannot be read.
@@ -179,7 +180,7 @@ impl Experiment {
 impl Subject {
     /// The caches that it is, where it is several.
     pub fn topology(&self) -> Option<TopologyChoice> {
-        let usual = Usual {
+        let usual = CacheDefaults {
             proxy: self.proxy.clone(),
             memory_bytes: self.memory_bytes,
             disk_bytes: self.disk_bytes,

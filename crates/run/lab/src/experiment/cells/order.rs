@@ -87,6 +87,12 @@ fn fresh(name: &str, taken: &mut HashSet<String>) -> String {
     free
 }
 
+/// The seed of a cell's world: the same paths for all subjects of a repetition.
+pub fn world(seed: u64) -> u32 {
+    let mixed = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

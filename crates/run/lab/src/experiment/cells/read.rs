@@ -106,7 +106,7 @@ fn drops(text: &str) -> Result<bool, String> {
 }
 
 fn workloads(fields: &Fields<'_>) -> Result<Vec<WorkloadChoice>, ExperimentError> {
-    let mut labels = Labels::default();
+    let mut labels = UniqueLabels::default();
     let mut found = Vec::new();
     for value in fields.get("workloads").map_or(Ok(Vec::new()), |value| value.list())? {
         let name = value.text()?.to_owned();
@@ -130,7 +130,7 @@ fn workloads(fields: &Fields<'_>) -> Result<Vec<WorkloadChoice>, ExperimentError
 }
 
 fn subjects(fields: &Fields<'_>) -> Result<Vec<Subject>, ExperimentError> {
-    let mut labels = Labels::default();
+    let mut labels = UniqueLabels::default();
     let mut found = Vec::new();
     for table in fields.tables("proxy", "[[proxy]]", &PROXY)? {
         let proxy = table.need("name", "`builtin`, `direct` or a name from `assay proxies`")?.text()?;
@@ -176,7 +176,7 @@ fn subject(label: String, proxy: &str, chosen: &Combination<'_>) -> Result<Subje
 }
 
 fn conditions(fields: &Fields<'_>) -> Result<Vec<Condition>, ExperimentError> {
-    let mut labels = Labels::default();
+    let mut labels = UniqueLabels::default();
     let mut found = Vec::new();
     for table in fields.tables("condition", "[[condition]]", &CONDITION)? {
         let named = table.get("label").map(|value| value.text()).transpose()?;
@@ -249,9 +249,9 @@ fn algorithm(text: &str) -> Result<String, String> {
 
 /// Labels that are taken: each must mean one thing.
 #[derive(Default)]
-struct Labels(Vec<String>);
+struct UniqueLabels(Vec<String>);
 
-impl Labels {
+impl UniqueLabels {
     fn take(&mut self, label: &str, wrong: impl Fn(&str) -> ExperimentError) -> Result<(), ExperimentError> {
         if label.trim().is_empty() || label.contains(char::is_control) {
             return Err(wrong("a label is a few words on one line"));

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::elsewhere;
 use crate::error::LabError;
+use crate::remote;
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 
@@ -13,7 +13,7 @@ use super::{Experiment, ExperimentDir};
 /// Why results would be mixed, a line each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("results of different versions would be mixed:\n  {}", reasons.join("\n  "))]
-pub struct Mixture {
+pub struct MixedVersions {
     pub reasons: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ pub fn resume(
 /// just ended.
 fn has_ended(dir: &ExperimentDir, cell: &CellInfo) -> Result<bool, LabError> {
     let run_dir = dir.path().join(ExperimentDir::cell(&cell.id));
-    if let Ok(None) = elsewhere::hold(&run_dir) {
+    if let Ok(None) = remote::lock_run_dir(&run_dir) {
         return Err(LabError::plan(format!(
             "the run in {} still goes on; wait for its end",
             run_dir.display()
@@ -203,7 +203,7 @@ mod tests {
         };
         let whole = RunInfo { schema: RUN_SCHEMA.into(), finished: true, ..RunInfo::default() };
         assert_eq!(state(&whole).unwrap(), CellState::Running);
-        let held = elsewhere::hold(&run_dir).unwrap();
+        let held = remote::lock_run_dir(&run_dir).unwrap();
         assert!(state(&whole).unwrap_err().to_string().contains("still goes on"));
         drop(held);
         let verdict = Verdict { partial: true, ..Verdict::default() };

@@ -2,7 +2,7 @@
 //! Time is what the robots' intervals say; nothing here waits.
 
 use crate::search::Search;
-use crate::search::belief::Showed;
+use crate::search::belief::StepResult;
 use assay_measurement::adapted::Decided;
 use assay_measurement::measured::Measured;
 use assay_protocol::message::{Command, PhaseEvent};
@@ -12,9 +12,9 @@ use assay_record::peak::{Outcome, Peak, Step};
 use assay_record::run::RunInfo;
 use tokio::sync::mpsc;
 
-use super::behind;
-use super::step::{Findings, Lately, step};
-use super::{Judge, PeakEvent, SEARCH_PHASE, Wish, order};
+use super::backlog;
+use super::step::{RecentMeasurements, StepEvidence, step};
+use super::{PeakEvent, PeakPlan, PromiseJudge, SEARCH_PHASE, load_command};
 
 /// After a change of rate, this passes before anything counts.
 const SETTLE_MS: u64 = 1500;
@@ -59,7 +59,7 @@ const SETTLED: &str = "the limit was come to from above and from below until it 
 
 /// What is going on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum State {
+enum DriverState {
     Warming,
     /// A rate was ordered and has not taken effect.
     Ordered {
@@ -84,10 +84,10 @@ pub(super) struct Driver {
     load_per_rate: f64,
     step_ms: u64,
     most_ms: u64,
-    judge: Judge,
+    judge: PromiseJudge,
     events: mpsc::UnboundedSender<PeakEvent>,
-    state: State,
-    lately: Lately,
+    state: DriverState,
+    recent: RecentMeasurements,
     info: RunInfo,
     run_dir: Option<std::path::PathBuf>,
     steps: Vec<Step>,
@@ -100,24 +100,24 @@ pub(super) struct Driver {
 
 impl Driver {
     pub(super) fn new(
-        wish: &Wish,
+        peak_plan: &PeakPlan,
         first_per_s: f64,
         load_per_rate: f64,
-        judge: Judge,
+        judge: PromiseJudge,
         events: mpsc::UnboundedSender<PeakEvent>,
     ) -> Self {
-        let step_ms = (wish.step.as_millis() as u64).max(1000);
+        let step_ms = (peak_plan.step.as_millis() as u64).max(1000);
         let lowest_per_s = FEWEST_REQUESTS / (step_ms as f64 / 1000.0);
         Self {
             search: Search::new(first_per_s, lowest_per_s),
             first_per_s,
             load_per_rate,
             step_ms,
-            most_ms: wish.most.as_millis() as u64,
+            most_ms: peak_plan.most.as_millis() as u64,
             judge,
             events,
-            state: State::Warming,
-            lately: Lately::default(),
+            state: DriverState::Warming,
+            recent: RecentMeasurements::default(),
             info: RunInfo::default(),
             run_dir: None,
             steps: Vec::new(),
@@ -128,14 +128,14 @@ impl Driver {
     }
 
     /// Takes what the lab tells; gives what is to be done.
-    pub(super) fn heard(&mut self, event: RunEvent) -> Vec<Command> {
+    pub(super) fn on_event(&mut self, event: RunEvent) -> Vec<Command> {
         if let RunEvent::Measured(measured) = &event {
-            self.lately.keep(measured);
+            self.recent.keep(measured);
         }
         match event {
             RunEvent::Stage(Stage::Planned { run_dir }) => self.run_dir = Some(run_dir),
             RunEvent::Phase(PhaseEvent::Began { phase: 0, .. }) => {
-                self.tell(PeakEvent::Warming { rate_per_s: self.first_per_s });
+                self.notify(PeakEvent::Warming { rate_per_s: self.first_per_s });
             }
             RunEvent::Phase(PhaseEvent::Began { phase: SEARCH_PHASE, at_ms }) => {
                 // Who runs where is known by now.
@@ -144,40 +144,40 @@ impl Driver {
                 return self.next(at_ms);
             }
             RunEvent::Measured(Measured::Adapted(adapted)) if adapted.what == Decided::Load => {
-                self.took_effect(adapted.at_ms);
+                self.rate_applied(adapted.at_ms);
             }
             RunEvent::Measured(Measured::Robots(interval)) if interval.phase == SEARCH_PHASE => {
-                return self.second(&interval);
+                return self.end_of_second(&interval);
             }
             _ => {}
         }
         Vec::new()
     }
 
-    fn took_effect(&mut self, at_ms: u64) {
-        let State::Ordered { rate_per_s, then_rests } = self.state else { return };
+    fn rate_applied(&mut self, at_ms: u64) {
+        let DriverState::Ordered { rate_per_s, then_rests } = self.state else { return };
         self.state = if then_rests {
-            State::Resting { from_ms: at_ms, calm: 0 }
+            DriverState::Resting { from_ms: at_ms, calm: 0 }
         } else {
             let from_ms = (at_ms + SETTLE_MS).next_multiple_of(1000);
             let times = if self.search.is_near() { NEAR_TIMES } else { 1 };
-            State::Measuring { rate_per_s, from_ms, to_ms: from_ms + times * self.step_ms }
+            DriverState::Measuring { rate_per_s, from_ms, to_ms: from_ms + times * self.step_ms }
         };
     }
 
     /// A second of the robots is over.
-    fn second(&mut self, interval: &assay_measurement::interval::RobotInterval) -> Vec<Command> {
+    fn end_of_second(&mut self, interval: &assay_measurement::interval::RobotInterval) -> Vec<Command> {
         let now_ms = interval.start_ms + interval.length_ms;
         match self.state {
-            State::Measuring { rate_per_s, from_ms, to_ms } if now_ms >= to_ms + GRACE_MS => {
+            DriverState::Measuring { rate_per_s, from_ms, to_ms } if now_ms >= to_ms + GRACE_MS => {
                 self.measured(rate_per_s, from_ms, to_ms, now_ms)
             }
-            State::Resting { from_ms, .. } if now_ms >= from_ms + REST_MS => self.next(now_ms),
-            State::Resting { from_ms, calm } if interval.start_ms >= from_ms => {
+            DriverState::Resting { from_ms, .. } if now_ms >= from_ms + REST_MS => self.next(now_ms),
+            DriverState::Resting { from_ms, calm } if interval.start_ms >= from_ms => {
                 let counts = &interval.counts;
                 let old = counts.completed as f64 > counts.due as f64 * CALM_SHARE + CALM_CHANCE;
                 let calm = if interval.levels.waiting == 0 && !old { calm + 1 } else { 0 };
-                self.state = State::Resting { from_ms, calm };
+                self.state = DriverState::Resting { from_ms, calm };
                 if calm >= CALM_SECONDS { self.next(now_ms) } else { Vec::new() }
             }
             _ => Vec::new(),
@@ -186,32 +186,32 @@ impl Driver {
 
     fn measured(&mut self, rate_per_s: f64, from_ms: u64, to_ms: u64, now_ms: u64) -> Vec<Command> {
         let mut run = self.info.clone();
-        run.verdict.doubts = self.lately.doubts(&self.info, from_ms, to_ms);
-        let (in_time, late_us) = self.lately.in_time(&run, from_ms, to_ms);
-        let measured = Findings {
+        run.verdict.doubts = self.recent.doubts(&self.info, from_ms, to_ms);
+        let (in_time, late_us) = self.recent.in_time(&run, from_ms, to_ms);
+        let measured = StepEvidence {
             rate_per_s,
             from_ms,
-            all: self.lately.stretch(&run, from_ms, to_ms),
-            with_before: self.lately.stretch(&run, from_ms - BEFORE_MS, to_ms),
+            all: self.recent.window(&run, from_ms, to_ms),
+            with_before: self.recent.window(&run, from_ms - BEFORE_MS, to_ms),
             in_time,
             late_us,
-            most_late_us: self.lately.late_us(from_ms - BEFORE_MS, to_ms),
+            most_late_us: self.recent.late_us(from_ms - BEFORE_MS, to_ms),
             doubts: &run.verdict.doubts,
             repeats: self.repeats,
         };
-        let leaves_queue = behind::leaves_queue(&measured.all);
+        let leaves_queue = backlog::leaves_queue(&measured.all);
         let step = step(&measured, &mut self.judge);
         // Chance moves what comes in a step; what came is what the target was given.
         let given_per_s = if step.offered_per_s > 0.0 { step.offered_per_s } else { rate_per_s };
         let outcome = step.outcome;
         match outcome {
             Outcome::Undecided if self.repeats < MOST_REPEATS => self.again = Some((rate_per_s, given_per_s)),
-            Outcome::Undecided => self.showed(given_per_s, Showed::Doubtful),
-            Outcome::Kept => self.showed(given_per_s, Showed::Kept),
-            Outcome::Broken => self.showed(given_per_s, Showed::Broken),
+            Outcome::Undecided => self.step_showed(given_per_s, StepResult::Doubtful),
+            Outcome::Kept => self.step_showed(given_per_s, StepResult::Kept),
+            Outcome::Broken => self.step_showed(given_per_s, StepResult::Broken),
         }
         self.steps.push(step.clone());
-        self.tell(PeakEvent::Tried(step));
+        self.notify(PeakEvent::Tried(step));
         // A queue that is left would make the next step look worse, and a queue that grows hides among those that wait already.
         let is_last = self.again.is_none() && self.search.next().is_none();
         if outcome == Outcome::Kept && !leaves_queue || is_last {
@@ -219,28 +219,28 @@ impl Driver {
         }
         let kept = self.search.bracket().kept.map(|kept| REST_SHARE * kept.min(rate_per_s));
         let rest = kept.unwrap_or(FIRST_REST_SHARE * rate_per_s);
-        self.state = State::Ordered { rate_per_s: rest, then_rests: true };
-        self.tell(PeakEvent::Resting { rate_per_s: rest });
-        vec![order(rest, self.load_per_rate)]
+        self.state = DriverState::Ordered { rate_per_s: rest, then_rests: true };
+        self.notify(PeakEvent::Resting { rate_per_s: rest });
+        vec![load_command(rest, self.load_per_rate)]
     }
 
     /// A step and its repetitions have shown something.
-    fn showed(&mut self, given_per_s: f64, showed: Showed) {
-        self.search.heard(given_per_s, showed);
+    fn step_showed(&mut self, given_per_s: f64, result: StepResult) {
+        self.search.observe(given_per_s, result);
         self.repeats = 0;
     }
 
     /// Tries the next rate, or the last one again, or ends.
     fn next(&mut self, now_ms: u64) -> Vec<Command> {
-        self.lately.forget();
+        self.recent.forget();
         let is_over = now_ms > self.most_ms || self.steps.len() >= MOST_STEPS;
         if let Some((rate_per_s, given_per_s)) = self.again.take() {
             if !is_over {
                 self.repeats += 1;
-                return self.order(rate_per_s);
+                return self.order_rate(rate_per_s);
             }
             // There is no time to repeat it.
-            self.showed(given_per_s, Showed::Doubtful);
+            self.step_showed(given_per_s, StepResult::Doubtful);
         }
         let next = match self.search.next() {
             _ if now_ms > self.most_ms => {
@@ -262,16 +262,16 @@ impl Driver {
             rate => rate,
         };
         let Some(rate_per_s) = next else {
-            self.state = State::Done;
+            self.state = DriverState::Done;
             return vec![Command::Stop];
         };
-        self.order(rate_per_s)
+        self.order_rate(rate_per_s)
     }
 
-    fn order(&mut self, rate_per_s: f64) -> Vec<Command> {
-        self.state = State::Ordered { rate_per_s, then_rests: false };
-        self.tell(PeakEvent::Trying { rate_per_s });
-        vec![order(rate_per_s, self.load_per_rate)]
+    fn order_rate(&mut self, rate_per_s: f64) -> Vec<Command> {
+        self.state = DriverState::Ordered { rate_per_s, then_rests: false };
+        self.notify(PeakEvent::Trying { rate_per_s });
+        vec![load_command(rate_per_s, self.load_per_rate)]
     }
 
     pub(super) fn result(self, stopped: bool) -> Peak {
@@ -280,7 +280,7 @@ impl Driver {
         let is_own_limit = self.search.is_own_limit();
         let has_both = bracket.kept.is_some() && (bracket.broken.is_some() || is_own_limit);
         let range = has_both.then(|| self.search.range());
-        let mut ended = match stopped && self.state != State::Done {
+        let mut ended = match stopped && self.state != DriverState::Done {
             true => "it was stopped".into(),
             false if self.ended.is_empty() => "the run ended early".into(),
             false => self.ended,
@@ -302,7 +302,7 @@ impl Driver {
         }
     }
 
-    fn tell(&self, event: PeakEvent) {
+    fn notify(&self, event: PeakEvent) {
         // Nobody looks: the result is what counts.
         let _ = self.events.send(event);
     }
@@ -315,29 +315,29 @@ mod tests {
     use assay_measurement::interval::RobotInterval;
     use assay_record::peak::Check;
 
-    use super::super::Stretch;
+    use super::super::MeasurementWindow;
     use super::*;
 
     /// A run at loads as they are ordered, against a target that queues what is more than its limit. Gives the result.
     fn simulate(limit_per_s: f64) -> (Peak, Vec<PeakEvent>) {
-        let judge: Judge = Box::new(|stretch: &Stretch<'_>| {
+        let judge: PromiseJudge = Box::new(|window: &MeasurementWindow<'_>| {
             let longest =
-                stretch.robots.iter().map(|interval| interval.miss.response.max_us).max().unwrap_or(0);
+                window.robots.iter().map(|interval| interval.miss.response.max_us).max().unwrap_or(0);
             let outcome = if longest < 50_000 { Outcome::Kept } else { Outcome::Broken };
             let seen = format!("{longest} µs");
             vec![Check { text: "max < 50ms".into(), seen, outcome, ..Check::default() }]
         });
         let (events, mut seen) = mpsc::unbounded_channel();
-        let mut driver = Driver::new(&super::super::tests::wish(), 200.0, 0.01, judge, events);
+        let mut driver = Driver::new(&super::super::tests::peak_plan(), 200.0, 0.01, judge, events);
         let (mut rate, mut waiting, mut at_ms) = (200.0, 0.0_f64, 3000);
-        let mut orders = driver.heard(RunEvent::Phase(PhaseEvent::Began { phase: SEARCH_PHASE, at_ms }));
+        let mut orders = driver.on_event(RunEvent::Phase(PhaseEvent::Began { phase: SEARCH_PHASE, at_ms }));
         while !orders.contains(&Command::Stop) && at_ms < 3_000_000 {
             for order in std::mem::take(&mut orders) {
                 let Command::Load { factor } = order else { continue };
                 rate = factor / 0.01;
                 let adapted =
                     Adapted { at_ms: at_ms + 100, what: Decided::Load, phase: 1, ..Adapted::default() };
-                orders.extend(driver.heard(RunEvent::Measured(Measured::Adapted(Box::new(adapted)))));
+                orders.extend(driver.on_event(RunEvent::Measured(Measured::Adapted(Box::new(adapted)))));
             }
             let mut interval = RobotInterval {
                 start_ms: at_ms,
@@ -353,7 +353,7 @@ mod tests {
             times.record(1000 + (waiting / limit_per_s * 1e6) as u64);
             interval.miss.response = times.to_sparse();
             at_ms += 1000;
-            orders.extend(driver.heard(RunEvent::Measured(Measured::Robots(Box::new(interval)))));
+            orders.extend(driver.on_event(RunEvent::Measured(Measured::Robots(Box::new(interval)))));
         }
         let mut all = Vec::new();
         while let Ok(event) = seen.try_recv() {
@@ -387,8 +387,8 @@ mod tests {
     #[test]
     fn a_search_that_is_cut_short_says_what_is_known() {
         let (events, _seen) = mpsc::unbounded_channel();
-        let judge: Judge = Box::new(|_| Vec::new());
-        let driver = Driver::new(&super::super::tests::wish(), 200.0, 0.01, judge, events);
+        let judge: PromiseJudge = Box::new(|_| Vec::new());
+        let driver = Driver::new(&super::super::tests::peak_plan(), 200.0, 0.01, judge, events);
         let peak = driver.result(true);
         assert_eq!(
             (peak.peak_per_s, peak.is_confirmed, peak.ended.as_str()),

@@ -18,13 +18,13 @@
 //! errors are never excused. The search and its driver are pure; a function from `assay`, based on `report::require::Promise`, judges whether a
 //! stretch meets the requirements. `lab::experiment::peak::trials` tests the search in virtual time, with targets whose limit is calculated.
 
-mod behind;
+mod backlog;
+mod bottleneck;
 mod driver;
 mod step;
-mod stretch;
-mod suspects;
 #[cfg(test)]
 mod trials;
+mod window;
 
 use std::time::Duration;
 
@@ -35,16 +35,16 @@ use assay_workload::model::{Goal, Phase, Ramp, Schedule, Script, WorkingSet, Wor
 use tokio::sync::{mpsc, watch};
 
 use crate::error::LabError;
-use crate::experiment::calibrate::flat::Peak as Busiest;
+use crate::experiment::calibrate::flat::PeakLoad;
 use crate::plan::{RunOutcome, RunPlan};
 use driver::Driver;
-pub use stretch::Stretch;
+pub use window::MeasurementWindow;
 
 /// Index of the phase in which rates are tried.
 const SEARCH_PHASE: u16 = 1;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wish {
+pub struct PeakPlan {
     /// The promise, part by part, as it was written.
     pub promise: Vec<String>,
     /// How long the cache is warmed.
@@ -58,7 +58,7 @@ pub struct Wish {
 }
 
 /// Holds a stretch against the promise: each part is kept, broken or undecided.
-pub type Judge = Box<dyn FnMut(&Stretch<'_>) -> Vec<Check>>;
+pub type PromiseJudge = Box<dyn FnMut(&MeasurementWindow<'_>) -> Vec<Check>>;
 
 /// What is being done.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,27 +85,29 @@ pub enum PeakEvent {
 /// it early; what is known by then is the result. The plan has no requirement for a phase: those of the workload are not run. Call it on a runtime whose threads outlive it.
 pub async fn find(
     plan: RunPlan,
-    wish: Wish,
-    judge: Judge,
+    peak_plan: PeakPlan,
+    judge: PromiseJudge,
     events: mpsc::UnboundedSender<PeakEvent>,
     stop: watch::Receiver<bool>,
 ) -> Result<(Peak, RunOutcome), LabError> {
-    let busiest = Busiest::of(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
+    let busiest = PeakLoad::of(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
     let usual_per_s = busiest.requests_per_s.filter(|rate| *rate > 0.0).ok_or_else(|| {
         LabError::plan(
             "robots of this workload are best effort, or send nothing: there is no rate to look for; give \
              them one (req_rate)",
         )
     })?;
-    let first_per_s = wish.from_per_s.unwrap_or(usual_per_s);
-    let plan =
-        RunPlan { workload: stepped(&plan.workload, &busiest, first_per_s / usual_per_s, &wish), ..plan };
+    let first_per_s = peak_plan.from_per_s.unwrap_or(usual_per_s);
+    let plan = RunPlan {
+        workload: stepped(&plan.workload, &busiest, first_per_s / usual_per_s, &peak_plan),
+        ..plan
+    };
     let (orders, given) = mpsc::unbounded_channel();
-    let (told, mut heard) = mpsc::unbounded_channel();
-    let mut driver = Driver::new(&wish, first_per_s, busiest.load() / usual_per_s, judge, events);
+    let (run_event_sender, mut run_events) = mpsc::unbounded_channel();
+    let mut driver = Driver::new(&peak_plan, first_per_s, busiest.load() / usual_per_s, judge, events);
     let drive = async {
-        while let Some(event) = heard.recv().await {
-            for command in driver.heard(event) {
+        while let Some(event) = run_events.recv().await {
+            for command in driver.on_event(event) {
                 // A run that has just ended needs no more orders.
                 let _ = orders.send(command);
             }
@@ -115,34 +117,35 @@ pub async fn find(
     let (workload, target) = (plan.workload.name.clone(), plan.target.name());
     let version = plan.assay_version.clone();
     let stopped = stop.clone();
-    let (outcome, driver) = tokio::join!(crate::run_with_orders(plan, told, stop, Some(given)), drive);
+    let (outcome, driver) =
+        tokio::join!(crate::run_with_commands(plan, run_event_sender, stop, Some(given)), drive);
     let outcome = outcome?;
     let mut peak = Peak {
         schema: Peak::SCHEMA.into(),
         assay_version: version,
         workload,
         target,
-        promise: wish.promise.clone(),
-        warm_s: wish.warm.as_secs_f64(),
-        step_s: wish.step.as_secs_f64(),
+        promise: peak_plan.promise.clone(),
+        warm_s: peak_plan.warm.as_secs_f64(),
+        step_s: peak_plan.step.as_secs_f64(),
         ..driver.result(*stopped.borrow())
     };
-    peak.suspects = suspects_of(&outcome, &peak);
+    peak.suspects = bottlenecks(&outcome, &peak);
     Ok((peak, outcome))
 }
 
 /// What was used up, from what the run left behind; nothing where that cannot be read.
-fn suspects_of(outcome: &RunOutcome, peak: &Peak) -> Vec<assay_record::peak::Suspect> {
-    let Some(step) = suspects::telling(peak) else { return Vec::new() };
+fn bottlenecks(outcome: &RunOutcome, peak: &Peak) -> Vec<assay_record::peak::Suspect> {
+    let Some(step) = bottleneck::telling_step(peak) else { return Vec::new() };
     let read = || {
         let dir = RunDir::open(&outcome.run_dir).ok()?;
         Some((dir.read_info().ok()?, dir.read_series().ok()?))
     };
-    read().map(|(info, series)| suspects::suspects(&info, &series, step)).unwrap_or_default()
+    read().map(|(info, series)| bottleneck::suspects(&info, &series, step)).unwrap_or_default()
 }
 
 /// The workload at a constant rate, and then at whatever rate is ordered.
-fn stepped(workload: &Workload, busiest: &Busiest, multiple: f64, wish: &Wish) -> Workload {
+fn stepped(workload: &Workload, busiest: &PeakLoad, multiple: f64, peak_plan: &PeakPlan) -> Workload {
     let level = |value: f64| Ramp { begin: value, end: value };
     let phase = |name: &str, duration: Duration, script: Option<Script>| Phase {
         name: name.into(),
@@ -152,13 +155,15 @@ fn stepped(workload: &Workload, busiest: &Busiest, multiple: f64, wish: &Wish) -
         ..busiest.phase()
     };
     // A script that says nothing makes the load of its phase one that adapts.
-    let phases =
-        vec![phase("warm", wish.warm, None), phase("search", 2 * wish.most, Some(Script::default()))];
+    let phases = vec![
+        phase("warm", peak_plan.warm, None),
+        phase("search", 2 * peak_plan.most, Some(Script::default())),
+    ];
     Workload { schedule: Schedule { phases, working_set: WorkingSet::Grows }, ..workload.clone() }
 }
 
 /// An order for the robots.
-fn order(rate_per_s: f64, load_per_rate: f64) -> Command {
+fn load_command(rate_per_s: f64, load_per_rate: f64) -> Command {
     Command::Load { factor: rate_per_s * load_per_rate }
 }
 
@@ -169,8 +174,8 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    pub(super) fn wish() -> Wish {
-        Wish {
+    pub(super) fn peak_plan() -> PeakPlan {
+        PeakPlan {
             promise: vec!["p99 < 50ms".into()],
             warm: Duration::from_secs(3),
             step: Duration::from_secs(2),
@@ -182,8 +187,8 @@ mod tests {
     #[test]
     fn the_schedule_is_one_rate_and_then_one_that_adapts() {
         let workload = testing::workload();
-        let busiest = Busiest::of(&workload).unwrap();
-        let stepped = stepped(&workload, &busiest, 3.0, &wish());
+        let busiest = PeakLoad::of(&workload).unwrap();
+        let stepped = stepped(&workload, &busiest, 3.0, &peak_plan());
         let timeline = Timeline::new(&stepped).unwrap();
         let expected = timeline.phases()[0].expected.unwrap();
         assert!((expected.requests - 90.0).abs() < 1e-6, "{expected:?}");

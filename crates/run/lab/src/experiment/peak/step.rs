@@ -9,7 +9,7 @@ use assay_measurement::ratios::ratio;
 use assay_record::peak::{Check, Outcome, Step};
 use assay_record::run::{PhaseInfo, RunInfo};
 
-use super::{Judge, SEARCH_PHASE, Stretch, behind};
+use super::{MeasurementWindow, PromiseJudge, SEARCH_PHASE, backlog};
 
 /// This share of the requested rate must come due, …
 const OFFERED_SHARE: f64 = 0.95;
@@ -21,11 +21,11 @@ const SECOND_MS: u64 = 1000;
 
 /// What was measured lately.
 #[derive(Debug, Default)]
-pub(super) struct Lately {
+pub(super) struct RecentMeasurements {
     all: Vec<Measured>,
 }
 
-impl Lately {
+impl RecentMeasurements {
     /// Keeps what a step is judged by.
     pub(super) fn keep(&mut self, measured: &Measured) {
         let counts = matches!(
@@ -50,7 +50,7 @@ impl Lately {
     }
 
     /// What was measured between two moments of a run.
-    pub(super) fn stretch<'a>(&'a self, run: &'a RunInfo, from_ms: u64, to_ms: u64) -> Stretch<'a> {
+    pub(super) fn window<'a>(&'a self, run: &'a RunInfo, from_ms: u64, to_ms: u64) -> MeasurementWindow<'a> {
         let within = |start_ms: u64, length_ms: u64| start_ms >= from_ms && start_ms + length_ms <= to_ms;
         let robots = self.all.iter().filter_map(|measured| match measured {
             Measured::Robots(i) if i.phase == SEARCH_PHASE && within(i.start_ms, i.length_ms) => Some(&**i),
@@ -60,7 +60,7 @@ impl Lately {
             Measured::Origins(i) if within(i.start_ms, i.length_ms) => Some(&**i),
             _ => None,
         });
-        Stretch {
+        MeasurementWindow {
             robots: robots.collect(),
             origins: origins.collect(),
             length_s: to_ms.saturating_sub(from_ms) as f64 / 1e3,
@@ -94,8 +94,13 @@ impl Lately {
 
     /// The seconds of a stretch in which Assay was in time, and how late it was in those, going by what it did and not by the
     /// responses. A second after a late one may still hold what it left. Where few are in time, all of them.
-    pub(super) fn in_time<'a>(&'a self, run: &'a RunInfo, from_ms: u64, to_ms: u64) -> (Stretch<'a>, u64) {
-        let mut stretch = self.stretch(run, from_ms, to_ms);
+    pub(super) fn in_time<'a>(
+        &'a self,
+        run: &'a RunInfo,
+        from_ms: u64,
+        to_ms: u64,
+    ) -> (MeasurementWindow<'a>, u64) {
+        let mut window = self.window(run, from_ms, to_ms);
         let starts = (from_ms.saturating_sub(SECOND_MS)..to_ms).step_by(SECOND_MS as usize);
         let late: Vec<(u64, u64)> =
             starts.map(|start_ms| (start_ms, self.late_us(start_ms, start_ms + SECOND_MS))).collect();
@@ -103,15 +108,15 @@ impl Lately {
         let fine: Vec<(u64, u64)> = late.windows(2).filter(is_fine).map(|pair| pair[1]).collect();
         let all_us = late.iter().map(|(_, late_us)| *late_us).max().unwrap_or(0);
         if (fine.len() as u64) < (to_ms - from_ms).div_ceil(2 * SECOND_MS) {
-            return (stretch, all_us);
+            return (window, all_us);
         }
         let is_in =
             |at_ms: u64| fine.iter().any(|(start_ms, _)| (*start_ms..start_ms + SECOND_MS).contains(&at_ms));
-        stretch.robots.retain(|interval| is_in(interval.start_ms));
-        stretch.origins.retain(|interval| is_in(interval.start_ms));
-        stretch.length_s = (fine.len() as u64 * SECOND_MS) as f64 / 1e3;
-        stretch.parts = parts(fine.iter().map(|(start_ms, _)| *start_ms));
-        (stretch, fine.iter().map(|(_, late_us)| *late_us).max().unwrap_or(0))
+        window.robots.retain(|interval| is_in(interval.start_ms));
+        window.origins.retain(|interval| is_in(interval.start_ms));
+        window.length_s = (fine.len() as u64 * SECOND_MS) as f64 / 1e3;
+        window.parts = parts(fine.iter().map(|(start_ms, _)| *start_ms));
+        (window, fine.iter().map(|(_, late_us)| *late_us).max().unwrap_or(0))
     }
 
     /// What makes the numbers of a stretch doubtful, as it would those of a phase.
@@ -127,13 +132,13 @@ impl Lately {
         let of_machine =
             |measured: &&Measured| !matches!(measured, Measured::Robots(_) | Measured::Origins(_));
         self.all.iter().filter(of_machine).for_each(|measured| evidence.take(measured));
-        let stretch = self.stretch(&info, from_ms, to_ms);
-        for interval in stretch.robots {
+        let window = self.window(&info, from_ms, to_ms);
+        for interval in window.robots {
             let mut interval = interval.clone();
             interval.phase = 0;
             evidence.take(&Measured::Robots(interval.into()));
         }
-        for interval in stretch.origins {
+        for interval in window.origins {
             let mut interval = interval.clone();
             interval.phase = 0;
             evidence.take(&Measured::Origins(interval.into()));
@@ -157,15 +162,15 @@ fn parts(starts_ms: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
 }
 
 /// What was measured of a step.
-pub(super) struct Findings<'a> {
+pub(super) struct StepEvidence<'a> {
     /// Rate that was requested.
     pub rate_per_s: f64,
     pub from_ms: u64,
-    pub all: Stretch<'a>,
+    pub all: MeasurementWindow<'a>,
     /// All of it with the second before, in which the rate was the same.
-    pub with_before: Stretch<'a>,
+    pub with_before: MeasurementWindow<'a>,
     /// The seconds in which Assay was in time, …
-    pub in_time: Stretch<'a>,
+    pub in_time: MeasurementWindow<'a>,
     /// … within this, robots and origins together.
     pub late_us: u64,
     /// The most that they were late in any second, and so by how much what waits at the end can be theirs.
@@ -188,24 +193,24 @@ fn find<'a>(doubts: &'a [Doubt], reasons: &[Reason]) -> Option<&'a Doubt> {
 }
 
 /// The step that a stretch makes.
-pub(super) fn step(measured: &Findings<'_>, judge: &mut Judge) -> Step {
-    let stretch = &measured.all;
+pub(super) fn step(measured: &StepEvidence<'_>, judge: &mut PromiseJudge) -> Step {
+    let window = &measured.all;
     let (mut counts, mut times) = (RobotCounts::default(), Histogram::new());
-    for interval in &stretch.robots {
+    for interval in &window.robots {
         counts.merge(&interval.counts);
         let all = interval.completed().into_iter().chain([&interval.timed_out]);
         all.for_each(|class| times.merge_sparse(&class.response));
         times.merge_sparse(&interval.unsent_wait);
     }
-    let length_s = stretch.length_s.max(1e-3);
+    let length_s = window.length_s.max(1e-3);
     let errors = counts.error_total();
     let ended = counts.completed + errors;
-    let Shown { outcome, checks, why } = shown(measured, counts.due, judge);
+    let StepJudgement { outcome, checks, why } = judge_evidence(measured, counts.due, judge);
     let quantile_ms = |share| times.quantile_us(share).map(|us| us as f64 / 1e3);
     Step {
         rate_per_s: measured.rate_per_s,
         from_ms: measured.from_ms,
-        to_ms: measured.from_ms + (stretch.length_s * 1e3).round() as u64,
+        to_ms: measured.from_ms + (window.length_s * 1e3).round() as u64,
         // Objects that no page led to were never requested.
         offered_per_s: counts.due.saturating_sub(counts.not_reached) as f64 / length_s,
         completed_per_s: counts.completed as f64 / length_s,
@@ -222,7 +227,7 @@ pub(super) fn step(measured: &Findings<'_>, judge: &mut Judge) -> Step {
 }
 
 /// What became of a step.
-struct Shown {
+struct StepJudgement {
     outcome: Outcome,
     checks: Vec<Check>,
     /// Why it was not kept.
@@ -236,9 +241,9 @@ struct Shown {
 /// over the seconds in which Assay was in time, where intervals are narrow; which seconds these are depends on nothing that the
 /// target did. What holds nowhere over all seconds is broken as well, and so is a target that fell behind by more than Assay was
 /// late.
-fn shown(measured: &Findings<'_>, due: u64, judge: &mut Judge) -> Shown {
+fn judge_evidence(measured: &StepEvidence<'_>, due: u64, judge: &mut PromiseJudge) -> StepJudgement {
     let (checks, over_all) = (judge(&measured.in_time), judge(&measured.all));
-    let undecided = |checks, why| Shown { outcome: Outcome::Undecided, checks, why };
+    let undecided = |checks, why| StepJudgement { outcome: Outcome::Undecided, checks, why };
     // Whether it was kept or not: errors of Assay's own are among those that are counted.
     if let Some(doubt) = find(measured.doubts, &NOT_REQUESTED) {
         return undecided(checks, doubt.seen.clone());
@@ -248,12 +253,12 @@ fn shown(measured: &Findings<'_>, due: u64, judge: &mut Judge) -> Shown {
     }
     let waited = find(measured.doubts, &WAITED);
     let late_us = if waited.is_some() { MAX_US } else { measured.most_late_us };
-    let behind = |late_us| behind::fell_behind(&measured.with_before, late_us);
+    let behind = |late_us| backlog::fell_behind(&measured.with_before, late_us);
     // The seconds in which Assay was in time first: their numbers are more telling.
     for checks in [checks.clone(), over_all.clone()] {
-        let broken = words(&checks, Outcome::Broken);
+        let broken = outcome_texts(&checks, Outcome::Broken);
         if !broken.is_empty() {
-            return Shown {
+            return StepJudgement {
                 outcome: Outcome::Broken,
                 why: broken.into_iter().chain(behind(late_us)).collect::<Vec<_>>().join("; "),
                 checks,
@@ -261,13 +266,13 @@ fn shown(measured: &Findings<'_>, due: u64, judge: &mut Judge) -> Shown {
         }
     }
     if let Some(why) = behind(late_us) {
-        return Shown { outcome: Outcome::Broken, checks, why };
+        return StepJudgement { outcome: Outcome::Broken, checks, why };
     }
     // What is no time is judged over all seconds: errors of a late second are the target's as well.
     let (times, _): (Vec<Check>, Vec<Check>) = checks.iter().cloned().partition(|check| check.unit == "ms");
     let (_, no_times): (Vec<Check>, Vec<Check>) = over_all.into_iter().partition(|check| check.unit == "ms");
-    let mut open = words(&times, Outcome::Undecided);
-    open.extend(words(&no_times, Outcome::Undecided));
+    let mut open = outcome_texts(&times, Outcome::Undecided);
+    open.extend(outcome_texts(&no_times, Outcome::Undecided));
     if let Some(words) = behind(0) {
         let excuse = waited.map_or_else(
             || format!("Assay was late by up to {:.1} ms", measured.most_late_us as f64 / 1e3),
@@ -281,11 +286,11 @@ fn shown(measured: &Findings<'_>, due: u64, judge: &mut Judge) -> Shown {
         open.push(format!("only {due} of {requested:.0} requests came due"));
     }
     let outcome = if open.is_empty() { Outcome::Kept } else { Outcome::Undecided };
-    Shown { outcome, checks, why: open.join("; ") }
+    StepJudgement { outcome, checks, why: open.join("; ") }
 }
 
 /// What the parts of the promise that came to this showed, in words.
-fn words(checks: &[Check], outcome: Outcome) -> Vec<String> {
+fn outcome_texts(checks: &[Check], outcome: Outcome) -> Vec<String> {
     let of_it = checks.iter().filter(|check| check.outcome == outcome);
     of_it.map(|check| format!("{}: {}", check.text, check.seen)).collect()
 }
@@ -311,11 +316,11 @@ mod tests {
 
     /// A step of which the 99th percentile is to be less than 5 ms, while Assay was late by so much.
     fn of(events: &[Measured], late_us: u64, doubts: Vec<Doubt>) -> Step {
-        let mut lately = Lately::default();
-        events.iter().for_each(|event| lately.keep(event));
-        let mut judge: Judge = Box::new(move |stretch: &Stretch<'_>| {
+        let mut recent = RecentMeasurements::default();
+        events.iter().for_each(|event| recent.keep(event));
+        let mut judge: PromiseJudge = Box::new(move |window: &MeasurementWindow<'_>| {
             let (mut times, mut errors) = (Histogram::new(), 0);
-            for interval in &stretch.robots {
+            for interval in &window.robots {
                 times.merge_sparse(&interval.miss.response);
                 errors += interval.counts.error_total();
             }
@@ -333,12 +338,12 @@ mod tests {
             vec![p99, check("errors < 1", "count", [errors, errors], 1)]
         });
         let run = RunInfo::default();
-        let measured = Findings {
+        let measured = StepEvidence {
             rate_per_s: 100.0,
             from_ms: 2000,
-            all: lately.stretch(&run, 2000, 4000),
-            with_before: lately.stretch(&run, 1000, 4000),
-            in_time: lately.stretch(&run, 2000, 4000),
+            all: recent.window(&run, 2000, 4000),
+            with_before: recent.window(&run, 1000, 4000),
+            in_time: recent.window(&run, 2000, 4000),
             late_us,
             most_late_us: late_us,
             doubts: &doubts,
@@ -437,7 +442,7 @@ mod tests {
 
     #[test]
     fn how_late_assay_was_is_the_most_of_robots_and_of_origins() {
-        let mut lately = Lately::default();
+        let mut recent = RecentMeasurements::default();
         let thread = |start_ms, role: &str, longest_lag_us| {
             Measured::Thread(Box::new(ThreadInterval {
                 start_ms,
@@ -457,32 +462,32 @@ mod tests {
             stall(1900, 45_000),
             stall(9000, 800_000),
         ];
-        events.iter().for_each(|event| lately.keep(event));
-        assert_eq!(lately.late_us(1000, 2000), 45_000);
-        assert_eq!(lately.late_us(2000, 5000), 20_000 + 7_000);
+        events.iter().for_each(|event| recent.keep(event));
+        assert_eq!(recent.late_us(1000, 2000), 45_000);
+        assert_eq!(recent.late_us(2000, 5000), 20_000 + 7_000);
     }
 
     #[test]
     fn seconds_in_which_assay_was_late_are_left_out_whatever_they_showed() {
         for us in [1, 900_000] {
-            let mut lately = Lately::default();
+            let mut recent = RecentMeasurements::default();
             for start_s in 0..10 {
                 let Measured::Robots(mut interval) = second(start_s, 1, 100, 100, us) else { unreachable!() };
                 interval.lateness.max_us = if start_s == 5 { 10_001 } else { 10 * start_s };
-                lately.keep(&Measured::Robots(interval));
+                recent.keep(&Measured::Robots(interval));
             }
             let run = RunInfo::default();
-            let seconds = |stretch: &Stretch<'_>| -> Vec<u64> {
-                stretch.robots.iter().map(|interval| interval.start_ms / 1000).collect()
+            let seconds = |window: &MeasurementWindow<'_>| -> Vec<u64> {
+                window.robots.iter().map(|interval| interval.start_ms / 1000).collect()
             };
-            let (stretch, late_us) = lately.in_time(&run, 2000, 10_000);
-            assert_eq!(stretch.parts, [(2000, 5000), (7000, 10_000)]);
-            assert_eq!((seconds(&stretch), stretch.length_s, late_us), (vec![2, 3, 4, 7, 8, 9], 6.0, 90));
+            let (window, late_us) = recent.in_time(&run, 2000, 10_000);
+            assert_eq!(window.parts, [(2000, 5000), (7000, 10_000)]);
+            assert_eq!((seconds(&window), window.length_s, late_us), (vec![2, 3, 4, 7, 8, 9], 6.0, 90));
             // The one before the step counts, too; and where too few remain, all do.
-            let (stretch, late_us) = lately.in_time(&run, 6000, 9000);
-            assert_eq!((seconds(&stretch), late_us), (vec![7, 8], 80));
-            let (stretch, late_us) = lately.in_time(&run, 5000, 7000);
-            assert_eq!((seconds(&stretch), late_us), (vec![5, 6], 10_001));
+            let (window, late_us) = recent.in_time(&run, 6000, 9000);
+            assert_eq!((seconds(&window), late_us), (vec![7, 8], 80));
+            let (window, late_us) = recent.in_time(&run, 5000, 7000);
+            assert_eq!((seconds(&window), late_us), (vec![5, 6], 10_001));
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::machines::error::FleetError;
 
 /// What an agent lets roles do.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds<'a> {
+pub struct AgentBounds<'a> {
     pub address: IpAddr,
     /// What may be loaded.
     pub may_load: &'a [Network],
@@ -25,7 +25,7 @@ pub struct Bounds<'a> {
 }
 
 /// The spec as it is carried out here.
-pub fn adapt(spec: RoleSpec, bounds: Bounds<'_>) -> Result<RoleSpec, FleetError> {
+pub fn adapt(spec: RoleSpec, bounds: AgentBounds<'_>) -> Result<RoleSpec, FleetError> {
     let threads = placement::threads(0, &[], &placement::available());
     let mut spec = spec;
     own_tls_files(&mut spec, bounds.dir);
@@ -37,7 +37,7 @@ pub fn adapt(spec: RoleSpec, bounds: Bounds<'_>) -> Result<RoleSpec, FleetError>
     })
 }
 
-fn robots(spec: RobotsSpec, bounds: Bounds<'_>, threads: u32) -> Result<RobotsSpec, FleetError> {
+fn robots(spec: RobotsSpec, bounds: AgentBounds<'_>, threads: u32) -> Result<RobotsSpec, FleetError> {
     match &spec.target {
         Target::Direct { origins } => bounds.may_load_all(origins.iter())?,
         Target::Reverse { proxy } => bounds.may_load_all([proxy])?,
@@ -45,23 +45,23 @@ fn robots(spec: RobotsSpec, bounds: Bounds<'_>, threads: u32) -> Result<RobotsSp
     }
     bounds.may_load_all(spec.listeners.iter().map(|listener| &listener.proxy))?;
     let mut spec = spec;
-    spec.universe.workload = bounds.dir.join(super::part::WORKLOAD);
-    spec.xact_log = spec.xact_log.map(|_| bounds.dir.join(super::part::XACTS));
+    spec.universe.workload = bounds.dir.join(super::agent_run::WORKLOAD);
+    spec.xact_log = spec.xact_log.map(|_| bounds.dir.join(super::agent_run::XACTS));
     // Agents do not report the waits of a target.
     spec.joins_waits = false;
     (spec.threads, spec.cpus, spec.timing.realtime) = (threads, Vec::new(), false);
     Ok(spec)
 }
 
-fn origins(spec: OriginsSpec, bounds: Bounds<'_>, threads: u32) -> Result<OriginsSpec, FleetError> {
+fn origins(spec: OriginsSpec, bounds: AgentBounds<'_>, threads: u32) -> Result<OriginsSpec, FleetError> {
     spec.listen.iter().try_for_each(|listen| bounds.listens_here(*listen))?;
     let mut spec = spec;
-    spec.universe.workload = bounds.dir.join(super::part::WORKLOAD);
+    spec.universe.workload = bounds.dir.join(super::agent_run::WORKLOAD);
     (spec.threads, spec.cpus, spec.timing.realtime) = (threads, Vec::new(), false);
     Ok(spec)
 }
 
-fn builtin(spec: ProxySpec, bounds: Bounds<'_>) -> Result<ProxySpec, FleetError> {
+fn builtin(spec: ProxySpec, bounds: AgentBounds<'_>) -> Result<ProxySpec, FleetError> {
     bounds.listens_here(spec.listen)?;
     bounds.serves_only(&spec.origins)?;
     if spec.cooperation.is_some() {
@@ -70,7 +70,7 @@ fn builtin(spec: ProxySpec, bounds: Bounds<'_>) -> Result<ProxySpec, FleetError>
     Ok(ProxySpec { cpus: Vec::new(), access_log: None, ..spec })
 }
 
-fn target(spec: TargetSpec, bounds: Bounds<'_>) -> Result<TargetSpec, FleetError> {
+fn target(spec: TargetSpec, bounds: AgentBounds<'_>) -> Result<TargetSpec, FleetError> {
     bounds.listens_here(spec.listen)?;
     bounds.serves_only(&spec.origins)?;
     // A path would name a file of this machine, and a description holds commands.
@@ -80,19 +80,19 @@ fn target(spec: TargetSpec, bounds: Bounds<'_>) -> Result<TargetSpec, FleetError
             spec.description.escape_debug()
         )));
     }
-    let description = bounds.dir.join(super::part::DESCRIPTION).display().to_string();
-    Ok(TargetSpec { description, keep: bounds.dir.join(super::part::PROXY), ..spec })
+    let description = bounds.dir.join(super::agent_run::DESCRIPTION).display().to_string();
+    Ok(TargetSpec { description, keep: bounds.dir.join(super::agent_run::PROXY), ..spec })
 }
 
 /// Certificates and keys are where this agent puts those that come with an order: no spec names another file.
 fn own_tls_files(spec: &mut RoleSpec, dir: &Path) {
     for path in spec.tls_files() {
         let name = path.file_name().unwrap_or_default().to_owned();
-        *path = dir.join(super::part::TLS).join(name);
+        *path = dir.join(super::agent_run::TLS).join(name);
     }
 }
 
-impl Bounds<'_> {
+impl AgentBounds<'_> {
     fn may_load_all<'s>(
         &self,
         addresses: impl IntoIterator<Item = &'s SocketAddr>,
@@ -153,8 +153,8 @@ mod tests {
 
     use super::*;
 
-    fn bounds(may_load: &[Network]) -> Bounds<'_> {
-        Bounds { address: [10, 0, 0, 7].into(), may_load, dir: Path::new("/agent/run") }
+    fn bounds(may_load: &[Network]) -> AgentBounds<'_> {
+        AgentBounds { address: [10, 0, 0, 7].into(), may_load, dir: Path::new("/agent/run") }
     }
 
     fn robots_for(target: Target) -> RoleSpec {

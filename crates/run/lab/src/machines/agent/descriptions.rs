@@ -3,12 +3,12 @@
 //! A description holds commands. Those of a coordinator run here only if the agent was started so.
 
 use crate::description::Description;
-use crate::inform::digest;
 use crate::machines::fleet::message::InstalledProxy;
 use crate::prepare::check_described;
-use crate::{find, real};
+use crate::run_info::digest;
+use crate::{find, real_proxy};
 
-use super::settings::AgentSettings;
+use super::AgentSettings;
 use crate::machines::error::FleetError;
 
 /// What errors call the text that came with an order.
@@ -19,13 +19,13 @@ const REFUSAL: &str = "the run sends a description of a proxy, and the commands 
 
 /// The description that came with a run.
 #[derive(Debug, Clone)]
-pub struct Sent {
+pub struct SentDescription {
     description: Description,
     /// The version that its proxy reports.
     pub version: String,
 }
 
-impl Sent {
+impl SentDescription {
     /// Reads one that a coordinator sent, and looks whether its proxy is here.
     pub async fn read(is_accepted: bool, text: &str) -> Result<Self, FleetError> {
         let plan = |e: &dyn std::fmt::Display| FleetError::plan(e.to_string());
@@ -36,7 +36,7 @@ impl Sent {
         if let Some(mode) = description.modes.first() {
             check_described(&description, *mode).map_err(|e| plan(&e))?;
         }
-        let version = real::version(&description).await.map_err(|e| plan(&e))?;
+        let version = real_proxy::version(&description).await.map_err(|e| plan(&e))?;
         Ok(Self { description, version })
     }
 }
@@ -45,7 +45,7 @@ impl Sent {
 pub fn text(
     settings: &AgentSettings,
     told: &[InstalledProxy],
-    sent: Option<&Sent>,
+    sent: Option<&SentDescription>,
     name: &str,
 ) -> Result<String, FleetError> {
     match sent.filter(|sent| sent.description.name == name) {
@@ -78,9 +78,10 @@ mod tests {
             trace.display()
         );
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let refused = runtime.block_on(Sent::read(false, &text)).expect_err("is refused").to_string();
+        let refused =
+            runtime.block_on(SentDescription::read(false, &text)).expect_err("is refused").to_string();
         assert!(refused.contains("--accept-descriptions") && !trace.exists(), "{refused}");
-        let sent = runtime.block_on(Sent::read(true, &text)).expect("is accepted");
+        let sent = runtime.block_on(SentDescription::read(true, &text)).expect("is accepted");
         assert!(sent.version == "1.0" && trace.exists(), "{sent:?}");
     }
 }

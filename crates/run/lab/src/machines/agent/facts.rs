@@ -1,18 +1,17 @@
 //! What an agent's machine is.
 
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::description::Description;
-use crate::inform::digest;
-use crate::machines::fleet::message::{AgentInfo, InstalledProxy, PROTOCOL};
+use crate::machines::fleet::message::{AgentInfo, Free, InstalledProxy, PROTOCOL};
 use crate::prepare::check_described;
-use crate::{described, placement, real};
+use crate::run_info::digest;
+use crate::{described, placement, real_proxy};
 use assay_host::metrics;
 use async_nats::ServerAddr;
 
-use super::free::free;
-use super::settings::AgentSettings;
+use super::AgentSettings;
 use crate::machines::error::FleetError;
 use assay_base::clock::monotonic_ns;
 
@@ -48,7 +47,7 @@ pub async fn info(settings: &AgentSettings, address: IpAddr) -> AgentInfo {
         cpus: u32::try_from(placement::available().len()).unwrap_or(u32::MAX),
         memory_bytes: facts.memory_bytes,
         descriptors,
-        free: free(&settings.dir, address),
+        free: free_capacity(&settings.dir, address),
         address,
         may_load: settings.may_load.clone(),
         proxies: proxies(&settings.proxy_dirs).await,
@@ -65,10 +64,23 @@ async fn proxies(dirs: &[PathBuf]) -> Vec<InstalledProxy> {
         if check_described(&description, mode).is_err() {
             continue;
         }
-        if let Ok(version) = real::version(&description).await {
+        if let Ok(version) = real_proxy::version(&description).await {
             let Description { name, source, .. } = description;
             found.push(InstalledProxy { name, description: digest(&source), version });
         }
     }
     found
+}
+
+/// What there is now for roles that write in this directory and listen at this address.
+pub fn free_capacity(dir: &Path, address: IpAddr) -> Free {
+    let work_dir = std::env::temp_dir();
+    Free {
+        memory_bytes: metrics::memory("MemAvailable").unwrap_or(u64::MAX),
+        dir_bytes: crate::free_bytes(dir),
+        work_bytes: crate::free_bytes(&work_dir),
+        work_dir: work_dir.display().to_string(),
+        ports: crate::ports(),
+        port_rest_s: crate::port_rest_s(address.is_loopback()),
+    }
 }

@@ -7,31 +7,58 @@
 //! | [`adapt`] | makes a spec from elsewhere one of this machine, or refuses it |
 //! | [`descriptions`] | how real proxies are driven here |
 //! | [`part`] | the run that it takes part in: roles, files, its machine's meters |
-//! | [`settings`] | what an agent is told at its start |
 //! | [`outbox`] | what roles say, on its way to the stream of the run |
 
 mod adapt;
+mod agent_run;
 mod descriptions;
 mod facts;
-mod free;
 mod outbox;
-mod part;
 mod responder;
-mod settings;
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::machines::fleet::message::{self, AgentInfo, Order, Response, What};
 use crate::machines::fleet::name::Name;
 use crate::machines::fleet::subject;
+use assay_protocol::network::Network;
 use async_nats::Client;
 use futures_util::StreamExt;
 
 use crate::machines::error::FleetError;
-use part::Part;
+use crate::machines::login::Login;
+use agent_run::AgentRun;
 use responder::Responder;
-pub use settings::{AgentSettings, MOST_WAIT};
+
+/// The longest that an agent goes on without a word from its coordinator, whatever that wanted.
+pub const MOST_WAIT: Duration = Duration::from_secs(3600);
+
+/// What an agent is told at its start.
+#[derive(Debug, Clone)]
+pub struct AgentSettings {
+    /// Where the server is, and who the agent is there.
+    pub login: Login,
+    pub name: Name,
+    /// What it can be selected by.
+    pub labels: Vec<Name>,
+    /// Where other machines reach it; none: the address from which it reaches the server.
+    pub address: Option<IpAddr>,
+    /// What its roles may load.
+    pub may_load: Vec<Network>,
+    /// Directories with descriptions of proxies, beside those that ship with Assay.
+    pub proxy_dirs: Vec<PathBuf>,
+    /// Whether a coordinator may send a description of its own, which holds commands.
+    pub accepts_descriptions: bool,
+    /// The directory that it writes in.
+    pub dir: PathBuf,
+    /// The program itself, whose roles it starts.
+    pub exe: PathBuf,
+    /// The version of the program.
+    pub version: String,
+}
 
 /// Runs an agent until `stop` is done, or the server is given up. Everything that it started has ended then. `log` gets who
 /// ordered what. Call it on a runtime of one thread: children end with the thread that started them.
@@ -108,7 +135,7 @@ struct Agent {
     info: AgentInfo,
     responder: Responder,
     client: Client,
-    part: Option<Part>,
+    part: Option<AgentRun>,
     /// The last run whose files were stored, and what they are called: a coordinator that did not hear it asks again.
     finished: Option<(Name, Vec<String>)>,
     /// The last orders that were carried out, and the responses: a coordinator that did not get one sends its order again.
@@ -154,7 +181,7 @@ impl Agent {
             };
             log(&format!("{} for run {}: {what}{refused}", order.by, order.run));
         }
-        self.responder.set_busy(self.part.as_ref().map(Part::busy));
+        self.responder.set_busy(self.part.as_ref().map(AgentRun::busy));
         response
     }
 
@@ -172,9 +199,9 @@ impl Agent {
         }
         let part = match (&mut self.part, &order.what) {
             (None, What::Begin { .. }) => {
-                return match Part::begin(&self.settings, &self.client, order).await {
+                return match AgentRun::begin(&self.settings, &self.client, order).await {
                     Ok(part) => {
-                        self.responder.take_coordinator(part.run());
+                        self.responder.attach_coordinator(part.run());
                         let version = part.version();
                         self.part = Some(part);
                         version.map_or(Response::Done, Response::Version)
@@ -206,7 +233,7 @@ impl Agent {
             What::Finish => match part.finish(&self.client).await {
                 Ok(files) => {
                     self.part = None;
-                    self.responder.leave_coordinator();
+                    self.responder.detach_coordinator();
                     self.finished = Some((order.run.clone(), files.clone()));
                     return Response::Files(files);
                 }
@@ -233,7 +260,7 @@ impl Agent {
                 part.wait()
             ));
             part.abandon().await;
-            self.responder.leave_coordinator();
+            self.responder.detach_coordinator();
             self.responder.set_busy(None);
         }
     }

@@ -13,15 +13,15 @@ use async_nats::{Client, Message, Subscriber};
 use futures_util::StreamExt;
 use tokio::sync::oneshot;
 
-use super::free::free;
+use super::facts::free_capacity;
+use crate::machines::discovery::{self, ExchangeError};
 use crate::machines::error::FleetError;
 use crate::machines::login::Login;
-use crate::machines::roster::{self, ExchangeError};
 use assay_base::clock::{monotonic_ns, realtime_ns};
 
 /// What the thread and the agent share.
 #[derive(Debug)]
-struct Shared {
+struct ResponderState {
     info: AgentInfo,
     /// Where the agent writes.
     dir: PathBuf,
@@ -32,13 +32,13 @@ struct Shared {
 #[derive(Debug)]
 pub struct Responder {
     client: Client,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<ResponderState>>,
 }
 
 impl Responder {
     /// Connects, makes sure that no other agent has the name, and responds from then on.
     pub async fn open(login: Login, info: AgentInfo, dir: PathBuf) -> Result<Self, FleetError> {
-        let shared = Arc::new(Mutex::new(Shared { info, dir, coordinator: None }));
+        let shared = Arc::new(Mutex::new(ResponderState { info, dir, coordinator: None }));
         let (opened, opening) = oneshot::channel();
         let theirs = shared.clone();
         let cannot = |e| FleetError::failed(format!("cannot start a thread for the agent's connection: {e}"));
@@ -71,12 +71,12 @@ impl Responder {
     }
 
     /// A coordinator begins: its clock requests are noted from now on.
-    pub fn take_coordinator(&self, run: &Name) {
+    pub fn attach_coordinator(&self, run: &Name) {
         locked(&self.shared).coordinator = Some((run.clone(), Instant::now()));
     }
 
     /// The run is over.
-    pub fn leave_coordinator(&self) {
+    pub fn detach_coordinator(&self) {
         locked(&self.shared).coordinator = None;
     }
 
@@ -89,7 +89,7 @@ impl Responder {
 /// Connects under a name that nobody else has. With subscriptions to discovery and to clock requests.
 async fn connect(login: &Login, name: &Name) -> Result<(Client, [Subscriber; 2]), FleetError> {
     let client = login.connect(&format!("assay agent {name}")).await?;
-    if roster::exchange(&client, name, None).await != Err(ExchangeError::Gone) {
+    if discovery::exchange(&client, name, None).await != Err(ExchangeError::Gone) {
         return Err(FleetError::plan(format!(
             "an agent named {name} is connected already; give this one another name with --name"
         )));
@@ -103,7 +103,7 @@ async fn connect(login: &Login, name: &Name) -> Result<(Client, [Subscriber; 2])
     Ok((client, [who, clock]))
 }
 
-async fn respond(client: &Client, [mut who, mut clock]: [Subscriber; 2], shared: &Mutex<Shared>) {
+async fn respond(client: &Client, [mut who, mut clock]: [Subscriber; 2], shared: &Mutex<ResponderState>) {
     loop {
         let (reply, response) = tokio::select! {
             request = clock.next() => match request {
@@ -124,14 +124,14 @@ async fn respond(client: &Client, [mut who, mut clock]: [Subscriber; 2], shared:
 }
 
 /// What the agent is, with what its machine has left now.
-fn described(shared: &Mutex<Shared>) -> AgentInfo {
+fn described(shared: &Mutex<ResponderState>) -> AgentInfo {
     let mut shared = locked(shared);
-    shared.info.free = free(&shared.dir, shared.info.address);
+    shared.info.free = free_capacity(&shared.dir, shared.info.address);
     shared.info.clone()
 }
 
 /// What the clock shows. Two readings, so that what happens between them is not taken for the way.
-fn reading(request: &Message, shared: &Mutex<Shared>) -> serde_json::Result<Vec<u8>> {
+fn reading(request: &Message, shared: &Mutex<ResponderState>) -> serde_json::Result<Vec<u8>> {
     let received_ns = monotonic_ns();
     let asked: Option<ClockRequest> = message::read_plain(&request.payload).ok();
     let mut shared = locked(shared);
@@ -150,6 +150,6 @@ fn reading(request: &Message, shared: &Mutex<Shared>) -> serde_json::Result<Vec<
     })
 }
 
-fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn locked(shared: &Mutex<ResponderState>) -> MutexGuard<'_, ResponderState> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

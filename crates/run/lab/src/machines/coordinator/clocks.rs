@@ -12,7 +12,7 @@ use async_nats::connection::State as Link;
 use tokio::sync::mpsc;
 
 use super::saved::SavedClock;
-use crate::machines::roster::{self, ExchangeError};
+use crate::machines::discovery::{self, ExchangeError};
 use assay_base::clock::monotonic_ns;
 
 /// Time between two exchanges with one machine: within it, drift adds no more than 50 µs to the bound.
@@ -37,7 +37,7 @@ fn silence(to_server: &Link) -> String {
 
 /// What is known of one machine.
 #[derive(Debug, Clone)]
-pub struct Machine {
+pub struct MachineClock {
     /// What it says of itself.
     pub info: AgentInfo,
     pub clock: AgentClock,
@@ -55,7 +55,7 @@ pub struct Machine {
     pub lost: Option<(u64, String)>,
 }
 
-impl Machine {
+impl MachineClock {
     /// The greatest distance of any of its instants, the start among them, from the coordinator's scale. None: not known.
     fn error_ns(&self) -> Option<u64> {
         let at_start_ns = match self.assumed_ns {
@@ -68,18 +68,18 @@ impl Machine {
 
 /// All machines of a run, and the instant of its start.
 #[derive(Debug, Default)]
-struct State {
-    machines: BTreeMap<Name, Machine>,
+struct ClockTable {
+    machines: BTreeMap<Name, MachineClock>,
     start_ns: Option<u64>,
 }
 
 /// The clocks of a run's machines.
 #[derive(Debug, Clone, Default)]
-pub struct Clocks(Arc<Mutex<State>>);
+pub struct Clocks(Arc<Mutex<ClockTable>>);
 
 impl Clocks {
     pub fn of(machines: impl IntoIterator<Item = AgentInfo>) -> Self {
-        let machine = |info: AgentInfo| Machine {
+        let machine = |info: AgentInfo| MachineClock {
             info,
             clock: AgentClock::default(),
             assumed_ns: None,
@@ -90,11 +90,11 @@ impl Clocks {
             lost: None,
         };
         let machines = machines.into_iter().map(|info| (info.name.clone(), machine(info))).collect();
-        Self(Arc::new(Mutex::new(State { machines, start_ns: None })))
+        Self(Arc::new(Mutex::new(ClockTable { machines, start_ns: None })))
     }
 
     /// The same machines, as another coordinator had written them down; the run has begun.
-    pub fn again(
+    pub fn resumed(
         machines: impl IntoIterator<Item = AgentInfo>,
         saved: &BTreeMap<Name, SavedClock>,
         start_ns: u64,
@@ -114,7 +114,7 @@ impl Clocks {
 
     /// What another coordinator would have to know.
     pub fn saved(&self) -> BTreeMap<Name, SavedClock> {
-        let saved = |machine: &Machine| SavedClock {
+        let saved = |machine: &MachineClock| SavedClock {
             assumed_ns: machine.assumed_ns,
             at_start: machine.at_start,
             worst_ns: machine.worst_ns,
@@ -156,16 +156,16 @@ impl Clocks {
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn locked(&self) -> MutexGuard<'_, ClockTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All machines, as they are known by now.
-    pub fn machines(&self) -> Vec<Machine> {
+    pub fn machines(&self) -> Vec<MachineClock> {
         self.locked().machines.values().cloned().collect()
     }
 
-    pub fn machine(&self, name: &Name) -> Option<Machine> {
+    pub fn machine(&self, name: &Name) -> Option<MachineClock> {
         self.locked().machines.get(name).cloned()
     }
 
@@ -194,7 +194,7 @@ impl Clocks {
     /// greatest errors together. None: not known.
     pub fn error_ns(&self) -> Option<u64> {
         let state = self.locked();
-        let mut errors = state.machines.values().map(Machine::error_ns).collect::<Option<Vec<_>>>()?;
+        let mut errors = state.machines.values().map(MachineClock::error_ns).collect::<Option<Vec<_>>>()?;
         errors.sort_unstable_by(|one, other| other.cmp(one));
         Some(errors.iter().take(2).sum())
     }
@@ -202,7 +202,7 @@ impl Clocks {
     /// How far apart machines can have started, in nanoseconds. None: not known.
     pub fn start_spread_ns(&self) -> Option<u64> {
         let state = self.locked();
-        let one = |machine: &Machine| Some((machine.at_start?, machine.assumed_ns?));
+        let one = |machine: &MachineClock| Some((machine.at_start?, machine.assumed_ns?));
         let all: Option<Vec<_>> = state.machines.values().map(one).collect();
         all.map(|all| start_spread_ns(&all))
     }
@@ -214,7 +214,7 @@ impl Clocks {
         let mut heard = tokio::time::Instant::now();
         loop {
             ticker.tick().await;
-            let seen = roster::exchange(&client, &name, Some(&run)).await;
+            let seen = discovery::exchange(&client, &name, Some(&run)).await;
             let silent = heard.elapsed();
             let (why, is_cut_off) = match seen {
                 Ok((exchange, instance, ahead_us)) => {
@@ -367,7 +367,7 @@ mod tests {
         clocks.take(&one.name, 1, exchange(SECOND, 5 * SECOND), 3).unwrap();
         clocks.start(&one.name, 2 * SECOND).unwrap();
         clocks.take(&one.name, 1, exchange(2 * SECOND + SECOND / 10, 5 * SECOND), 3).unwrap();
-        let again = Clocks::again([one.clone()], &clocks.saved(), 2 * SECOND);
+        let again = Clocks::resumed([one.clone()], &clocks.saved(), 2 * SECOND);
         assert_eq!(again.machine(&one.name).unwrap().at_start, clocks.machine(&one.name).unwrap().at_start);
         let mut measured = AgentClock::default();
         measured.take(exchange(12 * SECOND + SECOND / 10, 5 * SECOND + ahead_ns)).unwrap();

@@ -1,17 +1,17 @@
 //! The part of a run that reaches agents.
 //!
 //! A [`Fleet`] is a connection, on a thread of its own: it finds agents and measures their clocks. Where a run takes some of
-//! them, they become a [`Coordinator`](run::Coordinator), which is the run's [`Elsewhere`](crate::elsewhere::Elsewhere).
+//! them, they become a [`Coordinator`](run::Coordinator), which is the run's [`RemoteMachines`](crate::remote::RemoteMachines).
 
-pub mod choice;
+pub mod assignment;
 mod clocks;
-mod divided;
-mod gather;
+mod distributed_role;
+mod merge;
 mod orders;
+mod resume;
 mod router;
 pub mod run;
 pub mod saved;
-mod take_up;
 #[cfg(test)]
 mod testing;
 
@@ -20,9 +20,9 @@ use crate::machines::fleet::message::{AgentInfo, MessageError};
 use async_nats::Client;
 
 use crate::machines::background::Background;
+use crate::machines::discovery;
 use crate::machines::error::FleetError;
 use crate::machines::login::Login;
-use crate::machines::roster;
 
 /// Exchanges by which a clock is measured for a list.
 const EXCHANGES: u32 = 20;
@@ -38,7 +38,7 @@ pub struct Fleet {
 
 /// An agent and its clock.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct AgentWithClock {
     /// What it says of itself.
     pub info: AgentInfo,
     /// What exchanges with it say.
@@ -57,7 +57,7 @@ impl Fleet {
     /// Who is there; agents of another protocol apart. Two of one name are an error.
     pub fn discover(&self) -> Result<(Vec<AgentInfo>, Vec<MessageError>), FleetError> {
         let (found, others) = self.discovered()?;
-        match roster::duplicate_name(&found) {
+        match discovery::duplicate_name(&found) {
             Some(name) => Err(FleetError::plan(format!(
                 "two agents are named {name}; start one of them again with another --name"
             ))),
@@ -67,17 +67,17 @@ impl Fleet {
 
     fn discovered(&self) -> Result<(Vec<AgentInfo>, Vec<MessageError>), FleetError> {
         let client = self.client.clone();
-        self.background.wait_for(async move { roster::discover(&client).await })?
+        self.background.wait_for(async move { discovery::discover(&client).await })?
     }
 
     /// Measures the clocks of agents, one after the other: each exchange is alone on its way.
-    pub fn measure(&self, agents: Vec<AgentInfo>) -> Result<Vec<Seen>, FleetError> {
+    pub fn measure(&self, agents: Vec<AgentInfo>) -> Result<Vec<AgentWithClock>, FleetError> {
         let client = self.client.clone();
         self.background.wait_for(async move {
             let mut seen = Vec::new();
             for info in agents {
-                let clock = roster::measure(&client, &info.name, EXCHANGES).await;
-                seen.push(Seen { info, clock });
+                let clock = discovery::measure(&client, &info.name, EXCHANGES).await;
+                seen.push(AgentWithClock { info, clock });
             }
             seen
         })

@@ -13,8 +13,8 @@ use async_nats::client::RequestErrorKind;
 use async_nats::{Request, jetstream};
 use bytes::Bytes;
 
-use super::run::Inner;
-use crate::machines::stored;
+use super::run::CoordinatorState;
+use crate::machines::object_store;
 
 /// How long an agent may take to carry out an order. Ending a real proxy and storing its logs takes longest.
 const ORDER_PATIENCE: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ const FINISH_PATIENCE: Duration = Duration::from_secs(20);
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 
-impl Inner {
+impl CoordinatorState {
     /// Gives an order, and waits until it was carried out. Where a server starts anew, an order or its response can be lost, and agents
     /// may not be there yet: it is sent again, and carried out once.
     pub(super) async fn order(&self, name: &Name, what: What) -> Result<Response, LabError> {
@@ -112,7 +112,8 @@ impl Inner {
                 std::fs::create_dir_all(parent).map_err(|e| cannot(&e))?;
             }
             let mut whole = File::create(&to).map_err(|e| format!("cannot write {}: {e}", to.display()))?;
-            if let Err(why) = stored::copy(&mut object, &mut whole, u64::MAX, stored::QUIET).await {
+            if let Err(why) = object_store::copy(&mut object, &mut whole, u64::MAX, object_store::QUIET).await
+            {
                 // Half a file would look whole.
                 let _ = std::fs::remove_file(&to);
                 return Err(format!("{file}: {why}"));

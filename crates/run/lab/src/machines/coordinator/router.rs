@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::machines::fleet::message::{self, InOrder, Output, Report};
 use crate::machines::fleet::name::Name;
 use crate::machines::fleet::subject;
-use crate::roles::{RoleKind, Said};
+use crate::roles::{RoleEvent, RoleKind};
 use assay_measurement::doubt::Reason;
 use assay_measurement::measured::Measured;
 use assay_protocol::message::{Event, PhaseEvent};
@@ -18,7 +18,7 @@ use async_nats::jetstream::{self, stream};
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
 
-use super::gather::Gather;
+use super::merge::RoleMerger;
 use crate::machines::error::FleetError;
 
 /// How long the stream of a run is kept, should nobody remove it.
@@ -32,12 +32,12 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// One role of the run, wherever its parts are.
 #[derive(Debug)]
-struct Gathered {
+struct MergedRole {
     kind: RoleKind,
-    gather: Gather,
-    said: mpsc::UnboundedSender<(RoleKind, Said)>,
+    gather: RoleMerger,
+    said: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
     /// How its parts ended, as their agents say.
-    obituaries: Vec<String>,
+    exit_summaries: Vec<String>,
 }
 
 /// Where output of a role goes: to the role of the run with this number, as a part of it.
@@ -45,7 +45,7 @@ type Route = (usize, usize);
 
 /// What was stored before this coordinator began is read again: all of it first, and then who has ended meanwhile.
 #[derive(Debug)]
-struct Replay {
+struct StreamReplay {
     /// The last message that was stored before.
     until: u64,
     held: Vec<(Route, String, Option<Name>)>,
@@ -53,23 +53,23 @@ struct Replay {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    roles: Vec<Gathered>,
+struct RouterState {
+    roles: Vec<MergedRole>,
     routes: BTreeMap<(Name, u32), Route>,
     orders: BTreeMap<Name, InOrder>,
     /// The machine whose processors, disks and network are the run's: that of the target.
     measured: Option<Name>,
-    replay: Option<Replay>,
+    replay: Option<StreamReplay>,
     /// The end of the last interval that each machine has reported, in milliseconds since the start.
     reported_ms: BTreeMap<Name, u64>,
 }
 
 /// Sorts what agents say.
 #[derive(Debug, Clone, Default)]
-pub struct Router(Arc<Mutex<State>>);
+pub struct Router(Arc<Mutex<RouterState>>);
 
 impl Router {
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn locked(&self) -> MutexGuard<'_, RouterState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -83,12 +83,17 @@ impl Router {
         &self,
         kind: RoleKind,
         parts: &[(Name, u32, u32)],
-        said: mpsc::UnboundedSender<(RoleKind, Said)>,
+        said: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
     ) -> usize {
         let mut state = self.locked();
         let place = state.roles.len();
         let threads: Vec<u32> = parts.iter().map(|(.., threads)| *threads).collect();
-        state.roles.push(Gathered { kind, gather: Gather::new(&threads), said, obituaries: Vec::new() });
+        state.roles.push(MergedRole {
+            kind,
+            gather: RoleMerger::new(&threads),
+            said,
+            exit_summaries: Vec::new(),
+        });
         for (part, (machine, number, _)) in parts.iter().enumerate() {
             state.routes.insert((machine.clone(), *number), (place, part));
         }
@@ -98,7 +103,7 @@ impl Router {
     /// The stream has messages up to this one already: nobody's end is told before all of them were read. Tells when they were.
     pub fn replay(&self, until: u64) -> oneshot::Receiver<()> {
         let (over, replayed) = oneshot::channel();
-        self.locked().replay = Some(Replay { until, held: Vec::new(), over });
+        self.locked().replay = Some(StreamReplay { until, held: Vec::new(), over });
         self.read_up_to(0);
         replayed
     }
@@ -106,7 +111,8 @@ impl Router {
     /// Everything up to a message was read.
     fn read_up_to(&self, sequence: u64) {
         let mut state = self.locked();
-        let Some(Replay { held, over, .. }) = state.replay.take_if(|replay| replay.until <= sequence) else {
+        let Some(StreamReplay { held, over, .. }) = state.replay.take_if(|replay| replay.until <= sequence)
+        else {
             return;
         };
         for (route, words, machine) in held {
@@ -132,8 +138,8 @@ impl Router {
     }
 
     /// How the parts of a role ended, as far as that was said.
-    pub fn obituary(&self, place: usize) -> String {
-        self.locked().roles.get(place).map(|role| role.obituaries.join("\n")).unwrap_or_default()
+    pub fn exit_summary(&self, place: usize) -> String {
+        self.locked().roles.get(place).map(|role| role.exit_summaries.join("\n")).unwrap_or_default()
     }
 
     /// A machine is lost: all its roles have ended.
@@ -209,7 +215,7 @@ fn located(mut event: Box<Event>, machine: Option<&Name>) -> Box<Event> {
     event
 }
 
-impl State {
+impl RouterState {
     /// All roles of a machine have ended.
     fn lose(&mut self, machine: &Name, words: &str) {
         let routes = self.routes.iter().filter(|((owner, _), _)| owner == machine);
@@ -229,14 +235,14 @@ impl State {
         };
         let Some(role) = self.roles.get_mut(place) else { return };
         let said = match output {
-            Output::Event(event) => Said::Event(located(event, machine)),
-            Output::Nonsense(line) => Said::Nonsense(line.chars().take(MOST_LETTERS).collect()),
+            Output::Event(event) => RoleEvent::Event(located(event, machine)),
+            Output::Nonsense(line) => RoleEvent::Malformed(line.chars().take(MOST_LETTERS).collect()),
             Output::Ended(words) => {
                 if !words.is_empty() {
                     let on = machine.map(|machine| format!("on {machine}: ")).unwrap_or_default();
-                    role.obituaries.push(format!("{on}{words}"));
+                    role.exit_summaries.push(format!("{on}{words}"));
                 }
-                Said::Ended
+                RoleEvent::Ended
             }
         };
         for said in role.gather.take(part, said) {
@@ -254,7 +260,7 @@ impl State {
             return;
         }
         if let Some(role) = self.roles.first() {
-            let _ = role.said.send((role.kind, Said::Event(event)));
+            let _ = role.said.send((role.kind, RoleEvent::Event(event)));
         }
     }
 }
@@ -348,8 +354,8 @@ mod tests {
         let done = Report { number: 0, role: Some(7), output: Output::Nonsense("x".into()) };
         router.take(&name, done);
         router.read_up_to(2);
-        assert!(matches!(heard.try_recv(), Ok((_, Said::Nonsense(_)))));
-        assert!(matches!(heard.try_recv(), Ok((_, Said::Ended))));
+        assert!(matches!(heard.try_recv(), Ok((_, RoleEvent::Malformed(_)))));
+        assert!(matches!(heard.try_recv(), Ok((_, RoleEvent::Ended))));
         assert!(replayed.try_recv().is_ok());
         // A stream with nothing in it has been read.
         assert!(router.replay(0).try_recv().is_ok());
@@ -366,7 +372,7 @@ mod tests {
         router.take(&name, Report { number: 0, role: Some(7), output: interval });
         assert_eq!(router.reported_ms(&name), None);
         let (_, said) = heard.try_recv().unwrap();
-        let Said::Event(event) = said else { panic!("it is an event") };
+        let RoleEvent::Event(event) = said else { panic!("it is an event") };
         let Event::Fault { message, .. } = *event else { panic!("{event:?}") };
         assert!(
             message.starts_with("on the machine m1: its agent tells of 18446744073709551615 ms"),
@@ -376,9 +382,9 @@ mod tests {
             router.take(&name, Report { number, role: Some(7), output: Output::Nonsense("x".into()) });
         }
         let ends =
-            std::iter::from_fn(|| heard.try_recv().ok()).filter(|(_, said)| matches!(said, Said::Ended));
+            std::iter::from_fn(|| heard.try_recv().ok()).filter(|(_, said)| matches!(said, RoleEvent::Ended));
         assert_eq!(ends.count(), 1);
-        assert!(router.obituary(place).starts_with("message 1 of the agent m1 is missing"));
+        assert!(router.exit_summary(place).starts_with("message 1 of the agent m1 is missing"));
     }
 
     #[test]
@@ -390,7 +396,7 @@ mod tests {
         let fault = Event::Fault { reason: Reason::RoleFailed, message: "the disk is full".into() };
         router.take(&name, Report { number: 0, role: Some(7), output: Output::Event(Box::new(fault)) });
         let (_, said) = heard.try_recv().unwrap();
-        let Said::Event(event) = said else { panic!("it is an event") };
+        let RoleEvent::Event(event) = said else { panic!("it is an event") };
         assert!(
             matches!(*event, Event::Fault { message, .. } if message == "on the machine m1: the disk is full")
         );

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::LabError;
-use crate::checks::machines::Carrier;
-use crate::elsewhere::{Elsewhere, Pending, RoleElsewhere, TakenUp};
+use crate::checks::machines::MachineLoad;
 use crate::machines::fleet::message::{Response, RoleSpec, WatchOrder, What};
 use crate::machines::fleet::name::Name;
 use crate::machines::fleet::subject;
-use crate::roles::{RoleKind, Said};
+use crate::remote::{Pending, RemoteMachines, RemoteRole, ResumedRun};
+use crate::roles::{RoleEvent, RoleKind};
 use assay_protocol::message::Command;
 use assay_record::run::{FleetInfo, FleetMachine};
 use async_nats::connection::State as Link;
@@ -23,12 +23,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::Fleet;
-use super::choice::Chosen;
-use super::clocks::{Clocks, Machine};
-use super::divided::Divided;
+use super::assignment::AgentAssignment;
+use super::clocks::{Clocks, MachineClock};
+use super::distributed_role::DistributedRole;
+use super::resume::{self, ResumeSurvey};
 use super::router::{self, Router};
-use super::saved::{self, FILE, Saved, SavedPart, SavedRole};
-use super::take_up::{self, Found};
+use super::saved::{self, FILE, SavedPart, SavedRole, SavedRun};
 use crate::machines::error::FleetError;
 use assay_base::clock::monotonic_ns;
 
@@ -56,17 +56,17 @@ pub struct ProxyOrder {
 /// A run on agents.
 #[derive(Debug)]
 pub struct Coordinator {
-    inner: Arc<Inner>,
+    inner: Arc<CoordinatorState>,
     fleet: Arc<Fleet>,
 }
 
 #[derive(Debug)]
-pub(super) struct Inner {
+pub(super) struct CoordinatorState {
     pub(super) client: Client,
     pub(super) run: Name,
     pub(super) by: String,
     pub(super) version: String,
-    pub(super) chosen: Chosen,
+    pub(super) chosen: AgentAssignment,
     pub(super) clocks: Clocks,
     pub(super) router: Router,
     next_role: AtomicU32,
@@ -79,12 +79,12 @@ pub(super) struct Inner {
     /// Work that goes on while the run does.
     pub(super) tasks: Mutex<Vec<JoinHandle<()>>>,
     /// What another coordinator would need.
-    pub(super) saved: Mutex<Saved>,
+    pub(super) saved: Mutex<SavedRun>,
     /// The run directory, which is held while this exists; none: the run has not begun.
     pub(super) held: Mutex<Option<(PathBuf, std::fs::File)>>,
     /// What was found of a run that was taken up; none: it is a new one.
-    pub(super) found: Mutex<Found>,
-    is_taken_up: bool,
+    pub(super) found: Mutex<ResumeSurvey>,
+    is_resumed: bool,
     pub(super) proxy_order: ProxyOrder,
     /// The version of the proxy whose description was sent.
     sent_version: Mutex<Option<String>>,
@@ -97,7 +97,7 @@ impl Coordinator {
     /// agents' logs.
     pub fn new(
         fleet: Arc<Fleet>,
-        chosen: Chosen,
+        chosen: AgentAssignment,
         run: Name,
         by: String,
         version: String,
@@ -107,16 +107,17 @@ impl Coordinator {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let saved = saved::first(run, version, &fleet.url, wait_ms, chosen);
         let clocks = Clocks::of(saved.chosen.all());
-        let inner = Inner { proxy_order, ..Inner::of(fleet.client.clone(), saved, by, clocks) };
+        let inner =
+            CoordinatorState { proxy_order, ..CoordinatorState::of(fleet.client.clone(), saved, by, clocks) };
         Self::of(Arc::new(inner), fleet)
     }
 
-    pub(super) fn of(inner: Arc<Inner>, fleet: Arc<Fleet>) -> Self {
+    pub(super) fn of(inner: Arc<CoordinatorState>, fleet: Arc<Fleet>) -> Self {
         Self { inner, fleet }
     }
 
     /// Does something on the thread of the connection, which goes on even if nobody waits for it any more.
-    fn there<T: Send + 'static>(
+    fn spawn_there<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, LabError>> + Send + 'static,
     ) -> Pending<'static, Result<T, LabError>> {
@@ -134,38 +135,38 @@ impl Drop for Coordinator {
     }
 }
 
-impl Elsewhere for Coordinator {
+impl RemoteMachines for Coordinator {
     fn begin<'a>(&'a self, workload: &'a Path) -> Pending<'a, Result<(), LabError>> {
         let (inner, workload) = (self.inner.clone(), workload.to_owned());
-        self.there(async move { inner.begin(&workload).await })
+        self.spawn_there(async move { inner.begin(&workload).await })
     }
 
     fn start<'a>(
         &'a self,
         kind: RoleKind,
         spec: RoleSpec,
-        said: mpsc::UnboundedSender<(RoleKind, Said)>,
-    ) -> Pending<'a, Result<Box<dyn RoleElsewhere>, LabError>> {
+        said: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
+    ) -> Pending<'a, Result<Box<dyn RemoteRole>, LabError>> {
         let inner = self.inner.clone();
         let handle = self.fleet.background.handle.clone();
-        let starting = self.there(async move { inner.start(kind, spec, said).await });
+        let starting = self.spawn_there(async move { inner.start(kind, spec, said).await });
         let inner = self.inner.clone();
         Box::pin(async move {
             let (place, parts) = starting.await?;
-            Ok(Box::new(Divided { inner, handle, kind, place, parts }) as Box<dyn RoleElsewhere>)
+            Ok(Box::new(DistributedRole { inner, handle, kind, place, parts }) as Box<dyn RemoteRole>)
         })
     }
 
-    fn is_taken_up(&self) -> bool {
-        self.inner.is_taken_up
+    fn is_resumed(&self) -> bool {
+        self.inner.is_resumed
     }
 
-    fn take_up(
+    fn resume(
         &self,
-        said: mpsc::UnboundedSender<(RoleKind, Said)>,
-    ) -> Pending<'_, Result<TakenUp, LabError>> {
+        said: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
+    ) -> Pending<'_, Result<ResumedRun, LabError>> {
         let (inner, handle) = (self.inner.clone(), self.fleet.background.handle.clone());
-        self.there(async move { inner.take_up(handle, said).await })
+        self.spawn_there(async move { inner.resume(handle, said).await })
     }
 
     fn address(&self, kind: RoleKind) -> IpAddr {
@@ -177,7 +178,7 @@ impl Elsewhere for Coordinator {
         machine.map_or(IpAddr::from([127, 0, 0, 1]), |machine| machine.address)
     }
 
-    fn carriers(&self) -> Vec<Carrier> {
+    fn carriers(&self) -> Vec<MachineLoad> {
         self.inner.chosen.carriers()
     }
 
@@ -204,8 +205,8 @@ impl Elsewhere for Coordinator {
     }
 }
 
-impl Inner {
-    fn of(client: Client, saved: Saved, by: String, clocks: Clocks) -> Self {
+impl CoordinatorState {
+    fn of(client: Client, saved: SavedRun, by: String, clocks: Clocks) -> Self {
         Self {
             client,
             run: saved.run.clone(),
@@ -224,7 +225,7 @@ impl Inner {
             saved: Mutex::new(saved),
             held: Mutex::default(),
             found: Mutex::default(),
-            is_taken_up: false,
+            is_resumed: false,
             proxy_order: ProxyOrder::default(),
             sent_version: Mutex::default(),
             warnings: Mutex::default(),
@@ -232,15 +233,15 @@ impl Inner {
     }
 
     /// Of a run that another coordinator wrote down.
-    pub(super) fn again(
+    pub(super) fn resumed(
         client: Client,
-        saved: Saved,
+        saved: SavedRun,
         by: String,
         run_dir: &Path,
         held: std::fs::File,
-        found: Found,
+        found: ResumeSurvey,
     ) -> Self {
-        let clocks = Clocks::again(saved.chosen.all(), &saved.clocks, saved.start_ns().unwrap_or(0));
+        let clocks = Clocks::resumed(saved.chosen.all(), &saved.clocks, saved.start_ns().unwrap_or(0));
         let (mut roles, mut robots) = (BTreeMap::<Name, Vec<String>>::new(), BTreeMap::new());
         for (role, part) in
             saved.roles.iter().flat_map(|role| role.parts.iter().map(move |part| (role, part)))
@@ -253,7 +254,7 @@ impl Inner {
             robots: Mutex::new(robots),
             held: Mutex::new(Some((run_dir.to_owned(), held))),
             found: Mutex::new(found),
-            is_taken_up: true,
+            is_resumed: true,
             ..Self::of(client, saved, by, clocks)
         }
     }
@@ -273,7 +274,7 @@ impl Inner {
     async fn begin(self: Arc<Self>, workload: &Path) -> Result<(), LabError> {
         let plan = |e: FleetError| LabError::plan(e.to_string());
         let run_dir = workload.parent().unwrap_or(Path::new("."));
-        let directory = take_up::hold(run_dir).map_err(plan)?;
+        let directory = resume::lock_run_dir(run_dir).map_err(plan)?;
         *lock(&self.held) = Some((run_dir.to_owned(), directory));
         self.save()?;
         router::make(&self.client, &self.run).await.map_err(plan)?;
@@ -315,7 +316,7 @@ impl Inner {
     async fn begin_on(&self, name: &Name) -> Result<(), LabError> {
         for _ in 0..EXCHANGES {
             if let Ok((exchange, instance, ahead_us)) =
-                crate::machines::roster::exchange(&self.client, name, Some(&self.run)).await
+                crate::machines::discovery::exchange(&self.client, name, Some(&self.run)).await
             {
                 let taken = self.clocks.take(name, instance, exchange, ahead_us);
                 taken.map_err(|why| LabError::run(format!("the machine {name}: {why}")))?;
@@ -344,7 +345,7 @@ impl Inner {
         }
     }
 
-    pub(super) fn loss_message(&self, machine: &Machine) -> String {
+    pub(super) fn loss_message(&self, machine: &MachineClock) -> String {
         let (at_ns, why) = machine.lost.clone().unwrap_or((0, "it is gone".to_owned()));
         let when = match self.clocks.start_ns() {
             Some(start_ns) if at_ns >= start_ns => {
@@ -396,7 +397,7 @@ impl Inner {
         self: Arc<Self>,
         kind: RoleKind,
         spec: RoleSpec,
-        said: mpsc::UnboundedSender<(RoleKind, Said)>,
+        said: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
     ) -> Result<(usize, Vec<(Name, u32)>), LabError> {
         let specs = self.divide(spec)?;
         let number = |(name, spec): (Name, RoleSpec), threads: u32| {
@@ -464,7 +465,8 @@ impl Inner {
         let us = |ns: u64| ns.div_ceil(1000);
         let start_ns = self.clocks.start_ns();
         let machines = self.clocks.machines().into_iter().map(|machine| {
-            let Machine { info, clock, assumed_ns, at_start, worst_ns, wall_ahead_us, lost, .. } = machine;
+            let MachineClock { info, clock, assumed_ns, at_start, worst_ns, wall_ahead_us, lost, .. } =
+                machine;
             let start_error_ns =
                 at_start.zip(assumed_ns).map(|(offset, assumed_ns)| offset.error_of_ns(assumed_ns));
             FleetMachine {

@@ -14,7 +14,7 @@ use crate::roles::RoleKind;
 use assay_record::dir::RunDir;
 use serde::{Deserialize, Serialize};
 
-use super::choice::Chosen;
+use super::assignment::AgentAssignment;
 use crate::machines::error::FleetError;
 
 /// Its name in the run directory.
@@ -22,7 +22,7 @@ pub const FILE: &str = "coordinator.json";
 
 /// What is known of a run that goes on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Saved {
+pub struct SavedRun {
     /// [`PROTOCOL`].
     pub protocol: u32,
     /// The version of Assay whose coordinator it was.
@@ -33,7 +33,7 @@ pub struct Saved {
     pub url: Option<String>,
     /// How long agents go on without a coordinator, in milliseconds.
     pub wait_ms: u64,
-    pub chosen: Chosen,
+    pub chosen: AgentAssignment,
     /// The roles, in the order in which they were started.
     pub roles: Vec<SavedRole>,
     /// The start that roles were told; none: none was.
@@ -93,7 +93,7 @@ pub struct SavedClock {
     pub wall_ahead_us: Option<i64>,
 }
 
-impl Saved {
+impl SavedRun {
     /// Writes it into a run directory; a reader sees the old one or the new one.
     pub fn write(&self, run_dir: &Path) -> Result<(), String> {
         let text = serde_json::to_vec_pretty(self).map_err(|e| e.to_string())?;
@@ -124,8 +124,8 @@ impl Saved {
 }
 
 /// Nothing is known yet but who takes part.
-pub fn first(run: Name, version: String, url: &str, wait_ms: u64, chosen: Chosen) -> Saved {
-    Saved {
+pub fn first(run: Name, version: String, url: &str, wait_ms: u64, chosen: AgentAssignment) -> SavedRun {
+    SavedRun {
         protocol: PROTOCOL,
         version,
         run,
@@ -146,9 +146,9 @@ mod tests {
     use super::super::testing::agent;
     use super::*;
 
-    fn saved(url: &str) -> Saved {
+    fn saved(url: &str) -> SavedRun {
         let one = agent("one");
-        let chosen = Chosen {
+        let chosen = AgentAssignment {
             robots: vec![one.clone()],
             origins: vec![one],
             proxy: None,
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read_again_and_without_a_run_there_is_nothing_to_take_up() {
         let dir = tempfile::tempdir().unwrap();
-        let error = Saved::read(dir.path()).unwrap_err().to_string();
+        let error = SavedRun::read(dir.path()).unwrap_err().to_string();
         assert!(error.contains("no run to take up"), "{error}");
         std::fs::write(dir.path().join("run.json"), "{}").unwrap();
         let mut one = saved("nats://127.0.0.1:4222");
@@ -169,10 +169,10 @@ mod tests {
         one.roles = vec![SavedRole { kind: RoleKind::Proxy(0), parts: vec![part] }];
         one.start = Some(SavedStart { monotonic_ns: 5_000_000, unix_s: 7, all_told: true });
         one.write(dir.path()).unwrap();
-        assert_eq!(Saved::read(dir.path()).unwrap(), one);
+        assert_eq!(SavedRun::read(dir.path()).unwrap(), one);
         assert_eq!(one.ms_of(9_000_000), 4);
         std::fs::write(dir.path().join(FILE), r#"{"protocol": 99, "version": "9.0"}"#).unwrap();
-        let error = Saved::read(dir.path()).unwrap_err().to_string();
+        let error = SavedRun::read(dir.path()).unwrap_err().to_string();
         assert!(error.contains("Assay 9.0 (protocol 99)"), "{error}");
     }
 

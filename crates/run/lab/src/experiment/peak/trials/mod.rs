@@ -10,23 +10,23 @@ use assay_measurement::measured::Measured;
 use assay_record::peak::{Check, Outcome, Peak};
 use tokio::sync::mpsc;
 
-use self::target::{Kind, Target};
-use self::world::{Lateness, World};
+use self::target::{SimulatedTarget, TargetModel};
+use self::world::{Lateness, SimulatedRun};
 use super::driver::Driver;
-use super::{Judge, Stretch, Wish};
+use super::{MeasurementWindow, PeakPlan, PromiseJudge};
 
 /// What is promised: fewer errors than this share, and 99 % of responses within so many seconds.
 #[derive(Debug, Clone, Copy)]
-struct Promised {
+struct TrialPromise {
     errors: f64,
     p99_s: f64,
 }
 
 /// Holds a stretch against it, counting by itself.
-fn judge(promised: Promised) -> Judge {
-    Box::new(move |stretch: &Stretch<'_>| {
+fn judge(promised: TrialPromise) -> PromiseJudge {
+    Box::new(move |window: &MeasurementWindow<'_>| {
         let (mut errors, mut ended, mut times) = (0, 0, Histogram::new());
-        for interval in &stretch.robots {
+        for interval in &window.robots {
             let failed: u64 = interval.counts.errors.values().sum();
             errors += failed;
             ended += interval.counts.completed + failed;
@@ -34,7 +34,7 @@ fn judge(promised: Promised) -> Judge {
         }
         let share = errors as f64 / ended.max(1) as f64;
         let p99_us = times.quantile_us(0.99).unwrap_or(u64::MAX);
-        let late_us = delayed_us(stretch);
+        let late_us = delayed_us(window);
         let limit_us = promised.p99_s * 1e6;
         let p99 = match (p99_us as f64, p99_us.saturating_sub(late_us) as f64) {
             (seen_us, _) if seen_us < limit_us => Outcome::Kept,
@@ -58,11 +58,11 @@ fn judge(promised: Promised) -> Judge {
 
 /// By how much robots delayed what ended in a stretch, at most. A queue that gets requests later by so much responds later by no
 /// more, until no more requests are under way than before.
-fn delayed_us(stretch: &Stretch<'_>) -> u64 {
+fn delayed_us(window: &MeasurementWindow<'_>) -> u64 {
     /// Less is no burst.
     const BURST_US: u64 = 1000;
     let (mut most_us, mut after_us, mut usual, mut last) = (0, 0, 0, 0);
-    for measured in stretch.beside {
+    for measured in window.beside {
         let Measured::Robots(interval) = measured else { continue };
         let late_us = interval.lateness.max_us;
         if late_us > BURST_US {
@@ -72,7 +72,7 @@ fn delayed_us(stretch: &Stretch<'_>) -> u64 {
             after_us = 0;
         }
         last = interval.levels.in_flight;
-        if stretch.robots.iter().any(|other| other.start_ms == interval.start_ms) {
+        if window.robots.iter().any(|other| other.start_ms == interval.start_ms) {
             most_us = most_us.max(late_us).max(after_us);
         }
     }
@@ -81,8 +81,8 @@ fn delayed_us(stretch: &Stretch<'_>) -> u64 {
 
 /// A search for what is known.
 struct Trial {
-    target: Target,
-    promised: Promised,
+    target: SimulatedTarget,
+    promised: TrialPromise,
     lateness: Lateness,
     first_per_s: f64,
     /// The limit in the end, of what it is at first.
@@ -94,7 +94,7 @@ struct Trial {
 }
 
 /// What came of it.
-struct Found {
+struct TrialResult {
     peak: Peak,
     known_per_s: f64,
     took_s: f64,
@@ -111,22 +111,22 @@ fn between(chance: &mut Rng, low: f64, high: f64) -> f64 {
 
 impl Trial {
     /// A target of a kind, with everything else drawn.
-    fn draw(kind: &dyn Fn(f64) -> Kind, seed: u64) -> Self {
+    fn draw(kind: &dyn Fn(f64) -> TargetModel, seed: u64) -> Self {
         let mut chance = Rng::new(seed);
         let limit_per_s = between(&mut chance, 1000.0, 2500.0);
-        let mut target = Target::new(kind(limit_per_s), limit_per_s);
+        let mut target = SimulatedTarget::new(kind(limit_per_s), limit_per_s);
         target.pauses = (0.02, 0.02);
         // Long enough that chance within ten seconds does not decide more than a few per cent.
         let p99_s = between(&mut chance, 40.0, 120.0) / limit_per_s;
         let lateness = Lateness { usual_s: 0.000_3, stalls_per_s: 0.03, stall_s: 0.1, bouts: None };
         let first_per_s = limit_per_s * between(&mut chance, 0.1, 4.0);
-        let promised = Promised { errors: 0.01, p99_s };
+        let promised = TrialPromise { errors: 0.01, p99_s };
         Self { target, promised, lateness, first_per_s, known_share: 1.0, step_s: 10, most_s: 1800, chance }
     }
 
-    fn search(self) -> Found {
+    fn search(self) -> TrialResult {
         let Self { target, promised, lateness, first_per_s, known_share, step_s, most_s, chance } = self;
-        let wish = Wish {
+        let peak_plan = PeakPlan {
             promise: vec!["errors < 1%".into(), "p99".into()],
             warm: std::time::Duration::from_secs(3),
             step: std::time::Duration::from_secs(step_s),
@@ -136,14 +136,14 @@ impl Trial {
         let known_per_s = target.after(known_share).known_per_s(promised.errors, promised.p99_s);
         // Nobody looks at events.
         let (events, _) = mpsc::unbounded_channel();
-        let mut driver = Driver::new(&wish, first_per_s, LOAD_PER_RATE, judge(promised), events);
-        let took_s = World::new(target, lateness, first_per_s, chance).run(&mut driver, LOAD_PER_RATE);
-        Found { peak: driver.result(false), known_per_s, took_s }
+        let mut driver = Driver::new(&peak_plan, first_per_s, LOAD_PER_RATE, judge(promised), events);
+        let took_s = SimulatedRun::new(target, lateness, first_per_s, chance).run(&mut driver, LOAD_PER_RATE);
+        TrialResult { peak: driver.result(false), known_per_s, took_s }
     }
 }
 
 /// All searches of some seeds, on all processors.
-fn searches(seeds: std::ops::Range<u64>, trial: impl Fn(u64) -> Trial + Sync) -> Vec<Found> {
+fn searches(seeds: std::ops::Range<u64>, trial: impl Fn(u64) -> Trial + Sync) -> Vec<TrialResult> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let one = |thread: u64| {
         let mine = seeds.clone().filter(move |seed| seed % threads == thread);
@@ -157,7 +157,7 @@ fn searches(seeds: std::ops::Range<u64>, trial: impl Fn(u64) -> Trial + Sync) ->
 
 /// What of some searches is as it should be.
 #[derive(Debug, Default)]
-struct Score {
+struct TrialScore {
     searches: usize,
     /// The limit lies within the interval.
     within: usize,
@@ -178,14 +178,14 @@ struct Score {
     width: f64,
 }
 
-impl Score {
-    fn of(found: &[Found]) -> Self {
+impl TrialScore {
+    fn of(found: &[TrialResult]) -> Self {
         let mut score = Self::default();
         found.iter().for_each(|found| score.add(found));
         score
     }
 
-    fn add(&mut self, Found { peak, known_per_s, took_s }: &Found) {
+    fn add(&mut self, TrialResult { peak, known_per_s, took_s }: &TrialResult) {
         let range = peak.low_per_s.zip(peak.high_per_s);
         let (low, high) = range.expect("steps of both kinds");
         let middle = f64::midpoint(low, high) / known_per_s;
@@ -205,7 +205,7 @@ impl Score {
         assert!(told.into_iter().all(|rate| low <= rate && rate <= high), "{peak:#?}");
     }
 
-    fn words(&self, name: &str) -> String {
+    fn outcome_texts(&self, name: &str) -> String {
         let each = |sum: f64| sum / self.searches as f64;
         format!(
             "{name}: of {}, {} within, {} near, {} confirmed, {} moved, {} may have; on average {:.1} steps ({:.1} undecided, {:.1} repeated), {:.0} s, middle {:+.2} %, \
@@ -226,15 +226,15 @@ impl Score {
     }
 }
 
-type DrawKind = fn(f64) -> Kind;
+type DrawModel = fn(f64) -> TargetModel;
 
 /// Kinds of targets. The last one has no promise about time: only that it falls behind shows.
-const KINDS: [(&str, DrawKind); 5] = [
-    ("token bucket that refuses", |limit| Kind::Refuses { depth: limit * 0.02 }),
-    ("token bucket that delays", |limit| Kind::Delays { depth: limit * 0.02 }),
-    ("queue, constant service", |_| Kind::Constant),
-    ("queue, exponential service", |_| Kind::Exponential),
-    ("queue, by count alone", |_| Kind::Constant),
+const KINDS: [(&str, DrawModel); 5] = [
+    ("token bucket that refuses", |limit| TargetModel::Refuses { depth: limit * 0.02 }),
+    ("token bucket that delays", |limit| TargetModel::Delays { depth: limit * 0.02 }),
+    ("queue, constant service", |_| TargetModel::Constant),
+    ("queue, exponential service", |_| TargetModel::Exponential),
+    ("queue, by count alone", |_| TargetModel::Constant),
 ];
 /// No promise about time.
 const NO_TIME_S: f64 = 1e6;
@@ -261,13 +261,13 @@ fn most(wrong_of_all: usize, seeds: u64) -> usize {
 /// looked at once, when all else was done; others were used to get there.
 fn known_limits_lie_within(seeds: u64) {
     let first: u64 = SEEDS;
-    let mut all = Score::default();
+    let mut all = TrialScore::default();
     for (kind, (name, _)) in KINDS.iter().enumerate() {
         let found = searches(first..first + seeds, |seed| trial(kind, seed));
-        println!("{}", Score::of(&found).words(name));
+        println!("{}", TrialScore::of(&found).outcome_texts(name));
         found.iter().for_each(|found| all.add(found));
     }
-    let words = all.words("all");
+    let words = all.outcome_texts("all");
     println!("{words}");
     assert_eq!(all.searches as u64, KINDS.len() as u64 * seeds);
     assert!(all.within.min(all.near) + most(10, seeds) >= all.searches, "{words}");
@@ -281,14 +281,14 @@ fn short_searches_find_slow_targets(seeds: u64) {
     let found = searches(first..first + seeds, |seed| {
         let mut trial = trial(KINDS.len() - 1, seed);
         let limit_per_s = between(&mut trial.chance, 150.0, 400.0);
-        trial.target = Target::new(Kind::Constant, limit_per_s);
+        trial.target = SimulatedTarget::new(TargetModel::Constant, limit_per_s);
         trial.first_per_s = limit_per_s * 0.6;
         trial.lateness = Lateness { usual_s: 0.002, stalls_per_s: 0.05, stall_s: 0.1, bouts: None };
         (trial.step_s, trial.most_s) = (4, 300);
         trial
     });
-    let score = Score::of(&found);
-    let words = score.words("slow targets, short searches");
+    let score = TrialScore::of(&found);
+    let words = score.outcome_texts("slow targets, short searches");
     println!("{words}");
     assert!(score.within + most(2, seeds) >= score.searches, "{words}");
     assert!(score.near + most(4, seeds) >= score.searches, "{words}");
@@ -305,8 +305,8 @@ fn disturbed_steps_decide_nothing(seeds: u64) {
         trial.lateness.bouts = Some((60.0, 12.0));
         trial
     });
-    let score = Score::of(&found);
-    let words = score.words("disturbed steps");
+    let score = TrialScore::of(&found);
+    let words = score.outcome_texts("disturbed steps");
     println!("{words}");
     // One for each search; of fewer, chance decides whether there are so many.
     let least = if seeds == ALL { score.searches } else { 1 };
@@ -329,8 +329,8 @@ fn limits_that_fall_are_told(seeds: u64) {
         trial
     };
     let found = searches(first..first + seeds, fallen);
-    let score = Score::of(&found);
-    let words = score.words("limits that fall");
+    let score = TrialScore::of(&found);
+    let words = score.outcome_texts("limits that fall");
     println!("{words}");
     assert!(score.within.min(score.near) + most(4, seeds) >= score.searches, "{words}");
     assert!(score.moved + most(8, seeds) >= score.searches, "{words}");

@@ -4,7 +4,7 @@
 use assay_base::random::Rng;
 
 /// What becomes of a request.
-pub struct Response {
+pub struct SimulatedResponse {
     /// When its response comes, in seconds.
     pub at_s: f64,
     /// Its response is correct.
@@ -13,7 +13,7 @@ pub struct Response {
 
 /// How a target limits itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum TargetModel {
     /// So many tokens come in a second, and no more than `depth` are kept; a request without one gets a 503 response.
     Refuses { depth: f64 },
     /// The same, but a request without a token waits for one.
@@ -25,8 +25,8 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone)]
-pub struct Target {
-    pub kind: Kind,
+pub struct SimulatedTarget {
+    pub kind: TargetModel,
     /// Requests that it completes per second.
     pub limit_per_s: f64,
     /// When the limit is multiplied by how much; none: it stays.
@@ -42,8 +42,8 @@ pub struct Target {
 /// A good response takes this long where nothing is waited for.
 const RESPONSE_S: f64 = 0.001;
 
-impl Target {
-    pub fn new(kind: Kind, limit_per_s: f64) -> Self {
+impl SimulatedTarget {
+    pub fn new(kind: TargetModel, limit_per_s: f64) -> Self {
         Self {
             kind,
             limit_per_s,
@@ -67,33 +67,33 @@ impl Target {
     }
 
     /// Takes a request; no earlier than the one before.
-    pub fn response(&mut self, now_s: f64, chance: &mut Rng) -> Response {
+    pub fn response(&mut self, now_s: f64, chance: &mut Rng) -> SimulatedResponse {
         let limit_per_s = self.limit_at(now_s);
         if self.pauses.0 > 0.0 && now_s >= self.next_pause_s {
             self.free_at_s = self.free_at_s.max(now_s) + self.pauses.1 * chance.unit();
             self.next_pause_s = now_s + chance.exponential() / self.pauses.0;
         }
         let (depth, service_s) = match self.kind {
-            Kind::Refuses { depth } | Kind::Delays { depth } => (depth, 0.0),
-            Kind::Constant => (0.0, 1.0 / limit_per_s),
-            Kind::Exponential => (0.0, chance.exponential() / limit_per_s),
+            TargetModel::Refuses { depth } | TargetModel::Delays { depth } => (depth, 0.0),
+            TargetModel::Constant => (0.0, 1.0 / limit_per_s),
+            TargetModel::Exponential => (0.0, chance.exponential() / limit_per_s),
         };
         if service_s > 0.0 {
             self.free_at_s = self.free_at_s.max(now_s) + service_s;
-            return Response { at_s: self.free_at_s, is_good: true };
+            return SimulatedResponse { at_s: self.free_at_s, is_good: true };
         }
         self.tokens = (self.tokens + (now_s - self.filled_at_s) * limit_per_s).min(depth);
         self.filled_at_s = now_s;
         let begins_s = now_s.max(self.free_at_s);
         match self.kind {
-            Kind::Refuses { .. } if self.tokens < 1.0 => {
-                Response { at_s: begins_s + RESPONSE_S, is_good: false }
+            TargetModel::Refuses { .. } if self.tokens < 1.0 => {
+                SimulatedResponse { at_s: begins_s + RESPONSE_S, is_good: false }
             }
             // A bucket that owes tokens is a queue.
             _ => {
                 self.tokens -= 1.0;
                 let waits_s = (-self.tokens / limit_per_s).max(0.0);
-                Response { at_s: begins_s + waits_s + RESPONSE_S, is_good: true }
+                SimulatedResponse { at_s: begins_s + waits_s + RESPONSE_S, is_good: true }
             }
         }
     }
@@ -103,13 +103,13 @@ impl Target {
     pub fn known_per_s(&self, errors: f64, p99_s: f64) -> f64 {
         let limit_per_s = self.limit_per_s;
         match self.kind {
-            Kind::Refuses { depth } => refusing(limit_per_s, depth, errors),
-            Kind::Delays { depth } => {
+            TargetModel::Refuses { depth } => refusing(limit_per_s, depth, errors),
+            TargetModel::Delays { depth } => {
                 constant(limit_per_s, p99_s - RESPONSE_S + depth / limit_per_s).min(limit_per_s)
             }
-            Kind::Constant => constant(limit_per_s, p99_s - 1.0 / limit_per_s),
+            TargetModel::Constant => constant(limit_per_s, p99_s - 1.0 / limit_per_s),
             // M/M/1: response times are exponential, with a mean of 1 / (limit − rate).
-            Kind::Exponential => limit_per_s - 100.0_f64.ln() / p99_s,
+            TargetModel::Exponential => limit_per_s - 100.0_f64.ln() / p99_s,
         }
     }
 }

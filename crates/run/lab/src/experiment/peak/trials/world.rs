@@ -16,7 +16,7 @@ use assay_record::event::RunEvent;
 use super::super::SEARCH_PHASE;
 use super::super::driver::Driver;
 use super::between;
-use super::target::Target;
+use super::target::SimulatedTarget;
 
 /// What Assay itself does wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,7 +50,7 @@ impl Lateness {
 
 /// What happened in a second.
 #[derive(Default)]
-struct Second {
+struct SimulatedSecond {
     due: u64,
     sent: u64,
     refused: u64,
@@ -58,14 +58,14 @@ struct Second {
     late_us: Vec<u64>,
 }
 
-pub struct World {
-    pub target: Target,
+pub struct SimulatedRun {
+    pub target: SimulatedTarget,
     pub lateness: Lateness,
     pub chance: Rng,
     now_s: f64,
     rate_per_s: f64,
     /// Seconds that are not told of yet, from `told` on.
-    seconds: VecDeque<Second>,
+    seconds: VecDeque<SimulatedSecond>,
     told: u64,
     /// Requests that were sent and have no response.
     open: u64,
@@ -82,8 +82,8 @@ const LAST_S: u64 = 20_000;
 /// How long an order takes to arrive.
 const ORDER_S: f64 = 0.1;
 
-impl World {
-    pub fn new(target: Target, lateness: Lateness, rate_per_s: f64, mut chance: Rng) -> Self {
+impl SimulatedRun {
+    pub fn new(target: SimulatedTarget, lateness: Lateness, rate_per_s: f64, mut chance: Rng) -> Self {
         let next_stall_s = FIRST_S as f64 + chance.exponential() / lateness.looks_per_s().max(1e-9);
         Self {
             target,
@@ -103,7 +103,7 @@ impl World {
     /// Lets a search go on until it stops; says how long it took, in seconds.
     pub fn run(&mut self, driver: &mut Driver, load_per_rate: f64) -> f64 {
         let at_ms = FIRST_S * 1000;
-        let mut orders = driver.heard(RunEvent::Phase(PhaseEvent::Began { phase: SEARCH_PHASE, at_ms }));
+        let mut orders = driver.on_event(RunEvent::Phase(PhaseEvent::Began { phase: SEARCH_PHASE, at_ms }));
         for second in FIRST_S..LAST_S {
             if orders.contains(&Command::Stop) {
                 return second as f64;
@@ -115,13 +115,13 @@ impl World {
                 let at_ms = second * 1000 + (ORDER_S * 1e3) as u64;
                 let adapted =
                     Adapted { at_ms, what: Decided::Load, phase: SEARCH_PHASE, ..Adapted::default() };
-                orders.extend(driver.heard(RunEvent::Measured(Measured::Adapted(Box::new(adapted)))));
+                orders.extend(driver.on_event(RunEvent::Measured(Measured::Adapted(Box::new(adapted)))));
             }
             for stall in self.request_until((second + 1) as f64) {
-                orders.extend(driver.heard(RunEvent::Measured(Measured::Stall(stall.into()))));
+                orders.extend(driver.on_event(RunEvent::Measured(Measured::Stall(stall.into()))));
             }
-            let interval = self.tell(second);
-            orders.extend(driver.heard(RunEvent::Measured(Measured::Robots(Box::new(interval)))));
+            let interval = self.report(second);
+            orders.extend(driver.on_event(RunEvent::Measured(Measured::Robots(Box::new(interval)))));
         }
         panic!("the search did not end");
     }
@@ -173,16 +173,16 @@ impl World {
     }
 
     /// The second in which something happens.
-    fn second(&mut self, at_s: f64) -> &mut Second {
+    fn second(&mut self, at_s: f64) -> &mut SimulatedSecond {
         let index = (at_s as u64 - self.told) as usize;
         while self.seconds.len() <= index {
-            self.seconds.push_back(Second::default());
+            self.seconds.push_back(SimulatedSecond::default());
         }
         &mut self.seconds[index]
     }
 
     /// What robots tell of a second that is over.
-    fn tell(&mut self, second: u64) -> RobotInterval {
+    fn report(&mut self, second: u64) -> RobotInterval {
         let was = self.seconds.pop_front().unwrap_or_default();
         self.told = second + 1;
         let mut interval = RobotInterval {

@@ -1,0 +1,112 @@
+//! What one proxy of a run is told that is its own: its capacity, and the caches that it works together with.
+
+use std::net::SocketAddr;
+
+use assay_proxy::spec;
+
+use crate::description::{Description, ICP_PORT, PeeringVariables, TemplatePeer};
+use crate::mode::{PeerProtocol, PeerRelation};
+use crate::plan::RunPlan;
+use crate::topology::Topology;
+
+/// How long the built-in proxy waits for responses to ICP queries. Squid is told the same (`icp_query_timeout`).
+const ICP_PATIENCE_MS: u64 = 2000;
+
+/// One of the proxies of a run.
+pub(crate) struct CacheInstance<'p> {
+    /// Its place among them.
+    pub(crate) place: u16,
+    /// Its name; none: it is alone.
+    pub(crate) name: Option<&'p str>,
+    /// How it is driven; none: it is the built-in one.
+    pub(crate) description: Option<&'p Description>,
+    /// Memory for its cache.
+    pub(crate) memory_bytes: u64,
+    /// Disk for its cache.
+    pub(crate) disk_bytes: u64,
+    /// What a described one knows of others.
+    pub(crate) peering: Option<PeeringVariables>,
+    /// What the built-in one knows of others.
+    pub(crate) cooperation: Option<spec::Cooperation>,
+    /// What is chosen of the built-in one.
+    pub(crate) chosen: spec::Chosen,
+}
+
+impl<'p> CacheInstance<'p> {
+    /// The only one.
+    pub(crate) fn alone(plan: &RunPlan) -> Self {
+        Self {
+            place: 0,
+            name: None,
+            description: None,
+            memory_bytes: plan.memory_bytes,
+            disk_bytes: plan.disk_bytes,
+            peering: None,
+            cooperation: None,
+            chosen: plan.chosen(),
+        }
+    }
+
+    /// One of several, which listen at these addresses.
+    pub(crate) fn of(topology: &'p Topology, place: usize, listen: &[SocketAddr]) -> Self {
+        let cache = &topology.caches[place];
+        let description = cache.description.as_ref();
+        Self {
+            // A topology has no more than 64.
+            place: place as u16,
+            name: Some(&cache.name),
+            description,
+            memory_bytes: cache.memory_bytes,
+            disk_bytes: cache.disk_bytes,
+            peering: description.is_some().then(|| peering(topology, place, listen)),
+            cooperation: description.is_none().then(|| cooperation(topology, place, listen)),
+            chosen: spec::Chosen { storing: cache.storing, ..spec::Chosen::default() },
+        }
+    }
+}
+
+fn peering(topology: &Topology, place: usize, listen: &[SocketAddr]) -> PeeringVariables {
+    let cache = &topology.caches[place];
+    let peers = cache.peers.iter().map(|bond| TemplatePeer {
+        name: topology.caches[bond.to].name.clone(),
+        relation: bond.relation,
+        protocol: bond.protocol,
+        ip: listen[bond.to].ip().to_string(),
+        port: listen[bond.to].port(),
+    });
+    let serves = PeerProtocol::ALL.into_iter().filter(|protocol| topology.serves(place, *protocol));
+    PeeringVariables {
+        name: cache.name.clone(),
+        peers: peers.collect(),
+        clients: topology.clients(place).map(|client| listen[client].ip().to_string()).collect(),
+        // A cache that sends ICP queries needs a port for the responses.
+        serves: serves.collect(),
+        proxy_only: cache.proxy_only,
+        never_direct: cache.never_direct,
+    }
+}
+
+fn cooperation(topology: &Topology, place: usize, listen: &[SocketAddr]) -> spec::Cooperation {
+    let cache = &topology.caches[place];
+    let icp = |place: usize| SocketAddr::new(listen[place].ip(), ICP_PORT);
+    let peers = cache.peers.iter().map(|bond| spec::Peer {
+        name: topology.caches[bond.to].name.clone(),
+        relation: match bond.relation {
+            PeerRelation::Sibling => spec::Relation::Sibling,
+            PeerRelation::Parent => spec::Relation::Parent,
+        },
+        http: listen[bond.to],
+        icp: (bond.protocol == PeerProtocol::Icp).then(|| icp(bond.to)),
+    });
+    let speaks = topology.serves(place, PeerProtocol::Icp)
+        || cache.peers.iter().any(|bond| bond.protocol == PeerProtocol::Icp);
+    spec::Cooperation {
+        icp: speaks.then(|| icp(place)),
+        clients: topology.clients(place).map(|client| listen[client].ip()).collect(),
+        peers: peers.collect(),
+        timeout_ms: ICP_PATIENCE_MS,
+        delay_ms: u64::try_from(cache.peer_delay.as_millis()).unwrap_or(u64::MAX),
+        proxy_only: cache.proxy_only,
+        never_direct: cache.never_direct,
+    }
+}
