@@ -9,12 +9,12 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     let (main, other) = text.split_once('\u{1}').unwrap_or((text, ""));
-    let resolver = SearchPath::new(vec![], |name| {
+    let resolver = SearchPath::from_fn(vec![], |name| {
         let bundled = name.ends_with("contents.pg") || name.ends_with("phases.pg");
-        Ok(match name {
+        match name {
             "main.pg" => Some(main.to_owned()),
             _ => (!bundled).then(|| other.to_owned()),
-        })
+        }
     });
     match compile("main.pg", &resolver) {
         Ok(compiled) => {
@@ -23,7 +23,7 @@ fuzz_target!(|text: &str| {
             }
         }
         Err(failure) => {
-            let placed = |d: &assay_pgl::Diagnostic| d.is_error() && !d.place(&failure.sources).is_empty();
+            let placed = |d: &assay_pgl::Diagnostic| d.is_error() && !d.location(&failure.sources).is_empty();
             assert!(failure.diagnostics.iter().any(placed), "an error without a place");
             for diagnostic in &failure.diagnostics {
                 let _ = diagnostic.render(&failure.sources, false);

@@ -86,7 +86,7 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     let warnings = compiled
         .warnings
         .iter()
-        .map(|warning| format!("the workload, {}: {}", warning.place(&compiled.sources), warning.message))
+        .map(|warning| format!("the workload, {}: {}", warning.location(&compiled.sources), warning.message))
         .collect();
     let cannot_run = |error: Error| Failure::usage(error.context(format!("{} cannot run", wish.workload)));
     at_rate(&mut compiled.workload, wish.rate).map_err(|why| cannot_run(anyhow!(why)))?;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use assay_base::settings::suggest::or_did_you_mean;
 use assay_pgl::{
-    Code, Compiled, Diagnostic, Files, Listing, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source,
-    Span,
+    Code, Compiled, Diagnostic, FileError, Files, Listing, ResolveError, ResolvedFiles, ResolvedSource,
+    Resolver, SearchPath, Source, Span,
 };
 use assay_report::require::Requirement;
 
@@ -38,7 +38,7 @@ pub fn compile(name: &str, include: &[PathBuf], is_quiet: bool) -> Result<Compil
     }
     let directories = include.iter().map(|directory| directory.display().to_string()).collect();
     let files = FileSystem::new();
-    let resolver = WithBundled { search: SearchPath::over(directories, files) };
+    let resolver = WithBundled { search: SearchPath::new(directories, files) };
     // What is not there to be compiled is not a mistake in it.
     resolver.read(name, None).map_err(|why| {
         Failure::usage(anyhow!(why))
@@ -76,7 +76,7 @@ pub fn compile(name: &str, include: &[PathBuf], is_quiet: bool) -> Result<Compil
 /// What is wrong with a workload's requirements: the compiler passes them on as they are.
 fn requirements(compiled: &Compiled) -> Vec<Diagnostic> {
     let names = compiled.workload.schedule.phases.iter().map(|phase| phase.name.as_str());
-    let both = compiled.workload.requirements.iter().zip(&compiled.requirement_places);
+    let both = compiled.workload.requirements.iter().zip(&compiled.requirement_spans);
     let wrong = |(text, place): (&String, &Span)| {
         // Places are in what is read.
         let before = text.len() - text.trim_start().len();
@@ -100,7 +100,7 @@ struct WithBundled<R> {
 }
 
 impl<R: Resolver> Resolver for WithBundled<R> {
-    fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, String> {
+    fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, ResolveError> {
         match (including, bundled::find(name)) {
             (None, Some(workload)) => Ok(ResolvedSource {
                 name: format!("<bundled>/{}.pg", workload.name),
@@ -110,7 +110,7 @@ impl<R: Resolver> Resolver for WithBundled<R> {
         }
     }
 
-    fn files(&self, name: &str, including: Option<&str>) -> Result<ResolvedFiles, String> {
+    fn files(&self, name: &str, including: Option<&str>) -> Result<ResolvedFiles, ResolveError> {
         self.search.files(name, including)
     }
 }
@@ -120,7 +120,7 @@ const MOST_FILES: usize = 100_000;
 
 /// The file system, with standard input as `-` (read once, however often it is requested).
 pub struct FileSystem {
-    standard_input: OnceCell<Result<String, String>>,
+    standard_input: OnceCell<Result<String, FileError>>,
 }
 
 impl FileSystem {
@@ -131,12 +131,11 @@ impl FileSystem {
 }
 
 impl Files for FileSystem {
-    fn text(&self, path: &str) -> Result<Option<String>, String> {
+    fn text(&self, path: &str) -> Result<Option<String>, FileError> {
         if path == "-" {
             let read = || {
-                let bytes = assay_base::files::limited(io::stdin(), assay_base::files::SOURCE_MAX);
-                let bytes = bytes.map_err(|error| error.to_string())?;
-                assay_base::files::lossy_text(bytes).map_err(|error| error.to_string())
+                let bytes = assay_base::files::limited(io::stdin(), assay_base::files::SOURCE_MAX)?;
+                Ok(assay_base::files::lossy_text(bytes)?)
             };
             return self.standard_input.get_or_init(read).clone().map(Some);
         }
@@ -144,15 +143,15 @@ impl Files for FileSystem {
         match bytes.and_then(assay_base::files::lossy_text) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.into()),
         }
     }
 
-    fn list(&self, path: &str) -> Result<Option<Listing>, String> {
+    fn list(&self, path: &str) -> Result<Option<Listing>, FileError> {
         let root = match std::fs::canonicalize(path) {
             Ok(root) => root,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(error.into()),
         };
         if root.is_file() {
             return Ok(Some(Listing { root, files: vec![PathBuf::new()] }));
@@ -160,10 +159,10 @@ impl Files for FileSystem {
         let mut files = Vec::new();
         let mut open = vec![PathBuf::new()];
         while let Some(directory) = open.pop() {
-            for entry in std::fs::read_dir(root.join(&directory)).map_err(|error| error.to_string())? {
-                let entry = entry.map_err(|error| error.to_string())?;
+            for entry in std::fs::read_dir(root.join(&directory))? {
+                let entry = entry?;
                 let inner = directory.join(entry.file_name());
-                let kind = entry.file_type().map_err(|error| error.to_string())?;
+                let kind = entry.file_type()?;
                 match kind {
                     _ if kind.is_dir() => open.push(inner),
                     // Links to files are followed, links to directories are not: they may lead in a circle.
@@ -172,15 +171,15 @@ impl Files for FileSystem {
                 }
             }
             if files.len() > MOST_FILES {
-                return Err(format!("it holds more than {MOST_FILES} files"));
+                return Err(FileError::TooManyFiles(MOST_FILES));
             }
         }
         files.sort();
         Ok(Some(Listing { root, files }))
     }
 
-    fn bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
-        assay_base::files::bytes(path, assay_base::files::BODY_MAX).map_err(|error| error.to_string())
+    fn bytes(&self, path: &Path) -> Result<Vec<u8>, FileError> {
+        Ok(assay_base::files::bytes(path, assay_base::files::BODY_MAX)?)
     }
 }
 
@@ -203,9 +202,9 @@ mod tests {
         assert!(listing.root.is_absolute());
         let one = files.list(&format!("{path}/z.html")).unwrap().unwrap();
         assert_eq!((one.files, one.root), (vec![PathBuf::new()], listing.root.join("z.html")));
-        assert_eq!(files.list(&format!("{path}/none")), Ok(None));
+        assert_eq!(files.list(&format!("{path}/none")).unwrap(), None);
 
-        let search = SearchPath::over(vec![path], files);
+        let search = SearchPath::new(vec![path], files);
         let found = search.files("b", Some("workload.pg")).unwrap();
         assert_eq!((found.set.files.len(), found.start), (1, b"aa".to_vec()));
         assert_eq!(search.files("empty", Some("workload.pg")).unwrap().set.files, []);

@@ -1,11 +1,10 @@
-//! The tree of a program, as written.
+//! Syntax tree of a program.
 
 use std::rc::Rc;
 
 use crate::lexer::Literal;
 use crate::source::Span;
 
-/// A name with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Name {
     pub text: Rc<str>,
@@ -38,26 +37,24 @@ pub(crate) struct Block {
     pub statements: Vec<Statement>,
 }
 
-/// A statement with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Statement {
     pub kind: StatementKind,
     pub span: Span,
 }
 
-/// What a statement does.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum StatementKind {
     /// `Type name [= value]`.
     Declare {
         ty: TypeName,
         name: Name,
-        value: Option<Assigned>,
+        value: Option<RightSide>,
     },
     /// `path = value`.
     Assign {
         target: Path,
-        value: Assigned,
+        value: RightSide,
     },
     /// `[a, b: 25%] = value`.
     Group {
@@ -72,7 +69,7 @@ pub(crate) enum StatementKind {
         then: Block,
         otherwise: Option<Block>,
     },
-    /// `every goal do { }`; only scripts may have it.
+    /// `every goal do { }`, allowed in scripts only.
     Every {
         goal: Expr,
         body: Block,
@@ -84,9 +81,9 @@ pub(crate) enum StatementKind {
 
 /// The right side of `=`.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Assigned {
+pub(crate) enum RightSide {
     Expr(Expr),
-    /// Statements that fill an object, or a script.
+    /// Statements that fill an object, or the body of a script.
     Block(Rc<Block>, Span),
 }
 
@@ -98,20 +95,19 @@ pub(crate) struct Call {
     pub span: Span,
 }
 
-/// An expression with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Expr {
     pub kind: ExprKind,
     pub span: Span,
 }
 
-/// What an expression is made of.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ExprKind {
     Literal(Literal),
     Path(Path),
     Unary(Operator, Box<Expr>),
-    /// Operators of one level, applied from the left: no tree as deep as the line is long.
+    /// Left-associative operators of one precedence. A list rather than nested pairs, so that the depth of the tree does not
+    /// grow with the length of the expression.
     Chain(Box<Expr>, Vec<(Operator, Span, Expr)>),
     /// Items, each with its probability.
     Array(Vec<(Expr, Option<Expr>)>),

@@ -1,13 +1,12 @@
-//! What is said to the author of a workload, and how it looks in a terminal.
+//! Errors, warnings and notes about a workload, and their rendering for terminals.
 
 use crate::source::{Source, Span};
 
-/// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// Output of the workload's own (`print`).
+    /// Output of `print`.
     Note,
-    /// The workload compiles, but not all of it means what it seems to.
+    /// The workload compiles, but may not mean what it seems to.
     Warning,
     /// The workload does not compile.
     Error,
@@ -16,7 +15,7 @@ pub enum Severity {
 /// Declares [`Code`] with the meaning of each of its variants.
 macro_rules! codes {
     ($($name:ident = $number:literal, $meaning:literal;)*) => {
-        /// A kind of diagnostic; the number never changes its meaning.
+        /// Code of a diagnostic; a number never changes its meaning.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u16)]
         pub enum Code {
@@ -24,10 +23,9 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// All of them in order.
             pub const ALL: &[Code] = &[$(Code::$name),*];
 
-            /// What it says, in one sentence.
+            /// Description of the code, as a sentence.
             pub fn meaning(self) -> &'static str {
                 match self {
                     $(Code::$name => $meaning,)*
@@ -58,13 +56,13 @@ codes! {
     NoOperator = 31, "An operator that these operands do not have.";
     Arithmetic = 32, "Overflow, or division by zero.";
     Arguments = 33, "Arguments of a call that do not fit.";
-    NotHere = 34, "A statement that is not allowed here.";
+    Misplaced = 34, "A statement that is not allowed here.";
     TooMany = 35, "Too many items.";
     GroupAssignment = 36, "A group assignment that does not come out even.";
     Probabilities = 40, "Probabilities that do not add up.";
-    NotActedOn = 50, "Accepted, and not acted on.";
+    Unsupported = 50, "Accepted, and not acted on.";
     Refused = 51, "Understood, and not done on purpose.";
-    LeftOut = 52, "Something that Assay leaves out on purpose: FTP, NTLM, SOCKS and the like.";
+    OutOfScope = 52, "Something that Assay leaves out on purpose: FTP, NTLM, SOCKS and the like.";
     Required = 60, "A field that must have a value.";
     OutOfRange = 61, "A value outside of what makes sense.";
     NoAddresses = 62, "Agents that have no addresses.";
@@ -76,10 +74,10 @@ codes! {
     Empty = 68, "Nothing to run.";
     NoEffect = 69, "A setting that cannot have an effect.";
     Files = 70, "A file or directory that cannot be used.";
-    Stranger = 71, "A URL of a host that is no origin of the workload.";
+    ForeignHost = 71, "A URL of a host that is no origin of the workload.";
     NeverRequested = 80, "A content type that can never be requested.";
     Endless = 81, "A phase, or a fill, that can never end.";
-    TooFast = 82, "A rate that the connections of a robot cannot carry.";
+    RateTooHigh = 82, "A rate that the connections of a robot cannot carry.";
     Unused = 83, "Something that is declared and never used.";
     FrozenEmpty = 84, "A working set that is frozen before anything is in it.";
     CachingField = 85, "An added header field that changes what caches may do.";
@@ -93,23 +91,22 @@ impl std::fmt::Display for Code {
     }
 }
 
-/// One thing to tell.
+/// An error, warning or note about a place in a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
     pub severity: Severity,
     pub code: Code,
-    /// What is wrong, in one sentence without its full stop.
+    /// Description of the problem: one sentence without a full stop.
     pub message: String,
-    /// Where; none when it is about no place (a main file that cannot be read).
+    /// Place; none for a diagnostic about no place, as for a main file that cannot be read.
     pub span: Option<Span>,
-    /// What was expected there, or what is there; shown beside the caret.
+    /// Text beside the caret: what was expected or found there.
     pub label: String,
-    /// What to write instead, in words.
+    /// Advice on what to write instead.
     pub help: Option<String>,
-    /// What to write in place of what is at `span`, where the whole correction is that.
+    /// Correct text for `span`, if replacing it corrects the problem.
     pub replacement: Option<String>,
-    /// Other places that matter, each with what it is.
+    /// Related places, each with an explanation.
     pub notes: Vec<(Span, String)>,
 }
 
@@ -127,109 +124,99 @@ impl Diagnostic {
         }
     }
 
-    /// An error at a place.
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Error, code, span, message)
     }
 
-    /// A warning at a place.
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, code, span, message)
     }
 
-    /// A note at a place.
     pub fn note(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Note, code, span, message)
     }
 
-    /// An error about no place.
-    pub fn placeless(code: Code, message: impl Into<String>) -> Self {
+    pub fn without_span(code: Code, message: impl Into<String>) -> Self {
         Self { span: None, ..Self::error(code, Span::default(), message) }
     }
 
-    /// With words beside the caret.
+    /// Sets the text beside the caret.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// With what to write instead.
+    /// Sets the advice.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// With what to write instead, when there is something.
+    /// Sets the advice, if there is any.
     pub fn maybe_help(mut self, help: Option<String>) -> Self {
         self.help = help.or(self.help);
         self
     }
 
-    /// With the name that was meant, when there is one.
-    pub fn meant(self, name: Option<&str>) -> Self {
+    /// Suggests the name that was probably meant, if there is one.
+    pub fn suggest(self, name: Option<&str>) -> Self {
         match name {
-            Some(name) => self.help(question(name)).replacement(name),
+            Some(name) => self.help(format!("did you mean `{name}`?")).replacement(name),
             None => self,
         }
     }
 
-    /// With the text that corrects the place.
+    /// Sets the correct text for the span.
     pub fn replacement(mut self, text: impl Into<String>) -> Self {
         self.replacement = Some(text.into());
         self
     }
 
-    /// With another place that matters.
-    pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
+    /// Adds a related place.
+    pub fn secondary(mut self, span: Span, text: impl Into<String>) -> Self {
         self.notes.push((span, text.into()));
         self
     }
 
-    /// True for an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
-    /// File name, line and column, as `file:line:column`; empty when it is about no place.
-    pub fn place(&self, sources: &[Source]) -> String {
-        self.span.map_or_else(String::new, |span| place(sources, span))
+    /// `file:line:column`; empty for a diagnostic about no place.
+    pub fn location(&self, sources: &[Source]) -> String {
+        self.span.map_or_else(String::new, |span| location(sources, span))
     }
 
-    /// As it is shown in a terminal: the headline, the source line with the place underlined, and help.
+    /// Renders for a terminal: headline, source line with the span underlined, related places, and advice.
     pub fn render(&self, sources: &[Source], colour: bool) -> String {
-        let paint = Paint { on: colour };
+        let style = Style { on: colour };
         let word = match self.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
             Severity::Note => "note",
         };
-        let mut out = paint.severity(self.severity, &format!("{word}[{}]", self.code));
-        out.push_str(&paint.bold(&format!(": {}", self.message)));
+        let mut out = style.severity(self.severity, &format!("{word}[{}]", self.code));
+        out.push_str(&style.bold(&format!(": {}", self.message)));
         out.push('\n');
         if let Some(span) = self.span {
-            excerpt(&mut out, sources, span, &self.label, &paint, self.severity);
+            excerpt(&mut out, sources, span, &self.label, &style, self.severity);
             for (span, text) in self.notes.iter().filter(|(other, _)| *other != span) {
-                excerpt(&mut out, sources, *span, text, &paint, Severity::Note);
+                excerpt(&mut out, sources, *span, text, &style, Severity::Note);
             }
             for (depth, from) in inclusions(sources, span).into_iter().enumerate() {
-                let again = if depth == 0 { "included" } else { "which is included" };
-                out.push_str(&format!("   {} {again} from {}\n", paint.dim("="), place(sources, from)));
+                let verb = if depth == 0 { "included" } else { "which is included" };
+                out.push_str(&format!("   {} {verb} from {}\n", style.dim("="), location(sources, from)));
             }
         }
         if let Some(help) = &self.help {
-            out.push_str(&format!("   {} {}: {help}\n", paint.dim("="), paint.bold("help")));
+            out.push_str(&format!("   {} {}: {help}\n", style.dim("="), style.bold("help")));
         }
         out
     }
 }
 
-/// Whether another name was meant.
-fn question(name: &str) -> String {
-    format!("did you mean `{name}`?")
-}
-
 /// `file:line:column` of a span.
-fn place(sources: &[Source], span: Span) -> String {
+fn location(sources: &[Source], span: Span) -> String {
     let Some(source) = sources.get(span.source as usize) else {
         return String::new();
     };
@@ -237,8 +224,7 @@ fn place(sources: &[Source], span: Span) -> String {
     format!("{}:{line}:{column}", source.name)
 }
 
-/// The `#include`s that led to a place, innermost first. Those of bundled files are left out: they are not
-/// the author's.
+/// The `#include`s of the source of a span, innermost first.
 fn inclusions(sources: &[Source], span: Span) -> Vec<Span> {
     let mut chain = Vec::new();
     let mut at = span;
@@ -252,8 +238,8 @@ fn inclusions(sources: &[Source], span: Span) -> Vec<Span> {
     chain
 }
 
-/// The source line of a place, with a caret line under it.
-fn excerpt(out: &mut String, sources: &[Source], span: Span, label: &str, paint: &Paint, severity: Severity) {
+/// Renders the source line of a span, with carets under it.
+fn excerpt(out: &mut String, sources: &[Source], span: Span, label: &str, style: &Style, severity: Severity) {
     let Some(source) = sources.get(span.source as usize) else {
         return;
     };
@@ -261,26 +247,27 @@ fn excerpt(out: &mut String, sources: &[Source], span: Span, label: &str, paint:
     let (text, start) = source.line(line);
     let number = line.to_string();
     let margin = " ".repeat(number.len().max(3));
-    out.push_str(&format!("{margin}{} {}:{line}:{column}\n", paint.dim("-->"), source.name));
-    out.push_str(&format!("{margin} {}\n", paint.dim("|")));
-    let (text, before, width) =
-        window(text, column - 1, (span.end as usize).saturating_sub(start), span, start);
-    out.push_str(&format!("{} {} {text}\n", paint.dim(&format!("{number:>3}")), paint.dim("|")));
+    out.push_str(&format!("{margin}{} {}:{line}:{column}\n", style.dim("-->"), source.name));
+    out.push_str(&format!("{margin} {}\n", style.dim("|")));
+    let ShownLine { text, before, width } =
+        show_line(text, column - 1, (span.end as usize).saturating_sub(start), span, start);
+    out.push_str(&format!("{} {} {text}\n", style.dim(&format!("{number:>3}")), style.dim("|")));
     let carets = "^".repeat(width.max(1));
     let words = if label.is_empty() { carets } else { format!("{carets} {label}") };
     let under = " ".repeat(before);
-    out.push_str(&format!("{margin} {} {under}{}\n", paint.dim("|"), paint.severity(severity, &words)));
+    out.push_str(&format!("{margin} {} {under}{}\n", style.dim("|"), style.severity(severity, &words)));
 }
 
-/// The part of a line that is shown (tabs widened, unprintable characters replaced, long lines cut), the
-/// columns before the place in it, and the columns that the place takes.
-fn window(
-    line: &str,
-    first: usize,
-    end_byte: usize,
-    span: Span,
-    line_start: usize,
-) -> (String, usize, usize) {
+/// A source line as it is shown: tabs expanded, control characters replaced, long lines cut.
+struct ShownLine {
+    text: String,
+    /// Columns before the span.
+    before: usize,
+    /// Columns of the span.
+    width: usize,
+}
+
+fn show_line(line: &str, first: usize, end_byte: usize, span: Span, line_start: usize) -> ShownLine {
     const BEFORE: usize = 60;
     const SHOWN: usize = 100;
     let start_byte = (span.start as usize).saturating_sub(line_start);
@@ -308,15 +295,15 @@ fn window(
             width += columns;
         }
     }
-    (text, before, width)
+    ShownLine { text, before, width }
 }
 
-/// Terminal colours, or none.
-struct Paint {
+/// Terminal styles, or none.
+struct Style {
     on: bool,
 }
 
-impl Paint {
+impl Style {
     fn wrap(&self, code: &str, text: &str) -> String {
         if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
@@ -371,7 +358,7 @@ mod tests {
 
     #[test]
     fn colour_is_only_there_when_chosen() {
-        let d = Diagnostic::warning(Code::NotActedOn, Span { source: 0, start: 0, end: 1 }, "m");
+        let d = Diagnostic::warning(Code::Unsupported, Span { source: 0, start: 0, end: 1 }, "m");
         assert!(!d.render(&sources("x"), false).contains('\x1b'));
         assert!(d.render(&sources("x"), true).contains("\x1b[1;33m"));
     }

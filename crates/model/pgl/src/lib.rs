@@ -1,10 +1,10 @@
 //! The workload language PGL: source text in, [`Workload`] out.
 //!
-//! [`compile`] runs a PGL program (it has no loops and always ends) and turns what the program registers
-//! with `use()` and `schedule()` into a workload. Everything in it that has no effect here is named in a
-//! warning, and errors point at the source and say what to write instead; one run reports as many as it can.
+//! [`compile`] executes a PGL program (which has no loops and always ends) and turns what the program registers
+//! with `use()` and `schedule()` into a workload. Settings without an effect are named in warnings. Errors point at the
+//! source and say what to write instead; one compilation reports as many as it can.
 //!
-//! Editors are spoken to by [`lsp`].
+//! [`lsp`] is a language server for editors.
 //!
 //! *Does not:* touch a file (all text comes through the [`Resolver`] it is given), run a shell command, read
 //! a clock, expand a range of addresses that is not needed, or know what becomes of a workload.
@@ -12,7 +12,7 @@
 //! ```
 //! use assay_pgl::{SearchPath, compile};
 //!
-//! let resolver = SearchPath::new(vec![], |name| Ok((name == "w.pg").then(|| "Phase p = { nam = 3; };".into())));
+//! let resolver = SearchPath::from_fn(vec![], |name| (name == "w.pg").then(|| "Phase p = { nam = 3; };".into()));
 //! let failure = compile("w.pg", &resolver).unwrap_err();
 //! assert!(failure.diagnostics[0].render(&failure.sources, false).contains("did you mean `name`?"));
 //! ```
@@ -45,8 +45,8 @@ pub use diagnostic::{Code, Diagnostic, Severity};
 pub use editor::{Analysis, Completion, CompletionKind, Hover, Symbol, SymbolKind, analyse};
 pub use format::format;
 pub use source::{
-    Files, Listing, REPLACEMENT, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source, Span, Texts,
-    bundled, bundled_names,
+    FileError, Files, Listing, REPLACEMENT, ResolveError, ResolvedFiles, ResolvedSource, Resolver,
+    SearchPath, Source, Span, TextFiles, bundled, bundled_names,
 };
 
 /// A workload that compiled.
@@ -55,23 +55,23 @@ pub struct Compiled {
     pub workload: Workload,
     /// Warnings and notes, in order of appearance.
     pub warnings: Vec<Diagnostic>,
-    /// Where each of the workload's requirements stands.
-    pub requirement_places: Vec<Span>,
-    /// All texts that took part; the main file first.
+    /// Place of each of the workload's requirements.
+    pub requirement_spans: Vec<Span>,
+    /// All source texts, the main file first.
     pub sources: Vec<Source>,
 }
 
-/// A workload that did not compile.
+/// The errors of a workload that does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", summary(.diagnostics, .sources))]
 pub struct Failure {
     /// Errors, warnings and notes, in order of appearance; at least one is an error.
     pub diagnostics: Vec<Diagnostic>,
-    /// All texts that took part; the main file first.
+    /// All source texts, the main file first.
     pub sources: Vec<Source>,
 }
 
-/// The first error in one line, with the number of those that follow.
+/// The first error in one line, with the number of further errors.
 fn summary(diagnostics: &[Diagnostic], sources: &[Source]) -> String {
     let mut errors = diagnostics.iter().filter(|d| d.is_error());
     let Some(first) = errors.next() else {
@@ -82,7 +82,7 @@ fn summary(diagnostics: &[Diagnostic], sources: &[Source]) -> String {
         1 => " (and another error)".to_owned(),
         n => format!(" (and {n} more errors)"),
     };
-    let place = first.place(sources);
+    let place = first.location(sources);
     let separator = if place.is_empty() { "" } else { ": " };
     format!("{place}{separator}{}{more}", first.message)
 }
@@ -93,7 +93,7 @@ pub fn compile(main: &str, resolver: &dyn Resolver) -> Result<Compiled, Failure>
         Ok(found) => found,
         Err(why) => {
             let message = format!("cannot read the workload: {why}");
-            let diagnostics = vec![Diagnostic::placeless(Code::Directive, message)];
+            let diagnostics = vec![Diagnostic::without_span(Code::Directive, message)];
             return Err(Failure { diagnostics, sources: vec![] });
         }
     };
@@ -102,19 +102,19 @@ pub fn compile(main: &str, resolver: &dyn Resolver) -> Result<Compiled, Failure>
     let mut diagnostics = Diagnostics::default();
     let tokens = lexer::lex(&mut sources, resolver, &mut diagnostics);
     let parsed = parser::parse(&tokens, &mut diagnostics);
-    let registered = eval::run(&parsed.program, &parsed.skipped, &sources, resolver, &mut diagnostics);
-    let requirement_places = registered.requirements.iter().map(|(_, span)| *span).collect();
-    let workload = build::build(&name, &registered, &sources, resolver, &mut diagnostics);
-    let failed = diagnostics.failed();
+    let registrations = eval::run(&parsed.program, &parsed.skipped, &sources, resolver, &mut diagnostics);
+    let requirement_spans = registrations.requirements.iter().map(|(_, span)| *span).collect();
+    let workload = build::build(&name, &registrations, &sources, resolver, &mut diagnostics);
+    let failed = diagnostics.has_errors();
     let diagnostics = diagnostics.finish();
     if failed {
         Err(Failure { diagnostics, sources })
     } else {
-        Ok(Compiled { workload, warnings: diagnostics, requirement_places, sources })
+        Ok(Compiled { workload, warnings: diagnostics, requirement_spans, sources })
     }
 }
 
-/// True for a word that can be the name of something.
+/// True for a word that can be declared as a name.
 pub fn is_name(word: &str) -> bool {
     let mut letters = word.chars();
     letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -122,7 +122,7 @@ pub fn is_name(word: &str) -> bool {
         && !parser::is_reserved(word)
 }
 
-/// The name of a file without directories and ending: `polymix` of `dir/polymix.pg`.
+/// Name of a workload by its file: `polymix` for `dir/polymix.pg`.
 fn stem(path: &str) -> &str {
     let file = path.rsplit('/').next().unwrap_or(path);
     let stem = file.strip_suffix(".pg").unwrap_or(file);

@@ -1,4 +1,4 @@
-//! What holds for every text: properties of the whole compiler and of its parts.
+//! Properties of the compiler and its parts that hold for every text.
 
 use proptest::prelude::*;
 
@@ -7,14 +7,14 @@ use crate::value::address::AddrRange;
 use crate::value::array::{Array, Item};
 use crate::{SearchPath, Span, compile};
 
-/// Compiles a text; a failure must have an error with a place, and everything must be shown somehow.
+/// Compiles a text; a failure must have an error with a place, and every diagnostic must render.
 fn compiles_or_has_diagnostics(text: &str) {
-    let resolver = SearchPath::new(vec![], |name| Ok((name == "main.pg").then(|| text.to_owned())));
+    let resolver = SearchPath::from_fn(vec![], |name| (name == "main.pg").then(|| text.to_owned()));
     let (diagnostics, sources, failed) = match compile("main.pg", &resolver) {
         Ok(compiled) => (compiled.warnings, compiled.sources, false),
         Err(failure) => (failure.diagnostics, failure.sources, true),
     };
-    let placed = diagnostics.iter().any(|d| d.is_error() && !d.place(&sources).is_empty());
+    let placed = diagnostics.iter().any(|d| d.is_error() && !d.location(&sources).is_empty());
     assert_eq!(failed, placed, "{text}");
     for diagnostic in &diagnostics {
         assert!(!diagnostic.render(&sources, true).is_empty());

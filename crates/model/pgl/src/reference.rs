@@ -1,41 +1,40 @@
-//! `docs/reference/pgl.md`, held against the code.
+//! Test that `docs/reference/pgl.md` matches the code.
 //!
-//! The parts of the page between `<!-- name -->` and `<!-- /name -->` are made from the tables in the code.
+//! The parts of the page between `<!-- name -->` and `<!-- /name -->` are generated from the tables in the code.
 //! `UPDATE_GOLDEN=1 cargo test -p assay-pgl` writes them anew.
 
 use crate::Code;
 use crate::eval::{FUNCTIONS, PROCEDURES};
-use crate::schema::{Effect, REJECTED, RecordKind, Topic, meaning, type_meaning};
+use crate::schema::{OmittedFeature, REMOVED_FIELDS, RecordKind, Support, field_doc, type_doc};
 use crate::units;
 
 fn page() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/pgl.md")
 }
 
-/// One of four words, and what is to be said about it.
-fn effect(effect: Effect) -> String {
-    match effect {
-        Effect::Full => "supported".into(),
-        Effect::Part(remark) => format!("partly: {remark}"),
-        Effect::None(instead) => format!("warned about: {instead}"),
-        Effect::LeftOut(topic) => {
-            format!("warned about: {} is left out; {}", topic.name(), topic.instead())
+fn support_text(support: Support) -> String {
+    match support {
+        Support::Full => "supported".into(),
+        Support::Partial(remark) => format!("partly: {remark}"),
+        Support::Ignored(instead) => format!("warned about: {instead}"),
+        Support::OutOfScope(feature) => {
+            format!("warned about: {} is left out; {}", feature.name(), feature.replacement())
         }
     }
 }
 
-/// How many fields there are of each kind, in one line.
+/// Numbers of fields by their support, in one line.
 fn counts() -> String {
     let fields = || RecordKind::ALL.into_iter().flat_map(RecordKind::fields);
-    let count = |test: fn(Effect) -> bool| fields().filter(|field| test(field.effect)).count();
+    let count = |test: fn(Support) -> bool| fields().filter(|field| test(field.support)).count();
     format!(
         "{} types and {} fields: {} supported, {} partly, {} warned about; {} of older versions are rejected.\n\n",
         RecordKind::ALL.len(),
         fields().count(),
-        count(|e| e == Effect::Full),
-        count(|e| matches!(e, Effect::Part(_))),
-        count(|e| matches!(e, Effect::None(_) | Effect::LeftOut(_))),
-        REJECTED.len(),
+        count(|e| e == Support::Full),
+        count(|e| matches!(e, Support::Partial(_))),
+        count(|e| matches!(e, Support::Ignored(_) | Support::OutOfScope(_))),
+        REMOVED_FIELDS.len(),
     )
 }
 
@@ -44,19 +43,19 @@ fn fields() -> String {
     let mut out = counts();
     for kind in RecordKind::ALL {
         let definition = kind.definition();
-        let (name, is, effect_of_type) = (kind.name(), type_meaning(kind), effect(definition.effect));
+        let (name, is, effect_of_type) = (kind.name(), type_doc(kind), support_text(definition.support));
         out.push_str(&format!("### {name}\n\nThe type ({is}) is {effect_of_type}.\n\n"));
-        let rejected: Vec<_> = REJECTED.iter().filter(|(of, ..)| *of == kind).collect();
+        let rejected: Vec<_> = REMOVED_FIELDS.iter().filter(|(of, ..)| *of == kind).collect();
         if kind.fields().next().is_none() && rejected.is_empty() {
             out.push_str("No fields.\n\n");
             continue;
         }
         out.push_str("| field | type | meaning | |\n|---|---|---|---|\n");
         for field in kind.fields() {
-            let own = if field.own { "; Assay's own" } else { "" };
+            let own = if field.assay_only { "; Assay's own" } else { "" };
             let ty = field.ty.name();
-            let (name, acts) = (field.name, effect(field.effect));
-            let says = meaning(kind, name).unwrap_or_default();
+            let (name, acts) = (field.name, support_text(field.support));
+            let says = field_doc(kind, name).unwrap_or_default();
             out.push_str(&format!("| `{name}` | `{ty}` | {says} | {acts}{own} |\n"));
         }
         for (_, name, why) in rejected {
@@ -67,9 +66,10 @@ fn fields() -> String {
     out
 }
 
-/// What is left out on purpose, with one warning each.
 fn topics() -> String {
-    let rows = Topic::ALL.iter().map(|topic| format!("| {} | {} |\n", topic.name(), topic.instead()));
+    let rows = OmittedFeature::ALL
+        .iter()
+        .map(|feature| format!("| {} | {} |\n", feature.name(), feature.replacement()));
     format!("| left out | instead |\n|---|---|\n{}", rows.collect::<String>())
 }
 
@@ -83,7 +83,7 @@ fn codes() -> String {
     format!("| code | meaning |\n|---|---|\n{}", rows.collect::<String>())
 }
 
-/// The page with one of its made parts as it must be.
+/// The page with one of its generated parts replaced.
 fn with_part(page: &str, name: &str, text: &str) -> String {
     let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
     let start = page.find(&open).unwrap_or_else(|| panic!("the page has no {open}")) + open.len();

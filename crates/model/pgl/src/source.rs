@@ -1,23 +1,25 @@
-//! Source text, and positions in it.
+//! Source texts, positions in them, and the way to the files that a workload names.
 //!
 //! The compiler opens no file. It calls a [`Resolver`]; [`SearchPath`] is the usual one, and is itself given
-//! the [`Files`] it may look into: a directory tree, or a closure that knows texts.
+//! the [`Files`] it searches: a file system, or a function from paths to texts.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use assay_workload::model::{FileEntry, FileSet};
 
-/// What stands in a text for bytes that are no text (UTF-8): whoever reads files puts it there ([`Files::text`]). Written where it means
-/// something, it is refused; old files have names in other codings in their comments.
+/// Character that [`Files::text`] puts in place of bytes that are not UTF-8. Old files have names in other encodings in
+/// their comments, so it is accepted there; anywhere else it is an error.
 pub const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
-/// One text that took part in a compilation.
+/// A source text of a compilation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Its name as given: on the command line, in `#include`, or `<bundled>/name`.
+    /// Name as given on the command line or in `#include`, or `<bundled>/name`.
     pub name: String,
     pub text: String,
-    /// The `#include` that brought it in; none for the main file.
+    /// The `#include` of this source; none for the main file.
     pub included_from: Option<Span>,
 }
 
@@ -34,7 +36,7 @@ impl Source {
         (line, before[start..].chars().count() + 1)
     }
 
-    /// The line (from 1) without its end, and the byte offset it starts at.
+    /// The line (from 1) without its end, and its byte offset.
     pub fn line(&self, number: usize) -> (&str, usize) {
         let mut start = 0;
         for (index, line) in self.text.split('\n').enumerate() {
@@ -47,19 +49,17 @@ impl Source {
     }
 }
 
-/// A stretch of source text: bytes `start..end` of a source.
+/// Bytes `start..end` of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Span {
     /// Index into the sources of the compilation.
     pub source: u32,
-    /// First byte.
     pub start: u32,
-    /// One past the last byte.
     pub end: u32,
 }
 
 impl Span {
-    /// From the start of this to the end of `last`; this alone when they lie in different sources.
+    /// From the start of this span to the end of `last`; this span alone if they are in different sources.
     pub fn to(self, last: Span) -> Span {
         if self.source == last.source && last.end >= self.start {
             Span { end: last.end.max(self.end), ..self }
@@ -68,88 +68,116 @@ impl Span {
         }
     }
 
-    /// The empty place just after it.
+    /// The empty span at the end of this one.
     pub fn after(self) -> Span {
         Span { start: self.end, ..self }
     }
 }
 
-/// What a resolver found.
+/// A source text that a resolver found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedSource {
-    /// The name to show in messages.
+    /// Name in messages.
     pub name: String,
     pub text: String,
 }
 
-/// Files that bodies are made of.
+/// Files that bodies are made of, as a resolver found them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedFiles {
-    /// Where they are, how long, and their digests. Empty files are left out.
+    /// The files that are not empty, with lengths and digests.
     pub set: FileSet,
-    /// How the first of them begins (at most [`ResolvedFiles::START`] bytes).
+    /// Beginning of the first file, at most [`ResolvedFiles::START`] bytes.
     pub start: Vec<u8>,
 }
 
 impl ResolvedFiles {
-    /// Bytes kept of the first file.
+    /// Upper bound, in bytes, on `start`.
     pub const START: usize = 64;
 }
 
-/// Gives the compiler the files it requests. Errors say what was tried, in one sentence.
-pub trait Resolver {
-    /// Finds the text `name`, which the file `including` (its name as resolved) requests; none: the main file.
-    fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, String>;
+/// A file that exists and cannot be read.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum FileError {
+    #[error(transparent)]
+    Io(#[from] Arc<io::Error>),
+    #[error("it is gone")]
+    Gone,
+    #[error("it holds more than {0} files")]
+    TooManyFiles(usize),
+}
 
-    /// Finds the file or directory `name`, which the file `including` requests, and lists all files in it.
-    fn files(&self, name: &str, _including: Option<&str>) -> Result<ResolvedFiles, String> {
-        Err(format!("{name} is not looked for: only texts can be read here"))
+impl From<io::Error> for FileError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(Arc::new(error))
     }
 }
 
-/// What a listing found.
+/// A name for which a resolver has no text or files.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ResolveError {
+    /// The paths that were tried.
+    #[error("no such file: {}", .0.join(", "))]
+    NoFile(Vec<String>),
+    /// The paths that were tried.
+    #[error("no such file or directory: {}", .0.join(", "))]
+    NoFileOrDirectory(Vec<String>),
+    #[error("cannot read {path}: {error}")]
+    Unreadable { path: String, error: FileError },
+    #[error("{0} is not looked for: only texts can be read here")]
+    TextsOnly(String),
+}
+
+/// Access of the compiler to files.
+pub trait Resolver {
+    /// Finds the text `name`, included by the file `including` (its resolved name); `including` is none for the main file.
+    fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, ResolveError>;
+
+    /// Finds the file or directory `name`, named in the file `including`, and lists the files in it.
+    fn files(&self, name: &str, _including: Option<&str>) -> Result<ResolvedFiles, ResolveError> {
+        Err(ResolveError::TextsOnly(name.to_owned()))
+    }
+}
+
+/// The files below a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// The directory, or the one file itself, as it is found from anywhere.
+    /// Absolute path of the directory, or of the file itself.
     pub root: PathBuf,
-    /// Regular files below it in order of their names, relative to it; one empty path when the root is a file.
+    /// Paths of regular files relative to the root, sorted; one empty path if the root is a file.
     pub files: Vec<PathBuf>,
 }
 
-/// A file system, as far as [`SearchPath`] needs one. Errors say why something that is there cannot be read.
+/// A file system, as far as [`SearchPath`] needs one.
 pub trait Files {
-    /// The text of a file, with [`REPLACEMENT`] for what is none; none when there is no such file.
-    fn text(&self, path: &str) -> Result<Option<String>, String>;
+    /// The text of a file, with [`REPLACEMENT`] for bytes that are not UTF-8; none if there is no such file.
+    fn text(&self, path: &str) -> Result<Option<String>, FileError>;
 
-    /// What a file or directory holds; none when there is neither.
-    fn list(&self, path: &str) -> Result<Option<Listing>, String>;
+    /// Lists a file or directory; none if there is neither.
+    fn list(&self, path: &str) -> Result<Option<Listing>, FileError>;
 
-    /// All bytes of a file.
-    fn bytes(&self, path: &Path) -> Result<Vec<u8>, String>;
+    fn bytes(&self, path: &Path) -> Result<Vec<u8>, FileError>;
 }
 
-/// Texts that a closure knows by their paths.
-pub struct Texts<F>(F);
+/// A file system without directories: a function from paths to texts.
+pub struct TextFiles<F>(F);
 
-impl<F: Fn(&str) -> Result<Option<String>, String>> Files for Texts<F> {
-    fn text(&self, path: &str) -> Result<Option<String>, String> {
-        (self.0)(path)
+impl<F: Fn(&str) -> Option<String>> Files for TextFiles<F> {
+    fn text(&self, path: &str) -> Result<Option<String>, FileError> {
+        Ok((self.0)(path))
     }
 
-    fn list(&self, path: &str) -> Result<Option<Listing>, String> {
+    fn list(&self, path: &str) -> Result<Option<Listing>, FileError> {
         let listing = |_| Listing { root: PathBuf::from(path), files: vec![PathBuf::new()] };
-        (self.0)(path).map(|found| found.map(listing))
+        Ok((self.0)(path).map(listing))
     }
 
-    fn bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
-        match (self.0)(&path.to_string_lossy()) {
-            Ok(text) => text.map(String::into_bytes).ok_or_else(|| "it is gone".to_owned()),
-            Err(why) => Err(why),
-        }
+    fn bytes(&self, path: &Path) -> Result<Vec<u8>, FileError> {
+        (self.0)(&path.to_string_lossy()).map(String::into_bytes).ok_or(FileError::Gone)
     }
 }
 
-/// The workload files inside the compiler, by base name.
+/// Files for inclusion that are part of the compiler, by base name.
 const BUNDLED: [(&str, &str); 4] = [
     ("benches.pg", include_str!("../bundled/benches.pg")),
     ("contents.pg", include_str!("../bundled/contents.pg")),
@@ -162,33 +190,31 @@ pub fn bundled(base_name: &str) -> Option<&'static str> {
     BUNDLED.iter().find(|(name, _)| *name == base_name).map(|(_, text)| *text)
 }
 
-/// The names of the bundled files.
 pub fn bundled_names() -> impl Iterator<Item = &'static str> {
     BUNDLED.iter().map(|(name, _)| *name)
 }
 
-/// Looks for a file under its name as given, beside the file that includes it, in directories, and at last
-/// among the bundled ones.
+/// Resolver that looks for a file under its name as given, then beside the file that includes it, then in directories,
+/// and at last among the bundled files.
 pub struct SearchPath<F> {
     directories: Vec<String>,
     files: F,
 }
 
-impl<F: Fn(&str) -> Result<Option<String>, String>> SearchPath<Texts<F>> {
-    /// Searches `directories` in order among texts: `read` gets a path and returns the text, nothing when there is
-    /// no such file, or why it cannot be read.
-    pub fn new(directories: Vec<String>, read: F) -> Self {
-        Self { directories, files: Texts(read) }
+impl<F: Fn(&str) -> Option<String>> SearchPath<TextFiles<F>> {
+    /// Searches `directories` in order, with `read` as the file system.
+    pub fn from_fn(directories: Vec<String>, read: F) -> Self {
+        Self { directories, files: TextFiles(read) }
     }
 }
 
 impl<F: Files> SearchPath<F> {
     /// Searches `directories` (of `-I`) in order.
-    pub fn over(directories: Vec<String>, files: F) -> Self {
+    pub fn new(directories: Vec<String>, files: F) -> Self {
         Self { directories, files }
     }
 
-    /// The paths to try, best first, each once.
+    /// The distinct paths to try, in order.
     fn candidates(&self, name: &str, including: Option<&str>) -> Vec<String> {
         let mut paths = vec![name.to_owned()];
         let mut add = |path: String| {
@@ -215,19 +241,18 @@ impl<F: Files> SearchPath<F> {
     }
 }
 
-/// The part of a path after its last slash.
 fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
 impl<F: Files> Resolver for SearchPath<F> {
-    fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, String> {
+    fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, ResolveError> {
         let candidates = self.candidates(name, including);
         for path in &candidates {
             match self.files.text(path) {
                 Ok(Some(text)) => return Ok(ResolvedSource { name: path.clone(), text }),
                 Ok(None) => {}
-                Err(why) => return Err(format!("cannot read {path}: {why}")),
+                Err(error) => return Err(ResolveError::Unreadable { path: path.clone(), error }),
             }
         }
         if including.is_some()
@@ -236,31 +261,33 @@ impl<F: Files> Resolver for SearchPath<F> {
             let name = format!("<bundled>/{}", base_name(name));
             return Ok(ResolvedSource { name, text: text.to_owned() });
         }
-        Err(format!("no such file: {}", candidates.join(", ")))
+        Err(ResolveError::NoFile(candidates))
     }
 
-    fn files(&self, name: &str, including: Option<&str>) -> Result<ResolvedFiles, String> {
+    fn files(&self, name: &str, including: Option<&str>) -> Result<ResolvedFiles, ResolveError> {
         let candidates = self.candidates(name, including);
         for path in &candidates {
             match self.files.list(path) {
-                Ok(Some(listing)) => return self.measured(listing),
+                Ok(Some(listing)) => return self.read_all(listing),
                 Ok(None) => {}
-                Err(why) => return Err(format!("cannot read {path}: {why}")),
+                Err(error) => return Err(ResolveError::Unreadable { path: path.clone(), error }),
             }
         }
-        Err(format!("no such file or directory: {}", candidates.join(", ")))
+        Err(ResolveError::NoFileOrDirectory(candidates))
     }
 }
 
 impl<F: Files> SearchPath<F> {
-    /// A listing with the lengths and digests of its files.
-    fn measured(&self, listing: Listing) -> Result<ResolvedFiles, String> {
+    /// Reads the files of a listing, for their lengths and digests.
+    fn read_all(&self, listing: Listing) -> Result<ResolvedFiles, ResolveError> {
         let mut set = FileSet { root: listing.root, files: Vec::with_capacity(listing.files.len()) };
         let mut start = Vec::new();
         for path in listing.files {
-            let whole = if path.as_os_str().is_empty() { set.root.clone() } else { set.root.join(&path) };
-            let bytes =
-                self.files.bytes(&whole).map_err(|why| format!("cannot read {}: {why}", whole.display()))?;
+            let full_path = if path.as_os_str().is_empty() { set.root.clone() } else { set.root.join(&path) };
+            let bytes = self
+                .files
+                .bytes(&full_path)
+                .map_err(|error| ResolveError::Unreadable { path: full_path.display().to_string(), error })?;
             if bytes.is_empty() {
                 continue;
             }
@@ -281,8 +308,8 @@ mod tests {
 
     fn path(files: &[(&str, &str)], directories: &[&str]) -> impl Resolver + use<> {
         let files: HashMap<String, String> = files.iter().map(|(n, t)| ((*n).into(), (*t).into())).collect();
-        SearchPath::new(directories.iter().map(|d| (*d).to_owned()).collect(), move |name| {
-            Ok(files.get(name).cloned())
+        SearchPath::from_fn(directories.iter().map(|d| (*d).to_owned()).collect(), move |name| {
+            files.get(name).cloned()
         })
     }
 
@@ -308,7 +335,7 @@ mod tests {
     #[test]
     fn the_main_file_is_never_a_bundled_one() {
         let why = path(&[], &["inc"]).read("phases.pg", None).unwrap_err();
-        assert_eq!(why, "no such file: phases.pg");
+        assert_eq!(why.to_string(), "no such file: phases.pg");
     }
 
     #[test]
@@ -320,7 +347,7 @@ mod tests {
             FileEntry { path: PathBuf::new(), bytes: 16, digest: FileEntry::digest_of(b"three words here") };
         assert_eq!(found.set.files, [entry]);
         assert_eq!(found.start, b"three words here");
-        assert!(files.files("other", Some("w.pg")).unwrap_err().contains("inc/other"));
+        assert!(files.files("other", Some("w.pg")).unwrap_err().to_string().contains("inc/other"));
     }
 
     #[test]

@@ -5,23 +5,23 @@ use crate::source::{REPLACEMENT, Span};
 
 /// A line of a trace that has a URL.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Line {
-    /// From 1.
+pub(crate) struct TraceLine {
+    /// Line number, from 1.
     pub number: usize,
-    pub url: Result<Url, UrlError>,
+    pub url: Result<TraceUrl, UrlError>,
 }
 
-/// Why a URL is not requested.
+/// A URL that robots cannot request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UrlError {
-    /// It is written with this scheme, which is not HTTP.
+    /// The scheme is this, and not `http`.
     Scheme(String),
-    /// It has bytes that are no text (UTF-8), from this column on (from 1, in characters).
+    /// Bytes from this column on (from 1, in characters) are not UTF-8.
     NotText(usize),
 }
 
 impl UrlError {
-    /// That a URL in a line of the file that is named there is not text from this column on.
+    /// Error about a URL that is not UTF-8, in a file that is named at `at`.
     pub fn not_text(at: Span, line: usize, column: usize) -> Diagnostic {
         Diagnostic::error(Code::Files, at, "a URL is not text (UTF-8)")
             .label(format!("line {line} of the file, column {column}"))
@@ -30,15 +30,15 @@ impl UrlError {
 
 /// A URL of HTTP.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Url {
+pub(crate) struct TraceUrl {
     /// `host`, or `host:port` with another port than 80, in lower case.
     pub authority: String,
     /// Path and query; at least `/`.
     pub path: String,
 }
 
-/// The first URL of each line. Lines that begin with `#`, or have none, are passed over.
-pub(crate) fn lines(text: &str) -> impl Iterator<Item = Line> {
+/// The first URL of each line, without lines that begin with `#`.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = TraceLine> {
     text.lines().enumerate().filter_map(|(index, line)| {
         let is_comment = line.trim_start().starts_with('#');
         let written = line.split_whitespace().find(|word| word.contains("://")).filter(|_| !is_comment)?;
@@ -46,11 +46,11 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = Line> {
             None => url(written),
             Some(at) => Err(UrlError::NotText(line[..line.find(written)? + at].chars().count() + 1)),
         };
-        Some(Line { number: index + 1, url })
+        Some(TraceLine { number: index + 1, url })
     })
 }
 
-fn url(written: &str) -> Result<Url, UrlError> {
+fn url(written: &str) -> Result<TraceUrl, UrlError> {
     let (scheme, rest) = written.split_once("://").unwrap_or(("", written));
     if !scheme.eq_ignore_ascii_case("http") {
         return Err(UrlError::Scheme(scheme.to_ascii_lowercase()));
@@ -63,7 +63,7 @@ fn url(written: &str) -> Result<Url, UrlError> {
     let authority = authority.strip_suffix(":80").or(authority.strip_suffix(':')).unwrap_or(authority);
     let authority = authority.to_ascii_lowercase();
     let slash = if path.starts_with('/') { "" } else { "/" };
-    Ok(Url { authority, path: format!("{slash}{path}") })
+    Ok(TraceUrl { authority, path: format!("{slash}{path}") })
 }
 
 #[cfg(test)]
@@ -74,15 +74,16 @@ mod tests {
     fn a_line_requests_its_first_url_and_a_comment_none() {
         let text =
             "# http://no.test/\nGET http://me@A.test:8080/x?y#z 200\n\nhttp://b.test\nftp://c.test/f\n";
-        let all: Vec<Line> = lines(text).collect();
-        let url = |authority: &str, path: &str| Ok(Url { authority: authority.into(), path: path.into() });
-        assert_eq!(all[0], Line { number: 2, url: url("a.test:8080", "/x?y") });
-        assert_eq!(all[1], Line { number: 4, url: url("b.test", "/") });
+        let all: Vec<TraceLine> = lines(text).collect();
+        let url =
+            |authority: &str, path: &str| Ok(TraceUrl { authority: authority.into(), path: path.into() });
+        assert_eq!(all[0], TraceLine { number: 2, url: url("a.test:8080", "/x?y") });
+        assert_eq!(all[1], TraceLine { number: 4, url: url("b.test", "/") });
         assert_eq!(all[2].url, Err(UrlError::Scheme("ftp".into())));
         let replaced = "# caf\u{fffd} http://no.test/\n\u{fffd} GET http://a.test/caf\u{fffd}\n\u{fffd}\n";
         assert_eq!(
             lines(replaced).collect::<Vec<_>>(),
-            [Line { number: 2, url: Err(UrlError::NotText(24)) }]
+            [TraceLine { number: 2, url: Err(UrlError::NotText(24)) }]
         );
         assert_eq!(super::url("http://a.test?q"), url("a.test", "/?q"));
         for written in ["http://a.test/", "http://a.test:80/", "http://A.TEST:/", "http://a.test:80"] {

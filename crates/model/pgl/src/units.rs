@@ -1,6 +1,6 @@
-//! The units of time and size that may follow a number or stand alone.
+//! Units of time and size, which follow a number or stand alone.
 
-/// What a unit measures, and how much one of it is in seconds or bytes.
+/// A unit, with its size in seconds or bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Unit {
     /// Seconds.
@@ -12,7 +12,7 @@ pub(crate) enum Unit {
 const KB: f64 = 1024.0;
 const DAY: f64 = 86_400.0;
 
-/// Name, meaning, and whether it may stand without a number.
+/// Units by name, each with whether it may stand alone.
 const UNITS: [(&str, Unit, bool); 17] = [
     ("msec", Unit::Time(0.001), true),
     ("ms", Unit::Time(0.001), false),
@@ -33,12 +33,12 @@ const UNITS: [(&str, Unit, bool); 17] = [
     ("GB", Unit::Size(KB * KB * KB), true),
 ];
 
-/// The unit of a number.
+/// The unit behind a number.
 pub(crate) fn unit(name: &str) -> Option<Unit> {
     UNITS.iter().find(|(n, ..)| *n == name).map(|(_, unit, _)| *unit)
 }
 
-/// The unit that a bare word means.
+/// The unit that a word alone stands for.
 pub(crate) fn bare_unit(name: &str) -> Option<Unit> {
     UNITS.iter().find(|(n, _, bare)| *n == name && *bare).map(|(_, unit, _)| *unit)
 }
@@ -47,16 +47,16 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     UNITS.iter().map(|(name, ..)| *name)
 }
 
-/// Names that may stand without a number.
+/// Names of units that may stand alone.
 pub(crate) fn bare_names() -> impl Iterator<Item = &'static str> {
     UNITS.iter().filter(|(.., bare)| *bare).map(|(name, ..)| *name)
 }
 
 impl Unit {
-    /// A number of this unit, in seconds or bytes.
+    /// Converts a number of this unit to seconds or bytes.
     pub fn times(self, number: f64) -> f64 {
         match self {
-            // Dividing is exact where multiplying by 0.001 is not: 300msec is 0.3.
+            // 300.0 / 1000.0 is 0.3; 300.0 * 0.001 is not.
             Unit::Time(0.001) => number / 1000.0,
             Unit::Time(one) | Unit::Size(one) => number * one,
         }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use anyhow::anyhow;
 use assay_pgl::lsp::{FrameError, Frames, Host, Server, framed};
-use assay_pgl::{Files, Listing, ResolvedFiles};
+use assay_pgl::{FileError, Files, Listing, ResolvedFiles};
 use clap::Args;
 use serde_json::Value;
 
@@ -91,7 +91,7 @@ fn serve(
                 return Ok(if server.was_shut_down() { Exit::Fine } else { Exit::Failed });
             }
         }
-        if write(out, &server.settle()).is_err() {
+        if write(out, &server.publish()).is_err() {
             break;
         }
     }
@@ -112,23 +112,20 @@ struct ThisMachine {
 }
 
 impl Files for ThisMachine {
-    fn text(&self, path: &str) -> Result<Option<String>, String> {
+    fn text(&self, path: &str) -> Result<Option<String>, FileError> {
         // Standard input is the editor's.
         if path == "-" { Ok(None) } else { self.files.text(path) }
     }
 
-    fn list(&self, path: &str) -> Result<Option<Listing>, String> {
+    fn list(&self, path: &str) -> Result<Option<Listing>, FileError> {
         self.files.list(path)
     }
 
     /// Only how a file begins: what bodies are made of is not read whenever a key is pressed.
-    fn bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
-        let start = || {
-            let mut bytes = Vec::new();
-            assay_base::files::open(path)?.take(ResolvedFiles::START as u64).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        start().map_err(|error: io::Error| error.to_string())
+    fn bytes(&self, path: &Path) -> Result<Vec<u8>, FileError> {
+        let mut bytes = Vec::new();
+        assay_base::files::open(path)?.take(ResolvedFiles::START as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 }
 

@@ -44,7 +44,7 @@ fn cells() -> Vec<Cell> {
 /// What a cell's workload is of, and all its requests.
 fn universe(cell: &Cell, seconds: u32) -> (Arc<Universe>, Vec<Launch>) {
     let text = cell.workload(seconds);
-    let resolver = SearchPath::new(vec![], |name| Ok((name == "cell.pg").then(|| text.as_str().into())));
+    let resolver = SearchPath::from_fn(vec![], |name| (name == "cell.pg").then(|| text.as_str().into()));
     let compiled = compile("cell.pg", &resolver).unwrap_or_else(|failure| panic!("{cell:?}: {failure}"));
     let workload = Arc::new(compiled.workload);
     let timeline = Arc::new(Timeline::new(&workload).expect("a schedule"));

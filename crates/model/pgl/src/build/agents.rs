@@ -1,4 +1,4 @@
-//! What robots and servers have in common: their addresses.
+//! Addresses of robots and servers.
 
 use assay_workload::model::RobotAddress;
 
@@ -10,7 +10,7 @@ use crate::value::array::{MAX_ITEMS, Run};
 use crate::value::{Record, Value};
 
 impl Builder<'_> {
-    /// The addresses of an agent as runs; none, with a warning, when it has none.
+    /// The addresses of an agent as runs; none, with a warning, if it has none.
     pub(super) fn agent_runs(&mut self, record: &Record, span: Span) -> Option<Vec<Run>> {
         let kind = record.kind.name();
         if record.get("addresses").is_some_and(|slot| slot.value.is_broken()) {
@@ -39,7 +39,7 @@ impl Builder<'_> {
             .iter()
             .any(|run| matches!(&run.value, Value::Address(a) if a.interface.is_some() || a.subnet.is_some()))
         {
-            self.not_acted_on(
+            self.warn_unsupported(
                 "interface or subnet of an address",
                 at,
                 "no address is configured on the machine",
@@ -58,7 +58,7 @@ impl Builder<'_> {
         for run in &runs {
             let Value::Address(range) = &run.value else { continue };
             with_port |= range.ports.is_some();
-            // The same single address many times over is one run; a range many times over is not.
+            // A single address that repeats is one run; a range that repeats is not.
             let (rounds, times) = if range.count() == 1 { (1, run.times) } else { (run.times, 1) };
             listed = listed.saturating_add(range.count().saturating_mul(rounds));
             if listed > MAX_ITEMS {

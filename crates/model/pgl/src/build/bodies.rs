@@ -1,26 +1,24 @@
-//! What the bodies of a content type are made of.
+//! Bodies of content types.
 
 use assay_workload::model::{
     Bin, BodySource, BodySpec, Coding, Distribution, FileSet, FileSetIndex, Injection,
 };
 
-use super::{Builder, wanted};
+use super::{Builder, active_slot};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::{ResolvedFiles, Span};
 use crate::value::{Record, Value};
 
-/// Sets of files in one workload.
+/// Upper bound on the sets of files of a workload; their indices have 16 bits.
 const MAX_SETS: usize = 1 << 16;
 
-/// What is put into bodies.
 #[derive(Clone, Copy, PartialEq)]
-enum Injected {
+enum InjectedContent {
     Lines,
     Uri,
 }
 
 impl Builder<'_> {
-    /// The bodies of a content type.
     pub(super) fn body(&mut self, record: &Record, span: Span) -> BodySpec {
         BodySpec {
             source: self.body_source(record),
@@ -36,47 +34,47 @@ impl Builder<'_> {
             ("random_data", BodySource::Data),
             ("words", BodySource::Words),
         ];
-        let made = self.word(record, "generator", &generators).unwrap_or(BodySource::Text);
-        self.exclude(record, ["document_root", "content_db"], "bodies come from one place");
+        let generated = self.keyword(record, "generator", &generators).unwrap_or(BodySource::Text);
+        self.check_exclusive(record, ["document_root", "content_db"], "bodies come from one place");
         if let Some(index) = self.file_set(record, "document_root") {
             return BodySource::Files(index);
         }
         match self.file_set(record, "content_db") {
             Some(index) => BodySource::Database(index),
-            None => made,
+            None => generated,
         }
     }
 
-    /// Size of bodies: as it says, or that of the files they are made of.
+    /// Size of bodies: as declared, or that of the files they are made of.
     pub(super) fn body_size(&mut self, record: &Record, source: &BodySource, span: Span) -> Distribution {
         let zero = Distribution::Constant(0.0);
-        let given = self.distribution(record, "size");
+        let declared = self.distribution(record, "size");
         match source {
             BodySource::Files(index) => {
-                if given.is_some() {
+                if declared.is_some() {
                     self.warn(
                         Code::NoEffect,
-                        self.place(record, "size"),
+                        self.field_span(record, "size"),
                         "`size` has no effect beside `document_root`",
                         "bodies are as long as their files",
                     );
                 }
                 self.file_sizes(*index).unwrap_or(zero)
             }
-            BodySource::Database(index) => given.or_else(|| self.file_sizes(*index)).unwrap_or(zero),
+            BodySource::Database(index) => declared.or_else(|| self.file_sizes(*index)).unwrap_or(zero),
             _ => {
                 let from_files =
                     ["content_db", "document_root"].iter().any(|field| record.get(field).is_some());
-                // Files that could not be read were reported.
+                // Unreadable files were reported.
                 if !from_files {
                     self.require(record, "size", span, "say how large bodies are: `size = exp(13KB);`");
                 }
-                given.unwrap_or(zero)
+                declared.unwrap_or(zero)
             }
         }
     }
 
-    /// The sizes of files as a histogram.
+    /// Distribution of the sizes of files.
     fn file_sizes(&self, index: FileSetIndex) -> Option<Distribution> {
         let set = self.files.get(usize::from(index))?;
         let mut sizes: Vec<u64> = set.files.iter().map(|file| file.bytes).collect();
@@ -91,13 +89,13 @@ impl Builder<'_> {
     /// The set of files that a field names.
     fn file_set(&mut self, record: &Record, field: &str) -> Option<FileSetIndex> {
         let name = self.text(record, field)?;
-        let span = self.place(record, field);
+        let span = self.field_span(record, field);
         let found = match self.resolver.files(&name, self.source_name(span)) {
             Ok(found) => found,
             Err(why) => {
                 self.diagnostics.add(
                     Diagnostic::error(Code::Files, span, format!("cannot use `{name}`"))
-                        .label(why)
+                        .label(why.to_string())
                         .help("it is looked for beside this file, and in the directories of -I"),
                 );
                 return None;
@@ -142,39 +140,43 @@ impl Builder<'_> {
         Some(index)
     }
 
-    /// `encodings` in the order given.
+    /// `encodings`, in order.
     fn codings(&mut self, record: &Record) -> Vec<Coding> {
         let known = [("identity", Coding::Identity), ("gzip", Coding::Gzip)];
-        let Some(words) = self.words(record, "encodings", &known) else { return vec![] };
+        let Some(words) = self.keywords(record, "encodings", &known) else { return vec![] };
         words.items().iter().map(|(coding, _)| *coding).collect()
     }
 
     fn injection(&mut self, record: &Record, span: Span) -> Option<Injection> {
         let fields = ["infect_prob", "inject_object", "inject_db", "inject_gap"];
         let at = fields.into_iter().find_map(|field| record.get(field)).map(|slot| slot.span)?;
-        let known = [("db_text", Injected::Lines), ("request_uri", Injected::Uri)];
+        let known = [("db_text", InjectedContent::Lines), ("request_uri", InjectedContent::Uri)];
         let database = record.get("inject_db").is_some();
-        let object = match self.word(record, "inject_object", &known) {
-            None if database => Injected::Lines,
+        let object = match self.keyword(record, "inject_object", &known) {
+            None if database => InjectedContent::Lines,
             None => {
                 let broken = record.get("inject_object").is_some();
                 if !broken {
-                    self.missing_injection(at, "what is put into bodies", "`inject_db` or `inject_object`");
+                    self.report_missing_injection(
+                        at,
+                        "what is put into bodies",
+                        "`inject_db` or `inject_object`",
+                    );
                 }
                 return None;
             }
             Some(object) => object,
         };
-        if object == Injected::Uri && database {
-            self.exclude(record, ["inject_object", "inject_db"], "one thing is put into bodies");
+        if object == InjectedContent::Uri && database {
+            self.check_exclusive(record, ["inject_object", "inject_db"], "one thing is put into bodies");
             return None;
         }
         let share = self.share(record, "infect_prob");
         if record.get("infect_prob").is_none() {
-            self.missing_injection(at, "how many bodies get any", "`infect_prob`, such as 100%,");
+            self.report_missing_injection(at, "how many bodies get any", "`infect_prob`, such as 100%,");
         }
-        if object == Injected::Uri {
-            if let Some(gap) = wanted(record, "inject_gap") {
+        if object == InjectedContent::Uri {
+            if let Some(gap) = active_slot(record, "inject_gap") {
                 self.warn(
                     Code::NoEffect,
                     gap.span,
@@ -189,13 +191,13 @@ impl Builder<'_> {
             return None;
         }
         if record.get("inject_gap").is_none() {
-            self.missing_injection(at, "how far lines are apart", "`inject_gap`, such as `exp(1KB)`,");
+            self.report_missing_injection(at, "how far lines are apart", "`inject_gap`, such as `exp(1KB)`,");
         }
         let lines = self.file_set(record, "inject_db")?;
         if self.files.get(usize::from(lines)).is_some_and(|set| set.files.len() > 1) {
             self.error(
                 Code::Files,
-                self.place(record, "inject_db"),
+                self.field_span(record, "inject_db"),
                 "the lines to put into bodies are in one file",
                 "this is a directory with several",
             );
@@ -207,20 +209,20 @@ impl Builder<'_> {
         })
     }
 
-    fn missing_injection(&mut self, at: Span, what: &str, fields: &str) {
+    fn report_missing_injection(&mut self, at: Span, missing: &str, fields: &str) {
         self.diagnostics.add(
-            Diagnostic::error(Code::Required, at, format!("it is not said {what}"))
+            Diagnostic::error(Code::Required, at, format!("it is not said {missing}"))
                 .label(format!("{fields} must be set too")),
         );
     }
 
-    /// The file that a place is in, for what is looked for beside it.
+    /// Name of the source of a span, from which relative paths are resolved.
     pub(super) fn source_name(&self, span: Span) -> Option<&str> {
         self.sources.get(span.source as usize).map(|source| source.name.as_str())
     }
 
     /// The text of a file that a field names.
-    pub(super) fn named_text(&mut self, record: &Record, field: &str) -> Option<String> {
+    pub(super) fn read_named_file(&mut self, record: &Record, field: &str) -> Option<String> {
         let slot = record.get(field)?;
         let Value::Text(name) = &slot.value else { return None };
         let name = name.to_string();
@@ -229,7 +231,7 @@ impl Builder<'_> {
             Err(why) => {
                 self.diagnostics.add(
                     Diagnostic::error(Code::Files, slot.span, format!("cannot read `{name}`"))
-                        .label(why)
+                        .label(why.to_string())
                         .help("name the directory it is in with -I DIR"),
                 );
                 None
@@ -238,8 +240,8 @@ impl Builder<'_> {
     }
 }
 
-/// True for a single file that begins as polygraph-cdb writes it: a count, then the kind of the first entry, as numbers of
-/// 32 bits.
+/// True for a single file in the format of polygraph-cdb, which begins with a count and the kind of the first entry, both
+/// 32-bit big-endian.
 fn is_polygraph_database(found: &ResolvedFiles) -> bool {
     let one = found.set.files.len() == 1;
     match *found.start.as_slice() {

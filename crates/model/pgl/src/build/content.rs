@@ -14,7 +14,7 @@ use crate::source::Span;
 use crate::value::{Record, Value};
 
 impl Builder<'_> {
-    /// The index of a content type; none when it is broken. Types that say the same are one.
+    /// The index of a content type, which equal ones share.
     pub(super) fn content(&mut self, record: &Rc<Record>, span: Span) -> Option<ContentIndex> {
         let fingerprint = record.fingerprint();
         if let Some(index) = self.known_contents.get(&fingerprint) {
@@ -24,18 +24,18 @@ impl Builder<'_> {
             self.error(Code::TooMany, span, "too many content types", "at most 65536 fit into a workload");
             return None;
         };
-        self.note_fields(record);
+        self.warn_unsupported_fields(record);
         let body = self.body(record, span);
         let size_bytes = self.body_size(record, &body.source, span);
         let mime = self.object(record, "mime");
         if let Some(mime) = mime {
-            self.note_fields(mime);
+            self.warn_unsupported_fields(mime);
         }
         let content = Content {
-            kind: self.content_kind(record, span),
+            kind: self.unique_label(record, span),
             mime_type: mime.and_then(|mime| self.text(mime, "type")),
-            extensions: mime.map_or_else(Weighted::none, |mime| self.texts(mime, "extensions")),
-            prefixes: mime.map_or_else(Weighted::none, |mime| self.texts(mime, "prefixes")),
+            extensions: mime.map_or_else(Weighted::none, |mime| self.text_choices(mime, "extensions")),
+            prefixes: mime.map_or_else(Weighted::none, |mime| self.text_choices(mime, "prefixes")),
             size_bytes,
             life_cycle: self.life_cycle(record, span),
             cachable: self.share(record, "cachable").unwrap_or(0.0),
@@ -46,16 +46,16 @@ impl Builder<'_> {
             behaviour: self.behaviour(record, span),
         };
         self.contents.push(content);
-        self.content_places.push(span);
+        self.content_spans.push(span);
         self.known_contents.insert(fingerprint, index);
-        self.pages.push((index, record.clone()));
+        self.pending_pages.push((index, record.clone()));
         Some(index)
     }
 
-    /// The label of a content type, made unique.
-    fn content_kind(&mut self, record: &Record, span: Span) -> String {
+    /// A unique label for a content type; warns if its own is taken.
+    fn unique_label(&mut self, record: &Record, span: Span) -> String {
         let kind = self.text(record, "kind").unwrap_or_else(|| "some-content".to_owned());
-        let unique = self.kinds.unique(&kind);
+        let unique = self.content_labels.unique(&kind);
         if unique == kind {
             return kind;
         }
@@ -72,10 +72,10 @@ impl Builder<'_> {
         unique
     }
 
-    /// Looks at what pages contain, until there is nothing new.
-    pub(super) fn settle_pages(&mut self) {
-        while !self.pages.is_empty() {
-            for (index, record) in std::mem::take(&mut self.pages) {
+    /// Builds the embedded content types of pages, and theirs in turn.
+    pub(super) fn resolve_embedded(&mut self) {
+        while !self.pending_pages.is_empty() {
+            for (index, record) in std::mem::take(&mut self.pending_pages) {
                 let embedded = self.embedded(&record);
                 if let Some(content) = self.contents.get_mut(usize::from(index)) {
                     content.embedded = embedded;
@@ -115,7 +115,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A selector of content types; those alike are added up.
+    /// A selector of content types, with the weights of equal ones summed.
     pub(super) fn content_choices(&mut self, record: &Record, field: &str) -> Weighted<ContentIndex> {
         let mut sums: Vec<(ContentIndex, f64)> = Vec::new();
         let mut places: HashMap<ContentIndex, usize> = HashMap::new();
@@ -134,7 +134,7 @@ impl Builder<'_> {
     fn life_cycle(&mut self, content: &Record, span: Span) -> Option<LifeCycle> {
         let record = self.object(content, "obj_life_cycle")?;
         let span = content.get("obj_life_cycle").map_or(span, |slot| slot.span);
-        self.note_fields(record);
+        self.warn_unsupported_fields(record);
         self.require(
             record,
             "length",
@@ -179,7 +179,7 @@ impl Builder<'_> {
         let Some(record) = self.object(content, "client_behavior") else {
             return ClientBehaviour::default();
         };
-        self.note_fields(record);
+        self.warn_unsupported_fields(record);
         ClientBehaviour {
             request_types: self.request_types(record),
             methods: self.methods(record),
@@ -193,7 +193,7 @@ impl Builder<'_> {
     pub(super) fn popularity(&mut self, owner: &Record, span: Span) -> Option<Popularity> {
         let record = self.object(owner, "pop_model")?;
         let span = owner.get("pop_model").map_or(span, |slot| slot.span);
-        self.note_fields(record);
+        self.warn_unsupported_fields(record);
         self.require(record, "pop_distr", span, "say which objects are popular: `pop_distr = popUnif();`");
         let Value::Popularity(law) = &record.get("pop_distr")?.value else { return None };
         Some(Popularity {

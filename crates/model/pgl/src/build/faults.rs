@@ -1,33 +1,33 @@
-//! How servers misbehave on purpose, and whom they let in: fields that Web Polygraph does not have.
+//! Injected faults, authentication and cookies of servers. The fields for faults are not in Web Polygraph.
 
 use assay_workload::model::{AuthDemand, AuthScheme, CookieSetting, Distribution, Faults, Weighted};
 
-use super::{Builder, wanted};
+use super::{Builder, active_slot};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::value::Record;
 
 impl Builder<'_> {
-    /// `error_prob` and what follows it.
+    /// `error_prob` and related fields.
     pub(super) fn faults(&mut self, record: &Record) -> Faults {
         let error_share = self.share(record, "error_prob").unwrap_or(0.0);
         let slow_start_share = self.share(record, "slow_start_prob").unwrap_or(0.0);
         let slow_body_share = self.share(record, "slow_body_prob").unwrap_or(0.0);
         let reset_share = self.share(record, "reset_prob").unwrap_or(0.0);
-        self.needs(record, error_share, "error_prob", &["error_statuses"], None);
+        self.check_dependents(record, error_share, "error_prob", &["error_statuses"], None);
         let late = Some("say how late: `slow_start = exp(2sec);`");
-        self.needs(record, slow_start_share, "slow_start_prob", &["slow_start"], late);
+        self.check_dependents(record, slow_start_share, "slow_start_prob", &["slow_start"], late);
         let slow = Some("say how fast: `slow_body_bw = 100Kb/sec;`");
-        self.needs(record, slow_body_share, "slow_body_prob", &["slow_body_bw"], slow);
+        self.check_dependents(record, slow_body_share, "slow_body_prob", &["slow_body_bw"], slow);
         if error_share + reset_share > 1.0 + 1e-9 {
             self.error(
                 Code::Probabilities,
-                self.place(record, "error_prob"),
+                self.field_span(record, "error_prob"),
                 "more than 100% of the requests would fail",
                 "`error_prob` and `reset_prob` must add up to at most 100%",
             );
         }
-        let lifetime = wanted(record, "xact_lifetime").filter(|_| record.get("xact_think").is_none());
+        let lifetime = active_slot(record, "xact_lifetime").filter(|_| record.get("xact_think").is_none());
         if let Some(slot) = lifetime {
             self.warn(
                 Code::NoEffect,
@@ -51,12 +51,19 @@ impl Builder<'_> {
         }
     }
 
-    /// Complains about a share without what belongs to it (when that is needed), and about what belongs to no share.
-    fn needs(&mut self, record: &Record, share: f64, name: &str, fields: &[&str], required: Option<&str>) {
+    /// Reports fields that a share requires and that are missing, and warns about those without their share.
+    fn check_dependents(
+        &mut self,
+        record: &Record,
+        share: f64,
+        name: &str,
+        fields: &[&str],
+        required: Option<&str>,
+    ) {
         for field in fields {
             match (record.get(field), required) {
                 (None, Some(help)) if share > 0.0 => {
-                    let at = self.place(record, name);
+                    let at = self.field_span(record, name);
                     self.diagnostics.add(
                         Diagnostic::error(Code::Required, at, format!("`{name}` needs `{field}`"))
                             .label(format!("`{field}` must be set too"))
@@ -64,7 +71,7 @@ impl Builder<'_> {
                     );
                 }
                 (Some(slot), _)
-                    if share <= 0.0 && record.get(name).is_none() && wanted(record, field).is_some() =>
+                    if share <= 0.0 && record.get(name).is_none() && active_slot(record, field).is_some() =>
                 {
                     self.warn(
                         Code::NoEffect,
@@ -96,13 +103,13 @@ impl Builder<'_> {
         Weighted::new(all)
     }
 
-    /// `auth_schemes` and what follows it.
+    /// `auth_schemes` and related fields.
     pub(super) fn auth_demand(&mut self, record: &Record) -> Option<AuthDemand> {
         let known = [("Basic", AuthScheme::Basic), ("Digest", AuthScheme::Digest)];
-        let schemes = self.words(record, "auth_schemes", &known);
+        let schemes = self.keywords(record, "auth_schemes", &known);
         let Some(schemes) = schemes else {
             for field in ["auth_realm", "auth_prob"] {
-                if let Some(slot) = wanted(record, field)
+                if let Some(slot) = active_slot(record, field)
                     && record.get("auth_schemes").is_none()
                 {
                     self.warn(
@@ -122,7 +129,7 @@ impl Builder<'_> {
         })
     }
 
-    /// `cookie_set_prob` and what follows it.
+    /// `cookie_set_prob` and related fields.
     pub(super) fn cookie_setting(&mut self, record: &Record, span: Span) -> Option<CookieSetting> {
         let share = self.share(record, "cookie_set_prob").unwrap_or(0.0);
         let senders = self.share(record, "cookie_sender").unwrap_or(1.0);

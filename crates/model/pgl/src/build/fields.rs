@@ -1,5 +1,6 @@
-//! Reads the fields of an object, with the limits that numbers have.
+//! Access to the fields of objects, with checks of their ranges.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use assay_workload::model::Distribution;
@@ -11,15 +12,14 @@ use crate::source::Span;
 use crate::value::{Random, Record, Value};
 use assay_base::settings::suggest::nearest;
 
-/// What is forgiven above 100%: rounding.
+/// Tolerance above 100%, for rounding errors.
 const SLACK: f64 = 1e-9;
 
-/// A number within limits.
 fn number(
     diagnostics: &mut Diagnostics,
     record: &Record,
     field: &str,
-    (low, high): (f64, f64),
+    range: RangeInclusive<f64>,
     limits: &str,
 ) -> Option<f64> {
     let slot = record.get(field)?;
@@ -27,31 +27,31 @@ fn number(
         Value::Int(x) => f64::from(x),
         _ => slot.value.float()?,
     };
+    let (low, high) = range.into_inner();
     if x.is_finite() && x >= low && x <= high + SLACK {
         return Some(x.min(high));
     }
     let percent = high <= 1.0 && x.is_finite();
-    let seen = if percent { format!("{}%", (x * 1e8).round() / 1e6) } else { slot.value.to_string() };
+    let shown = if percent { format!("{}%", (x * 1e8).round() / 1e6) } else { slot.value.to_string() };
     let message = format!("`{}.{field}` is out of range", record.kind.name());
     diagnostics.add(
         Diagnostic::error(Code::OutOfRange, slot.span, message)
-            .label(format!("this is {seen}; expected {limits}")),
+            .label(format!("this is {shown}; expected {limits}")),
     );
     None
 }
 
-/// A number that is not negative.
-pub(super) fn amount(diagnostics: &mut Diagnostics, record: &Record, field: &str) -> Option<f64> {
-    number(diagnostics, record, field, (0.0, f64::MAX), "zero or more")
+pub(super) fn non_negative(diagnostics: &mut Diagnostics, record: &Record, field: &str) -> Option<f64> {
+    number(diagnostics, record, field, 0.0..=f64::MAX, "zero or more")
 }
 
-/// A whole number, at least `low`.
-pub(super) fn whole(diagnostics: &mut Diagnostics, record: &Record, field: &str, low: u32) -> Option<u32> {
+/// An integer, at least `low`.
+pub(super) fn integer(diagnostics: &mut Diagnostics, record: &Record, field: &str, low: u32) -> Option<u32> {
     let limits = format!("{low} or more");
-    number(diagnostics, record, field, (f64::from(low), f64::from(i32::MAX)), &limits).map(|x| x as u32)
+    number(diagnostics, record, field, f64::from(low)..=f64::from(i32::MAX), &limits).map(|x| x as u32)
 }
 
-/// A positive quantity with a unit: seconds, bytes, per second.
+/// A quantity in its base unit (seconds, bytes, per second), above zero or, if `zero`, not below it.
 pub(super) fn quantity(
     diagnostics: &mut Diagnostics,
     record: &Record,
@@ -102,8 +102,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A string that is one of some words, each of which means something.
-    pub(super) fn word<T: Copy>(
+    /// A string that is one of the known keywords.
+    pub(super) fn keyword<T: Copy>(
         &mut self,
         record: &Record,
         field: &str,
@@ -112,27 +112,35 @@ impl Builder<'_> {
         let word = self.text(record, field)?;
         let found = known.iter().find(|(name, _)| *name == word).map(|(_, meaning)| *meaning);
         if found.is_none() {
-            self.unknown_word(&word, self.place(record, field), known.iter().map(|(name, _)| *name));
+            self.report_unknown_keyword(
+                &word,
+                self.field_span(record, field),
+                known.iter().map(|(name, _)| *name),
+            );
         }
         found
     }
 
-    /// Complains about a string that means nothing.
-    pub(super) fn unknown_word(&mut self, word: &str, span: Span, known: impl Iterator<Item = &'static str>) {
+    pub(super) fn report_unknown_keyword(
+        &mut self,
+        word: &str,
+        span: Span,
+        known: impl Iterator<Item = &'static str>,
+    ) {
         let known: Vec<&str> = known.collect();
         let list: Vec<String> = known.iter().map(|word| format!("\"{word}\"")).collect();
         let meant = nearest(word, known);
         let diagnostic = Diagnostic::error(Code::OutOfRange, span, format!("\"{word}\" means nothing here"))
             .label(format!("expected {}", list.join(", ")))
-            .meant(meant);
-        // It stands in quotes.
+            .suggest(meant);
+        // The span includes the quotes.
         self.diagnostics.add(match meant {
             Some(meant) => diagnostic.replacement(format!("\"{meant}\"")),
             None => diagnostic,
         });
     }
 
-    pub(super) fn truth(&self, record: &Record, field: &str) -> Option<bool> {
+    pub(super) fn boolean(&self, record: &Record, field: &str) -> Option<bool> {
         match record.get(field)?.value {
             Value::Bool(x) => Some(x),
             _ => None,
@@ -146,12 +154,12 @@ impl Builder<'_> {
         }
     }
 
-    /// Where a field was set.
-    pub(super) fn place(&self, record: &Record, field: &str) -> Span {
+    /// Place of the assignment of a field.
+    pub(super) fn field_span(&self, record: &Record, field: &str) -> Span {
         record.get(field).map_or_else(Span::default, |slot| slot.span)
     }
 
-    /// Complains about a field that must be set and is not.
+    /// Reports a required field that is not set; true if it is set.
     pub(super) fn require(&mut self, record: &Record, field: &str, span: Span, help: &str) -> bool {
         let missing = record.get(field).is_none();
         if missing {
@@ -165,28 +173,26 @@ impl Builder<'_> {
         !missing
     }
 
-    /// Complains about two fields of which there can be only one.
-    pub(super) fn exclude(&mut self, record: &Record, fields: [&str; 2], message: &str) {
+    /// Reports two fields that exclude each other and are both set.
+    pub(super) fn check_exclusive(&mut self, record: &Record, fields: [&str; 2], message: &str) {
         if let [Some(first), Some(second)] = fields.map(|field| record.get(field)) {
             self.diagnostics.add(
                 Diagnostic::error(Code::Conflict, second.span, message)
                     .label(format!("expected either `{}` or `{}`", fields[0], fields[1]))
-                    .also(first.span, "the other is set here"),
+                    .secondary(first.span, "the other is set here"),
             );
         }
     }
 
-    /// A share of something, 0 to 1.
+    /// A share, from 0 to 1.
     pub(super) fn share(&mut self, record: &Record, field: &str) -> Option<f64> {
-        number(self.diagnostics, record, field, (0.0, 1.0), "0% to 100%")
+        number(self.diagnostics, record, field, 0.0..=1.0, "0% to 100%")
     }
 
-    /// A whole number, at least `low`.
-    pub(super) fn whole(&mut self, record: &Record, field: &str, low: u32) -> Option<u32> {
-        whole(self.diagnostics, record, field, low)
+    pub(super) fn integer(&mut self, record: &Record, field: &str, low: u32) -> Option<u32> {
+        integer(self.diagnostics, record, field, low)
     }
 
-    /// A positive quantity with a unit: seconds, bytes, per second.
     pub(super) fn quantity(&mut self, record: &Record, field: &str, zero: bool) -> Option<f64> {
         quantity(self.diagnostics, record, field, zero)
     }
@@ -195,7 +201,7 @@ impl Builder<'_> {
         duration(self.diagnostics, record, field, zero)
     }
 
-    /// A distribution that draws nothing below zero, and is not counted from some moment.
+    /// A distribution of values that are not negative, without a moment.
     pub(super) fn distribution(&mut self, record: &Record, field: &str) -> Option<Distribution> {
         let slot = record.get(field)?;
         let Value::Random(random) = &slot.value else { return None };
@@ -205,7 +211,7 @@ impl Builder<'_> {
             self.error(Code::TypeMismatch, slot.span, message, "expected no `now`, `lmt` or `nmt` before it");
             return None;
         }
-        if least(&random.law) < 0.0 {
+        if lower_bound(&random.law) < 0.0 {
             let message = format!("`{}.{field}` cannot be negative", record.kind.name());
             self.error(Code::OutOfRange, slot.span, message, format!("this is {random}"));
             return None;
@@ -213,8 +219,8 @@ impl Builder<'_> {
         Some(random.law.clone())
     }
 
-    /// A distribution of shares: nothing below 0 or above 1.
-    pub(super) fn shares(&mut self, record: &Record, field: &str) -> Option<Distribution> {
+    /// A distribution of shares, from 0 to 1.
+    pub(super) fn share_distribution(&mut self, record: &Record, field: &str) -> Option<Distribution> {
         let law = self.distribution(record, field)?;
         let most = match &law {
             Distribution::Constant(x) => *x,
@@ -224,12 +230,12 @@ impl Builder<'_> {
         };
         if most > 1.0 + SLACK {
             let message = format!("`{}.{field}` is out of range", record.kind.name());
-            let seen = record.get(field).map_or_else(String::new, |slot| slot.value.to_string());
+            let shown = record.get(field).map_or_else(String::new, |slot| slot.value.to_string());
             self.error(
                 Code::OutOfRange,
-                self.place(record, field),
+                self.field_span(record, field),
                 message,
-                format!("this is {seen}; expected shares from 0 to 1"),
+                format!("this is {shown}; expected shares from 0 to 1"),
             );
             return None;
         }
@@ -237,8 +243,8 @@ impl Builder<'_> {
     }
 }
 
-/// The least value of a distribution that is meant to be drawn: tails of normal ones do not count.
-fn least(law: &Distribution) -> f64 {
+/// Lower bound of the values of a distribution; its mean for a distribution with tails.
+fn lower_bound(law: &Distribution) -> f64 {
     match law {
         Distribution::Constant(x)
         | Distribution::Exponential { mean: x }

@@ -1,24 +1,24 @@
-//! URLs of a trace: robots with a foreign interest request them, of origins of this workload only.
+//! Foreign URLs: robots request those of a trace, if their host is an origin of the workload.
 
 use std::collections::HashMap;
 
 use assay_workload::model::ForeignUrl;
 
-use super::{Builder, wanted};
+use super::{Builder, active_slot};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::schema::Topic;
+use crate::schema::OmittedFeature;
 use crate::source::Span;
 use crate::trace::{self, UrlError};
 use crate::value::Record;
 
-/// URLs in all traces of a workload.
+/// Upper bound on the URLs of all traces of a workload.
 const MAX_URLS: usize = 1 << 20;
 
 impl Builder<'_> {
-    /// Adds the trace of robots that have an interest in foreign URLs.
-    pub(super) fn foreign(&mut self, record: &Record, share: f64, span: Span) {
+    /// Adds the trace of robots with an interest in foreign URLs.
+    pub(super) fn add_trace(&mut self, record: &Record, share: f64, span: Span) {
         if share <= 0.0 {
-            if let Some(slot) = wanted(record, "foreign_trace") {
+            if let Some(slot) = active_slot(record, "foreign_trace") {
                 self.warn(
                     Code::NoEffect,
                     slot.span,
@@ -34,10 +34,10 @@ impl Builder<'_> {
         }
         let at = record.get("foreign_trace").map_or(span, |slot| slot.span);
         let name = self.text(record, "foreign_trace").unwrap_or_default();
-        if !self.traces.insert(name.clone()) {
+        if !self.trace_names.insert(name.clone()) {
             return;
         }
-        if self.traces.len() > 1 {
+        if self.trace_names.len() > 1 {
             self.warn(
                 Code::Duplicate,
                 at,
@@ -45,10 +45,10 @@ impl Builder<'_> {
                 "all of them walk through one list: this trace after the others",
             );
         }
-        let Some(text) = self.named_text(record, "foreign_trace") else { return };
+        let Some(text) = self.read_named_file(record, "foreign_trace") else { return };
         let before = self.foreign.len();
         self.read_trace(&name, &text, at);
-        if self.foreign.len() == before && !self.diagnostics.failed() {
+        if self.foreign.len() == before && !self.diagnostics.has_errors() {
             self.error(Code::Files, at, format!("there is no URL in `{name}`"), "expected one on each line");
         }
     }
@@ -59,7 +59,7 @@ impl Builder<'_> {
             let url = match line.url {
                 Ok(url) => url,
                 Err(UrlError::Scheme(scheme)) => {
-                    self.other_scheme(&scheme, name, line.number, at);
+                    self.report_scheme(&scheme, name, line.number, at);
                     continue;
                 }
                 Err(UrlError::NotText(column)) => {
@@ -80,7 +80,7 @@ impl Builder<'_> {
                 None => {
                     let origin = self.origin_of_host(&url.authority);
                     if origin.is_none() {
-                        self.stranger(&url.authority, name, line.number, at);
+                        self.report_foreign_host(&url.authority, name, line.number, at);
                     }
                     known.insert(url.authority.clone(), origin);
                     origin
@@ -91,11 +91,11 @@ impl Builder<'_> {
         }
     }
 
-    /// URLs of HTTPS and FTP are passed over with one warning each; others are mistakes.
-    fn other_scheme(&mut self, scheme: &str, name: &str, line: usize, at: Span) {
+    /// Skips URLs of HTTPS and FTP, with one warning each; reports other schemes.
+    fn report_scheme(&mut self, scheme: &str, name: &str, line: usize, at: Span) {
         match scheme {
-            "https" => self.diagnostics.left_out(Topic::Https, at),
-            "ftp" => self.diagnostics.left_out(Topic::Ftp, at),
+            "https" => self.diagnostics.out_of_scope(OmittedFeature::Https, at),
+            "ftp" => self.diagnostics.out_of_scope(OmittedFeature::Ftp, at),
             _ => self.diagnostics.add_once(
                 format!("scheme {name}"),
                 Diagnostic::error(Code::Files, at, format!("`{scheme}://` is not understood"))
@@ -104,15 +104,15 @@ impl Builder<'_> {
         }
     }
 
-    /// The origin that a host of a trace is; the first of them when it is a name for several.
+    /// The origin for a host of a trace; the first one if the name has several.
     fn origin_of_host(&mut self, authority: &str) -> Option<u16> {
         let authority = super::origins::with_port(authority)?;
-        self.seen_as(&authority).first().and_then(|index| u16::try_from(*index).ok())
+        self.origins_named(&authority).first().and_then(|index| u16::try_from(*index).ok())
     }
 
-    fn stranger(&mut self, host: &str, name: &str, line: usize, at: Span) {
+    fn report_foreign_host(&mut self, host: &str, name: &str, line: usize, at: Span) {
         self.diagnostics.add(
-            Diagnostic::error(Code::Stranger, at, format!("`{host}` is no origin of this workload"))
+            Diagnostic::error(Code::ForeignHost, at, format!("`{host}` is no origin of this workload"))
                 .label(format!("line {line} of `{name}` requests it"))
                 .help(
                     "Assay never loads strangers: let servers stand for the hosts of the trace with `AddrMap M = { names = \

@@ -8,10 +8,10 @@ use crate::source::Span;
 use crate::value::array::{Array, Item};
 use crate::value::{Record, Value};
 
-/// Fields that say where a message ends, or belong to the agreement of robots and origins.
-const OURS: [&str; 3] = ["content-length", "transfer-encoding", "x-assay"];
-/// Fields that change what a cache may do with a message. `Vary` is not among them: the ideal cache obeys it.
-const OF_CACHES: [&str; 20] = [
+/// Fields that delimit messages, or are part of the protocol between robots and origins.
+const RESERVED_FIELDS: [&str; 3] = ["content-length", "transfer-encoding", "x-assay"];
+/// Fields that change what a cache may do with a message. `Vary` is absent because the model of the ideal cache obeys it.
+const CACHING_FIELDS: [&str; 20] = [
     "age",
     "authorization",
     "cache-control",
@@ -33,11 +33,11 @@ const OF_CACHES: [&str; 20] = [
     "set-cookie",
     "surrogate-control",
 ];
-/// Fields in one list.
+/// Upper bound on the fields of a list.
 const MAX_FIELDS: u64 = 1000;
 
 impl Builder<'_> {
-    /// The rules of a list: each item has a probability of its own, and those of an inner list go together.
+    /// The rules of a list. Each item has a probability of its own; the fields of an inner list are added together.
     pub(super) fn header_rules(&mut self, record: &Record, field: &str) -> Vec<HeaderRule> {
         let Some((array, span)) = self.array(record, field) else { return vec![] };
         if array.count() > MAX_FIELDS {
@@ -77,9 +77,9 @@ impl Builder<'_> {
         (!fields.is_empty()).then(|| HeaderRule { fields, probability: probability.min(1.0) })
     }
 
-    /// Name and value, both fit to be sent.
+    /// Name and value of a field; reports those that are not valid (RFC 9110, section 5).
     fn header_field(&mut self, header: &Record, span: Span) -> Option<(String, String)> {
-        self.note_fields(header);
+        self.warn_unsupported_fields(header);
         let name = self.text(header, "name").unwrap_or_default();
         let value = self.text(header, "value").unwrap_or_default();
         let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
@@ -90,7 +90,7 @@ impl Builder<'_> {
             ))
         } else if value.chars().any(|c| c.is_control() && c != '\t') {
             Some(("this is no value of a header field", "expected one line".to_owned()))
-        } else if OURS.contains(&name.to_ascii_lowercase().as_str()) {
+        } else if RESERVED_FIELDS.contains(&name.to_ascii_lowercase().as_str()) {
             Some((
                 "this header field is not free",
                 format!("`{name}` is written by robots and origins themselves"),
@@ -102,7 +102,7 @@ impl Builder<'_> {
             self.diagnostics.add(Diagnostic::error(Code::BadLiteral, span, message).label(label));
             return None;
         }
-        if OF_CACHES.contains(&name.to_ascii_lowercase().as_str()) {
+        if CACHING_FIELDS.contains(&name.to_ascii_lowercase().as_str()) {
             let message = format!("`{name}` changes what caches may do");
             self.diagnostics.add(
                 Diagnostic::warning(Code::CachingField, span, message)

@@ -1,4 +1,4 @@
-//! Who robots say they are, what they remember, and when they are busy.
+//! Credentials, cookies and sessions of robots.
 
 use assay_workload::model::{CookieKeeping, Credentials, Distribution, Session, UserRun};
 
@@ -9,7 +9,7 @@ use crate::value::array::MAX_ITEMS;
 use crate::value::pattern::Pattern;
 use crate::value::{Record, Value};
 
-/// Cookies kept for each origin unless it is said otherwise.
+/// Default number of cookies that a robot keeps for each origin.
 const COOKIES_KEPT: f64 = 4.0;
 
 impl Builder<'_> {
@@ -20,7 +20,7 @@ impl Builder<'_> {
             if wrong_share > 0.0 && record.get("credentials").is_none() {
                 self.warn(
                     Code::NoEffect,
-                    self.place(record, "auth_error"),
+                    self.field_span(record, "auth_error"),
                     "`auth_error` has no effect",
                     "these robots have no `credentials`, so they are anonymous",
                 );
@@ -44,9 +44,9 @@ impl Builder<'_> {
         Credentials { users, wrong_share }
     }
 
-    /// Adds one user, or those of a pattern; false when it was reported that they cannot be.
+    /// Adds the users of a pattern; false after an error.
     fn add_users(&mut self, users: &mut Vec<UserRun>, pattern: &Pattern, span: Span) -> bool {
-        if let Some((realm, count)) = pattern.made_users() {
+        if let Some((realm, count)) = pattern.generated_users() {
             let Ok(count) = u32::try_from(count) else { return false };
             users.push(UserRun::Made { count, realm: realm.to_owned() });
             return true;
@@ -61,11 +61,12 @@ impl Builder<'_> {
             return false;
         }
         for index in 0..pattern.count() {
-            let written = pattern.nth(index).to_string().replace("${worker}", "1");
-            let Some((user, password)) = written.split_once(':').filter(|(user, _)| !user.is_empty()) else {
+            let credentials = pattern.nth(index).to_string().replace("${worker}", "1");
+            let Some((user, password)) = credentials.split_once(':').filter(|(user, _)| !user.is_empty())
+            else {
                 self.diagnostics.add(
                     Diagnostic::error(Code::BadLiteral, span, "these are no credentials")
-                        .label(format!("\"{written}\"; expected \"user:password\"")),
+                        .label(format!("\"{credentials}\"; expected \"user:password\"")),
                 );
                 return false;
             };
@@ -84,11 +85,11 @@ impl Builder<'_> {
         }
     }
 
-    /// `session`; none when robots are always busy.
+    /// `session`; none for robots that are always busy.
     pub(super) fn session(&mut self, owner: &Record) -> Option<Session> {
         let record = self.object(owner, "session")?;
-        let span = self.place(owner, "session");
-        self.note_fields(record);
+        let span = self.field_span(owner, "session");
+        self.warn_unsupported_fields(record);
         let idle_given = record.get("idle_period_duration").is_some();
         let Some(busy) = self.object(record, "busy_period") else {
             if idle_given {
@@ -108,8 +109,8 @@ impl Builder<'_> {
         let goal = super::goal(busy, self.diagnostics);
         for (field, set) in [("fill_size", goal.fill_bytes.is_some()), ("errors", goal.errors.is_some())] {
             if set {
-                let at = self.place(busy, field);
-                self.not_acted_on(
+                let at = self.field_span(busy, field);
+                self.warn_unsupported(
                     &format!("Session.busy_period.{field}"),
                     at,
                     "a busy period ends by time or transactions",
@@ -121,7 +122,7 @@ impl Builder<'_> {
             if !broken {
                 self.error(
                     Code::Required,
-                    self.place(record, "busy_period"),
+                    self.field_span(record, "busy_period"),
                     "this busy period never ends",
                     "`duration` or `xactions` must be set",
                 );

@@ -1,4 +1,4 @@
-//! What compiles, and yet cannot be what its author meant.
+//! Warnings about workloads that compile, but can hardly be meant.
 
 use std::time::Duration;
 
@@ -7,37 +7,36 @@ use assay_workload::model::{Goal, Pace, Phase, Ramp, RobotGroup, Schedule, Worki
 use super::Builder;
 use super::robots::positive;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::eval::Registered;
-use crate::schema::{Effect, RecordKind};
+use crate::eval::{Registrations, UnusedObject};
+use crate::schema::{RecordKind, Support};
 use crate::source::Span;
 
-/// A fill that takes longer than this is a mistake.
+/// A phase that needs longer than this to fill a cache is taken for a mistake.
 const LONGEST_FILL_S: f64 = 30.0 * 86_400.0;
 
-/// How content types come to be requested.
+/// Use of a content type by robots.
 #[derive(Clone, Copy, Default)]
-struct Requested {
-    /// Some robot requests it.
-    ever: bool,
-    /// It is in pages that some robot requests.
+struct ContentUse {
+    requested: bool,
+    /// Embedded in a page that is requested.
     embedded: bool,
 }
 
 impl Builder<'_> {
-    /// Warns about everything that looks like a mistake. The workload has no errors.
-    pub(super) fn lint(&mut self, schedule: &Schedule, registered: &Registered) {
+    /// Runs all lints, on a workload without errors.
+    pub(super) fn lint(&mut self, schedule: &Schedule, registrations: &Registrations) {
         self.lint_contents();
         self.lint_rates(schedule);
-        for (phase, (_, span)) in schedule.phases.iter().zip(&registered.scheduled) {
+        for (phase, (_, span)) in schedule.phases.iter().zip(&registrations.scheduled) {
             self.lint_phase(phase, schedule, *span);
         }
-        self.lint_working_set(schedule, registered);
-        self.lint_unread(registered);
+        self.lint_working_set(schedule, registrations);
+        self.lint_unused(registrations);
     }
 
-    /// Servers that no robot sees, and content types that no robot requests.
+    /// Servers that no robot uses, and content types that no robot requests.
     fn lint_contents(&mut self) {
-        let mut requested = vec![Requested::default(); self.contents.len()];
+        let mut requested = vec![ContentUse::default(); self.contents.len()];
         let mut servers = vec![false; self.servers.len()];
         for group in &self.robots {
             let traced = self.foreign.iter().map(|url| url.origin).filter(|_| group.foreign_share > 0.0);
@@ -47,10 +46,10 @@ impl Builder<'_> {
                     *seen = true;
                 }
             }
-            self.note_requested(group, &mut requested);
+            self.mark_requested(group, &mut requested);
         }
         for (index, _) in servers.iter().enumerate().filter(|(_, seen)| !**seen) {
-            let (Some(server), Some(place)) = (self.servers.get(index), self.server_places.get(index)) else {
+            let (Some(server), Some(place)) = (self.servers.get(index), self.server_spans.get(index)) else {
                 continue;
             };
             let message = format!("no robot sends requests to the servers `{}`", server.kind);
@@ -58,15 +57,15 @@ impl Builder<'_> {
                 Diagnostic::warning(Code::Unused, *place, message)
                     .label("they are not among anybody's `origins`"),
             );
-            // Their types are no news.
+            // The warning about the server covers its content types.
             for content in positive(&server.contents) {
                 if let Some(requested) = requested.get_mut(usize::from(content)) {
-                    requested.ever = true;
+                    requested.requested = true;
                 }
             }
         }
-        for (index, requested) in requested.iter().enumerate().filter(|(_, requested)| !requested.ever) {
-            let (Some(content), Some(place)) = (self.contents.get(index), self.content_places.get(index))
+        for (index, requested) in requested.iter().enumerate().filter(|(_, requested)| !requested.requested) {
+            let (Some(content), Some(place)) = (self.contents.get(index), self.content_spans.get(index))
             else {
                 continue;
             };
@@ -93,8 +92,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The types that a group of robots requests.
-    fn note_requested(&self, group: &RobotGroup, requested: &mut [Requested]) {
+    /// Marks the content types that a group of robots requests.
+    fn mark_requested(&self, group: &RobotGroup, requested: &mut [ContentUse]) {
         let mut servers: Vec<u16> = positive(&group.origins)
             .filter_map(|origin| self.origins.get(usize::from(origin)))
             .map(|origin| origin.server)
@@ -108,7 +107,10 @@ impl Builder<'_> {
         let follows = group.embedded_recurrence > 0.0;
         while let Some(content) = open.pop() {
             let index = usize::from(content);
-            if requested.get_mut(index).is_none_or(|requested| std::mem::replace(&mut requested.ever, true)) {
+            if requested
+                .get_mut(index)
+                .is_none_or(|requested| std::mem::replace(&mut requested.requested, true))
+            {
                 continue;
             }
             let embedded = self.contents.get(index).and_then(|content| content.embedded.as_ref());
@@ -130,18 +132,18 @@ impl Builder<'_> {
         };
         let load = if schedule.phases.is_empty() { 1.0 } else { highest(|phase| phase.load) };
         let mut warnings = Vec::new();
-        for (group, (span, _)) in self.robots.iter().zip(&self.robot_places) {
+        for (group, spans) in self.robots.iter().zip(&self.robot_spans) {
             let (Some(rate), Some(limit)) = (group.pace.per_second(), group.open_connection_limit) else {
                 continue;
             };
-            // Whatever can be a hit may be one, and takes no time.
+            // Assumes that every revisit is a hit that takes no time, so as to warn only about certain cases.
             let misses = 1.0 - group.recurrence;
             let needed = rate * load * misses * self.mean_think_s(group);
             if needed > f64::from(limit) {
                 warnings.push(
                     Diagnostic::warning(
-                        Code::TooFast,
-                        *span,
+                        Code::RateTooHigh,
+                        spans.group,
                         format!("the robots `{}` cannot keep up their rate", group.kind),
                     )
                     .label(format!(
@@ -154,7 +156,7 @@ impl Builder<'_> {
         warnings.into_iter().for_each(|warning| self.diagnostics.add(warning));
     }
 
-    /// How long the servers that a group sees think, on average.
+    /// Mean think time, in seconds, of the servers that a group uses.
     fn mean_think_s(&self, group: &RobotGroup) -> f64 {
         let think = |origin: u16| {
             let origin = self.origins.get(usize::from(origin))?;
@@ -168,7 +170,7 @@ impl Builder<'_> {
     /// Phases that cannot end, and fills that take too long.
     fn lint_phase(&mut self, phase: &Phase, schedule: &Schedule, span: Span) {
         let name = &phase.name;
-        if let Some((why, help)) = self.why_endless(phase, schedule) {
+        if let Some((why, help)) = self.endless_reason(phase, schedule) {
             self.diagnostics.add(
                 Diagnostic::warning(Code::Endless, span, format!("the phase `{name}` never ends"))
                     .label(why)
@@ -192,13 +194,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Why a phase cannot end, and what to do.
-    fn why_endless(&self, phase: &Phase, schedule: &Schedule) -> Option<(&'static str, &'static str)> {
+    /// The reason why a phase never ends, with advice.
+    fn endless_reason(&self, phase: &Phase, schedule: &Schedule) -> Option<(&'static str, &'static str)> {
         if phase.wait_for_freeze && schedule.working_set == WorkingSet::Grows {
             let help = "`working_set_cap()` or `working_set_length()` freezes the working set";
             return Some(("it waits until the working set is frozen, which never happens", help));
         }
-        // A script may end it, or change its load.
+        // A script may end the phase, or change its load.
         let scripted = phase.script.is_some() || phase.thermostat.is_some();
         let Goal { duration, transactions, fill_bytes, .. } = phase.goal;
         if duration.is_some() || scripted || (transactions.is_none() && fill_bytes.is_none()) {
@@ -220,7 +222,7 @@ impl Builder<'_> {
         None
     }
 
-    /// How fast a phase fills a cache; none when that depends on how fast the target responds.
+    /// Rate at which a phase fills a cache, in bytes per second; none if it depends on the response time of the target.
     fn fill_bytes_per_s(&self, phase: &Phase) -> Option<f64> {
         let mean = |ramp: Ramp| (ramp.begin + ramp.end) / 2.0;
         let least = phase.recurrence.begin.min(phase.recurrence.end);
@@ -243,9 +245,10 @@ impl Builder<'_> {
         (!closed).then_some(total)
     }
 
-    /// Mean bytes of a direct request that may be cached, over the servers that a group sees; embedded ones count too.
+    /// Mean of the cachable bytes of a direct request, over the servers that a group uses. With embedded objects, of those if
+    /// they have more.
     fn cachable_bytes(&self, group: &RobotGroup) -> f64 {
-        let of = |origin: u16| {
+        let server_of = |origin: u16| {
             let origin = self.origins.get(usize::from(origin))?;
             self.servers.get(usize::from(origin.server))
         };
@@ -260,16 +263,16 @@ impl Builder<'_> {
             bytes(content).max(inner)
         };
         let server_bytes = |origin: u16| {
-            let direct = of(origin).map(|server| server.direct_access.items()).unwrap_or_default();
+            let direct = server_of(origin).map(|server| server.direct_access.items()).unwrap_or_default();
             direct.iter().map(|(content, weight)| with_embedded(*content) * weight).sum::<f64>()
         };
         group.origins.items().iter().map(|(origin, weight)| server_bytes(*origin) * weight).sum()
     }
 
-    /// A working set that is frozen before anything is in it.
-    fn lint_working_set(&mut self, schedule: &Schedule, registered: &Registered) {
+    /// A working set that is frozen while it is still empty.
+    fn lint_working_set(&mut self, schedule: &Schedule, registrations: &Registrations) {
         let (WorkingSet::FrozenAfter(length), Some((_, span))) =
-            (schedule.working_set, registered.working_set_length)
+            (schedule.working_set, registrations.working_set_length)
         else {
             return;
         };
@@ -287,7 +290,7 @@ impl Builder<'_> {
         }
     }
 
-    /// New objects that are requested until then; none when that is not known.
+    /// Expected number of new objects that are requested in a time; none if it depends on the target.
     fn new_objects_until(&self, schedule: &Schedule, until: Duration) -> Option<f64> {
         if self.robots.iter().any(|group| group.pace.is_closed()) {
             return None;
@@ -315,9 +318,9 @@ impl Builder<'_> {
     }
 
     /// Objects of the main source that nothing reads.
-    fn lint_unread(&mut self, registered: &Registered) {
-        for (kind, name, span) in &registered.unread {
-            let acts = matches!(kind.definition().effect, Effect::Full | Effect::Part(_));
+    fn lint_unused(&mut self, registrations: &Registrations) {
+        for UnusedObject { kind, name, span } in &registrations.unused {
+            let has_effect = matches!(kind.definition().support, Support::Full | Support::Partial(_));
             let (done, help) = match kind {
                 RecordKind::Robot | RecordKind::Server | RecordKind::AddrMap => {
                     ("used", format!("`use({name});` makes it part of the workload"))
@@ -328,7 +331,7 @@ impl Builder<'_> {
                 RecordKind::Bench => continue,
                 _ => ("used", "leave it out, or put it where it belongs".to_owned()),
             };
-            if acts {
+            if has_effect {
                 let kind = kind.name();
                 self.diagnostics.add(
                     Diagnostic::warning(Code::Unused, *span, format!("the {kind} `{name}` is never {done}"))

@@ -1,7 +1,7 @@
-//! What a program registered, as a workload.
+//! Builder of the workload from the objects that a program has registered.
 //!
-//! Types were checked when fields were set; here it is checked that everything is there, makes sense and fits
-//! together, and every field that has no effect is named. A broken value was reported and is passed over.
+//! The interpreter has checked types. The builder checks presence, ranges and consistency, and warns about fields that have no
+//! effect. It skips broken values, whose errors were reported.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ use assay_workload::model::{
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::diagnostics::Diagnostics;
-use crate::eval::Registered;
-use crate::schema::{Effect, RecordKind};
+use crate::eval::Registrations;
+use crate::schema::{RecordKind, Support};
 use crate::source::{Resolver, Source, Span};
 use crate::value::{Record, Slot, Value};
 
@@ -38,33 +38,33 @@ mod selectors;
 mod servers;
 mod tls;
 
-/// Makes the workload. It is whole only if nothing was reported as an error.
+/// Builds the workload, which is complete only if `diagnostics` has no errors.
 pub(crate) fn build(
     name: &str,
-    registered: &Registered,
+    registrations: &Registrations,
     sources: &[Source],
     resolver: &dyn Resolver,
     diagnostics: &mut Diagnostics,
 ) -> Workload {
     let mut builder = Builder::new(diagnostics, sources, resolver);
-    let used = |kind: RecordKind| registered.used.iter().filter(move |(record, _)| record.kind == kind);
+    let used = |kind: RecordKind| registrations.used.iter().filter(move |(record, _)| record.kind == kind);
     for (record, span) in used(RecordKind::Server) {
-        builder.server(record, *span);
+        builder.add_server(record, *span);
     }
     for (record, span) in used(RecordKind::AddrMap) {
-        builder.map(record, *span);
+        builder.add_address_map(record, *span);
     }
     for (record, span) in used(RecordKind::Robot) {
-        builder.robot(record, *span);
+        builder.add_robot(record, *span);
     }
-    let tls = builder.tls(registered);
-    let links = builder.links(registered);
-    let substitutes = builder.substitutes(&registered.substitutes);
+    let tls = builder.tls(registrations);
+    let links = builder.links(registrations);
+    let substitutes = builder.substitutes(&registrations.substitutes);
     builder.check_substitution(&substitutes);
-    builder.check_agents(registered);
-    let schedule = builder.schedule(registered);
-    if !builder.diagnostics.failed() {
-        builder.lint(&schedule, registered);
+    builder.check_agents(registrations);
+    let schedule = builder.schedule(registrations);
+    if !builder.diagnostics.has_errors() {
+        builder.lint(&schedule, registrations);
     }
     Workload {
         name: name.to_owned(),
@@ -78,71 +78,76 @@ pub(crate) fn build(
         tls,
         links,
         substitutes,
-        requirements: registered.requirements.iter().map(|(text, _)| text.clone()).collect(),
+        requirements: registrations.requirements.iter().map(|(text, _)| text.clone()).collect(),
     }
 }
 
-/// A goal, of a phase or of a sample.
+/// The goal of a phase or sample.
 pub(crate) fn goal(goal: &Record, diagnostics: &mut Diagnostics) -> Goal {
     Goal {
         duration: fields::duration(diagnostics, goal, "duration", false),
-        transactions: fields::whole(diagnostics, goal, "xactions", 1).map(u64::from),
+        transactions: fields::integer(diagnostics, goal, "xactions", 1).map(u64::from),
         fill_bytes: fields::quantity(diagnostics, goal, "fill_size", false)
             .map(|bytes| bytes.round().max(1.0) as u64),
-        errors: fields::amount(diagnostics, goal, "errors"),
+        errors: fields::non_negative(diagnostics, goal, "errors"),
     }
 }
 
-/// A workload in the making.
+/// A workload under construction.
 struct Builder<'a> {
     diagnostics: &'a mut Diagnostics,
     sources: &'a [Source],
     resolver: &'a dyn Resolver,
     contents: Vec<Content>,
-    /// Where each of them is listed first.
-    content_places: Vec<Span>,
-    /// Content types by what they say: alike is the same.
+    /// First use of each content type.
+    content_spans: Vec<Span>,
+    /// Content types by fingerprint: equal ones are one.
     known_contents: HashMap<u64, ContentIndex>,
-    /// Content types whose embedded types have not been looked at.
-    pages: Vec<(ContentIndex, Rc<Record>)>,
-    /// Labels of content types in use.
-    kinds: Names,
+    /// Content types whose embedded types have not been built yet.
+    pending_pages: Vec<(ContentIndex, Rc<Record>)>,
+    content_labels: UniqueNames,
     files: Vec<FileSet>,
     known_files: HashMap<PathBuf, FileSetIndex>,
     servers: Vec<Server>,
-    server_places: Vec<Span>,
+    server_spans: Vec<Span>,
     origins: Vec<Origin>,
-    /// Index and place of each server by the address it listens at.
-    origin_places: HashMap<String, (usize, Span)>,
-    /// Addresses behind the names of address maps.
-    names: HashMap<String, Vec<String>>,
-    /// What addresses and names have turned out to stand for.
-    visible: HashMap<String, Vec<usize>>,
-    /// Origins that robots see, so that what they are called is settled.
-    seen: HashSet<usize>,
-    /// Origins that are there because a server is seen under several names.
-    extra_origins: HashMap<String, usize>,
+    /// Index and span of each origin by the address at which it listens.
+    origins_by_address: HashMap<String, (usize, Span)>,
+    /// Addresses by the names of address maps.
+    mapped_names: HashMap<String, Vec<String>>,
+    /// Origins by the addresses and names that robots have used for them.
+    origins_by_name: HashMap<String, Vec<usize>>,
+    /// Origins whose authority is fixed, because robots have used them.
+    named_origins: HashSet<usize>,
+    /// Further origins of servers that robots use under several names, by name.
+    alias_origins: HashMap<String, usize>,
     robots: Vec<RobotGroup>,
-    /// Where each group is used, and where it says how often idle connections to substitutes are taken.
-    robot_places: Vec<(Span, Option<Span>)>,
+    robot_spans: Vec<RobotSpans>,
     robot_count: u64,
-    /// Content types that robots can come to request, by the kinds of servers they see.
-    reachable: HashMap<Vec<ServerIndex>, Rc<[ContentIndex]>>,
+    /// Content types that robots can request, by the servers that they use.
+    reachable_by_servers: HashMap<Vec<ServerIndex>, Rc<[ContentIndex]>>,
     foreign: Vec<ForeignUrl>,
     /// Traces that have been read.
-    traces: HashSet<String>,
+    trace_names: HashSet<String>,
 }
 
-/// Names in use, each once.
+/// Places of a group of robots in the source.
+struct RobotSpans {
+    group: Span,
+    /// `minimize_new_conn`, if it is set.
+    substitution: Option<Span>,
+}
+
+/// Generator of unique names.
 #[derive(Debug, Default)]
-struct Names {
+struct UniqueNames {
     used: HashSet<String>,
-    /// The last number that was put behind a name.
+    /// The last suffix of each name.
     numbers: HashMap<String, u32>,
 }
 
-impl Names {
-    /// The name, or, when it is in use, the name with a number behind it.
+impl UniqueNames {
+    /// The name, with a number as suffix if it is in use.
     fn unique(&mut self, name: &str) -> String {
         if self.used.insert(name.to_owned()) {
             return name.to_owned();
@@ -165,26 +170,26 @@ impl<'a> Builder<'a> {
             sources,
             resolver,
             contents: Vec::new(),
-            content_places: Vec::new(),
+            content_spans: Vec::new(),
             known_contents: HashMap::new(),
-            pages: Vec::new(),
-            kinds: Names::default(),
+            pending_pages: Vec::new(),
+            content_labels: UniqueNames::default(),
             files: Vec::new(),
             known_files: HashMap::new(),
             servers: Vec::new(),
-            server_places: Vec::new(),
+            server_spans: Vec::new(),
             origins: Vec::new(),
-            origin_places: HashMap::new(),
-            names: HashMap::new(),
-            visible: HashMap::new(),
-            seen: HashSet::new(),
-            extra_origins: HashMap::new(),
+            origins_by_address: HashMap::new(),
+            mapped_names: HashMap::new(),
+            origins_by_name: HashMap::new(),
+            named_origins: HashSet::new(),
+            alias_origins: HashMap::new(),
             robots: Vec::new(),
-            robot_places: Vec::new(),
+            robot_spans: Vec::new(),
             robot_count: 0,
-            reachable: HashMap::new(),
+            reachable_by_servers: HashMap::new(),
             foreign: Vec::new(),
-            traces: HashSet::new(),
+            trace_names: HashSet::new(),
         }
     }
 }
@@ -198,38 +203,42 @@ impl Builder<'_> {
         self.diagnostics.add(Diagnostic::warning(code, span, message).label(label));
     }
 
-    /// Names the fields of an object that are set and have no effect, each once in a program.
-    fn note_fields(&mut self, record: &Record) {
+    /// Warns about the fields of an object that are set and have no effect, once per program for each.
+    fn warn_unsupported_fields(&mut self, record: &Record) {
         let kind = record.kind.name();
         for (field, slot) in record.set_fields() {
-            if requests_nothing(&slot.value) || says_so_itself(&slot.value) {
+            if is_neutral(&slot.value) || is_unsupported_object(&slot.value) {
                 continue;
             }
-            match field.effect {
-                // The whole object has no effect: that is one thing to say.
-                Effect::None(instead) if field.effect == record.kind.definition().effect => {
-                    self.not_acted_on(kind, slot.span, instead);
+            match field.support {
+                // The type as a whole has no effect: one warning instead of one per field.
+                Support::Ignored(instead) if field.support == record.kind.definition().support => {
+                    self.warn_unsupported(kind, slot.span, instead);
                 }
-                Effect::None(instead) => {
-                    self.not_acted_on(&format!("{kind}.{}", field.name), slot.span, instead);
+                Support::Ignored(instead) => {
+                    self.warn_unsupported(&format!("{kind}.{}", field.name), slot.span, instead);
                 }
-                Effect::LeftOut(topic) => self.diagnostics.left_out(topic, slot.span),
-                Effect::Full | Effect::Part(_) => {}
+                Support::OutOfScope(feature) => self.diagnostics.out_of_scope(feature, slot.span),
+                Support::Full | Support::Partial(_) => {}
             }
         }
     }
 
-    /// Says once that something has no effect.
-    fn not_acted_on(&mut self, what: &str, span: Span, instead: &str) {
+    /// Warns, once per program, that a setting has no effect.
+    fn warn_unsupported(&mut self, setting: &str, span: Span, instead: &str) {
         self.diagnostics.add_once(
-            what,
-            Diagnostic::warning(Code::NotActedOn, span, format!("`{what}` is accepted, but has no effect"))
-                .label(instead),
+            setting,
+            Diagnostic::warning(
+                Code::Unsupported,
+                span,
+                format!("`{setting}` is accepted, but has no effect"),
+            )
+            .label(instead),
         );
     }
 
-    /// Index for the next server kind.
-    fn next_server(&mut self, span: Span) -> Option<ServerIndex> {
+    /// Index of the next kind of server; reports when there are too many.
+    fn next_server_index(&mut self, span: Span) -> Option<ServerIndex> {
         let index = ServerIndex::try_from(self.servers.len()).ok();
         if index.is_none() {
             self.error(Code::TooMany, span, "too many kinds of servers", "at most 65536 fit into a workload");
@@ -237,12 +246,12 @@ impl Builder<'_> {
         index
     }
 
-    /// A program without mistakes must still request something.
-    fn check_agents(&mut self, registered: &Registered) {
-        if self.diagnostics.failed() {
+    /// Reports a workload without errors that has no robots or no servers.
+    fn check_agents(&mut self, registrations: &Registrations) {
+        if self.diagnostics.has_errors() {
             return;
         }
-        let place = registered.used.last().map_or(registered.end, |(_, span)| *span);
+        let place = registrations.used.last().map_or(registrations.end, |(_, span)| *span);
         let missing = match (self.servers.is_empty(), self.robots.is_empty()) {
             (false, false) => return,
             (true, true) => "servers and no robots",
@@ -258,18 +267,18 @@ impl Builder<'_> {
     }
 }
 
-/// True for an object of a type that has no effect: it is named where its own fields are looked at.
-fn says_so_itself(value: &Value) -> bool {
-    matches!(value, Value::Record(inner) if matches!(inner.kind.definition().effect, Effect::None(_)))
+/// True for an object of a type without an effect, which gets its warning with its own fields.
+fn is_unsupported_object(value: &Value) -> bool {
+    matches!(value, Value::Record(inner) if matches!(inner.kind.definition().support, Support::Ignored(_)))
 }
 
-/// A field whose value is more than "none".
-fn wanted<'r>(record: &'r Record, field: &str) -> Option<&'r Slot> {
-    record.get(field).filter(|slot| !requests_nothing(&slot.value))
+/// A field that is set to more than a neutral value.
+fn active_slot<'r>(record: &'r Record, field: &str) -> Option<&'r Slot> {
+    record.get(field).filter(|slot| !is_neutral(&slot.value))
 }
 
-/// True for a value that requests nothing to be done: a field without effect that says so is no news.
-fn requests_nothing(value: &Value) -> bool {
+/// True for a value that asks for nothing (zero, empty, false), for which a field without an effect needs no warning.
+fn is_neutral(value: &Value) -> bool {
     match value {
         Value::Broken | Value::Bool(false) | Value::Int(0) => true,
         Value::Float(x)

@@ -1,4 +1,4 @@
-//! The origins that robots see.
+//! Origins as robots address them, address maps and substitutes.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -12,29 +12,29 @@ use crate::value::address::AddrRange;
 use crate::value::array::Array;
 use crate::value::{Record, Value};
 
-/// Addresses in one group of substitutes.
+/// Upper bound on the addresses of a group of substitutes.
 const MAX_SUBSTITUTES: u64 = 1 << 16;
-/// Addresses of servers that a message lists.
+/// Addresses of servers that an error lists.
 const LISTED: usize = 8;
 
 impl Builder<'_> {
-    /// An address map: names stand for the addresses behind them.
-    pub(super) fn map(&mut self, record: &Record, span: Span) {
-        self.note_fields(record);
+    /// Adds an address map, from names to addresses of servers.
+    pub(super) fn add_address_map(&mut self, record: &Record, span: Span) {
+        self.warn_unsupported_fields(record);
         if !self.require(record, "names", span, "list the names that robots see")
             || !self.require(record, "addresses", span, "list the addresses behind the names")
         {
             return;
         }
         let names: Vec<String> =
-            self.members(record, "names").iter().filter_map(|c| visible(&c.value)).collect();
+            self.used_items(record, "names").iter().filter_map(|c| authority(&c.value)).collect();
         let addresses: Vec<String> =
-            self.members(record, "addresses").iter().filter_map(|c| visible(&c.value)).collect();
+            self.used_items(record, "addresses").iter().filter_map(|c| authority(&c.value)).collect();
         if names.is_empty() || addresses.is_empty() {
             return;
         }
         match names.as_slice() {
-            [one] => self.map_name(one, addresses, span),
+            [name] => self.map_name(name, addresses, span),
             many if many.len() >= addresses.len() => {
                 for (name, address) in many.iter().zip(addresses.iter().cycle()) {
                     self.map_name(name, vec![address.clone()], span);
@@ -53,7 +53,7 @@ impl Builder<'_> {
     }
 
     fn map_name(&mut self, name: &str, addresses: Vec<String>, span: Span) {
-        if self.names.get(name).is_some_and(|before| *before != addresses) {
+        if self.mapped_names.get(name).is_some_and(|before| *before != addresses) {
             self.warn(
                 Code::Duplicate,
                 span,
@@ -62,43 +62,47 @@ impl Builder<'_> {
             );
             return;
         }
-        self.names.insert(name.to_owned(), addresses);
+        self.mapped_names.insert(name.to_owned(), addresses);
     }
 
-    /// The origins that an address or a name stands for, as robots see them.
+    /// The origins that robots address by an authority.
     ///
-    /// An origin is requested as what it is first seen as. A robot that sees it under another name too sees another origin of the
-    /// same server. A name for several addresses stands for all of them, each under its address.
-    pub(super) fn seen_as(&mut self, name: &str) -> Vec<usize> {
-        if let Some(known) = self.visible.get(name) {
+    /// The first authority that is used for an origin is the one in its URLs. Under a further authority, the server is another
+    /// origin. A name for several addresses stands for all of them, each under its address.
+    pub(super) fn origins_named(&mut self, name: &str) -> Vec<usize> {
+        if let Some(known) = self.origins_by_name.get(name) {
             return known.clone();
         }
-        let real = |address: &str| self.origin_places.get(address).map(|(index, _)| *index);
-        let found = match real(name) {
+        let listening = |address: &str| self.origins_by_address.get(address).map(|(index, _)| *index);
+        let found = match listening(name) {
             Some(index) => vec![(index, name.to_owned())],
             None => {
-                let behind = self.names.get(name).map_or(&[][..], Vec::as_slice);
-                let one = behind.len() == 1;
-                let shown = |address: &String| if one { name.to_owned() } else { address.clone() };
-                behind.iter().filter_map(|address| Some((real(address)?, shown(address)))).collect()
+                let addresses = self.mapped_names.get(name).map_or(&[][..], Vec::as_slice);
+                let one = addresses.len() == 1;
+                let authority = |address: &String| if one { name.to_owned() } else { address.clone() };
+                addresses
+                    .iter()
+                    .filter_map(|address| Some((listening(address)?, authority(address))))
+                    .collect()
             }
         };
-        let seen: Vec<usize> =
-            found.into_iter().filter_map(|(index, shown)| self.seen_origin(index, &shown)).collect();
-        self.visible.insert(name.to_owned(), seen.clone());
-        seen
+        let origins: Vec<usize> =
+            found.into_iter().filter_map(|(index, authority)| self.origin_as(index, &authority)).collect();
+        self.origins_by_name.insert(name.to_owned(), origins.clone());
+        origins
     }
 
-    fn seen_origin(&mut self, index: usize, authority: &str) -> Option<usize> {
+    /// The origin of a server under an authority, added if the server has another authority already.
+    fn origin_as(&mut self, index: usize, authority: &str) -> Option<usize> {
         let server = self.origins.get(index)?.server;
-        if self.seen.insert(index) {
+        if self.named_origins.insert(index) {
             self.origins.get_mut(index)?.authority = authority.to_owned();
             return Some(index);
         }
         if self.origins.get(index)?.authority == authority {
             return Some(index);
         }
-        if let Some(another) = self.extra_origins.get(authority) {
+        if let Some(another) = self.alias_origins.get(authority) {
             return Some(*another);
         }
         let another = self.origins.len();
@@ -106,13 +110,11 @@ impl Builder<'_> {
             return None;
         }
         self.origins.push(Origin { authority: authority.to_owned(), server });
-        self.extra_origins.insert(authority.to_owned(), another);
+        self.alias_origins.insert(authority.to_owned(), another);
         Some(another)
     }
 
-    /// The origins of a group of robots.
-    ///
-    /// Robots whose every request is foreign need none.
+    /// The origins of a group of robots; those that request only foreign URLs need none.
     pub(super) fn robot_origins(
         &mut self,
         record: &Record,
@@ -131,27 +133,28 @@ impl Builder<'_> {
         if choices.is_empty() && !record.get("origins").is_some_and(|slot| slot.value.is_broken()) {
             self.error(Code::Required, at, "these robots see no server", "expected addresses of servers");
         }
+        // Position and weight by origin.
         let mut weights: HashMap<usize, (usize, f64)> = HashMap::new();
-        let mut seen = HashSet::new();
+        let mut names = HashSet::new();
         for choice in choices {
-            let Some(name) = visible(&choice.value) else { continue };
-            if !seen.insert(name.clone()) {
+            let Some(name) = authority(&choice.value) else { continue };
+            if !names.insert(name.clone()) {
                 let mut diagnostic =
                     Diagnostic::error(Code::Duplicate, at, format!("the origin {name} is listed twice"))
                         .label("expected each once");
                 if choice.span != at {
-                    diagnostic = diagnostic.also(choice.span, "the second is written here");
+                    diagnostic = diagnostic.secondary(choice.span, "the second is written here");
                 }
                 self.diagnostics.add(diagnostic);
                 return Weighted::none();
             }
-            let behind = self.seen_as(&name);
-            if behind.is_empty() {
-                self.unknown_origin(&name, choice.span);
+            let origins = self.origins_named(&name);
+            if origins.is_empty() {
+                self.report_unknown_origin(&name, choice.span);
                 return Weighted::none();
             }
-            let part = choice.probability / behind.len() as f64;
-            for origin in behind {
+            let part = choice.probability / origins.len() as f64;
+            for origin in origins {
                 let place = weights.len();
                 weights.entry(origin).or_insert((place, 0.0)).1 += part;
             }
@@ -166,9 +169,9 @@ impl Builder<'_> {
         )
     }
 
-    fn unknown_origin(&mut self, name: &str, span: Span) {
-        // Servers that could not be made were reported; what points at them would be right.
-        if self.diagnostics.failed() {
+    fn report_unknown_origin(&mut self, name: &str, span: Span) {
+        // The address may be that of a server that was not built because of an error.
+        if self.diagnostics.has_errors() {
             return;
         }
         let known: Vec<&str> =
@@ -196,13 +199,13 @@ impl Builder<'_> {
                 continue;
             };
             let mut group: Vec<OriginIndex> = Vec::new();
-            for value in choices.iter().flat_map(|choice| each(&choice.value)) {
-                let Some(name) = visible(&value) else { continue };
-                let seen = self.seen_as(&name);
-                if seen.is_empty() {
-                    self.unknown_origin(&name, *span);
+            for value in choices.iter().flat_map(|choice| addresses_in(&choice.value)) {
+                let Some(name) = authority(&value) else { continue };
+                let origins = self.origins_named(&name);
+                if origins.is_empty() {
+                    self.report_unknown_origin(&name, *span);
                 }
-                group.extend(seen.iter().filter_map(|index| OriginIndex::try_from(*index).ok()));
+                group.extend(origins.iter().filter_map(|index| OriginIndex::try_from(*index).ok()));
             }
             group.sort_unstable();
             group.dedup();
@@ -213,7 +216,7 @@ impl Builder<'_> {
         all
     }
 
-    /// Forward proxies that the workload names.
+    /// Forward proxies of robots.
     pub(super) fn robot_proxies(&mut self, record: &Record) -> Vec<String> {
         let new = record.get("http_proxies").map(|slot| slot.span);
         let old = record.get("proxies").map(|slot| slot.span);
@@ -227,7 +230,7 @@ impl Builder<'_> {
         }
         let field = if new.is_some() { "http_proxies" } else { "proxies" };
         let mut proxies = Vec::new();
-        for choice in self.members(record, field) {
+        for choice in self.used_items(record, field) {
             let Value::Address(address) = &choice.value else { continue };
             if address.port().is_none() {
                 self.warn(
@@ -237,14 +240,14 @@ impl Builder<'_> {
                     "port 80 is assumed",
                 );
             }
-            proxies.extend(visible(&choice.value));
+            proxies.extend(authority(&choice.value));
         }
         proxies
     }
 }
 
 /// The single addresses of a range.
-fn each(value: &Value) -> impl Iterator<Item = Value> {
+fn addresses_in(value: &Value) -> impl Iterator<Item = Value> {
     let range = match value {
         Value::Address(range) => Some(range.clone()),
         _ => None,
@@ -254,14 +257,14 @@ fn each(value: &Value) -> impl Iterator<Item = Value> {
         .flat_map(|range| (0..range.count()).map(move |index| Value::Address(range.nth(index).into())))
 }
 
-/// A host of a URL as `host:port`, the port being 80 unless it says otherwise.
-pub(super) fn with_port(authority: &str) -> Option<String> {
-    let address = AddrRange::parse(authority).ok().filter(|address| address.count() == 1)?;
-    visible(&Value::Address(address.into()))
+/// The authority of a URL as `host:port`, with 80 as the default port.
+pub(super) fn with_port(host: &str) -> Option<String> {
+    let address = AddrRange::parse(host).ok().filter(|address| address.count() == 1)?;
+    authority(&Value::Address(address.into()))
 }
 
-/// An address as `host:port`, the port being 80 unless it says otherwise.
-fn visible(value: &Value) -> Option<String> {
+/// An address as `host:port`, with 80 as the default port.
+fn authority(value: &Value) -> Option<String> {
     let Value::Address(address) = value else { return None };
     let address: &AddrRange = address;
     Some(match address.port() {

@@ -1,4 +1,4 @@
-//! Parts of objects that robots request.
+//! Range requests.
 
 use assay_workload::model::{Distribution, Extent, RandomExtent, RangeSpec, Weighted};
 
@@ -9,7 +9,7 @@ use crate::source::Span;
 use crate::value::{Record, Value};
 
 impl Builder<'_> {
-    /// `ranges`; none when it is not set.
+    /// `ranges`; none if it is not set.
     pub(super) fn ranges(&mut self, owner: &Record) -> Option<Weighted<RangeSpec>> {
         owner.get("ranges")?;
         let mut all = Vec::new();
@@ -34,7 +34,7 @@ impl Builder<'_> {
     }
 
     fn single_range(&mut self, range: &Record, span: Span) -> Option<RangeSpec> {
-        self.note_fields(range);
+        self.warn_unsupported_fields(range);
         let first = self.extent(range, "first_byte_pos");
         let last = self.extent(range, "last_byte_pos");
         let suffix = self.extent(range, "suffix_length");
@@ -76,10 +76,10 @@ impl Builder<'_> {
         }
     }
 
-    /// Complains about a range of nothing, unless that was reported of its fields.
+    /// Reports a range without a position, unless an error in its fields is the cause.
     fn empty_range(&mut self, range: &Record, span: Span, label: &str) {
         let reported =
-            range.set_fields().any(|(_, slot)| slot.value.is_broken()) || self.diagnostics.failed();
+            range.set_fields().any(|(_, slot)| slot.value.is_broken()) || self.diagnostics.has_errors();
         if !reported {
             self.error(Code::Required, span, "this range does not say what it requests", label);
         }
@@ -88,7 +88,7 @@ impl Builder<'_> {
     /// `..._absolute` in bytes, or `..._relative` as a share of the object.
     fn extent(&mut self, range: &Record, name: &str) -> Option<Extent> {
         let (absolute, relative) = (format!("{name}_absolute"), format!("{name}_relative"));
-        self.exclude(range, [&absolute, &relative], "a position is absolute or relative");
+        self.check_exclusive(range, [&absolute, &relative], "a position is absolute or relative");
         if range.get(&absolute).is_some() {
             let bytes = self.quantity(range, &absolute, true)?;
             return Some(Extent::Bytes(bytes.round() as u64));
@@ -97,7 +97,7 @@ impl Builder<'_> {
     }
 
     fn multiple_range(&mut self, range: &Record, span: Span) -> Option<RangeSpec> {
-        self.note_fields(range);
+        self.warn_unsupported_fields(range);
         let counted =
             self.require(range, "range_count", span, "say how many parts: `range_count = const(3);`");
         let count = self.distribution(range, "range_count");
@@ -108,7 +108,7 @@ impl Builder<'_> {
         }
         let count = count.filter(|_| counted)?;
         if matches!(count, Distribution::Constant(n) if n < 1.0) {
-            let at = self.place(range, "range_count");
+            let at = self.field_span(range, "range_count");
             self.error(Code::OutOfRange, at, "there are no parts", "expected 1 or more");
         }
         Some(RangeSpec::Multiple { first, length: length?, count })
@@ -116,10 +116,10 @@ impl Builder<'_> {
 
     fn random_extent(&mut self, range: &Record, name: &str) -> Option<RandomExtent> {
         let (absolute, relative) = (format!("{name}_absolute"), format!("{name}_relative"));
-        self.exclude(range, [&absolute, &relative], "a position is absolute or relative");
+        self.check_exclusive(range, [&absolute, &relative], "a position is absolute or relative");
         if range.get(&absolute).is_some() {
             return self.distribution(range, &absolute).map(RandomExtent::Bytes);
         }
-        self.shares(range, &relative).map(RandomExtent::Share)
+        self.share_distribution(range, &relative).map(RandomExtent::Share)
     }
 }

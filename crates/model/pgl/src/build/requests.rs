@@ -1,32 +1,32 @@
-//! What robots send: methods, kinds of requests, bodies, ranges, and what they say they accept.
+//! Requests of robots: methods, types, bodies, ranges, `Expect` and `Accept-Encoding`.
 
 use assay_workload::model::{
     Coding, ContentIndex, Expectation, Method, RangeSpec, RequestType, RobotGroup, Weighted,
 };
 
-use super::{Builder, wanted};
+use super::{Builder, active_slot};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::value::Record;
 
-/// A kind of body, and what to call it.
+/// A method of requests with a body.
 #[derive(Clone, Copy, PartialEq)]
-enum Body {
+enum BodyMethod {
     Post,
     Put,
 }
 
-/// Whether and why some kind of request can occur.
+/// Sources of a kind of request.
 #[derive(Default)]
-struct Occurs {
-    /// The robots themselves say so.
+struct Occurrence {
+    /// The robots themselves send such requests.
     own: bool,
-    /// This content type says so.
+    /// Label of a content type that is requested so.
     content: Option<String>,
 }
 
-impl Occurs {
-    fn ever(&self) -> bool {
+impl Occurrence {
+    fn is_possible(&self) -> bool {
         self.own || self.content.is_some()
     }
 }
@@ -41,33 +41,34 @@ impl Builder<'_> {
     ) -> RobotGroup {
         let methods = self.methods(record).unwrap_or_else(|| Weighted::one(Method::Get));
         let request_types = self.request_types(record).unwrap_or_else(|| Weighted::one(RequestType::Basic));
-        let has = |weighted: &Weighted<Method>, wanted| {
-            weighted.items().iter().any(|(m, p)| *m == wanted && *p > 0.0)
+        let has = |weighted: &Weighted<Method>, active_slot| {
+            weighted.items().iter().any(|(m, p)| *m == active_slot && *p > 0.0)
         };
-        let has_type = |weighted: &Weighted<RequestType>, wanted| {
-            weighted.items().iter().any(|(t, p)| *t == wanted && *p > 0.0)
+        let has_type = |weighted: &Weighted<RequestType>, active_slot| {
+            weighted.items().iter().any(|(t, p)| *t == active_slot && *p > 0.0)
         };
-        let posts = Occurs {
+        let posts = Occurrence {
             own: has(&methods, Method::Post),
-            content: self.by_content(reachable, |b| b.methods.as_ref().is_some_and(|m| has(m, Method::Post))),
+            content: self
+                .content_where(reachable, |b| b.methods.as_ref().is_some_and(|m| has(m, Method::Post))),
         };
-        let puts = Occurs {
+        let puts = Occurrence {
             own: has(&methods, Method::Put) || has_type(&request_types, RequestType::Upload),
-            content: self.by_content(reachable, |b| {
+            content: self.content_where(reachable, |b| {
                 b.methods.as_ref().is_some_and(|m| has(m, Method::Put))
                     || b.request_types.as_ref().is_some_and(|t| has_type(t, RequestType::Upload))
             }),
         };
-        let parts = Occurs {
+        let parts = Occurrence {
             own: has_type(&request_types, RequestType::Range),
-            content: self.by_content(reachable, |b| {
+            content: self.content_where(reachable, |b| {
                 b.ranges.is_none()
                     && b.request_types.as_ref().is_some_and(|t| has_type(t, RequestType::Range))
             }),
         };
-        let post_contents = self.body_contents(record, Body::Post, &posts, span);
-        let put_contents = self.body_contents(record, Body::Put, &puts, span);
-        let ranges = self.own_ranges(record, &parts, span);
+        let post_contents = self.body_contents(record, BodyMethod::Post, &posts, span);
+        let put_contents = self.body_contents(record, BodyMethod::Put, &puts, span);
+        let ranges = self.robot_ranges(record, &parts, span);
         RobotGroup {
             methods,
             request_types,
@@ -75,14 +76,14 @@ impl Builder<'_> {
             put_contents,
             ranges,
             body_recurrence: self.share(record, "req_body_recurrence").unwrap_or(0.0),
-            expectation: self.expectation(record, posts.ever() || puts.ever()),
-            accepts: self.accepts(record),
+            expectation: self.expectation(record, posts.is_possible() || puts.is_possible()),
+            accepts: self.accepted_codings(record),
             ..group
         }
     }
 
-    /// The first content type whose requests can be of some kind.
-    fn by_content(
+    /// Label of the first content type whose client behaviour passes a test.
+    fn content_where(
         &self,
         reachable: &[ContentIndex],
         test: impl Fn(&assay_workload::model::ClientBehaviour) -> bool,
@@ -91,18 +92,18 @@ impl Builder<'_> {
         contents.find(|content| test(&content.behaviour)).map(|content| content.kind.clone())
     }
 
-    /// The bodies of POST or PUT requests: needed if there can be such requests, useless if not.
+    /// The bodies of POST or PUT requests: required if there can be such requests, without effect otherwise.
     fn body_contents(
         &mut self,
         record: &Record,
-        body: Body,
-        occurs: &Occurs,
+        body: BodyMethod,
+        occurrence: &Occurrence,
         span: Span,
     ) -> Weighted<ContentIndex> {
         let (field, method) = match body {
-            Body::Post => ("post_contents", "POST"),
-            Body::Put => {
-                self.exclude(
+            BodyMethod::Post => ("post_contents", "POST"),
+            BodyMethod::Put => {
+                self.check_exclusive(
                     record,
                     ["upload_contents", "put_contents"],
                     "`put_contents` is the old name of `upload_contents`",
@@ -112,14 +113,14 @@ impl Builder<'_> {
             }
         };
         let contents = self.content_choices(record, field);
-        self.settle_pages();
+        self.resolve_embedded();
         let Some(slot) = record.get(field) else {
-            if occurs.ever() {
-                self.missing_bodies(record, field, method, occurs, span);
+            if occurrence.is_possible() {
+                self.report_missing_bodies(record, field, method, occurrence, span);
             }
             return contents;
         };
-        if !occurs.ever() && !contents.is_empty() {
+        if !occurrence.is_possible() && !contents.is_empty() {
             self.warn(
                 Code::NoEffect,
                 slot.span,
@@ -130,11 +131,18 @@ impl Builder<'_> {
         contents
     }
 
-    fn missing_bodies(&mut self, record: &Record, field: &str, method: &str, occurs: &Occurs, span: Span) {
+    fn report_missing_bodies(
+        &mut self,
+        record: &Record,
+        field: &str,
+        method: &str,
+        occurrence: &Occurrence,
+        span: Span,
+    ) {
         let at = ["req_methods", "req_types"].into_iter().find_map(|field| record.get(field));
         let at = at.map_or(span, |slot| slot.span);
-        let why = match &occurs.content {
-            Some(kind) if !occurs.own => format!("the content type `{kind}` is requested with {method}"),
+        let why = match &occurrence.content {
+            Some(kind) if !occurrence.own => format!("the content type `{kind}` is requested with {method}"),
             _ => format!("these robots send {method} requests"),
         };
         self.diagnostics.add(
@@ -146,11 +154,11 @@ impl Builder<'_> {
         );
     }
 
-    /// `ranges`: needed if there can be "Range" requests, useless if not.
-    fn own_ranges(&mut self, record: &Record, occurs: &Occurs, span: Span) -> Weighted<RangeSpec> {
+    /// `ranges`: required if there can be "Range" requests, without effect otherwise.
+    fn robot_ranges(&mut self, record: &Record, occurrence: &Occurrence, span: Span) -> Weighted<RangeSpec> {
         let ranges = self.ranges(record);
-        let at = self.place(record, "ranges");
-        match (&ranges, occurs.ever()) {
+        let at = self.field_span(record, "ranges");
+        match (&ranges, occurrence.is_possible()) {
             (None, true) => {
                 let at = record.get("req_types").map_or(span, |slot| slot.span);
                 self.diagnostics.add(
@@ -178,12 +186,12 @@ impl Builder<'_> {
     /// `req_body_pause_prob` and `req_body_pause_start`.
     fn expectation(&mut self, record: &Record, bodies: bool) -> Expectation {
         let fields = ["req_body_pause_prob", "req_body_pause_start"];
-        self.exclude(
+        self.check_exclusive(
             record,
             fields,
             "robots send `Expect` before some bodies by chance, or before large ones",
         );
-        if let Some(slot) = fields.into_iter().find_map(|field| wanted(record, field))
+        if let Some(slot) = fields.into_iter().find_map(|field| active_slot(record, field))
             && !bodies
         {
             self.warn(
@@ -203,14 +211,14 @@ impl Builder<'_> {
     }
 
     /// `accept_content_encodings`.
-    fn accepts(&mut self, record: &Record) -> Vec<Coding> {
+    fn accepted_codings(&mut self, record: &Record) -> Vec<Coding> {
         let mut accepted = Vec::new();
-        for choice in self.members(record, "accept_content_encodings") {
+        for choice in self.used_items(record, "accept_content_encodings") {
             let coding = match &*choice.value.to_string() {
                 "gzip" | "x-gzip" => Coding::Gzip,
                 "identity" => Coding::Identity,
                 other => {
-                    self.not_acted_on(
+                    self.warn_unsupported(
                         &format!("Robot.accept_content_encodings: {other}"),
                         choice.span,
                         "robots accept \"gzip\" and \"identity\" only",

@@ -1,4 +1,4 @@
-//! Robots.
+//! Groups of robots.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -8,12 +8,11 @@ use assay_workload::model::{
     ServerIndex, Weighted,
 };
 
-use super::{Builder, wanted};
+use super::{Builder, RobotSpans, active_slot};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::value::{Record, Value};
 
-/// Interest in one of the worlds.
 #[derive(Clone, Copy, PartialEq)]
 enum Interest {
     Public,
@@ -22,17 +21,16 @@ enum Interest {
 }
 
 impl Builder<'_> {
-    /// A group of robots.
-    pub(super) fn robot(&mut self, record: &Record, span: Span) {
+    pub(super) fn add_robot(&mut self, record: &Record, span: Span) {
         let Some(addresses) = self.robot_addresses(record, span) else { return };
         if self.is_passive(record) {
             return;
         }
-        self.note_fields(record);
+        self.warn_unsupported_fields(record);
         let interests = self.interests(record);
-        let foreign_share = interest(&interests, Interest::Foreign);
+        let foreign_share = interest_share(&interests, Interest::Foreign);
         let origins = self.robot_origins(record, span, foreign_share >= 1.0);
-        let reachable = self.reachable(&origins);
+        let reachable = self.reachable_contents(&origins);
         let popularity = self.popularity(record, span);
         let recurrence = self.recurrence(record, popularity.as_ref(), &reachable, span);
         let http_versions: Weighted<HttpVersion> = self.versions(record);
@@ -48,10 +46,10 @@ impl Builder<'_> {
             recurrence,
             embedded_recurrence: if embeds { embedded } else { 0.0 },
             popularity,
-            private_share: interest(&interests, Interest::Private),
+            private_share: interest_share(&interests, Interest::Private),
             foreign_share,
             headers: self.header_rules(record, "http_headers"),
-            private_cache: self.whole(record, "private_cache_cap", 0).unwrap_or(0),
+            private_cache: self.integer(record, "private_cache_cap", 0).unwrap_or(0),
             cookies: self.cookie_keeping(record),
             credentials: self.credentials(record),
             session: self.session(record),
@@ -60,14 +58,14 @@ impl Builder<'_> {
             substitution: self.share(record, "minimize_new_conn").unwrap_or(0.0),
             connection_use_limit: self.distribution(record, "pconn_use_lmt"),
             idle_timeout: self.duration(record, "idle_pconn_tout", false),
-            open_connection_limit: self.whole(record, "open_conn_lmt", 1),
-            waiting_limit: self.whole(record, "wait_xact_lmt", 0),
+            open_connection_limit: self.integer(record, "open_conn_lmt", 1),
+            waiting_limit: self.integer(record, "wait_xact_lmt", 0),
             pipeline_depth: self.pipeline_depth(record),
             http_versions,
             ..RobotGroup::default()
         };
         let mut group = self.requests(record, &reachable, span, group);
-        self.foreign(record, foreign_share, span);
+        self.add_trace(record, foreign_share, span);
         if group.origins.is_empty() && foreign_share >= 1.0 {
             let origins: BTreeSet<OriginIndex> = self.foreign.iter().map(|url| url.origin).collect();
             group.origins = Weighted::new(origins.into_iter().map(|origin| (origin, 1.0)));
@@ -80,10 +78,10 @@ impl Builder<'_> {
         }
         let substitution = record.get("minimize_new_conn").map(|slot| slot.span);
         self.robots.push(group);
-        self.robot_places.push((span, substitution));
+        self.robot_spans.push(RobotSpans { group: span, substitution });
     }
 
-    /// Robots with a rate of zero send nothing by themselves, so they are left out.
+    /// True, with a warning, for robots with a rate of zero, which never send a request.
     fn is_passive(&mut self, record: &Record) -> bool {
         match record.get("req_rate") {
             Some(slot) if matches!(slot.value, Value::Rate(0.0)) => {
@@ -99,8 +97,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Content types that a group can come to request: requested directly, or embedded in those.
-    fn reachable(&mut self, origins: &Weighted<OriginIndex>) -> Rc<[ContentIndex]> {
+    /// Content types that a group can request, directly or embedded.
+    fn reachable_contents(&mut self, origins: &Weighted<OriginIndex>) -> Rc<[ContentIndex]> {
         let mut servers: Vec<ServerIndex> = origins
             .items()
             .iter()
@@ -109,11 +107,11 @@ impl Builder<'_> {
             .collect();
         servers.sort_unstable();
         servers.dedup();
-        if let Some(known) = self.reachable.get(&servers) {
+        if let Some(known) = self.reachable_by_servers.get(&servers) {
             return known.clone();
         }
         let found = self.reachable_from(&servers);
-        self.reachable.insert(servers, found.clone());
+        self.reachable_by_servers.insert(servers, found.clone());
         found
     }
 
@@ -142,7 +140,7 @@ impl Builder<'_> {
         span: Span,
     ) -> f64 {
         let given = self.share(record, "recurrence").unwrap_or(0.0);
-        let unique = self.truth(record, "unique_urls").unwrap_or(false);
+        let unique = self.boolean(record, "unique_urls").unwrap_or(false);
         if unique && given > 0.0 {
             let at = record.get("unique_urls").map_or(span, |slot| slot.span);
             self.warn(
@@ -153,12 +151,12 @@ impl Builder<'_> {
             );
         }
         let recurrence = if unique { 0.0 } else { given };
-        let by_content =
+        let content_where =
             reachable.iter().filter_map(|content| self.contents.get(usize::from(*content))).any(|content| {
                 content.behaviour.recurrence.is_some_and(|r| r > 0.0)
                     && content.behaviour.popularity.is_none()
             });
-        if (recurrence > 0.0 || by_content) && popularity.is_none() && record.get("pop_model").is_none() {
+        if (recurrence > 0.0 || content_where) && popularity.is_none() && record.get("pop_model").is_none() {
             let at = record.get("recurrence").map_or(span, |slot| slot.span);
             self.diagnostics.add(
                 Diagnostic::error(Code::Required, at, "robots that revisit objects need a popularity model")
@@ -170,9 +168,9 @@ impl Builder<'_> {
     }
 
     fn pace(&mut self, record: &Record) -> Pace {
-        self.exclude(record, ["req_rate", "req_inter_arrival"], "robots have one pace");
+        self.check_exclusive(record, ["req_rate", "req_inter_arrival"], "robots have one pace");
         let open = record.get("req_rate").or(record.get("req_inter_arrival"));
-        let think = wanted(record, "xact_think").map(|slot| slot.span);
+        let think = active_slot(record, "xact_think").map(|slot| slot.span);
         if let (Some(_), Some(think)) = (open, think) {
             self.warn(
                 Code::NoEffect,
@@ -193,13 +191,13 @@ impl Builder<'_> {
         }
     }
 
-    /// `req_inter_arrival`; exponential times are what a rate means.
+    /// `req_inter_arrival`; exponential times are the Poisson process of a rate.
     fn inter_arrival(&mut self, record: &Record) -> Option<Pace> {
         let law = self.distribution(record, "req_inter_arrival")?;
         let mean = law.mean();
         if !(mean.is_finite() && mean > 0.0) {
             let label = "expected times with a mean above zero";
-            let at = self.place(record, "req_inter_arrival");
+            let at = self.field_span(record, "req_inter_arrival");
             self.error(Code::OutOfRange, at, "requests would come without any time between them", label);
             return None;
         }
@@ -212,14 +210,13 @@ impl Builder<'_> {
     fn interests(&mut self, record: &Record) -> Weighted<Interest> {
         let known =
             [("public", Interest::Public), ("private", Interest::Private), ("foreign", Interest::Foreign)];
-        self.words(record, "interests", &known).unwrap_or_else(|| Weighted::one(Interest::Public))
+        self.keywords(record, "interests", &known).unwrap_or_else(|| Weighted::one(Interest::Public))
     }
 
-    /// `minimize_new_conn` needs `note_substitutes()`.
+    /// Warns about `minimize_new_conn` without `note_substitutes()`.
     pub(super) fn check_substitution(&mut self, substitutes: &[Vec<OriginIndex>]) {
-        let wants =
-            |(group, (_, at)): (&RobotGroup, &(Span, Option<Span>))| at.filter(|_| group.substitution > 0.0);
-        let first = self.robots.iter().zip(&self.robot_places).find_map(wants);
+        let mut groups = self.robots.iter().zip(&self.robot_spans);
+        let first = groups.find_map(|(group, spans)| spans.substitution.filter(|_| group.substitution > 0.0));
         if let Some(at) = first.filter(|_| substitutes.is_empty()) {
             self.warn(
                 Code::NoEffect,
@@ -230,7 +227,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Requests under way on a connection; none when it can only be one.
+    /// Requests under way on a connection; none if that is always one.
     fn pipeline_depth(&mut self, record: &Record) -> Option<Distribution> {
         let slot = record.get("pipeline_depth")?;
         let law = self.distribution(record, "pipeline_depth")?;
@@ -245,7 +242,7 @@ impl Builder<'_> {
             return Some(law);
         }
         let help = match law {
-            // A stray percent sign, most likely.
+            // The usual cause is a stray percent sign.
             Distribution::Zipf { n } => Some(format!("`zipf({0})` would go up to {0}", (n * 100.0).round())),
             _ => None,
         };
@@ -258,16 +255,15 @@ impl Builder<'_> {
     }
 }
 
-/// Share of an interest.
-fn interest(interests: &Weighted<Interest>, wanted: Interest) -> f64 {
+fn interest_share(interests: &Weighted<Interest>, active_slot: Interest) -> f64 {
     interests
         .items()
         .iter()
-        .filter(|(interest, _)| *interest == wanted)
+        .filter(|(interest, _)| *interest == active_slot)
         .fold(0.0, |sum, (_, share)| sum + share)
 }
 
-/// The items of a selector that can be chosen.
+/// The items of a selector with a positive weight.
 pub(super) fn positive<T: Copy>(weighted: &Weighted<T>) -> impl Iterator<Item = T> {
     weighted.items().iter().filter(|(_, weight)| *weight > 0.0).map(|(item, _)| *item)
 }

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use assay_workload::model::{Goal, Phase, Ramp, Schedule, Thermostat, WorkingSet};
 
-use super::{Builder, Names};
+use super::{Builder, UniqueNames};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::eval::Registered;
+use crate::eval::Registrations;
 use crate::source::Span;
 use crate::value::Record;
 
-/// What each factor has reached at the end of the phases so far.
+/// Factors at the end of the last phase, at which those of the next phase begin.
 #[derive(Debug, Clone, Copy)]
-struct Reached {
+struct FactorLevels {
     load: f64,
     recurrence: f64,
     population: f64,
@@ -20,27 +20,27 @@ struct Reached {
 }
 
 impl Builder<'_> {
-    /// The schedule. Where nothing is scheduled, Web Polygraph's default phase.
-    pub(super) fn schedule(&mut self, registered: &Registered) -> Schedule {
-        let mut reached = Reached { load: 1.0, recurrence: 1.0, population: 1.0, special: 1.0 };
-        let mut names = Names::default();
-        let mut phases: Vec<Phase> = registered
+    /// The schedule; if nothing is scheduled, Web Polygraph's default phase.
+    pub(super) fn schedule(&mut self, registrations: &Registrations) -> Schedule {
+        let mut levels = FactorLevels { load: 1.0, recurrence: 1.0, population: 1.0, special: 1.0 };
+        let mut names = UniqueNames::default();
+        let mut phases: Vec<Phase> = registrations
             .scheduled
             .iter()
             .enumerate()
             .map(|(index, (record, span))| {
-                let script = registered.scripts.get(index).cloned().flatten();
-                Phase { script, ..self.phase(record, *span, &mut reached, &mut names) }
+                let script = registrations.scripts.get(index).cloned().flatten();
+                Phase { script, ..self.phase(record, *span, &mut levels, &mut names) }
             })
             .collect();
         if phases.is_empty() {
             phases.push(Phase::default_phase(Goal::ENDLESS));
         }
-        Schedule { phases, working_set: self.working_set(registered) }
+        Schedule { phases, working_set: self.working_set(registrations) }
     }
 
-    fn working_set(&mut self, registered: &Registered) -> WorkingSet {
-        match (registered.working_set_length, registered.working_set_cap) {
+    fn working_set(&mut self, registrations: &Registrations) -> WorkingSet {
+        match (registrations.working_set_length, registrations.working_set_cap) {
             (Some((seconds, span)), _) => match Duration::try_from_secs_f64(seconds) {
                 Ok(length) => WorkingSet::FrozenAfter(length),
                 Err(_) => {
@@ -58,25 +58,31 @@ impl Builder<'_> {
         }
     }
 
-    fn phase(&mut self, record: &Record, span: Span, reached: &mut Reached, names: &mut Names) -> Phase {
-        self.note_fields(record);
+    fn phase(
+        &mut self,
+        record: &Record,
+        span: Span,
+        levels: &mut FactorLevels,
+        names: &mut UniqueNames,
+    ) -> Phase {
+        self.warn_unsupported_fields(record);
         let goal = self.goal(record);
-        let positive = goal.duration.is_some() || goal.transactions.is_some() || goal.fill_bytes.is_some();
-        let load = self.ramp(record, "load_factor", &mut reached.load, positive);
-        let recurrence = self.ramp(record, "recur_factor", &mut reached.recurrence, positive);
-        let population = self.ramp(record, "populus_factor", &mut reached.population, positive);
-        let special = self.ramp(record, "special_msg_factor", &mut reached.special, positive);
+        let has_goal = goal.duration.is_some() || goal.transactions.is_some() || goal.fill_bytes.is_some();
+        let load = self.ramp(record, "load_factor", &mut levels.load, has_goal);
+        let recurrence = self.ramp(record, "recur_factor", &mut levels.recurrence, has_goal);
+        let population = self.ramp(record, "populus_factor", &mut levels.population, has_goal);
+        let special = self.ramp(record, "special_msg_factor", &mut levels.special, has_goal);
         let name = self.phase_name(record, span, names);
-        if !positive && !self.diagnostics.failed() {
+        if !has_goal && !self.diagnostics.has_errors() {
             self.diagnostics.add(
                 Diagnostic::warning(Code::Schedule, span, format!("the phase `{name}` has no goal"))
                     .label("it never ends by itself")
                     .help("set `goal.duration`, `goal.xactions` or `goal.fill_size`"),
             );
         }
-        if self.truth(record, "synchronize") == Some(false) {
+        if self.boolean(record, "synchronize") == Some(false) {
             let at = record.get("synchronize").map_or(span, |slot| slot.span);
-            self.not_acted_on(
+            self.warn_unsupported(
                 "Phase.synchronize",
                 at,
                 "all robots share one schedule, so phases are synchronised",
@@ -89,9 +95,9 @@ impl Builder<'_> {
             recurrence,
             population,
             special,
-            log_stats: self.truth(record, "log_stats").unwrap_or(true),
-            primary: self.truth(record, "primary").unwrap_or(false),
-            wait_for_freeze: self.truth(record, "wait_wss_freeze").unwrap_or(false),
+            log_stats: self.boolean(record, "log_stats").unwrap_or(true),
+            primary: self.boolean(record, "primary").unwrap_or(false),
+            wait_for_freeze: self.boolean(record, "wait_wss_freeze").unwrap_or(false),
             thermostat: self.thermostat(record),
             script: None,
         }
@@ -100,8 +106,8 @@ impl Builder<'_> {
     /// `rptmstat`.
     fn thermostat(&mut self, phase: &Record) -> Option<Thermostat> {
         let record = self.object(phase, "rptmstat")?;
-        let span = self.place(phase, "rptmstat");
-        self.note_fields(record);
+        let span = self.field_span(phase, "rptmstat");
+        self.warn_unsupported_fields(record);
         let sampled =
             self.require(record, "sample_dur", span, "say how long a sample is: `sample_dur = 1min;`");
         let stepped =
@@ -122,7 +128,7 @@ impl Builder<'_> {
         {
             self.error(
                 Code::OutOfRange,
-                self.place(record, "rptm_max"),
+                self.field_span(record, "rptm_max"),
                 "the bounds of this `Rptmstat` are the wrong way round",
                 "expected `rptm_min` below `rptm_max`",
             );
@@ -142,12 +148,12 @@ impl Builder<'_> {
         }
     }
 
-    /// A factor: it begins where it was left, and stays there, unless said otherwise.
-    fn ramp(&mut self, record: &Record, factor: &str, reached: &mut f64, positive_goal: bool) -> Ramp {
+    /// A factor, which starts at the last phase's end and is constant by default.
+    fn ramp(&mut self, record: &Record, factor: &str, levels: &mut f64, has_goal: bool) -> Ramp {
         let (begin, end) = (format!("{factor}_beg"), format!("{factor}_end"));
-        let begin = self.share(record, &begin).unwrap_or(*reached);
+        let begin = self.share(record, &begin).unwrap_or(*levels);
         let end_value = self.share(record, &end).unwrap_or(begin);
-        if begin != end_value && !positive_goal && !self.goal_is_broken(record) {
+        if begin != end_value && !has_goal && !self.goal_is_broken(record) {
             let at = record.get(&end).map_or(Span::default(), |slot| slot.span);
             self.diagnostics.add(
                 Diagnostic::error(Code::Schedule, at, "a factor can only change on the way to a goal")
@@ -155,11 +161,11 @@ impl Builder<'_> {
                     .help("set `goal.duration`, `goal.xactions` or `goal.fill_size`"),
             );
         }
-        *reached = end_value;
+        *levels = end_value;
         Ramp { begin, end: end_value }
     }
 
-    /// True when a goal is set, but was reported as broken or out of range.
+    /// True for a goal that is set, but not valid, which was reported.
     fn goal_is_broken(&self, record: &Record) -> bool {
         let set = |goal: &Record| {
             ["duration", "xactions", "fill_size"].iter().any(|field| goal.get(field).is_some())
@@ -168,8 +174,8 @@ impl Builder<'_> {
             || self.object(record, "goal").is_some_and(set)
     }
 
-    /// A name that no other phase has.
-    fn phase_name(&mut self, record: &Record, span: Span, names: &mut Names) -> String {
+    /// A unique name for a phase; warns if its own is taken.
+    fn phase_name(&mut self, record: &Record, span: Span, names: &mut UniqueNames) -> String {
         let given = self.text(record, "name").filter(|name| !name.is_empty());
         let name = given.unwrap_or_else(|| "phase".to_owned());
         let unique = names.unique(&name);

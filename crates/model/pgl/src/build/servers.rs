@@ -6,17 +6,17 @@ use assay_workload::model::{ContentIndex, Origin, OriginIndex, Server, Weighted}
 
 use super::Builder;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::schema::Topic;
+use crate::schema::OmittedFeature;
 use crate::source::Span;
 use crate::value::array::Run;
 use crate::value::{Record, Value};
 
 impl Builder<'_> {
-    /// A kind of server, and an origin for each of its addresses.
-    pub(super) fn server(&mut self, record: &Record, span: Span) {
+    /// Adds a kind of server, with an origin for each of its addresses.
+    pub(super) fn add_server(&mut self, record: &Record, span: Span) {
         let Some(runs) = self.agent_runs(record, span) else { return };
-        let Some(index) = self.next_server(span) else { return };
-        self.note_fields(record);
+        let Some(index) = self.next_server_index(span) else { return };
+        self.warn_unsupported_fields(record);
         let usable =
             self.require(record, "contents", span, "list its content types: `contents = [ cntImage ];`");
         let contents = self.content_choices(record, "contents");
@@ -28,7 +28,7 @@ impl Builder<'_> {
             self.error(Code::Required, at, "this server has nothing to serve", "expected content types");
         }
         let direct_access = self.direct_access(record, &contents);
-        self.settle_pages();
+        self.resolve_embedded();
         self.protocol(record);
         let popularity = self.popularity(record, span);
         let server = Server {
@@ -49,34 +49,34 @@ impl Builder<'_> {
             faults: self.faults(record),
         };
         self.servers.push(server);
-        self.server_places.push(span);
+        self.server_spans.push(span);
         self.add_origins(record, &runs, index, span);
     }
 
-    /// `protocol`: FTP is left out.
+    /// `protocol`; warns about FTP.
     fn protocol(&mut self, record: &Record) {
         let known = [("HTTP", false), ("FTP", true)];
-        let protocols = self.words(record, "protocol", &known).unwrap_or_default();
+        let protocols = self.keywords(record, "protocol", &known).unwrap_or_default();
         if protocols.items().iter().any(|(ftp, share)| *ftp && *share > 0.0) {
-            self.diagnostics.left_out(Topic::Ftp, self.place(record, "protocol"));
+            self.diagnostics.out_of_scope(OmittedFeature::Ftp, self.field_span(record, "protocol"));
         }
     }
 
     /// Share of "302 Found" in `rep_types`.
     fn redirect_share(&mut self, record: &Record) -> f64 {
         let known = [("Basic", false), ("302 Found", true)];
-        let types = self.words(record, "rep_types", &known).unwrap_or_default();
+        let types = self.keywords(record, "rep_types", &known).unwrap_or_default();
         let redirects = types.items().iter().filter(|(redirect, _)| *redirect);
         let share = redirects.fold(0.0, |sum, (_, share)| sum + share);
         if share > 0.0 {
-            let at = self.place(record, "rep_types");
+            let at = self.field_span(record, "rep_types");
             let help = "say which objects redirections lead to: `pop_model = { pop_distr = popUnif(); };`";
             self.require(record, "pop_model", at, help);
         }
         share
     }
 
-    /// Types that robots request directly. Without probabilities of their own they have those of `contents`.
+    /// Content types that robots request directly, with the probabilities of `contents` unless they have their own.
     fn direct_access(
         &mut self,
         record: &Record,
@@ -87,14 +87,14 @@ impl Builder<'_> {
             return contents.clone();
         };
         let own = array.weighted();
-        let plan: HashMap<ContentIndex, f64> = contents.items().iter().copied().collect();
+        let content_weights: HashMap<ContentIndex, f64> = contents.items().iter().copied().collect();
         let mut weights: Vec<(ContentIndex, f64)> = Vec::new();
         let mut places: HashMap<ContentIndex, usize> = HashMap::new();
         for choice in self.choices(record, "direct_access") {
             let Value::Record(content) = &choice.value else { continue };
             let index = self.known_contents.get(&content.fingerprint()).copied();
-            let planned = index.and_then(|index| Some((index, *plan.get(&index)?)));
-            let Some((index, planned)) = planned else {
+            let known = index.and_then(|index| Some((index, *content_weights.get(&index)?)));
+            let Some((index, content_weight)) = known else {
                 if !contents.is_empty() {
                     let kind = self.text(content, "kind").unwrap_or_else(|| "some-content".to_owned());
                     self.diagnostics.add(
@@ -111,7 +111,7 @@ impl Builder<'_> {
                 }
                 continue;
             };
-            let weight = if own { choice.probability } else { planned };
+            let weight = if own { choice.probability } else { content_weight };
             let place = *places.entry(index).or_insert(weights.len());
             match weights.get_mut(place) {
                 Some((_, sum)) if own => *sum += weight,
@@ -154,18 +154,18 @@ impl Builder<'_> {
             }
             for address in (0..run.times).flat_map(|_| range.iter()) {
                 let authority = address.authority();
-                if let Some((_, before)) = self.origin_places.get(&authority) {
+                if let Some((_, before)) = self.origins_by_address.get(&authority) {
                     let diagnostic = Diagnostic::error(
                         Code::Duplicate,
                         at,
                         format!("two servers have the address {authority}"),
                     )
                     .label("only one can listen there")
-                    .also(*before, "used here already");
+                    .secondary(*before, "used here already");
                     self.diagnostics.add(diagnostic);
                     return;
                 }
-                self.origin_places.insert(authority.clone(), (self.origins.len(), at));
+                self.origins_by_address.insert(authority.clone(), (self.origins.len(), at));
                 self.origins.push(Origin { authority, server });
             }
         }

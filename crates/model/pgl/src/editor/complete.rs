@@ -1,6 +1,6 @@
-//! What can follow at a place of a text that is being typed.
+//! Completions.
 
-use super::names::{self, ADDRESS_PARTS, Names, member};
+use super::names::{self, ADDRESS_PARTS, NameResolution, resolve_member};
 use super::{Analysis, hover};
 use crate::eval::{FUNCTIONS, PROCEDURES};
 use crate::lexer::{Literal, TokenKind};
@@ -10,20 +10,19 @@ use crate::units;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// What is shown and inserted.
+    /// Text that is shown and inserted.
     pub label: String,
     pub kind: CompletionKind,
-    /// Its type or arguments, in a few words.
+    /// Type, or parameters.
     pub detail: String,
-    /// Markdown; empty if there is nothing to add.
+    /// Markdown; may be empty.
     pub documentation: String,
-    /// What it replaces: the part of the word that is typed already.
+    /// Span to replace: the word that is being typed.
     pub replaces: Span,
-    /// Those with a smaller number come first.
+    /// Sort key; lower ranks come first.
     pub rank: u8,
 }
 
-/// What a completion is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompletionKind {
     Field,
@@ -31,36 +30,34 @@ pub enum CompletionKind {
     Type,
     /// A function or procedure.
     Call,
-    /// A string that a field knows, or a truth value.
+    /// A string that a field accepts, or a Boolean.
     Value,
-    /// A unit.
     Unit,
-    /// A word of a statement.
     Keyword,
-    /// A file to include.
+    /// A bundled file, in an `#include`.
     File,
 }
 
-/// Where something is to be completed.
-struct Place {
-    /// The first token that is not before it.
+/// The place of a completion.
+struct CursorPlace {
+    /// Index of the first token that is not before the cursor.
     at: usize,
     replaces: Span,
 }
 
 impl Analysis {
-    /// What can stand at an offset of the main file.
+    /// Completions at an offset of the main file.
     pub fn completions(&self, offset: usize) -> Vec<Completion> {
         let text = self.text();
         let mut offset = offset.min(text.len());
         while !text.is_char_boundary(offset) {
             offset -= 1;
         }
-        if let Some(files) = self.included_files(offset) {
+        if let Some(files) = self.include_completions(offset) {
             return files;
         }
         let place = self.place(offset);
-        if self.in_comment(&place, offset) {
+        if self.is_in_comment(&place, offset) {
             return vec![];
         }
         if let Some(token) = self.tokens.get(place.at)
@@ -69,20 +66,23 @@ impl Analysis {
             && (token.span.start as usize) < offset
             && offset <= token.span.end as usize
         {
-            return self.in_literal(&place, offset);
+            return self.literal_completions(&place, offset);
         }
         let names = names::names(&self.tokens[..place.at]);
         let before = place.at.checked_sub(1).map(|at| &self.tokens[at].kind);
         if matches!(before, Some(TokenKind::Mark("."))) {
-            return self.members(&names, &place);
+            return self.member_completions(&names, &place);
         }
-        let begins =
-            names.begins || matches!(before, Some(TokenKind::Word(word)) if matches!(&**word, "then" | "do"));
-        if begins { statements(&names, place.replaces) } else { values(&names, place.replaces) }
+        let begins = names.begins_statement
+            || matches!(before, Some(TokenKind::Word(word)) if matches!(&**word, "then" | "do"));
+        if begins {
+            statement_completions(&names, place.replaces)
+        } else {
+            value_completions(&names, place.replaces)
+        }
     }
 
-    /// Which tokens are before an offset, and the word that is typed there.
-    fn place(&self, offset: usize) -> Place {
+    fn place(&self, offset: usize) -> CursorPlace {
         let after = |span: Span, word: bool| {
             span.source == 0
                 && ((span.start as usize) >= offset
@@ -99,11 +99,11 @@ impl Analysis {
             .tokens
             .get(at)
             .filter(|token| matches!(token.kind, TokenKind::Word(_)) && (token.span.start as usize) < offset);
-        Place { at, replaces: typed.map_or(here, |token| token.span) }
+        CursorPlace { at, replaces: typed.map_or(here, |token| token.span) }
     }
 
-    /// True between tokens, behind the start of a comment that has not ended.
-    fn in_comment(&self, place: &Place, offset: usize) -> bool {
+    /// True between tokens, after the start of a comment and before its end.
+    fn is_in_comment(&self, place: &CursorPlace, offset: usize) -> bool {
         if place.replaces.start != place.replaces.end {
             return false;
         }
@@ -125,8 +125,8 @@ impl Analysis {
         false
     }
 
-    /// In the quotes of an `#include`: the bundled files.
-    fn included_files(&self, offset: usize) -> Option<Vec<Completion>> {
+    /// The bundled files, in the quotes of an `#include`.
+    fn include_completions(&self, offset: usize) -> Option<Vec<Completion>> {
         let text = self.text();
         let start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
         let typed = text[start..offset].trim_start().strip_prefix('#')?;
@@ -146,21 +146,21 @@ impl Analysis {
         Some(source::bundled_names().map(file).collect())
     }
 
-    /// In a string: the words that its field knows. In a number with letters behind it: units.
-    fn in_literal(&self, place: &Place, offset: usize) -> Vec<Completion> {
+    /// In a string, the strings that its field accepts; in a number with letters behind it, units.
+    fn literal_completions(&self, place: &CursorPlace, offset: usize) -> Vec<Completion> {
         let token = &self.tokens[place.at];
         let (start, end) = (token.span.start as usize, token.span.end as usize);
         let Some(written) = self.text().get(start..end) else { return vec![] };
-        if let Some(inside) = written.strip_prefix('"') {
-            let closed = inside.ends_with('"') && matches!(token.kind, TokenKind::Literal(Literal::Text(_)));
-            // What has no end reaches to the end of the line, of which nothing else is to be replaced.
+        if let Some(parent) = written.strip_prefix('"') {
+            let closed = parent.ends_with('"') && matches!(token.kind, TokenKind::Literal(Literal::Text(_)));
+            // An unterminated string extends to the end of the line; replace only up to the cursor.
             let last = if closed { end - 1 } else { offset };
             if offset > last {
                 return vec![];
             }
             let replaces = Span { source: 0, start: start as u32 + 1, end: last as u32 };
             let names = names::names(&self.tokens[..place.at]);
-            return known_words(&names).iter().map(|word| value(word, replaces)).collect();
+            return known_strings(&names).iter().map(|word| value_completion(word, replaces)).collect();
         }
         let digits = written.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let is_number = digits.starts_with(|c: char| c.is_ascii_digit()) && digits.len() < written.len();
@@ -168,11 +168,11 @@ impl Analysis {
             return vec![];
         }
         let replaces = Span { source: 0, start: (start + digits.len()) as u32, end: end as u32 };
-        units::names().map(|name| unit(name, replaces)).collect()
+        units::names().map(|name| unit_completion(name, replaces)).collect()
     }
 
-    /// After a point: the fields of what is before it.
-    fn members(&self, names: &Names, place: &Place) -> Vec<Completion> {
+    /// After a point, the fields of the expression before it.
+    fn member_completions(&self, names: &NameResolution, place: &CursorPlace) -> Vec<Completion> {
         let word = |at: usize| match self.tokens.get(at).map(|token| &token.kind) {
             Some(TokenKind::Word(word)) => Some(word.clone()),
             _ => None,
@@ -187,64 +187,67 @@ impl Analysis {
             at -= 2;
         }
         let mut path = path.into_iter().rev();
-        let mut meaning = path.next().and_then(|first| names.lookup(&first));
+        let mut resolution = path.next().and_then(|first| names.lookup(&first));
         for name in path {
-            meaning = member(meaning.and_then(|meaning| names.type_of(meaning)), &name);
+            resolution = resolve_member(resolution.and_then(|resolution| names.type_of(resolution)), &name);
         }
-        let Some(ty) = meaning.and_then(|meaning| names.type_of(meaning)) else { return vec![] };
+        let Some(ty) = resolution.and_then(|resolution| names.type_of(resolution)) else { return vec![] };
         match ty.record() {
-            Some(kind) => fields(kind, place.replaces).collect(),
+            Some(kind) => field_completions(kind, place.replaces).collect(),
             None if ty == Ty::one(Base::Address) => ADDRESS_PARTS
                 .into_iter()
-                .map(|part| plain(part, CompletionKind::Field, 0, place.replaces))
+                .map(|part| completion(part, CompletionKind::Field, 0, place.replaces))
                 .collect(),
             None => vec![],
         }
     }
 }
 
-/// The words that the field knows which is being assigned.
-fn known_words(names: &Names) -> &'static [&'static str] {
+/// Strings that the field being assigned accepts.
+fn known_strings(names: &NameResolution) -> &'static [&'static str] {
     match names.target {
-        Some((_, Some((kind, field)))) => schema::words(kind, field.name),
+        Some((_, Some((kind, field)))) => schema::keywords(kind, field.name),
         _ => &[],
     }
 }
 
-/// What a statement can begin with.
-fn statements(names: &Names, replaces: Span) -> Vec<Completion> {
-    let own = names.object().into_iter().flat_map(|kind| fields(kind, replaces));
-    let declared = declared_names(names, replaces, |_| 2);
-    let types = Base::all().map(|base| type_name(base, replaces));
-    let procedures = PROCEDURES.iter().map(|p| call(p.name, p.arguments, 4, replaces));
-    let keywords = ["if", "every"].map(|word| plain(word, CompletionKind::Keyword, 5, replaces));
+fn statement_completions(names: &NameResolution, replaces: Span) -> Vec<Completion> {
+    let own = names.object().into_iter().flat_map(|kind| field_completions(kind, replaces));
+    let declared = name_completions(names, replaces, |_| 2);
+    let types = Base::all().map(|base| type_completion(base, replaces));
+    let procedures = PROCEDURES.iter().map(|p| call_completion(p.name, p.arguments, 4, replaces));
+    let keywords = ["if", "every"].map(|word| completion(word, CompletionKind::Keyword, 5, replaces));
     own.chain(declared).chain(types).chain(procedures).chain(keywords).collect()
 }
 
-/// What a value can be.
-fn values(names: &Names, replaces: Span) -> Vec<Completion> {
+fn value_completions(names: &NameResolution, replaces: Span) -> Vec<Completion> {
     let target = names.target.map(|(ty, _)| ty);
     let fits = |ty: Ty| target.is_some_and(|target| target.base == ty.base && target.random == ty.random);
-    let words = known_words(names).iter().map(|word| value(&format!("\"{word}\""), replaces));
+    let words = known_strings(names).iter().map(|word| value_completion(&format!("\"{word}\""), replaces));
     let truth = target.is_some_and(|ty| ty == Ty::one(Base::Bool));
-    let truths = ["yes", "no"].into_iter().filter(|_| truth).map(|word| value(word, replaces));
+    let truths = ["yes", "no"].into_iter().filter(|_| truth).map(|word| value_completion(word, replaces));
     let moments = target.is_some_and(|ty| ty.base == Base::Time && ty.random);
-    let moments = ["now", "lmt", "nmt"].into_iter().filter(|_| moments).map(|word| value(word, replaces));
-    let declared = declared_names(names, replaces, |ty| if ty.is_some_and(fits) { 1 } else { 4 });
-    let own = names.object().into_iter().flat_map(|kind| fields(kind, replaces));
+    let moments =
+        ["now", "lmt", "nmt"].into_iter().filter(|_| moments).map(|word| value_completion(word, replaces));
+    let declared = name_completions(names, replaces, |ty| if ty.is_some_and(fits) { 1 } else { 4 });
+    let own = names.object().into_iter().flat_map(|kind| field_completions(kind, replaces));
     let own = own.map(|field| Completion { rank: 5, ..field });
     let drawn = target.is_some_and(|ty| ty.random || ty.base == Base::Popularity);
     let functions = FUNCTIONS.iter().filter(|f| f.name != "system").map(|f| {
-        let draws = schema::call_meaning(f.name).is_some_and(|meaning| {
-            meaning.starts_with("a distribution") || meaning.starts_with("for `pop_distr`")
+        let draws = schema::call_doc(f.name).is_some_and(|resolution| {
+            resolution.starts_with("a distribution") || resolution.starts_with("for `pop_distr`")
         });
-        call(f.name, f.arguments, if drawn && draws { 1 } else { 3 }, replaces)
+        call_completion(f.name, f.arguments, if drawn && draws { 1 } else { 3 }, replaces)
     });
     words.chain(truths).chain(moments).chain(declared).chain(own).chain(functions).collect()
 }
 
-fn declared_names(names: &Names, replaces: Span, rank: impl Fn(Option<Ty>) -> u8) -> Vec<Completion> {
-    let one = |declared: &&names::Declared| Completion {
+fn name_completions(
+    names: &NameResolution,
+    replaces: Span,
+    rank: impl Fn(Option<Ty>) -> u8,
+) -> Vec<Completion> {
+    let one = |declared: &&names::Declaration| Completion {
         label: declared.name.to_string(),
         kind: CompletionKind::Name,
         detail: declared.ty.map_or_else(String::new, Ty::name),
@@ -255,45 +258,45 @@ fn declared_names(names: &Names, replaces: Span, rank: impl Fn(Option<Ty>) -> u8
     names.visible().iter().map(one).collect()
 }
 
-fn fields(kind: RecordKind, replaces: Span) -> impl Iterator<Item = Completion> {
+fn field_completions(kind: RecordKind, replaces: Span) -> impl Iterator<Item = Completion> {
     kind.fields().map(move |field| {
-        let acts = matches!(field.effect, schema::Effect::Full | schema::Effect::Part(_));
+        let has_effect = matches!(field.support, schema::Support::Full | schema::Support::Partial(_));
         Completion {
             label: field.name.to_owned(),
             kind: CompletionKind::Field,
             detail: field.ty.name(),
-            documentation: hover::about_field(kind, field),
+            documentation: hover::describe_field(kind, field),
             replaces,
-            rank: if acts { 0 } else { 6 },
+            rank: if has_effect { 0 } else { 6 },
         }
     })
 }
 
-fn type_name(base: Base, replaces: Span) -> Completion {
+fn type_completion(base: Base, replaces: Span) -> Completion {
     let documentation = match base {
-        Base::Record(kind) => hover::sentence(schema::type_meaning(kind)),
+        Base::Record(kind) => hover::sentence(schema::type_doc(kind)),
         _ => String::new(),
     };
-    Completion { documentation, ..plain(base.name(), CompletionKind::Type, 3, replaces) }
+    Completion { documentation, ..completion(base.name(), CompletionKind::Type, 3, replaces) }
 }
 
-fn call(name: &'static str, arguments: &'static str, rank: u8, replaces: Span) -> Completion {
+fn call_completion(name: &'static str, arguments: &'static str, rank: u8, replaces: Span) -> Completion {
     Completion {
         detail: format!("({arguments})"),
-        documentation: hover::about_call(name, arguments),
-        ..plain(name, CompletionKind::Call, rank, replaces)
+        documentation: hover::describe_call(name, arguments),
+        ..completion(name, CompletionKind::Call, rank, replaces)
     }
 }
 
-fn value(label: &str, replaces: Span) -> Completion {
-    plain(label, CompletionKind::Value, 0, replaces)
+fn value_completion(label: &str, replaces: Span) -> Completion {
+    completion(label, CompletionKind::Value, 0, replaces)
 }
 
-fn unit(label: &str, replaces: Span) -> Completion {
-    plain(label, CompletionKind::Unit, 0, replaces)
+fn unit_completion(label: &str, replaces: Span) -> Completion {
+    completion(label, CompletionKind::Unit, 0, replaces)
 }
 
-fn plain(label: &str, kind: CompletionKind, rank: u8, replaces: Span) -> Completion {
+fn completion(label: &str, kind: CompletionKind, rank: u8, replaces: Span) -> Completion {
     Completion {
         label: label.to_owned(),
         kind,

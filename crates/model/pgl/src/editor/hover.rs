@@ -1,61 +1,65 @@
-//! What is said about the word or value under the pointer, as Markdown.
+//! Hover texts, in Markdown.
 
 use std::fmt::Write;
 
-use super::names::Meaning;
-use super::{Analysis, literal};
-use crate::lexer::Literal;
-use crate::schema::{self, Base, Effect, Field, RecordKind, Ty};
+use super::Analysis;
+use super::names::Resolution;
+use crate::lexer::{Literal, TokenKind};
+use crate::schema::{self, Base, Field, RecordKind, Support, Ty};
 use crate::source::Span;
 
-/// Something to show about a place.
+/// Text about a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hover {
-    /// The word or value it is about.
     pub span: Span,
     pub text: String,
 }
 
 impl Analysis {
-    /// What is known about the word or value at an offset.
+    /// The hover text of the token at an offset.
     pub fn hover(&self, offset: usize) -> Option<Hover> {
         let at = self.token_at(offset)?;
         let token = &self.tokens[at];
-        let meaning = self.names.meanings.get(at).copied().flatten();
-        let text = match meaning {
-            Some(meaning) => self.about(meaning)?,
-            None => about_literal(literal(token)?)?,
+        let resolution = self.names.resolutions.get(at).copied().flatten();
+        let text = match resolution {
+            Some(resolution) => self.describe(resolution)?,
+            None => match &token.kind {
+                TokenKind::Literal(literal) => describe_literal(literal)?,
+                _ => return None,
+            },
         };
         Some(Hover { span: token.span, text })
     }
 
-    fn about(&self, meaning: Meaning) -> Option<String> {
-        Some(match meaning {
-            Meaning::Type(ty) => about_type(ty),
-            Meaning::Field(kind, field) => about_field(kind, field),
-            Meaning::Call(name, arguments) => about_call(name, arguments),
-            Meaning::Declared(number) => self.about_declared(number)?,
-            Meaning::AddressPart => "a part of an address: `host`, `port`, `if_name` or `subnet`".to_owned(),
-            Meaning::Unit => "one of this unit".to_owned(),
-            Meaning::Moment => {
+    fn describe(&self, resolution: Resolution) -> Option<String> {
+        Some(match resolution {
+            Resolution::Type(ty) => describe_type(ty),
+            Resolution::Field(kind, field) => describe_field(kind, field),
+            Resolution::Call(name, arguments) => describe_call(name, arguments),
+            Resolution::Declaration(number) => self.describe_declaration(number)?,
+            Resolution::AddressPart => {
+                "a part of an address: `host`, `port`, `if_name` or `subnet`".to_owned()
+            }
+            Resolution::Unit => "one of this unit".to_owned(),
+            Resolution::Moment => {
                 "for `expires`: from the response (`now`), the last (`lmt`) or the next modification (`nmt`)"
                     .to_owned()
             }
         })
     }
 
-    fn about_declared(&self, number: usize) -> Option<String> {
+    fn describe_declaration(&self, number: usize) -> Option<String> {
         let declared = self.names.declared.get(number)?;
         let ty = declared.ty.map_or_else(|| "?".to_owned(), Ty::name);
         let mut text = format!("```pgl\n{ty} {}\n```\n", declared.name);
         let source = self.sources.get(declared.span.source as usize)?;
-        if let Some(comment) = comment_of(&source.text, declared.whole) {
+        if let Some(comment) = declaration_comment(&source.text, declared.full_span) {
             // Writing to a string cannot fail.
             let _ = write!(text, "\n{comment}\n");
         }
         if let Some(kind) = declared.ty.and_then(|ty| Ty { arrays: 0, ..ty }.record()) {
-            let _ = write!(text, "\n`{}`: {}\n", kind.name(), schema::type_meaning(kind));
-        } else if let Some(written) = declared.ty.and_then(written) {
+            let _ = write!(text, "\n`{}`: {}\n", kind.name(), schema::type_doc(kind));
+        } else if let Some(written) = declared.ty.and_then(literal_syntax) {
             let _ = write!(text, "\nWritten {written}\n");
         }
         if declared.span.source != 0 {
@@ -65,59 +69,57 @@ impl Analysis {
     }
 }
 
-/// A field with its type, unit and meaning.
-pub(super) fn about_field(kind: RecordKind, field: &Field) -> String {
+pub(super) fn describe_field(kind: RecordKind, field: &Field) -> String {
     let mut text = format!("```pgl\n{}.{}: {}\n```\n", kind.name(), field.name, field.ty.name());
-    if let Some(meaning) = schema::meaning(kind, field.name) {
-        let _ = write!(text, "\n{}\n", sentence(meaning));
+    if let Some(resolution) = schema::field_doc(kind, field.name) {
+        let _ = write!(text, "\n{}\n", sentence(resolution));
     }
-    let words = schema::words(kind, field.name);
+    let words = schema::keywords(kind, field.name);
     if !words.is_empty() {
         let words: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
         let _ = write!(text, "\nOne of {}.\n", words.join(", "));
-    } else if let Some(written) = written(field.ty) {
+    } else if let Some(written) = literal_syntax(field.ty) {
         let _ = write!(text, "\nWritten {written}\n");
     }
-    text.push_str(&about_effect(field.effect));
-    if field.own {
+    text.push_str(&describe_support(field.support));
+    if field.assay_only {
         text.push_str("\nAssay's own: not in Web Polygraph.\n");
     }
     text
 }
 
-fn about_type(ty: Ty) -> String {
+fn describe_type(ty: Ty) -> String {
     let Base::Record(kind) = ty.base else {
-        let written = written(ty).map_or_else(String::new, |written| format!("\nWritten {written}\n"));
+        let written = literal_syntax(ty).map_or_else(String::new, |written| format!("\nWritten {written}\n"));
         return format!("```pgl\n{}\n```\n{written}", ty.name());
     };
     let fields: Vec<&str> = kind.fields().map(|field| field.name).collect();
-    let mut text = format!("```pgl\n{}\n```\n\n{}\n", ty.name(), sentence(schema::type_meaning(kind)));
-    text.push_str(&about_effect(kind.definition().effect));
+    let mut text = format!("```pgl\n{}\n```\n\n{}\n", ty.name(), sentence(schema::type_doc(kind)));
+    text.push_str(&describe_support(kind.definition().support));
     if !fields.is_empty() {
         let _ = write!(text, "\nFields: `{}`\n", fields.join("`, `"));
     }
     text
 }
 
-/// A function or procedure.
-pub(super) fn about_call(name: &str, arguments: &str) -> String {
-    let meaning = schema::call_meaning(name).map_or_else(String::new, sentence);
-    format!("```pgl\n{name}({arguments})\n```\n\n{meaning}\n")
+pub(super) fn describe_call(name: &str, arguments: &str) -> String {
+    let resolution = schema::call_doc(name).map_or_else(String::new, sentence);
+    format!("```pgl\n{name}({arguments})\n```\n\n{resolution}\n")
 }
 
-fn about_effect(effect: Effect) -> String {
-    match effect {
-        Effect::Full => String::new(),
-        Effect::Part(remark) => format!("\n*Partly supported:* {remark}.\n"),
-        Effect::None(instead) => format!("\n*Accepted without effect:* {instead}.\n"),
-        Effect::LeftOut(topic) => {
-            format!("\n*Left out on purpose:* {}; {}.\n", topic.name(), topic.instead())
+fn describe_support(support: Support) -> String {
+    match support {
+        Support::Full => String::new(),
+        Support::Partial(remark) => format!("\n*Partly supported:* {remark}.\n"),
+        Support::Ignored(instead) => format!("\n*Accepted without effect:* {instead}.\n"),
+        Support::OutOfScope(feature) => {
+            format!("\n*Left out on purpose:* {}; {}.\n", feature.name(), feature.replacement())
         }
     }
 }
 
-/// A quantity in the base unit.
-fn about_literal(literal: &Literal) -> Option<String> {
+/// A literal in its base unit.
+fn describe_literal(literal: &Literal) -> Option<String> {
     Some(match literal {
         Literal::Time(seconds) => format!("a time: {seconds} s"),
         Literal::Size(bytes) => format!("a size: {bytes} bytes"),
@@ -127,8 +129,8 @@ fn about_literal(literal: &Literal) -> Option<String> {
     })
 }
 
-/// How values of a type are written, with the unit they need.
-fn written(ty: Ty) -> Option<&'static str> {
+/// The notation of values of a type, with their units.
+fn literal_syntax(ty: Ty) -> Option<&'static str> {
     if ty.arrays > 0 {
         return Some("as a list, `[ a, b: 30% ]`; the shares may be left out.");
     }
@@ -156,7 +158,7 @@ fn written(ty: Ty) -> Option<&'static str> {
     })
 }
 
-/// A phrase as a sentence.
+/// A phrase with a capital and a full stop.
 pub(super) fn sentence(phrase: &str) -> String {
     let mut letters = phrase.chars();
     let first = letters.next().map(|c| c.to_uppercase().collect::<String>()).unwrap_or_default();
@@ -164,9 +166,9 @@ pub(super) fn sentence(phrase: &str) -> String {
     format!("{first}{}{end}", letters.as_str())
 }
 
-/// The comment about a declaration: on the lines directly before it, or behind it.
-fn comment_of(text: &str, whole: Span) -> Option<String> {
-    let (start, end) = (whole.start as usize, whole.end as usize);
+/// The comment on a declaration, from the lines before it and the rest of its last line.
+fn declaration_comment(text: &str, full_span: Span) -> Option<String> {
+    let (start, end) = (full_span.start as usize, full_span.end as usize);
     let line_start = text.get(..start)?.rfind('\n').map_or(0, |at| at + 1);
     let mut above: Vec<&str> = Vec::new();
     for line in text[..line_start].lines().rev() {

@@ -1,12 +1,12 @@
-//! What an editor asks about a program: mistakes, what a word means, what can follow, where a name is declared.
+//! Analysis of a program for editors: diagnostics, hover texts, completions, declarations and references.
 //!
-//! An [`Analysis`] is made of the text of one file and all that it includes. Places are byte offsets in that file.
+//! An [`Analysis`] is of the text of one file and the files it includes. Positions are byte offsets in that file.
 //!
-//! *Does not:* know a protocol, keep an analysis up to date while the text changes, or judge what cannot be known from the text.
+//! *Does not:* know a protocol, keep an analysis up to date while the text changes, or evaluate the program for names.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::diagnostics::Diagnostics;
-use crate::lexer::{self, Literal, Token, TokenKind};
+use crate::lexer::{self, Token, TokenKind};
 use crate::schema::Base;
 use crate::source::{Resolver, Source, Span};
 use crate::{build, eval, parser, stem};
@@ -19,34 +19,32 @@ mod tests;
 
 pub use complete::{Completion, CompletionKind};
 pub use hover::Hover;
-use names::{Meaning, Names};
+use names::{NameResolution, Resolution};
 
-/// What is known about a program.
+/// An analysed program.
 pub struct Analysis {
-    /// All texts that took part; the main file first. Empty if that cannot be read.
+    /// All source texts, the main file first; empty if that cannot be read.
     pub sources: Vec<Source>,
     /// Errors, warnings and notes, in order of appearance.
     pub diagnostics: Vec<Diagnostic>,
     tokens: Vec<Token>,
-    names: Names,
+    names: NameResolution,
 }
 
 /// A declaration, for an outline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
     pub name: String,
-    /// Its type, as written.
+    /// Type as written.
     pub ty: String,
-    /// What kind of thing that is.
     pub kind: SymbolKind,
-    /// Where the name stands.
+    /// Place of the name.
     pub span: Span,
-    pub whole: Span,
-    /// Declarations in its block.
+    pub full_span: Span,
+    /// Declarations in the block of this one.
     pub children: Vec<Symbol>,
 }
 
-/// A kind of declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SymbolKind {
     /// An object: a robot, a phase.
@@ -61,13 +59,13 @@ pub enum SymbolKind {
 
 /// Analyses the program that the resolver knows as `main`.
 ///
-/// A file in which nothing is used is one that others include: it is compiled as far as that goes, and not held to be a workload.
+/// A file without a call of `use()` is one that others include: it is executed, but no workload is built from it.
 pub fn analyse(main: &str, resolver: &dyn Resolver) -> Analysis {
     let found = match resolver.read(main, None) {
         Ok(found) => found,
         Err(why) => {
             let message = format!("cannot read the workload: {why}");
-            let diagnostics = vec![Diagnostic::placeless(Code::Directive, message)];
+            let diagnostics = vec![Diagnostic::without_span(Code::Directive, message)];
             let names = names::names(&[]);
             return Analysis { sources: vec![], diagnostics, tokens: vec![], names };
         }
@@ -77,16 +75,16 @@ pub fn analyse(main: &str, resolver: &dyn Resolver) -> Analysis {
     let mut diagnostics = Diagnostics::default();
     let tokens = lexer::lex(&mut sources, resolver, &mut diagnostics);
     let parsed = parser::parse(&tokens, &mut diagnostics);
-    let registered = eval::run(&parsed.program, &parsed.skipped, &sources, resolver, &mut diagnostics);
-    if uses_something(&tokens) {
-        build::build(&name, &registered, &sources, resolver, &mut diagnostics);
+    let registrations = eval::run(&parsed.program, &parsed.skipped, &sources, resolver, &mut diagnostics);
+    if calls_use(&tokens) {
+        build::build(&name, &registrations, &sources, resolver, &mut diagnostics);
     }
     let names = names::names(&tokens);
     Analysis { diagnostics: diagnostics.finish(), sources, tokens, names }
 }
 
-/// True if a program has a call of `use()` anywhere.
-fn uses_something(tokens: &[Token]) -> bool {
+/// True if a program calls `use()` anywhere.
+fn calls_use(tokens: &[Token]) -> bool {
     tokens.windows(2).any(|pair| {
         matches!(&pair[0].kind, TokenKind::Word(word) if **word == *"use")
             && matches!(pair[1].kind, TokenKind::Mark("("))
@@ -104,22 +102,22 @@ impl Analysis {
         let main = self.tokens.iter().enumerate().filter(|(_, token)| token.span.source == 0);
         let touching = main
             .filter(|(_, token)| (token.span.start as usize) <= offset && offset <= token.span.end as usize);
-        // Of two that touch there, the one that begins, unless that is a mark.
+        // Between two adjacent tokens, prefer the second one, unless it is a mark.
         touching
             .filter(|(_, token)| !matches!(token.kind, TokenKind::End))
             .max_by_key(|(at, token)| {
-                let inside = offset < token.span.end as usize;
-                (!matches!(token.kind, TokenKind::Mark(_)), inside, *at)
+                let parent = offset < token.span.end as usize;
+                (!matches!(token.kind, TokenKind::Mark(_)), parent, *at)
             })
             .map(|(at, _)| at)
     }
 
-    fn meaning_at(&self, offset: usize) -> Option<(usize, Meaning)> {
+    fn resolution_at(&self, offset: usize) -> Option<(usize, Resolution)> {
         let at = self.token_at(offset)?;
-        self.names.meanings.get(at).copied().flatten().map(|meaning| (at, meaning))
+        self.names.resolutions.get(at).copied().flatten().map(|resolution| (at, resolution))
     }
 
-    /// Where the name at an offset is declared, or the file that an `#include` there reads.
+    /// Declaration of the name at an offset, or the file of an `#include` there.
     pub fn definition(&self, offset: usize) -> Option<Span> {
         let included = self.sources.iter().position(|source| {
             source.included_from.is_some_and(|from| {
@@ -129,42 +127,44 @@ impl Analysis {
         if let Some(source) = included {
             return Some(Span { source: source as u32, start: 0, end: 0 });
         }
-        match self.meaning_at(offset)? {
-            (_, Meaning::Declared(number)) => self.names.declared.get(number).map(|declared| declared.span),
+        match self.resolution_at(offset)? {
+            (_, Resolution::Declaration(number)) => {
+                self.names.declared.get(number).map(|declared| declared.span)
+            }
             _ => None,
         }
     }
 
-    /// All places where the declared name at an offset stands, its declaration included.
+    /// All occurrences of the declared name at an offset, with its declaration.
     pub fn references(&self, offset: usize) -> Vec<Span> {
-        let Some((_, Meaning::Declared(number))) = self.meaning_at(offset) else { return vec![] };
-        let all = self.names.meanings.iter().zip(&self.tokens);
-        all.filter(|(meaning, _)| **meaning == Some(Meaning::Declared(number)))
+        let Some((_, Resolution::Declaration(number))) = self.resolution_at(offset) else { return vec![] };
+        let all = self.names.resolutions.iter().zip(&self.tokens);
+        all.filter(|(resolution, _)| **resolution == Some(Resolution::Declaration(number)))
             .map(|(_, token)| token.span)
             .collect()
     }
 
-    /// The declarations of the main file, those in blocks below those that they are in.
+    /// The declarations of the main file, nested like their blocks.
     pub fn symbols(&self) -> Vec<Symbol> {
         self.symbols_inside(None, 0)
     }
 
     fn symbols_inside(&self, parent: Option<usize>, depth: u32) -> Vec<Symbol> {
         let own = self.names.declared.iter().enumerate();
-        own.filter(|(_, declared)| declared.span.source == 0 && declared.inside == parent && depth < 64)
+        own.filter(|(_, declared)| declared.span.source == 0 && declared.parent == parent && depth < 64)
             .map(|(number, declared)| Symbol {
                 name: declared.name.to_string(),
                 ty: declared.ty.map_or_else(String::new, |ty| ty.name()),
                 kind: symbol_kind(declared),
                 span: declared.span,
-                whole: declared.whole,
+                full_span: declared.full_span,
                 children: self.symbols_inside(Some(number), depth + 1),
             })
             .collect()
     }
 }
 
-fn symbol_kind(declared: &names::Declared) -> SymbolKind {
+fn symbol_kind(declared: &names::Declaration) -> SymbolKind {
     let Some(ty) = declared.ty else { return SymbolKind::Other };
     match ty.base {
         _ if ty.arrays > 0 => SymbolKind::List,
@@ -175,13 +175,5 @@ fn symbol_kind(declared: &names::Declared) -> SymbolKind {
         Base::Text => SymbolKind::Text,
         Base::Bool => SymbolKind::Truth,
         Base::Address | Base::Regex | Base::Id | Base::Popularity | Base::Code => SymbolKind::Other,
-    }
-}
-
-/// A value as written, if a token is one.
-fn literal(token: &Token) -> Option<&Literal> {
-    match &token.kind {
-        TokenKind::Literal(literal) => Some(literal),
-        _ => None,
     }
 }

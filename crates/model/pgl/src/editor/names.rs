@@ -1,7 +1,7 @@
-//! What each word of a program means, from its tokens alone: so that it is known while half a statement is typed.
+//! Name resolution for editors, from tokens alone, so that it works on a statement that is half typed.
 //!
-//! Scopes are those of the interpreter: in the block of an object its fields come first, then names declared there, then names
-//! from outside. Types are those that are declared; no value is computed.
+//! Scopes are those of the interpreter: in the block of an object, its fields come first, then names declared there, then
+//! names from outside. Types are the declared ones; nothing is evaluated.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,17 +12,17 @@ use crate::schema::{Base, Field, RecordKind, Ty};
 use crate::source::Span;
 use crate::units;
 
-/// What a word means.
+/// The entity that a word refers to.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Meaning {
+pub(super) enum Resolution {
     Type(Ty),
-    /// A declared name, by its number.
-    Declared(usize),
+    /// A declared name, by its index.
+    Declaration(usize),
     /// A field of a type of objects.
     Field(RecordKind, &'static Field),
     /// A part of an address.
     AddressPart,
-    /// A function or procedure, with its arguments.
+    /// A function or procedure, with its parameters.
     Call(&'static str, &'static str),
     /// A unit that stands alone.
     Unit,
@@ -30,106 +30,106 @@ pub(super) enum Meaning {
     Moment,
 }
 
-/// A name that a program declares.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Declared {
+pub(super) struct Declaration {
     pub name: Rc<str>,
-    /// None: of a type that does not exist.
+    /// None for a type that does not exist.
     pub ty: Option<Ty>,
-    /// Where the name stands.
+    /// Place of the name.
     pub span: Span,
-    pub whole: Span,
-    /// The declaration in whose block it is.
-    pub inside: Option<usize>,
+    pub full_span: Span,
+    /// Index of the declaration whose block contains this one.
+    pub parent: Option<usize>,
 }
 
-/// What is known after some tokens of a program.
-pub(super) struct Names {
-    /// In order of appearance.
-    pub declared: Vec<Declared>,
-    /// What each token means that was walked over.
-    pub meanings: Vec<Option<Meaning>>,
-    frames: Vec<Frame>,
+/// Names of a program up to some token, and the scopes there.
+pub(super) struct NameResolution {
+    /// Declarations in order of appearance.
+    pub declared: Vec<Declaration>,
+    /// Resolution of each token.
+    pub resolutions: Vec<Option<Resolution>>,
+    frames: Vec<ScopeFrame>,
     /// The next token begins a statement.
-    pub begins: bool,
-    /// The type of what the current statement assigns, and the field it is.
+    pub begins_statement: bool,
+    /// Type of the variable or field that the current statement assigns, and the field.
     pub target: Option<(Ty, Option<(RecordKind, &'static Field)>)>,
 }
 
 #[derive(Default)]
-struct Frame {
-    /// The object that it fills.
+struct ScopeFrame {
+    /// Type of the object that the block fills.
     object: Option<RecordKind>,
-    /// Names that it declares belong to the block around it.
+    /// Names declared in the block belong to the enclosing one.
     transparent: bool,
     names: HashMap<Rc<str>, usize>,
-    /// The declaration that is being read.
+    /// Index of the declaration that is being read.
     current: Option<usize>,
 }
 
-/// Words that belong to statements.
 const KEYWORDS: [&str; 5] = ["if", "then", "else", "every", "do"];
 
-pub(super) fn names(tokens: &[Token]) -> Names {
-    let names = Names {
+pub(super) fn names(tokens: &[Token]) -> NameResolution {
+    let names = NameResolution {
         declared: Vec::new(),
-        meanings: vec![None; tokens.len()],
-        frames: vec![Frame::default()],
-        begins: true,
+        resolutions: vec![None; tokens.len()],
+        frames: vec![ScopeFrame::default()],
+        begins_statement: true,
         target: None,
     };
-    let mut walker = Walker { tokens, at: 0, names, unknown: Vec::new() };
+    let mut walker = NameResolver { tokens, at: 0, names, unresolved: Vec::new() };
     while walker.at < tokens.len() {
         walker.token();
     }
     walker.finish()
 }
 
-impl Names {
-    /// What a name means at the end of what was walked over.
-    pub fn lookup(&self, name: &str) -> Option<Meaning> {
+impl NameResolution {
+    /// Resolves a name in the scope at the end of the tokens.
+    pub fn lookup(&self, name: &str) -> Option<Resolution> {
         self.frames.iter().rev().find_map(|frame| {
-            let field =
-                frame.object.and_then(|kind| kind.field(name).map(|(_, field)| Meaning::Field(kind, field)));
-            field.or_else(|| frame.names.get(name).map(|at| Meaning::Declared(*at)))
+            let field = frame
+                .object
+                .and_then(|kind| kind.field(name).map(|(_, field)| Resolution::Field(kind, field)));
+            field.or_else(|| frame.names.get(name).map(|at| Resolution::Declaration(*at)))
         })
     }
 
-    /// The type of what a meaning is about.
-    pub fn type_of(&self, meaning: Meaning) -> Option<Ty> {
-        match meaning {
-            Meaning::Type(ty) => Some(ty),
-            Meaning::Declared(at) => self.declared.get(at).and_then(|declared| declared.ty),
-            Meaning::Field(_, field) => Some(field.ty),
-            Meaning::AddressPart | Meaning::Call(..) | Meaning::Unit | Meaning::Moment => None,
+    pub fn type_of(&self, resolution: Resolution) -> Option<Ty> {
+        match resolution {
+            Resolution::Type(ty) => Some(ty),
+            Resolution::Declaration(at) => self.declared.get(at).and_then(|declared| declared.ty),
+            Resolution::Field(_, field) => Some(field.ty),
+            Resolution::AddressPart | Resolution::Call(..) | Resolution::Unit | Resolution::Moment => None,
         }
     }
 
-    /// The object in whose block the end is.
+    /// Type of the object whose block contains the end of the tokens.
     pub fn object(&self) -> Option<RecordKind> {
         self.frames.iter().rev().find(|frame| !frame.transparent).and_then(|frame| frame.object)
     }
 
-    /// All names that are known at the end, innermost first; one that is hidden by another is left out.
-    pub fn visible(&self) -> Vec<&Declared> {
-        let mut seen = HashMap::new();
+    /// The names in scope at the end of the tokens, without shadowed ones.
+    pub fn visible(&self) -> Vec<&Declaration> {
+        let mut by_name = HashMap::new();
         for frame in self.frames.iter().rev() {
             for (name, at) in &frame.names {
-                seen.entry(name.clone()).or_insert(*at);
+                by_name.entry(name.clone()).or_insert(*at);
             }
         }
-        let mut all: Vec<usize> = seen.into_values().collect();
+        let mut all: Vec<usize> = by_name.into_values().collect();
         all.sort_unstable();
         all.into_iter().filter_map(|at| self.declared.get(at)).collect()
     }
 }
 
-/// What a member of something of a type is.
-pub(super) fn member(ty: Option<Ty>, name: &str) -> Option<Meaning> {
+/// Resolves a member of an expression of a type.
+pub(super) fn resolve_member(ty: Option<Ty>, name: &str) -> Option<Resolution> {
     let ty = ty?;
     match ty.record() {
-        Some(kind) => kind.field(name).map(|(_, field)| Meaning::Field(kind, field)),
-        None if ty == Ty::one(Base::Address) && ADDRESS_PARTS.contains(&name) => Some(Meaning::AddressPart),
+        Some(kind) => kind.field(name).map(|(_, field)| Resolution::Field(kind, field)),
+        None if ty == Ty::one(Base::Address) && ADDRESS_PARTS.contains(&name) => {
+            Some(Resolution::AddressPart)
+        }
         None => None,
     }
 }
@@ -137,16 +137,16 @@ pub(super) fn member(ty: Option<Ty>, name: &str) -> Option<Meaning> {
 /// Members of an address.
 pub(super) const ADDRESS_PARTS: [&str; 4] = ["host", "port", "if_name", "subnet"];
 
-struct Walker<'a> {
+struct NameResolver<'a> {
     tokens: &'a [Token],
     at: usize,
-    names: Names,
-    /// Words at which no name was known; scripts know those that are declared after them.
-    unknown: Vec<(usize, Rc<str>)>,
+    names: NameResolution,
+    /// Unresolved words; in scripts, names may be declared after their use.
+    unresolved: Vec<(usize, Rc<str>)>,
 }
 
-impl Walker<'_> {
-    fn mark(&self, at: usize, mark: &str) -> bool {
+impl NameResolver<'_> {
+    fn is_mark(&self, at: usize, mark: &str) -> bool {
         self.tokens.get(at).is_some_and(|token| matches!(token.kind, TokenKind::Mark(m) if m == mark))
     }
 
@@ -157,7 +157,7 @@ impl Walker<'_> {
         }
     }
 
-    fn frame(&mut self) -> Option<&mut Frame> {
+    fn frame(&mut self) -> Option<&mut ScopeFrame> {
         self.names.frames.last_mut()
     }
 
@@ -168,30 +168,30 @@ impl Walker<'_> {
             TokenKind::Mark("}") => self.close(token.span),
             TokenKind::Mark(";") => {
                 self.end_declaration(token.span);
-                self.names.begins = true;
+                self.names.begins_statement = true;
                 self.names.target = None;
                 self.at += 1;
             }
-            TokenKind::Word(word) => self.a_word(&word.clone()),
+            TokenKind::Word(word) => self.resolve_word(&word.clone()),
             _ => {
-                self.names.begins = false;
+                self.names.begins_statement = false;
                 self.at += 1;
             }
         }
     }
 
     fn open(&mut self) {
-        let assigned = self.at.checked_sub(1).is_some_and(|before| self.mark(before, "="));
+        let assigned = self.at.checked_sub(1).is_some_and(|before| self.is_mark(before, "="));
         let target = self.names.target.take().map(|(ty, _)| ty).filter(|_| assigned);
         let object = target.and_then(|ty| Ty { arrays: 0, ..ty }.record());
-        self.names.frames.push(Frame { object, transparent: !assigned, ..Frame::default() });
-        self.names.begins = true;
+        self.names.frames.push(ScopeFrame { object, transparent: !assigned, ..ScopeFrame::default() });
+        self.names.begins_statement = true;
         self.at += 1;
     }
 
     fn close(&mut self, span: Span) {
         if let Some(current) = self.frame().and_then(|frame| frame.current.take()) {
-            // Its `;` is missing.
+            // A declaration without `;` ends before the `}`.
             let end = self.tokens[self.at.saturating_sub(1)].span;
             self.extend(current, end);
         }
@@ -201,7 +201,7 @@ impl Walker<'_> {
         if let Some(current) = self.frame().and_then(|frame| frame.current) {
             self.extend(current, span);
         }
-        self.names.begins = true;
+        self.names.begins_statement = true;
         self.names.target = None;
         self.at += 1;
     }
@@ -214,12 +214,12 @@ impl Walker<'_> {
 
     fn extend(&mut self, declaration: usize, end: Span) {
         if let Some(declared) = self.names.declared.get_mut(declaration) {
-            declared.whole = declared.whole.to(end);
+            declared.full_span = declared.full_span.to(end);
         }
     }
 
-    fn a_word(&mut self, word: &Rc<str>) {
-        let begins = std::mem::replace(&mut self.names.begins, false);
+    fn resolve_word(&mut self, word: &Rc<str>) {
+        let begins = std::mem::replace(&mut self.names.begins_statement, false);
         if KEYWORDS.contains(&&**word) {
             self.at += 1;
             return;
@@ -229,34 +229,34 @@ impl Walker<'_> {
             self.declare(name_at, name, ty.map(|ty| Ty { arrays, ..ty }));
             return;
         }
-        if self.mark(self.at + 1, "(") {
+        if self.is_mark(self.at + 1, "(") {
             let function =
-                FUNCTIONS.iter().find(|f| *f.name == **word).map(|f| Meaning::Call(f.name, f.arguments));
+                FUNCTIONS.iter().find(|f| *f.name == **word).map(|f| Resolution::Call(f.name, f.arguments));
             let procedure =
-                PROCEDURES.iter().find(|p| *p.name == **word).map(|p| Meaning::Call(p.name, p.arguments));
-            self.note(self.at, if begins { procedure.or(function) } else { function.or(procedure) });
+                PROCEDURES.iter().find(|p| *p.name == **word).map(|p| Resolution::Call(p.name, p.arguments));
+            self.resolve(self.at, if begins { procedure.or(function) } else { function.or(procedure) });
             self.at += 1;
             return;
         }
         let alone = if units::bare_unit(word).is_some() {
-            Some(Meaning::Unit)
+            Some(Resolution::Unit)
         } else {
-            matches!(&**word, "now" | "lmt" | "nmt").then_some(Meaning::Moment)
+            matches!(&**word, "now" | "lmt" | "nmt").then_some(Resolution::Moment)
         };
         match alone {
-            Some(meaning) => {
-                self.note(self.at, Some(meaning));
+            Some(resolution) => {
+                self.resolve(self.at, Some(resolution));
                 self.at += 1;
             }
             None => self.path(word, begins),
         }
     }
 
-    /// `Type name`, `Type[] name` from here on: where the name is, the name, and how many brackets stand before it.
+    /// Reads `Type name` or `Type[] name` ahead: index of the name, the name, and the number of brackets.
     fn declaration(&self) -> Option<(usize, Rc<str>, u8)> {
         let mut at = self.at + 1;
         let mut arrays = 0_u8;
-        while self.mark(at, "[") && self.mark(at + 1, "]") {
+        while self.is_mark(at, "[") && self.is_mark(at + 1, "]") {
             arrays = arrays.saturating_add(1);
             at += 2;
         }
@@ -268,10 +268,16 @@ impl Walker<'_> {
         let (start, span) = (self.tokens[self.at].span, self.tokens[name_at].span);
         self.end_declaration(self.tokens[self.at.saturating_sub(1)].span);
         let number = self.names.declared.len();
-        let inside = self.names.frames.iter().rev().skip(1).find_map(|frame| frame.current);
-        self.names.declared.push(Declared { name: name.clone(), ty, span, whole: start.to(span), inside });
-        self.note(self.at, ty.map(|ty| Meaning::Type(Ty { arrays: 0, ..ty })));
-        self.note(name_at, Some(Meaning::Declared(number)));
+        let parent = self.names.frames.iter().rev().skip(1).find_map(|frame| frame.current);
+        self.names.declared.push(Declaration {
+            name: name.clone(),
+            ty,
+            span,
+            full_span: start.to(span),
+            parent,
+        });
+        self.resolve(self.at, ty.map(|ty| Resolution::Type(Ty { arrays: 0, ..ty })));
+        self.resolve(name_at, Some(Resolution::Declaration(number)));
         if let Some(scope) = self.names.frames.iter_mut().rev().find(|frame| !frame.transparent) {
             scope.names.insert(name, number);
         }
@@ -284,42 +290,44 @@ impl Walker<'_> {
 
     /// `a.b.c`.
     fn path(&mut self, first: &Rc<str>, begins: bool) {
-        let mut meaning = self.names.lookup(first);
-        if meaning.is_none() {
-            self.unknown.push((self.at, first.clone()));
+        let mut resolution = self.names.lookup(first);
+        if resolution.is_none() {
+            self.unresolved.push((self.at, first.clone()));
         }
-        self.note(self.at, meaning);
+        self.resolve(self.at, resolution);
         self.at += 1;
-        while self.mark(self.at, ".")
+        while self.is_mark(self.at, ".")
             && let Some(name) = self.word(self.at + 1)
         {
-            meaning = member(meaning.and_then(|meaning| self.names.type_of(meaning)), &name);
-            self.note(self.at + 1, meaning);
+            resolution =
+                resolve_member(resolution.and_then(|resolution| self.names.type_of(resolution)), &name);
+            self.resolve(self.at + 1, resolution);
             self.at += 2;
         }
         if begins {
-            let ty = meaning.and_then(|meaning| self.names.type_of(meaning));
-            let field = match meaning {
-                Some(Meaning::Field(kind, field)) => Some((kind, field)),
+            let ty = resolution.and_then(|resolution| self.names.type_of(resolution));
+            let field = match resolution {
+                Some(Resolution::Field(kind, field)) => Some((kind, field)),
                 _ => None,
             };
             self.names.target = ty.map(|ty| (ty, field));
         }
     }
 
-    fn note(&mut self, at: usize, meaning: Option<Meaning>) {
-        if let Some(place) = self.names.meanings.get_mut(at) {
-            *place = meaning;
+    fn resolve(&mut self, at: usize, resolution: Option<Resolution>) {
+        if let Some(place) = self.names.resolutions.get_mut(at) {
+            *place = resolution;
         }
     }
 
-    /// Gives words their meaning that were used before they were declared, as scripts may.
-    fn finish(mut self) -> Names {
-        for (at, name) in std::mem::take(&mut self.unknown) {
+    /// Resolves words that are used before their declaration, as in scripts.
+    fn finish(mut self) -> NameResolution {
+        for (at, name) in std::mem::take(&mut self.unresolved) {
             let program = self.names.frames.first();
-            let known =
-                program.and_then(|frame| frame.names.get(&name)).map(|number| Meaning::Declared(*number));
-            self.note(at, known);
+            let known = program
+                .and_then(|frame| frame.names.get(&name))
+                .map(|number| Resolution::Declaration(*number));
+            self.resolve(at, known);
         }
         self.names
     }

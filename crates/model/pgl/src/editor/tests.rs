@@ -1,4 +1,4 @@
-//! Tests of what editors ask. `|` in a text is the cursor.
+//! Tests of the analysis for editors. `|` in a text is the cursor.
 
 use super::*;
 use crate::{SearchPath, compile};
@@ -7,12 +7,10 @@ const INCLUDED: &str = "// A thing.\nContent cntThing = { kind = \"thing\"; size
 
 fn analysed(text: &str) -> Analysis {
     let text = text.to_owned();
-    let resolver = SearchPath::new(vec![], move |name| {
-        Ok(match name {
-            "main.pg" => Some(text.clone()),
-            "inc.pg" => Some(INCLUDED.to_owned()),
-            _ => None,
-        })
+    let resolver = SearchPath::from_fn(vec![], move |name| match name {
+        "main.pg" => Some(text.clone()),
+        "inc.pg" => Some(INCLUDED.to_owned()),
+        _ => None,
     });
     analyse("main.pg", &resolver)
 }
@@ -148,9 +146,9 @@ fn the_outline_has_declarations_with_those_inside_them() {
         ("all", "Robot[]", SymbolKind::List),
     ];
     assert_eq!(names, expected);
-    let whole = symbols[1].whole;
-    assert!(text[whole.start as usize..whole.end as usize].starts_with("Phase p = {"));
-    assert!(text[whole.start as usize..whole.end as usize].ends_with("};"));
+    let full_span = symbols[1].full_span;
+    assert!(text[full_span.start as usize..full_span.end as usize].starts_with("Phase p = {"));
+    assert!(text[full_span.start as usize..full_span.end as usize].ends_with("};"));
     assert_eq!(symbols[1].children[0].name, "n");
 }
 
@@ -162,12 +160,10 @@ fn diagnostics_are_the_compilers_own() {
         "#include \"inc.pg\"\nsize s = 5; use(cntThing);",
     ] {
         let owned = text.to_owned();
-        let resolver = SearchPath::new(vec![], move |name| {
-            Ok(if name == "main.pg" {
-                Some(owned.clone())
-            } else {
-                (name == "inc.pg").then(|| INCLUDED.into())
-            })
+        let resolver = SearchPath::from_fn(vec![], move |name| match name {
+            "main.pg" => Some(owned.clone()),
+            "inc.pg" => Some(INCLUDED.to_owned()),
+            _ => None,
         });
         let failure = compile("main.pg", &resolver).expect_err("is wrong");
         assert_eq!(analysed(text).diagnostics, failure.diagnostics);

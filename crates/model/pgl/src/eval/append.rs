@@ -1,66 +1,64 @@
-//! `list = list + item`: what lists are built with, a line for each item. The list is not copied for it.
+//! `list = list + item`, the idiom by which programs build lists line by line: appends in place, without a copy of the list.
 
 use std::rc::Rc;
 
-use super::lookup::Place;
-use super::{Evaluated, Interpreter, arithmetic};
-use crate::ast::{Assigned, Expr, ExprKind, Operator, Path};
+use super::lookup::AssignmentTarget;
+use super::{EvalResult, Interpreter, arithmetic};
+use crate::ast::{Expr, ExprKind, Operator, Path, RightSide};
 use crate::source::Span;
 use crate::value::Value;
 use crate::value::array::{Array, Item};
 
 impl Interpreter<'_> {
-    /// What is put behind a list, when that is all an assignment does.
-    pub(super) fn appended<'e>(
+    /// Operands that an assignment of the form `list = list + a + b` appends; none for any other assignment.
+    pub(super) fn appended_operands<'e>(
         &self,
-        target: &Path,
-        place: &Place,
-        value: &'e Assigned,
+        path: &Path,
+        target: &AssignmentTarget,
+        value: &'e RightSide,
     ) -> Option<&'e [(Operator, Span, Expr)]> {
-        let Assigned::Expr(Expr { kind: ExprKind::Chain(first, rest), .. }) = value else { return None };
-        let ExprKind::Path(path) = &first.kind else { return None };
+        let RightSide::Expr(Expr { kind: ExprKind::Chain(first, rest), .. }) = value else { return None };
+        let ExprKind::Path(source) = &first.kind else { return None };
         let plus = rest.iter().all(|(operator, ..)| *operator == Operator::Plus);
-        let apart = rest.iter().all(|(.., expr)| !mentions(expr, &target.first.text));
-        let list = self.script.is_none() && matches!(self.read_place(place), Value::Array(_));
-        (plus && apart && list && same_path(target, path)).then_some(rest)
+        let independent = rest.iter().all(|(.., expr)| !mentions(expr, &path.first.text));
+        let list = self.script.is_none() && matches!(self.read_target(target), Value::Array(_));
+        (plus && independent && list && same_path(path, source)).then_some(rest)
     }
 
-    /// Puts values behind the list at a place; what is no list is added as always.
     pub(super) fn append(
         &mut self,
-        place: &Place,
-        rest: &[(Operator, Span, Expr)],
-        target: Span,
-    ) -> Evaluated<()> {
-        let mut values = Vec::with_capacity(rest.len());
-        for (.., expr) in rest {
+        target: &AssignmentTarget,
+        operands: &[(Operator, Span, Expr)],
+        span: Span,
+    ) -> EvalResult<()> {
+        let mut values = Vec::with_capacity(operands.len());
+        for (.., expr) in operands {
             values.push((self.value(expr), expr.span));
         }
-        let mut current = self.read_place(place);
-        // Nobody else holds the list now, so that it can be changed where it is.
-        self.write_place(place, Value::Broken, target);
-        for (value, span) in values {
+        let mut current = self.read_target(target);
+        // With its variable emptied, the list has one owner, and `Rc::make_mut` copies nothing.
+        self.write_target(target, Value::Broken, span);
+        for (value, value_span) in values {
             current = match (current, value) {
                 (Value::Array(mut array), Ok(value)) => {
-                    extend(Rc::make_mut(&mut array), value, span);
+                    extend(Rc::make_mut(&mut array), value, value_span);
                     Value::Array(array)
                 }
                 _ => Value::Broken,
             };
         }
         let checked = match current {
-            Value::Array(array) if !arithmetic::fits(&array) => {
-                self.diagnostics.add(super::expression::too_many(target));
+            Value::Array(array) if !arithmetic::is_workable(&array) => {
+                self.diagnostics.add(super::expression::too_many_items(span));
                 Value::Broken
             }
-            value => self.fit(value, place.ty, target).unwrap_or(Value::Broken),
+            value => self.fit(value, target.ty, span).unwrap_or(Value::Broken),
         };
-        self.write_place(place, checked, target);
+        self.write_target(target, checked, span);
         Ok(())
     }
 }
 
-/// A value behind a list, or the items of another list.
 fn extend(array: &mut Array, value: Value, span: Span) {
     match value {
         Value::Array(other) => other.items().iter().for_each(|item| array.push(item.clone())),
@@ -68,7 +66,7 @@ fn extend(array: &mut Array, value: Value, span: Span) {
     }
 }
 
-/// True for an expression that reads a name, or anything in it.
+/// True for an expression that reads a variable or one of its members.
 fn mentions(expr: &Expr, name: &str) -> bool {
     match &expr.kind {
         ExprKind::Path(path) => *path.first.text == *name,

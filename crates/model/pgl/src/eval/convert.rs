@@ -1,4 +1,4 @@
-//! The values that may be put where another type is wanted.
+//! Implicit conversions between types.
 
 use std::rc::Rc;
 
@@ -9,18 +9,18 @@ use crate::source::Span;
 use crate::value::array::{Array, Item, Leaves};
 use crate::value::{Random, Record, Value};
 
-/// Why a value does not fit, and what to write instead.
+/// A value that has no conversion to the wanted type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mismatch {
+pub(crate) struct TypeMismatch {
     pub expected: String,
     pub found: String,
+    /// What to write instead.
     pub help: Option<String>,
     /// The item of an array that does not fit.
-    pub place: Option<Span>,
+    pub item: Option<Span>,
 }
 
-/// The value as a value of the type.
-pub(crate) fn convert(value: Value, ty: Ty) -> Result<Value, Mismatch> {
+pub(crate) fn convert(value: Value, ty: Ty) -> Result<Value, TypeMismatch> {
     if matches!(value, Value::Undefined | Value::Broken) {
         return Ok(value);
     }
@@ -33,38 +33,41 @@ pub(crate) fn convert(value: Value, ty: Ty) -> Result<Value, Mismatch> {
     to_single(value, ty)
 }
 
-fn mismatch(value: &Value, ty: Ty, help: Option<String>) -> Mismatch {
-    Mismatch { expected: ty.name(), found: value.type_name(), help, place: None }
+fn mismatch(value: &Value, ty: Ty, help: Option<String>) -> TypeMismatch {
+    TypeMismatch { expected: ty.name(), found: value.type_name(), help, item: None }
 }
 
-fn to_array(value: Value, ty: Ty) -> Result<Value, Mismatch> {
-    let of = Ty { arrays: 0, ..ty };
+fn to_array(value: Value, ty: Ty) -> Result<Value, TypeMismatch> {
+    let item_ty = Ty { arrays: 0, ..ty };
     match value {
-        Value::Array(array) if array.leaves() == Leaves::None || array.leaves() == Leaves::Of(of) => {
+        Value::Array(array) if array.leaves() == Leaves::None || array.leaves() == Leaves::Of(item_ty) => {
             Ok(Value::Array(array))
         }
-        Value::Array(array) => Ok(Value::Array(Rc::new(items_to(&array, of)?))),
-        Value::Address(_) if of == Ty::one(Base::Address) => Ok(Value::list([value], Default::default())),
-        Value::Text(_) if of == Ty::one(Base::Text) && value.count() > 1 => {
+        Value::Array(array) => Ok(Value::Array(Rc::new(items_to(&array, item_ty)?))),
+        Value::Address(_) if item_ty == Ty::one(Base::Address) => {
+            Ok(Value::list([value], Default::default()))
+        }
+        Value::Text(_) if item_ty == Ty::one(Base::Text) && value.count() > 1 => {
             Ok(Value::list([value], Default::default()))
         }
         other => {
-            let fits = convert(other.clone(), of).is_ok();
+            let fits = convert(other.clone(), item_ty).is_ok();
             Err(mismatch(&other, ty, fits.then(|| "an array of one item is written `[ item ]`".to_owned())))
         }
     }
 }
 
-/// The array with every flattened item converted; ranges stay ranges.
-fn items_to(array: &Array, of: Ty) -> Result<Array, Mismatch> {
+/// Converts every flattened item; ranges stay ranges.
+fn items_to(array: &Array, item_ty: Ty) -> Result<Array, TypeMismatch> {
     let convert_item = |item: &Item| {
         let value = match &item.value {
-            Value::Array(inner) => Value::Array(Rc::new(items_to(inner, of)?)),
-            Value::Address(_) if of == Ty::one(Base::Address) => item.value.clone(),
-            Value::Text(_) if of == Ty::one(Base::Text) => item.value.clone(),
+            Value::Array(inner) => Value::Array(Rc::new(items_to(inner, item_ty)?)),
+            Value::Address(_) if item_ty == Ty::one(Base::Address) => item.value.clone(),
+            Value::Text(_) if item_ty == Ty::one(Base::Text) => item.value.clone(),
             other => {
-                let placed = Some(item.span).filter(|span| *span != Span::default());
-                convert(other.clone(), of).map_err(|why| Mismatch { place: why.place.or(placed), ..why })?
+                let item_span = Some(item.span).filter(|span| *span != Span::default());
+                convert(other.clone(), item_ty)
+                    .map_err(|why| TypeMismatch { item: why.item.or(item_span), ..why })?
             }
         };
         Ok(Item { value, ..item.clone() })
@@ -72,7 +75,7 @@ fn items_to(array: &Array, of: Ty) -> Result<Array, Mismatch> {
     array.items().iter().map(convert_item).collect::<Result<_, _>>().map(Array::new)
 }
 
-fn to_random(value: Value, ty: Ty) -> Result<Value, Mismatch> {
+fn to_random(value: Value, ty: Ty) -> Result<Value, TypeMismatch> {
     match value {
         Value::Random(random) if random.kind == ty.base => Ok(Value::Random(random)),
         Value::Random(random) if random.kind == Base::Int && ty.base == Base::Float => {
@@ -98,7 +101,7 @@ fn to_random(value: Value, ty: Ty) -> Result<Value, Mismatch> {
     }
 }
 
-fn to_single(value: Value, ty: Ty) -> Result<Value, Mismatch> {
+fn to_single(value: Value, ty: Ty) -> Result<Value, TypeMismatch> {
     if value.ty() == Some(ty) && value.count() == 1 {
         return Ok(value);
     }
@@ -109,7 +112,7 @@ fn to_single(value: Value, ty: Ty) -> Result<Value, Mismatch> {
         (Value::Int(0), Base::Size) => Value::Size(0.0),
         (Value::Int(0), Base::Rate) => Value::Rate(0.0),
         (Value::Int(0), Base::Bandwidth) => Value::Bandwidth(0.0),
-        (Value::Random(random), Base::Popularity) => match ages(&random) {
+        (Value::Random(random), Base::Popularity) => match age_law(&random) {
             Some(law) => Value::Popularity(law),
             None => {
                 let help =
@@ -133,14 +136,14 @@ fn to_single(value: Value, ty: Ty) -> Result<Value, Mismatch> {
 }
 
 /// A table of numbers from 0 to 1 as a popularity law over ages.
-pub(crate) fn ages(random: &Random) -> Option<PopularityLaw> {
+pub(crate) fn age_law(random: &Random) -> Option<PopularityLaw> {
     let Distribution::Table(bins) = &random.law else { return None };
     let within = bins.iter().all(|bin| bin.low >= 0.0 && bin.high <= 1.0);
     let number = matches!(random.kind, Base::Int | Base::Float) && random.moment.is_none();
     (within && number).then(|| PopularityLaw::Table(bins.clone()))
 }
 
-/// What to write instead of a value that does not fit.
+/// Advice on a value that does not fit a single value of another type.
 fn single_help(value: &Value, wanted: Base) -> Option<String> {
     let is_number = matches!(value, Value::Int(_) | Value::Float(_) | Value::Percent(_));
     let units = |units: &str| Some(format!("write the unit directly behind the number: {units}"));
@@ -172,7 +175,7 @@ fn single_help(value: &Value, wanted: Base) -> Option<String> {
     }
 }
 
-/// The fields that both types have.
+/// An object of another type with the fields that both types have.
 fn common_fields(from: &Record, kind: RecordKind) -> Record {
     let mut to = Record::new(kind);
     for (field, slot) in from.set_fields() {

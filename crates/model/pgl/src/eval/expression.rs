@@ -1,12 +1,12 @@
-//! Expressions to values.
+//! Evaluation of expressions.
 
 use std::rc::Rc;
 
 use assay_workload::model::ExpiryBase;
 
-use super::arithmetic::{self, Failed};
-use super::script::measured;
-use super::{Evaluated, Interpreter, Reported};
+use super::arithmetic::{self, OperatorError};
+use super::script::runtime;
+use super::{ErrorReported, EvalResult, Interpreter};
 use crate::ast::{Expr, ExprKind, Operator};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::Literal;
@@ -16,10 +16,10 @@ use crate::value::array::{Array, Item, MAX_ITEMS};
 use crate::value::{Record, Slot, Value};
 
 impl Interpreter<'_> {
-    /// The value of an expression; never a broken one.
-    pub(super) fn value(&mut self, expr: &Expr) -> Evaluated<Value> {
+    /// Evaluates an expression; never to a broken value.
+    pub(super) fn value(&mut self, expr: &Expr) -> EvalResult<Value> {
         match &expr.kind {
-            ExprKind::Literal(literal) => literal_value(literal, expr.span).ok_or(Reported),
+            ExprKind::Literal(literal) => literal_value(literal, expr.span).ok_or(ErrorReported),
             ExprKind::Path(path) => match (&*path.first.text, path.rest.is_empty()) {
                 ("now", true) => Ok(Value::Moment(ExpiryBase::Now)),
                 ("lmt", true) => Ok(Value::Moment(ExpiryBase::LastModified)),
@@ -37,21 +37,21 @@ impl Interpreter<'_> {
             ExprKind::Array(items) => self.array(items, expr.span),
             ExprKind::Call(call) => self.call_function(call),
             ExprKind::Regex { subject, text } => Ok(Value::Regex(format!("{} {text}", subject.text).into())),
-            ExprKind::Broken => Err(Reported),
+            ExprKind::Broken => Err(ErrorReported),
         }
     }
 
-    fn chain(&mut self, first: &Expr, rest: &[(Operator, Span, Expr)]) -> Evaluated<Value> {
+    fn chain(&mut self, first: &Expr, rest: &[(Operator, Span, Expr)]) -> EvalResult<Value> {
         let mut left = self.value(first);
         let mut span = first.span;
         for (operator, _, expr) in rest {
-            // The right side is looked at even when the left is broken: it may have mistakes of its own.
+            // The right side is evaluated even if the left failed, to report its errors in the same run.
             let right = self.value(expr);
             let whole = span.to(expr.span);
             if let (Ok(left), Ok(right)) = (&left, &right)
-                && measured::is_share_of_percents(left, *operator, right)
+                && runtime::may_confuse_share_and_percents(left, *operator, right)
             {
-                self.diagnostics.add(share_of_percents(whole));
+                self.diagnostics.add(share_and_percents_warning(whole));
             }
             left = match (left, right) {
                 (Ok(left), Ok(right)) => arithmetic::binary(&left, *operator, &right, (span, expr.span))
@@ -59,7 +59,7 @@ impl Interpreter<'_> {
                         let kinds = format!("{} and {}", left.type_name(), right.type_name());
                         self.operator_failed(why, *operator, &kinds, whole)
                     }),
-                _ => Err(Reported),
+                _ => Err(ErrorReported),
             };
             span = whole;
         }
@@ -68,25 +68,25 @@ impl Interpreter<'_> {
 
     pub(super) fn operator_failed(
         &mut self,
-        why: Failed,
+        why: OperatorError,
         operator: Operator,
         kinds: &str,
         span: Span,
-    ) -> Evaluated<Value> {
+    ) -> EvalResult<Value> {
         let operator = operator.text();
         self.fail(match why {
-            Failed::NoSuchOperator(help) => {
+            OperatorError::NoSuchOperator(help) => {
                 Diagnostic::error(Code::NoOperator, span, format!("`{operator}` does not work for {kinds}"))
                     .label(format!("these are {kinds}"))
                     .maybe_help(help.map(str::to_owned))
             }
-            Failed::Arithmetic(why) => Diagnostic::error(Code::Arithmetic, span, why)
+            OperatorError::Arithmetic(why) => Diagnostic::error(Code::Arithmetic, span, why)
                 .label(format!("this `{operator}` has no result")),
-            Failed::TooMany => too_many(span),
+            OperatorError::TooMany => too_many_items(span),
         })
     }
 
-    fn array(&mut self, items: &[(Expr, Option<Expr>)], span: Span) -> Evaluated<Value> {
+    fn array(&mut self, items: &[(Expr, Option<Expr>)], span: Span) -> EvalResult<Value> {
         let mut made = Vec::with_capacity(items.len());
         let mut complete = true;
         for (expr, probability) in items {
@@ -108,15 +108,15 @@ impl Interpreter<'_> {
             }
         }
         if !complete {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
-        arithmetic::checked(Array::new(made)).or_else(|_| self.fail(too_many(span)))
+        arithmetic::checked_array(Array::new(made)).or_else(|_| self.fail(too_many_items(span)))
     }
 
     /// A probability behind a colon.
-    pub(super) fn probability(&mut self, expr: &Expr) -> Evaluated<f64> {
+    pub(super) fn probability(&mut self, expr: &Expr) -> EvalResult<f64> {
         let value = self.value(expr)?;
-        match self.fit(value, Ty::one(Base::Float), expr.span)?.float().ok_or(Reported)? {
+        match self.fit(value, Ty::one(Base::Float), expr.span)?.float().ok_or(ErrorReported)? {
             p if p >= 0.0 && p.is_finite() => Ok(p),
             _ => self.fail(
                 Diagnostic::error(Code::OutOfRange, expr.span, "a probability cannot be negative")
@@ -126,20 +126,18 @@ impl Interpreter<'_> {
     }
 }
 
-/// Why a comparison may mean something else.
-fn share_of_percents(span: Span) -> Diagnostic {
+fn share_and_percents_warning(span: Span) -> Diagnostic {
     Diagnostic::warning(Code::OutOfRange, span, "a ratio is compared with at most one percent")
         .label("ratios are in percent, from 0 to 100")
         .help("write `50%` if half is meant, or `0.5%` if one in two hundred is")
 }
 
-/// Why an array was not made.
-pub(super) fn too_many(span: Span) -> Diagnostic {
+pub(super) fn too_many_items(span: Span) -> Diagnostic {
     Diagnostic::error(Code::TooMany, span, "this array is too large")
         .label(format!("at most {MAX_ITEMS} items that are written one by one, not as a range or with `**`"))
 }
 
-/// The value of a literal; none for one that was reported.
+/// The value of a literal; none for a broken one, which was reported.
 fn literal_value(literal: &Literal, span: Span) -> Option<Value> {
     Some(match literal {
         Literal::Bool(x) => Value::Bool(*x),

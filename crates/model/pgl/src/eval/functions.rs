@@ -1,4 +1,4 @@
-//! The functions, except distributions.
+//! Table of functions, and those that return neither distributions nor addresses of a bench.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -6,25 +6,32 @@ use std::rc::Rc;
 
 use assay_workload::model::ScriptExpr;
 
-use super::argument::{Argument, flatten, nth};
-use super::expression::too_many;
-use super::script::measured;
-use super::{Evaluated, Interpreter, Reported, arithmetic, distributions, schemes};
+use super::expression::too_many_items;
+use super::script::runtime;
+use super::{ErrorReported, EvalResult, Interpreter, arithmetic, distributions, schemes};
 use crate::ast::{Call, Operator};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, Ty};
+use crate::source::Span;
 use crate::value::Value;
 use crate::value::address::AddrRange;
 use crate::value::array::{Array, Item, MAX_ITEMS};
-use crate::value::pattern::{Pattern, Piece};
+use crate::value::pattern::{Pattern, PatternPart};
 use assay_base::settings::suggest::nearest;
+
+/// An argument of a call.
+#[derive(Debug, Clone)]
+pub(super) struct Argument {
+    pub value: Value,
+    pub span: Span,
+}
 
 pub(crate) struct Function {
     pub name: &'static str,
-    /// Its arguments, as a message shows them.
+    /// Parameters, as messages show them.
     pub arguments: &'static str,
     count: RangeInclusive<usize>,
-    run: fn(&mut Interpreter<'_>, &Call, &[Argument]) -> Evaluated<Value>,
+    run: fn(&mut Interpreter<'_>, &Call, &[Argument]) -> EvalResult<Value>,
 }
 
 const MANY: usize = usize::MAX;
@@ -33,7 +40,7 @@ const fn function(
     name: &'static str,
     arguments: &'static str,
     count: RangeInclusive<usize>,
-    run: fn(&mut Interpreter<'_>, &Call, &[Argument]) -> Evaluated<Value>,
+    run: fn(&mut Interpreter<'_>, &Call, &[Argument]) -> EvalResult<Value>,
 ) -> Function {
     Function { name, arguments, count, run }
 }
@@ -84,8 +91,7 @@ pub(crate) const FUNCTIONS: [Function; 37] = [
 ];
 
 impl Interpreter<'_> {
-    /// The value of a call.
-    pub(super) fn call_function(&mut self, call: &Call) -> Evaluated<Value> {
+    pub(super) fn call_function(&mut self, call: &Call) -> EvalResult<Value> {
         let name = &*call.name.text;
         let arguments = self.arguments(call);
         let Some(function) = FUNCTIONS.iter().find(|function| function.name == name) else {
@@ -100,15 +106,15 @@ impl Interpreter<'_> {
             return self.fail(
                 Diagnostic::error(Code::UnknownFunction, call.name.span, message)
                     .label("expected the name of a function")
-                    .meant(meant),
+                    .suggest(meant),
             );
         };
         self.check_count(call, &function.count, function.arguments)?;
         (function.run)(self, call, &arguments?)
     }
 
-    /// The arguments of a call; all are looked at, even when one is broken.
-    pub(super) fn arguments(&mut self, call: &Call) -> Evaluated<Vec<Argument>> {
+    /// Evaluates the arguments of a call: all of them, even after an error in one.
+    pub(super) fn arguments(&mut self, call: &Call) -> EvalResult<Vec<Argument>> {
         let mut arguments = Vec::with_capacity(call.arguments.len());
         let mut complete = true;
         for expr in &call.arguments {
@@ -121,19 +127,19 @@ impl Interpreter<'_> {
                     );
                 }
                 Ok(value) => arguments.push(Argument { value, span: expr.span }),
-                Err(Reported) => complete = false,
+                Err(ErrorReported) => complete = false,
             }
         }
-        if complete { Ok(arguments) } else { Err(Reported) }
+        if complete { Ok(arguments) } else { Err(ErrorReported) }
     }
 
-    /// Complains about too few or too many arguments.
+    /// Reports too few or too many arguments.
     pub(super) fn check_count(
         &mut self,
         call: &Call,
         count: &RangeInclusive<usize>,
         shape: &str,
-    ) -> Evaluated<()> {
+    ) -> EvalResult<()> {
         let given = call.arguments.len();
         if count.contains(&given) {
             return Ok(());
@@ -150,13 +156,12 @@ impl Interpreter<'_> {
         )
     }
 
-    /// An argument as a value of a type.
-    pub(super) fn argument(&mut self, argument: &Argument, base: Base) -> Evaluated<Value> {
+    pub(super) fn argument(&mut self, argument: &Argument, base: Base) -> EvalResult<Value> {
         self.fit(argument.value.clone(), Ty::one(base), argument.span)
     }
 
-    /// An argument as an array.
-    fn container(&mut self, argument: &Argument) -> Evaluated<Rc<Array>> {
+    /// An argument as an array; a range of addresses or strings is one.
+    fn container(&mut self, argument: &Argument) -> EvalResult<Rc<Array>> {
         match &argument.value {
             Value::Array(array) => Ok(array.clone()),
             value @ (Value::Address(_) | Value::Text(_)) => {
@@ -177,15 +182,15 @@ impl Interpreter<'_> {
     }
 
     /// An argument as an array of addresses.
-    pub(super) fn addresses(&mut self, argument: &Argument) -> Evaluated<Rc<Array>> {
+    pub(super) fn addresses(&mut self, argument: &Argument) -> EvalResult<Rc<Array>> {
         let ty = Ty::one(Base::Address).array();
         match self.fit(argument.value.clone(), ty, argument.span)? {
             Value::Array(array) => Ok(array),
-            _ => Err(Reported),
+            _ => Err(ErrorReported),
         }
     }
 
-    /// The array with every range of addresses changed by `f`.
+    /// Applies `f` to every range of addresses in an array.
     fn map_ranges(&mut self, array: &Array, f: &dyn Fn(&AddrRange) -> AddrRange) -> Value {
         let items = array.items().iter().map(|item| {
             let value = match &item.value {
@@ -198,9 +203,9 @@ impl Interpreter<'_> {
         Value::array(items.collect())
     }
 
-    fn extreme(&mut self, call: &Call, arguments: &[Argument], wanted: Operator) -> Evaluated<Value> {
-        if arguments.iter().any(|argument| matches!(argument.value, Value::Measured(_))) {
-            return self.measured_extreme(call, arguments, wanted);
+    fn extreme(&mut self, call: &Call, arguments: &[Argument], wanted: Operator) -> EvalResult<Value> {
+        if arguments.iter().any(|argument| matches!(argument.value, Value::RuntimeNumber(_))) {
+            return self.runtime_extreme(call, arguments, wanted);
         }
         let mut best: Option<&Argument> = None;
         for argument in arguments {
@@ -223,32 +228,32 @@ impl Interpreter<'_> {
                 }
             }
         }
-        best.map(|argument| argument.value.clone()).ok_or(Reported)
+        best.map(|argument| argument.value.clone()).ok_or(ErrorReported)
     }
 }
 
 impl Interpreter<'_> {
-    /// `min` or `max` with a number that is only known while the phase runs.
-    fn measured_extreme(
+    /// `min` or `max` with a number that is known only while the phase runs.
+    fn runtime_extreme(
         &mut self,
         call: &Call,
         arguments: &[Argument],
         wanted: Operator,
-    ) -> Evaluated<Value> {
-        let counted = arguments.iter().find_map(|argument| measured::counted(&argument.value));
+    ) -> EvalResult<Value> {
+        let unit = arguments.iter().find_map(|argument| runtime::unit(&argument.value));
         let plain = |argument: &Argument| {
-            let value = measured::beside(counted, &argument.value, argument.span);
+            let value = runtime::in_unit_of(unit, &argument.value, argument.span);
             Argument { value, ..argument.clone() }
         };
         let arguments: Vec<Argument> = arguments.iter().map(plain).collect();
-        let first = arguments.first().ok_or(Reported)?;
+        let first = arguments.first().ok_or(ErrorReported)?;
         let mut base = None;
         for argument in &arguments {
             let spans = (first.span, argument.span);
             let fits =
                 |a: &Argument, b: &Argument| arithmetic::binary(&a.value, wanted, &b.value, spans).is_ok();
-            let kind = argument.value.ty().and_then(measured::number_base);
-            // A plain zero needs no unit, but on the right only.
+            let kind = argument.value.ty().and_then(runtime::number_base);
+            // Either order may fit: a plain zero needs no unit, but only as the right operand.
             if !(fits(argument, first) || fits(first, argument)) || kind.is_none() {
                 let kinds = format!("{} and {}", first.value.type_name(), argument.value.type_name());
                 let message = format!("`{}()` cannot compare {kinds}", call.name.text);
@@ -259,18 +264,18 @@ impl Interpreter<'_> {
             }
             base = if base == Some(Base::Int) || base.is_none() { kind } else { base };
         }
-        let of: Vec<ScriptExpr> = arguments.iter().filter_map(|a| measured::expr_of(&a.value)).collect();
+        let of: Vec<ScriptExpr> = arguments.iter().filter_map(|a| runtime::script_expr(&a.value)).collect();
         let greatest = wanted == Operator::Greater;
-        Ok(measured::counting(ScriptExpr::Extreme { greatest, of }, base.ok_or(Reported)?, counted))
+        Ok(runtime::runtime_value(ScriptExpr::Extreme { greatest, of }, base.ok_or(ErrorReported)?, unit))
     }
 }
 
-fn int(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
-    let [argument] = arguments else { return Err(Reported) };
-    if let Value::Measured(number) = &argument.value
+fn int(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> EvalResult<Value> {
+    let [argument] = arguments else { return Err(ErrorReported) };
+    if let Value::RuntimeNumber(number) = &argument.value
         && matches!(number.base, Base::Int | Base::Float | Base::Bool)
     {
-        return Ok(measured::counting(measured::truncated(number.expr.clone()), Base::Int, number.counted));
+        return Ok(runtime::runtime_value(runtime::truncate(number.expr.clone()), Base::Int, number.unit));
     }
     if let Value::Text(text) = &argument.value {
         let text = text.to_string();
@@ -288,9 +293,9 @@ fn int(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> E
     }
 }
 
-fn float(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
-    let [argument] = arguments else { return Err(Reported) };
-    if let Some(value) = interpreter.measured_as(&argument.value, Ty::one(Base::Float)) {
+fn float(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> EvalResult<Value> {
+    let [argument] = arguments else { return Err(ErrorReported) };
+    if let Some(value) = interpreter.runtime_value_as(&argument.value, Ty::one(Base::Float)) {
         return Ok(value);
     }
     if let Value::Text(text) = &argument.value {
@@ -303,15 +308,15 @@ fn float(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) ->
     interpreter.argument(argument, Base::Float)
 }
 
-fn not_a_number(interpreter: &mut Interpreter<'_>, argument: &Argument, wanted: &str) -> Evaluated<Value> {
+fn not_a_number(interpreter: &mut Interpreter<'_>, argument: &Argument, wanted: &str) -> EvalResult<Value> {
     interpreter.fail(
         Diagnostic::error(Code::Arguments, argument.span, format!("\"{}\" is not {wanted}", argument.value))
             .label(format!("expected {wanted} in the string")),
     )
 }
 
-fn count(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
-    let [argument] = arguments else { return Err(Reported) };
+fn count(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> EvalResult<Value> {
+    let [argument] = arguments else { return Err(ErrorReported) };
     let items = interpreter.container(argument)?.count();
     match i32::try_from(items) {
         Ok(items) => Ok(Value::Int(items)),
@@ -322,10 +327,10 @@ fn count(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) ->
     }
 }
 
-fn select(interpreter: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<Value> {
-    let [from, n] = arguments else { return Err(Reported) };
+fn select(interpreter: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> EvalResult<Value> {
+    let [from, n] = arguments else { return Err(ErrorReported) };
     let array = interpreter.container(from)?;
-    let Value::Int(wanted) = interpreter.argument(n, Base::Int)? else { return Err(Reported) };
+    let Value::Int(wanted) = interpreter.argument(n, Base::Int)? else { return Err(ErrorReported) };
     let total = array.count();
     let Some(wanted) = u64::try_from(wanted).ok().filter(|wanted| *wanted <= MAX_ITEMS) else {
         return interpreter.fail(
@@ -349,22 +354,22 @@ fn select(interpreter: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]
             .label("some are taken more than once"),
         );
     }
-    let mut taken = HashSet::new();
-    let mut places = Vec::new();
-    while (places.len() as u64) < wanted {
-        let place = interpreter.generator.below(total);
-        if taken.len() as u64 >= total || taken.insert(place) {
-            places.push(place);
+    let mut distinct = HashSet::new();
+    let mut indices = Vec::new();
+    while (indices.len() as u64) < wanted {
+        let index = interpreter.generator.below(total);
+        if distinct.len() as u64 >= total || distinct.insert(index) {
+            indices.push(index);
         }
     }
-    match pick(&array, &places) {
+    match items_at(&array, &indices) {
         Some(values) => Ok(Value::list(values, call.span)),
-        None => interpreter.fail(too_many(from.span)),
+        None => interpreter.fail(too_many_items(from.span)),
     }
 }
 
-/// The flattened items at places.
-fn pick(array: &Array, places: &[u64]) -> Option<Vec<Value>> {
+/// The flattened items at these indices; none if the array is too large.
+fn items_at(array: &Array, indices: &[u64]) -> Option<Vec<Value>> {
     let runs = array.runs()?;
     let mut starts = Vec::with_capacity(runs.len());
     let mut start = 0_u64;
@@ -372,18 +377,18 @@ fn pick(array: &Array, places: &[u64]) -> Option<Vec<Value>> {
         starts.push(start);
         start = start.saturating_add(run.value.count().saturating_mul(run.times));
     }
-    let at = |place: &u64| {
-        let index = starts.partition_point(|start| start <= place).checked_sub(1)?;
-        let run = runs.get(index)?;
-        Some(nth(&run.value, (place - starts[index]) % run.value.count().max(1)))
+    let item = |index: &u64| {
+        let run_index = starts.partition_point(|start| start <= index).checked_sub(1)?;
+        let run = runs.get(run_index)?;
+        Some(run.value.nth((index - starts[run_index]) % run.value.count().max(1)))
     };
-    places.iter().map(at).collect()
+    indices.iter().map(item).collect()
 }
 
-fn set_port(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
-    let [from, port] = arguments else { return Err(Reported) };
+fn set_port(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> EvalResult<Value> {
+    let [from, port] = arguments else { return Err(ErrorReported) };
     let array = interpreter.addresses(from)?;
-    let Value::Int(number) = interpreter.argument(port, Base::Int)? else { return Err(Reported) };
+    let Value::Int(number) = interpreter.argument(port, Base::Int)? else { return Err(ErrorReported) };
     let new = match (number, u16::try_from(number)) {
         (-1, _) => None,
         (_, Ok(number)) => Some(number),
@@ -397,11 +402,11 @@ fn set_port(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument])
     Ok(interpreter.map_ranges(&array, &|range| range.with_port(new)))
 }
 
-fn ips_to_names(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
-    let [from, zone] = arguments else { return Err(Reported) };
+fn ips_to_names(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> EvalResult<Value> {
+    let [from, zone] = arguments else { return Err(ErrorReported) };
     let array = interpreter.addresses(from)?;
     let zone = interpreter.argument(zone, Base::Text)?.to_string();
-    let Some(all) = flatten(&array) else { return interpreter.fail(too_many(from.span)) };
+    let Some(all) = array.flatten() else { return interpreter.fail(too_many_items(from.span)) };
     let mut names = Vec::with_capacity(all.len());
     for value in &all {
         let name = match value {
@@ -423,7 +428,7 @@ fn ips_to_names(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argume
     Ok(Value::list(names, from.span))
 }
 
-/// The name that stands for an address: by template, or made of its octets.
+/// The host name of an address: from a template, or made of its octets.
 fn host_name(address: &AddrRange, zone: &str) -> Option<String> {
     let [a, b, c, d] = address.octets()?.map(u32::from);
     if !zone.contains('$') {
@@ -434,16 +439,16 @@ fn host_name(address: &AddrRange, zone: &str) -> Option<String> {
     Some(name.replace("${worker}", "1"))
 }
 
-/// `dynamicName()` and `dynamize()`: names stay as they are, and that is said.
-fn dynamic(interpreter: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<Value> {
-    let [from, probability] = arguments else { return Err(Reported) };
+/// `dynamicName()` and `dynamize()`: return their argument, with a warning.
+fn dynamic(interpreter: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> EvalResult<Value> {
+    let [from, probability] = arguments else { return Err(ErrorReported) };
     interpreter.argument(probability, Base::Float)?;
     let array = interpreter.addresses(from)?;
     let name = &call.name.text;
     interpreter.diagnostics.add_once(
         format!("function {name}"),
         Diagnostic::warning(
-            Code::NotActedOn,
+            Code::Unsupported,
             call.span,
             format!("`{name}()` is accepted, but has no effect"),
         )
@@ -452,10 +457,10 @@ fn dynamic(interpreter: &mut Interpreter<'_>, call: &Call, arguments: &[Argument
     Ok(if &**name == "dynamize" { Value::Array(array) } else { from.value.clone() })
 }
 
-/// Made-up users, symbolically.
-fn credentials(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
-    let [n, realm] = arguments else { return Err(Reported) };
-    let Value::Int(users) = interpreter.argument(n, Base::Int)? else { return Err(Reported) };
+/// `credentials(n, realm)`: generated users, as a pattern rather than a list.
+fn credentials(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> EvalResult<Value> {
+    let [n, realm] = arguments else { return Err(ErrorReported) };
+    let Value::Int(users) = interpreter.argument(n, Base::Int)? else { return Err(ErrorReported) };
     let realm = interpreter.argument(realm, Base::Text)?.to_string();
     let Some(high) = u64::try_from(users).ok().filter(|users| *users > 0) else {
         return interpreter.fail(
@@ -463,22 +468,22 @@ fn credentials(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argumen
                 .label("expected 1 or more"),
         );
     };
-    let users = Pattern::new(vec![Piece::Users { low: 1, high, realm }]);
+    let users = Pattern::new(vec![PatternPart::Users { low: 1, high, realm }]);
     Ok(Value::list([Value::Text(Rc::new(users))], n.span))
 }
 
-fn any_of(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
-    let [argument] = arguments else { return Err(Reported) };
+fn any_of(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> EvalResult<Value> {
+    let [argument] = arguments else { return Err(ErrorReported) };
     let ty = Ty::one(Base::Regex).array();
     let Value::Array(array) = interpreter.fit(argument.value.clone(), ty, argument.span)? else {
-        return Err(Reported);
+        return Err(ErrorReported);
     };
-    let Some(all) = flatten(&array) else { return interpreter.fail(too_many(argument.span)) };
+    let Some(all) = array.flatten() else { return interpreter.fail(too_many_items(argument.span)) };
     let parts: Vec<String> = all.iter().map(Value::to_string).collect();
     Ok(Value::Regex(format!("({})", parts.join(" || ")).into()))
 }
 
-fn system(interpreter: &mut Interpreter<'_>, call: &Call, _: &[Argument]) -> Evaluated<Value> {
+fn system(interpreter: &mut Interpreter<'_>, call: &Call, _: &[Argument]) -> EvalResult<Value> {
     interpreter.fail(
         Diagnostic::error(Code::Refused, call.span, "shell commands in a workload are not run")
             .label("its output would be a value here")

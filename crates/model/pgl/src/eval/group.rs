@@ -2,9 +2,8 @@
 
 use assay_base::random::shuffle;
 
-use super::argument::flatten;
-use super::expression::too_many;
-use super::{Evaluated, Interpreter, Reported};
+use super::expression::too_many_items;
+use super::{ErrorReported, EvalResult, Interpreter};
 use crate::ast::{Expr, Path};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
@@ -16,46 +15,46 @@ impl Interpreter<'_> {
         targets: &[(Path, Option<Expr>)],
         value: &Expr,
         span: Span,
-    ) -> Evaluated<()> {
+    ) -> EvalResult<()> {
         let shares: Vec<Option<f64>> = targets
             .iter()
             .map(|(_, share)| share.as_ref().and_then(|share| self.probability(share).ok()))
             .collect();
-        let dealt = self.value(value);
-        let parts = match &dealt {
+        let items = self.value(value);
+        let parts = match &items {
             Ok(Value::Array(array)) => {
-                let Some(items) = flatten(array) else { return self.fail(too_many(value.span)) };
+                let Some(items) = array.flatten() else { return self.fail(too_many_items(value.span)) };
                 self.deal_items(items, &shares, value.span, span)?
             }
             // What is no array is copied to every name, a bare range too.
             Ok(single) => vec![single.clone(); targets.len()],
-            Err(Reported) => vec![Value::Broken; targets.len()],
+            Err(ErrorReported) => vec![Value::Broken; targets.len()],
         };
-        for ((target, _), part) in targets.iter().zip(parts) {
-            let Ok(place) = self.place(target) else { continue };
+        for ((path, _), part) in targets.iter().zip(parts) {
+            let Ok(target) = self.assignment_target(path) else { continue };
             let part = match part {
-                Value::Array(array) if place.ty.arrays == 0 && array.items().len() == 1 => {
+                Value::Array(array) if target.ty.arrays == 0 && array.items().len() == 1 => {
                     array.items().first().map_or(Value::Broken, |item| item.value.clone())
                 }
                 other => other,
             };
-            let part = match self.measured_as(&part, place.ty) {
+            let part = match self.runtime_value_as(&part, target.ty) {
                 Some(part) => part,
-                None => self.fit(part, place.ty, value.span).unwrap_or(Value::Broken),
+                None => self.fit(part, target.ty, value.span).unwrap_or(Value::Broken),
             };
-            self.store(&place, part, target.span())?;
+            self.store(&target, part, path.span())?;
         }
         Ok(())
     }
 
-    /// The part of each name.
+    /// The items of each name: equal parts in order, or, if any share is given, random ones of that number.
     fn deal_items(
         &mut self,
         mut items: Vec<Value>,
         shares: &[Option<f64>],
         from: Span,
         span: Span,
-    ) -> Evaluated<Vec<Value>> {
+    ) -> EvalResult<Vec<Value>> {
         let names = shares.len();
         if names == 0 {
             return Ok(vec![]);
@@ -78,11 +77,11 @@ impl Interpreter<'_> {
             parts.resize(names, list(vec![]));
             return Ok(parts);
         }
-        let given: f64 = shares.iter().flatten().sum();
-        if given > 1.0 + 1e-9 {
+        let explicit: f64 = shares.iter().flatten().sum();
+        if explicit > 1.0 + 1e-9 {
             return self.fail(
                 Diagnostic::error(Code::GroupAssignment, span, "more than 100% of the items are dealt")
-                    .label(format!("these add up to {}%", (given * 1e4).round() / 1e2)),
+                    .label(format!("these add up to {}%", (explicit * 1e4).round() / 1e2)),
             );
         }
         let open = shares.iter().filter(|share| share.is_none()).count().max(1) as f64;
@@ -90,7 +89,7 @@ impl Interpreter<'_> {
         shuffle(&mut items, |n| self.generator.below(n));
         let mut parts = Vec::with_capacity(names);
         for share in shares {
-            let share = share.unwrap_or((1.0 - given) / open);
+            let share = share.unwrap_or((1.0 - explicit) / open);
             // A share that is a whole number but for rounding is that number.
             let wanted = (share * total - 1e-9).ceil().max(0.0) as usize;
             let rest = items.split_off(wanted.min(items.len()));

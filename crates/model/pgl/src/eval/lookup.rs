@@ -1,26 +1,25 @@
-//! Names: what they mean, where they lead, and reading and writing there.
+//! Name resolution of the interpreter: paths to variables and fields, read or assigned.
 
 use std::rc::Rc;
 
-use super::{Evaluated, Interpreter, Reported};
+use super::{ErrorReported, EvalResult, Interpreter};
 use crate::ast::{Name, Path};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::schema::{Base, REJECTED, RecordKind, Ty};
+use crate::schema::{Base, REMOVED_FIELDS, RecordKind, Ty};
 use crate::source::Span;
 use crate::value::{Record, Value};
 use assay_base::settings::suggest::nearest;
 
-/// Where an assignment goes.
-pub(super) struct Place {
-    pub root: Root,
-    /// Fields from there on, by index.
+/// The variable or field that a path designates.
+pub(super) struct AssignmentTarget {
+    pub root: TargetRoot,
+    /// Indices of the fields below the root, outermost first.
     pub fields: Vec<usize>,
-    /// The type of what is there.
     pub ty: Ty,
 }
 
-/// Where a path begins.
-pub(super) enum Root {
+/// The variable or field that the first name of a path designates.
+pub(super) enum TargetRoot {
     /// A field of the object of a frame.
     Member {
         frame: usize,
@@ -33,40 +32,39 @@ pub(super) enum Root {
 }
 
 impl Interpreter<'_> {
-    /// The root that a first name means, and its type; no type when that does not exist.
-    pub(super) fn root(&self, name: &str) -> Option<(Root, Option<Ty>)> {
+    /// Resolves the first name of a path. The type is none for a variable that was declared with an unknown type.
+    pub(super) fn root(&self, name: &str) -> Option<(TargetRoot, Option<Ty>)> {
         for (frame, scope) in self.frames.iter().enumerate().rev() {
             if let Some((field, definition)) =
                 scope.object.as_ref().and_then(|object| object.kind.field(name))
             {
-                return Some((Root::Member { frame, field }, Some(definition.ty)));
+                return Some((TargetRoot::Member { frame, field }, Some(definition.ty)));
             }
             if let Some((name, variable)) = scope.names.get_key_value(name) {
-                return Some((Root::Local { frame, name: name.clone() }, variable.ty));
+                return Some((TargetRoot::Local { frame, name: name.clone() }, variable.ty));
             }
         }
         None
     }
 
-    /// Where a path leads to be assigned.
-    pub(super) fn place(&mut self, path: &Path) -> Evaluated<Place> {
+    pub(super) fn assignment_target(&mut self, path: &Path) -> EvalResult<AssignmentTarget> {
         let Some((root, ty)) = self.root(&path.first.text) else {
-            return self.unknown(&path.first, true);
+            return self.report_unknown_name(&path.first, true);
         };
-        let mut ty = ty.ok_or(Reported)?;
+        let mut ty = ty.ok_or(ErrorReported)?;
         let mut fields = Vec::new();
         for name in &path.rest {
             let Some(kind) = ty.record() else {
-                return self.no_fields(name, ty);
+                return self.report_no_fields(name, ty);
             };
             let (index, field) = self.field(kind, name)?;
             fields.push(index);
             ty = field.ty;
         }
-        Ok(Place { root, fields, ty })
+        Ok(AssignmentTarget { root, fields, ty })
     }
 
-    fn no_fields<T>(&mut self, name: &Name, ty: Ty) -> Evaluated<T> {
+    fn report_no_fields<T>(&mut self, name: &Name, ty: Ty) -> EvalResult<T> {
         let help = match ty {
             Ty { base: Base::Address, arrays: 0, .. } => Some(
                 "an address cannot be changed in part; `setAddrPort(addresses, port)` makes new ones"
@@ -81,19 +79,18 @@ impl Interpreter<'_> {
         )
     }
 
-    /// A field of a type, or an error that knows the name that was meant.
-    fn field(&mut self, kind: RecordKind, name: &Name) -> Evaluated<(usize, &'static crate::schema::Field)> {
+    fn field(&mut self, kind: RecordKind, name: &Name) -> EvalResult<(usize, &'static crate::schema::Field)> {
         match kind.field(&name.text) {
             Some(found) => Ok(found),
-            None => self.unknown_field(kind, name),
+            None => self.report_unknown_field(kind, name),
         }
     }
 
-    fn unknown_field<T>(&mut self, kind: RecordKind, name: &Name) -> Evaluated<T> {
-        let retired = retired(kind, &name.text).map(str::to_owned);
+    fn report_unknown_field<T>(&mut self, kind: RecordKind, name: &Name) -> EvalResult<T> {
+        let removed_field_help = removed_field_help(kind, &name.text).map(str::to_owned);
         let known = || kind.fields().map(|field| field.name);
-        let meant = nearest(&name.text, known()).filter(|_| retired.is_none());
-        let help = retired.or_else(|| {
+        let meant = nearest(&name.text, known()).filter(|_| removed_field_help.is_none());
+        let help = removed_field_help.or_else(|| {
             let all: Vec<&str> = known().collect();
             (!all.is_empty() && all.len() <= 12).then(|| format!("its fields are {}", all.join(", ")))
         });
@@ -105,61 +102,60 @@ impl Interpreter<'_> {
             )
             .label("expected the name of a field")
             .maybe_help(help)
-            .meant(meant),
+            .suggest(meant),
         )
     }
 
-    /// A name that means nothing, to be assigned or read.
-    fn unknown<T>(&mut self, name: &Name, assigned: bool) -> Evaluated<T> {
+    /// Reports an undeclared name, with the name that was probably meant.
+    fn report_unknown_name<T>(&mut self, name: &Name, is_assigned: bool) -> EvalResult<T> {
         if self.skipped.contains(&name.text) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
-        // Nobody will see what would be suggested.
-        if self.diagnostics.full() {
+        // The error would only be counted: no need for a suggestion.
+        if self.diagnostics.is_full() {
             return self.fail(Diagnostic::error(Code::UnknownName, name.span, "this name is not declared"));
         }
         // In the block of an object, a field was most likely meant.
         let object = self.frames.last().and_then(|frame| frame.object.as_ref()).map(|object| object.kind);
-        if let Some(kind) = object.filter(|_| assigned) {
+        if let Some(kind) = object.filter(|_| is_assigned) {
             let near_field = nearest(&name.text, kind.fields().map(|field| field.name)).is_some();
-            let known = near_field || retired(kind, &name.text).is_some();
+            let known = near_field || removed_field_help(kind, &name.text).is_some();
             let near_name = !known && self.nearest_declared(name).is_some();
             if !near_name {
-                return self.unknown_field(kind, name);
+                return self.report_unknown_field(kind, name);
             }
         }
-        let units = crate::units::bare_names().filter(|_| !assigned);
+        let units = crate::units::bare_names().filter(|_| !is_assigned);
         let others = object.into_iter().flat_map(RecordKind::fields).map(|field| field.name).chain(units);
         let meant = self.nearest_declared(name).or_else(|| nearest(&name.text, others).map(str::to_owned));
         self.fail(
             Diagnostic::error(Code::UnknownName, name.span, format!("`{}` is not declared", name.text))
                 .label("expected a name that was declared before")
-                .meant(meant.as_deref()),
+                .suggest(meant.as_deref()),
         )
     }
 
-    /// The declared name that is much like one.
+    /// The declared name closest to a misspelt one.
     fn nearest_declared(&mut self, name: &Name) -> Option<String> {
         let declared: usize = self.frames.iter().map(|frame| frame.names.len()).sum();
-        self.suggestions = self.suggestions.checked_sub(declared)?;
+        self.comparisons_left = self.comparisons_left.checked_sub(declared)?;
         let names = self.frames.iter().flat_map(|frame| frame.names.keys()).map(|name| &**name);
         nearest(&name.text, names).map(str::to_owned)
     }
 
-    /// What is at a place now.
-    pub(super) fn read_place(&self, place: &Place) -> Value {
-        let mut value = match &place.root {
-            Root::Member { frame, field } => {
+    pub(super) fn read_target(&self, target: &AssignmentTarget) -> Value {
+        let mut value = match &target.root {
+            TargetRoot::Member { frame, field } => {
                 let object = self.frames.get(*frame).and_then(|frame| frame.object.as_ref());
                 object.and_then(|object| object.slot(*field)).map(|slot| slot.value.clone())
             }
-            Root::Local { frame, name } => self
+            TargetRoot::Local { frame, name } => self
                 .frames
                 .get(*frame)
                 .and_then(|frame| frame.names.get(name))
                 .map(|variable| variable.value.clone()),
         };
-        for field in &place.fields {
+        for field in &target.fields {
             value = match value {
                 Some(Value::Record(record)) => record.slot(*field).map(|slot| slot.value.clone()),
                 other => other.filter(Value::is_broken),
@@ -168,8 +164,8 @@ impl Interpreter<'_> {
         value.unwrap_or(Value::Undefined)
     }
 
-    /// Puts a value there. Objects on the way that do not exist yet are made.
-    pub(super) fn write_place(&mut self, place: &Place, value: Value, span: Span) {
+    /// Assigns a value; objects on the path that do not exist yet are created.
+    pub(super) fn write_target(&mut self, target: &AssignmentTarget, value: Value, span: Span) {
         if value.depth() > crate::value::array::MAX_DEPTH {
             self.diagnostics.add(
                 Diagnostic::error(Code::TooDeep, span, "arrays and objects are nested too deeply")
@@ -177,19 +173,19 @@ impl Interpreter<'_> {
             );
             return;
         }
-        match &place.root {
-            Root::Member { frame, field } => {
+        match &target.root {
+            TargetRoot::Member { frame, field } => {
                 let Some(object) = self.frames.get_mut(*frame).and_then(|frame| frame.object.as_mut()) else {
                     return;
                 };
-                write_field(object, *field, &place.fields, value, span);
+                write_field(object, *field, &target.fields, value, span);
             }
-            Root::Local { frame, name } => {
+            TargetRoot::Local { frame, name } => {
                 let Some(variable) = self.frames.get_mut(*frame).and_then(|frame| frame.names.get_mut(name))
                 else {
                     return;
                 };
-                match place.fields.split_first() {
+                match target.fields.split_first() {
                     None => variable.value = value,
                     Some((first, rest)) => {
                         if let Some(object) = variable.ty.and_then(|ty| object_in(&mut variable.value, ty)) {
@@ -202,14 +198,14 @@ impl Interpreter<'_> {
     }
 
     /// The value of a path.
-    pub(super) fn read(&mut self, path: &Path) -> Evaluated<Value> {
+    pub(super) fn read(&mut self, path: &Path) -> EvalResult<Value> {
         let Some((root, ty)) = self.root(&path.first.text) else {
-            return self.unknown(&path.first, false);
+            return self.report_unknown_name(&path.first, false);
         };
-        let ty = ty.ok_or(Reported)?;
-        let member = matches!(root, Root::Member { .. });
+        let ty = ty.ok_or(ErrorReported)?;
+        let is_member = matches!(root, TargetRoot::Member { .. });
         self.note_read(&root, path)?;
-        let mut value = self.read_place(&Place { root, fields: vec![], ty });
+        let mut value = self.read_target(&AssignmentTarget { root, fields: vec![], ty });
         if let Value::Sample(number) = value
             && !path.rest.is_empty()
         {
@@ -225,8 +221,8 @@ impl Interpreter<'_> {
                     record.slot(index).map_or(Value::Undefined, |slot| slot.value.clone())
                 }
                 Value::Address(address) => self.address_member(address, name)?,
-                Value::Broken => return Err(Reported),
-                Value::Undefined => return self.no_value(last, owner, member),
+                Value::Broken => return Err(ErrorReported),
+                Value::Undefined => return self.report_no_value(last, owner, is_member),
                 other => {
                     let found = other.type_name();
                     return self.fail(
@@ -238,36 +234,41 @@ impl Interpreter<'_> {
             last = name;
         }
         match value {
-            Value::Broken => Err(Reported),
-            Value::Undefined => self.no_value(last, owner, member && path.rest.is_empty()),
+            Value::Broken => Err(ErrorReported),
+            Value::Undefined => self.report_no_value(last, owner, is_member && path.rest.is_empty()),
             value => Ok(value),
         }
     }
 
-    /// Remembers that all of a variable is read. In a script it must be known what is read.
-    fn note_read(&mut self, root: &Root, path: &Path) -> Evaluated<()> {
-        let Root::Local { frame, name } = root else { return Ok(()) };
+    /// Marks a variable as read. In a script, its value must not depend on a measured condition.
+    fn note_read(&mut self, root: &TargetRoot, path: &Path) -> EvalResult<()> {
+        let TargetRoot::Local { frame, name } = root else { return Ok(()) };
         let Some(variable) = self.frames.get(*frame).and_then(|frame| frame.names.get(name)) else {
             return Ok(());
         };
-        // The addresses of a server are read by robots: that does not use the server.
+        // A robot that reads the addresses of a server does not make the server part of the workload.
         let agent = matches!(variable.ty, Some(Ty { base: Base::Record(kind), .. }) if kind.is_agent());
         if path.rest.is_empty() || !agent {
             variable.read.set(true);
         }
         if variable.uncertain {
-            return self.fail(super::script::depends(&path.first));
+            return self.fail(super::script::uncertain_name(&path.first));
         }
         Ok(())
     }
 
-    fn no_value<T>(&mut self, name: &Name, owner: Option<RecordKind>, member: bool) -> Evaluated<T> {
+    fn report_no_value<T>(
+        &mut self,
+        name: &Name,
+        owner: Option<RecordKind>,
+        is_member: bool,
+    ) -> EvalResult<T> {
         let outside = self.frames.iter().any(|frame| frame.names.contains_key(&name.text));
         let help = match owner {
             Some(kind) => {
                 Some(format!("set the field `{}` of this `{}` before it is read", name.text, kind.name()))
             }
-            None if member && outside => Some(format!(
+            None if is_member && outside => Some(format!(
                 "inside this block `{0}` is the object's own field; give the outer `{0}` another name",
                 name.text
             )),
@@ -284,7 +285,7 @@ impl Interpreter<'_> {
         &mut self,
         address: &crate::value::address::AddrRange,
         name: &Name,
-    ) -> Evaluated<Value> {
+    ) -> EvalResult<Value> {
         if address.count() > 1 {
             return self.fail(
                 Diagnostic::error(Code::TypeMismatch, name.span, "a range of addresses has no members")
@@ -309,17 +310,17 @@ impl Interpreter<'_> {
         };
         match value {
             Some(value) => Ok(value),
-            None => self.no_value(name, None, false),
+            None => self.report_no_value(name, None, false),
         }
     }
 }
 
-/// What to do about a field that a type does not have any more.
-fn retired(kind: RecordKind, name: &str) -> Option<&'static str> {
-    REJECTED.iter().find(|(of, field, _)| *of == kind && *field == name).map(|(.., why)| *why)
+/// Advice on a field that older versions of the language had.
+fn removed_field_help(kind: RecordKind, name: &str) -> Option<&'static str> {
+    REMOVED_FIELDS.iter().find(|(of, field, _)| *of == kind && *field == name).map(|(.., why)| *why)
 }
 
-/// The object in a value of an object type; made when there is none.
+/// The object in a value of an object type, created if the value is undefined.
 fn object_in(value: &mut Value, ty: Ty) -> Option<&mut Rc<Record>> {
     if matches!(value, Value::Undefined) {
         *value = Value::Record(Rc::new(Record::new(ty.record()?)));

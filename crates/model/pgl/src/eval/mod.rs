@@ -1,4 +1,4 @@
-//! Runs a program: statement after statement, once.
+//! Interpreter: executes the statements of a program in order, once.
 //!
 //! There are no loops, so every program ends; what could still grow without bound (arrays of arrays of
 //! arrays) is limited where it is made. After a mistake a value is broken, and nothing that is made of a
@@ -12,18 +12,16 @@ use std::cell::Cell;
 use assay_base::random::Rng;
 use assay_workload::model::Script;
 
-use crate::ast::{Assigned, Block, Expr, Name, Path, Statement, StatementKind, TypeName};
+use crate::ast::{Block, Expr, Name, Path, RightSide, Statement, StatementKind, TypeName};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::diagnostics::Diagnostics;
-use crate::schema::{Base, Effect, RecordKind, Ty};
+use crate::diagnostics::{Diagnostics, ErrorReported};
+use crate::schema::{Base, RecordKind, Support, Ty};
 use crate::source::{Resolver, Source, Span};
 use crate::value::array::Array;
-use crate::value::frame::{Frame, Variable};
-use crate::value::{Code as CodeValue, Record, Value};
+use crate::value::{Frame, Record, ScriptCode, Value, Variable};
 use assay_base::settings::suggest::nearest;
 
 mod append;
-mod argument;
 mod arithmetic;
 mod convert;
 mod distributions;
@@ -43,21 +41,21 @@ mod tests;
 pub(crate) use functions::FUNCTIONS;
 pub(crate) use procedures::PROCEDURES;
 
-/// What a program registered.
+/// Objects and settings that a program has registered.
 #[derive(Debug, Default)]
-pub(crate) struct Registered {
-    /// Everything given to `use()`, in order.
+pub(crate) struct Registrations {
+    /// Arguments of `use()`, in order.
     pub used: Vec<(Rc<Record>, Span)>,
-    /// Everything given to `schedule()`, in order.
+    /// Arguments of `schedule()`, in order.
     pub scheduled: Vec<(Rc<Record>, Span)>,
-    /// The script of each of those, compiled.
+    /// Compiled script of each scheduled phase.
     pub scripts: Vec<Option<Script>>,
-    /// Everything given to `note_substitutes()`: groups of addresses.
+    /// Arguments of `note_substitutes()`: groups of addresses.
     pub substitutes: Vec<(Rc<Array>, Span)>,
-    /// Everything given to `require()`.
+    /// Arguments of `require()`.
     pub requirements: Vec<(String, Span)>,
-    /// Objects of the main source that nothing has read: what they are, what they are called, and where.
-    pub unread: Vec<(RecordKind, Rc<str>, Span)>,
+    /// Objects of the main source that nothing reads.
+    pub unused: Vec<UnusedObject>,
     /// `working_set_length()` in seconds.
     pub working_set_length: Option<(f64, Span)>,
     /// `working_set_cap()`.
@@ -66,13 +64,21 @@ pub(crate) struct Registered {
     pub end: Span,
 }
 
+/// A declared object that nothing reads.
+#[derive(Debug)]
+pub(crate) struct UnusedObject {
+    pub kind: RecordKind,
+    pub name: Rc<str>,
+    pub span: Span,
+}
+
 pub(crate) fn run(
     program: &Block,
     skipped: &HashSet<Rc<str>>,
     sources: &[Source],
     resolver: &dyn Resolver,
     diagnostics: &mut Diagnostics,
-) -> Registered {
+) -> Registrations {
     let length = sources.first().map_or(0, |source| source.text.trim_end().len()) as u32;
     let end = Span { source: 0, start: length, end: length };
     let mut interpreter = Interpreter {
@@ -81,59 +87,57 @@ pub(crate) fn run(
         resolver,
         skipped,
         frames: vec![Frame::default()],
-        registered: Registered { end, ..Registered::default() },
+        registrations: Registrations { end, ..Registrations::default() },
         generator: Rng::new(GENERATOR_SEED),
         ids: 0,
-        suggestions: MAX_COMPARED,
+        comparisons_left: MAX_COMPARED,
         script: None,
     };
     interpreter.block(program);
     interpreter.compile_scripts();
-    interpreter.note_unread();
-    interpreter.registered
+    interpreter.collect_unused();
+    interpreter.registrations
 }
 
-/// Names that misspelt ones are compared with, in one program: with a hundred thousand names it takes its time.
+/// Comparisons of misspelt names with declared ones in one program. Each error compares one name with all others, which
+/// is quadratic for a program with as many names as errors.
 const MAX_COMPARED: usize = 1_000_000;
-/// Seed of `select()` and of group assignments: all runs of all processes agree.
+/// Seed of `select()` and of group assignments: fixed, so that every compilation of a workload gives the same result.
 const GENERATOR_SEED: u64 = 1;
 
-/// A mistake that was reported.
-struct Reported;
-
-type Evaluated<T> = Result<T, Reported>;
+type EvalResult<T> = Result<T, ErrorReported>;
 
 struct Interpreter<'a> {
     diagnostics: &'a mut Diagnostics,
     sources: &'a [Source],
     resolver: &'a dyn Resolver,
-    /// Names in statements that could not be read: nobody knows whether they were declared.
+    /// Names in statements that could not be parsed, which may have been declared there.
     skipped: &'a HashSet<Rc<str>>,
     /// Innermost last; never empty.
     frames: Vec<Frame>,
-    registered: Registered,
+    registrations: Registrations,
     generator: Rng,
     ids: u32,
-    /// Names that misspelt ones may still be compared with.
-    suggestions: usize,
+    /// Comparisons left of [`MAX_COMPARED`].
+    comparisons_left: usize,
     /// The script that is being compiled.
-    script: Option<script::State>,
+    script: Option<script::ScriptCompiler>,
 }
 
 impl Interpreter<'_> {
-    fn fail<T>(&mut self, diagnostic: Diagnostic) -> Evaluated<T> {
+    fn fail<T>(&mut self, diagnostic: Diagnostic) -> EvalResult<T> {
         self.diagnostics.add(diagnostic);
-        Err(Reported)
+        Err(ErrorReported)
     }
 
     fn block(&mut self, block: &Block) {
         for statement in &block.statements {
-            // What went wrong was reported; the next statement is tried anyway.
-            let _: Evaluated<()> = self.statement(statement);
+            // Its errors were reported; the next statement is executed anyway, to report more in one run.
+            let _: EvalResult<()> = self.statement(statement);
         }
     }
 
-    fn statement(&mut self, statement: &Statement) -> Evaluated<()> {
+    fn statement(&mut self, statement: &Statement) -> EvalResult<()> {
         match &statement.kind {
             StatementKind::Declare { ty, name, value } => self.declare(ty, name, value.as_ref()),
             StatementKind::Assign { target, value } => self.assign(target, value),
@@ -144,7 +148,7 @@ impl Interpreter<'_> {
             }
             StatementKind::Every { goal, body } if self.script.is_some() => self.every(goal, body),
             StatementKind::Every { .. } => self.fail(
-                Diagnostic::error(Code::NotHere, statement.span, "`every` watches a running phase")
+                Diagnostic::error(Code::Misplaced, statement.span, "`every` watches a running phase")
                     .label("only the script of a phase may have it"),
             ),
             StatementKind::Block(block) => {
@@ -155,10 +159,10 @@ impl Interpreter<'_> {
         }
     }
 
-    fn branch(&mut self, condition: &Expr, then: &Block, otherwise: Option<&Block>) -> Evaluated<()> {
+    fn branch(&mut self, condition: &Expr, then: &Block, otherwise: Option<&Block>) -> EvalResult<()> {
         let value = self.value(condition)?;
-        if let Value::Measured(measured) = &value {
-            return self.measured_branch(measured, condition.span, then, otherwise);
+        if let Value::RuntimeNumber(number) = &value {
+            return self.runtime_branch(number, condition.span, then, otherwise);
         }
         match self.fit(value, Ty::one(Base::Bool), condition.span)? {
             Value::Bool(true) => self.block(then),
@@ -168,20 +172,20 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    fn declare(&mut self, ty: &TypeName, name: &Name, value: Option<&Assigned>) -> Evaluated<()> {
+    fn declare(&mut self, ty: &TypeName, name: &Name, value: Option<&RightSide>) -> EvalResult<()> {
         // A name of an unknown type is still a name: it must not be reported as undeclared.
         let ty = self.type_named(ty);
         self.check_name(name);
         let first = match (ty, value) {
             (None, _) => Value::Broken,
-            (Some(ty), Some(value)) => self.assigned(value, ty, Value::Undefined).unwrap_or(Value::Broken),
+            (Some(ty), Some(value)) => self.right_side(value, ty, Value::Undefined).unwrap_or(Value::Broken),
             (Some(ty), None) => match ty.record() {
                 Some(kind) => Value::Record(Rc::new(Record::new(kind))),
                 None => Value::Undefined,
             },
         };
         if let Some(Ty { base: Base::Record(kind), .. }) = ty {
-            self.warn_type(kind, name.span);
+            self.warn_unsupported_type(kind, name.span);
         }
         let first = if self.script.is_some() { self.script_variable(name, ty, first) } else { first };
         let variable =
@@ -202,13 +206,13 @@ impl Interpreter<'_> {
                 format!("there is no type `{}`", ty.name.text),
             )
             .label("expected the name of a type")
-            .meant(nearest(&ty.name.text, names));
+            .suggest(nearest(&ty.name.text, names));
             self.diagnostics.add(diagnostic);
         }
         found
     }
 
-    /// Complains about names that cannot be declared, or hide others.
+    /// Reports names that cannot be declared, and warns about those that shadow others.
     fn check_name(&mut self, name: &Name) {
         if crate::units::bare_unit(&name.text).is_some() || is_truth(&name.text) {
             self.diagnostics.add(
@@ -226,7 +230,7 @@ impl Interpreter<'_> {
             self.diagnostics.add(
                 Diagnostic::error(Code::Redeclared, name.span, format!("`{}` is declared twice", name.text))
                     .label("it exists already")
-                    .also(before, "declared here")
+                    .secondary(before, "declared here")
                     .help("to give it another value leave out the type"),
             );
             return;
@@ -236,47 +240,47 @@ impl Interpreter<'_> {
             self.diagnostics.add(
                 Diagnostic::warning(Code::Shadowed, name.span, format!("this hides another `{}`", name.text))
                     .label("in this block the name means this")
-                    .also(before, "declared here"),
+                    .secondary(before, "declared here"),
             );
         }
     }
 
-    /// Says once that objects of a type have no effect.
-    fn warn_type(&mut self, kind: RecordKind, span: Span) {
-        match kind.definition().effect {
-            Effect::None(instead) => self.diagnostics.add_once(
+    /// Warns, once per type, about objects of a type that has no effect.
+    fn warn_unsupported_type(&mut self, kind: RecordKind, span: Span) {
+        match kind.definition().support {
+            Support::Ignored(instead) => self.diagnostics.add_once(
                 format!("type {}", kind.name()),
                 Diagnostic::warning(
-                    Code::NotActedOn,
+                    Code::Unsupported,
                     span,
                     format!("`{}` is accepted, but has no effect", kind.name()),
                 )
                 .label(instead),
             ),
-            Effect::LeftOut(topic) => self.diagnostics.left_out(topic, span),
-            Effect::Full | Effect::Part(_) => {}
+            Support::OutOfScope(feature) => self.diagnostics.out_of_scope(feature, span),
+            Support::Full | Support::Partial(_) => {}
         }
     }
 
-    /// The value of the right side of `=` for a target of a type; blocks go on from what is there.
-    fn assigned(&mut self, value: &Assigned, ty: Ty, current: Value) -> Evaluated<Value> {
+    /// The value of the right side of `=` for a target of type `ty`; a block starts from the `current` value.
+    fn right_side(&mut self, value: &RightSide, ty: Ty, current: Value) -> EvalResult<Value> {
         match value {
-            Assigned::Expr(expr) => {
+            RightSide::Expr(expr) => {
                 let value = self.value(expr)?;
-                match self.measured_as(&value, ty) {
+                match self.runtime_value_as(&value, ty) {
                     Some(value) => Ok(value),
                     None => self.fit(value, ty, expr.span),
                 }
             }
-            Assigned::Block(block, span) => self.object(block, ty, current, *span),
+            RightSide::Block(block, span) => self.object(block, ty, current, *span),
         }
     }
 
-    /// Runs a block with an object as its scope.
-    fn object(&mut self, block: &Rc<Block>, ty: Ty, current: Value, span: Span) -> Evaluated<Value> {
+    /// Executes a block in the scope of an object.
+    fn object(&mut self, block: &Rc<Block>, ty: Ty, current: Value, span: Span) -> EvalResult<Value> {
         if ty == Ty::one(Base::Code) {
             let frames = self.frames.get(1..).map_or_else(Vec::new, <[Frame]>::to_vec);
-            return Ok(Value::Code(Rc::new(CodeValue { block: block.clone(), frames })));
+            return Ok(Value::Code(Rc::new(ScriptCode { block: block.clone(), frames })));
         }
         let single = Ty { arrays: 0, ..ty };
         let Some(kind) = single.record() else {
@@ -297,42 +301,41 @@ impl Interpreter<'_> {
         Ok(if ty.arrays > 0 { Value::list([value], span) } else { value })
     }
 
-    fn assign(&mut self, target: &Path, value: &Assigned) -> Evaluated<()> {
-        let place = self.place(target)?;
-        if let Some(appended) = self.appended(target, &place, value) {
-            return self.append(&place, appended, target.span());
+    fn assign(&mut self, path: &Path, value: &RightSide) -> EvalResult<()> {
+        let target = self.assignment_target(path)?;
+        if let Some(operands) = self.appended_operands(path, &target, value) {
+            return self.append(&target, operands, path.span());
         }
-        let current = self.read_place(&place);
-        let value = self.assigned(value, place.ty, current).unwrap_or(Value::Broken);
-        self.store(&place, value, target.span())
+        let current = self.read_target(&target);
+        let value = self.right_side(value, target.ty, current).unwrap_or(Value::Broken);
+        self.store(&target, value, path.span())
     }
 
-    /// Remembers the objects of the main source that nothing has read.
-    fn note_unread(&mut self) {
+    fn collect_unused(&mut self) {
         let Some(program) = self.frames.first() else { return };
-        let unread = program.names.iter().filter_map(|(name, variable)| match variable {
+        let unused = program.names.iter().filter_map(|(name, variable)| match variable {
             Variable { ty: Some(Ty { base: Base::Record(kind), .. }), declared, read, .. }
                 if declared.source == 0 && !read.get() =>
             {
-                Some((*kind, name.clone(), *declared))
+                Some(UnusedObject { kind: *kind, name: name.clone(), span: *declared })
             }
             _ => None,
         });
-        let mut unread: Vec<_> = unread.collect();
-        unread.sort_by_key(|(.., span)| span.start);
-        self.registered.unread = unread;
+        let mut unused: Vec<_> = unused.collect();
+        unused.sort_by_key(|object| object.span.start);
+        self.registrations.unused = unused;
     }
 
-    /// The value as a value of a type; what is only known while a phase runs does not fit anywhere.
-    fn fit(&mut self, value: Value, ty: Ty, span: Span) -> Evaluated<Value> {
-        if matches!(value, Value::Measured(_) | Value::Taken { .. } | Value::Sample(_)) {
-            return self.fail(script::refused(&value, ty, span));
+    /// Converts a value to a type. Values known only while a phase runs have no conversion.
+    fn fit(&mut self, value: Value, ty: Ty, span: Span) -> EvalResult<Value> {
+        if matches!(value, Value::RuntimeNumber(_) | Value::SampleRequest { .. } | Value::Sample(_)) {
+            return self.fail(script::runtime_mismatch(&value, ty, span));
         }
         convert::convert(value, ty).or_else(|why| {
             self.fail(
                 Diagnostic::error(
                     Code::TypeMismatch,
-                    why.place.unwrap_or(span),
+                    why.item.unwrap_or(span),
                     format!("expected {}, found {}", why.expected, why.found),
                 )
                 .label(format!("this is {}", why.found))
@@ -342,7 +345,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// The words for truth, which cannot be names.
+/// True for the Boolean literals, which cannot be names.
 fn is_truth(word: &str) -> bool {
     matches!(word, "yes" | "true" | "on" | "no" | "false" | "off")
 }

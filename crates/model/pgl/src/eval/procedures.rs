@@ -3,10 +3,9 @@
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
-use super::argument::Argument;
-use super::expression::too_many;
-use super::functions::FUNCTIONS;
-use super::{Evaluated, Interpreter, Reported};
+use super::expression::too_many_items;
+use super::functions::{Argument, FUNCTIONS};
+use super::{ErrorReported, EvalResult, Interpreter};
 use assay_workload::model::ScriptStatement;
 
 use crate::ast::Call;
@@ -17,16 +16,16 @@ use crate::value::array::Array;
 use crate::value::{Record, Value};
 use assay_base::settings::suggest::nearest;
 
-/// Procedures that a script cannot call: when it runs, all is registered.
-const REGISTERING: [&str; 6] =
+/// Procedures that a script cannot call, because registration is complete when it runs.
+const REGISTRATION: [&str; 6] =
     ["use", "schedule", "working_set_length", "working_set_cap", "note_substitutes", "require"];
 
 pub(crate) struct Procedure {
     pub name: &'static str,
-    /// Its arguments, as a message shows them.
+    /// Parameters, as messages show them.
     pub arguments: &'static str,
     count: RangeInclusive<usize>,
-    run: fn(&mut Interpreter<'_>, &Call, &[Argument]) -> Evaluated<()>,
+    run: fn(&mut Interpreter<'_>, &Call, &[Argument]) -> EvalResult<()>,
 }
 
 const MANY: usize = usize::MAX;
@@ -35,7 +34,7 @@ const fn procedure(
     name: &'static str,
     arguments: &'static str,
     count: RangeInclusive<usize>,
-    run: fn(&mut Interpreter<'_>, &Call, &[Argument]) -> Evaluated<()>,
+    run: fn(&mut Interpreter<'_>, &Call, &[Argument]) -> EvalResult<()>,
 ) -> Procedure {
     Procedure { name, arguments, count, run }
 }
@@ -67,25 +66,27 @@ pub(crate) const PROCEDURES: [Procedure; 14] = [
     procedure("reachedPositiveGoal", "reason", 0..=1, |i, call, arguments| i.end_phase(call, arguments)),
 ];
 
-/// True for the name of a procedure.
 pub(super) fn is_procedure(name: &str) -> bool {
     PROCEDURES.iter().any(|procedure| procedure.name == name)
 }
 
 impl Interpreter<'_> {
-    /// Runs a call that is a statement.
-    pub(super) fn call_statement(&mut self, call: &Call) -> Evaluated<()> {
+    pub(super) fn call_statement(&mut self, call: &Call) -> EvalResult<()> {
         let name = &*call.name.text;
         if let Some(procedure) = PROCEDURES.iter().find(|procedure| procedure.name == name) {
             let arguments = self.arguments(call);
             self.check_count(call, &procedure.count, procedure.arguments)?;
-            if self.script.is_some() && REGISTERING.contains(&name) {
+            if self.script.is_some() && REGISTRATION.contains(&name) {
                 return self.fail(
-                    Diagnostic::error(Code::NotHere, call.span, format!("`{name}()` belongs to the program"))
-                        .label("a script runs when all is registered already"),
+                    Diagnostic::error(
+                        Code::Misplaced,
+                        call.span,
+                        format!("`{name}()` belongs to the program"),
+                    )
+                    .label("a script runs when all is registered already"),
                 );
             }
-            // A list with a broken item is still a list: what is good of it is registered.
+            // Procedures skip the broken items of a list and register the others.
             return (procedure.run)(self, call, &arguments?);
         }
         if FUNCTIONS.iter().any(|function| function.name == name) {
@@ -110,12 +111,12 @@ impl Interpreter<'_> {
                 format!("there is no procedure `{name}`"),
             )
             .label("expected the name of a procedure")
-            .meant(meant),
+            .suggest(meant),
         )
     }
 
-    /// The objects in an argument, nested lists flattened.
-    fn objects(&mut self, argument: &Argument) -> Evaluated<Vec<(Rc<Record>, Span)>> {
+    /// The objects in an argument, with nested lists flattened.
+    fn objects(&mut self, argument: &Argument) -> EvalResult<Vec<(Rc<Record>, Span)>> {
         let single = match &argument.value {
             Value::Array(array) => array.clone(),
             value => {
@@ -124,7 +125,7 @@ impl Interpreter<'_> {
         };
         let Some(runs) = single.runs().filter(|runs| runs.iter().map(|run| run.times).sum::<u64>() < 100_000)
         else {
-            return self.fail(too_many(argument.span));
+            return self.fail(too_many_items(argument.span));
         };
         let mut objects = Vec::new();
         for run in runs {
@@ -149,22 +150,22 @@ impl Interpreter<'_> {
     }
 }
 
-fn use_objects(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<()> {
+fn use_objects(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> EvalResult<()> {
     for argument in arguments {
         let Ok(objects) = i.objects(argument) else { continue };
         for (record, span) in objects {
             match record.kind {
                 RecordKind::Robot | RecordKind::Server | RecordKind::AddrMap | RecordKind::NetPipe => {
-                    i.registered.used.push((record, span));
+                    i.registrations.used.push((record, span));
                 }
-                RecordKind::MembershipMap => i.warn_type(record.kind, span),
+                RecordKind::MembershipMap => i.warn_unsupported_type(record.kind, span),
                 RecordKind::Proxy => {
-                    i.warn_type(record.kind, span);
-                    i.registered.used.push((record, span));
+                    i.warn_unsupported_type(record.kind, span);
+                    i.registrations.used.push((record, span));
                 }
-                // Agents have been given it.
+                // Takes effect through the agents that it was assigned to.
                 RecordKind::SslWrap => {}
-                // The functions that make addresses have read it; everything runs on this machine.
+                // Takes effect through the functions that deal addresses.
                 RecordKind::Bench => {}
                 kind => {
                     let help = match kind {
@@ -190,13 +191,13 @@ fn use_objects(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Eva
     Ok(())
 }
 
-fn schedule(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<()> {
+fn schedule(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> EvalResult<()> {
     for argument in arguments {
         let Ok(objects) = i.objects(argument) else { continue };
         for (record, span) in objects {
             match record.kind {
-                RecordKind::Phase => i.registered.scheduled.push((record, span)),
-                RecordKind::StatsSample => i.warn_type(RecordKind::StatsSample, span),
+                RecordKind::Phase => i.registrations.scheduled.push((record, span)),
+                RecordKind::StatsSample => i.warn_unsupported_type(RecordKind::StatsSample, span),
                 kind => i.diagnostics.add(
                     Diagnostic::error(
                         Code::Arguments,
@@ -215,8 +216,8 @@ fn schedule(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evalua
     Ok(())
 }
 
-fn working_set_length(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<()> {
-    let [argument] = arguments else { return Err(Reported) };
+fn working_set_length(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> EvalResult<()> {
+    let [argument] = arguments else { return Err(ErrorReported) };
     let length = match i.argument(argument, Base::Time)? {
         Value::Time(seconds) if seconds > 0.0 => seconds,
         other => {
@@ -226,14 +227,14 @@ fn working_set_length(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argumen
             );
         }
     };
-    if let Some((_, before)) = i.registered.working_set_length.replace((length, call.span)) {
-        i.warn_again(call, before);
+    if let Some((_, before)) = i.registrations.working_set_length.replace((length, call.span)) {
+        i.warn_repeated_call(call, before);
     }
-    i.exclude(call, i.registered.working_set_cap.map(|(_, span)| span))
+    i.check_one_freeze(call, i.registrations.working_set_cap.map(|(_, span)| span))
 }
 
-fn working_set_cap(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<()> {
-    let [argument] = arguments else { return Err(Reported) };
+fn working_set_cap(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> EvalResult<()> {
+    let [argument] = arguments else { return Err(ErrorReported) };
     let cap = match i.argument(argument, Base::Int)? {
         Value::Int(cap) if cap > 0 => cap,
         other => {
@@ -243,14 +244,14 @@ fn working_set_cap(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument])
             );
         }
     };
-    if let Some((_, before)) = i.registered.working_set_cap.replace((cap, call.span)) {
-        i.warn_again(call, before);
+    if let Some((_, before)) = i.registrations.working_set_cap.replace((cap, call.span)) {
+        i.warn_repeated_call(call, before);
     }
-    i.exclude(call, i.registered.working_set_length.map(|(_, span)| span))
+    i.check_one_freeze(call, i.registrations.working_set_length.map(|(_, span)| span))
 }
 
 impl Interpreter<'_> {
-    fn warn_again(&mut self, call: &Call, before: Span) {
+    fn warn_repeated_call(&mut self, call: &Call, before: Span) {
         self.diagnostics.add(
             Diagnostic::warning(
                 Code::Duplicate,
@@ -258,41 +259,41 @@ impl Interpreter<'_> {
                 format!("`{}()` is called again", call.name.text),
             )
             .label("this one counts")
-            .also(before, "not this one"),
+            .secondary(before, "not this one"),
         );
     }
 
-    /// The working set is frozen by one rule only.
-    fn exclude(&mut self, call: &Call, other: Option<Span>) -> Evaluated<()> {
+    /// Reports a second rule by which the working set would be frozen.
+    fn check_one_freeze(&mut self, call: &Call, other: Option<Span>) -> EvalResult<()> {
         let Some(other) = other else { return Ok(()) };
         self.fail(
             Diagnostic::error(Code::Conflict, call.span, "the working set cannot be frozen in two ways")
                 .label("expected either `working_set_length()` or `working_set_cap()`")
-                .also(other, "frozen here already"),
+                .secondary(other, "frozen here already"),
         )
     }
 }
 
-fn note_substitutes(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<()> {
+fn note_substitutes(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> EvalResult<()> {
     for argument in arguments {
         let addresses = i.addresses(argument)?;
-        i.registered.substitutes.push((addresses, argument.span));
+        i.registrations.substitutes.push((addresses, argument.span));
     }
     Ok(())
 }
 
-/// What a requirement says is not known here: it is about what is measured.
-fn require(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<()> {
+// Requirements are about measured values, and are parsed by those who check them.
+fn require(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> EvalResult<()> {
     for argument in arguments {
         let Ok(Value::Text(text)) = i.argument(argument, Base::Text) else { continue };
-        i.registered.requirements.push((text.to_string(), argument.span));
+        i.registrations.requirements.push((text.to_string(), argument.span));
     }
     Ok(())
 }
 
-fn print(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<()> {
+fn print(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> EvalResult<()> {
     if i.script.is_some() {
-        i.print_later(arguments);
+        i.emit_print(arguments);
         return Ok(());
     }
     let text: String = arguments.iter().map(|argument| argument.value.to_string()).collect();

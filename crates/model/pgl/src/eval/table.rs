@@ -1,13 +1,13 @@
-//! The functions that read a file: distributions from a histogram, hosts from a list of URLs.
+//! Functions that read a file: distributions from a histogram, hosts from a list of URLs.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use assay_workload::model::{Bin, Distribution};
 
-use super::argument::Argument;
-use super::convert::ages;
-use super::{Evaluated, Interpreter, Reported};
+use super::convert::age_law;
+use super::functions::Argument;
+use super::{ErrorReported, EvalResult, Interpreter};
 use crate::ast::Call;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, Ty};
@@ -19,14 +19,14 @@ use crate::value::{Random, Value};
 
 impl Interpreter<'_> {
     /// The text of a file that an argument names.
-    pub(super) fn file(&mut self, argument: &Argument) -> Evaluated<String> {
+    pub(super) fn file(&mut self, argument: &Argument) -> EvalResult<String> {
         let name = self.argument(argument, Base::Text)?.to_string();
         let including = self.sources.get(argument.span.source as usize).map(|source| source.name.clone());
         match self.resolver.read(&name, including.as_deref()) {
             Ok(found) => Ok(found.text),
             Err(why) => self.fail(
                 Diagnostic::error(Code::Directive, argument.span, format!("cannot read `{name}`"))
-                    .label(why)
+                    .label(why.to_string())
                     .help("name the directory it is in with -I DIR"),
             ),
         }
@@ -34,8 +34,8 @@ impl Interpreter<'_> {
 }
 
 /// `table(file [, type])`.
-pub(super) fn table(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
-    let [file, rest @ ..] = arguments else { return Err(Reported) };
+pub(super) fn table(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> EvalResult<Value> {
+    let [file, rest @ ..] = arguments else { return Err(ErrorReported) };
     let text = i.file(file)?;
     let wanted = match rest.first() {
         Some(argument) => Some(i.argument(argument, Base::Text)?.to_string()),
@@ -43,10 +43,10 @@ pub(super) fn table(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -
     };
     let (kind, bins) = match parse_table(&text) {
         Ok(table) => table,
-        Err((line, why)) => {
+        Err(error) => {
             return i.fail(
                 Diagnostic::error(Code::BadLiteral, file.span, "the table cannot be read")
-                    .label(format!("line {line} of the file: {why}")),
+                    .label(error.to_string()),
             );
         }
     };
@@ -65,80 +65,114 @@ pub(super) fn table(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -
     Ok(Value::Random(Rc::new(Random { kind, law: Distribution::Table(bins), moment: None })))
 }
 
-/// A line number with what was expected there.
-type Wrong = (usize, String);
+/// An error in a file that a function reads, with its line (from 1).
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("line {line} of the file: {error}")]
+pub(super) struct LineError<E> {
+    pub line: usize,
+    pub error: E,
+}
+
+/// A histogram that cannot be read.
+#[derive(Debug, PartialEq, thiserror::Error)]
+enum TableError {
+    #[error("column {0} is not text (UTF-8)")]
+    NotText(usize),
+    #[error("expected `<type>_distr name = {{`")]
+    NoHeader,
+    #[error("expected nothing after `}}`")]
+    AfterEnd,
+    #[error("expected `bin weight`")]
+    NoWeight,
+    #[error("`{0}` is not a bin")]
+    NotABin(String),
+    #[error("expected a total after `*/`")]
+    NoTotal,
+    #[error("only one weight may be `*/total`")]
+    SecondTotal,
+    #[error("`{0}` is not a weight")]
+    NotAWeight(String),
+    #[error("a weight is a number, not below zero")]
+    WeightOutOfRange,
+    #[error("expected `}}` at the end")]
+    NoEnd,
+    #[error("this bin overlaps with that of line {0}")]
+    Overlap(usize),
+    #[error("expected at least one bin with a weight")]
+    NoBins,
+}
 
 /// `<type>_distr name = {`, lines of bin and weight, `}`.
-fn parse_table(text: &str) -> Result<(Base, Vec<Bin>), Wrong> {
+fn parse_table(text: &str) -> Result<(Base, Vec<Bin>), LineError<TableError>> {
+    let error_at = |line: usize, error: TableError| LineError { line, error };
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.split('#').next().unwrap_or("")));
     for (at, line) in lines.clone() {
         if let Some(before) = line.find(REPLACEMENT) {
             let column = line[..before].chars().count() + 1;
-            return Err((at, format!("column {column} is not text (UTF-8)")));
+            return Err(error_at(at, TableError::NotText(column)));
         }
     }
     let mut lines = lines.map(|(at, line)| (at, line.trim())).filter(|(_, line)| !line.is_empty());
-    let header = || "expected `<type>_distr name = {`".to_owned();
-    let (at, first) = lines.next().ok_or_else(|| (1, header()))?;
+    let (at, first) = lines.next().ok_or_else(|| error_at(1, TableError::NoHeader))?;
     let ty = first.split_whitespace().next().and_then(Ty::named).filter(|ty| ty.random);
-    let ty = ty.filter(|_| first.ends_with('{')).ok_or_else(|| (at, header()))?;
+    let ty = ty.filter(|_| first.ends_with('{')).ok_or_else(|| error_at(at, TableError::NoHeader))?;
     let mut bins: Vec<Bin> = Vec::new();
-    // The line of each bin.
-    let mut places: Vec<usize> = Vec::new();
-    let mut missing: Option<(usize, f64)> = None;
+    let mut bin_lines: Vec<usize> = Vec::new();
+    // Index of the bin whose weight is `*/total`, and that total.
+    let mut remainder: Option<(usize, f64)> = None;
     let mut closed = false;
     for (at, line) in lines {
         if closed {
-            return Err((at, "expected nothing after `}`".into()));
+            return Err(error_at(at, TableError::AfterEnd));
         }
         if line == "}" {
             closed = true;
             continue;
         }
         let (bin, weight) =
-            line.split_once(char::is_whitespace).ok_or((at, "expected `bin weight`".to_owned()))?;
-        let (low, high) =
-            parse_bin(bin, bins.last(), ty.base).ok_or((at, format!("`{bin}` is not a bin")))?;
+            line.split_once(char::is_whitespace).ok_or_else(|| error_at(at, TableError::NoWeight))?;
+        let (low, high) = parse_bin(bin, bins.last(), ty.base)
+            .ok_or_else(|| error_at(at, TableError::NotABin(bin.to_owned())))?;
         let weight = match weight.trim().strip_prefix("*/") {
-            Some(total) if missing.is_none() => {
-                let total =
-                    total.trim().parse().map_err(|_| (at, "expected a total after `*/`".to_owned()))?;
-                missing = Some((bins.len(), total));
+            Some(total) if remainder.is_none() => {
+                let total = total.trim().parse().map_err(|_| error_at(at, TableError::NoTotal))?;
+                remainder = Some((bins.len(), total));
                 0.0
             }
-            Some(_) => return Err((at, "only one weight may be `*/total`".into())),
-            None => {
-                weight.trim().parse().map_err(|_| (at, format!("`{}` is not a weight", weight.trim())))?
-            }
+            Some(_) => return Err(error_at(at, TableError::SecondTotal)),
+            None => weight
+                .trim()
+                .parse()
+                .map_err(|_| error_at(at, TableError::NotAWeight(weight.trim().to_owned())))?,
         };
         if !(0.0..=f64::MAX).contains(&weight) {
-            return Err((at, "a weight is a number, not below zero".into()));
+            return Err(error_at(at, TableError::WeightOutOfRange));
         }
         bins.push(Bin { low, high, weight });
-        places.push(at);
+        bin_lines.push(at);
     }
     let last = text.lines().count().max(1);
     if !closed {
-        return Err((last, "expected `}` at the end".into()));
+        return Err(error_at(last, TableError::NoEnd));
     }
-    if let Some((index, total)) = missing {
+    if let Some((index, total)) = remainder {
         let rest: f64 = bins.iter().map(|bin| bin.weight).sum();
         if let Some(bin) = bins.get_mut(index) {
             bin.weight = (total - rest).max(0.0);
         }
     }
-    if let Some((first, second)) = overlap(&bins, &places) {
-        return Err((second, format!("this bin overlaps with that of line {first}")));
+    if let Some((first, second)) = overlap(&bins, &bin_lines) {
+        return Err(error_at(second, TableError::Overlap(first)));
     }
     bins.retain(|bin| bin.weight > 0.0);
     if bins.is_empty() {
-        return Err((last, "expected at least one bin with a weight".into()));
+        return Err(error_at(last, TableError::NoBins));
     }
     Ok((ty.base, bins))
 }
 
-/// The lines of two bins with a value in common, the first one first. A bin holds all from its low end up to its high end, which
-/// belongs to the next; one whose ends are the same holds that value, and takes it from a bin that begins there.
+/// The lines of two bins with a value in common, the first one first. A bin is the half-open interval from its low end to
+/// its high end; one whose ends are equal holds that value, and takes it from a bin that begins there.
 fn overlap(bins: &[Bin], lines: &[usize]) -> Option<(usize, usize)> {
     let mut sorted: Vec<(&Bin, usize)> = bins.iter().zip(lines.iter().copied()).collect();
     sorted.retain(|(bin, _)| bin.weight > 0.0);
@@ -164,7 +198,7 @@ fn parse_bin(text: &str, before: Option<&Bin>, kind: Base) -> Option<(f64, f64)>
     (low <= high).then_some((low, high))
 }
 
-/// A number with the unit that its kind requests, or none.
+/// A number with a unit of its base type, or without a unit.
 fn parse_number(text: &str, kind: Base) -> Option<f64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic() && c != 'e').unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);
@@ -178,15 +212,15 @@ fn parse_number(text: &str, kind: Base) -> Option<f64> {
     }
 }
 
-/// `popTable(file)` or `popTable(distribution)`: how popular objects are by their age.
-pub(super) fn popularity(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<Value> {
-    let [argument] = arguments else { return Err(Reported) };
+/// `popTable(file)` or `popTable(distribution)`: popularity of objects by their age.
+pub(super) fn popularity(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> EvalResult<Value> {
+    let [argument] = arguments else { return Err(ErrorReported) };
     let value = match &argument.value {
         Value::Text(_) => table(i, call, arguments)?,
         other => other.clone(),
     };
     let law = match &value {
-        Value::Random(random) => ages(random),
+        Value::Random(random) => age_law(random),
         _ => None,
     };
     law.map(Value::Popularity).map_or_else(
@@ -202,8 +236,12 @@ pub(super) fn popularity(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argu
 }
 
 /// `tracedHosts(file)`: the hosts of the URLs in a file, each once.
-pub(super) fn traced_hosts(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<Value> {
-    let [file] = arguments else { return Err(Reported) };
+pub(super) fn traced_hosts(
+    i: &mut Interpreter<'_>,
+    call: &Call,
+    arguments: &[Argument],
+) -> EvalResult<Value> {
+    let [file] = arguments else { return Err(ErrorReported) };
     let text = i.file(file)?;
     let mut hosts = BTreeSet::new();
     for line in trace::lines(&text) {
@@ -247,7 +285,7 @@ mod tests {
     fn what_is_no_text_is_read_in_comments_and_nowhere_else() {
         assert!(parse_table("# caf\u{fffd}\nint_distr a = { # \u{fffd}\n5 1 # \u{fffd}\n}").is_ok());
         let wrong = parse_table("int_distr a = {\n5 1\u{fffd} # a\n}").unwrap_err();
-        assert_eq!(wrong, (2, "column 4 is not text (UTF-8)".to_owned()));
+        assert_eq!(wrong, LineError { line: 2, error: TableError::NotText(4) });
     }
 
     #[test]
@@ -267,7 +305,7 @@ mod tests {
             ("int_distr a = {\n1 */5\n2 */5\n}", 3),
             ("int_distr a = {\n1 -5\n}", 2),
         ] {
-            assert_eq!(parse_table(text).unwrap_err().0, line, "{text}");
+            assert_eq!(parse_table(text).unwrap_err().line, line, "{text}");
         }
     }
 }

@@ -1,32 +1,37 @@
-//! `zoneDomains()`: the names that a DNS zone file gives to addresses.
+//! `zoneDomains()`: names of addresses by a DNS zone file (RFC 1035, section 5).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use super::argument::{Argument, flatten};
-use super::expression::too_many;
-use super::{Evaluated, Interpreter, Reported};
+use super::expression::too_many_items;
+use super::functions::Argument;
+use super::table::LineError;
+use super::{ErrorReported, EvalResult, Interpreter};
 use crate::ast::Call;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::value::Value;
 use crate::value::address::AddrRange;
 
 /// `zoneDomains(file, addresses)`: all names of each address, in the order of the addresses.
-pub(super) fn zone_domains(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<Value> {
-    let [file, from] = arguments else { return Err(Reported) };
+pub(super) fn zone_domains(
+    i: &mut Interpreter<'_>,
+    call: &Call,
+    arguments: &[Argument],
+) -> EvalResult<Value> {
+    let [file, from] = arguments else { return Err(ErrorReported) };
     let text = i.file(file)?;
     let zone = match parse(&text) {
         Ok(zone) => zone,
-        Err((line, why)) => {
+        Err(error) => {
             return i.fail(
                 Diagnostic::error(Code::BadLiteral, file.span, "the zone file cannot be read")
-                    .label(format!("line {line} of the file: {why}")),
+                    .label(error.to_string()),
             );
         }
     };
     let addresses = i.addresses(from)?;
-    let Some(all) = flatten(&addresses) else { return i.fail(too_many(from.span)) };
+    let Some(all) = addresses.flatten() else { return i.fail(too_many_items(from.span)) };
     let mut domains = Vec::new();
     for value in &all {
         let Value::Address(address) = value else { continue };
@@ -52,17 +57,29 @@ pub(super) fn zone_domains(i: &mut Interpreter<'_>, call: &Call, arguments: &[Ar
 
 type Zone = HashMap<IpAddr, Vec<String>>;
 
-/// Reads the A and AAAA records of a zone file; the error has its line.
-fn parse(text: &str) -> Result<Zone, (usize, String)> {
+/// A zone file that cannot be read.
+#[derive(Debug, PartialEq, thiserror::Error)]
+enum ZoneError {
+    #[error("expected a name after $ORIGIN")]
+    NoOrigin,
+    #[error("`{0}` is not understood here; expected $ORIGIN or $TTL")]
+    UnknownDirective(String),
+    #[error("`{0}` is not an IP address")]
+    NotAnAddress(String),
+}
+
+/// Reads the A and AAAA records of a zone file.
+fn parse(text: &str) -> Result<Zone, LineError<ZoneError>> {
     let mut zone = Zone::new();
     let mut origin = String::new();
     let mut owner = String::new();
-    for (number, record) in records(text) {
-        let fresh = !record.starts_with([' ', '\t']);
+    for (line, record) in records(text) {
+        let error = |error| LineError { line, error };
+        let names_owner = !record.starts_with([' ', '\t']);
         let mut words = record.split_whitespace();
         let directive = record.split_whitespace().next().unwrap_or("");
         if directive.eq_ignore_ascii_case("$ORIGIN") {
-            let name = words.nth(1).ok_or_else(|| (number, "expected a name after $ORIGIN".to_owned()))?;
+            let name = words.nth(1).ok_or_else(|| error(ZoneError::NoOrigin))?;
             origin = absolute(name, &origin);
             continue;
         }
@@ -70,9 +87,9 @@ fn parse(text: &str) -> Result<Zone, (usize, String)> {
             continue;
         }
         if directive.starts_with('$') {
-            return Err((number, format!("`{directive}` is not understood here; expected $ORIGIN or $TTL")));
+            return Err(error(ZoneError::UnknownDirective(directive.to_owned())));
         }
-        if fresh {
+        if names_owner {
             owner = words.next().map_or_else(String::new, |name| absolute(name, &origin));
         }
         // A time to live and a class may come before the type, in any order.
@@ -86,7 +103,7 @@ fn parse(text: &str) -> Result<Zone, (usize, String)> {
         }
         let written = rest.next().unwrap_or("");
         let address: IpAddr =
-            written.parse().map_err(|_| (number, format!("`{written}` is not an IP address")))?;
+            written.parse().map_err(|_| error(ZoneError::NotAnAddress(written.to_owned())))?;
         if !owner.contains('*') && !owner.is_empty() {
             zone.entry(address).or_default().push(owner.clone());
         }
@@ -94,7 +111,7 @@ fn parse(text: &str) -> Result<Zone, (usize, String)> {
     Ok(zone)
 }
 
-/// Records with the number of their first line: without comments, and without line breaks in parentheses.
+/// Records without comments, each with the number of its first line; parentheses join lines.
 fn records(text: &str) -> Vec<(usize, String)> {
     let mut all: Vec<(usize, String)> = Vec::new();
     let mut open = 0_u32;
@@ -112,7 +129,7 @@ fn records(text: &str) -> Vec<(usize, String)> {
     all
 }
 
-/// A name with its zone, in lower case and without the point at its end.
+/// A domain name, completed with the origin if relative, in lower case and without the final dot.
 fn absolute(name: &str, origin: &str) -> String {
     let name = name.to_ascii_lowercase();
     match name.strip_suffix('.') {
@@ -140,8 +157,8 @@ mod tests {
 
     #[test]
     fn broken_zone_files_name_their_line() {
-        assert_eq!(parse("a A 10.0.0.1\nb A 10.0.0\n").unwrap_err().0, 2);
-        assert_eq!(parse("$INCLUDE x\n").unwrap_err().0, 1);
-        assert_eq!(parse("$ORIGIN\n").unwrap_err().0, 1);
+        assert_eq!(parse("a A 10.0.0.1\nb A 10.0.0\n").unwrap_err().line, 2);
+        assert_eq!(parse("$INCLUDE x\n").unwrap_err().line, 1);
+        assert_eq!(parse("$ORIGIN\n").unwrap_err().line, 1);
     }
 }

@@ -1,142 +1,140 @@
-//! What stands between the pieces: nothing, a blank, or a line end with an indentation.
+//! Layout of elements: nothing, a blank, or a line end with an indentation between two.
 
-use super::pieces::{Kind, Piece, columns};
+use super::elements::{Element, ElementKind, columns};
 use crate::units;
 
-/// Columns of a level.
+/// Columns per level of indentation.
 const INDENT: usize = 4;
-/// Columns of a block on one line, with all that stands before it on that line.
+/// Upper bound, in columns, on a line with a block that stays on one line.
 const WIDTH: usize = 120;
-/// Columns of code, to the right of which comments of several lines are not aligned.
+/// Upper bound, in columns, on code whose trailing comment is aligned with those of neighbouring lines.
 const ALIGNED: usize = 80;
 
-/// Lays out a whole text.
-pub(super) fn lay_out(pieces: &[Piece<'_>]) -> String {
+pub(super) fn lay_out(elements: &[Element<'_>]) -> String {
     let mut layout = Layout {
-        pieces,
-        unary: unary(pieces),
-        closing: closing(pieces),
+        elements,
+        unary: unary_operators(elements),
+        closing: closing_braces(elements),
         lines: Vec::new(),
         open: Vec::new(),
         statement_indent: 0,
-        begins: true,
+        begins_statement: true,
     };
-    for at in 0..pieces.len() {
-        layout.piece(at);
+    for at in 0..elements.len() {
+        layout.element(at);
     }
     layout.text()
 }
 
 /// A line of the result.
-struct Line {
+struct LayoutLine {
     indent: usize,
-    /// Without the indentation; empty for an empty line.
+    /// Code without the indentation; empty for an empty line.
     code: String,
-    /// The comment behind the code.
+    /// Trailing comment.
     comment: Option<String>,
 }
 
-/// What separates two pieces.
+/// Separator of two elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Gap {
+enum Separator {
     Nothing,
     Blank,
     Line,
 }
 
-/// A bracket, parenthesis or brace that is open.
-struct Open {
+/// An open bracket, parenthesis or brace.
+struct OpenBracket {
     mark: &'static str,
-    /// Where the line or statement stands in which it was opened.
+    /// Indentation of the line or statement that opened the bracket.
     indent: usize,
-    /// A block whose statements have lines of their own; a list.
+    /// True for a list, and for a block whose statements have lines of their own.
     expanded: bool,
 }
 
 struct Layout<'p, 't> {
-    pieces: &'p [Piece<'t>],
-    /// Which of the pieces are operators of a single operand.
+    elements: &'p [Element<'t>],
+    /// Per element, whether it is a unary operator.
     unary: Vec<bool>,
-    /// For each opening brace, where it is closed.
+    /// Per element, for an opening brace, the index of its closing brace.
     closing: Vec<Option<usize>>,
-    lines: Vec<Line>,
-    open: Vec<Open>,
-    /// Of the statement that is being laid out.
+    lines: Vec<LayoutLine>,
+    open: Vec<OpenBracket>,
+    /// Indentation of the current statement.
     statement_indent: usize,
-    /// The next piece begins a statement.
-    begins: bool,
+    /// The next element begins a statement.
+    begins_statement: bool,
 }
 
 impl Layout<'_, '_> {
-    fn piece(&mut self, at: usize) {
-        let piece = self.pieces[at];
-        let gap = if at == 0 { Gap::Line } else { self.gap(at) };
-        let closed = match piece.kind {
-            Kind::Mark(")" | "]" | "}") => self.open.pop(),
+    fn element(&mut self, at: usize) {
+        let element = self.elements[at];
+        let separator = if at == 0 { Separator::Line } else { self.separator(at) };
+        let closed = match element.kind {
+            ElementKind::Mark(")" | "]" | "}") => self.open.pop(),
             _ => None,
         };
-        match gap {
-            Gap::Line => self.new_line(at, closed.as_ref()),
-            Gap::Blank => self.append(" "),
-            Gap::Nothing => {}
+        match separator {
+            Separator::Line => self.new_line(at, closed.as_ref()),
+            Separator::Blank => self.append(" "),
+            Separator::Nothing => {}
         }
-        self.write(&piece, gap);
-        self.after(at, closed);
+        self.write(&element, separator);
+        self.update_state(at, closed);
     }
 
-    /// Writes a piece where the gap has led.
-    fn write(&mut self, piece: &Piece<'_>, gap: Gap) {
+    fn write(&mut self, element: &Element<'_>, separator: Separator) {
         let Some(line) = self.lines.last_mut() else { return };
-        match piece.kind {
-            Kind::LineComment if gap == Gap::Blank => {
+        match element.kind {
+            ElementKind::LineComment if separator == Separator::Blank => {
                 line.code.truncate(line.code.trim_end().len());
-                line.comment = Some(piece.text.to_owned());
+                line.comment = Some(element.text.to_owned());
             }
-            Kind::BlockComment if piece.text.contains('\n') => {
+            ElementKind::BlockComment if element.text.contains('\n') => {
                 let column = line.indent + columns(&line.code);
-                let mut lines = piece.text.lines();
+                let mut lines = element.text.lines();
                 line.code.push_str(lines.next().unwrap_or_default().trim_end());
                 for inner in lines {
                     let code = inner.trim();
                     let blanks = columns(&inner[..inner.len() - inner.trim_start().len()]);
-                    let indent = (blanks + column).saturating_sub(piece.column);
-                    self.lines.push(Line { indent, code: code.to_owned(), comment: None });
+                    let indent = (blanks + column).saturating_sub(element.column);
+                    self.lines.push(LayoutLine { indent, code: code.to_owned(), comment: None });
                 }
             }
-            _ => line.code.push_str(piece.text),
+            _ => line.code.push_str(element.text),
         }
     }
 
-    /// Takes note of what a piece has opened, closed or ended.
-    fn after(&mut self, at: usize, closed: Option<Open>) {
-        let piece = &self.pieces[at];
-        match piece.kind {
-            Kind::LineComment | Kind::BlockComment | Kind::Directive => {}
-            Kind::Mark(mark @ ("(" | "[")) => {
+    /// Updates the open brackets and the statement after an element.
+    fn update_state(&mut self, at: usize, closed: Option<OpenBracket>) {
+        let element = &self.elements[at];
+        match element.kind {
+            ElementKind::LineComment | ElementKind::BlockComment | ElementKind::Directive => {}
+            ElementKind::Mark(mark @ ("(" | "[")) => {
                 let indent = self.lines.last().map_or(0, |line| line.indent);
-                self.open.push(Open { mark, indent, expanded: true });
-                self.begins = false;
+                self.open.push(OpenBracket { mark, indent, expanded: true });
+                self.begins_statement = false;
             }
-            Kind::Mark("{") => {
+            ElementKind::Mark("{") => {
                 let expanded = !self.fits_one_line(at);
-                self.open.push(Open { mark: "{", indent: self.statement_indent, expanded });
-                self.begins = true;
+                self.open.push(OpenBracket { mark: "{", indent: self.statement_indent, expanded });
+                self.begins_statement = true;
             }
-            Kind::Mark("}") => {
+            ElementKind::Mark("}") => {
                 self.statement_indent = closed.map_or(0, |open| open.indent);
-                self.begins = true;
+                self.begins_statement = true;
             }
-            Kind::Mark(";") if self.in_block() => self.begins = true,
-            _ => self.begins = false,
+            ElementKind::Mark(";") if self.in_block() => self.begins_statement = true,
+            _ => self.begins_statement = false,
         }
     }
 
-    /// True between statements and in one, but in no list.
+    /// True outside of lists.
     fn in_block(&self) -> bool {
         self.open.last().is_none_or(|open| open.mark == "{")
     }
 
-    /// True where each statement has a line of its own.
+    /// True in a block in which each statement has a line of its own.
     fn expanded(&self) -> bool {
         self.open.last().is_none_or(|open| open.expanded)
     }
@@ -147,134 +145,137 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// Begins a line, after an empty one where the author has left some.
-    fn new_line(&mut self, at: usize, closed: Option<&Open>) {
-        let piece = &self.pieces[at];
+    /// Begins a line, after an empty one if the author has left any.
+    fn new_line(&mut self, at: usize, closed: Option<&OpenBracket>) {
+        let element = &self.elements[at];
         let opened = at.checked_sub(1).is_some_and(|before| {
-            matches!(self.pieces[before].kind, Kind::Mark("{" | "[" | "(")) // none after them
+            matches!(self.elements[before].kind, ElementKind::Mark("{" | "[" | "(")) // none after them
         });
-        if piece.line_ends > 1 && at > 0 && !opened && closed.is_none() {
-            self.lines.push(Line { indent: 0, code: String::new(), comment: None });
+        if element.line_ends > 1 && at > 0 && !opened && closed.is_none() {
+            self.lines.push(LayoutLine { indent: 0, code: String::new(), comment: None });
         }
         let indent = match (closed, self.open.last()) {
             (Some(open), _) => open.indent,
             (None, Some(open)) if open.mark != "{" => open.indent + INDENT,
             (None, open) => {
                 let level = open.map_or(0, |open| open.indent + INDENT);
-                if self.begins && !piece.is_word("else") {
+                if self.begins_statement && !element.is_word("else") {
                     level
-                } else if piece.is_word("else") {
+                } else if element.is_word("else") {
                     self.statement_indent
                 } else {
                     self.statement_indent + INDENT
                 }
             }
         };
-        if self.begins && closed.is_none() && !piece.is_word("else") {
+        if self.begins_statement && closed.is_none() && !element.is_word("else") {
             self.statement_indent = indent;
         }
-        self.lines.push(Line { indent, code: String::new(), comment: None });
+        self.lines.push(LayoutLine { indent, code: String::new(), comment: None });
     }
 
-    /// What separates a piece from the one before it.
-    fn gap(&self, at: usize) -> Gap {
-        let (before, piece) = (&self.pieces[at - 1], &self.pieces[at]);
-        let same_line = piece.line_ends == 0;
-        if before.kind == Kind::Directive && same_line && piece.is(";") {
-            return Gap::Nothing;
+    /// The separator before an element.
+    fn separator(&self, at: usize) -> Separator {
+        let (before, element) = (&self.elements[at - 1], &self.elements[at]);
+        let same_line = element.line_ends == 0;
+        if before.kind == ElementKind::Directive && same_line && element.is_mark(";") {
+            return Separator::Nothing;
         }
-        if before.ends_line() || piece.kind == Kind::Directive {
-            return Gap::Line;
+        if before.ends_line() || element.kind == ElementKind::Directive {
+            return Separator::Line;
         }
-        match piece.kind {
-            Kind::LineComment => return if same_line { Gap::Blank } else { Gap::Line },
-            Kind::BlockComment if !same_line => return Gap::Line,
-            // What is followed by something on its line belongs to that.
-            Kind::BlockComment
-                if self.begins
+        match element.kind {
+            ElementKind::LineComment => return if same_line { Separator::Blank } else { Separator::Line },
+            ElementKind::BlockComment if !same_line => return Separator::Line,
+            // A comment before code on the same line belongs to that code.
+            ElementKind::BlockComment
+                if self.begins_statement
                     && self.expanded()
-                    && self.pieces.get(at + 1).is_some_and(|next| next.line_ends == 0) =>
+                    && self.elements.get(at + 1).is_some_and(|next| next.line_ends == 0) =>
             {
-                return Gap::Line;
+                return Separator::Line;
             }
-            _ if before.kind == Kind::BlockComment && !same_line => return Gap::Line,
+            _ if before.kind == ElementKind::BlockComment && !same_line => return Separator::Line,
             _ => {}
         }
-        if piece.is(";") {
-            return Gap::Nothing;
+        if element.is_mark(";") {
+            return Separator::Nothing;
         }
-        if piece.is("}") {
+        if element.is_mark("}") {
             return match () {
-                () if before.is("{") => Gap::Nothing,
-                () if self.expanded() => Gap::Line,
-                () => Gap::Blank,
+                () if before.is_mark("{") => Separator::Nothing,
+                () if self.expanded() => Separator::Line,
+                () => Separator::Blank,
             };
         }
-        if before.is("}") && piece.is_word("else") {
-            return Gap::Blank;
+        if before.is_mark("}") && element.is_word("else") {
+            return Separator::Blank;
         }
-        if self.begins && self.in_block() && !before.is_comment() {
-            return if self.expanded() && !piece.is_comment() { Gap::Line } else { Gap::Blank };
+        if self.begins_statement && self.in_block() && !before.is_comment() {
+            return if self.expanded() && !element.is_comment() { Separator::Line } else { Separator::Blank };
         }
-        if !same_line && self.may_break(at) {
-            return Gap::Line;
+        if !same_line && self.keeps_line_end(at) {
+            return Separator::Line;
         }
-        if self.blank(at) { Gap::Blank } else { Gap::Nothing }
+        if self.has_blank(at) { Separator::Blank } else { Separator::Nothing }
     }
 
-    /// True where a line end that the author has put within a statement stays.
-    fn may_break(&self, at: usize) -> bool {
-        let (before, piece) = (&self.pieces[at - 1], &self.pieces[at]);
-        let joined = matches!(piece.kind, Kind::Mark("," | ":" | "." | "{"))
-            || before.is(".")
-            || (matches!(piece.kind, Kind::Mark("(" | "[")) && is_name(before))
-            || ["then", "else", "do"].into_iter().any(|word| piece.is_word(word));
-        !joined && (!self.in_block() || before.is("=") || is_infix(before) || is_infix(piece))
+    /// True if a line end that the author has put within a statement is kept.
+    fn keeps_line_end(&self, at: usize) -> bool {
+        let (before, element) = (&self.elements[at - 1], &self.elements[at]);
+        let joined = matches!(element.kind, ElementKind::Mark("," | ":" | "." | "{"))
+            || before.is_mark(".")
+            || (matches!(element.kind, ElementKind::Mark("(" | "[")) && is_name(before))
+            || ["then", "else", "do"].into_iter().any(|word| element.is_word(word));
+        !joined && (!self.in_block() || before.is_mark("=") || is_infix(before) || is_infix(element))
     }
 
-    /// True if a blank stands before a piece on its line.
-    fn blank(&self, at: usize) -> bool {
-        let (before, piece) = (&self.pieces[at - 1], &self.pieces[at]);
+    /// True if a blank separates an element from the one before it on its line.
+    fn has_blank(&self, at: usize) -> bool {
+        let (before, element) = (&self.elements[at - 1], &self.elements[at]);
         if self.unary[at - 1] || self.is_per_unit(at) || self.is_per_unit(at - 1) {
             return false;
         }
-        match (before.kind, piece.kind) {
-            (_, Kind::Mark("," | ")" | "." | ":")) | (Kind::Mark("." | "("), _) => false,
-            (Kind::Mark("["), Kind::Mark("]")) => false,
-            (Kind::Mark("]"), Kind::Mark("[")) => false,
-            (_, Kind::Mark("(" | "[")) => !is_name(before),
+        match (before.kind, element.kind) {
+            (_, ElementKind::Mark("," | ")" | "." | ":")) | (ElementKind::Mark("." | "("), _) => false,
+            (ElementKind::Mark("["), ElementKind::Mark("]")) => false,
+            (ElementKind::Mark("]"), ElementKind::Mark("[")) => false,
+            (_, ElementKind::Mark("(" | "[")) => !is_name(before),
             _ => true,
         }
     }
 
     /// True for the stroke of `400/sec`.
     fn is_per_unit(&self, at: usize) -> bool {
-        let unit = |next: &Piece<'_>| next.kind == Kind::Word && units::bare_unit(next.text).is_some();
-        self.pieces[at].is("/")
-            && self.pieces.get(at + 1).is_some_and(unit)
-            && !self.pieces.get(at + 2).is_some_and(|after| after.is("("))
+        let unit =
+            |next: &Element<'_>| next.kind == ElementKind::Word && units::bare_unit(next.text).is_some();
+        self.elements[at].is_mark("/")
+            && self.elements.get(at + 1).is_some_and(unit)
+            && !self.elements.get(at + 2).is_some_and(|after| after.is_mark("("))
     }
 
-    /// True if the block that is opened here is written on one line, and short enough to stay there.
+    /// True if the block that is opened here is on one line, and short enough to stay there.
     fn fits_one_line(&self, at: usize) -> bool {
         if self.open.last().is_some_and(|open| !open.expanded) {
             return true;
         }
         let Some(end) = self.closing[at] else { return false };
-        let inside = &self.pieces[at + 1..=end];
+        let inside = &self.elements[at + 1..=end];
         let one_line = inside
             .iter()
-            .all(|piece| piece.line_ends == 0 && !piece.ends_line() && !piece.text.contains('\n'));
+            .all(|element| element.line_ends == 0 && !element.ends_line() && !element.text.contains('\n'));
         let Some(line) = self.lines.last().filter(|_| one_line) else { return false };
         let mut width = line.indent + columns(&line.code);
         for inner in at + 1..=end {
-            let blank = match (&self.pieces[inner - 1], &self.pieces[inner]) {
-                (before, piece) if before.is("{") => !piece.is("}"),
-                (_, piece) if piece.is(";") => false,
-                (before, piece) if piece.is("}") || before.is(";") || before.is("}") => true,
-                _ => self.blank(inner),
+            let blank = match (&self.elements[inner - 1], &self.elements[inner]) {
+                (before, element) if before.is_mark("{") => !element.is_mark("}"),
+                (_, element) if element.is_mark(";") => false,
+                (before, element) if element.is_mark("}") || before.is_mark(";") || before.is_mark("}") => {
+                    true
+                }
+                _ => self.has_blank(inner),
             };
-            width += columns(self.pieces[inner].text) + usize::from(blank);
+            width += columns(self.elements[inner].text) + usize::from(blank);
             if width > WIDTH {
                 return false;
             }
@@ -283,14 +284,14 @@ impl Layout<'_, '_> {
         width < WIDTH
     }
 
-    /// The lines, with comments behind consecutive ones in one column.
+    /// The text of all lines, with trailing comments of consecutive lines aligned.
     fn text(self) -> String {
         let mut out = String::new();
         let mut at = 0;
         while at < self.lines.len() {
             let first = &self.lines[at];
-            let alike = |line: &&Line| {
-                // What stands behind an opening brace is about the block.
+            let alike = |line: &&LayoutLine| {
+                // A comment behind an opening brace is about the block, and not aligned.
                 line.comment.is_some()
                     && !line.code.ends_with('{')
                     && line.indent == first.indent
@@ -316,36 +317,36 @@ impl Layout<'_, '_> {
     }
 }
 
-/// Which marks are operators of a single operand: those before which no value stands.
-fn unary(pieces: &[Piece<'_>]) -> Vec<bool> {
+/// Per element, whether it is a unary operator: a sign that follows no value, or `!`.
+fn unary_operators(elements: &[Element<'_>]) -> Vec<bool> {
     let mut after_value = false;
-    let unary = |piece: &Piece<'_>| {
-        if piece.is_comment() {
+    let unary = |element: &Element<'_>| {
+        if element.is_comment() {
             return false;
         }
-        let is = match piece.kind {
-            Kind::Mark("!") => true,
-            Kind::Mark("-" | "+") => !after_value,
+        let is = match element.kind {
+            ElementKind::Mark("!") => true,
+            ElementKind::Mark("-" | "+") => !after_value,
             _ => false,
         };
-        after_value = match piece.kind {
-            Kind::Mark(mark) => matches!(mark, ")" | "]" | "}"),
-            Kind::Word => is_name(piece),
+        after_value = match element.kind {
+            ElementKind::Mark(mark) => matches!(mark, ")" | "]" | "}"),
+            ElementKind::Word => is_name(element),
             _ => true,
         };
         is
     };
-    pieces.iter().map(unary).collect()
+    elements.iter().map(unary).collect()
 }
 
-/// For each opening brace, where it is closed.
-fn closing(pieces: &[Piece<'_>]) -> Vec<Option<usize>> {
-    let mut closing = vec![None; pieces.len()];
+/// Per element, for an opening brace, the index of its closing brace.
+fn closing_braces(elements: &[Element<'_>]) -> Vec<Option<usize>> {
+    let mut closing = vec![None; elements.len()];
     let mut open = Vec::new();
-    for (at, piece) in pieces.iter().enumerate() {
-        if piece.is("{") {
+    for (at, element) in elements.iter().enumerate() {
+        if element.is_mark("{") {
             open.push(at);
-        } else if piece.is("}")
+        } else if element.is_mark("}")
             && let Some(opened) = open.pop()
         {
             closing[opened] = Some(at);
@@ -354,13 +355,13 @@ fn closing(pieces: &[Piece<'_>]) -> Vec<Option<usize>> {
     closing
 }
 
-/// True for a word that can be called or indexed: not for those that begin a part of a statement.
-fn is_name(piece: &Piece<'_>) -> bool {
-    piece.kind == Kind::Word && !matches!(piece.text, "if" | "then" | "else" | "every" | "do")
+/// True for a word that is no keyword, and so can be called or indexed.
+fn is_name(element: &Element<'_>) -> bool {
+    element.kind == ElementKind::Word && !matches!(element.text, "if" | "then" | "else" | "every" | "do")
 }
 
-/// True for an operator between two operands, or one before a single one.
-fn is_infix(piece: &Piece<'_>) -> bool {
-    let Kind::Mark(mark) = piece.kind else { return false };
+/// True for an operator, binary or unary.
+fn is_infix(element: &Element<'_>) -> bool {
+    let ElementKind::Mark(mark) = element.kind else { return false };
     !matches!(mark, "=" | "(" | ")" | "[" | "]" | "{" | "}" | ";" | "." | "," | ":")
 }

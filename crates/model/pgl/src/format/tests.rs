@@ -115,7 +115,7 @@ fn a_text_with_mistakes_is_refused_with_their_places() {
     ] {
         let failure = format("w.pg", text).unwrap_err();
         let first = &failure.diagnostics[0];
-        assert_eq!((first.message.as_str(), first.place(&failure.sources).is_empty()), (message, false));
+        assert_eq!((first.message.as_str(), first.location(&failure.sources).is_empty()), (message, false));
     }
 }
 

@@ -1,15 +1,15 @@
-//! `#include`: the only directive there is.
+//! `#include`, the only directive of the language.
 
 use super::Scanner;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Source;
 
 const MAX_DEPTH: usize = 32;
-/// Inclusions in one program.
+/// Upper bound on the inclusions of a program.
 const MAX_INCLUDES: usize = 1000;
 
 impl Scanner<'_, '_, '_> {
-    /// A `#` at the start of a line, and the file that it includes. What follows on the line is read after that file.
+    /// A `#` at the start of a line, with the included file. The rest of the line is read after that file.
     pub(super) fn directive(&mut self) {
         let start = self.at;
         if !self.fresh_line {
@@ -48,7 +48,7 @@ impl Scanner<'_, '_, '_> {
         match self.lexer.resolver.read(name, including.as_deref()) {
             Err(why) => self.lexer.diagnostics.add(
                 Diagnostic::error(Code::Directive, span, format!("cannot include `{name}`"))
-                    .label(why)
+                    .label(why.to_string())
                     .help("name the directory it is in with -I DIR"),
             ),
             Ok(found) => {
@@ -71,7 +71,7 @@ impl Scanner<'_, '_, '_> {
     }
 }
 
-/// `name` of `#include "name"`, and the length of all that.
+/// `name` of `#include "name"`, with the length of the directive in bytes.
 fn included_name(line: &str) -> Option<(&str, usize)> {
     let after =
         line.strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start().strip_prefix('"')?;

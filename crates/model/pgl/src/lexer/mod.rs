@@ -1,4 +1,4 @@
-//! Text to tokens: comments, numbers with units, literals in quotes, and `#include`.
+//! Lexer: comments, numbers with units, quoted literals and `#include`.
 
 use std::rc::Rc;
 
@@ -11,37 +11,32 @@ use crate::value::pattern::Pattern;
 mod include;
 mod number;
 mod quoted;
-mod template;
 
 #[cfg(test)]
 mod tests;
 
-/// A token with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Token {
     pub kind: TokenKind,
     pub span: Span,
-    /// True when it is the first on its line.
     pub first_on_line: bool,
 }
 
-/// What a token is.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TokenKind {
-    /// A name, keyword, unit or Boolean word: which of them, the parser knows.
+    /// A name, keyword, unit or Boolean literal; the parser tells them apart.
     Word(Rc<str>),
     Literal(Literal),
-    /// `=~/pattern/options` or `==/pattern/options`, all of it.
+    /// `=~/pattern/options` or `==/pattern/options`, with the operator.
     Regex(Rc<str>),
-    /// An operator or a mark.
+    /// An operator or a delimiter.
     Mark(&'static str),
-    /// Something that means nothing, and was reported.
+    /// An invalid character, which was reported.
     Stray,
     /// The end of the program.
     End,
 }
 
-/// A value as written.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Literal {
     Bool(bool),
@@ -58,21 +53,21 @@ pub(crate) enum Literal {
     Text(Rc<Pattern>),
     Address(Rc<AddrRange>),
     Header(Rc<str>, Rc<str>),
-    /// Could not be read, and was reported.
+    /// A literal whose error was reported.
     Broken,
 }
 
-/// Marks, longest first.
+/// Operators and delimiters, longest first.
 const MARKS: [&str; 29] = [
     "==", "!=", "<=", ">=", "&&", "||", "^^", "..", "**", "=", "<", ">", "+", "-", "*", "/", "%", "^", "!",
     "(", ")", "[", "]", "{", "}", ";", ".", ",", ":",
 ];
-/// Tokens in a program and all that it includes.
+/// Upper bound on the tokens of a program with its inclusions.
 const MAX_TOKENS: usize = 4_000_000;
-/// Bytes in one source; places are 32 bits.
+/// Upper bound, in bytes, on a source; offsets in spans have 32 bits.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Reads the main source (the first of `sources`) and everything it includes.
+/// Reads the main source (the first of `sources`), and adds each included one to `sources`.
 pub(crate) fn lex(
     sources: &mut Vec<Source>,
     resolver: &dyn Resolver,
@@ -91,14 +86,14 @@ pub(crate) fn lex(
     tokens
 }
 
-/// What all sources of a program share.
+/// State that the sources of a program share.
 struct Lexer<'a> {
     sources: &'a mut Vec<Source>,
     resolver: &'a dyn Resolver,
     diagnostics: &'a mut Diagnostics,
     tokens: Vec<Token>,
     includes: usize,
-    /// Sources being read, outermost first.
+    /// Stack of inclusions: indices of the sources being read, outermost first.
     chain: Vec<u32>,
 }
 
@@ -124,15 +119,15 @@ impl Lexer<'_> {
     }
 }
 
-/// One source being read.
+/// Reader of one source.
 struct Scanner<'l, 'a, 't> {
     lexer: &'l mut Lexer<'a>,
     text: &'t str,
     source: u32,
     at: usize,
-    /// No token yet on this line.
+    /// True before the first token of a line.
     fresh_line: bool,
-    /// Some of it was no text.
+    /// The source contains [`REPLACEMENT`].
     has_replacement: bool,
 }
 
@@ -148,7 +143,7 @@ impl<'t> Scanner<'_, '_, 't> {
         }
     }
 
-    /// What has not been read.
+    /// The text that has not been read.
     fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }
@@ -157,7 +152,7 @@ impl<'t> Scanner<'_, '_, 't> {
         self.rest().chars().next()
     }
 
-    /// From `start` to here.
+    /// The span from `start` to the current offset.
     fn span(&self, start: usize) -> Span {
         Span { source: self.source, start: start as u32, end: self.at as u32 }
     }
@@ -175,7 +170,7 @@ impl<'t> Scanner<'_, '_, 't> {
         self.fresh_line = false;
     }
 
-    /// Refuses what was no text in the token that ends here; in comments, which are no tokens, it is read.
+    /// Reports bytes that were not UTF-8 in the token that ends here. Comments are no tokens, and may contain any bytes.
     fn refuse_replacement(&mut self, start: usize) {
         let Some(before) = self.text[start..self.at].find(REPLACEMENT) else { return };
         let at = (start + before) as u32;
@@ -187,7 +182,6 @@ impl<'t> Scanner<'_, '_, 't> {
         );
     }
 
-    /// Reads while the test holds.
     fn take_while(&mut self, test: impl Fn(char) -> bool) -> &'t str {
         let rest = self.rest();
         let taken = rest.find(|c| !test(c)).unwrap_or(rest.len());
@@ -201,7 +195,7 @@ impl<'t> Scanner<'_, '_, 't> {
         let Some(c) = self.peek() else {
             return;
         };
-        if let Some(length) = template::mark_length(rest) {
+        if let Some(length) = template_mark_length(rest) {
             return self.template_mark(length);
         }
         match c {
@@ -217,9 +211,9 @@ impl<'t> Scanner<'_, '_, 't> {
             '#' => self.directive(),
             '"' => self.string(),
             '\'' => self.quoted(),
-            '`' => self.shell(),
+            '`' => self.shell_command(),
             '0'..='9' => self.number(),
-            '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => self.pointed_number(),
+            '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => self.number_without_integer_part(),
             '=' if rest.starts_with("=~") || is_regex(rest) => self.regex(),
             c if is_word_start(c) => {
                 let word = self.take_while(is_word);
@@ -242,7 +236,7 @@ impl<'t> Scanner<'_, '_, 't> {
             return self.push(TokenKind::Stray, start);
         }
         if matches!(c, '\u{201c}' | '\u{201d}' | '\u{2018}' | '\u{2019}') {
-            return self.curly(start, c);
+            return self.typographic_quotes(start, c);
         }
         let span = self.span(start);
         let message = format!("`{}` means nothing here", c.escape_debug());
@@ -259,8 +253,8 @@ impl<'t> Scanner<'_, '_, 't> {
         }
     }
 
-    /// Text in typographic quotes: a string that a word processor got hold of.
-    fn curly(&mut self, start: usize, open: char) {
+    /// Text in typographic quotes, as word processors put them.
+    fn typographic_quotes(&mut self, start: usize, open: char) {
         let double = matches!(open, '\u{201c}' | '\u{201d}');
         let closes = move |c: char| match double {
             true => matches!(c, '\u{201c}' | '\u{201d}' | '"'),
@@ -281,7 +275,7 @@ impl<'t> Scanner<'_, '_, 't> {
         self.push(TokenKind::Literal(Literal::Broken), start);
     }
 
-    /// `/* ... */`, which nest.
+    /// `/* ... */`; comments nest.
     fn comment(&mut self) {
         let start = self.at;
         self.at += 2;
@@ -321,8 +315,8 @@ impl<'t> Scanner<'_, '_, 't> {
         }
     }
 
-    /// A shell command in back quotes: never run.
-    fn shell(&mut self) {
+    /// A shell command in back quotes, which Web Polygraph would run.
+    fn shell_command(&mut self) {
         let start = self.at;
         self.at += 1;
         self.take_while(|c| c != '`' && c != '\n');
@@ -381,6 +375,42 @@ impl<'t> Scanner<'_, '_, 't> {
         let text = &self.text[start..self.at];
         self.push(TokenKind::Regex(text.into()), start);
     }
+
+    /// A template mark of `length` bytes, in place of a value unless it begins a line.
+    fn template_mark(&mut self, length: usize) {
+        let start = self.at;
+        self.at += length;
+        self.refuse_template(Code::StrayCharacter, self.span(start));
+        if !self.fresh_line {
+            self.push(TokenKind::Literal(Literal::Broken), start);
+        }
+    }
+
+    /// Reports that the source is a template: once for its text, and once for its quoted literals.
+    fn refuse_template(&mut self, code: Code, span: Span) {
+        self.lexer.diagnostics.add_once(
+            format!("template {code}"),
+            Diagnostic::error(code, span, "this looks like a template, not a workload")
+                .label("something must be filled in here")
+                .help("let its own tool make the workload, and read that (Template Toolkit has `[% … %]`, automake `@NAME@`)"),
+        );
+    }
+}
+
+/// Length, in bytes, of the template mark that a text begins with: `[% … %]` on one line, or `@NAME@`.
+fn template_mark_length(text: &str) -> Option<usize> {
+    if let Some(after) = text.strip_prefix("[%") {
+        let line = after.lines().next()?;
+        return line.find("%]").map(|end| end + 4);
+    }
+    let after = text.strip_prefix('@')?;
+    let length = after.find(|c| !is_word(c)).filter(|length| *length > 0)?;
+    after[length..].starts_with('@').then_some(length + 2)
+}
+
+/// True if there is a template mark anywhere in a text.
+fn has_template_mark(text: &str) -> bool {
+    text.match_indices(['[', '@']).any(|(at, _)| template_mark_length(&text[at..]).is_some())
 }
 
 /// `==/` and `==@` start a regular expression, but `==//` and `==/*` end in a comment.

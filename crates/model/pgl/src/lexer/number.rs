@@ -26,7 +26,7 @@ impl Scanner<'_, '_, '_> {
         self.push(TokenKind::Literal(literal), start);
     }
 
-    /// True when it was a real number.
+    /// Reads an unsigned number; true for a real one.
     fn digits_and_exponent(&mut self) -> bool {
         let is_digit = |c: char| c.is_ascii_digit();
         let mut real = false;
@@ -64,7 +64,7 @@ impl Scanner<'_, '_, '_> {
         }
     }
 
-    /// The value of a number with the unit that follows.
+    /// Reads the unit after a number.
     fn unit(&mut self, start: usize, number: f64) -> Literal {
         let at = self.at;
         let name = self.take_while(is_word);
@@ -91,7 +91,7 @@ impl Scanner<'_, '_, '_> {
                     Diagnostic::error(Code::BadNumber, span, format!("`{name}` is not a unit"))
                         .label("expected a unit of time or size, or nothing, after the number")
                         .help(format!("units are {}", all.join(" ")))
-                        .meant(nearest(name, units::names())),
+                        .suggest(nearest(name, units::names())),
                 );
                 Literal::Broken
             }
@@ -116,8 +116,8 @@ impl Scanner<'_, '_, '_> {
         }
     }
 
-    /// `.5`, which is no number.
-    pub(super) fn pointed_number(&mut self) {
+    /// `.5`, which is an error.
+    pub(super) fn number_without_integer_part(&mut self) {
         let start = self.at;
         self.at += 1;
         let digits = self.take_while(|c| c.is_ascii_digit());
@@ -128,7 +128,7 @@ impl Scanner<'_, '_, '_> {
                 .help(format!("write `0.{digits}`"))
                 .replacement(format!("0.{digits}")),
         );
-        // What follows directly belongs to it.
+        // A unit or percent sign belongs to the number.
         self.take_while(|c| c == '%' || is_word(c));
         self.push(TokenKind::Literal(Literal::Broken), start);
     }

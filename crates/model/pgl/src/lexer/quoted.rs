@@ -1,19 +1,19 @@
-//! What stands in quotes: strings with their ranges, addresses, dates, MIME headers.
+//! Quoted literals: strings with ranges, addresses, dates and header fields.
 
 use std::rc::Rc;
 
-use super::{Literal, Scanner, TokenKind, template};
+use super::{Literal, Scanner, TokenKind, has_template_mark, template_mark_length};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::value::address::AddrRange;
-use crate::value::pattern::{Pattern, Piece};
+use crate::value::pattern::{Pattern, PatternPart};
 
 impl Scanner<'_, '_, '_> {
-    /// A string in double quotes. A backslash takes the next character as it is; `[lo-hi]` is a range.
+    /// A string in double quotes. A backslash escapes any character; `[lo-hi]` is a range.
     pub(super) fn string(&mut self) {
         let start = self.at;
         self.at += 1;
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut parts: Vec<PatternPart> = Vec::new();
         let mut text = String::new();
         let mut broken = false;
         loop {
@@ -41,29 +41,29 @@ impl Scanner<'_, '_, '_> {
                 },
                 '[' => match self.string_range(at) {
                     Some(range) => {
-                        pieces.push(Piece::Text(std::mem::take(&mut text)));
-                        pieces.push(range);
+                        parts.push(PatternPart::Text(std::mem::take(&mut text)));
+                        parts.push(range);
                     }
                     None => broken = true,
                 },
                 c => text.push(c),
             }
         }
-        pieces.push(Piece::Text(text));
-        let literal = if broken { Literal::Broken } else { Literal::Text(Rc::new(Pattern::new(pieces))) };
+        parts.push(PatternPart::Text(text));
+        let literal = if broken { Literal::Broken } else { Literal::Text(Rc::new(Pattern::new(parts))) };
         self.push(TokenKind::Literal(literal), start);
     }
 
-    /// `lo-hi]` after the bracket at `open`; reports when it is something else.
-    fn string_range(&mut self, open: usize) -> Option<Piece> {
+    /// Reads `lo-hi]`, after the bracket at `open`; reports anything else.
+    fn string_range(&mut self, open: usize) -> Option<PatternPart> {
         let inside = self.take_while(|c| !matches!(c, ']' | '"' | '\n'));
         let closed = self.peek() == Some(']');
         if closed {
             self.at += 1;
         }
-        let range = closed.then(|| Piece::range(inside)).flatten();
+        let range = closed.then(|| PatternPart::range(inside)).flatten();
         let span = self.span(open);
-        if range.is_none() && template::mark_length(&self.text[open..]).is_some() {
+        if range.is_none() && template_mark_length(&self.text[open..]).is_some() {
             self.refuse_template(Code::BadLiteral, span);
         } else if range.is_none() {
             self.lexer.diagnostics.add(
@@ -83,7 +83,7 @@ impl Scanner<'_, '_, '_> {
         );
     }
 
-    /// A constant in single quotes, typed by what is in it.
+    /// A literal in single quotes; its content decides on its type.
     pub(super) fn quoted(&mut self) {
         let start = self.at;
         self.at += 1;
@@ -94,11 +94,11 @@ impl Scanner<'_, '_, '_> {
             return;
         }
         self.at += 1;
-        let literal = self.constant(start, inside);
+        let literal = self.quoted_literal(start, inside);
         self.push(TokenKind::Literal(literal), start);
     }
 
-    fn constant(&mut self, start: usize, inside: &str) -> Literal {
+    fn quoted_literal(&mut self, start: usize, inside: &str) -> Literal {
         let span = self.span(start);
         if let Some((name, value)) = inside.split_once(": ") {
             return Literal::Header(name.into(), value.trim().into());
@@ -117,14 +117,14 @@ impl Scanner<'_, '_, '_> {
         }
         match AddrRange::parse(inside) {
             Ok(address) => Literal::Address(Rc::new(address)),
-            Err(_) if template::is_marked(inside) => {
+            Err(_) if has_template_mark(inside) => {
                 self.refuse_template(Code::BadLiteral, span);
                 Literal::Broken
             }
             Err(why) => {
                 let looks_like_text = !inside.contains('.') && !inside.contains(':');
-                let mut diagnostic =
-                    Diagnostic::error(Code::BadLiteral, span, "this is not an address").label(why);
+                let mut diagnostic = Diagnostic::error(Code::BadLiteral, span, "this is not an address")
+                    .label(why.to_string());
                 if looks_like_text {
                     let quoted = format!("\"{inside}\"");
                     diagnostic = diagnostic

@@ -7,10 +7,10 @@ use crate::source::ResolvedSource;
 struct OneFile;
 
 impl Resolver for OneFile {
-    fn read(&self, name: &str, _: Option<&str>) -> Result<ResolvedSource, String> {
+    fn read(&self, name: &str, _: Option<&str>) -> Result<ResolvedSource, crate::ResolveError> {
         match name {
             "inc.pg" => Ok(ResolvedSource { name: name.into(), text: "included 5\n".into() }),
-            _ => Err("no such file".into()),
+            _ => Err(crate::ResolveError::NoFile(vec![name.into()])),
         }
     }
 }

@@ -1,27 +1,30 @@
-//! What the analysis of a document says, in the terms of the protocol.
+//! Translation of the analysis of a document to the protocol.
 
 use std::collections::HashMap;
 
 use crate::{Analysis, Code, CompletionKind, Diagnostic, Severity, Source, Span, Symbol, SymbolKind};
 use serde_json::{Value, json};
 
-use crate::lsp::edits;
-use crate::lsp::protocol::Refusal;
+use crate::lsp::protocol::RequestError;
 use crate::lsp::server::{Document, Host};
-use crate::lsp::text::{Lines, Range};
+use crate::lsp::text::{self, Lines, Range};
 use crate::lsp::uri;
 
-/// Errors, warnings and notes about a document. What is wrong in a file that it includes is shown where that is included.
+/// Diagnostics of a document; those of an included file are placed at its `#include`.
 pub(crate) fn diagnostics(
     document: &Document,
     analysis: &Analysis,
     uri: &str,
     host: &impl Host,
 ) -> Vec<Value> {
-    analysis.diagnostics.iter().map(|diagnostic| shown(document, analysis, uri, diagnostic, host)).collect()
+    analysis
+        .diagnostics
+        .iter()
+        .map(|diagnostic| diagnostic_json(document, analysis, uri, diagnostic, host))
+        .collect()
 }
 
-fn shown(
+fn diagnostic_json(
     document: &Document,
     analysis: &Analysis,
     uri: &str,
@@ -32,7 +35,7 @@ fn shown(
     let own = in_main(&analysis.sources, span);
     let mut message = diagnostic.message.clone();
     if own != span {
-        message = format!("in {}: {message}", diagnostic.place(&analysis.sources));
+        message = format!("in {}: {message}", diagnostic.location(&analysis.sources));
     }
     for line in [Some(&diagnostic.label), diagnostic.help.as_ref()].into_iter().flatten() {
         if !line.is_empty() {
@@ -45,11 +48,11 @@ fn shown(
         Severity::Warning => 2,
         Severity::Note => 3,
     };
-    let mut places = Places::new(analysis, uri, host);
+    let mut locations = Locations::new(analysis, uri, host);
     let related: Vec<Value> = diagnostic
         .notes
         .iter()
-        .filter_map(|(span, text)| Some(json!({ "location": places.location(*span)?, "message": text })))
+        .filter_map(|(span, text)| Some(json!({ "location": locations.location(*span)?, "message": text })))
         .collect();
     let mut out = json!({
         "range": range(document, own),
@@ -62,16 +65,16 @@ fn shown(
         out["relatedInformation"] = related.into();
     }
     if diagnostic.code == Code::Unused {
-        // Unnecessary: editors show it pale.
+        // DiagnosticTag.Unnecessary, which editors render faded.
         out["tags"] = json!([1]);
     }
     out
 }
 
-/// The place itself, or that of the `#include` of the main file that led to it.
+/// A span in the main file: the given one, or that of the `#include` it came through.
 fn in_main(sources: &[Source], span: Span) -> Span {
     let mut at = span;
-    // Files inside files have a bound of their own.
+    // More than the depth to which the lexer follows inclusions.
     for _ in 0..64 {
         if at.source == 0 {
             return at;
@@ -127,12 +130,12 @@ pub(crate) fn completion(document: &Document, analysis: &Analysis, offset: usize
 }
 
 pub(crate) fn definition(analysis: &Analysis, uri: &str, offset: usize, host: &impl Host) -> Option<Value> {
-    Places::new(analysis, uri, host).location(analysis.definition(offset)?)
+    Locations::new(analysis, uri, host).location(analysis.definition(offset)?)
 }
 
 pub(crate) fn references(analysis: &Analysis, uri: &str, offset: usize, host: &impl Host) -> Value {
-    let mut places = Places::new(analysis, uri, host);
-    analysis.references(offset).into_iter().filter_map(|span| places.location(span)).collect()
+    let mut locations = Locations::new(analysis, uri, host);
+    analysis.references(offset).into_iter().filter_map(|span| locations.location(span)).collect()
 }
 
 pub(crate) fn highlights(document: &Document, analysis: &Analysis, offset: usize) -> Value {
@@ -140,23 +143,23 @@ pub(crate) fn highlights(document: &Document, analysis: &Analysis, offset: usize
     own.map(|span| json!({ "range": range(document, span) })).collect()
 }
 
-/// Another name for a declaration, in the document itself.
+/// Renames a declaration that stands in the document itself, with its uses.
 pub(crate) fn rename(
     document: &Document,
     analysis: &Analysis,
     uri: &str,
     offset: usize,
     name: &str,
-) -> Result<Value, Refusal> {
+) -> Result<Value, RequestError> {
     let all = analysis.references(offset);
     if all.is_empty() {
-        return Err(Refusal::Rename("only a name that the workload declares can be changed"));
+        return Err(RequestError::Rename("only a name that the workload declares can be changed"));
     }
     if all.iter().any(|span| span.source != 0) {
-        return Err(Refusal::Rename("this name stands in an included file too; change it there first"));
+        return Err(RequestError::Rename("this name stands in an included file too; change it there first"));
     }
     if !crate::is_name(name) {
-        return Err(Refusal::Rename(
+        return Err(RequestError::Rename(
             "a name begins with a letter or `_`, goes on with digits too, and is no word of the language",
         ));
     }
@@ -180,7 +183,7 @@ pub(crate) fn symbols(document: &Document, analysis: &Analysis) -> Value {
             "name": symbol.name,
             "detail": symbol.ty,
             "kind": kind,
-            "range": range(document, symbol.whole),
+            "range": range(document, symbol.full_span),
             "selectionRange": range(document, symbol.span),
             "children": children,
         })
@@ -188,7 +191,7 @@ pub(crate) fn symbols(document: &Document, analysis: &Analysis) -> Value {
     analysis.symbols().iter().map(|symbol| one(document, symbol)).collect()
 }
 
-/// What the compiler would write instead, for all that is wrong in a range.
+/// Quick fixes by the compiler's suggestions, for the diagnostics in a range.
 pub(crate) fn corrections(
     document: &Document,
     analysis: &Analysis,
@@ -209,35 +212,35 @@ pub(crate) fn corrections(
             "title": title,
             "kind": "quickfix",
             "isPreferred": true,
-            "diagnostics": [shown(document, analysis, uri, diagnostic, host)],
+            "diagnostics": [diagnostic_json(document, analysis, uri, diagnostic, host)],
             "edit": { "changes": { uri: [{ "range": place, "newText": text }] } },
         }))
     };
     analysis.diagnostics.iter().filter_map(correction).collect()
 }
 
-/// The layout of a document; none if it cannot be parsed, and an empty list if it is laid out already.
+/// Edits that lay out a document, which may be none; null if it cannot be parsed.
 pub(crate) fn formatting(document: &Document) -> Option<Value> {
     let formatted = crate::format(&document.name, &document.text).ok()?;
-    let edit = edits::edit(&document.text, &formatted);
+    let edit = text::edit(&document.text, &formatted);
     Some(edit.into_iter().map(|(range, text)| json!({ "range": range, "newText": text })).collect())
 }
 
-/// Places in any of the sources of an analysis, for the editor.
-struct Places<'a, H> {
+/// Conversion of spans in any source of an analysis to locations of the protocol.
+struct Locations<'a, H> {
     sources: &'a [Source],
     uri: &'a str,
     host: &'a H,
-    /// Addresses and lines of sources that were asked for.
+    /// URIs and lines of the sources seen so far.
     known: HashMap<u32, Option<(String, Lines)>>,
 }
 
-impl<'a, H: Host> Places<'a, H> {
+impl<'a, H: Host> Locations<'a, H> {
     fn new(analysis: &'a Analysis, uri: &'a str, host: &'a H) -> Self {
         Self { sources: &analysis.sources, uri, host, known: HashMap::new() }
     }
 
-    /// None: in a text that is no file.
+    /// The location of a span; none in a text that is no file.
     fn location(&mut self, span: Span) -> Option<Value> {
         let source = self.sources.get(span.source as usize)?;
         let (main, host) = (self.uri, self.host);
@@ -250,7 +253,7 @@ impl<'a, H: Host> Places<'a, H> {
                     Some(name) => host.bundled_path(name).and_then(|path| uri::of_path(&path)),
                     None => uri::of_path(&source.name),
                 };
-                uri.map(|uri| (uri, Lines::of(&source.text)))
+                uri.map(|uri| (uri, Lines::new(&source.text)))
             })
             .as_ref()?;
         let range = lines.range(&source.text, span.start as usize, span.end as usize);

@@ -1,14 +1,14 @@
-//! The frames of messages on a stream: a head with `Content-Length`, an empty line, and so many bytes of JSON.
+//! Framing of messages on a stream: a head with `Content-Length`, an empty line, and that many bytes of JSON.
 
-/// Bytes of a message, at most: a workload has at most 64 MB, and twice that as JSON.
+/// Upper bound, in bytes, on a message: a workload has at most 64 MB, escaped in JSON about twice that.
 const MESSAGE_MAX: usize = 256 << 20;
-/// Bytes of a head, at most.
+/// Upper bound, in bytes, on a head.
 const HEAD_MAX: usize = 16 << 10;
 
-/// What ends a stream: its frames can no longer be told apart.
+/// An error after which the stream cannot be split into messages any more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// No length, or one that is no number.
+    /// Start of a head without a valid length.
     #[error(
         "a message must begin with `Content-Length: N` and an empty line, but begins with {0:?}; is the other side a language client?"
     )]
@@ -17,19 +17,19 @@ pub enum FrameError {
     TooLong(usize),
 }
 
-/// Bytes that have come and were not yet a whole message.
+/// Buffer of received bytes that are not a complete message yet.
 #[derive(Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
 }
 
 impl Frames {
-    /// Takes bytes as they have come.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole message, without its head; none while it is not complete.
+    /// The next complete message, without its head.
     pub fn next_message(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
         let Some(end) = find(&self.bytes, b"\r\n\r\n") else {
             return match self.bytes.len() > HEAD_MAX {
@@ -61,7 +61,7 @@ fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).take(HEAD_MAX).position(|window| window == wanted)
 }
 
-/// The length that a head states.
+/// Value of `Content-Length`.
 fn length(head: &[u8]) -> Option<usize> {
     let head = std::str::from_utf8(head).ok()?;
     head.split("\r\n").find_map(|line| {

@@ -1,13 +1,12 @@
-//! The language server of workloads (Language Server Protocol 3.17): messages in, messages out.
+//! Language server for workloads (Language Server Protocol 3.17): messages in, messages out.
 //!
-//! [`Server`] keeps the texts that are open in an editor, has the compiler analyse them, and says what it found in the editor's
-//! terms. [`Frames`] cuts a stream of bytes into messages, and [`framed`] makes bytes of one. Diagnostics are the compiler's own;
-//! so are the corrections and the layout.
+//! [`Server`] keeps the texts that are open in an editor, has the compiler analyse them, and translates the results to the
+//! protocol. [`Frames`] splits a stream of bytes into messages, and [`framed`] encodes one. Diagnostics, corrections and the
+//! layout are the compiler's.
 //!
 //! *Does not:* read a file (all text comes from the editor or through the [`Host`]), touch standard input or output, start a
-//! thread, or know anything about the language that `pgl` does not tell.
+//! thread, or have knowledge of the language itself.
 
-mod edits;
 mod features;
 mod frames;
 mod protocol;

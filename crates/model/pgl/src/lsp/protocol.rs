@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC, and the parts of the protocol's parameters that the server reads.
+//! Messages of JSON-RPC, and the parameters of the protocol's methods that the server uses.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 
 use crate::lsp::text::{Position, Range};
 
-/// A message from the editor.
+/// A message from the editor: a request, a notification or a response.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Incoming {
-    /// None: nothing is expected in return.
+pub(crate) struct RpcMessage {
+    /// None for a notification.
     pub id: Option<Value>,
-    /// None: it is a response.
+    /// None for a response.
     pub method: Option<String>,
     #[serde(default)]
     pub params: Value,
 }
 
-/// Why a request has no result; numbers are those of JSON-RPC and of the protocol.
+/// The error of a response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum RequestError {
     #[error("this is no message of JSON-RPC: {0}")]
     Parse(String),
     #[error("the first request must be `initialize`")]
@@ -34,7 +34,8 @@ pub(crate) enum Refusal {
     Rename(&'static str),
 }
 
-impl Refusal {
+impl RequestError {
+    /// Error code of JSON-RPC or of the protocol.
     fn code(&self) -> i32 {
         match self {
             Self::Parse(_) => -32_700,
@@ -48,109 +49,106 @@ impl Refusal {
     }
 }
 
-/// The response to a request.
-pub(crate) fn response(id: &Value, result: Result<Value, Refusal>) -> Value {
+pub(crate) fn response(id: &Value, result: Result<Value, RequestError>) -> Value {
     match result {
         Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-        Err(refusal) => {
-            let error = json!({ "code": refusal.code(), "message": refusal.to_string() });
+        Err(error) => {
+            let error = json!({ "code": error.code(), "message": error.to_string() });
             json!({ "jsonrpc": "2.0", "id": id, "error": error })
         }
     }
 }
 
-/// A message that expects nothing in return.
 pub(crate) fn notification(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-/// The parameters of a method.
-pub(crate) fn read<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, Refusal> {
+pub(crate) fn parse_params<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, RequestError> {
     serde_json::from_value(params)
-        .map_err(|error| Refusal::Params { method: method.to_owned(), why: error.to_string() })
+        .map_err(|error| RequestError::Params { method: method.to_owned(), why: error.to_string() })
 }
 
-/// Of `initialize`.
+/// Parameters of `initialize`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Initialize {
+pub(crate) struct InitializeParams {
     #[serde(default)]
-    pub initialization_options: Option<Options>,
+    pub initialization_options: Option<InitializationOptions>,
 }
 
-/// The server's own options.
+/// Options that are specific to this server.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Options {
-    /// Directories in which included files are looked for.
+pub(crate) struct InitializationOptions {
+    /// Directories to search for included files.
     #[serde(default)]
     pub include: Vec<String>,
 }
 
-/// Of a document by name.
+/// A document by its URI.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Identifier {
+pub(crate) struct TextDocumentIdentifier {
     pub uri: String,
     pub version: Option<i64>,
 }
 
 /// A document with its text.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Item {
+pub(crate) struct TextDocumentItem {
     pub uri: String,
     pub version: Option<i64>,
     pub text: String,
 }
 
-/// Of `textDocument/didOpen`.
+/// Parameters of `textDocument/didOpen`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Opened {
-    pub text_document: Item,
+pub(crate) struct DidOpenParams {
+    pub text_document: TextDocumentItem,
 }
 
-/// Of `textDocument/didChange`.
+/// Parameters of `textDocument/didChange`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Changed {
-    pub text_document: Identifier,
-    pub content_changes: Vec<Change>,
+pub(crate) struct DidChangeParams {
+    pub text_document: TextDocumentIdentifier,
+    pub content_changes: Vec<ContentChange>,
 }
 
-/// A part of a document that was replaced, or all of it.
+/// A replacement of a range of a document, or of all of it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Change {
+pub(crate) struct ContentChange {
     pub range: Option<Range>,
     pub text: String,
 }
 
-/// Of whatever is about a document.
+/// Parameters of methods about a document.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct OfDocument {
-    pub text_document: Identifier,
+pub(crate) struct DocumentParams {
+    pub text_document: TextDocumentIdentifier,
 }
 
-/// Of whatever is about a place.
+/// Parameters of methods about a position.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct AtPosition {
-    pub text_document: Identifier,
+pub(crate) struct PositionParams {
+    pub text_document: TextDocumentIdentifier,
     pub position: Position,
 }
 
-/// Of `textDocument/codeAction`.
+/// Parameters of `textDocument/codeAction`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct InRange {
-    pub text_document: Identifier,
+pub(crate) struct CodeActionParams {
+    pub text_document: TextDocumentIdentifier,
     pub range: Range,
 }
 
-/// Of `textDocument/rename`.
+/// Parameters of `textDocument/rename`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Rename {
-    pub text_document: Identifier,
+pub(crate) struct RenameParams {
+    pub text_document: TextDocumentIdentifier,
     pub position: Position,
     pub new_name: String,
 }

@@ -1,54 +1,58 @@
-//! The documents that are open, and the response to each message.
+//! State of the server: open documents, and the response to each message.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use crate::{Analysis, Files, Listing, ResolvedFiles, ResolvedSource, Resolver, SearchPath, analyse};
+use crate::{
+    Analysis, FileError, Files, Listing, ResolveError, ResolvedFiles, ResolvedSource, Resolver, SearchPath,
+    analyse,
+};
 use serde_json::{Value, json};
 
 use crate::lsp::features;
 use crate::lsp::protocol::{
-    AtPosition, Change, Changed, InRange, Incoming, Initialize, Item, OfDocument, Opened, Refusal, Rename,
-    notification, read, response,
+    CodeActionParams, ContentChange, DidChangeParams, DidOpenParams, DocumentParams, InitializeParams,
+    PositionParams, RenameParams, RequestError, RpcMessage, TextDocumentItem, notification, parse_params,
+    response,
 };
 use crate::lsp::text::Lines;
 use crate::lsp::uri;
 
-/// What the server requests of the machine it runs on.
+/// The machine that the server runs on.
 pub trait Host: Files {
-    /// The path of a file with the text of a bundled one, which an editor can open; none if there is no such file.
+    /// Path of a file with the text of a bundled one, for an editor to open; none if there is no such bundled file.
     fn bundled_path(&self, base_name: &str) -> Option<String>;
 
-    /// A path from the root on, without looking whether there is such a file.
+    /// An absolute path, whether or not there is such a file.
     fn absolute(&self, path: &str) -> String;
 }
 
-/// A text that is open in the editor, or was found beside it.
+/// A text that is open in the editor.
 pub(crate) struct Document {
-    /// The path of its file; the whole address where that is none.
+    /// Path of the file, or the URI of a document that is no file.
     pub name: String,
     pub text: String,
     pub lines: Lines,
     version: Option<i64>,
     analysis: OnceCell<Analysis>,
-    /// The editor has not been told what is wrong with it.
-    untold: bool,
+    /// The diagnostics have not been published.
+    needs_publishing: bool,
 }
 
 impl Document {
     fn new(uri: &str, text: String, version: Option<i64>) -> Self {
         let name = uri::path(uri).unwrap_or_else(|| uri.to_owned());
-        let lines = Lines::of(&text);
-        Self { name, text, lines, version, analysis: OnceCell::new(), untold: true }
+        let lines = Lines::new(&text);
+        Self { name, text, lines, version, analysis: OnceCell::new(), needs_publishing: true }
     }
 
-    /// Its text has changed, or that of a file it includes.
-    fn forget(&mut self) {
+    /// Drops the analysis after a change of the text or of an included file.
+    fn invalidate(&mut self) {
         self.analysis = OnceCell::new();
-        self.untold = true;
+        self.needs_publishing = true;
     }
 
-    fn change(&mut self, change: Change) {
+    fn change(&mut self, change: ContentChange) {
         match change.range {
             Some(range) => {
                 let start = self.lines.offset(&self.text, range.start);
@@ -57,11 +61,11 @@ impl Document {
             }
             None => self.text = change.text,
         }
-        self.lines = Lines::of(&self.text);
+        self.lines = Lines::new(&self.text);
     }
 }
 
-/// A language server: [`Server::receive`] takes each message, [`Server::settle`] is called when there are no more for now.
+/// A language server: [`Server::receive`] handles a message; [`Server::publish`] is called once no further message is waiting.
 pub struct Server<H> {
     host: H,
     include: Vec<String>,
@@ -72,7 +76,7 @@ pub struct Server<H> {
 }
 
 impl<H: Host> Server<H> {
-    /// A server that has not been greeted. `include`: directories in which included files are looked for.
+    /// A server before `initialize`, with the directories to search for included files.
     pub fn new(host: H, include: Vec<String>) -> Self {
         Self {
             host,
@@ -84,69 +88,69 @@ impl<H: Host> Server<H> {
         }
     }
 
-    /// True once the editor has told it to exit.
+    /// True after `exit`.
     pub fn has_exited(&self) -> bool {
         self.has_exited
     }
 
-    /// True if the editor has said goodbye before that, as it should.
+    /// True after `shutdown`, which must come before `exit`.
     pub fn was_shut_down(&self) -> bool {
         self.is_shut_down
     }
 
-    /// What a message from the editor leads to.
+    /// Handles a message from the editor; returns the messages to send.
     pub fn receive(&mut self, message: &[u8]) -> Vec<Value> {
-        let incoming: Incoming = match serde_json::from_slice(message) {
-            Ok(incoming) => incoming,
-            Err(error) => return vec![response(&Value::Null, Err(Refusal::Parse(error.to_string())))],
+        let message: RpcMessage = match serde_json::from_slice(message) {
+            Ok(message) => message,
+            Err(error) => return vec![response(&Value::Null, Err(RequestError::Parse(error.to_string())))],
         };
-        let Some(method) = incoming.method else {
-            // The response to a request: there are none.
+        let Some(method) = message.method else {
+            // A response, though the server sends no requests.
             return vec![];
         };
-        match incoming.id {
-            Some(id) => vec![response(&id, self.request(&method, incoming.params))],
-            None => self.notice(&method, incoming.params),
+        match message.id {
+            Some(id) => vec![response(&id, self.request(&method, message.params))],
+            None => self.notification(&method, message.params),
         }
     }
 
-    /// What the editor should be told about documents that have changed.
-    pub fn settle(&mut self) -> Vec<Value> {
+    /// Diagnostics of the documents that have changed.
+    pub fn publish(&mut self) -> Vec<Value> {
         let uris: Vec<String> = self
             .documents
             .iter()
-            .filter(|(_, document)| document.untold)
+            .filter(|(_, document)| document.needs_publishing)
             .map(|(uri, _)| uri.clone())
             .collect();
-        let told = uris.iter().filter_map(|uri| {
-            let (document, analysis) = self.analysed(uri)?;
+        let messages = uris.iter().filter_map(|uri| {
+            let (document, analysis) = self.analysis(uri)?;
             let found = features::diagnostics(document, analysis, uri, &self.host);
-            Some(published(uri, document.version, &found))
+            Some(publish_message(uri, document.version, &found))
         });
-        let told: Vec<Value> = told.collect();
-        self.documents.values_mut().for_each(|document| document.untold = false);
-        told
+        let messages: Vec<Value> = messages.collect();
+        self.documents.values_mut().for_each(|document| document.needs_publishing = false);
+        messages
     }
 
-    fn request(&mut self, method: &str, params: Value) -> Result<Value, Refusal> {
+    fn request(&mut self, method: &str, params: Value) -> Result<Value, RequestError> {
         match method {
-            "initialize" => return self.initialize(read(method, params)?),
-            _ if !self.is_initialized => return Err(Refusal::NotInitialized),
-            _ if self.is_shut_down => return Err(Refusal::ShutDown),
+            "initialize" => return self.initialize(parse_params(method, params)?),
+            _ if !self.is_initialized => return Err(RequestError::NotInitialized),
+            _ if self.is_shut_down => return Err(RequestError::ShutDown),
             "shutdown" => {
                 self.is_shut_down = true;
                 return Ok(Value::Null);
             }
             _ => {}
         }
-        self.about_document(method, params)
+        self.document_request(method, params)
     }
 
-    /// Requests that are about a document; one that is not open has no result.
-    fn about_document(&self, method: &str, params: Value) -> Result<Value, Refusal> {
-        let at = |params| read::<AtPosition>(method, params);
-        let place = |at: &AtPosition| {
-            let (document, analysis) = self.analysed(&at.text_document.uri)?;
+    /// Handles a request about a document; for one that is not open, the result is null.
+    fn document_request(&self, method: &str, params: Value) -> Result<Value, RequestError> {
+        let at = |params| parse_params::<PositionParams>(method, params);
+        let place = |at: &PositionParams| {
+            let (document, analysis) = self.analysis(&at.text_document.uri)?;
             let offset = document.lines.offset(&document.text, at.position);
             Some((document, analysis, offset))
         };
@@ -167,8 +171,8 @@ impl<H: Host> Server<H> {
                 place(&at(params)?).map(|(d, a, o)| features::highlights(d, a, o))
             }
             "textDocument/rename" => {
-                let rename: Rename = read(method, params)?;
-                let at = AtPosition { text_document: rename.text_document, position: rename.position };
+                let rename: RenameParams = parse_params(method, params)?;
+                let at = PositionParams { text_document: rename.text_document, position: rename.position };
                 match place(&at) {
                     Some((d, a, o)) => {
                         Some(features::rename(d, a, &at.text_document.uri, o, &rename.new_name)?)
@@ -177,48 +181,50 @@ impl<H: Host> Server<H> {
                 }
             }
             "textDocument/documentSymbol" => {
-                let of: OfDocument = read(method, params)?;
-                self.analysed(&of.text_document.uri).map(|(d, a)| features::symbols(d, a))
+                let of: DocumentParams = parse_params(method, params)?;
+                self.analysis(&of.text_document.uri).map(|(d, a)| features::symbols(d, a))
             }
             "textDocument/codeAction" => {
-                let within: InRange = read(method, params)?;
+                let within: CodeActionParams = parse_params(method, params)?;
                 let uri = &within.text_document.uri;
-                self.analysed(uri).map(|(d, a)| features::corrections(d, a, uri, within.range, &self.host))
+                self.analysis(uri).map(|(d, a)| features::corrections(d, a, uri, within.range, &self.host))
             }
             "textDocument/formatting" => {
-                let of: OfDocument = read(method, params)?;
+                let of: DocumentParams = parse_params(method, params)?;
                 self.documents.get(&of.text_document.uri).and_then(features::formatting)
             }
-            _ => return Err(Refusal::UnknownMethod(method.to_owned())),
+            _ => return Err(RequestError::UnknownMethod(method.to_owned())),
         };
         Ok(result.unwrap_or(Value::Null))
     }
 
-    /// A message that expects nothing in return. One that cannot be read is passed over, as the protocol wants it.
-    fn notice(&mut self, method: &str, params: Value) -> Vec<Value> {
+    /// Handles a notification; ignores one that cannot be parsed, as the protocol demands.
+    fn notification(&mut self, method: &str, params: Value) -> Vec<Value> {
         match method {
             "exit" => self.has_exited = true,
             _ if !self.is_initialized => {}
             "textDocument/didOpen" => {
-                if let Ok(Opened { text_document: Item { uri, version, text } }) = read(method, params) {
+                if let Ok(DidOpenParams { text_document: TextDocumentItem { uri, version, text } }) =
+                    parse_params(method, params)
+                {
                     let document = Document::new(&uri, text, version);
                     let name = document.name.clone();
                     self.documents.insert(uri, document);
-                    self.forget_those_that_include(&name);
+                    self.invalidate_includers(&name);
                 }
             }
             "textDocument/didChange" => {
-                if let Ok(changed) = read(method, params) {
-                    self.changed(changed);
+                if let Ok(changed) = parse_params(method, params) {
+                    self.apply_changes(changed);
                 }
             }
             "textDocument/didSave" => {
-                // What it includes may have been written by others in the meantime.
-                self.documents.values_mut().for_each(Document::forget);
+                // Included files that are not open may have changed on disk since.
+                self.documents.values_mut().for_each(Document::invalidate);
             }
             "textDocument/didClose" => {
-                if let Ok(OfDocument { text_document }) = read(method, params) {
-                    return self.closed(&text_document.uri);
+                if let Ok(DocumentParams { text_document }) = parse_params(method, params) {
+                    return self.close(&text_document.uri);
                 }
             }
             _ => {}
@@ -226,52 +232,52 @@ impl<H: Host> Server<H> {
         vec![]
     }
 
-    fn changed(&mut self, changed: Changed) {
+    fn apply_changes(&mut self, changed: DidChangeParams) {
         let Some(document) = self.documents.get_mut(&changed.text_document.uri) else { return };
         changed.content_changes.into_iter().for_each(|change| document.change(change));
         document.version = changed.text_document.version;
-        document.forget();
+        document.invalidate();
         let name = document.name.clone();
-        self.forget_those_that_include(&name);
+        self.invalidate_includers(&name);
     }
 
-    fn closed(&mut self, uri: &str) -> Vec<Value> {
+    fn close(&mut self, uri: &str) -> Vec<Value> {
         let Some(closed) = self.documents.remove(uri) else { return vec![] };
-        self.forget_those_that_include(&closed.name);
-        vec![published(uri, None, &[])]
+        self.invalidate_includers(&closed.name);
+        vec![publish_message(uri, None, &[])]
     }
 
-    /// The text of a file is another now, or comes from another place.
-    fn forget_those_that_include(&mut self, name: &str) {
+    /// Drops the analyses of documents that include a file, whose text has changed.
+    fn invalidate_includers(&mut self, name: &str) {
         for document in self.documents.values_mut().filter(|document| document.name != name) {
             let includes = document.analysis.get().is_none_or(|analysis| {
-                // A file that was not found may have been looked for.
+                // It may also be the file that an `#include` has not found.
                 analysis.sources.iter().any(|source| source.name == name)
                     || analysis.diagnostics.iter().any(|d| d.message.starts_with("cannot include"))
             });
             if includes {
-                document.forget();
+                document.invalidate();
             }
         }
     }
 
-    /// A document that is open, with what is known about it.
-    fn analysed(&self, uri: &str) -> Option<(&Document, &Analysis)> {
+    /// An open document with its analysis.
+    fn analysis(&self, uri: &str) -> Option<(&Document, &Analysis)> {
         let document = self.documents.get(uri)?;
         let analysis = document.analysis.get_or_init(|| {
-            let search = SearchPath::over(self.include.clone(), OpenFirst(self));
-            analyse(&document.name, &ByWholePath { search, host: &self.host })
+            let search = SearchPath::new(self.include.clone(), EditorFiles(self));
+            analyse(&document.name, &AbsolutePaths { search, host: &self.host })
         });
         Some((document, analysis))
     }
 
-    fn initialize(&mut self, params: Initialize) -> Result<Value, Refusal> {
+    fn initialize(&mut self, params: InitializeParams) -> Result<Value, RequestError> {
         self.is_initialized = true;
         self.include.extend(params.initialization_options.unwrap_or_default().include);
         Ok(json!({
             "capabilities": {
                 "positionEncoding": "utf-16",
-                // Opening and closing; changes as parts; saving.
+                // 2: incremental changes.
                 "textDocumentSync": { "openClose": true, "change": 2, "save": true },
                 "hoverProvider": true,
                 "completionProvider": { "triggerCharacters": [".", "\""] },
@@ -288,8 +294,7 @@ impl<H: Host> Server<H> {
     }
 }
 
-/// What is wrong with a document, for the editor.
-fn published(uri: &str, version: Option<i64>, diagnostics: &[Value]) -> Value {
+fn publish_message(uri: &str, version: Option<i64>, diagnostics: &[Value]) -> Value {
     let mut params = json!({ "uri": uri, "diagnostics": diagnostics });
     if let Some(version) = version {
         params["version"] = version.into();
@@ -297,43 +302,48 @@ fn published(uri: &str, version: Option<i64>, diagnostics: &[Value]) -> Value {
     notification("textDocument/publishDiagnostics", params)
 }
 
-/// Files as they are in the editor, and on the host where they are not open.
-struct OpenFirst<'s, H>(&'s Server<H>);
+/// Files as the editor has them, or as the host has them if they are not open.
+struct EditorFiles<'s, H>(&'s Server<H>);
 
-impl<H: Host> Files for OpenFirst<'_, H> {
-    fn text(&self, path: &str) -> Result<Option<String>, String> {
-        let whole = self.0.host.absolute(path);
-        match self.0.documents.values().find(|document| document.name == path || document.name == whole) {
+impl<H: Host> Files for EditorFiles<'_, H> {
+    fn text(&self, path: &str) -> Result<Option<String>, FileError> {
+        let absolute_path = self.0.host.absolute(path);
+        match self
+            .0
+            .documents
+            .values()
+            .find(|document| document.name == path || document.name == absolute_path)
+        {
             Some(document) => Ok(Some(document.text.clone())),
             None => self.0.host.text(path),
         }
     }
 
-    fn list(&self, path: &str) -> Result<Option<Listing>, String> {
+    fn list(&self, path: &str) -> Result<Option<Listing>, FileError> {
         self.0.host.list(path)
     }
 
-    fn bytes(&self, path: &std::path::Path) -> Result<Vec<u8>, String> {
+    fn bytes(&self, path: &std::path::Path) -> Result<Vec<u8>, FileError> {
         self.0.host.bytes(path)
     }
 }
 
-/// Names what it finds by whole paths: that is how an editor knows files.
-struct ByWholePath<'h, R, H> {
+/// Resolver that names files by absolute paths, as an editor does.
+struct AbsolutePaths<'h, R, H> {
     search: R,
     host: &'h H,
 }
 
-impl<R: Resolver, H: Host> Resolver for ByWholePath<'_, R, H> {
-    fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, String> {
+impl<R: Resolver, H: Host> Resolver for AbsolutePaths<'_, R, H> {
+    fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, ResolveError> {
         let found = self.search.read(name, including)?;
-        // The main file keeps the name of its document, and bundled ones have no path.
+        // The main file keeps the name of its document, and bundled files have no path.
         let is_file = including.is_some() && !found.name.starts_with("<bundled>/");
         let name = if is_file { self.host.absolute(&found.name) } else { found.name };
         Ok(ResolvedSource { name, text: found.text })
     }
 
-    fn files(&self, name: &str, including: Option<&str>) -> Result<ResolvedFiles, String> {
+    fn files(&self, name: &str, including: Option<&str>) -> Result<ResolvedFiles, ResolveError> {
         self.search.files(name, including)
     }
 }

@@ -1,9 +1,9 @@
-//! Addresses of documents as editors write them, and the paths of files.
+//! Conversion of `file:` URIs to paths and back.
 
-/// The path that a `file:` URI names; none for any other.
+/// Path of a `file:` URI; none for other schemes.
 pub(crate) fn path(uri: &str) -> Option<String> {
     let rest = uri.strip_prefix("file://")?;
-    // An authority before the path is this machine's name.
+    // The authority, if any, is the name of this machine.
     let path = &rest[rest.find('/')?..];
     let mut bytes = Vec::with_capacity(path.len());
     let mut left = path.as_bytes();
@@ -18,7 +18,7 @@ pub(crate) fn path(uri: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The URI of a file with an absolute path; none for any other.
+/// URI of an absolute path; none for a relative one.
 pub(crate) fn of_path(path: &str) -> Option<String> {
     if !path.starts_with('/') {
         return None;
@@ -51,9 +51,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_path_comes_back(rest in "\\PC{0,30}") {
-            let whole = format!("/{rest}");
-            let uri = of_path(&whole).unwrap();
-            prop_assert_eq!(path(&uri), Some(whole));
+            let absolute_path = format!("/{rest}");
+            let uri = of_path(&absolute_path).unwrap();
+            prop_assert_eq!(path(&uri), Some(absolute_path));
         }
     }
 }

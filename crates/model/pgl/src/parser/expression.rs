@@ -1,17 +1,25 @@
-//! Expressions, by precedence.
+//! Expressions, by precedence climbing.
 
-use super::{KEYWORDS, Parse, Parser, Reported};
+use super::{ErrorReported, KEYWORDS, ParseResult, Parser};
 use crate::ast::{Expr, ExprKind, Operator};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::{Literal, Token, TokenKind};
 use crate::units::{self, Unit};
 
-/// The level of the operators that come after `!`: `!a == b` is `!(a == b)`.
+/// Precedence of the operand of `!`: `!a == b` is `!(a == b)`.
 const EQUALITY: u8 = 5;
 
-/// An infix operator, its level (higher binds tighter), and whether it can be repeated.
-fn infix(mark: &str) -> Option<(Operator, u8, bool)> {
-    Some(match mark {
+/// An infix operator.
+struct Infix {
+    operator: Operator,
+    /// Higher precedence binds tighter.
+    precedence: u8,
+    /// Whether operators of this precedence can follow each other.
+    chains: bool,
+}
+
+fn infix_operator(mark: &str) -> Option<Infix> {
+    let (operator, precedence, chains) = match mark {
         ".." => (Operator::Range, 1, false),
         "**" => (Operator::Clone, 1, false),
         "||" => (Operator::Or, 2, true),
@@ -30,28 +38,33 @@ fn infix(mark: &str) -> Option<(Operator, u8, bool)> {
         "%" => (Operator::Remainder, 8, true),
         "^" => (Operator::Power, 8, true),
         _ => return None,
-    })
+    };
+    Some(Infix { operator, precedence, chains })
 }
 
 impl Parser<'_> {
-    pub(super) fn expression(&mut self) -> Parse<Expr> {
+    pub(super) fn expression(&mut self) -> ParseResult<Expr> {
         self.deeper(|parser| parser.operators(0))
     }
 
-    /// Operators of at least this level.
-    fn operators(&mut self, least: u8) -> Parse<Expr> {
-        let mut left = self.prefixed()?;
-        while let Some((_, level, repeats)) = self.operator().filter(|(_, level, _)| *level >= least) {
+    /// Parses operators of at least the given precedence.
+    fn operators(&mut self, least: u8) -> ParseResult<Expr> {
+        let mut left = self.prefix()?;
+        while let Some(Infix { precedence, chains, .. }) =
+            self.infix().filter(|infix| infix.precedence >= least)
+        {
             let mut rest = Vec::new();
-            while let Some((operator, ..)) = self.operator().filter(|(_, l, _)| *l == level) {
-                if !repeats && !rest.is_empty() {
-                    return self.expected(&format!(
+            while let Some(Infix { operator, .. }) =
+                self.infix().filter(|infix| infix.precedence == precedence)
+            {
+                if !chains && !rest.is_empty() {
+                    return self.unexpected(&format!(
                         "parentheses: `{}` cannot follow another operator of its kind",
                         operator.text()
                     ));
                 }
-                let place = self.bump().span;
-                rest.push((operator, place, self.operators(level + 1)?));
+                let span = self.bump().span;
+                rest.push((operator, span, self.operators(precedence + 1)?));
             }
             let span = rest.last().map_or(left.span, |(.., last)| left.span.to(last.span));
             left = Expr { kind: ExprKind::Chain(Box::new(left), rest), span };
@@ -59,14 +72,14 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn operator(&self) -> Option<(Operator, u8, bool)> {
+    fn infix(&self) -> Option<Infix> {
         match self.token().kind {
-            TokenKind::Mark(mark) => infix(mark),
+            TokenKind::Mark(mark) => infix_operator(mark),
             _ => None,
         }
     }
 
-    fn prefixed(&mut self) -> Parse<Expr> {
+    fn prefix(&mut self) -> ParseResult<Expr> {
         let start = self.token().span;
         let operator = match self.token().kind {
             TokenKind::Mark("!") => Operator::Not,
@@ -77,21 +90,21 @@ impl Parser<'_> {
         self.bump();
         let operand = self.deeper(|parser| match operator {
             Operator::Not => parser.operators(EQUALITY),
-            _ => parser.prefixed(),
+            _ => parser.prefix(),
         })?;
         let span = start.to(operand.span);
         Ok(Expr { kind: ExprKind::Unary(operator, Box::new(operand)), span })
     }
 
-    fn primary(&mut self) -> Parse<Expr> {
+    fn primary(&mut self) -> ParseResult<Expr> {
         let token = self.token();
         let span = token.span;
         match &token.kind {
             TokenKind::Literal(literal) => {
                 self.bump();
-                if percent_before(token, self.token()) {
+                if is_percent_before(token, self.token()) {
                     self.diagnostics.add(percent_diagnostic(token, self.token()));
-                    return Err(Reported);
+                    return Err(ErrorReported);
                 }
                 Ok(Expr { kind: ExprKind::Literal(literal.clone()), span })
             }
@@ -99,7 +112,7 @@ impl Parser<'_> {
             TokenKind::Mark("(") => {
                 self.bump();
                 let inner = self.expression()?;
-                let close = self.need(")")?;
+                let close = self.expect(")")?;
                 Ok(Expr { span: span.to(close), ..inner })
             }
             TokenKind::Mark("[") => self.array(),
@@ -108,18 +121,18 @@ impl Parser<'_> {
                     .label("expected a value")
                     .help("declare the object first, `Type name = { ... };`, and write its name here");
                 self.diagnostics.add(diagnostic);
-                Err(Reported)
+                Err(ErrorReported)
             }
-            _ => self.expected("a value"),
+            _ => self.unexpected("a value"),
         }
     }
 
     /// A value that begins with a word.
-    fn word(&mut self) -> Parse<Expr> {
+    fn word(&mut self) -> ParseResult<Expr> {
         let token = self.token();
         let span = token.span;
         let TokenKind::Word(word) = &token.kind else {
-            return self.expected("a value");
+            return self.unexpected("a value");
         };
         if matches!(self.peek(1).kind, TokenKind::Mark("(")) {
             let call = self.call()?;
@@ -130,7 +143,7 @@ impl Parser<'_> {
             return Ok(Expr { kind: ExprKind::Literal(literal), span });
         }
         if KEYWORDS.contains(&&**word) && !matches!(&**word, "now" | "lmt" | "nmt") {
-            return self.expected("a value");
+            return self.unexpected("a value");
         }
         if matches!(&**word, "now" | "lmt" | "nmt") {
             self.bump();
@@ -149,14 +162,14 @@ impl Parser<'_> {
                 Diagnostic::error(Code::Syntax, call, "objects have no functions")
                     .label("expected an operator or the end of the expression"),
             );
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         Ok(Expr { kind: ExprKind::Path(path), span })
     }
 
     /// `[ item, item: probability ]`.
-    fn array(&mut self) -> Parse<Expr> {
-        let open = self.need("[")?;
+    fn array(&mut self) -> ParseResult<Expr> {
+        let open = self.expect("[")?;
         let items = self.deeper(|parser| {
             let mut items = Vec::new();
             while !parser.is("]") {
@@ -170,14 +183,14 @@ impl Parser<'_> {
             Ok(items)
         })?;
         if !self.is("]") {
-            return self.expected("`,` or `]`");
+            return self.unexpected("`,` or `]`");
         }
         let close = self.bump().span;
         Ok(Expr { kind: ExprKind::Array(items), span: open.to(close) })
     }
 }
 
-/// What a word means when it is no name.
+/// The literal that a word stands for; none for a name.
 pub(super) fn word_literal(word: &str) -> Option<Literal> {
     match word {
         "yes" | "true" | "on" => Some(Literal::Bool(true)),
@@ -189,15 +202,15 @@ pub(super) fn word_literal(word: &str) -> Option<Literal> {
     }
 }
 
-/// `7%2`: a percent literal with a value directly behind it.
-pub(super) fn percent_before(before: &Token, after: &Token) -> bool {
+/// True for `7%2`: a percent literal with a value directly behind it.
+pub(super) fn is_percent_before(before: &Token, after: &Token) -> bool {
     matches!(before.kind, TokenKind::Literal(Literal::Percent(_)))
         && matches!(after.kind, TokenKind::Literal(_) | TokenKind::Word(_) | TokenKind::Mark("("))
         && before.span.source == after.span.source
         && before.span.end == after.span.start
 }
 
-/// Why `7%2` is not a remainder.
+/// Error about `7%2`, which is no remainder.
 pub(super) fn percent_diagnostic(before: &Token, after: &Token) -> Diagnostic {
     Diagnostic::error(
         Code::PercentNotRemainder,

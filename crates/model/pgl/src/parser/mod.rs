@@ -1,14 +1,14 @@
-//! Tokens to a tree: statements, and how to go on after a mistake.
+//! Parser of statements, with recovery from errors.
 //!
-//! There is always a tree. A statement that cannot be read is reported, skipped to its end, and the names in
-//! what was skipped are remembered, so that nobody complains later that they were never declared.
+//! There is always a tree. A statement with a syntax error is reported and skipped to its end; the names in it are
+//! collected, so that the interpreter does not report them as undeclared.
 
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use crate::ast::{Assigned, Block, Call, Expr, ExprKind, Name, Path, Statement, StatementKind, TypeName};
+use crate::ast::{Block, Call, Expr, ExprKind, Name, Path, RightSide, Statement, StatementKind, TypeName};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, ErrorReported};
 use crate::lexer::{Literal, Token, TokenKind};
 use crate::source::Span;
 
@@ -17,18 +17,17 @@ mod expression;
 #[cfg(test)]
 mod tests;
 
-/// Blocks, parentheses and brackets inside each other.
+/// Upper bound on nested blocks, parentheses and brackets; bounds the recursion of parser and interpreter.
 const MAX_DEPTH: u32 = 60;
 
-/// Words that are no names.
 const KEYWORDS: [&str; 8] = ["if", "then", "else", "every", "do", "lmt", "now", "nmt"];
 
-/// True for a word that always means the same, and so is free for no name.
+/// True for a keyword or literal, which cannot be a name.
 pub(crate) fn is_reserved(word: &str) -> bool {
     KEYWORDS.contains(&word) || expression::word_literal(word).is_some()
 }
 
-/// A program, and the names that stood in what could not be read.
+/// A program, with the names in skipped statements.
 pub(crate) struct Parsed {
     pub program: Block,
     pub skipped: HashSet<Rc<str>>,
@@ -42,7 +41,7 @@ pub(crate) fn parse(tokens: &[Token], diagnostics: &mut Diagnostics) -> Parsed {
         diagnostics,
         skipped: HashSet::new(),
         unclosed: false,
-        failed_at: 0,
+        statement_start: 0,
     };
     let mut program = Block::default();
     while !parser.at_end() {
@@ -59,22 +58,19 @@ pub(crate) fn parse(tokens: &[Token], diagnostics: &mut Diagnostics) -> Parsed {
     Parsed { program, skipped: parser.skipped }
 }
 
-/// A mistake that was reported; the statement it is in is given up.
-struct Reported;
-
-type Parse<T> = Result<T, Reported>;
+type ParseResult<T> = Result<T, ErrorReported>;
 
 struct Parser<'a> {
-    /// Never empty; the last is the end.
+    /// Never empty; the last one is [`TokenKind::End`].
     tokens: &'a [Token],
     at: usize,
     depth: u32,
     diagnostics: &'a mut Diagnostics,
     skipped: HashSet<Rc<str>>,
-    /// A block had no end, and that was reported: everything after it is missing too.
+    /// A block without an end was reported, so that the missing ends of its statements are not.
     unclosed: bool,
-    /// Where the statement began that is being read.
-    failed_at: usize,
+    /// Index of the first token of the current statement.
+    statement_start: usize,
 }
 
 impl<'a> Parser<'a> {
@@ -126,21 +122,21 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// Reports that something else was expected at the next token.
-    fn expected<T>(&mut self, what: &str) -> Parse<T> {
+    /// Reports the next token as unexpected.
+    fn unexpected<T>(&mut self, what: &str) -> ParseResult<T> {
         let token = self.token();
         if matches!(token.kind, TokenKind::Stray) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         let diagnostic =
             Diagnostic::error(Code::Syntax, token.span, format!("unexpected {}", describe(token)))
                 .label(format!("expected {what}"))
                 .maybe_help(self.help_for(token));
         self.diagnostics.add(diagnostic);
-        Err(Reported)
+        Err(ErrorReported)
     }
 
-    /// What commonly lies behind an unexpected token.
+    /// Advice on the usual cause of an unexpected token.
     fn help_for(&self, token: &Token) -> Option<String> {
         match &token.kind {
             TokenKind::Word(word) if matches!(&**word, "then" | "else" | "do") => {
@@ -156,40 +152,40 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The token before one.
+    /// The token before `token`.
     fn before(&self, token: &Token) -> Option<&'a Token> {
         let previous = self.previous();
         (previous.span.end <= token.span.start || previous.span.source != token.span.source)
             .then_some(previous)
     }
 
-    fn need(&mut self, mark: &'static str) -> Parse<Span> {
-        if self.is(mark) { Ok(self.bump().span) } else { self.expected(&format!("`{mark}`")) }
+    fn expect(&mut self, mark: &'static str) -> ParseResult<Span> {
+        if self.is(mark) { Ok(self.bump().span) } else { self.unexpected(&format!("`{mark}`")) }
     }
 
     /// A name that is no keyword.
-    fn name(&mut self, what: &str) -> Parse<Name> {
+    fn name(&mut self, what: &str) -> ParseResult<Name> {
         match &self.token().kind {
             TokenKind::Word(word) if !KEYWORDS.contains(&&**word) => {
                 let span = self.bump().span;
                 Ok(Name { text: word.clone(), span })
             }
-            _ => self.expected(what),
+            _ => self.unexpected(what),
         }
     }
 
-    /// A word after a point; any will do.
-    fn member(&mut self) -> Parse<Name> {
+    /// A word after a point, which may be a keyword.
+    fn member(&mut self) -> ParseResult<Name> {
         match &self.token().kind {
             TokenKind::Word(word) => {
                 let span = self.bump().span;
                 Ok(Name { text: word.clone(), span })
             }
-            _ => self.expected("the name of a field after `.`"),
+            _ => self.unexpected("the name of a field after `.`"),
         }
     }
 
-    fn path(&mut self) -> Parse<Path> {
+    fn path(&mut self) -> ParseResult<Path> {
         let first = self.name("a name")?;
         let mut rest = Vec::new();
         while self.eat(".") {
@@ -198,15 +194,15 @@ impl<'a> Parser<'a> {
         Ok(Path { first, rest })
     }
 
-    /// One level deeper; too deep ends the program there.
-    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+    /// Parses one level deeper. A program that is nested too deeply ends there.
+    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
         if self.depth >= MAX_DEPTH {
             let span = self.token().span;
             let diagnostic = Diagnostic::error(Code::TooDeep, span, "nested too deeply")
                 .label(format!("at most {MAX_DEPTH} levels; nothing after this place was read"));
             self.diagnostics.add(diagnostic);
             self.at = self.tokens.len() - 1;
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         self.depth += 1;
         let result = inner(self);
@@ -221,8 +217,8 @@ impl<'a> Parser<'a> {
                 continue;
             }
             let start = self.token().span;
-            self.failed_at = self.at;
-            let kind = self.statement().unwrap_or_else(|Reported| {
+            self.statement_start = self.at;
+            let kind = self.statement().unwrap_or_else(|ErrorReported| {
                 self.skip_statement();
                 StatementKind::Broken
             });
@@ -230,8 +226,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Goes on after the next `;` outside of braces, or before what must be another statement: the `}` that
-    /// ends the block, or a line that begins like a declaration or an assignment.
+    /// Skips to the end of a statement: past the next `;` outside of braces, or before the `}` of the block or a line that
+    /// begins like a declaration or an assignment.
     fn skip_statement(&mut self) {
         let mut braces = 0_u32;
         while !self.at_end() {
@@ -259,12 +255,12 @@ impl<'a> Parser<'a> {
         let next = self.peek(1);
         let declares = matches!(&next.kind, TokenKind::Word(_)) && crate::schema::Ty::named(word).is_some();
         let assigns = matches!(next.kind, TokenKind::Mark("="));
-        // Not where the skipping began: that would not get on.
-        self.token().first_on_line && self.at > self.failed_at && (declares || assigns)
+        // Not at the start of the statement itself, where skipping would make no progress.
+        self.token().first_on_line && self.at > self.statement_start && (declares || assigns)
     }
 
-    /// A loop, which there is not: reported once, and skipped with its head and body.
-    fn no_loops(&mut self) -> Parse<StatementKind> {
+    /// Reports a loop of another language, once, and skips its head and body.
+    fn reject_loop(&mut self) -> ParseResult<StatementKind> {
         let span = self.token().span;
         self.diagnostics.add(
             Diagnostic::error(Code::Syntax, span, "there are no loops")
@@ -289,7 +285,7 @@ impl<'a> Parser<'a> {
         Ok(StatementKind::Broken)
     }
 
-    fn statement(&mut self) -> Parse<StatementKind> {
+    fn statement(&mut self) -> ParseResult<StatementKind> {
         match &self.token().kind {
             TokenKind::Mark("{") => self.block().map(|(block, _)| StatementKind::Block(block)),
             TokenKind::Mark("[") => self.group(),
@@ -299,7 +295,7 @@ impl<'a> Parser<'a> {
                 if matches!(&**word, "for" | "while" | "foreach")
                     && matches!(self.peek(1).kind, TokenKind::Mark("(")) =>
             {
-                self.no_loops()
+                self.reject_loop()
             }
             TokenKind::Word(_) => match &self.peek(1).kind {
                 TokenKind::Word(_) => self.declaration(),
@@ -313,11 +309,11 @@ impl<'a> Parser<'a> {
                 }
                 _ => self.assignment(),
             },
-            _ => self.expected("a statement: a declaration, an assignment or a call"),
+            _ => self.unexpected("a statement: a declaration, an assignment or a call"),
         }
     }
 
-    /// `;`, which may be missing before `}`.
+    /// Expects `;`, which is optional before `}`.
     fn end_of_statement(&mut self) {
         if self.eat(";") || self.is("}") {
             return;
@@ -325,7 +321,7 @@ impl<'a> Parser<'a> {
         let token = self.token();
         let next_line = token.first_on_line || self.at_end();
         let reported = match self.previous().kind {
-            // What has no end took the `;` with it.
+            // An unterminated literal may have swallowed the `;`.
             TokenKind::Literal(Literal::Broken) | TokenKind::Regex(_) => next_line,
             _ => self.unclosed && self.at_end(),
         };
@@ -335,7 +331,7 @@ impl<'a> Parser<'a> {
         if matches!(token.kind, TokenKind::Stray) {
             return self.skip_statement();
         }
-        let percent = expression::percent_before(self.previous(), token);
+        let percent = expression::is_percent_before(self.previous(), token);
         let diagnostic = if percent {
             expression::percent_diagnostic(self.previous(), token)
         } else if next_line {
@@ -354,17 +350,17 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn declaration(&mut self) -> Parse<StatementKind> {
+    fn declaration(&mut self) -> ParseResult<StatementKind> {
         let ty = TypeName { name: self.name("the name of a type")?, arrays: self.brackets()? };
         let name = self.name("the name that is declared")?;
         let value = if self.is("=") {
-            match self.assigned() {
+            match self.right_side() {
                 Ok(value) => Some(value),
-                // The name is known, whatever its value was to be.
-                Err(Reported) => {
+                // Declare the name anyway, so that its uses are not reported.
+                Err(ErrorReported) => {
                     let span = self.token().span;
                     self.skip_statement();
-                    let value = Some(Assigned::Expr(Expr { kind: ExprKind::Broken, span }));
+                    let value = Some(RightSide::Expr(Expr { kind: ExprKind::Broken, span }));
                     return Ok(StatementKind::Declare { ty, name, value });
                 }
             }
@@ -376,26 +372,26 @@ impl<'a> Parser<'a> {
     }
 
     /// `[]`, `[][]`, or nothing.
-    fn brackets(&mut self) -> Parse<u8> {
+    fn brackets(&mut self) -> ParseResult<u8> {
         let mut arrays = 0_u8;
         while self.eat("[") {
-            self.need("]")?;
+            self.expect("]")?;
             arrays = arrays.saturating_add(1);
         }
         Ok(arrays)
     }
 
     /// `= value` or `= { statements }`.
-    fn assigned(&mut self) -> Parse<Assigned> {
-        self.need("=")?;
+    fn right_side(&mut self) -> ParseResult<RightSide> {
+        self.expect("=")?;
         if self.is("{") {
             let (block, span) = self.block()?;
-            return Ok(Assigned::Block(Rc::new(block), span));
+            return Ok(RightSide::Block(Rc::new(block), span));
         }
-        self.expression().map(Assigned::Expr)
+        self.expression().map(RightSide::Expr)
     }
 
-    fn assignment(&mut self) -> Parse<StatementKind> {
+    fn assignment(&mut self) -> ParseResult<StatementKind> {
         let target = self.path()?;
         if !self.is("=") {
             return match self.token().kind {
@@ -406,22 +402,22 @@ impl<'a> Parser<'a> {
                             .label("expected `=`")
                             .help("a single `=` assigns"),
                     );
-                    Err(Reported)
+                    Err(ErrorReported)
                 }
-                TokenKind::Mark("[") => self.expected("`=`: an item of an array cannot be picked"),
+                TokenKind::Mark("[") => self.unexpected("`=`: an item of an array cannot be picked"),
                 _ if target.rest.is_empty() => {
-                    self.expected("`=` to assign, `(` to call, or a name to declare")
+                    self.unexpected("`=` to assign, `(` to call, or a name to declare")
                 }
-                _ => self.expected("`=`"),
+                _ => self.unexpected("`=`"),
             };
         }
-        let value = self.assigned()?;
+        let value = self.right_side()?;
         self.end_of_statement();
         Ok(StatementKind::Assign { target, value })
     }
 
-    fn group(&mut self) -> Parse<StatementKind> {
-        self.need("[")?;
+    fn group(&mut self) -> ParseResult<StatementKind> {
+        self.expect("[")?;
         let mut targets = Vec::new();
         while !self.is("]") {
             let target = self.path()?;
@@ -431,37 +427,37 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        self.need("]")?;
-        self.need("=")?;
+        self.expect("]")?;
+        self.expect("=")?;
         let value = self.expression()?;
         self.end_of_statement();
         Ok(StatementKind::Group { targets, value })
     }
 
-    fn condition(&mut self) -> Parse<StatementKind> {
+    fn condition(&mut self) -> ParseResult<StatementKind> {
         self.bump();
         let condition = self.expression()?;
         if !self.eat_word("then") {
-            return self.expected("`then`");
+            return self.unexpected("`then`");
         }
         let (then, _) = self.block()?;
         let otherwise = if self.eat_word("else") { Some(self.block()?.0) } else { None };
         Ok(StatementKind::If { condition, then, otherwise })
     }
 
-    fn every(&mut self) -> Parse<StatementKind> {
+    fn every(&mut self) -> ParseResult<StatementKind> {
         self.bump();
         let goal = self.expression()?;
         if !self.eat_word("do") {
-            return self.expected("`do`");
+            return self.unexpected("`do`");
         }
         let (body, _) = self.block()?;
         Ok(StatementKind::Every { goal, body })
     }
 
     /// `{ statements }` and its place.
-    fn block(&mut self) -> Parse<(Block, Span)> {
-        let open = self.need("{")?;
+    fn block(&mut self) -> ParseResult<(Block, Span)> {
+        let open = self.expect("{")?;
         self.deeper(|parser| {
             let mut block = Block::default();
             parser.statements(&mut block.statements);
@@ -477,12 +473,12 @@ impl<'a> Parser<'a> {
     }
 
     /// `name(arguments)`.
-    fn call(&mut self) -> Parse<Call> {
+    fn call(&mut self) -> ParseResult<Call> {
         let TokenKind::Word(word) = &self.token().kind else {
-            return self.expected("the name of a function");
+            return self.unexpected("the name of a function");
         };
         let name = Name { text: word.clone(), span: self.bump().span };
-        self.need("(")?;
+        self.expect("(")?;
         let arguments = self.deeper(|parser| {
             let mut arguments = Vec::new();
             while !parser.is(")") {
@@ -494,7 +490,7 @@ impl<'a> Parser<'a> {
             Ok(arguments)
         })?;
         if !self.is(")") {
-            return self.expected("`,` or `)`");
+            return self.unexpected("`,` or `)`");
         }
         let close = self.bump().span;
         let span = name.span.to(close);
@@ -507,7 +503,6 @@ fn is_number(token: Option<&Token>) -> bool {
     matches!(token.map(|token| &token.kind), Some(TokenKind::Literal(Literal::Int(_) | Literal::Float(_))))
 }
 
-/// A token in words.
 fn describe(token: &Token) -> String {
     match &token.kind {
         TokenKind::Word(word) => format!("`{word}`"),

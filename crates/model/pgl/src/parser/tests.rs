@@ -1,22 +1,22 @@
-//! Tests of the parser: what a text means, written with all its parentheses, and how it goes on after mistakes.
+//! Tests of the parser: precedence, and recovery from errors.
 
 use super::*;
 use crate::ast::Operator;
 use crate::lexer::lex;
 use crate::source::{ResolvedSource, Resolver, Source};
 
-struct Nothing;
+struct NoFiles;
 
-impl Resolver for Nothing {
-    fn read(&self, _: &str, _: Option<&str>) -> Result<ResolvedSource, String> {
-        Err("no files here".into())
+impl Resolver for NoFiles {
+    fn read(&self, _: &str, _: Option<&str>) -> Result<ResolvedSource, crate::ResolveError> {
+        Err(crate::ResolveError::NoFile(vec![]))
     }
 }
 
 fn parsed(text: &str) -> (Block, Vec<Code>) {
     let mut sources = vec![Source { name: "t.pg".into(), text: text.into(), included_from: None }];
     let mut diagnostics = Diagnostics::default();
-    let tokens = lex(&mut sources, &Nothing, &mut diagnostics);
+    let tokens = lex(&mut sources, &NoFiles, &mut diagnostics);
     let parsed = parse(&tokens, &mut diagnostics);
     (parsed.program, diagnostics.finish().into_iter().map(|d| d.code).collect())
 }
@@ -54,7 +54,7 @@ fn expression(text: &str) -> String {
     let (program, codes) = parsed(&format!("x = {text};"));
     assert_eq!(codes, [], "{text}");
     match &program.statements[0].kind {
-        StatementKind::Assign { value: Assigned::Expr(expr), .. } => shown(expr),
+        StatementKind::Assign { value: RightSide::Expr(expr), .. } => shown(expr),
         other => panic!("{other:?}"),
     }
 }
@@ -131,6 +131,6 @@ fn names_in_skipped_text_are_remembered() {
     let mut sources =
         vec![Source { name: "t.pg".into(), text: "int int hidden = 5;".into(), included_from: None }];
     let mut diagnostics = Diagnostics::default();
-    let tokens = lex(&mut sources, &Nothing, &mut diagnostics);
+    let tokens = lex(&mut sources, &NoFiles, &mut diagnostics);
     assert!(parse(&tokens, &mut diagnostics).skipped.contains("hidden"));
 }

@@ -1,56 +1,55 @@
-//! Robots, servers, proxies, and what only they have.
+//! Robots, servers, proxies and the types of their fields.
 
-use super::topic::Topic;
+use super::omitted::OmittedFeature;
 use super::types::{
-    ADDRESS, ADDRESSES, BOOL, Base, Effect, FLOAT, FLOATS, Field, INT, INTS, RATE, REGEX, RecordKind,
-    RecordType, SIZE, TEXT, TEXTS, TIME, TIMES, Ty, full, left_out, none, object, own, part,
+    ADDRESS, ADDRESSES, BOOL, Base, FLOAT, FLOATS, Field, INT, INTS, RATE, REGEX, RecordKind, RecordType,
+    SIZE, Support, TEXT, TEXTS, TIME, TIMES, Ty, assay_only, full, ignored, object, out_of_scope, partial,
 };
 
 const CONTENTS: Ty = object(RecordKind::Content).array();
 
-/// For all that has the target on the command line instead.
 const TARGET: &str = "the proxy under test is named on the command line";
 
-/// What all agents have.
+/// Fields of all agents.
 const AGENT: [Field; 12] = [
     full("kind", TEXT),
     full("addresses", ADDRESSES),
-    part(
+    partial(
         "ssl_wraps",
         object(RecordKind::SslWrap).array(),
         "its leg speaks TLS; all agents of a run speak it alike (see `SslWrap`)",
     ),
-    part("socket", object(RecordKind::Socket), "sockets send at once (`nagle = no`), whatever it says"),
-    part("world", Ty::one(Base::Id), "agents are identified by their number, which is fixed as well"),
+    partial("socket", object(RecordKind::Socket), "sockets send at once (`nagle = no`), whatever it says"),
+    partial("world", Ty::one(Base::Id), "agents are identified by their number, which is fixed as well"),
     full("http_versions", TEXTS),
     full("pconn_use_lmt", INTS),
     full("idle_pconn_tout", TIME),
     full("abort_prob", FLOAT),
-    none("custom_stats_scope", TEXTS, "statistics cover all status codes, each by itself"),
+    ignored("custom_stats_scope", TEXTS, "statistics cover all status codes, each by itself"),
     full("http_headers", object(RecordKind::MimeHeader).array()),
     full("pop_model", object(RecordKind::PopModel)),
 ];
 
 const ROBOT_ONLY: [Field; 44] = [
     full("xact_lifetime", TIMES),
-    part("xact_think", TIMES, "only of robots without a rate, between a response and the next request"),
+    partial("xact_think", TIMES, "only of robots without a rate, between a response and the next request"),
     full("cookie_sender", FLOAT),
     full("origins", ADDRESSES),
     full("http_proxies", ADDRESSES),
     full("proxies", ADDRESSES),
-    left_out("ftp_proxies", ADDRESSES, Topic::Ftp),
-    left_out("socks_proxies", ADDRESSES, Topic::Socks),
-    left_out("socks_prob", FLOAT, Topic::Socks),
-    left_out("socks_chaining_prob", FLOAT, Topic::Socks),
-    left_out("passive_ftp", FLOAT, Topic::Ftp),
+    out_of_scope("ftp_proxies", ADDRESSES, OmittedFeature::Ftp),
+    out_of_scope("socks_proxies", ADDRESSES, OmittedFeature::Socks),
+    out_of_scope("socks_prob", FLOAT, OmittedFeature::Socks),
+    out_of_scope("socks_chaining_prob", FLOAT, OmittedFeature::Socks),
+    out_of_scope("passive_ftp", FLOAT, OmittedFeature::Ftp),
     full("req_rate", RATE),
-    part(
+    partial(
         "req_inter_arrival",
         TIMES,
         "time between a robot's own requests; where they bring embedded objects, it is longer by those, so that all \
          requests keep the rate",
     ),
-    part(
+    partial(
         "launch_win",
         TIME,
         "best-effort robots begin within it; those with a rate begin at random moments anyhow",
@@ -58,7 +57,7 @@ const ROBOT_ONLY: [Field; 44] = [
     full("recurrence", FLOAT),
     full("embed_recur", FLOAT),
     full("interests", TEXTS),
-    part("foreign_trace", TEXT, "the host of every URL must be an origin of the workload; HTTP only"),
+    partial("foreign_trace", TEXT, "the host of every URL must be an origin of the workload; HTTP only"),
     full("req_types", TEXTS),
     full("req_methods", TEXTS),
     full("post_contents", CONTENTS),
@@ -68,41 +67,45 @@ const ROBOT_ONLY: [Field; 44] = [
     full("req_body_pause_start", SIZE),
     full("req_body_recurrence", FLOAT),
     full("ranges", object(RecordKind::Range).array()),
-    part("accept_content_encodings", TEXTS, "\"gzip\" and \"identity\"; others are left out with a warning"),
-    part(
+    partial(
+        "accept_content_encodings",
+        TEXTS,
+        "\"gzip\" and \"identity\"; others are left out with a warning",
+    ),
+    partial(
         "container_tags",
         TEXTS,
         "`[]`: no embedded object is requested; all else: links of any kind are followed",
     ),
-    none("raw_uri_thrower", TEXT, "no scripts are searched for URLs"),
-    part("private_cache_cap", INT, "what `assay check` expects to be requested does not know of it"),
+    ignored("raw_uri_thrower", TEXT, "no scripts are searched for URLs"),
+    partial("private_cache_cap", INT, "what `assay check` expects to be requested does not know of it"),
     full("unique_urls", BOOL),
     full("open_conn_lmt", INT),
     full("wait_xact_lmt", INT),
     full("pipeline_depth", FLOATS),
     full("minimize_new_conn", FLOAT),
-    part(
+    partial(
         "credentials",
         TEXTS,
         "users are taken in turn, one for each session; `${target_ip}` stays as written",
     ),
     full("auth_error", FLOAT),
-    left_out("spnego_auth_ratio", FLOAT, Topic::Ntlm),
-    left_out("kerberos_wrap", object(RecordKind::KerberosWrap), Topic::Kerberos),
-    left_out("acl", object(RecordKind::Acl), Topic::Filtering),
+    out_of_scope("spnego_auth_ratio", FLOAT, OmittedFeature::Ntlm),
+    out_of_scope("kerberos_wrap", object(RecordKind::KerberosWrap), OmittedFeature::Kerberos),
+    out_of_scope("acl", object(RecordKind::Acl), OmittedFeature::Filtering),
     full("session", object(RecordKind::Session)),
-    left_out("dns_resolver", object(RecordKind::DnsResolver), Topic::Dns),
+    out_of_scope("dns_resolver", object(RecordKind::DnsResolver), OmittedFeature::Dns),
     full("cookies_keep_lmt", FLOATS),
 ];
 
 const ROBOT_ICP: [Field; 3] = [
-    left_out("icp_port", INT, Topic::Icp),
-    left_out("peer_icp", ADDRESS, Topic::Icp),
-    left_out("peer_http", ADDRESS, Topic::Icp),
+    out_of_scope("icp_port", INT, OmittedFeature::Icp),
+    out_of_scope("peer_icp", ADDRESS, OmittedFeature::Icp),
+    out_of_scope("peer_http", ADDRESS, OmittedFeature::Icp),
 ];
 
 const SERVER_ONLY: [Field; 12] = [
-    part(
+    partial(
         "xact_lifetime",
         TIMES,
         "held against `xact_think` alone; a request that would need longer is met with a reset, a fault on purpose",
@@ -112,95 +115,97 @@ const SERVER_ONLY: [Field; 12] = [
     full("contents", CONTENTS),
     full("direct_access", CONTENTS),
     full("rep_types", TEXTS),
-    none("accept_lmt", INT, "connections are accepted as they come"),
-    part("protocol", TEXTS, "\"HTTP\"; \"FTP\" is left out with a warning"),
+    ignored("accept_lmt", INT, "connections are accepted as they come"),
+    partial("protocol", TEXTS, "\"HTTP\"; \"FTP\" is left out with a warning"),
     full("cookie_set_prob", FLOAT),
     full("cookie_set_count", FLOATS),
     full("cookie_value_size", super::types::SIZES),
     full("req_body_allowed", FLOAT),
 ];
 
-/// How servers misbehave on purpose, and whom they let in.
+/// Faults and authentication of servers.
 const SERVER_OWN: [Field; 11] = [
-    own("error_prob", FLOAT),
-    own("error_statuses", TEXTS),
-    own("reset_prob", FLOAT),
-    own("slow_start_prob", FLOAT),
-    own("slow_start", TIMES),
-    own("slow_body_prob", FLOAT),
-    own("slow_body_bw", Ty::one(Base::Bandwidth)),
-    own("delay_per_active", TIME),
-    own("auth_schemes", TEXTS),
-    own("auth_realm", TEXT),
-    own("auth_prob", FLOAT),
+    assay_only("error_prob", FLOAT),
+    assay_only("error_statuses", TEXTS),
+    assay_only("reset_prob", FLOAT),
+    assay_only("slow_start_prob", FLOAT),
+    assay_only("slow_start", TIMES),
+    assay_only("slow_body_prob", FLOAT),
+    assay_only("slow_body_bw", Ty::one(Base::Bandwidth)),
+    assay_only("delay_per_active", TIME),
+    assay_only("auth_schemes", TEXTS),
+    assay_only("auth_realm", TEXT),
+    assay_only("auth_prob", FLOAT),
 ];
 
 const PROXY_ONLY: [Field; 3] = [
-    none("xact_lifetime", TIMES, TARGET),
-    none("xact_think", TIMES, TARGET),
-    none("cookie_sender", FLOAT, TARGET),
+    ignored("xact_lifetime", TIMES, TARGET),
+    ignored("xact_think", TIMES, TARGET),
+    ignored("cookie_sender", FLOAT, TARGET),
 ];
 
 pub(super) const ROBOT: RecordType =
-    RecordType { name: "Robot", effect: Effect::Full, groups: &[&AGENT, &ROBOT_ONLY, &ROBOT_ICP] };
+    RecordType { name: "Robot", support: Support::Full, groups: &[&AGENT, &ROBOT_ONLY, &ROBOT_ICP] };
 
 pub(super) const SERVER: RecordType =
-    RecordType { name: "Server", effect: Effect::Full, groups: &[&AGENT, &SERVER_ONLY, &SERVER_OWN] };
+    RecordType { name: "Server", support: Support::Full, groups: &[&AGENT, &SERVER_ONLY, &SERVER_OWN] };
 
 pub(super) const PROXY: RecordType = RecordType {
     name: "Proxy",
-    effect: Effect::Part("only `ssl_wraps` has an effect: the proxy under test is named on the command line"),
+    support: Support::Partial(
+        "only `ssl_wraps` has an effect: the proxy under test is named on the command line",
+    ),
     groups: &[&AGENT, &PROXY_ONLY],
 };
 
 pub(super) const CACHE: RecordType = RecordType {
     name: "Cache",
-    effect: Effect::None("the capacity of the proxy under test is given on the command line"),
+    support: Support::Ignored("the capacity of the proxy under test is given on the command line"),
     groups: &[&[
-        none("capacity", SIZE, "the capacity of the proxy under test is given on the command line"),
-        left_out("icp_port", INT, Topic::Icp),
+        ignored("capacity", SIZE, "the capacity of the proxy under test is given on the command line"),
+        out_of_scope("icp_port", INT, OmittedFeature::Icp),
     ]],
 };
 
 pub(super) const SOCKET: RecordType = RecordType {
     name: "Socket",
-    effect: Effect::Part("sockets send at once (`nagle = no`), whatever it says"),
+    support: Support::Partial("sockets send at once (`nagle = no`), whatever it says"),
     groups: &[&[
-        none("nagle", BOOL, "sockets send at once: there is no Nagle delay"),
-        none("linger_tout", TIME, "sockets close as the system does"),
+        ignored("nagle", BOOL, "sockets send at once: there is no Nagle delay"),
+        ignored("linger_tout", TIME, "sockets close as the system does"),
     ]],
 };
 
 pub(super) const SESSION: RecordType = RecordType {
     name: "Session",
-    effect: Effect::Full,
+    support: Support::Full,
     groups: &[&[
-        part("busy_period", object(RecordKind::Goal), "`duration` and `xactions` end it"),
+        partial("busy_period", object(RecordKind::Goal), "`duration` and `xactions` end it"),
         full("idle_period_duration", TIMES),
-        none("heartbeat_notif_rate", RATE, "nobody is notified"),
+        ignored("heartbeat_notif_rate", RATE, "nobody is notified"),
     ]],
 };
 
 pub(super) const ACL: RecordType = RecordType {
     name: "Acl",
-    effect: Effect::LeftOut(Topic::Filtering),
+    support: Support::OutOfScope(OmittedFeature::Filtering),
     groups: &[&[
-        left_out("allow", REGEX, Topic::Filtering),
-        left_out("deny", REGEX, Topic::Filtering),
-        left_out("rewrite", REGEX, Topic::Filtering),
-        left_out("check_domestic", FLOAT, Topic::Filtering),
-        left_out("check_foreign", FLOAT, Topic::Filtering),
+        out_of_scope("allow", REGEX, OmittedFeature::Filtering),
+        out_of_scope("deny", REGEX, OmittedFeature::Filtering),
+        out_of_scope("rewrite", REGEX, OmittedFeature::Filtering),
+        out_of_scope("check_domestic", FLOAT, OmittedFeature::Filtering),
+        out_of_scope("check_foreign", FLOAT, OmittedFeature::Filtering),
     ]],
 };
 
 pub(super) const KERBEROS_WRAP: RecordType = RecordType {
     name: "KerberosWrap",
-    effect: Effect::LeftOut(Topic::Kerberos),
+    support: Support::OutOfScope(OmittedFeature::Kerberos),
     groups: &[&[
-        left_out("realm", TEXT, Topic::Kerberos),
-        left_out("servers", ADDRESSES, Topic::Kerberos),
-        left_out("servers_tcp", ADDRESSES, Topic::Kerberos),
-        left_out("servers_udp", ADDRESSES, Topic::Kerberos),
-        left_out("timeout", TIME, Topic::Kerberos),
+        out_of_scope("realm", TEXT, OmittedFeature::Kerberos),
+        out_of_scope("servers", ADDRESSES, OmittedFeature::Kerberos),
+        out_of_scope("servers_tcp", ADDRESSES, OmittedFeature::Kerberos),
+        out_of_scope("servers_udp", ADDRESSES, OmittedFeature::Kerberos),
+        out_of_scope("timeout", TIME, OmittedFeature::Kerberos),
     ]],
 };

@@ -1,7 +1,7 @@
-//! What functions and procedures do, in one sentence each: for editors.
+//! Descriptions of functions and procedures, for editors.
 
-/// What a function gives, or a procedure does; none for a name that is neither.
-pub(crate) fn call_meaning(name: &str) -> Option<&'static str> {
+/// Description of a function or procedure.
+pub(crate) fn call_doc(name: &str) -> Option<&'static str> {
     CALLS.iter().find(|(call, _)| *call == name).map(|(_, meaning)| *meaning)
 }
 
@@ -71,7 +71,7 @@ mod tests {
     fn every_function_and_procedure_has_a_meaning_and_no_other_name_has_one() {
         let names: Vec<&str> =
             FUNCTIONS.iter().map(|f| f.name).chain(PROCEDURES.iter().map(|p| p.name)).collect();
-        assert!(names.iter().all(|name| call_meaning(name).is_some()));
+        assert!(names.iter().all(|name| call_doc(name).is_some()));
         assert_eq!(names.len(), CALLS.len());
     }
 }

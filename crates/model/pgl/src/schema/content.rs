@@ -1,17 +1,16 @@
-//! Content types, how they change, and how robots request them.
+//! Content types, life cycles and client behaviour.
 
 use super::types::{
-    ADDRESS, Base, Effect, FLOAT, FLOATS, INT, INTS, RecordKind, RecordType, SIZE, SIZES, TEXT, TEXTS, TIMES,
-    Ty, full, none, object, part,
+    ADDRESS, Base, FLOAT, FLOATS, INT, INTS, RecordKind, RecordType, SIZE, SIZES, Support, TEXT, TEXTS,
+    TIMES, Ty, full, ignored, object, partial,
 };
 
 const CONTENTS: Ty = object(RecordKind::Content).array();
-/// For names that change.
 const FIXED_NAMES: &str = "names stay as they are";
 
 pub(super) const CONTENT: RecordType = RecordType {
     name: "Content",
-    effect: Effect::Full,
+    support: Support::Full,
     groups: &[&[
         full("kind", TEXT),
         full("mime", object(RecordKind::Mime)),
@@ -22,15 +21,15 @@ pub(super) const CONTENT: RecordType = RecordType {
         full("unique", FLOAT),
         full("may_contain", CONTENTS),
         full("embedded_obj_cnt", INTS),
-        none("choice_space", INT, "nothing; it has had no meaning for long"),
+        ignored("choice_space", INT, "nothing; it has had no meaning for long"),
         full("client_behavior", object(RecordKind::ClientBehavior)),
-        part(
+        partial(
             "generator",
             TEXT,
             "as in Web Polygraph, \"random_text\" unless it says \"random_data\"; \"words\" is Assay's own: text that \
              codings make about three times smaller. Pages are text, whatever it says",
         ),
-        part(
+        partial(
             "content_db",
             TEXT,
             "any file, or directory of files, each an entry; not the format of polygraph-cdb",
@@ -47,21 +46,21 @@ pub(super) const CONTENT: RecordType = RecordType {
 
 pub(super) const MIME: RecordType = RecordType {
     name: "Mime",
-    effect: Effect::Full,
+    support: Support::Full,
     groups: &[&[full("type", TEXT), full("extensions", TEXTS), full("prefixes", TEXTS)]],
 };
 
 pub(super) const MIME_HEADER: RecordType = RecordType {
     name: "MimeHeader",
-    effect: Effect::Full,
+    support: Support::Full,
     groups: &[&[full("name", TEXT), full("value", TEXT)]],
 };
 
 pub(super) const OBJ_LIFE_CYCLE: RecordType = RecordType {
     name: "ObjLifeCycle",
-    effect: Effect::Full,
+    support: Support::Full,
     groups: &[&[
-        none("birthday", TIMES, "an object's first change falls anywhere in its cycle"),
+        ignored("birthday", TIMES, "an object's first change falls anywhere in its cycle"),
         full("length", TIMES),
         full("variance", FLOAT),
         full("with_lmt", FLOAT),
@@ -71,7 +70,7 @@ pub(super) const OBJ_LIFE_CYCLE: RecordType = RecordType {
 
 pub(super) const CLIENT_BEHAVIOR: RecordType = RecordType {
     name: "ClientBehavior",
-    effect: Effect::Full,
+    support: Support::Full,
     groups: &[&[
         full("pop_model", object(RecordKind::PopModel)),
         full("recurrence", FLOAT),
@@ -83,9 +82,9 @@ pub(super) const CLIENT_BEHAVIOR: RecordType = RecordType {
 
 pub(super) const POP_MODEL: RecordType = RecordType {
     name: "PopModel",
-    effect: Effect::Full,
+    support: Support::Full,
     groups: &[&[
-        part(
+        partial(
             "pop_distr",
             Ty::one(Base::Popularity),
             "`popTable(...)` and `table(...)` of ages from 0 (the newest) to 1 are Assay's own",
@@ -98,15 +97,15 @@ pub(super) const POP_MODEL: RecordType = RecordType {
 
 pub(super) const DYNAMIC_NAME: RecordType = RecordType {
     name: "DynamicName",
-    effect: Effect::None(FIXED_NAMES),
-    groups: &[&[none("name", ADDRESS, FIXED_NAMES), none("new_prob", FLOAT, FIXED_NAMES)]],
+    support: Support::Ignored(FIXED_NAMES),
+    groups: &[&[ignored("name", ADDRESS, FIXED_NAMES), ignored("new_prob", FLOAT, FIXED_NAMES)]],
 };
 
-pub(super) const RANGE: RecordType = RecordType { name: "Range", effect: Effect::Full, groups: &[] };
+pub(super) const RANGE: RecordType = RecordType { name: "Range", support: Support::Full, groups: &[] };
 
 pub(super) const SINGLE_RANGE: RecordType = RecordType {
     name: "SingleRange",
-    effect: Effect::Full,
+    support: Support::Full,
     groups: &[&[
         full("first_byte_pos_absolute", SIZE),
         full("first_byte_pos_relative", FLOAT),
@@ -119,7 +118,7 @@ pub(super) const SINGLE_RANGE: RecordType = RecordType {
 
 pub(super) const MULTI_RANGE: RecordType = RecordType {
     name: "MultiRange",
-    effect: Effect::Full,
+    support: Support::Full,
     groups: &[&[
         full("first_range_start_absolute", SIZES),
         full("first_range_start_relative", FLOATS),

@@ -5,19 +5,19 @@
 mod agents;
 mod calls;
 mod content;
-mod meaning;
+mod docs;
 mod network;
+mod omitted;
 mod run;
-mod topic;
 mod types;
 
-pub(crate) use calls::call_meaning;
-pub(crate) use meaning::{meaning, type_meaning, words};
-pub(crate) use topic::{REJECTED, Topic};
-pub(crate) use types::{Base, Effect, Field, RecordKind, RecordType, Ty};
+pub(crate) use calls::call_doc;
+pub(crate) use docs::{field_doc, keywords, type_doc};
+pub(crate) use omitted::{OmittedFeature, REMOVED_FIELDS};
+pub(crate) use types::{Base, Field, RecordKind, RecordType, Support, Ty};
 
 impl RecordKind {
-    /// All of them, in the order of the reference.
+    /// All types, in the order of the reference page.
     pub const ALL: [RecordKind; 36] = [
         RecordKind::Robot,
         RecordKind::Server,
@@ -102,12 +102,11 @@ impl RecordKind {
         self.definition().name
     }
 
-    /// True for what does nothing unless it is used.
+    /// True for a type whose objects act only if they are given to `use()`.
     pub fn is_agent(self) -> bool {
         matches!(self, RecordKind::Robot | RecordKind::Server)
     }
 
-    /// Its fields in order.
     pub fn fields(self) -> impl Iterator<Item = &'static Field> {
         self.definition().groups.iter().copied().flatten()
     }
@@ -135,7 +134,6 @@ impl Base {
         Base::Code,
     ];
 
-    /// Its name in the language.
     pub fn name(self) -> &'static str {
         match self {
             Base::Bool => "bool",
@@ -200,7 +198,7 @@ mod tests {
 
     #[test]
     fn no_field_that_exists_is_said_to_be_rejected() {
-        for (kind, field, why) in REJECTED {
+        for (kind, field, why) in REMOVED_FIELDS {
             assert!(kind.field(field).is_none() && !why.is_empty(), "{}.{field}", kind.name());
         }
     }

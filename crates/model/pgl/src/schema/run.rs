@@ -1,18 +1,16 @@
 //! Phases, goals, samples, and the bench.
 
 use super::types::{
-    ADDRESS, ADDRESSES, BOOL, Base, Effect, FLOAT, INT, RATE, RecordKind, RecordType, SIZE, TEXT, TIME, Ty,
-    full, none, object, part,
+    ADDRESS, ADDRESSES, BOOL, Base, FLOAT, INT, RATE, RecordKind, RecordType, SIZE, Support, TEXT, TIME, Ty,
+    full, ignored, object, partial,
 };
 
-/// For samples of transactions.
 const NO_SAMPLES: &str = "no samples are taken; `--xact-log` records every transaction";
-/// For machines and their limits.
 const BENCH_ONLY: &str = "the functions that make addresses read it; everything runs on this machine";
 
 pub(super) const PHASE: RecordType = RecordType {
     name: "Phase",
-    effect: Effect::Full,
+    support: Support::Full,
     groups: &[&[
         full("name", TEXT),
         full("goal", object(RecordKind::Goal)),
@@ -27,16 +25,16 @@ pub(super) const PHASE: RecordType = RecordType {
         full("log_stats", BOOL),
         full("primary", BOOL),
         full("wait_wss_freeze", BOOL),
-        part("synchronize", BOOL, "all robots share one schedule, so phases are always synchronised"),
+        partial("synchronize", BOOL, "all robots share one schedule, so phases are always synchronised"),
         full("script", Ty::one(Base::Code)),
         full("rptmstat", object(RecordKind::Rptmstat)),
-        part("stats_samples", object(RecordKind::StatsSample).array(), NO_SAMPLES),
+        partial("stats_samples", object(RecordKind::StatsSample).array(), NO_SAMPLES),
     ]],
 };
 
 pub(super) const GOAL: RecordType = RecordType {
     name: "Goal",
-    effect: Effect::Full,
+    support: Support::Full,
     groups: &[&[
         full("duration", TIME),
         full("xactions", INT),
@@ -47,7 +45,7 @@ pub(super) const GOAL: RecordType = RecordType {
 
 pub(super) const RPTMSTAT: RecordType = RecordType {
     name: "Rptmstat",
-    effect: Effect::Full,
+    support: Support::Full,
     groups: &[&[
         full("sample_dur", TIME),
         full("load_delta", FLOAT),
@@ -58,52 +56,52 @@ pub(super) const RPTMSTAT: RecordType = RecordType {
 
 pub(super) const STATS_SAMPLE: RecordType = RecordType {
     name: "StatsSample",
-    effect: Effect::None(NO_SAMPLES),
+    support: Support::Ignored(NO_SAMPLES),
     groups: &[&[
-        none("name", TEXT, NO_SAMPLES),
-        none("start", TIME, NO_SAMPLES),
-        none("capacity", INT, NO_SAMPLES),
+        ignored("name", TEXT, NO_SAMPLES),
+        ignored("start", TIME, NO_SAMPLES),
+        ignored("capacity", INT, NO_SAMPLES),
     ]],
 };
 
-/// Statistics that scripts read; their names are not fields of the language but of what is measured.
+/// Statistics that scripts read. Their names are not fields, but those in `eval/script/statistics.rs`.
 pub(super) const STAT_SAMPLE: RecordType =
-    RecordType { name: "StatSample", effect: Effect::Full, groups: &[] };
+    RecordType { name: "StatSample", support: Support::Full, groups: &[] };
 
 pub(super) const BENCH: RecordType = RecordType {
     name: "Bench",
-    effect: Effect::Part(BENCH_ONLY),
+    support: Support::Partial(BENCH_ONLY),
     groups: &[&[
-        part("peak_req_rate", RATE, BENCH_ONLY),
-        part("client_side", object(RecordKind::BenchSide), BENCH_ONLY),
-        part("server_side", object(RecordKind::BenchSide), BENCH_ONLY),
-        part("proxy_side", object(RecordKind::BenchSide), BENCH_ONLY),
+        partial("peak_req_rate", RATE, BENCH_ONLY),
+        partial("client_side", object(RecordKind::BenchSide), BENCH_ONLY),
+        partial("server_side", object(RecordKind::BenchSide), BENCH_ONLY),
+        partial("proxy_side", object(RecordKind::BenchSide), BENCH_ONLY),
     ]],
 };
 
 pub(super) const BENCH_SIDE: RecordType = RecordType {
     name: "BenchSide",
-    effect: Effect::Part(BENCH_ONLY),
+    support: Support::Partial(BENCH_ONLY),
     groups: &[&[
-        part("hosts", ADDRESSES, BENCH_ONLY),
-        part("max_host_load", RATE, BENCH_ONLY),
-        part("max_agent_load", RATE, BENCH_ONLY),
-        part("addr_space", ADDRESSES, BENCH_ONLY),
-        part("addr_mask", ADDRESS, BENCH_ONLY),
-        none("addresses", ADDRESSES, "no aliases are made"),
-        none("cpu_cores", INT.array().array(), "roles are placed by the lab"),
+        partial("hosts", ADDRESSES, BENCH_ONLY),
+        partial("max_host_load", RATE, BENCH_ONLY),
+        partial("max_agent_load", RATE, BENCH_ONLY),
+        partial("addr_space", ADDRESSES, BENCH_ONLY),
+        partial("addr_mask", ADDRESS, BENCH_ONLY),
+        ignored("addresses", ADDRESSES, "no aliases are made"),
+        ignored("cpu_cores", INT.array().array(), "roles are placed by the lab"),
     ]],
 };
 
-/// For the schemes that deal addresses to the machines of a bench.
-const SCHEME: Effect = Effect::Full;
+/// Support of the schemes that deal addresses to the machines of a bench.
+const SCHEME: Support = Support::Full;
 
-pub(super) const POLYMIX_3_AS: RecordType = RecordType { name: "PolyMix3As", effect: SCHEME, groups: &[] };
+pub(super) const POLYMIX_3_AS: RecordType = RecordType { name: "PolyMix3As", support: SCHEME, groups: &[] };
 pub(super) const POLYMIX_4_AS: RecordType =
-    RecordType { name: "PolyMix4As", effect: SCHEME, groups: &[&[full("agents_per_addr", INT)]] };
+    RecordType { name: "PolyMix4As", support: SCHEME, groups: &[&[full("agents_per_addr", INT)]] };
 pub(super) const WEBAXE_4_AS: RecordType =
-    RecordType { name: "WebAxe4As", effect: SCHEME, groups: &[&[full("agents_per_addr", INT)]] };
+    RecordType { name: "WebAxe4As", support: SCHEME, groups: &[&[full("agents_per_addr", INT)]] };
 pub(super) const SRVLB_4_AS: RecordType =
-    RecordType { name: "SrvLb4As", effect: SCHEME, groups: &[&[full("agents_per_addr", INT)]] };
+    RecordType { name: "SrvLb4As", support: SCHEME, groups: &[&[full("agents_per_addr", INT)]] };
 pub(super) const SPREAD_AS: RecordType =
-    RecordType { name: "SpreadAs", effect: SCHEME, groups: &[&[full("agents_per_addr", INT)]] };
+    RecordType { name: "SpreadAs", support: SCHEME, groups: &[&[full("agents_per_addr", INT)]] };

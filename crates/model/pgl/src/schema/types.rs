@@ -1,8 +1,8 @@
-//! What the tables of types and fields are made of.
+//! Elements of the tables of types and fields.
 
-use super::topic::Topic;
+use super::omitted::OmittedFeature;
 
-/// The part of a type that is not an array or a distribution.
+/// A type without `_distr` and brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Base {
     Bool,
@@ -30,17 +30,16 @@ pub(crate) struct Ty {
     pub arrays: u8,
 }
 
-/// What becomes of a field.
+/// Support of a type or field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effect {
-    /// It does what it says.
+pub(crate) enum Support {
     Full,
-    /// It does what it says, except; or with a remark.
-    Part(&'static str),
-    /// It is accepted with a warning; what happens instead.
-    None(&'static str),
-    /// It belongs to something that Assay leaves out on purpose: one warning for all that does.
-    LeftOut(Topic),
+    /// Supported with an exception or a remark.
+    Partial(&'static str),
+    /// Accepted with a warning, which says what happens instead.
+    Ignored(&'static str),
+    /// Part of an omitted feature.
+    OutOfScope(OmittedFeature),
 }
 
 /// A field of a type of objects.
@@ -48,22 +47,19 @@ pub(crate) enum Effect {
 pub(crate) struct Field {
     pub name: &'static str,
     pub ty: Ty,
-    pub effect: Effect,
-    /// Not in Web Polygraph.
-    pub own: bool,
+    pub support: Support,
+    /// Not a field of Web Polygraph.
+    pub assay_only: bool,
 }
 
-/// A type of objects.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RecordType {
     pub name: &'static str,
-    /// What becomes of the objects themselves.
-    pub effect: Effect,
-    /// Its fields, those that it shares with others in tables of their own.
+    pub support: Support,
+    /// Tables of fields; fields that types share have tables of their own.
     pub groups: &'static [&'static [Field]],
 }
 
-/// The types of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum RecordKind {
     Robot,
@@ -113,12 +109,11 @@ impl Ty {
         Ty { base, random: true, arrays: 0 }
     }
 
-    /// An array of it.
     pub const fn array(self) -> Ty {
         Ty { arrays: self.arrays + 1, ..self }
     }
 
-    /// The object type, if it is a single object.
+    /// The object type; none for other types, arrays included.
     pub fn record(self) -> Option<RecordKind> {
         match self {
             Ty { base: Base::Record(kind), random: false, arrays: 0 } => Some(kind),
@@ -127,29 +122,25 @@ impl Ty {
     }
 }
 
-/// A field that does what it says.
 pub(super) const fn full(name: &'static str, ty: Ty) -> Field {
-    Field { name, ty, effect: Effect::Full, own: false }
+    Field { name, ty, support: Support::Full, assay_only: false }
 }
 
-/// The same, but Web Polygraph has no such field.
-pub(super) const fn own(name: &'static str, ty: Ty) -> Field {
-    Field { own: true, ..full(name, ty) }
+/// A supported field that Web Polygraph does not have.
+pub(super) const fn assay_only(name: &'static str, ty: Ty) -> Field {
+    Field { assay_only: true, ..full(name, ty) }
 }
 
-/// A field that does what it says, except; or with a remark.
-pub(super) const fn part(name: &'static str, ty: Ty, except: &'static str) -> Field {
-    Field { name, ty, effect: Effect::Part(except), own: false }
+pub(super) const fn partial(name: &'static str, ty: Ty, remark: &'static str) -> Field {
+    Field { name, ty, support: Support::Partial(remark), assay_only: false }
 }
 
-/// A field that is accepted with a warning.
-pub(super) const fn none(name: &'static str, ty: Ty, instead: &'static str) -> Field {
-    Field { name, ty, effect: Effect::None(instead), own: false }
+pub(super) const fn ignored(name: &'static str, ty: Ty, instead: &'static str) -> Field {
+    Field { name, ty, support: Support::Ignored(instead), assay_only: false }
 }
 
-/// A field of something that is left out.
-pub(super) const fn left_out(name: &'static str, ty: Ty, topic: Topic) -> Field {
-    Field { name, ty, effect: Effect::LeftOut(topic), own: false }
+pub(super) const fn out_of_scope(name: &'static str, ty: Ty, feature: OmittedFeature) -> Field {
+    Field { name, ty, support: Support::OutOfScope(feature), assay_only: false }
 }
 
 // Short names for the tables.

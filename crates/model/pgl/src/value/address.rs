@@ -1,11 +1,11 @@
-//! Addresses and ranges of addresses, kept as they are written: a million of them cost a few bytes.
+//! Addresses and ranges of addresses, kept unexpanded: a range of a million addresses takes a few bytes.
 
 use std::fmt;
 use std::rc::Rc;
 
-use super::pattern::{Pattern, Piece};
+use super::pattern::{Pattern, PatternPart};
 
-/// `lo-hi`, both included; equal for a single number.
+/// `lo-hi`, both inclusive; equal for a single number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Interval {
     pub low: u16,
@@ -18,7 +18,6 @@ impl Interval {
     }
 }
 
-/// The host of a range.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Hosts {
     V4([Interval; 4]),
@@ -26,7 +25,30 @@ pub(crate) enum Hosts {
     Name(Pattern),
 }
 
-/// One address, or many in a row: `ifname::host:port/bits`.
+/// Text that is no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AddressError {
+    #[error("expected an interface name before `::`")]
+    NoInterface,
+    #[error("expected a port from 0 to 65535 after `:`")]
+    Port,
+    #[error("expected `:port` or nothing after the host, found `{0}`")]
+    AfterHost(String),
+    #[error("expected four numbers or ranges from 0 to 255, such as 10.0.0-1.1-250")]
+    Ipv4,
+    #[error("expected eight hexadecimal groups between `[` and `]`, such as [2001:db8::1-ff]")]
+    Ipv6,
+    #[error("expected `[lo-hi]` with whole numbers")]
+    Range,
+    #[error("expected an address such as 10.0.0.1:80, [::1]:80 or w[1-9].host.com:80")]
+    Host,
+    #[error("expected nothing after a name: only IP addresses have a subnet")]
+    SubnetOfName,
+    #[error("expected 1 to {most} bits after `/`")]
+    Subnet { most: u8 },
+}
+
+/// One address, or a sequence of addresses: `ifname::host:port/bits`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct AddrRange {
     pub interface: Option<Rc<str>>,
@@ -36,11 +58,11 @@ pub(crate) struct AddrRange {
 }
 
 impl AddrRange {
-    /// Reads what stands between the quotes; the error says what was expected.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// Parses the text between quotes.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
         let bracket = text.find('[').unwrap_or(text.len());
         let (interface, rest) = match text[..bracket].find("::") {
-            Some(0) => return Err("expected an interface name before `::`".into()),
+            Some(0) => return Err(AddressError::NoInterface),
             Some(at) => (Some(text[..at].into()), &text[at + 2..]),
             None => (None, text),
         };
@@ -58,9 +80,9 @@ impl AddrRange {
             None => (after, None),
         };
         let ports = match port.strip_prefix(':') {
-            Some(port) => Some(interval(port, 10).ok_or("expected a port from 0 to 65535 after `:`")?),
+            Some(port) => Some(interval(port, 10).ok_or(AddressError::Port)?),
             None if port.is_empty() => None,
-            None => return Err(format!("expected `:port` or nothing after the host, found `{port}`")),
+            None => return Err(AddressError::AfterHost(port.to_owned())),
         };
         let subnet = bits.map(|bits| subnet(bits, &hosts)).transpose()?;
         Ok(Self { interface, hosts, ports, subnet })
@@ -80,7 +102,7 @@ impl AddrRange {
         }
     }
 
-    /// The address at a place below `count()`; the first component varies slowest, the port fastest.
+    /// The address at an index below `count()`; the first component varies slowest, the port fastest.
     pub fn nth(&self, index: u64) -> AddrRange {
         let (index, ports) = match self.ports {
             Some(ports) => {
@@ -97,7 +119,6 @@ impl AddrRange {
         AddrRange { interface: self.interface.clone(), hosts, ports, subnet: self.subnet }
     }
 
-    /// All of them in order.
     pub fn iter(&self) -> impl Iterator<Item = AddrRange> + '_ {
         (0..self.count()).map(|index| self.nth(index))
     }
@@ -105,21 +126,21 @@ impl AddrRange {
     /// The host as written, without brackets.
     pub fn host(&self) -> String {
         match &self.hosts {
-            Hosts::V4(parts) => parts.iter().map(|i| show(*i, false)).collect::<Vec<_>>().join("."),
+            Hosts::V4(parts) => parts.iter().map(|i| display(*i, false)).collect::<Vec<_>>().join("."),
             Hosts::V6(parts) if self.host_count() == 1 => {
                 core::net::Ipv6Addr::from(parts.map(|part| part.low)).to_string()
             }
-            Hosts::V6(parts) => parts.iter().map(|i| show(*i, true)).collect::<Vec<_>>().join(":"),
+            Hosts::V6(parts) => parts.iter().map(|i| display(*i, true)).collect::<Vec<_>>().join(":"),
             Hosts::Name(pattern) => pattern.to_string(),
         }
     }
 
-    /// The port, when there is exactly one.
+    /// The port, if there is exactly one.
     pub fn port(&self) -> Option<u16> {
         self.ports.filter(|ports| ports.count() == 1).map(|ports| ports.low)
     }
 
-    /// The same with another port, or with none.
+    /// The addresses with another port, or without one.
     pub fn with_port(&self, port: Option<u16>) -> AddrRange {
         AddrRange { ports: port.map(|port| Interval { low: port, high: port }), ..self.clone() }
     }
@@ -129,7 +150,7 @@ impl AddrRange {
         let host = self.host();
         let host = if matches!(self.hosts, Hosts::V6(_)) { format!("[{host}]") } else { host };
         match self.ports {
-            Some(ports) => format!("{host}:{}", show(ports, false)),
+            Some(ports) => format!("{host}:{}", display(ports, false)),
             None => host,
         }
     }
@@ -153,7 +174,7 @@ impl fmt::Display for AddrRange {
     }
 }
 
-fn show(interval: Interval, hexadecimal: bool) -> String {
+fn display(interval: Interval, hexadecimal: bool) -> String {
     let number = |n: u16| if hexadecimal { format!("{n:x}") } else { n.to_string() };
     if interval.low == interval.high {
         number(interval.low)
@@ -162,7 +183,7 @@ fn show(interval: Interval, hexadecimal: bool) -> String {
     }
 }
 
-/// The components at a place; the last varies fastest.
+/// The components at an index; the last varies fastest.
 fn pick<const N: usize>(parts: &[Interval; N], mut index: u64) -> [Interval; N] {
     let mut picked = *parts;
     for part in picked.iter_mut().rev() {
@@ -185,68 +206,62 @@ fn interval(text: &str, radix: u32) -> Option<Interval> {
     (low <= high).then_some(Interval { low, high })
 }
 
-fn ipv4(text: &str) -> Result<[Interval; 4], String> {
+fn ipv4(text: &str) -> Result<[Interval; 4], AddressError> {
     let parts: Vec<Option<Interval>> = text.split('.').map(|part| interval(part, 10)).collect();
     match parts[..] {
         [Some(a), Some(b), Some(c), Some(d)] if [a, b, c, d].iter().all(|i| i.high <= 255) => {
             Ok([a, b, c, d])
         }
-        _ => Err("expected four numbers or ranges from 0 to 255, such as 10.0.0-1.1-250".into()),
+        _ => Err(AddressError::Ipv4),
     }
 }
 
-fn ipv6(text: &str) -> Result<[Interval; 8], String> {
-    let wrong =
-        || "expected eight hexadecimal groups between `[` and `]`, such as [2001:db8::1-ff]".to_owned();
+fn ipv6(text: &str) -> Result<[Interval; 8], AddressError> {
     let groups = |text: &str| -> Option<Vec<Interval>> {
         if text.is_empty() { Some(vec![]) } else { text.split(':').map(|g| interval(g, 16)).collect() }
     };
     let zero = Interval { low: 0, high: 0 };
-    let mut all = match text.split_once("::") {
+    let all = match text.split_once("::") {
         Some((head, tail)) => {
-            let (mut head, tail) = (groups(head).ok_or_else(wrong)?, groups(tail).ok_or_else(wrong)?);
+            let mut head = groups(head).ok_or(AddressError::Ipv6)?;
+            let tail = groups(tail).ok_or(AddressError::Ipv6)?;
             if head.len() + tail.len() > 7 {
-                return Err(wrong());
+                return Err(AddressError::Ipv6);
             }
             head.resize(8 - tail.len(), zero);
             head.extend(tail);
             head
         }
-        None => groups(text).ok_or_else(wrong)?,
+        None => groups(text).ok_or(AddressError::Ipv6)?,
     };
-    all.truncate(9);
-    all.try_into().map_err(|_| wrong())
+    all.try_into().map_err(|_| AddressError::Ipv6)
 }
 
-/// A domain name with its ranges, and what follows it.
-fn domain(text: &str) -> Result<(Hosts, &str), String> {
-    let expected = || "expected an address such as 10.0.0.1:80, [::1]:80 or w[1-9].host.com:80".to_owned();
-    let mut pieces = Vec::new();
+/// Parses a domain name with ranges; returns it with the rest of the text.
+fn domain(text: &str) -> Result<(Hosts, &str), AddressError> {
+    let mut parts = Vec::new();
     let mut rest = text;
     loop {
         let end = rest.find(|c: char| !(c.is_alphanumeric() || "-_.*".contains(c))).unwrap_or(rest.len());
-        pieces.push(Piece::Text(rest[..end].to_owned()));
+        parts.push(PatternPart::Text(rest[..end].to_owned()));
         rest = &rest[end..];
         let Some((inside, after)) = rest.strip_prefix('[').and_then(|after| after.split_once(']')) else {
             break;
         };
-        pieces.push(Piece::range(inside).ok_or("expected `[lo-hi]` with whole numbers")?);
+        parts.push(PatternPart::range(inside).ok_or(AddressError::Range)?);
         rest = after;
     }
-    let pattern = Pattern::new(pieces);
-    if pattern.is_empty() { Err(expected()) } else { Ok((Hosts::Name(pattern), rest)) }
+    let pattern = Pattern::new(parts);
+    if pattern.is_empty() { Err(AddressError::Host) } else { Ok((Hosts::Name(pattern), rest)) }
 }
 
-fn subnet(bits: &str, hosts: &Hosts) -> Result<u8, String> {
+fn subnet(bits: &str, hosts: &Hosts) -> Result<u8, AddressError> {
     let most = match hosts {
         Hosts::V4(_) => 32,
         Hosts::V6(_) => 128,
-        Hosts::Name(_) => return Err("expected nothing after a name: only IP addresses have a subnet".into()),
+        Hosts::Name(_) => return Err(AddressError::SubnetOfName),
     };
-    bits.parse()
-        .ok()
-        .filter(|bits| (1..=most).contains(bits))
-        .ok_or_else(|| format!("expected 1 to {most} bits after `/`"))
+    bits.parse().ok().filter(|bits| (1..=most).contains(bits)).ok_or(AddressError::Subnet { most })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Arrays: lists, selectors with probabilities, and clones that are counted, not copied.
+//! Arrays: lists and selectors with probabilities. Repeated items (`**`) are counted, not copied.
 
 use std::cell::OnceCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,11 +7,11 @@ use super::Value;
 use crate::schema::Ty;
 use crate::source::Span;
 
-/// Items that a list may have when something needs each of them.
+/// Items of a list that has to be expanded.
 pub(crate) const MAX_ITEMS: u64 = 1 << 20;
 pub(crate) const MAX_DEPTH: u16 = 48;
 
-/// An item: a value, `times` over, perhaps with a probability.
+/// An item as written: a value, repeated `times`, perhaps with a probability.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
     pub value: Value,
@@ -24,28 +24,27 @@ pub(crate) struct Item {
 pub(crate) struct Array {
     items: Vec<Item>,
     count: u64,
-    /// Entries of `runs()`: an array of arrays of arrays can have more than anyone could list.
+    /// Length of `runs()`, which for nested arrays can exceed any memory.
     run_count: u64,
-    /// Some item, at any depth, has a probability.
     weighted: bool,
     leaves: Leaves,
     depth: u16,
-    /// Computed when it is first requested.
+    /// Computed on first use.
     fingerprint: OnceCell<u64>,
 }
 
-/// What flattened items have in common.
+/// The common type of flattened items.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Leaves {
-    /// There are none.
+    /// There are no items.
     None,
-    /// All are of this type.
+    /// All items are of this type.
     Of(Ty),
-    /// They are not all of one type.
+    /// Items are of different types.
     Mixed,
 }
 
-/// An item of a flattened array: `times` the same value in a row, which may itself be a range.
+/// A run of equal values in a flattened array; the value may be a range.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub value: Value,
@@ -53,7 +52,7 @@ pub(crate) struct Run {
     pub span: Span,
 }
 
-/// A choice of a selector. A value that is a range has the probability as a whole.
+/// A choice of a selector. The probability of a range is that of all its values together.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice {
     pub value: Value,
@@ -61,17 +60,16 @@ pub(crate) struct Choice {
     pub span: Span,
 }
 
-/// Explicit probabilities that did not add up, and were scaled.
+/// Scaling of explicit probabilities that did not add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scaled {
-    /// All are explicit, and add up to this, below 1.
+    /// All probabilities are explicit, with this sum below 1.
     Up(f64),
-    /// They add up to this, above 1; items without one get nothing.
+    /// The sum is this, above 1; items without a probability get none.
     Down(f64),
 }
 
 impl Array {
-    /// Of items in order.
     pub fn new(items: Vec<Item>) -> Self {
         let mut array = Self {
             items: Vec::new(),
@@ -82,59 +80,56 @@ impl Array {
             depth: 1,
             fingerprint: OnceCell::new(),
         };
-        items.iter().for_each(|item| array.count_in(item));
+        items.iter().for_each(|item| array.add_to_totals(item));
         array.items = items;
         array
     }
 
-    /// Adds an item at the end.
     pub fn push(&mut self, item: Item) {
-        self.count_in(&item);
+        self.add_to_totals(&item);
         self.fingerprint = OnceCell::new();
         self.items.push(item);
     }
 
-    /// Takes an item into what is known of all of them.
-    fn count_in(&mut self, item: &Item) {
+    /// Updates the totals with an item.
+    fn add_to_totals(&mut self, item: &Item) {
         let inner = matches!(&item.value, Value::Array(inner) if inner.count > 0 && inner.weighted);
         self.count = self.count.saturating_add(item.count());
         self.run_count = self.run_count.saturating_add(item.run_count());
         self.weighted |= item.probability.is_some() || inner;
-        self.leaves = self.leaves.with(item);
+        self.leaves = self.leaves.joined_with(item);
         self.depth = self.depth.max(item.value.depth().saturating_add(1));
     }
 
-    /// The items as written: an item may be an array or a range.
+    /// The items as written, which may be arrays and ranges.
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
-    /// Number of items when flattened.
+    /// Number of flattened items.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// True when some item, at any depth, has a probability.
+    /// True if any item, at any depth, has a probability.
     pub fn weighted(&self) -> bool {
         self.weighted
     }
 
-    /// What the flattened items have in common.
     pub fn leaves(&self) -> Leaves {
         self.leaves
     }
 
-    /// True when it has too many items to work with.
+    /// True if the array cannot be expanded.
     pub fn too_large(&self) -> bool {
         self.run_count > MAX_ITEMS
     }
 
-    /// How deep arrays and objects are nested in it.
     pub fn depth(&self) -> u16 {
         self.depth
     }
 
-    /// Alike for arrays that are alike.
+    /// A hash that is equal for equal arrays.
     pub fn fingerprint(&self) -> u64 {
         *self.fingerprint.get_or_init(|| {
             let mut hasher = DefaultHasher::new();
@@ -146,12 +141,11 @@ impl Array {
         })
     }
 
-    /// Both, one after the other.
     pub fn concat(&self, other: &[Item]) -> Array {
         Array::new(self.items.iter().chain(other).cloned().collect())
     }
 
-    /// The flattened items in order; none when there are too many to list.
+    /// The flattened items in order, as runs; none for an array that is too large.
     pub fn runs(&self) -> Option<Vec<Run>> {
         let mut runs = Vec::new();
         if self.too_large() {
@@ -159,6 +153,20 @@ impl Array {
         }
         self.collect_runs(&mut runs);
         Some(runs)
+    }
+
+    /// The flattened items one by one; none if there are too many.
+    pub fn flatten(&self) -> Option<Vec<Value>> {
+        if self.count > MAX_ITEMS {
+            return None;
+        }
+        let mut all = Vec::with_capacity(self.count as usize);
+        for run in self.runs()? {
+            for _ in 0..run.times {
+                all.extend((0..run.value.count()).map(|index| run.value.nth(index)));
+            }
+        }
+        Some(all)
     }
 
     fn collect_runs(&self, runs: &mut Vec<Run>) {
@@ -179,11 +187,11 @@ impl Array {
         }
     }
 
-    /// The choices of a selector with probabilities that add up to 1, and whether they had to be scaled. None
-    /// when there are too many to list.
+    /// The choices of a selector with probabilities that add up to 1, and the scaling that this took. None for an
+    /// array that is too large.
     ///
-    /// Items without a probability share equally what is left of 100%, an inner array counting as one; when no
-    /// probability is given anywhere, all flattened items are alike.
+    /// Items without a probability share equally the rest of 100%, an inner array counting as one; if there is no
+    /// probability anywhere, all flattened items are equally probable.
     pub fn choices(&self) -> Option<(Vec<Choice>, Option<Scaled>)> {
         let mut choices = Vec::new();
         let mut scaled = None;
@@ -209,7 +217,7 @@ impl Array {
         for (item, weight) in self.items.iter().zip(weights) {
             match &item.value {
                 _ if item.count() == 0 => {}
-                // Copies of an array share its probability; one pass with all of it is the same.
+                // Repetitions of an array share its probability, so one pass with the whole of it suffices.
                 Value::Array(inner) => inner.collect_choices(share * weight, out, scaled),
                 value => {
                     out.push(Choice { value: value.clone(), probability: share * weight, span: item.span })
@@ -218,23 +226,23 @@ impl Array {
         }
     }
 
-    /// The probability of each item as written.
+    /// The probability of each item as written, with 1% of tolerance on their sum.
     fn weights(&self, scaled: &mut Option<Scaled>) -> Vec<f64> {
-        let given: f64 = self.items.iter().filter_map(|item| item.probability).sum();
-        let open = self.items.iter().filter(|item| item.probability.is_none()).count();
-        if open == 0 && given <= 0.99 {
-            *scaled = scaled.or(Some(Scaled::Up(given)));
+        let explicit: f64 = self.items.iter().filter_map(|item| item.probability).sum();
+        let unweighted = self.items.iter().filter(|item| item.probability.is_none()).count();
+        if unweighted == 0 && explicit <= 0.99 {
+            *scaled = scaled.or(Some(Scaled::Up(explicit)));
         }
-        if given >= 1.01 {
-            *scaled = scaled.or(Some(Scaled::Down(given)));
+        if explicit >= 1.01 {
+            *scaled = scaled.or(Some(Scaled::Down(explicit)));
         }
         let equal = 1.0 / self.items.len().max(1) as f64;
-        let left = (1.0 - given).max(0.0) / open.max(1) as f64;
-        let scale = if open == 0 || given > 1.0 { given } else { 1.0 };
+        let left = (1.0 - explicit).max(0.0) / unweighted.max(1) as f64;
+        let scale = if unweighted == 0 || explicit > 1.0 { explicit } else { 1.0 };
         self.items
             .iter()
             .map(|item| match item.probability {
-                Some(_) if given <= 0.0 && open == 0 => equal,
+                Some(_) if explicit <= 0.0 && unweighted == 0 => equal,
                 Some(p) => p / scale,
                 None => left,
             })
@@ -243,7 +251,7 @@ impl Array {
 }
 
 impl Leaves {
-    fn with(self, item: &Item) -> Leaves {
+    fn joined_with(self, item: &Item) -> Leaves {
         let more = match &item.value {
             Value::Array(inner) => inner.leaves,
             value => value.ty().map_or(Leaves::Mixed, Leaves::Of),
@@ -258,7 +266,7 @@ impl Leaves {
 }
 
 impl Item {
-    /// A value without probability.
+    /// A single value without a probability.
     pub fn plain(value: Value, span: Span) -> Self {
         Self { value, probability: None, times: 1, span }
     }
@@ -270,7 +278,7 @@ impl Item {
         }
     }
 
-    /// Number of flattened items it stands for.
+    /// Number of flattened items.
     pub fn count(&self) -> u64 {
         self.value.count().saturating_mul(u64::from(self.times))
     }

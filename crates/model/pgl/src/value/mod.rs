@@ -1,5 +1,7 @@
-//! Values while a program runs. Assigning copies; sharing behind that is not visible.
+//! Values of the interpreter. Assignment copies; sharing behind that is not visible.
 
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
@@ -11,25 +13,23 @@ use crate::source::Span;
 
 pub(crate) mod address;
 pub(crate) mod array;
-pub(crate) mod frame;
+mod display;
 pub(crate) mod pattern;
-mod show;
 
 use address::AddrRange;
 use array::{Array, Item};
-use frame::Frame;
 use pattern::Pattern;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     /// Not set, or `undef()`.
     Undefined,
-    /// Came from something that was reported; says nothing more.
+    /// Result of an error that was reported; operations on it report nothing more.
     Broken,
     Bool(bool),
     Int(i32),
     Float(f64),
-    /// A real number that was written with `%`, as written: 5 for `5%`.
+    /// A real number written with `%`, not divided: 5 for `5%`.
     Percent(f64),
     /// Seconds.
     Time(f64),
@@ -47,51 +47,69 @@ pub(crate) enum Value {
     Id(u32),
     Random(Rc<Random>),
     Popularity(PopularityLaw),
-    /// `now`, `lmt`, `nmt` before they qualify something.
+    /// `now`, `lmt` or `nmt`, before it qualifies a distribution.
     Moment(ExpiryBase),
     Array(Rc<Array>),
     Record(Rc<Record>),
-    /// A script; it is compiled when the program has ended.
-    Code(Rc<Code>),
-    /// In a script: a number that is only known while a phase runs.
-    Measured(Rc<Measured>),
-    /// In a script: statistics that are taken here.
-    Taken {
-        /// Of the whole phase, not of the sample of the block around it.
+    /// A script, which is compiled after the program has run.
+    Code(Rc<ScriptCode>),
+    /// In a script: a number known only while a phase runs.
+    RuntimeNumber(Rc<RuntimeNumber>),
+    /// In a script: a request for statistics, before it is assigned.
+    SampleRequest {
+        /// Of the phase so far, rather than of the sample of the enclosing `every`.
         whole_phase: bool,
     },
-    /// In a script: statistics that were taken, by their number.
+    /// In a script: taken statistics, by number.
     Sample(u16),
 }
 
-/// A script, with the names that it sees besides those of the whole program.
+/// A script, with the scopes around it besides that of the program.
 #[derive(Debug)]
-pub(crate) struct Code {
+pub(crate) struct ScriptCode {
     pub block: Rc<Block>,
     pub frames: Vec<Frame>,
 }
 
-/// A number that is only known while a phase runs.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Measured {
-    /// How it is computed then.
-    pub expr: ScriptExpr,
-    /// What kind of number it is.
-    pub base: Base,
-    /// What a plain number counts, where that is known.
-    pub counted: Option<Counted>,
+/// A declared variable.
+#[derive(Debug, Clone)]
+pub(crate) struct Variable {
+    /// None for a type that does not exist.
+    pub ty: Option<Ty>,
+    pub value: Value,
+    pub declared: Span,
+    /// Set when the variable is read as a whole.
+    pub read: Cell<bool>,
+    /// In a script: the value depends on a measured condition.
+    pub uncertain: bool,
 }
 
-/// What statistics count that are plain numbers, as in Web Polygraph.
+/// The scope of a block: fields of the object that it fills, and variables that it declares.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Frame {
+    pub object: Option<Rc<Record>>,
+    pub names: HashMap<Rc<str>, Variable>,
+}
+
+/// A number known only while a phase runs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RuntimeNumber {
+    pub expr: ScriptExpr,
+    pub base: Base,
+    /// Unit of a plain number, if it is known.
+    pub unit: Option<NumberUnit>,
+}
+
+/// Units of the statistics that are plain numbers, as in Web Polygraph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Counted {
+pub(crate) enum NumberUnit {
     Percents,
     Milliseconds,
     Bytes,
     PerSecond,
 }
 
-/// A distribution, in the basic unit of its kind: seconds, bytes, per second.
+/// A distribution, in the base unit of its type: seconds, bytes or per second.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Random {
     pub kind: Base,
@@ -99,14 +117,14 @@ pub(crate) struct Random {
     pub moment: Option<ExpiryBase>,
 }
 
-/// An object: values of the fields of its type.
+/// An object.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub kind: RecordKind,
     slots: Vec<Slot>,
 }
 
-/// A field's value and where it was set.
+/// The value of a field, with the place of its assignment.
 #[derive(Debug, Clone)]
 pub(crate) struct Slot {
     pub value: Value,
@@ -114,7 +132,7 @@ pub(crate) struct Slot {
 }
 
 impl Record {
-    /// With no field set.
+    /// An object with no field set.
     pub fn new(kind: RecordKind) -> Self {
         let empty = Slot { value: Value::Undefined, span: Span::default() };
         Self { kind, slots: vec![empty; kind.fields().count()] }
@@ -125,19 +143,18 @@ impl Record {
         self.slots.get(index)
     }
 
-    /// The same, to change.
     pub fn slot_mut(&mut self, index: usize) -> Option<&mut Slot> {
         self.slots.get_mut(index)
     }
 
-    /// A field by name; none when it has no value.
+    /// A field by name; none if it is not set.
     pub fn get(&self, field: &str) -> Option<&Slot> {
         let found = self.kind.field(field);
         debug_assert!(found.is_some(), "{} has no field {field}", self.kind.name());
         self.slots.get(found?.0).filter(|slot| !matches!(slot.value, Value::Undefined))
     }
 
-    /// The fields that are set, with their names.
+    /// The fields that are set.
     pub fn set_fields(&self) -> impl Iterator<Item = (&'static crate::schema::Field, &Slot)> {
         self.kind.fields().zip(&self.slots).filter(|(_, slot)| !matches!(slot.value, Value::Undefined))
     }
@@ -146,7 +163,7 @@ impl Record {
         self.slots.iter().map(|slot| slot.value.depth()).max().unwrap_or(0).saturating_add(1)
     }
 
-    /// Alike for objects that are alike.
+    /// A hash that is equal for equal objects.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.kind.name().hash(&mut hasher);
@@ -169,17 +186,16 @@ impl Value {
         Value::Text(Rc::new(Pattern::plain(text)))
     }
 
-    /// An array of items in order.
     pub fn array(items: Vec<Item>) -> Value {
         Value::Array(Rc::new(Array::new(items)))
     }
 
-    /// An array of plain values that stand at one place.
+    /// An array of values without probabilities, all from one place of the source.
     pub fn list(values: impl IntoIterator<Item = Value>, span: Span) -> Value {
         Value::array(values.into_iter().map(|value| Item::plain(value, span)).collect())
     }
 
-    /// Number of items it stands for when put into an array.
+    /// Number of items that the value is in a flattened array.
     pub fn count(&self) -> u64 {
         match self {
             Value::Array(array) => array.count(),
@@ -189,7 +205,16 @@ impl Value {
         }
     }
 
-    /// How deep arrays and objects are nested in it.
+    /// The value at an index below `count()` of a range; any other value itself.
+    pub fn nth(&self, index: u64) -> Value {
+        match self {
+            Value::Address(range) => Value::Address(Rc::new(range.nth(index))),
+            Value::Text(pattern) => Value::Text(Rc::new(pattern.nth(index))),
+            other => other.clone(),
+        }
+    }
+
+    /// Nesting depth of arrays and objects.
     pub fn depth(&self) -> u16 {
         match self {
             Value::Array(array) => array.depth(),
@@ -198,14 +223,14 @@ impl Value {
         }
     }
 
-    /// Its type, as it is called in messages.
+    /// Name of the type in messages.
     pub fn type_name(&self) -> String {
         match self {
             Value::Undefined => "an undefined value".into(),
             Value::Broken => "a broken value".into(),
             Value::Date(_) => "a date".into(),
             Value::Moment(_) => "a qualifier".into(),
-            Value::Measured(measured) => format!("a measured {}", measured.base.name()),
+            Value::RuntimeNumber(number) => format!("a measured {}", number.base.name()),
             Value::Random(random) => format!("{}_distr", random.kind.name()),
             Value::Array(array) => {
                 let first = array.items().first().map(|item| item.value.type_name());
@@ -219,7 +244,7 @@ impl Value {
         }
     }
 
-    /// The type that a declaration of such a value would name; none for arrays and what cannot be declared.
+    /// The declared type of such a value; none for arrays and values that no variable can hold.
     pub fn ty(&self) -> Option<Ty> {
         let base = match self {
             Value::Bool(_) => Base::Bool,
@@ -237,14 +262,14 @@ impl Value {
             Value::Record(record) => Base::Record(record.kind),
             Value::Code(_) => Base::Code,
             Value::Random(random) => return Some(Ty::random(random.kind)),
-            Value::Measured(measured) => measured.base,
-            Value::Taken { .. } | Value::Sample(_) => Base::Record(RecordKind::StatSample),
+            Value::RuntimeNumber(number) => number.base,
+            Value::SampleRequest { .. } | Value::Sample(_) => Base::Record(RecordKind::StatSample),
             Value::Undefined | Value::Broken | Value::Moment(_) | Value::Array(_) => return None,
         };
         Some(Ty::one(base))
     }
 
-    /// True when nothing should be said about it: it was reported already.
+    /// True for a value, or an array with an item, whose error was reported.
     pub fn is_broken(&self) -> bool {
         match self {
             Value::Broken => true,
@@ -253,9 +278,9 @@ impl Value {
         }
     }
 
-    /// Mixes it into a hash that tells unlike values apart.
+    /// Hashes the value. Equal values have equal hashes, however they are written.
     pub fn hash_into(&self, hasher: &mut impl Hasher) {
-        // The way in which a number is written makes no other number.
+        // `5%` and `0.05` are the same number.
         if let Value::Percent(x) = self {
             return Value::Float(x / 100.0).hash_into(hasher);
         }
@@ -276,20 +301,20 @@ impl Value {
             Value::Id(x) => x.hash(hasher),
             Value::Random(x) => {
                 (x.kind, x.moment.map(|moment| moment as u8)).hash(hasher);
-                hash_law(&x.law, hasher);
+                hash_distribution(&x.law, hasher);
             }
             Value::Popularity(x) => format!("{x:?}").hash(hasher),
             Value::Moment(x) => format!("{x:?}").hash(hasher),
             Value::Array(x) => x.fingerprint().hash(hasher),
             Value::Record(x) => x.fingerprint().hash(hasher),
             Value::Code(x) => (Rc::as_ptr(x) as usize).hash(hasher),
-            Value::Measured(x) => format!("{x:?}").hash(hasher),
-            Value::Taken { whole_phase } => whole_phase.hash(hasher),
+            Value::RuntimeNumber(x) => format!("{x:?}").hash(hasher),
+            Value::SampleRequest { whole_phase } => whole_phase.hash(hasher),
             Value::Sample(x) => x.hash(hasher),
         }
     }
 
-    /// Alike for values that are alike.
+    /// A hash that is equal for equal values.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash_into(&mut hasher);
@@ -297,8 +322,7 @@ impl Value {
     }
 }
 
-/// Mixes a distribution into a hash.
-fn hash_law(law: &Distribution, hasher: &mut impl Hasher) {
+fn hash_distribution(law: &Distribution, hasher: &mut impl Hasher) {
     std::mem::discriminant(law).hash(hasher);
     let mut add = |numbers: &[f64]| numbers.iter().for_each(|x| x.to_bits().hash(hasher));
     match law {

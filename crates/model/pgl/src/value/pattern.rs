@@ -1,12 +1,11 @@
-//! Strings with numeric ranges in them, kept as they are written.
+//! Strings with numeric ranges, kept unexpanded.
 
 use std::fmt;
 
 use assay_base::random::{finalize, fold};
 
-/// Part of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Piece {
+pub(crate) enum PatternPart {
     Text(String),
     /// A number from `low` to `high`, written with at least `width` digits.
     Range {
@@ -14,7 +13,7 @@ pub(crate) enum Piece {
         high: u64,
         width: usize,
     },
-    /// Users number `low` to `high` of those that `credentials()` makes up for a realm.
+    /// Users `low` to `high` of those that `credentials()` generates for a realm.
     Users {
         low: u64,
         high: u64,
@@ -22,9 +21,9 @@ pub(crate) enum Piece {
     },
 }
 
-impl Piece {
-    /// `lo-hi`, as it stands between brackets.
-    pub fn range(inside: &str) -> Option<Piece> {
+impl PatternPart {
+    /// Parses `lo-hi`, the text between brackets.
+    pub fn range(inside: &str) -> Option<PatternPart> {
         let (low, high) = inside.split_once('-')?;
         let number = |part: &str| {
             let plain = !part.is_empty() && part.len() <= 15 && part.bytes().all(|b| b.is_ascii_digit());
@@ -32,72 +31,70 @@ impl Piece {
         };
         let width = if low.starts_with('0') && low.len() > 1 { low.len() } else { 0 };
         let (low, high) = (number(low)?, number(high)?);
-        (low <= high).then_some(Piece::Range { low, high, width })
+        (low <= high).then_some(PatternPart::Range { low, high, width })
     }
 
     fn count(&self) -> u64 {
         match self {
-            Piece::Text(_) => 1,
-            Piece::Range { low, high, .. } | Piece::Users { low, high, .. } => high - low + 1,
+            PatternPart::Text(_) => 1,
+            PatternPart::Range { low, high, .. } | PatternPart::Users { low, high, .. } => high - low + 1,
         }
     }
 }
 
-/// `user:password` of a user that is made up.
+/// `user:password` of a generated user.
 fn user(number: u64, realm: &str) -> String {
     let start = finalize(realm.bytes().fold(number, |hash, byte| fold(hash, u64::from(byte))));
     format!("user{number}_{:08x}@{realm}:pw{:08x}x", start >> 32, start & 0xffff_ffff)
 }
 
-/// A string, or many in a row: the last range varies fastest.
+/// One string, or a sequence of strings in which the last range varies fastest.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Pattern {
-    pieces: Vec<Piece>,
+    parts: Vec<PatternPart>,
 }
 
 impl Pattern {
-    /// Of pieces, in order.
-    pub fn new(pieces: Vec<Piece>) -> Self {
-        let pieces =
-            pieces.into_iter().filter(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
-        Self { pieces: pieces.collect() }
+    pub fn new(parts: Vec<PatternPart>) -> Self {
+        let parts =
+            parts.into_iter().filter(|part| !matches!(part, PatternPart::Text(text) if text.is_empty()));
+        Self { parts: parts.collect() }
     }
 
     pub fn plain(text: impl Into<String>) -> Self {
-        Self::new(vec![Piece::Text(text.into())])
+        Self::new(vec![PatternPart::Text(text.into())])
     }
 
-    /// The realm and number of users, when it is all that `credentials()` made up for it.
-    pub fn made_users(&self) -> Option<(&str, u64)> {
-        match self.pieces.as_slice() {
-            [Piece::Users { low: 1, high, realm }] => Some((realm, *high)),
+    /// Realm and number of users, for the pattern of a call of `credentials()`.
+    pub fn generated_users(&self) -> Option<(&str, u64)> {
+        match self.parts.as_slice() {
+            [PatternPart::Users { low: 1, high, realm }] => Some((realm, *high)),
             _ => None,
         }
     }
 
-    /// True for the empty string.
     pub fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+        self.parts.is_empty()
     }
 
     pub fn count(&self) -> u64 {
-        self.pieces.iter().fold(1, |n: u64, piece| n.saturating_mul(piece.count()))
+        self.parts.iter().fold(1, |n: u64, part| n.saturating_mul(part.count()))
     }
 
-    /// The string at a place below `count()`.
+    /// The string at an index below `count()`.
     pub fn nth(&self, mut index: u64) -> Pattern {
-        let mut parts: Vec<String> = Vec::with_capacity(self.pieces.len());
-        for piece in self.pieces.iter().rev() {
-            parts.push(match piece {
-                Piece::Text(text) => text.clone(),
-                Piece::Range { low, width, .. } => {
-                    let value = low + index % piece.count();
-                    index /= piece.count();
+        let mut parts: Vec<String> = Vec::with_capacity(self.parts.len());
+        for part in self.parts.iter().rev() {
+            parts.push(match part {
+                PatternPart::Text(text) => text.clone(),
+                PatternPart::Range { low, width, .. } => {
+                    let value = low + index % part.count();
+                    index /= part.count();
                     format!("{value:0width$}")
                 }
-                Piece::Users { low, realm, .. } => {
-                    let number = low + index % piece.count();
-                    index /= piece.count();
+                PatternPart::Users { low, realm, .. } => {
+                    let number = low + index % part.count();
+                    index /= part.count();
                     user(number, realm)
                 }
             });
@@ -109,10 +106,10 @@ impl Pattern {
 
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.pieces.iter().try_for_each(|piece| match piece {
-            Piece::Text(text) => f.write_str(text),
-            Piece::Range { low, high, width } => write!(f, "[{low:0width$}-{high}]"),
-            Piece::Users { low, high, realm } => write!(f, "user[{low}-{high}]@{realm}"),
+        self.parts.iter().try_for_each(|part| match part {
+            PatternPart::Text(text) => f.write_str(text),
+            PatternPart::Range { low, high, width } => write!(f, "[{low:0width$}-{high}]"),
+            PatternPart::Users { low, high, realm } => write!(f, "user[{low}-{high}]@{realm}"),
         })
     }
 }
@@ -124,10 +121,10 @@ mod tests {
     #[test]
     fn ranges_multiply_and_the_last_varies_fastest() {
         let pattern = Pattern::new(vec![
-            Piece::Text("u".into()),
-            Piece::range("1-1000").unwrap(),
-            Piece::Text("x".into()),
-            Piece::range("1-2").unwrap(),
+            PatternPart::Text("u".into()),
+            PatternPart::range("1-1000").unwrap(),
+            PatternPart::Text("x".into()),
+            PatternPart::range("1-2").unwrap(),
         ]);
         assert_eq!(pattern.count(), 2000);
         assert_eq!(pattern.nth(0).to_string(), "u1x1");
@@ -137,14 +134,14 @@ mod tests {
 
     #[test]
     fn leading_zeros_keep_their_width() {
-        let pattern = Pattern::new(vec![Piece::range("008-010").unwrap()]);
+        let pattern = Pattern::new(vec![PatternPart::range("008-010").unwrap()]);
         assert_eq!([0, 1, 2].map(|n| pattern.nth(n).to_string()), ["008", "009", "010"]);
     }
 
     #[test]
     fn lists_and_backward_ranges_are_no_ranges() {
         for inside in ["1,2", "3-1", "1", "", "a-b", "1-", "-1", "1-9999999999999999"] {
-            assert_eq!(Piece::range(inside), None, "{inside}");
+            assert_eq!(PatternPart::range(inside), None, "{inside}");
         }
     }
 }

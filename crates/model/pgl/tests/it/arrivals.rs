@@ -34,7 +34,7 @@ fn the_launches_of_all_bundled_workloads_are_poisson() {
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let resolver = SearchPath::new(vec![], |file| Ok(std::fs::read_to_string(folder.join(file)).ok()));
+        let resolver = SearchPath::from_fn(vec![], |file| std::fs::read_to_string(folder.join(file)).ok());
         let compiled = assay_pgl::compile(path.file_name().unwrap().to_str().unwrap(), &resolver);
         let compiled = compiled.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
         match assert_workload(&name, compiled.workload) {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::{compile_text, data, said};
+use crate::{compile_text, data, rendered};
 
 /// A small generator, so that a failing variant can be made again from its number.
 struct Dice(u64);
@@ -26,8 +26,8 @@ fn robots_that_no_machine_can_be_are_refused_without_making_them() {
         )
     };
     for times in ["10000001", "1000000000", "2147483647"] {
-        let said = said(&compile_text(&text(times), &[]));
-        assert!(said.contains("too many robots") && said.contains("at most 10000000"), "{said}");
+        let rendered = rendered(&compile_text(&text(times), &[]));
+        assert!(rendered.contains("too many robots") && rendered.contains("at most 10000000"), "{rendered}");
     }
     assert_eq!(
         compile_text(&text("10000000"), &[]).expect("is a workload").workload.robot_count(),
@@ -114,11 +114,11 @@ fn mutate(text: &str, dice: &mut Dice) -> String {
 /// Compiles, and checks that a failure says where.
 fn compiles_or_has_diagnostics(text: &str) {
     let result = compile_text(text, &[]);
-    let shown = said(&result);
+    let shown = rendered(&result);
     if let Err(failure) = &result {
         let errors: Vec<_> = failure.diagnostics.iter().filter(|d| d.is_error()).collect();
         assert!(!errors.is_empty(), "failed without an error\n{text}");
-        let placed = errors.iter().any(|d| !d.place(&failure.sources).is_empty());
+        let placed = errors.iter().any(|d| !d.location(&failure.sources).is_empty());
         assert!(placed, "no place\n{shown}\n{text}");
     }
 }

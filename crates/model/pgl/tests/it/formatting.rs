@@ -23,19 +23,19 @@ fn all() -> Vec<PathBuf> {
     found
 }
 
-/// What a text is as a workload, and what is said about it; without places, which a layout moves.
+/// The workload of a text, and its diagnostics without places, which a layout moves.
 fn compiled(path: &Path, text: &str) -> (Option<String>, Vec<(Severity, Code, String)>) {
     let main = path.display().to_string();
-    let resolver = SearchPath::new(vec![], |name| {
-        Ok(if name == main { Some(text.to_owned()) } else { std::fs::read_to_string(name).ok() })
+    let resolver = SearchPath::from_fn(vec![], |name| {
+        if name == main { Some(text.to_owned()) } else { std::fs::read_to_string(name).ok() }
     });
     let (workload, diagnostics) = match compile(&main, &resolver) {
         Ok(compiled) => (Some(serde_json::to_string(&compiled.workload).unwrap()), compiled.warnings),
         Err(failure) => (None, failure.diagnostics),
     };
-    let mut said: Vec<_> = diagnostics.into_iter().map(|d| (d.severity, d.code, d.message)).collect();
-    said.sort_by(|a, b| (a.1, &a.2).cmp(&(b.1, &b.2)));
-    (workload, said)
+    let mut rendered: Vec<_> = diagnostics.into_iter().map(|d| (d.severity, d.code, d.message)).collect();
+    rendered.sort_by(|a, b| (a.1, &a.2).cmp(&(b.1, &b.2)));
+    (workload, rendered)
 }
 
 #[test]

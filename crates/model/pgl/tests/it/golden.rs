@@ -8,7 +8,7 @@ use std::path::Path;
 
 use assay_testbed::pages::outline;
 
-use crate::{compile_text, data, said};
+use crate::{compile_text, data, rendered};
 
 /// Compares a text with a file, or writes it.
 fn same(path: &Path, text: &str, differences: &mut Vec<String>) {
@@ -60,7 +60,7 @@ fn wrong_programs_give_the_messages_that_are_kept() {
     for path in programs("err").into_iter().chain(programs("bad")) {
         let result = compile_text(&fs::read_to_string(&path).unwrap(), &others());
         assert!(result.is_err(), "{} compiles", path.display());
-        same(&path.with_extension("diag"), &said(&result), &mut differences);
+        same(&path.with_extension("diag"), &rendered(&result), &mut differences);
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
@@ -70,11 +70,11 @@ fn right_programs_give_the_workloads_that_are_kept() {
     let mut differences = Vec::new();
     for path in programs("ok") {
         let result = compile_text(&fs::read_to_string(&path).unwrap(), &others());
-        let said = said(&result);
-        let compiled = result.unwrap_or_else(|_| panic!("{}\n{said}", path.display()));
+        let rendered = rendered(&result);
+        let compiled = result.unwrap_or_else(|_| panic!("{}\n{rendered}", path.display()));
         let outline = outline(&serde_json::to_value(&compiled.workload).unwrap());
         same(&path.with_extension("outline"), &outline, &mut differences);
-        same(&path.with_extension("diag"), &said, &mut differences);
+        same(&path.with_extension("diag"), &rendered, &mut differences);
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
@@ -90,7 +90,7 @@ fn shares_are_warned_of_where_all_that_is_listed_counts() {
              Phase p = {{ name = \"p\"; goal.duration = 1min; }};\nschedule(p);\nuse(S, R);\n"
         )
     };
-    let warned = |text: &str| said(&compile_text(text, &[])).matches("warning[PGL069]").count();
+    let warned = |text: &str| rendered(&compile_text(text, &[])).matches("warning[PGL069]").count();
     let shared = "\"GET\": 60%, \"HEAD\": 40%";
     assert_eq!(warned(&program("\"gzip\", \"identity\"", shared)), 0);
     assert_eq!(warned(&program("\"gzip\": 25%, \"identity\"", shared)), 1);
@@ -107,7 +107,7 @@ fn a_host_with_and_without_the_port_of_http_is_one() {
                 Phase p = { name = \"p\"; goal.duration = 1min; };\nschedule(p);\nuse(S, M, R);\n";
     let urls = "http://www.a.test/1\nhttp://www.a.test:80/2\nhttp://www.a.test:/1\n";
     let result = compile_text(text, &[("t.urls", urls)]);
-    assert_eq!(said(&result), "");
+    assert_eq!(rendered(&result), "");
     let compiled = result.unwrap_or_else(|_| panic!("it compiles"));
     let paths: Vec<&str> = compiled.workload.foreign.iter().map(|url| url.path.as_str()).collect();
     assert_eq!(paths, ["/1", "/2", "/1"]);

@@ -7,12 +7,12 @@ use assay_workload::model::{
     Distribution, Method, Pace, PopularityLaw, Ramp, RequestType, RobotAddress, Weighted, WorkingSet,
 };
 
-use crate::{compile_text, data, said};
+use crate::{compile_text, data, rendered};
 
 fn listing(name: &str) -> Compiled {
     let text = std::fs::read_to_string(data("listings").join(name)).unwrap();
     let result = compile_text(&text, &[]);
-    result.unwrap_or_else(|failure| panic!("{}", said(&Err(failure))))
+    result.unwrap_or_else(|failure| panic!("{}", rendered(&Err(failure))))
 }
 
 /// Weights per mille, by a label.

@@ -1,4 +1,4 @@
-//! The compiler as its users see it: whole programs in, workloads or messages out.
+//! Tests of the compiler with whole programs: workloads or diagnostics.
 
 mod arrivals;
 mod broken;
@@ -19,15 +19,15 @@ pub fn data(name: &str) -> std::path::PathBuf {
 
 /// Compiles a text that may include bundled files and files given with it.
 pub fn compile_text(text: &str, others: &[(&str, &str)]) -> Result<Compiled, Box<Failure>> {
-    let resolver = SearchPath::new(vec![], |name| {
+    let resolver = SearchPath::from_fn(vec![], |name| {
         let other = others.iter().find(|(other, _)| *other == name).map(|(_, text)| (*text).to_owned());
-        Ok(if name == "main.pg" { Some(text.to_owned()) } else { other })
+        if name == "main.pg" { Some(text.to_owned()) } else { other }
     });
     compile("main.pg", &resolver).map_err(Box::new)
 }
 
-/// Everything that was said, as a terminal would show it.
-pub fn said(result: &Result<Compiled, Box<Failure>>) -> String {
+/// All diagnostics, as a terminal would show them.
+pub fn rendered(result: &Result<Compiled, Box<Failure>>) -> String {
     let (diagnostics, sources) = match result {
         Ok(compiled) => (&compiled.warnings, &compiled.sources),
         Err(failure) => (&failure.diagnostics, &failure.sources),

@@ -2,7 +2,7 @@
 
 use assay_workload::script::{Action, Class, Factors, Sample, ScriptRun};
 
-use crate::{compile_text, said};
+use crate::{compile_text, rendered};
 
 /// A workload whose phase has this script.
 fn scripted(script: &str) -> String {
@@ -32,8 +32,8 @@ fn second() -> Sample {
 fn printed(statements: &str) -> Vec<String> {
     let text = scripted(&format!("every g do {{ StatSample s = currentSample(); {statements} }}"));
     let result = compile_text(&text, &[]);
-    let said = said(&result);
-    let Ok(compiled) = result else { panic!("{statements}: {said}") };
+    let rendered = rendered(&result);
+    let Ok(compiled) = result else { panic!("{statements}: {rendered}") };
     let script = compiled.workload.schedule.phases[0].script.as_ref().expect("a script");
     let factors = Factors { load: 1.0, population: 1.0 };
     let (mut run, _) = ScriptRun::start(script, factors);
@@ -101,8 +101,8 @@ fn a_share_that_is_compared_with_percents_is_warned_of() {
     ] {
         let script = format!("StatSample s = currentPhase(); if ({condition}) then {{ print(1); }}");
         let result = compile_text(&scripted(&script), &[]);
-        assert!(result.is_ok(), "{condition}: {}", said(&result));
-        assert_eq!(said(&result).matches("PGL061").count(), expected, "{condition}");
+        assert!(result.is_ok(), "{condition}: {}", rendered(&result));
+        assert_eq!(rendered(&result).matches("PGL061").count(), expected, "{condition}");
     }
 }
 
@@ -132,10 +132,10 @@ fn deviations_and_rates_are_plain_numbers_and_may_be_compared_with_units() {
 #[test]
 fn a_statistic_that_is_not_measured_is_said_to_be_no_number() {
     let script = "StatSample s = currentPhase(); if (s.ssl.conn.started > 5) then { print(1); }";
-    let said = said(&compile_text(&scripted(script), &[]));
+    let rendered = rendered(&compile_text(&scripted(script), &[]));
     assert!(
-        said.contains("`ssl.conn.started` is not measured") && said.contains("it is no number"),
-        "{said}"
+        rendered.contains("`ssl.conn.started` is not measured") && rendered.contains("it is no number"),
+        "{rendered}"
     );
 }
 
@@ -153,7 +153,7 @@ fn a_measured_time_may_be_compared_with_a_plain_zero() {
     }
     for condition in ["0 < s.rep.rptm.mean", "s.rep.rptm.mean > 1", "s.rep.rptm.mean > 0.0"] {
         let script = format!("StatSample s = currentPhase(); if ({condition}) then {{ print(1); }}");
-        assert!(said(&compile_text(&scripted(&script), &[])).contains("PGL031"), "{condition}");
+        assert!(rendered(&compile_text(&scripted(&script), &[])).contains("PGL031"), "{condition}");
     }
 }
 
@@ -181,13 +181,14 @@ fn what_follows_an_include_on_its_line_is_read_after_the_file() {
         ("#include one.pg", Err("this line is not an `#include`")),
         ("#include \"\"", Err("this line is not an `#include`")),
     ] {
-        let said = said(&compile_text(&linked("10.0.1.1", "10.0.0.1:80", &format!("\n{text}\n")), &files));
+        let rendered =
+            rendered(&compile_text(&linked("10.0.1.1", "10.0.0.1:80", &format!("\n{text}\n")), &files));
         match result {
             Ok(shown) => assert!(
-                said.contains(&format!("script output: {shown}\n")) && !said.contains("error"),
-                "{said}"
+                rendered.contains(&format!("script output: {shown}\n")) && !rendered.contains("error"),
+                "{rendered}"
             ),
-            Err(why) => assert!(said.contains(why), "{said}"),
+            Err(why) => assert!(rendered.contains(why), "{rendered}"),
         }
     }
 }
@@ -207,7 +208,7 @@ fn a_pipe_of_an_address_with_its_port_comes_before_one_of_the_host() {
     };
     for text in [pipes("a", "b"), pipes("b", "a")] {
         let result = compile_text(&text, &[]);
-        assert_eq!(said(&result), "");
+        assert_eq!(rendered(&result), "");
         let links = result.expect("is a workload").workload.links.expect("has links");
         assert_eq!(links.robots.expect("a link").bits_per_s, Some(1 << 20));
         assert_eq!(links.origins.expect("a link").bits_per_s, Some(8 << 20));
@@ -225,9 +226,9 @@ fn a_pipe_of_an_address_with_its_port_comes_before_one_of_the_host() {
 #[test]
 fn a_field_that_is_gone_is_explained_though_a_name_is_like_it() {
     let text = linked("10.0.1.1", "10.0.0.1:80", "Robot ClientR = R; Proxy P = { client = ClientR; };");
-    let said = said(&compile_text(&text, &[]));
-    assert!(said.contains("the proxy under test is named on the command line"), "{said}");
-    assert!(!said.contains("did you mean"), "{said}");
+    let rendered = rendered(&compile_text(&text, &[]));
+    assert!(rendered.contains("the proxy under test is named on the command line"), "{rendered}");
+    assert!(!rendered.contains("did you mean"), "{rendered}");
 }
 
 #[test]
@@ -245,7 +246,7 @@ fn a_setting_that_means_none_is_not_said_to_have_no_effect() {
         of_server("auth_prob = 0"),
         of_server("slow_start = 0"),
     ] {
-        assert_eq!(said(&compile_text(&text, &[])), "", "{text}");
+        assert_eq!(rendered(&compile_text(&text, &[])), "", "{text}");
     }
     for text in [
         of_robot("foreign_trace = \"x\""),
@@ -253,7 +254,7 @@ fn a_setting_that_means_none_is_not_said_to_have_no_effect() {
         of_server("auth_realm = \"x\""),
         of_server("xact_lifetime = now + const(0sec)"),
     ] {
-        assert!(said(&compile_text(&text, &[])).contains("PGL069"), "{text}");
+        assert!(rendered(&compile_text(&text, &[])).contains("PGL069"), "{text}");
     }
 }
 
@@ -266,9 +267,9 @@ fn a_template_is_refused_once_with_what_to_do() {
         "addr a = '[% host %]:80'; addr b = '@HOST@';",
         "string s = \"[% name %]\";",
     ] {
-        let said = said(&compile_text(&linked("10.0.1.1", "10.0.0.1:80", marked), &[]));
-        assert_eq!(said.matches("error").count(), 1, "{said}");
-        assert!(said.contains("this looks like a template"), "{said}");
+        let rendered = rendered(&compile_text(&linked("10.0.1.1", "10.0.0.1:80", marked), &[]));
+        assert_eq!(rendered.matches("error").count(), 1, "{rendered}");
+        assert!(rendered.contains("this looks like a template"), "{rendered}");
     }
     for plain in [
         "string s = \"@NAME@\";",
@@ -276,6 +277,8 @@ fn a_template_is_refused_once_with_what_to_do() {
         "int[] a = [7, 1]; print(7 %2);",
         "addr a = 'a@b.c';",
     ] {
-        assert!(!said(&compile_text(&linked("10.0.1.1", "10.0.0.1:80", plain), &[])).contains("template"));
+        assert!(
+            !rendered(&compile_text(&linked("10.0.1.1", "10.0.0.1:80", plain), &[])).contains("template")
+        );
     }
 }

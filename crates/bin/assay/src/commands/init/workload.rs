@@ -122,19 +122,15 @@ use(S, R);
 
 #[cfg(test)]
 mod tests {
-    use assay_pgl::{ResolvedFiles, ResolvedSource, Resolver, compile};
+    use assay_pgl::{ResolveError, ResolvedSource, Resolver, compile};
 
     use super::*;
 
     struct Only(String);
 
     impl Resolver for Only {
-        fn read(&self, name: &str, _: Option<&str>) -> Result<ResolvedSource, String> {
+        fn read(&self, name: &str, _: Option<&str>) -> Result<ResolvedSource, ResolveError> {
             Ok(ResolvedSource { name: name.into(), text: self.0.clone() })
-        }
-
-        fn files(&self, name: &str, _: Option<&str>) -> Result<ResolvedFiles, String> {
-            Err(format!("{name} is not there"))
         }
     }
 

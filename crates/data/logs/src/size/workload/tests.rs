@@ -25,7 +25,7 @@ fn plan(content: &str, robot: &str, phases: &str) -> Plan<'static> {
         use(S, R);
         "#
     );
-    let resolver = SearchPath::new(vec![], |name| Ok((name == "w.pg").then(|| text.as_str().into())));
+    let resolver = SearchPath::from_fn(vec![], |name| (name == "w.pg").then(|| text.as_str().into()));
     let compiled = compile("w.pg", &resolver).unwrap_or_else(|failure| panic!("{failure}"));
     let workload = Arc::new(compiled.workload);
     let timeline = Arc::new(Timeline::new(&workload).unwrap());

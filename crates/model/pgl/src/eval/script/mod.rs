@@ -1,76 +1,74 @@
-//! The script of a phase, compiled: everything that is known is computed now, the rest is written down.
+//! Compiler of the scripts of phases, by partial evaluation.
 //!
-//! A script is run here like the program itself, once, with numbers that are not known yet standing for
-//! themselves ([`Value::Measured`]). What is done with them becomes statements of the compiled script; the
-//! branches of an `if` that depends on them are both run. Numbers may depend on what is measured; objects and
-//! strings may change only where they are known.
+//! A script is interpreted once, like the program itself, with symbolic values for numbers that are known only while the
+//! phase runs ([`Value::RuntimeNumber`]). Operations on those become statements of the compiled script; both branches of an
+//! `if` that depends on one are interpreted. Numbers may depend on measurements; objects and strings must be constant.
 
 use std::collections::HashSet;
 use std::rc::Rc;
 
 use assay_workload::model::{Script, ScriptExpr, ScriptStatement};
 
-use super::lookup::{Place, Root};
-use super::{Evaluated, Interpreter, Reported};
+use super::lookup::{AssignmentTarget, TargetRoot};
+use super::{ErrorReported, EvalResult, Interpreter};
 use crate::ast::{Block, Expr, Name, StatementKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, RecordKind, Ty};
 use crate::source::Span;
-use crate::value::frame::Frame;
-use crate::value::{Code as CodeValue, Measured, Record, Value};
+use crate::value::{Frame, Record, RuntimeNumber, ScriptCode, Value};
 
-pub(super) mod measured;
-mod orders;
+mod actions;
+pub(super) mod runtime;
 mod statistics;
 
-/// Variables or samples of one script.
+/// Variables of one script; also samples of one script.
 const MAX_VARIABLES: u16 = 10_000;
-/// Blocks of `every` inside each other.
+/// Nested blocks of `every`.
 const MAX_EVERY: u32 = 8;
 
-/// A script in the making.
+/// State of the compilation of one script.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct ScriptCompiler {
     /// Statements of the block that is being compiled.
     out: Vec<ScriptStatement>,
     variables: u16,
     samples: u16,
-    /// Blocks of `every` around.
+    /// Enclosing blocks of `every`.
     every: u32,
-    /// The first frame of the script's own names.
+    /// Index of the first frame with names of the script.
     base: usize,
-    /// The phase's place in the schedule.
-    place: Span,
+    /// Argument of `schedule()` that is the phase.
+    phase: Span,
     /// Names that the script assigns.
     assigned: HashSet<Rc<str>>,
 }
 
-/// Why a value that depends on measurements is refused where a type is wanted.
-pub(super) fn refused(value: &Value, ty: Ty, span: Span) -> Diagnostic {
-    match (value, measured::number_base(ty)) {
-        (Value::Measured(number), Some(base)) if number.base != base => {
+/// Error about a runtime number where a value of another type is wanted.
+pub(super) fn runtime_mismatch(value: &Value, ty: Ty, span: Span) -> Diagnostic {
+    match (value, runtime::number_base(ty)) {
+        (Value::RuntimeNumber(number), Some(base)) if number.base != base => {
             let found = value.type_name();
             let whole = base == Base::Int && number.base == Base::Float;
             Diagnostic::error(Code::TypeMismatch, span, format!("expected {}, found {found}", ty.name()))
                 .label(format!("this is {found}"))
                 .maybe_help(whole.then(|| "`int(x)` cuts off what is behind the point".to_owned()))
         }
-        _ => not_known_yet(value, span),
+        _ => not_constant(value, span),
     }
 }
 
-/// Why a value that depends on measurements is refused.
-fn not_known_yet(value: &Value, span: Span) -> Diagnostic {
+/// Error about a runtime value where a constant is wanted.
+fn not_constant(value: &Value, span: Span) -> Diagnostic {
     let found = value.type_name();
-    Diagnostic::error(Code::NotHere, span, format!("{found} is only known while the phase runs"))
+    Diagnostic::error(Code::Misplaced, span, format!("{found} is only known while the phase runs"))
         .label("this must be known when the workload is compiled")
         .help("conditions, printed values, and the factors that a script sets may depend on what is measured")
 }
 
-/// Why a name cannot be read.
-pub(super) fn depends(name: &Name) -> Diagnostic {
+/// Error about an object whose value depends on a measured condition.
+pub(super) fn uncertain_name(name: &Name) -> Diagnostic {
     Diagnostic::error(
-        Code::NotHere,
+        Code::Misplaced,
         name.span,
         format!("what `{}` is depends on what was measured", name.text),
     )
@@ -85,28 +83,29 @@ impl Interpreter<'_> {
             Some(Value::Code(code)) => Some(code.clone()),
             _ => None,
         };
-        let phases = &self.registered.scheduled;
+        let phases = &self.registrations.scheduled;
         let codes: Vec<_> = phases.iter().map(|(phase, span)| (code_of(phase), *span)).collect();
-        let mut last: Option<(Rc<CodeValue>, Script)> = None;
-        for (code, place) in codes {
+        let mut last: Option<(Rc<ScriptCode>, Script)> = None;
+        for (code, phase) in codes {
             let script = code.map(|code| match &last {
                 Some((same, script)) if Rc::ptr_eq(same, &code) => script.clone(),
                 _ => {
-                    let script = self.compile_script(&code, place);
+                    let script = self.compile_script(&code, phase);
                     last = Some((code, script.clone()));
                     script
                 }
             });
-            self.registered.scripts.push(script.filter(|script| !script.0.is_empty()));
+            self.registrations.scripts.push(script.filter(|script| !script.0.is_empty()));
         }
     }
 
-    fn compile_script(&mut self, code: &CodeValue, place: Span) -> Script {
+    fn compile_script(&mut self, code: &ScriptCode, phase: Span) -> Script {
         self.frames.truncate(1);
         self.frames.extend(code.frames.iter().cloned());
         let mut assigned = HashSet::new();
         assigned_names(&code.block, &mut assigned);
-        self.script = Some(State { base: self.frames.len(), place, assigned, ..State::default() });
+        self.script =
+            Some(ScriptCompiler { base: self.frames.len(), phase, assigned, ..ScriptCompiler::default() });
         self.frames.push(Frame::default());
         self.copy_assigned();
         self.block(&code.block);
@@ -114,13 +113,13 @@ impl Interpreter<'_> {
         Script(self.script.take().map_or_else(Vec::new, |state| state.out))
     }
 
-    /// Names from outside that the script assigns become the script's own: every phase begins with what the program left.
+    /// Gives the script a copy of each outer variable that it assigns, so that every phase begins with the program's value.
     fn copy_assigned(&mut self) {
         let Some(state) = &self.script else { return };
         let mut names: Vec<Rc<str>> = state.assigned.iter().cloned().collect();
         names.sort_unstable();
         for name in names {
-            let Some((Root::Local { frame, name }, ty)) = self.root(&name) else { continue };
+            let Some((TargetRoot::Local { frame, name }, ty)) = self.root(&name) else { continue };
             let Some(outer) = self.frames.get(frame).and_then(|frame| frame.names.get(&name)) else {
                 continue;
             };
@@ -142,38 +141,38 @@ impl Interpreter<'_> {
     pub(super) fn script_variable(&mut self, name: &Name, ty: Option<Ty>, first: Value) -> Value {
         let assigned = self.script.as_ref().is_some_and(|state| state.assigned.contains(&name.text));
         match first {
-            Value::Measured(_) | Value::Taken { .. } => self.runtime_variable(ty, first),
+            Value::RuntimeNumber(_) | Value::SampleRequest { .. } => self.runtime_variable(ty, first),
             first if assigned => self.runtime_variable(ty, first),
             first => first,
         }
     }
 
-    /// A number gets a place of its own while the phase runs; statistics are taken. All else stays as it is.
+    /// Allocates a runtime variable for a number, or takes a sample; other values stay constant.
     fn runtime_variable(&mut self, ty: Option<Ty>, first: Value) -> Value {
-        if let Value::Taken { whole_phase } = first {
-            return self.take_sample(whole_phase);
+        if let Value::SampleRequest { whole_phase } = first {
+            return self.emit_sample(whole_phase);
         }
-        let Some(base) = ty.and_then(measured::number_base) else { return first };
+        let Some(base) = ty.and_then(runtime::number_base) else { return first };
         let Some(number) = self.next_number(|state| &mut state.variables) else { return Value::Broken };
-        if let Some(value) = measured::expr_of(&first) {
+        if let Some(value) = runtime::script_expr(&first) {
             self.emit(ScriptStatement::Set { variable: number, value });
         }
-        measured::counting(ScriptExpr::Variable(number), base, measured::counted(&first))
+        runtime::runtime_value(ScriptExpr::Variable(number), base, runtime::unit(&first))
     }
 
-    fn take_sample(&mut self, whole_phase: bool) -> Value {
+    fn emit_sample(&mut self, whole_phase: bool) -> Value {
         let Some(variable) = self.next_number(|state| &mut state.samples) else { return Value::Broken };
         self.emit(ScriptStatement::TakeSample { variable, whole_phase });
         Value::Sample(variable)
     }
 
-    fn next_number(&mut self, of: fn(&mut State) -> &mut u16) -> Option<u16> {
+    fn next_number(&mut self, of: fn(&mut ScriptCompiler) -> &mut u16) -> Option<u16> {
         let state = self.script.as_mut()?;
         let counter = of(state);
         let number = *counter;
         *counter += u16::from(number < MAX_VARIABLES);
         if number >= MAX_VARIABLES {
-            let diagnostic = Diagnostic::error(Code::TooMany, state.place, "a script has too many variables")
+            let diagnostic = Diagnostic::error(Code::TooMany, state.phase, "a script has too many variables")
                 .label(format!("its phase; at most {MAX_VARIABLES}"));
             self.diagnostics.add_once("script variables", diagnostic);
             return None;
@@ -181,50 +180,50 @@ impl Interpreter<'_> {
         Some(number)
     }
 
-    /// A measured value as a value of a type; none when it is not measured, or does not fit.
-    pub(super) fn measured_as(&self, value: &Value, ty: Ty) -> Option<Value> {
+    /// A runtime value as a value of a type; none if it is a constant, or does not fit.
+    pub(super) fn runtime_value_as(&self, value: &Value, ty: Ty) -> Option<Value> {
         self.script.as_ref()?;
         match value {
-            Value::Taken { .. } | Value::Sample(_) if ty.record() == Some(RecordKind::StatSample) => {
+            Value::SampleRequest { .. } | Value::Sample(_) if ty.record() == Some(RecordKind::StatSample) => {
                 Some(value.clone())
             }
-            Value::Measured(measured) => measured::widened(measured, measured::number_base(ty)?),
+            Value::RuntimeNumber(number) => runtime::widen(number, runtime::number_base(ty)?),
             _ => None,
         }
     }
 
-    /// Puts a value where a path leads: into a field or variable, or, of a script, into a variable of the running phase.
-    pub(super) fn store(&mut self, place: &Place, value: Value, span: Span) -> Evaluated<()> {
+    /// Assigns a value: to a field or variable now, or to a runtime variable when the script runs.
+    pub(super) fn store(&mut self, target: &AssignmentTarget, value: Value, span: Span) -> EvalResult<()> {
         if self.script.is_none() {
-            self.write_place(place, value, span);
+            self.write_target(target, value, span);
             return Ok(());
         }
         let value = match value {
-            Value::Taken { whole_phase } if place.fields.is_empty() => self.take_sample(whole_phase),
+            Value::SampleRequest { whole_phase } if target.fields.is_empty() => self.emit_sample(whole_phase),
             value => value,
         };
-        if place.fields.is_empty()
-            && let Value::Measured(target) = self.read_place(place)
-            && let ScriptExpr::Variable(variable) = target.expr
+        if target.fields.is_empty()
+            && let Value::RuntimeNumber(assigned) = self.read_target(target)
+            && let ScriptExpr::Variable(variable) = assigned.expr
         {
-            let Some(value) = measured::expr_of(&value) else { return Err(Reported) };
+            let Some(value) = runtime::script_expr(&value) else { return Err(ErrorReported) };
             self.emit(ScriptStatement::Set { variable, value });
             return Ok(());
         }
-        if matches!(value, Value::Measured(_)) {
-            return self.fail(not_known_yet(&value, span));
+        if matches!(value, Value::RuntimeNumber(_)) {
+            return self.fail(not_constant(&value, span));
         }
-        if let Root::Local { frame, name } = &place.root
+        if let TargetRoot::Local { frame, name } = &target.root
             && let Some(variable) = self.frames.get_mut(*frame).and_then(|frame| frame.names.get_mut(name))
-            && place.fields.is_empty()
+            && target.fields.is_empty()
         {
             variable.uncertain = false;
         }
-        self.write_place(place, value, span);
+        self.write_target(target, value, span);
         Ok(())
     }
 
-    /// Compiles a block into statements of its own, with names of its own.
+    /// Compiles a nested block, in a scope of its own.
     fn inner_block(&mut self, block: &Block) -> Vec<ScriptStatement> {
         let Some(state) = &mut self.script else { return vec![] };
         let outer = std::mem::take(&mut state.out);
@@ -235,13 +234,13 @@ impl Interpreter<'_> {
         std::mem::replace(&mut state.out, outer)
     }
 
-    /// The names of the script as they are now.
+    /// A copy of the scopes of the script.
     fn own_frames(&self) -> Vec<Frame> {
         let base = self.script.as_ref().map_or(self.frames.len(), |state| state.base);
         self.frames.get(base..).map_or_else(Vec::new, <[Frame]>::to_vec)
     }
 
-    /// Goes back to the names as they were. Names that are not what they were are uncertain from here on.
+    /// Restores the scopes from before a conditional block. Variables that the block has changed are uncertain from here on.
     fn restore(&mut self, before: Vec<Frame>) {
         let base = self.script.as_ref().map_or(self.frames.len(), |state| state.base);
         for (index, mut old) in before.into_iter().enumerate() {
@@ -256,14 +255,14 @@ impl Interpreter<'_> {
         }
     }
 
-    /// `if` with a condition that is only known while the phase runs: both ways are compiled.
-    pub(super) fn measured_branch(
+    /// `if` with a condition that is known only while the phase runs: compiles both branches.
+    pub(super) fn runtime_branch(
         &mut self,
-        condition: &Measured,
+        condition: &RuntimeNumber,
         span: Span,
         then: &Block,
         otherwise: Option<&Block>,
-    ) -> Evaluated<()> {
+    ) -> EvalResult<()> {
         if !matches!(condition.base, Base::Bool | Base::Int) {
             let found = condition.base.name();
             return self.fail(
@@ -282,9 +281,9 @@ impl Interpreter<'_> {
     }
 
     /// `every goal do { }`.
-    pub(super) fn every(&mut self, goal: &Expr, body: &Block) -> Evaluated<()> {
+    pub(super) fn every(&mut self, goal: &Expr, body: &Block) -> EvalResult<()> {
         let sampling = self.goal_value(goal)?;
-        let Some(state) = &mut self.script else { return Err(Reported) };
+        let Some(state) = &mut self.script else { return Err(ErrorReported) };
         if state.every >= MAX_EVERY {
             let span = goal.span;
             return self.fail(

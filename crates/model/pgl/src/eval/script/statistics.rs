@@ -1,4 +1,4 @@
-//! The statistics that scripts can read, by their dotted names.
+//! The statistics that scripts can read, by their dotted names in Web Polygraph.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -6,25 +6,25 @@ use std::sync::OnceLock;
 use assay_workload::model::ScriptExpr;
 use assay_workload::script::is_statistic;
 
-use super::measured;
+use super::runtime;
 use crate::ast::Path;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::eval::{Evaluated, Interpreter};
+use crate::eval::{EvalResult, Interpreter};
 use crate::schema::Base;
-use crate::value::{Counted, Value};
+use crate::value::{NumberUnit, Value};
 use assay_base::settings::suggest::nearest;
 
-/// The kind of a number, and what it counts if it is plain.
-type Kind = (Base, Option<Counted>);
+/// The base type of a statistic, and the unit of one that is a plain number.
+type StatisticKind = (Base, Option<NumberUnit>);
 
-const INT: Kind = (Base::Int, None);
-const FLOAT: Kind = (Base::Float, None);
-const TIME: Kind = (Base::Time, None);
-const SIZE: Kind = (Base::Size, None);
-const PERCENTS: Kind = (Base::Float, Some(Counted::Percents));
-const PER_SECOND: Kind = (Base::Float, Some(Counted::PerSecond));
+const INT: StatisticKind = (Base::Int, None);
+const FLOAT: StatisticKind = (Base::Float, None);
+const TIME: StatisticKind = (Base::Time, None);
+const SIZE: StatisticKind = (Base::Size, None);
+const PERCENTS: StatisticKind = (Base::Float, Some(NumberUnit::Percents));
+const PER_SECOND: StatisticKind = (Base::Float, Some(NumberUnit::PerSecond));
 
-const SINGLE: [(&str, Kind); 9] = [
+const SINGLE: [(&str, StatisticKind); 9] = [
     ("baseline.req.rate", PER_SECOND),
     ("baseline.rep.rate", PER_SECOND),
     ("duration", TIME),
@@ -35,7 +35,7 @@ const SINGLE: [(&str, Kind); 9] = [
     ("req.rate", PER_SECOND),
     ("rep.rate", PER_SECOND),
 ];
-/// Classes of xacts, with `rptm` and `size`.
+/// Classes of xacts that have `rptm` and `size`.
 const STREAMS: [&str; 22] = [
     "rep",
     "custom.rep",
@@ -60,43 +60,43 @@ const STREAMS: [&str; 22] = [
     "custom.live.rep",
     "custom.projected.rep",
 ];
-/// Classes of xacts in two parts, with the ratio of the first.
-const PARTED: [(&str, [&str; 2]); 3] =
+/// Classes of xacts in two parts, with the ratio of the first part.
+const PAIRS: [(&str, [&str; 2]); 3] =
     [("offered", HIT_OR_MISS), ("real", HIT_OR_MISS), ("cachable", ["yes", "no"])];
 const HIT_OR_MISS: [&str; 2] = ["hit", "miss"];
-/// Levels, with what came, what went, and how high they stand.
+/// Levels, with the numbers started and finished and the current level.
 const LEVELS: [&str; 6] = ["xact", "populus", "wait", "conn.open", "conn.estb", "conn.idle"];
 /// Protocols, with xacts and connections of their own.
 const PROTOCOLS: [&str; 5] = ["socks", "ssl", "ftp", "connect", "authenticating"];
 
-/// Every name with its kind.
-type Names = BTreeMap<String, Kind>;
+type StatisticKinds = BTreeMap<String, StatisticKind>;
 
-fn all() -> &'static Names {
-    static ALL: OnceLock<Names> = OnceLock::new();
+fn statistics() -> &'static StatisticKinds {
+    static ALL: OnceLock<StatisticKinds> = OnceLock::new();
     ALL.get_or_init(|| {
-        let mut names: Names = SINGLE.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
-        aggregate(&mut names, "baseline.rptm", TIME);
-        aggregate(&mut names, "conn.ttl", TIME);
-        aggregate(&mut names, "conn.use", INT);
-        STREAMS.iter().for_each(|of| stream(&mut names, of));
-        PARTED.iter().for_each(|(of, parts)| parted(&mut names, of, *parts));
-        LEVELS.iter().for_each(|of| level(&mut names, of));
+        let mut names: StatisticKinds =
+            SINGLE.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
+        insert_aggregate(&mut names, "baseline.rptm", TIME);
+        insert_aggregate(&mut names, "conn.ttl", TIME);
+        insert_aggregate(&mut names, "conn.use", INT);
+        STREAMS.iter().for_each(|of| insert_stream(&mut names, of));
+        PAIRS.iter().for_each(|(of, parts)| insert_pair(&mut names, of, *parts));
+        LEVELS.iter().for_each(|of| insert_level(&mut names, of));
         for protocol in PROTOCOLS {
-            parted(&mut names, &format!("{protocol}.xact"), HIT_OR_MISS);
-            level(&mut names, &format!("{protocol}.xact"));
-            level(&mut names, &format!("{protocol}.conn"));
+            insert_pair(&mut names, &format!("{protocol}.xact"), HIT_OR_MISS);
+            insert_level(&mut names, &format!("{protocol}.xact"));
+            insert_level(&mut names, &format!("{protocol}.conn"));
             names.insert(format!("{protocol}.err_xact.count"), INT);
         }
         names
     })
 }
 
-/// What is known of many numbers of one kind.
-fn aggregate(names: &mut Names, of: &str, kind: Kind) {
+/// The statistics of a set of numbers.
+fn insert_aggregate(names: &mut StatisticKinds, of: &str, kind: StatisticKind) {
     let deviation = match kind {
-        TIME => (Base::Float, Some(Counted::Milliseconds)),
-        SIZE => (Base::Float, Some(Counted::Bytes)),
+        TIME => (Base::Float, Some(NumberUnit::Milliseconds)),
+        SIZE => (Base::Float, Some(NumberUnit::Bytes)),
         _ => FLOAT,
     };
     for what in ["mean", "min", "max", "sum"] {
@@ -107,48 +107,48 @@ fn aggregate(names: &mut Names, of: &str, kind: Kind) {
     }
 }
 
-fn stream(names: &mut Names, of: &str) {
-    aggregate(names, &format!("{of}.rptm"), TIME);
-    aggregate(names, &format!("{of}.size"), SIZE);
+fn insert_stream(names: &mut StatisticKinds, of: &str) {
+    insert_aggregate(names, &format!("{of}.rptm"), TIME);
+    insert_aggregate(names, &format!("{of}.size"), SIZE);
 }
 
-fn parted(names: &mut Names, of: &str, parts: [&str; 2]) {
-    parts.iter().for_each(|part| stream(names, &format!("{of}.{part}")));
+fn insert_pair(names: &mut StatisticKinds, of: &str, parts: [&str; 2]) {
+    parts.iter().for_each(|part| insert_stream(names, &format!("{of}.{part}")));
     for what in ["obj", "byte"] {
         names.insert(format!("{of}.ratio.{what}"), PERCENTS);
     }
 }
 
-fn level(names: &mut Names, of: &str) {
+fn insert_level(names: &mut StatisticKinds, of: &str) {
     for (what, kind) in [("started", INT), ("finished", INT), ("level.mean", FLOAT), ("level.last", INT)] {
         names.insert(format!("{of}.{what}"), kind);
     }
 }
 
 impl Interpreter<'_> {
-    /// A statistic of a sample: what stands behind the name of its variable.
-    pub(in crate::eval) fn statistic(&mut self, sample: u16, path: &Path) -> Evaluated<Value> {
+    /// The statistic of a sample that the rest of a path names.
+    pub(in crate::eval) fn statistic(&mut self, sample: u16, path: &Path) -> EvalResult<Value> {
         let words: Vec<&str> = path.rest.iter().map(|name| &*name.text).collect();
         let name = words.join(".");
         let span = path.rest.first().unwrap_or(&path.first).span.to(path.span());
-        if let Some((base, counted)) = all().get(&name) {
+        if let Some((base, unit)) = statistics().get(&name) {
             if !is_statistic(&name) {
                 self.diagnostics.add_once(
                     format!("statistic {name}"),
                     Diagnostic::warning(
-                        Code::NotActedOn,
+                        Code::Unsupported,
                         span,
                         format!("the statistic `{name}` is not measured"),
                     )
                     .label("it is no number: of all comparisons with it, only `!=` is true"),
                 );
             }
-            return Ok(measured::counting(ScriptExpr::Statistic { sample, name }, *base, *counted));
+            return Ok(runtime::runtime_value(ScriptExpr::Statistic { sample, name }, *base, *unit));
         }
         self.fail(
             Diagnostic::error(Code::UnknownField, span, format!("there is no statistic `{name}`"))
                 .label("expected the name of a statistic, such as `rep.rptm.mean`")
-                .meant(nearest(&name, all().keys().map(String::as_str))),
+                .suggest(nearest(&name, statistics().keys().map(String::as_str))),
         )
     }
 }
@@ -162,8 +162,8 @@ mod tests {
         for (name, kind) in [
             ("rep.rptm.mean", Some(TIME)),
             ("rep.size.count", Some(INT)),
-            ("rep.rptm.std_dev", Some((Base::Float, Some(Counted::Milliseconds)))),
-            ("rep.size.std_dev", Some((Base::Float, Some(Counted::Bytes)))),
+            ("rep.rptm.std_dev", Some((Base::Float, Some(NumberUnit::Milliseconds)))),
+            ("rep.size.std_dev", Some((Base::Float, Some(NumberUnit::Bytes)))),
             ("rep.size.rel_dev", Some(PERCENTS)),
             ("cachable.ratio.byte", Some(PERCENTS)),
             ("baseline.req.rate", Some(PER_SECOND)),
@@ -171,7 +171,7 @@ mod tests {
             ("xact.level.mean", Some(FLOAT)),
             ("rep.rptm", None),
         ] {
-            assert_eq!(all().get(name).copied(), kind, "{name}");
+            assert_eq!(statistics().get(name).copied(), kind, "{name}");
         }
     }
 
@@ -192,14 +192,18 @@ mod tests {
                 ("conn.ttl.mean", None),
                 ("conn.use.mean", None),
             ] {
-                assert_eq!(all().get(&format!("{protocol}.{name}")).copied(), kind, "{protocol}.{name}");
+                assert_eq!(
+                    statistics().get(&format!("{protocol}.{name}")).copied(),
+                    kind,
+                    "{protocol}.{name}"
+                );
             }
         }
     }
 
     #[test]
     fn most_of_them_are_measured() {
-        let measured = all().keys().filter(|name| is_statistic(name)).count();
-        assert!(measured >= 280, "{measured} of {}", all().len());
+        let measured = statistics().keys().filter(|name| is_statistic(name)).count();
+        assert!(measured >= 280, "{measured} of {}", statistics().len());
     }
 }

@@ -3,30 +3,30 @@
 use std::path::Path;
 
 use assay_pgl::lsp::{Host, Server};
-use assay_pgl::{Files, Listing};
+use assay_pgl::{FileError, Files, Listing};
 use serde_json::{Value, json};
 
 /// Variants that are tried.
 const VARIANTS: u64 = 1000;
 
 /// A machine without files.
-struct Nothing;
+struct NoFiles;
 
-impl Files for Nothing {
-    fn text(&self, _path: &str) -> Result<Option<String>, String> {
+impl Files for NoFiles {
+    fn text(&self, _path: &str) -> Result<Option<String>, FileError> {
         Ok(None)
     }
 
-    fn list(&self, _path: &str) -> Result<Option<Listing>, String> {
+    fn list(&self, _path: &str) -> Result<Option<Listing>, FileError> {
         Ok(None)
     }
 
-    fn bytes(&self, _path: &Path) -> Result<Vec<u8>, String> {
-        Err("there is none".to_owned())
+    fn bytes(&self, _path: &Path) -> Result<Vec<u8>, FileError> {
+        Err(FileError::Gone)
     }
 }
 
-impl Host for Nothing {
+impl Host for NoFiles {
     fn bundled_path(&self, base_name: &str) -> Option<String> {
         Some(format!("/bundled/{base_name}"))
     }
@@ -107,18 +107,18 @@ fn changed(text: &str, dice: &mut Dice) -> (Value, String) {
     (change, format!("{}{typed}{}", &text[..start], &text[end..]))
 }
 
-fn send(server: &mut Server<Nothing>, message: &Value) -> Vec<Value> {
+fn send(server: &mut Server<NoFiles>, message: &Value) -> Vec<Value> {
     server.receive(message.to_string().as_bytes())
 }
 
-fn notify(server: &mut Server<Nothing>, method: &str, params: Value) {
-    let said = send(server, &json!({ "jsonrpc": "2.0", "method": method, "params": params }));
-    assert!(said.is_empty() || method == "textDocument/didClose", "{said:?}");
+fn notify(server: &mut Server<NoFiles>, method: &str, params: Value) {
+    let responses = send(server, &json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    assert!(responses.is_empty() || method == "textDocument/didClose", "{responses:?}");
 }
 
 #[test]
 fn a_thousand_broken_variants_of_the_workloads_have_a_response_to_every_request() {
-    let mut server = Server::new(Nothing, vec![]);
+    let mut server = Server::new(NoFiles, vec![]);
     send(&mut server, &json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }));
     let workloads = workloads();
     let (mut wrong, mut hovers, mut offers) = (0, 0, 0);
@@ -135,7 +135,7 @@ fn a_thousand_broken_variants_of_the_workloads_have_a_response_to_every_request(
             notify(&mut server, "textDocument/didChange", params);
             text = after;
         }
-        let published = server.settle();
+        let published = server.publish();
         assert_eq!(published.len(), 1, "variant {variant}");
         let found = published[0]["params"]["diagnostics"].as_array().expect("a list");
         wrong += usize::from(found.iter().any(|diagnostic| diagnostic["severity"] == 1));
@@ -161,12 +161,12 @@ fn a_thousand_broken_variants_of_the_workloads_have_a_response_to_every_request(
                 "newName": "other",
             });
             let method = format!("textDocument/{method}");
-            let said =
+            let responses =
                 send(&mut server, &json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
-            let refused = &said[0]["error"]["code"];
-            assert!(refused.is_null() || method.ends_with("rename"), "variant {variant}: {said:?}");
-            hovers += usize::from(method.ends_with("hover") && said[0]["result"].is_object());
-            let items = said[0]["result"]["items"].as_array();
+            let refused = &responses[0]["error"]["code"];
+            assert!(refused.is_null() || method.ends_with("rename"), "variant {variant}: {responses:?}");
+            hovers += usize::from(method.ends_with("hover") && responses[0]["result"].is_object());
+            let items = responses[0]["result"]["items"].as_array();
             offers +=
                 usize::from(method.ends_with("completion") && items.is_some_and(|items| !items.is_empty()));
         }

@@ -1,4 +1,4 @@
-//! Values as `print` and messages show them: in PGL's own notation.
+//! Values in PGL's notation, for `print` and messages.
 
 use std::fmt;
 
@@ -39,7 +39,9 @@ impl fmt::Display for Value {
                 f.write_str("}")
             }
             Value::Code(_) => f.write_str("{ ... }"),
-            Value::Measured(_) | Value::Taken { .. } | Value::Sample(_) => f.write_str("a measurement"),
+            Value::RuntimeNumber(_) | Value::SampleRequest { .. } | Value::Sample(_) => {
+                f.write_str("a measurement")
+            }
         }
     }
 }
@@ -70,7 +72,7 @@ impl fmt::Display for Random {
     }
 }
 
-/// Items shown before the rest is left out.
+/// Items that are shown of an array.
 const MAX_SHOWN: usize = 20;
 
 fn list(f: &mut fmt::Formatter<'_>, items: &[Item]) -> fmt::Result {
@@ -108,7 +110,7 @@ const TIMES: [(f64, &str); 5] =
     [(86_400.0, "day"), (3600.0, "hour"), (60.0, "min"), (1.0, "sec"), (0.001, "msec")];
 const SIZES: [(f64, &str); 4] = [(1_073_741_824.0, "GB"), (1_048_576.0, "MB"), (1024.0, "KB"), (1.0, "Byte")];
 
-/// In the largest unit that gives at least one.
+/// A quantity in the largest unit of which it is at least one.
 fn in_units(x: f64, units: &[(f64, &str)]) -> String {
     let fit = units.iter().find(|(one, _)| x.abs() >= *one);
     let base = units.iter().find(|(one, _)| *one == 1.0);
@@ -118,7 +120,7 @@ fn in_units(x: f64, units: &[(f64, &str)]) -> String {
     }
 }
 
-/// With at most six digits after the point.
+/// A number with at most six decimals.
 fn number(x: f64) -> String {
     let text = format!("{x:.6}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

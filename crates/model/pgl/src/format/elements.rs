@@ -1,15 +1,14 @@
-//! All of a text in pieces: tokens, comments, `#include` lines, and how many line ends stood before each.
+//! Splitting of a text into elements: tokens, comments and `#include` lines.
 
 use crate::lexer::{Token, TokenKind};
 
-/// What a piece is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// An operator or a mark.
+pub(super) enum ElementKind {
+    /// An operator or a delimiter.
     Mark(&'static str),
     /// A name or keyword.
     Word,
-    /// A value, or a regular expression with its operator.
+    /// A literal, or a regular expression with its operator.
     Value,
     /// From `//` to the end of the line.
     LineComment,
@@ -19,71 +18,70 @@ pub(super) enum Kind {
     Directive,
 }
 
-/// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece<'t> {
-    pub kind: Kind,
-    /// As written, without blanks at the end of a line.
+pub(super) struct Element<'t> {
+    pub kind: ElementKind,
+    /// Text as written, without trailing blanks.
     pub text: &'t str,
-    /// Line ends between it and the piece before it.
+    /// Line ends between the previous element and this one.
     pub line_ends: usize,
-    /// The blanks before it on its line; where something else stands there, the columns of that too.
+    /// Column of the first character in the original text.
     pub column: usize,
 }
 
-impl Piece<'_> {
-    pub fn is(&self, mark: &str) -> bool {
-        matches!(self.kind, Kind::Mark(m) if m == mark)
+impl Element<'_> {
+    pub fn is_mark(&self, mark: &str) -> bool {
+        matches!(self.kind, ElementKind::Mark(m) if m == mark)
     }
 
     pub fn is_word(&self, word: &str) -> bool {
-        self.kind == Kind::Word && self.text == word
+        self.kind == ElementKind::Word && self.text == word
     }
 
     pub fn is_comment(&self) -> bool {
-        matches!(self.kind, Kind::LineComment | Kind::BlockComment)
+        matches!(self.kind, ElementKind::LineComment | ElementKind::BlockComment)
     }
 
-    /// True for what nothing can follow on its line.
+    /// True for an element that extends to the end of its line.
     pub fn ends_line(&self) -> bool {
-        matches!(self.kind, Kind::LineComment | Kind::Directive)
+        matches!(self.kind, ElementKind::LineComment | ElementKind::Directive)
     }
 }
 
-/// Cuts a text, whose tokens were read without an error.
-pub(super) fn pieces<'t>(text: &'t str, tokens: &[Token]) -> Vec<Piece<'t>> {
-    let mut cutter =
-        Cutter { text, at: 0, line_start: 0, line_ends: 0, pieces: Vec::with_capacity(tokens.len()) };
+/// Splits a text whose tokens were read without an error.
+pub(super) fn elements<'t>(text: &'t str, tokens: &[Token]) -> Vec<Element<'t>> {
+    let mut splitter =
+        Splitter { text, at: 0, line_start: 0, line_ends: 0, elements: Vec::with_capacity(tokens.len()) };
     for token in tokens.iter().filter(|token| token.span.source == 0) {
         let (start, end) = (token.span.start as usize, token.span.end as usize);
-        cutter.between(start);
+        splitter.split_gap(start);
         let kind = match token.kind {
-            TokenKind::Mark(mark) => Kind::Mark(mark),
-            TokenKind::Word(_) => Kind::Word,
-            TokenKind::Literal(_) | TokenKind::Regex(_) | TokenKind::Stray => Kind::Value,
+            TokenKind::Mark(mark) => ElementKind::Mark(mark),
+            TokenKind::Word(_) => ElementKind::Word,
+            TokenKind::Literal(_) | TokenKind::Regex(_) | TokenKind::Stray => ElementKind::Value,
             TokenKind::End => continue,
         };
-        cutter.push(kind, end);
+        splitter.push(kind, end);
     }
-    cutter.between(text.len());
-    cutter.pieces
+    splitter.split_gap(text.len());
+    splitter.elements
 }
 
-struct Cutter<'t> {
+struct Splitter<'t> {
     text: &'t str,
     at: usize,
-    /// Where the line began that is being cut.
+    /// Offset of the current line.
     line_start: usize,
     line_ends: usize,
-    pieces: Vec<Piece<'t>>,
+    elements: Vec<Element<'t>>,
 }
 
-impl Cutter<'_> {
-    /// The piece from here to `end`.
-    fn push(&mut self, kind: Kind, end: usize) {
+impl Splitter<'_> {
+    /// Adds the element from the current offset to `end`.
+    fn push(&mut self, kind: ElementKind, end: usize) {
         let text = self.text[self.at..end].trim_end();
         let column = columns(&self.text[self.line_start..self.at]);
-        self.pieces.push(Piece { kind, text, line_ends: self.line_ends, column });
+        self.elements.push(Element { kind, text, line_ends: self.line_ends, column });
         self.line_ends = 0;
         if let Some(last) = text.rfind('\n') {
             self.line_start = self.at + last + 1;
@@ -91,8 +89,8 @@ impl Cutter<'_> {
         self.at = end;
     }
 
-    /// Cuts what stands between two tokens: blanks, comments, and lines that begin with `#`.
-    fn between(&mut self, end: usize) {
+    /// Splits the text between two tokens: blanks, comments, and lines that begin with `#`.
+    fn split_gap(&mut self, end: usize) {
         while self.at < end {
             let rest = &self.text[self.at..end];
             let line = self.at + rest.find('\n').unwrap_or(rest.len());
@@ -102,10 +100,10 @@ impl Cutter<'_> {
                     self.line_start = self.at;
                     self.line_ends += 1;
                 }
-                b'#' => self.push(Kind::Directive, line),
-                b'/' if rest.starts_with("//") => self.push(Kind::LineComment, line),
+                b'#' => self.push(ElementKind::Directive, line),
+                b'/' if rest.starts_with("//") => self.push(ElementKind::LineComment, line),
                 b'/' if rest.starts_with("/*") => {
-                    self.push(Kind::BlockComment, self.at + comment_length(rest))
+                    self.push(ElementKind::BlockComment, self.at + comment_length(rest))
                 }
                 _ => self.at += rest.chars().next().map_or(1, char::len_utf8),
             }
@@ -113,7 +111,7 @@ impl Cutter<'_> {
     }
 }
 
-/// Bytes of the comment that a text begins with; comments nest.
+/// Length, in bytes, of the comment that a text begins with; comments nest.
 fn comment_length(text: &str) -> usize {
     let (mut at, mut depth) = (2, 1_u32);
     while depth > 0 {
@@ -132,7 +130,7 @@ fn comment_length(text: &str) -> usize {
     at
 }
 
-/// Columns that a text takes, with tabs to every fourth.
+/// Columns of a text, with tab stops at every fourth column.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().fold(0, |column, c| if c == '\t' { column / 4 * 4 + 4 } else { column + 1 })
 }

@@ -1,9 +1,9 @@
-//! What each field says, in one sentence, and the words that fields of strings know: for the reference page and for editors.
+//! Descriptions of types and fields, and the strings that fields accept, for the reference page and for editors.
 
 use super::types::RecordKind::{self, *};
 
-/// What objects of a type are.
-pub(crate) fn type_meaning(kind: RecordKind) -> &'static str {
+/// Description of the objects of a type.
+pub(crate) fn type_doc(kind: RecordKind) -> &'static str {
     match kind {
         Robot => "simulated users: one for each of its addresses",
         Server => "simulated origin servers: one for each of its addresses",
@@ -44,8 +44,8 @@ pub(crate) fn type_meaning(kind: RecordKind) -> &'static str {
     }
 }
 
-/// What a field says; none for a field without an effect.
-pub(crate) fn meaning(kind: RecordKind, field: &str) -> Option<&'static str> {
+/// Description of a field; none for a field without an effect.
+pub(crate) fn field_doc(kind: RecordKind, field: &str) -> Option<&'static str> {
     let own = FIELDS.iter().find(|(of, name, _)| *of == kind && *name == field);
     let agent = || {
         let is_agent = matches!(kind, Robot | Server | Proxy);
@@ -54,8 +54,8 @@ pub(crate) fn meaning(kind: RecordKind, field: &str) -> Option<&'static str> {
     own.map(|(.., meaning)| *meaning).or_else(agent)
 }
 
-/// The words that a field of strings knows; empty if it takes any text.
-pub(crate) fn words(kind: RecordKind, field: &str) -> &'static [&'static str] {
+/// The strings that a field accepts; empty for a field that accepts any string.
+pub(crate) fn keywords(kind: RecordKind, field: &str) -> &'static [&'static str] {
     match (kind, field) {
         (Robot | ClientBehavior, "req_types") => &["Basic", "Ims200", "Ims304", "Reload", "Range", "Upload"],
         (Robot | ClientBehavior, "req_methods") => &["GET", "HEAD", "POST", "PUT"],
@@ -95,7 +95,7 @@ const AGENT: [(&str, &str); 11] = [
     ),
 ];
 
-/// Of one type each.
+/// Fields of single types.
 const FIELDS: &[(RecordKind, &str, &str)] = &[
     (Robot, "xact_lifetime", "how long a transaction may take, with the time it waits; then it is an error"),
     (Robot, "xact_think", "time between a response and the next request of a robot without a rate"),
@@ -319,18 +319,23 @@ const FIELDS: &[(RecordKind, &str, &str)] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::super::types::{Base, Effect};
+    use super::super::types::{Base, Support};
     use super::*;
 
     #[test]
     fn every_field_with_an_effect_has_a_meaning_and_no_other_name_has_one() {
         for kind in RecordKind::ALL {
-            assert!(!type_meaning(kind).is_empty());
+            assert!(!type_doc(kind).is_empty());
             for field in kind.fields() {
-                let acts = matches!(field.effect, Effect::Full | Effect::Part(_));
-                assert!(!acts || meaning(kind, field.name).is_some(), "{}.{}", kind.name(), field.name);
+                let has_effect = matches!(field.support, Support::Full | Support::Partial(_));
+                assert!(
+                    !has_effect || field_doc(kind, field.name).is_some(),
+                    "{}.{}",
+                    kind.name(),
+                    field.name
+                );
                 let texts = field.ty.base == Base::Text;
-                assert!(texts || words(kind, field.name).is_empty(), "{}.{}", kind.name(), field.name);
+                assert!(texts || keywords(kind, field.name).is_empty(), "{}.{}", kind.name(), field.name);
             }
         }
         for (kind, name, meaning) in FIELDS {
