@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use assay_load::node::clients::Outcome;
+use assay_load::node::clients::ClientsOutcome;
 use assay_record::cluster::{ClusterResult, SCHEMA};
 use assay_report::review::policies;
 use clap::Args;
@@ -59,7 +59,7 @@ pub struct LiveVerdict {
 
 impl LiveVerdict {
     /// With one more run.
-    pub fn add(&mut self, outcome: &Outcome) {
+    pub fn add(&mut self, outcome: &ClientsOutcome) {
         self.has_fault |= outcome.tally.has_fault();
         let unknown = outcome.waiting_share.filter(|_| outcome.leaves_unknown());
         self.waiting_share = self.waiting_share.into_iter().chain(unknown).reduce(f64::max);

@@ -6,8 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use assay_cluster::simulate::Load;
-use assay_load::node::Pace;
-use assay_load::node::clients::{ClientsSpec, Outcome, Share, Target, run_unless as request};
+use assay_load::node::ModelClock;
+use assay_load::node::clients::{
+    ClientShare, ClientsOutcome, ClientsSpec, ClientsTarget, run_unless as request,
+};
 use assay_load::node::webstone::{FileList, Testbed, file_list, testbed};
 use assay_protocol::network::is_private;
 use assay_record::cluster::{ClusterPoint, ClusterResult, Labels, Origin, PointSum, SCHEMA};
@@ -221,8 +223,8 @@ fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
         Some(path) => testbed(&read(path)?).map_err(|mistake| in_file(path, mistake.to_string()))?,
         None => Testbed::default(),
     };
-    if !bed.passed_over.is_empty() {
-        output::say(&format!("passed over: {}", bed.passed_over.join(", ")));
+    if !bed.ignored.is_empty() {
+        output::say(&format!("passed over: {}", bed.ignored.join(", ")));
     }
     if bed.clients.len() > 1 && args.part.is_none() {
         output::eprint(&format!(
@@ -286,29 +288,29 @@ fn once(
     plan: &Plan,
     (clients, iteration): (u32, u32),
     mut stop: watch::Receiver<bool>,
-) -> Result<Option<Outcome>, Failure> {
+) -> Result<Option<ClientsOutcome>, Failure> {
     let further = if plan.fixed_seed { 0 } else { u64::from(iteration) };
     let spec = ClientsSpec {
         services: plan.list.services.clone(),
         weights: plan.list.weights.clone(),
         seed: args.seed.wrapping_add(further),
         load: Load::Clients(clients),
-        share: plan.part.map_or(Share::ALL, |part| Share { first: part.number - 1, of: part.of }),
-        target: Target::One(plan.to),
+        share: plan.part.map_or(ClientShare::ALL, |part| ClientShare { first: part.number - 1, of: part.of }),
+        target: ClientsTarget::One(plan.to),
         host: Some(plan.host.clone()),
         keep_alive: args.keep_alive,
         warm_up_s: warm_up_s(args),
         measure_s: plan.time_s,
         surroundings: None,
         check_sizes: true,
-        patience: PATIENCE,
-        pace: Pace::now_at(1.0),
+        timeout: PATIENCE,
+        clock: ModelClock::now_at(1.0),
     };
     request(spec, interrupt::requested(&mut stop)).map_err(Failure::failed)
 }
 
 /// A line of progress.
-fn told(plan: &Plan, (clients, iteration): (u32, u32), outcome: &Outcome) {
+fn told(plan: &Plan, (clients, iteration): (u32, u32), outcome: &ClientsOutcome) {
     let per_s = |count: u64| count as f64 / plan.time_s;
     let megabits = per_s(outcome.tally.body_bytes()) * 8.0 / 1e6;
     output::eprint(&format!(

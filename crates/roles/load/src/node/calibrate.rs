@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use assay_cluster::simulate::{Load, Service};
 
-use crate::node::clients::{ClientsSpec, Share, Target, run};
-use crate::node::error::NodeError;
-use crate::node::pace::Pace;
+use crate::node::NodeError;
+use crate::node::clients::{ClientShare, ClientsSpec, ClientsTarget, run};
+use crate::node::model_clock::ModelClock;
 
 /// A rate that is not higher by this part is the same.
 const RISE: f64 = 0.03;
 /// More clients than this are not tried.
 const MOST_CLIENTS: u32 = 256;
 
-/// How long is measured, and on what.
+/// Lengths of the measurements, and the node that is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct CalibrationSpec {
     pub address: SocketAddr,
@@ -31,9 +31,9 @@ pub struct CalibrationSpec {
     pub scale: f64,
 }
 
-/// What so many clients got.
+/// Result of a number of clients.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct CalibrationStep {
     pub clients: u32,
     /// Responses a second.
     pub per_s: f64,
@@ -41,14 +41,14 @@ pub struct Step {
     pub failed: u64,
 }
 
-/// What a node needs for a service.
+/// Demand of a service on a node.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Needs {
+pub struct ServiceDemand {
     /// One client, and then more and more.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CalibrationStep>,
 }
 
-impl Needs {
+impl ServiceDemand {
     /// Mean response time of a client that is alone.
     pub fn alone_us(&self) -> f64 {
         self.steps.first().map_or(0.0, |step| step.mean_us)
@@ -65,53 +65,53 @@ impl Needs {
         if most > 0.0 { f64::from(processors) * 1e6 / most } else { 0.0 }
     }
 
-    /// How much of a processor's speed is left when all are busy: what a client alone sees, over what it costs then.
+    /// Share of a processor's speed that is left when all are busy: what a client alone sees, over what it costs then.
     pub fn shared_speed(&self, processors: u32) -> f64 {
         (self.alone_us() / self.processor_us(processors).max(f64::MIN_POSITIVE)).min(1.0)
     }
 }
 
 /// Requests one service from a node, with one client, then two, four and so on, until that brings no more.
-pub fn calibrate(spec: &CalibrationSpec, service: &Service) -> Result<Needs, NodeError> {
-    let mut steps: Vec<Step> = Vec::new();
+pub fn calibrate(spec: &CalibrationSpec, service: &Service) -> Result<ServiceDemand, NodeError> {
+    let mut steps: Vec<CalibrationStep> = Vec::new();
     let mut clients = 1;
     loop {
         let step = step(spec, std::slice::from_ref(service), &[1.0], clients)?;
         let before = steps.last().map_or(0.0, |step| step.per_s);
         steps.push(step);
         if step.per_s < before * (1.0 + RISE) || clients >= MOST_CLIENTS || step.failed > 0 {
-            return Ok(Needs { steps });
+            return Ok(ServiceDemand { steps });
         }
         clients *= 2;
     }
 }
 
-/// What so many clients get of a mix of services on a node.
+/// Measures a number of clients with a mix of services on a node.
 pub fn step(
     spec: &CalibrationSpec,
     services: &[Service],
     weights: &[f64],
     clients: u32,
-) -> Result<Step, NodeError> {
+) -> Result<CalibrationStep, NodeError> {
     let outcome = run(ClientsSpec {
         services: services.to_vec(),
         weights: weights.to_vec(),
         seed: spec.seed,
         load: Load::Clients(clients),
-        share: Share::ALL,
-        target: Target::One(spec.address),
+        share: ClientShare::ALL,
+        target: ClientsTarget::One(spec.address),
         host: None,
         keep_alive: true,
         warm_up_s: spec.warm_up_s,
         measure_s: spec.measure_s,
         surroundings: None,
         check_sizes: false,
-        patience: Duration::from_secs(60),
-        pace: Pace::now_at(spec.scale),
+        timeout: Duration::from_secs(60),
+        clock: ModelClock::now_at(spec.scale),
     })?;
     let (tally, times) = (&outcome.tally, outcome.tally.times());
     let per_s = tally.count() as f64 / spec.measure_s;
-    Ok(Step { clients, per_s, mean_us: times.mean.unwrap_or(0.0), failed: tally.failures() })
+    Ok(CalibrationStep { clients, per_s, mean_us: times.mean.unwrap_or(0.0), failed: tally.failures() })
 }
 
 #[cfg(test)]
@@ -120,13 +120,13 @@ mod tests {
 
     #[test]
     fn needs_follow_from_the_time_alone_and_the_rate_of_many() {
-        let step = |clients, per_s, mean_us| Step { clients, per_s, mean_us, failed: 0 };
-        let needs = Needs {
+        let step = |clients, per_s, mean_us| CalibrationStep { clients, per_s, mean_us, failed: 0 };
+        let needs = ServiceDemand {
             steps: vec![step(1, 10.0, 100_000.0), step(2, 16.8, 119_000.0), step(4, 16.8, 238_000.0)],
         };
         assert_eq!(needs.alone_us(), 100_000.0);
         assert!((needs.processor_us(2) - 119_047.6).abs() < 1.0);
         assert!((needs.shared_speed(2) - 0.84).abs() < 1e-9);
-        assert_eq!(Needs { steps: vec![] }.processor_us(2), 0.0);
+        assert_eq!(ServiceDemand { steps: vec![] }.processor_us(2), 0.0);
     }
 }

@@ -21,30 +21,31 @@ use assay_net::body::{BodyError, BodyReader};
 use assay_net::connection::Resources;
 use assay_net::pool::Pool;
 use assay_net::thread_times::ThreadTimes;
-use assay_net::upstream::{Patience, Received};
+use assay_net::upstream::{Patience, Received, UpstreamError};
 use assay_record::cluster::Tally;
 use assay_workload::Purpose;
+use thiserror::Error;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::task::spawn_local;
 
-use crate::node::error::NodeError;
-use crate::node::front::{Front, Own};
-use crate::node::pace::{Alarm, Pace};
+use crate::node::NodeError;
+use crate::node::model_clock::{ModelClock, ModelTimer};
+use crate::node::router::{PolicyRouter, RequestRouter};
 use crate::node::serve::{STATE_PATH, WORK_FIELD};
 
 /// Largest response to a request for a node's state that is read.
 const STATE_BYTES: u64 = 4096;
 /// Most kinds of failure that are told apart.
-const MOST_KINDS: usize = 16;
+const MOST_FAILURE_KINDS: usize = 16;
 
-/// Where requests are sent.
-pub enum Target {
+/// Target of the clients' requests.
+pub enum ClientsTarget {
     /// A switch, or a single server.
     One(SocketAddr),
     /// Nodes with their weights: clients follow the policy themselves.
     Nodes {
         servers: Vec<(SocketAddr, f64)>,
-        /// Which one gets a request.
+        /// Policy that chooses the node of each request.
         policy: Choice,
         /// Others that are tried after the first.
         retries: u32,
@@ -55,30 +56,29 @@ pub enum Target {
 
 /// Clients of one machine of several: every `of`-th, from number `first` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share {
+pub struct ClientShare {
     /// The first of them, from 0.
     pub first: u32,
-    /// How many machines there are.
+    /// Number of machines.
     pub of: u32,
 }
 
-impl Share {
+impl ClientShare {
     pub const ALL: Self = Self { first: 0, of: 1 };
 }
 
 pub struct ClientsSpec {
     /// The services that can be requested.
     pub services: Vec<Service>,
-    /// How often each is requested.
+    /// Frequency of each service.
     pub weights: Vec<f64>,
     /// Seed of the choice of documents.
     pub seed: u64,
     /// The number of clients in a closed loop, or the rate of requests.
     pub load: Load,
-    /// Which of the clients are here, in a closed loop.
-    pub share: Share,
-    /// Where requests are sent.
-    pub target: Target,
+    /// Clients of this machine, in a closed loop.
+    pub share: ClientShare,
+    pub target: ClientsTarget,
     /// `Host` of requests; none: the address.
     pub host: Option<String>,
     /// Connections are used again.
@@ -92,14 +92,14 @@ pub struct ClientsSpec {
     /// Responses must have the size that their service says, where that is not 0.
     pub check_sizes: bool,
     /// A client gives a request up after this.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// The clock; counting begins `warm_up_s` after its beginning.
-    pub pace: Pace,
+    pub clock: ModelClock,
 }
 
-/// What came of it.
+/// Results of the clients.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct ClientsOutcome {
     pub tally: Tally,
     /// Connections that were opened while all was counted.
     pub connections: u64,
@@ -109,7 +109,7 @@ pub struct Outcome {
     pub waiting_share: Option<f64>,
 }
 
-impl Outcome {
+impl ClientsOutcome {
     /// Clients waited so long that response times are unknown.
     pub fn leaves_unknown(&self) -> bool {
         self.waiting_share.is_some_and(|share| share > MOST_WAITING)
@@ -118,15 +118,24 @@ impl Outcome {
 
 /// One request and its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Exchange {
+pub(crate) struct ReceivedResponse {
     status: u16,
     bytes: u64,
 }
 
-impl Exchange {
+impl ReceivedResponse {
     pub(crate) fn is_fine(&self) -> bool {
         self.status == 200
     }
+}
+
+/// Failure of one request.
+#[derive(Debug, Error)]
+enum ExchangeError {
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    #[error(transparent)]
+    Body(#[from] BodyError),
 }
 
 /// Sends requests and parses responses.
@@ -136,21 +145,24 @@ pub(crate) struct HttpClient(Rc<HttpClientInner>);
 struct HttpClientInner {
     pool: Pool,
     keep_alive: bool,
-    patience: Patience,
+    timeout: Patience,
     failures: RefCell<BTreeMap<String, u64>>,
 }
 
 /// Runs clients for the whole of warm-up and measurement, on a runtime of the calling thread.
-pub fn run(spec: ClientsSpec) -> Result<Outcome, NodeError> {
-    runtime()?.block_on(converse(spec))
+pub fn run(spec: ClientsSpec) -> Result<ClientsOutcome, NodeError> {
+    runtime()?.block_on(run_clients(spec))
 }
 
-/// The same, unless `stop` comes first: then none.
-pub fn run_unless(spec: ClientsSpec, stop: impl Future<Output = ()>) -> Result<Option<Outcome>, NodeError> {
+/// Runs clients like [`run`], unless `stop` comes first: then none.
+pub fn run_unless(
+    spec: ClientsSpec,
+    stop: impl Future<Output = ()>,
+) -> Result<Option<ClientsOutcome>, NodeError> {
     let runtime = runtime()?;
     runtime.block_on(async {
         tokio::select! {
-            outcome = converse(spec) => outcome.map(Some),
+            outcome = run_clients(spec) => outcome.map(Some),
             () = stop => Ok(None),
         }
     })
@@ -163,50 +175,50 @@ fn runtime() -> Result<LocalRuntime, NodeError> {
         .map_err(NodeError::start("the clients' runtime"))
 }
 
-/// What all clients share.
-struct Crowd {
+/// State that all clients share.
+struct ClientPool {
     http_client: HttpClient,
-    front: Front,
+    router: RequestRouter,
     stream: Stream,
     services: Vec<Service>,
     host: String,
     surroundings: Option<(SwitchSpec, RefCell<Switch>)>,
     check_sizes: bool,
-    pace: Pace,
-    alarm: Alarm,
+    clock: ModelClock,
+    timer: ModelTimer,
     from: Moment,
     until: Moment,
     tally: RefCell<Tally>,
 }
 
-async fn converse(spec: ClientsSpec) -> Result<Outcome, NodeError> {
-    let patience = Patience { connect: spec.patience, response: spec.patience };
+async fn run_clients(spec: ClientsSpec) -> Result<ClientsOutcome, NodeError> {
+    let timeout = Patience { connect: spec.timeout, response: spec.timeout };
     let resources = Resources::new();
     resources.keep_deadlines();
-    let http_client = HttpClient::new(&resources, patience, spec.keep_alive);
+    let http_client = HttpClient::new(&resources, timeout, spec.keep_alive);
     let mut reports = None;
-    let (front, named) = match spec.target {
-        Target::One(address) => (Front::One(address), address.to_string()),
-        Target::Nodes { servers, policy, retries, reports_every_s } => {
+    let (router, named) = match spec.target {
+        ClientsTarget::One(address) => (RequestRouter::Fixed(address), address.to_string()),
+        ClientsTarget::Nodes { servers, policy, retries, reports_every_s } => {
             reports = reports_every_s;
-            let own = Own::new(policy.build(spec.seed), &servers, (spec.pace, retries));
-            (Front::Own(Rc::new(own)), "cluster".to_owned())
+            let own = PolicyRouter::new(policy.build(spec.seed), &servers, spec.clock, retries);
+            (RequestRouter::Policy(Rc::new(own)), "cluster".to_owned())
         }
     };
     let from = Moment::from_secs(spec.warm_up_s);
     let surroundings = spec
         .surroundings
         .map(|switch| (switch, RefCell::new(Switch::new(switch.processors, switch.per_request_s))));
-    let crowd = Rc::new(Crowd {
+    let client_pool = Rc::new(ClientPool {
         http_client,
-        front,
+        router,
         stream: Stream::new(&spec.services, &spec.weights, spec.seed),
         services: spec.services,
         host: spec.host.unwrap_or(named),
         surroundings,
         check_sizes: spec.check_sizes,
-        pace: spec.pace,
-        alarm: Alarm::new(spec.pace).map_err(NodeError::start("a timer"))?,
+        clock: spec.clock,
+        timer: ModelTimer::new(spec.clock).map_err(NodeError::start("a timer"))?,
         from,
         until: from.plus_secs(spec.measure_s),
         tally: RefCell::default(),
@@ -214,50 +226,50 @@ async fn converse(spec: ClientsSpec) -> Result<Outcome, NodeError> {
     match spec.load {
         Load::Clients(clients) => {
             for client in (spec.share.first..clients).step_by(spec.share.of.max(1) as usize) {
-                spawn_local(Rc::clone(&crowd).client(client));
+                spawn_local(Rc::clone(&client_pool).client(client));
             }
         }
-        Load::Rate(per_s) => drop(spawn_local(Rc::clone(&crowd).offer(per_s, spec.seed))),
+        Load::Rate(per_s) => drop(spawn_local(Rc::clone(&client_pool).offer(per_s, spec.seed))),
     }
-    if let (Some(every_s), Front::Own(_)) = (reports, &crowd.front) {
-        spawn_local(Rc::clone(&crowd).report(every_s));
+    if let (Some(every_s), RequestRouter::Policy(_)) = (reports, &client_pool.router) {
+        spawn_local(Rc::clone(&client_pool).report(every_s));
     }
     let ending = async {
-        crowd.alarm.until(crowd.from).await;
-        crowd.http_client.0.pool.take_opened();
-        crowd.http_client.0.failures.borrow_mut().clear();
+        client_pool.timer.until(client_pool.from).await;
+        client_pool.http_client.0.pool.take_opened();
+        client_pool.http_client.0.failures.borrow_mut().clear();
         let (began_ns, before) = (monotonic_ns(), ThreadTimes::now());
-        crowd.alarm.until(crowd.until).await;
+        client_pool.timer.until(client_pool.until).await;
         let passed_ns = monotonic_ns().saturating_sub(began_ns).max(1);
         let waited = |now: ThreadTimes| Some(now.since(before?).waited_ns as f64 / passed_ns as f64);
         ThreadTimes::now().and_then(waited)
     };
     let waiting_share = tokio::select! {
         // It ends only when the timer does not work.
-        ended = crowd.alarm.run() => {
+        ended = client_pool.timer.run() => {
             ended.map_err(NodeError::start("a timer"))?;
             None
         }
         waiting_share = ending => waiting_share,
     };
-    let inner = &crowd.http_client.0;
-    Ok(Outcome {
-        tally: crowd.tally.take(),
+    let inner = &client_pool.http_client.0;
+    Ok(ClientsOutcome {
+        tally: client_pool.tally.take(),
         connections: inner.pool.take_opened(),
         failures: inner.failures.take(),
         waiting_share,
     })
 }
 
-impl Crowd {
+impl ClientPool {
     /// A client, for ever.
     async fn client(self: Rc<Self>, client: u32) {
         for number in 0.. {
             let requested = self.stream.request(u64::from(client), number);
-            if !self.request(&requested, self.pace.now()).await {
-                self.alarm.until(self.pace.now().plus_secs(PAUSE_AFTER_FAILURE_S)).await;
+            if !self.request(&requested, self.clock.now()).await {
+                self.timer.until(self.clock.now().plus_secs(PAUSE_AFTER_FAILURE_S)).await;
             }
-            if self.pace.now() >= self.until {
+            if self.clock.now() >= self.until {
                 return;
             }
         }
@@ -269,9 +281,9 @@ impl Crowd {
         let mut due = Moment::START;
         for number in 0.. {
             due = due.plus_secs(arrivals.exponential() / per_s);
-            self.alarm.until(due).await;
-            let (crowd, requested) = (Rc::clone(&self), self.stream.request(NOBODY, number));
-            spawn_local(async move { crowd.request(&requested, due).await });
+            self.timer.until(due).await;
+            let (client_pool, requested) = (Rc::clone(&self), self.stream.request(NOBODY, number));
+            spawn_local(async move { client_pool.request(&requested, due).await });
         }
     }
 
@@ -279,17 +291,17 @@ impl Crowd {
     async fn request(&self, requested: &Requested, due: Moment) -> bool {
         if let Some((switch, processors)) = &self.surroundings {
             let read = processors.borrow_mut().read(due.plus_secs(switch.network_s / 2.0));
-            self.alarm.until(read).await;
+            self.timer.until(read).await;
         }
         let exchange = self.exchange(requested).await;
-        let response = exchange.filter(|exchange| self.is_right(requested, exchange));
+        let response = exchange.filter(|exchange| self.check_response(requested, exchange));
         if let (Some((switch, processors)), Some(response)) = (&self.surroundings, &response) {
-            let now = self.pace.now();
+            let now = self.clock.now();
             let work_s = response.bytes as f64 * switch.per_byte_s;
             let passed_on = if work_s > 0.0 { processors.borrow_mut().work(now, work_s) } else { now };
-            self.alarm.until(passed_on.plus_secs(switch.network_s / 2.0)).await;
+            self.timer.until(passed_on.plus_secs(switch.network_s / 2.0)).await;
         }
-        let now = self.pace.now();
+        let now = self.clock.now();
         if (self.from..self.until).contains(&now) {
             let mut tally = self.tally.borrow_mut();
             match response {
@@ -302,11 +314,11 @@ impl Crowd {
         response.is_some()
     }
 
-    async fn exchange(&self, requested: &Requested) -> Option<Exchange> {
+    async fn exchange(&self, requested: &Requested) -> Option<ReceivedResponse> {
         let head = self.head(requested);
-        match &self.front {
-            Front::One(address) => self.http_client.exchange(*address, head.as_bytes()).await,
-            Front::Own(own) => {
+        match &self.router {
+            RequestRouter::Fixed(address) => self.http_client.exchange(*address, head.as_bytes()).await,
+            RequestRouter::Policy(own) => {
                 let request = Request { class: requested.class, document: requested.document };
                 own.exchange(&self.http_client, &request, head.as_bytes()).await
             }
@@ -332,27 +344,27 @@ impl Crowd {
     }
 
     /// Whether the response is the requested document.
-    fn is_right(&self, requested: &Requested, response: &Exchange) -> bool {
+    fn check_response(&self, requested: &Requested, response: &ReceivedResponse) -> bool {
         if !response.is_fine() {
-            self.http_client.complain(format!("status {}", response.status));
+            self.http_client.count_failure(format!("status {}", response.status));
             return false;
         }
         let wrong = self.check_sizes && requested.bytes > 0 && response.bytes != requested.bytes;
         if wrong {
             let name = &self.services[requested.service as usize].path;
             self.http_client
-                .complain(format!("{name}: {} bytes instead of {}", response.bytes, requested.bytes));
+                .count_failure(format!("{name}: {} bytes instead of {}", response.bytes, requested.bytes));
         }
         !wrong
     }
 
     /// All nodes say how they are, again and again.
     async fn report(self: Rc<Self>, every_s: f64) {
-        let Front::Own(own) = &self.front else { return };
-        let mut next = self.pace.now();
+        let RequestRouter::Policy(own) = &self.router else { return };
+        let mut next = self.clock.now();
         loop {
             next = next.plus_secs(every_s);
-            self.alarm.until(next).await;
+            self.timer.until(next).await;
             own.probe_all(&self.http_client);
         }
     }
@@ -360,71 +372,64 @@ impl Crowd {
 
 impl HttpClient {
     /// One that waits so long, and may use its connections again.
-    pub(crate) fn new(resources: &Rc<Resources>, patience: Patience, keep_alive: bool) -> Self {
+    pub(crate) fn new(resources: &Rc<Resources>, timeout: Patience, keep_alive: bool) -> Self {
         let (pool, failures) = (Pool::new(resources), RefCell::default());
-        Self(Rc::new(HttpClientInner { pool, keep_alive, patience, failures }))
+        Self(Rc::new(HttpClientInner { pool, keep_alive, timeout, failures }))
     }
 
     /// The state of a node, as the text that it says; none if it does not.
-    pub(crate) async fn state(&self, node: SocketAddr, patience: Patience) -> Option<Vec<u8>> {
+    pub(crate) async fn state(&self, node: SocketAddr, timeout: Patience) -> Option<Vec<u8>> {
         let head = format!("GET {STATE_PATH} HTTP/1.1\r\nHost: {node}\r\n\r\n");
-        self.fetch(node, head.as_bytes(), patience, STATE_BYTES).await
+        self.fetch(node, head.as_bytes(), timeout, STATE_BYTES).await
     }
 
     /// Counts a failure under its kind.
-    fn complain(&self, kind: String) {
+    fn count_failure(&self, kind: String) {
         let mut failures = self.0.failures.borrow_mut();
-        let full = failures.len() >= MOST_KINDS && !failures.contains_key(&kind);
+        let full = failures.len() >= MOST_FAILURE_KINDS && !failures.contains_key(&kind);
         *failures.entry(if full { "others".into() } else { kind }).or_default() += 1;
     }
 
     /// Sends a request and reads the whole response; none if there was none.
-    pub(crate) async fn exchange(&self, address: SocketAddr, head: &[u8]) -> Option<Exchange> {
+    pub(crate) async fn exchange(&self, address: SocketAddr, head: &[u8]) -> Option<ReceivedResponse> {
         let mut bytes = 0;
-        match self.converse(address, head, self.0.patience, |chunk| bytes += chunk.len() as u64).await {
-            Ok(status) => Some(Exchange { status, bytes }),
-            Err(kind) => {
-                self.complain(kind);
+        match self.send(address, head, self.0.timeout, |chunk| bytes += chunk.len() as u64).await {
+            Ok(status) => Some(ReceivedResponse { status, bytes }),
+            Err(error) => {
+                self.count_failure(error.to_string());
                 None
             }
         }
     }
 
     /// A small body; none if it could not be had or is too large.
-    async fn fetch(
-        &self,
-        address: SocketAddr,
-        head: &[u8],
-        patience: Patience,
-        most: u64,
-    ) -> Option<Vec<u8>> {
+    async fn fetch(&self, address: SocketAddr, head: &[u8], timeout: Patience, most: u64) -> Option<Vec<u8>> {
         let mut all = Vec::new();
         let take = |chunk: &[u8]| {
             if (all.len() + chunk.len()) as u64 <= most {
                 all.extend_from_slice(chunk);
             }
         };
-        (self.converse(address, head, patience, take).await.ok()? == 200).then_some(all)
+        (self.send(address, head, timeout, take).await.ok()? == 200).then_some(all)
     }
 
     /// Sends a GET and reads the response; the connection is kept, if it may be. Gives the status, or what went wrong.
-    async fn converse(
+    async fn send(
         &self,
         address: SocketAddr,
         request: &[u8],
-        patience: Patience,
+        timeout: Patience,
         mut take: impl FnMut(&[u8]),
-    ) -> Result<u16, String> {
+    ) -> Result<u16, ExchangeError> {
         let pool = &self.0.pool;
         let facts = |received: Received<'_>| {
             let head = received.head;
             (head.status, head.body("GET"), head.persists("GET"))
         };
-        let requested = pool.exchange(address, request, patience, |_| (), facts).await;
-        let (mut upstream, (status, framing, persists)) = requested.map_err(|error| error.to_string())?;
+        let requested = pool.exchange(address, request, timeout, |_| (), facts).await;
+        let (mut upstream, (status, framing, persists)) = requested?;
         let mut body = BodyReader::new(framing);
-        let read = |error: BodyError| error.to_string();
-        while let Some(chunk) = body.next(&mut upstream.connection, patience.response).await.map_err(read)? {
+        while let Some(chunk) = body.next(&mut upstream.connection, timeout.response).await? {
             take(&chunk);
         }
         if persists && self.0.keep_alive {

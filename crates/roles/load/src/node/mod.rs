@@ -5,21 +5,51 @@
 //! fit in a process and on a small machine; a *real* one burns processor time and writes to a disk ([`real`]). Clients
 //! ([`clients`]) form a closed loop. What they request is the simulation's stream, request by request, and what comes out
 //! has the form of its results, so that a live cluster and a simulated one can be held against each other. WebStone's own
-//! files are read as they stand ([`webstone`]), nodes that somebody else started are watched ([`watched`]), and a node's own service times are found by [`calibrate`].
+//! files are read as they stand ([`webstone`]), nodes that somebody else started are watched ([`node_monitor`]), and a node's own service times are found by [`calibrate`].
 //!
 //! *Does not:* balance (that is a switch's work), open settings files, print, or judge results.
 
 pub mod calibrate;
 pub mod clients;
-mod error;
-mod front;
-mod house;
+mod model_clock;
+pub mod node_monitor;
 pub mod nodes;
-mod pace;
 pub mod real;
+mod router;
 mod serve;
-pub mod watched;
+mod virtual_nodes;
 pub mod webstone;
 
-pub use error::NodeError;
-pub use pace::Pace;
+pub use model_clock::ModelClock;
+
+use std::io;
+use std::net::SocketAddr;
+
+use assay_net::listen::advice;
+use thiserror::Error;
+
+/// Failure of nodes or clients. Causes are part of the message, and so no `source`.
+#[derive(Debug, Error)]
+pub enum NodeError {
+    /// A node cannot listen where it should.
+    #[error("node {node} cannot listen on {address}: {cause}; {}", advice(cause))]
+    Listen { node: usize, address: SocketAddr, cause: io::Error },
+    /// There are not so many ports after the first.
+    #[error("{nodes} nodes from port {port} on are more than there are ports; begin lower")]
+    Ports { nodes: usize, port: u16 },
+    /// A thread, a runtime or a timer of ours could not be made.
+    #[error("cannot start {what}: {cause}")]
+    Start { what: &'static str, cause: io::Error },
+    /// A real node cannot have its directory.
+    #[error("cannot make the directory {path} for a node's files: {cause}")]
+    Directory { path: String, cause: io::Error },
+    /// A thread of ours panicked; the message is on standard error.
+    #[error("{what} panicked: this is a bug of Assay")]
+    Panicked { what: &'static str },
+}
+
+impl NodeError {
+    pub(crate) fn start(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |cause| Self::Start { what, cause }
+    }
+}

@@ -17,22 +17,22 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
 
-use crate::node::error::NodeError;
-use crate::node::house::House;
-use crate::node::pace::{Alarm, Pace};
+use crate::node::NodeError;
+use crate::node::model_clock::{ModelClock, ModelTimer};
 use crate::node::real::RealNode;
-use crate::node::serve::{Machine, Server, Shared, serve};
+use crate::node::serve::{Machine, NodeServer, ServerResources, serve};
+use crate::node::virtual_nodes::VirtualNodes;
 
-/// How nodes do their work.
+/// Kind of nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum NodeKind {
     /// As the model says.
     Virtual,
     /// On this machine, each with a directory of its own in this one.
     Real(PathBuf),
 }
 
-/// What nodes there are, and what they serve.
+/// Nodes, and the services that they offer.
 #[derive(Debug, Clone)]
 pub struct NodesSpec {
     /// The services that can be requested.
@@ -45,19 +45,21 @@ pub struct NodesSpec {
     pub remembered: Vec<(u64, u64)>,
     /// Nodes that fail, and come back.
     pub failures: Vec<Failure>,
-    /// Where the first listens; the others on the ports after that. Port 0: the system chooses for each.
+    /// Address of the first; the others listen on the ports after that. Port 0: the system chooses for each.
     pub listen: SocketAddr,
-    pub kind: Kind,
-    pub pace: Pace,
+    pub kind: NodeKind,
+    pub clock: ModelClock,
 }
 
 impl NodesSpec {
     /// The nodes of one of an experiment's clusters; memory is warm for `mix` if the experiment wants that.
-    pub fn of(
+    pub fn new(
         experiment: &Experiment,
         cluster: &Cluster,
         mix: &Mix,
-        (listen, kind, pace): (SocketAddr, Kind, Pace),
+        listen: SocketAddr,
+        kind: NodeKind,
+        clock: ModelClock,
     ) -> Self {
         let mut documents = if experiment.warm_memory { site(experiment, mix) } else { Vec::new() };
         documents.retain(|requested| requested.requests > 0.0);
@@ -70,21 +72,22 @@ impl NodesSpec {
             failures: experiment.failures.clone(),
             listen,
             kind,
-            pace,
+            clock,
         }
     }
 }
 
 /// A look at all nodes.
 #[derive(Debug, Clone)]
-pub struct Look {
+pub struct NodesSample {
     pub at: Moment,
     pub nodes: Vec<NodeUse>,
-    /// How late virtual nodes responded since the look before, in microseconds of real time: what this machine added.
+    /// Lateness of virtual nodes' responses since the sample before, in microseconds of real time: what this machine
+    /// added.
     pub late_us: Histogram,
 }
 
-type Samples = Arc<Mutex<Vec<Look>>>;
+type Samples = Arc<Mutex<Vec<NodesSample>>>;
 
 /// Nodes that serve until this is dropped.
 #[derive(Debug)]
@@ -108,7 +111,7 @@ impl Nodes {
                 Err(cause) => {
                     let _ = ready.send(Err(NodeError::Start { what: "the nodes' runtime", cause }));
                 }
-                Ok(runtime) => runtime.block_on(live(spec, &own, &ready, stopped)),
+                Ok(runtime) => runtime.block_on(run_nodes(spec, &own, &ready, stopped)),
             };
         let thread = std::thread::Builder::new()
             .name("nodes".into())
@@ -121,13 +124,13 @@ impl Nodes {
         }
     }
 
-    /// Where they are, in the order of their numbers.
+    /// Addresses in the order of the nodes' numbers.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
     /// The state of all nodes, second by second, since the last call.
-    pub fn samples(&self) -> Vec<Look> {
+    pub fn samples(&self) -> Vec<NodesSample> {
         std::mem::take(&mut *self.samples.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -145,8 +148,8 @@ impl Drop for Nodes {
 type Ready = mpsc::Sender<Result<Vec<SocketAddr>, NodeError>>;
 
 /// All that happens in the nodes' thread.
-async fn live(spec: NodesSpec, samples: &Samples, ready: &Ready, stopped: oneshot::Receiver<()>) {
-    let up = match bring_up(&spec) {
+async fn run_nodes(spec: NodesSpec, samples: &Samples, ready: &Ready, stopped: oneshot::Receiver<()>) {
+    let up = match bind_nodes(&spec) {
         Ok(up) => up,
         Err(error) => {
             // The caller waits for it.
@@ -154,74 +157,79 @@ async fn live(spec: NodesSpec, samples: &Samples, ready: &Ready, stopped: onesho
             return;
         }
     };
-    let shared = Rc::new(Shared::new());
+    let shared = Rc::new(ServerResources::new());
     shared.resources.keep_deadlines();
     for (listener, server) in up.listeners.into_iter().zip(&up.servers) {
         spawn_local(serve(listener, Rc::clone(server), Rc::clone(&shared)));
     }
     let _ = ready.send(Ok(up.addresses));
-    let alarm = Rc::new(up.alarm);
+    let timer = Rc::new(up.timer);
     spawn_local({
-        let alarm = Rc::clone(&alarm);
-        async move { drop(alarm.run().await) }
+        let timer = Rc::clone(&timer);
+        async move { drop(timer.run().await) }
     });
-    if let Some(house) = up.house.clone() {
-        spawn_local(async move { drop(house.run().await) });
+    if let Some(virtual_nodes) = up.virtual_nodes.clone() {
+        spawn_local(async move { drop(virtual_nodes.run().await) });
     }
     for failure in spec.failures.iter().filter(|failure| (failure.node.0 as usize) < spec.nodes.len()) {
-        let word = Rc::clone(&up.words[failure.node.0 as usize]);
-        spawn_local(fails(*failure, Rc::clone(&alarm), word, up.house.clone()));
+        let up_sender = Rc::clone(&up.up_senders[failure.node.0 as usize]);
+        spawn_local(run_failure(*failure, Rc::clone(&timer), up_sender, up.virtual_nodes.clone()));
     }
     tokio::select! {
-        () = look(&spec, &alarm, &up.servers, up.house.as_deref(), samples) => {}
+        () = sample_nodes(&spec, &timer, &up.servers, up.virtual_nodes.as_deref(), samples) => {}
         _ = stopped => {}
     }
 }
 
 /// Everything that can fail at the start.
-struct Up {
+struct BoundNodes {
     listeners: Vec<TcpListener>,
     addresses: Vec<SocketAddr>,
-    servers: Vec<Rc<Server>>,
-    words: Vec<Rc<watch::Sender<bool>>>,
-    house: Option<Rc<House>>,
-    alarm: Alarm,
+    servers: Vec<Rc<NodeServer>>,
+    up_senders: Vec<Rc<watch::Sender<bool>>>,
+    virtual_nodes: Option<Rc<VirtualNodes>>,
+    timer: ModelTimer,
 }
 
-fn bring_up(spec: &NodesSpec) -> Result<Up, NodeError> {
-    let house = match spec.kind {
-        Kind::Virtual => {
-            let house = House::new(&spec.nodes, spec.link_bits_per_s, spec.pace)
+fn bind_nodes(spec: &NodesSpec) -> Result<BoundNodes, NodeError> {
+    let virtual_nodes = match spec.kind {
+        NodeKind::Virtual => {
+            let virtual_nodes = VirtualNodes::new(&spec.nodes, spec.link_bits_per_s, spec.clock)
                 .map_err(NodeError::start("the nodes' timer"))?;
-            house.remember(&spec.remembered);
-            Some(Rc::new(house))
+            virtual_nodes.warm_memory(&spec.remembered);
+            Some(Rc::new(virtual_nodes))
         }
-        Kind::Real(_) => None,
+        NodeKind::Real(_) => None,
     };
     let services = Rc::new(spec.services.clone());
-    let alarm = Alarm::new(spec.pace).map_err(NodeError::start("a timer"))?;
-    let (mut listeners, mut addresses, mut servers, mut words) = (vec![], vec![], vec![], vec![]);
+    let timer = ModelTimer::new(spec.clock).map_err(NodeError::start("a timer"))?;
+    let (mut listeners, mut addresses, mut servers, mut up_senders) = (vec![], vec![], vec![], vec![]);
     for (number, group) in spec.nodes.iter().enumerate() {
         let address = address_of(spec, number)?;
         let refused = |cause| NodeError::Listen { node: number, address, cause };
         let listener = listen(address).map_err(refused)?;
         addresses.push(listener.local_addr().map_err(refused)?);
         listeners.push(listener);
-        let (word, up) = watch::channel(true);
-        words.push(Rc::new(word));
-        let machine = match (&house, &spec.kind) {
-            (Some(house), _) => Machine::Virtual(Rc::clone(house)),
-            (None, Kind::Real(directory)) => Machine::Real(real(group, directory, number, spec.pace)?),
-            (None, Kind::Virtual) => continue,
+        let (up_sender, up) = watch::channel(true);
+        up_senders.push(Rc::new(up_sender));
+        let machine = match (&virtual_nodes, &spec.kind) {
+            (Some(virtual_nodes), _) => Machine::Virtual(Rc::clone(virtual_nodes)),
+            (None, NodeKind::Real(directory)) => Machine::Real(real(group, directory, number, spec.clock)?),
+            (None, NodeKind::Virtual) => continue,
         };
         let services = Rc::clone(&services);
-        servers.push(Rc::new(Server { number, services, machine, up }));
+        servers.push(Rc::new(NodeServer { number, services, machine, up }));
     }
-    Ok(Up { listeners, addresses, servers, words, house, alarm })
+    Ok(BoundNodes { listeners, addresses, servers, up_senders, virtual_nodes, timer })
 }
 
-fn real(group: &Group, directory: &Path, number: usize, pace: Pace) -> Result<Rc<RealNode>, NodeError> {
-    Ok(Rc::new(RealNode::new(group, &directory.join(format!("node-{number}")), pace)?))
+fn real(
+    group: &Group,
+    directory: &Path,
+    number: usize,
+    clock: ModelClock,
+) -> Result<Rc<RealNode>, NodeError> {
+    Ok(Rc::new(RealNode::new(group, &directory.join(format!("node-{number}")), clock)?))
 }
 
 fn address_of(spec: &NodesSpec, number: usize) -> Result<SocketAddr, NodeError> {
@@ -235,36 +243,41 @@ fn address_of(spec: &NodesSpec, number: usize) -> Result<SocketAddr, NodeError> 
 }
 
 /// A node fails when it is time, and comes back.
-async fn fails(failure: Failure, alarm: Rc<Alarm>, up: Rc<watch::Sender<bool>>, house: Option<Rc<House>>) {
-    alarm.until(Moment::from_secs(failure.at_s)).await;
-    if let Some(house) = house {
-        house.fail(failure.node.0 as usize);
+async fn run_failure(
+    failure: Failure,
+    timer: Rc<ModelTimer>,
+    up: Rc<watch::Sender<bool>>,
+    virtual_nodes: Option<Rc<VirtualNodes>>,
+) {
+    timer.until(Moment::from_secs(failure.at_s)).await;
+    if let Some(virtual_nodes) = virtual_nodes {
+        virtual_nodes.fail(failure.node.0 as usize);
     }
     up.send_replace(false);
     if let Some(lasts_s) = failure.lasts_s {
-        alarm.until(Moment::from_secs(failure.at_s + lasts_s)).await;
+        timer.until(Moment::from_secs(failure.at_s + lasts_s)).await;
         up.send_replace(true);
     }
 }
 
 /// Looks at all nodes once a second, for ever.
-async fn look(
+async fn sample_nodes(
     spec: &NodesSpec,
-    alarm: &Alarm,
-    servers: &[Rc<Server>],
-    house: Option<&House>,
+    timer: &ModelTimer,
+    servers: &[Rc<NodeServer>],
+    virtual_nodes: Option<&VirtualNodes>,
     samples: &Samples,
 ) {
-    let mut next = spec.pace.now();
+    let mut next = spec.clock.now();
     loop {
         next = next.plus_secs(SAMPLE_EVERY_S);
-        alarm.until(next).await;
-        let nodes = match house {
-            Some(house) => house.sample(),
+        timer.until(next).await;
+        let nodes = match virtual_nodes {
+            Some(virtual_nodes) => virtual_nodes.sample(),
             None => servers.iter().map(|server| server.sample()).collect(),
         };
-        let late_us = house.map(House::take_lateness).unwrap_or_default();
-        let look = Look { at: spec.pace.now(), nodes, late_us };
-        samples.lock().unwrap_or_else(PoisonError::into_inner).push(look);
+        let late_us = virtual_nodes.map(VirtualNodes::take_lateness).unwrap_or_default();
+        let sample_nodes = NodesSample { at: spec.clock.now(), nodes, late_us };
+        samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample_nodes);
     }
 }

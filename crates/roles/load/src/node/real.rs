@@ -20,8 +20,8 @@ use assay_record::cluster::{NodeTime, NodeUse};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use crate::node::error::NodeError;
-use crate::node::pace::Pace;
+use crate::node::NodeError;
+use crate::node::model_clock::ModelClock;
 
 /// The disk program's file of the study.
 const WRITE_BYTES: u64 = 51_250;
@@ -36,7 +36,7 @@ pub(crate) struct RealNode {
     spec: NodeSpec,
     /// The rate of its link, as the cluster file has it.
     link_bits_per_s: Option<f64>,
-    pace: Pace,
+    clock: ModelClock,
     directory: Arc<PathBuf>,
     /// Requests that are worked on at a time.
     workers: Arc<Semaphore>,
@@ -48,22 +48,22 @@ pub(crate) struct RealNode {
     /// Bytes of responses, in all and when it was sampled.
     sent: Cell<u64>,
     sampled_sent: Cell<u64>,
-    /// How long requests took lately.
+    /// Smoothed time of recent requests.
     latency_nanos: Cell<Option<u64>>,
     number: RefCell<u64>,
 }
 
 impl RealNode {
     /// Takes a directory for itself.
-    pub(crate) fn new(group: &Group, directory: &Path, pace: Pace) -> Result<Self, NodeError> {
+    pub(crate) fn new(group: &Group, directory: &Path, clock: ModelClock) -> Result<Self, NodeError> {
         let (spec, link_bits_per_s) = (group.node, group.link_bits_per_s);
         fs::create_dir_all(directory)
             .map_err(|cause| NodeError::Directory { path: directory.display().to_string(), cause })?;
-        let now = pace.now();
+        let now = clock.now();
         Ok(Self {
             spec,
             link_bits_per_s,
-            pace,
+            clock,
             directory: Arc::new(directory.to_owned()),
             workers: Arc::new(Semaphore::new(spec.workers.map_or(Semaphore::MAX_PERMITS, |n| n as usize))),
             in_flight: Cell::new(0),
@@ -83,14 +83,14 @@ impl RealNode {
         if most.is_some_and(|most| self.in_flight.get() >= most) {
             return false;
         }
-        let came = self.pace.now();
+        let came = self.clock.now();
         self.in_flight.set(self.in_flight.get() + 1);
-        let _leaves = Leaves(&self.in_flight);
+        let _in_flight = InFlightGuard(&self.in_flight);
         // It is closed by nobody.
         let Ok(_permit) = self.workers.acquire().await else { return false };
         let number = self.number.replace_with(|number| *number + 1);
         let (directory, used) = (Arc::clone(&self.directory), Arc::clone(&self.used));
-        let processor_s = work.processor_s / self.spec.speed * self.pace.scale();
+        let processor_s = work.processor_s / self.spec.speed * self.clock.scale();
         let worked = spawn_blocking(move || -> std::io::Result<()> {
             let processor = burn(processor_s);
             used.0.fetch_add(processor, Ordering::Relaxed);
@@ -102,20 +102,20 @@ impl RealNode {
             Ok(())
         });
         let fine = matches!(worked.await, Ok(Ok(())));
-        let took = self.pace.now().nanos_since(came);
+        let took = self.clock.now().nanos_since(came);
         let smooth = self.latency_nanos.get().map_or(took, |old| old - old / 4 + took / 4);
         self.latency_nanos.set(Some(smooth));
         fine
     }
 
-    /// So many bytes of a response were sent.
+    /// Counts bytes of a response that were sent.
     pub(crate) fn sent(&self, bytes: u64) {
         self.sent.set(self.sent.get() + bytes);
     }
 
     fn shares(&self, since: (Moment, f64, f64)) -> ((Moment, f64, f64), f64, f64) {
-        let now = self.pace.now();
-        let used = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 / NANOS / self.pace.scale();
+        let now = self.clock.now();
+        let used = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 / NANOS / self.clock.scale();
         let (processor, disk) = (used(&self.used.0), used(&self.used.1));
         let passed = now.secs_since(since.0).max(1e-9);
         let share =
@@ -124,7 +124,7 @@ impl RealNode {
         ((now, processor, disk), shares.0, shares.1)
     }
 
-    /// Its state since the last call.
+    /// State since the last call.
     pub(crate) fn report(&self) -> ServerState {
         let (now, processor, disk) = self.shares(self.reported.get());
         self.reported.set(now);
@@ -132,19 +132,19 @@ impl RealNode {
         ServerState { processor, disk, network: 0.0, in_flight, latency_nanos: self.latency_nanos.get() }
     }
 
-    /// What it has used since it started.
+    /// Time used since the start.
     pub(crate) fn used(&self) -> NodeTime {
-        let used = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 / NANOS / self.pace.scale();
+        let used = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 / NANOS / self.clock.scale();
         let bits = self.sent.get() as f64 * 8.0;
         NodeTime {
-            at_s: self.pace.now().secs_since(Moment::START),
+            at_s: self.clock.now().secs_since(Moment::START),
             processor_s: used(&self.used.0) / f64::from(self.spec.processors.max(1)),
             disk_s: used(&self.used.1) / f64::from(self.spec.disks.max(1)),
             network_s: self.link_bits_per_s.map_or(0.0, |per_s| bits / per_s),
         }
     }
 
-    /// How it is, since somebody looked last.
+    /// Utilisation since the last sample.
     pub(crate) fn sample(&self) -> NodeUse {
         let since = self.sampled.get().0;
         let (now, processor, disk) = self.shares(self.sampled.get());
@@ -158,9 +158,9 @@ impl RealNode {
 }
 
 /// Counts a request out, however its connection ends.
-struct Leaves<'a>(&'a Cell<u32>);
+struct InFlightGuard<'a>(&'a Cell<u32>);
 
-impl Drop for Leaves<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get().saturating_sub(1));
     }

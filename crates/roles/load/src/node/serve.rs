@@ -22,8 +22,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-use crate::node::house::House;
 use crate::node::real::RealNode;
+use crate::node::virtual_nodes::VirtualNodes;
 use crate::node::webstone::size_by_name;
 
 /// A client may take so long for each step.
@@ -34,20 +34,20 @@ const SHORT_BYTES: u64 = 16 * 1024;
 pub(crate) const WORK_FIELD: &str = "X-Assay-Work";
 /// The path that probes request.
 pub(crate) const STATE_PATH: &str = "/assay/state";
-/// What bodies are made of.
+/// Text that bodies repeat.
 const TEXT: &[u8] = b"Assay serves what is requested, as often as it is requested.\r\n";
 const POOL_BYTES: usize = 64 * 1024;
 
-/// Who does the work.
+/// Executor of a node's work.
 #[derive(Debug)]
 pub(crate) enum Machine {
     /// The model, in real time.
-    Virtual(Rc<House>),
+    Virtual(Rc<VirtualNodes>),
     Real(Rc<RealNode>),
 }
 
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct NodeServer {
     pub(crate) number: usize,
     pub(crate) services: Rc<Vec<Service>>,
     pub(crate) machine: Machine,
@@ -55,15 +55,15 @@ pub(crate) struct Server {
     pub(crate) up: watch::Receiver<bool>,
 }
 
-/// What all connections of a thread share.
-pub(crate) struct Shared {
+/// Resources that all connections of a thread share.
+pub(crate) struct ServerResources {
     pub(crate) resources: Rc<Resources>,
     pool: Box<[u8]>,
     dates: RefCell<DateCache>,
     clock: RunClock,
 }
 
-impl Shared {
+impl ServerResources {
     pub(crate) fn new() -> Self {
         let pool = TEXT.iter().copied().cycle().take(POOL_BYTES).collect();
         let dates = RefCell::new(DateCache::default());
@@ -77,33 +77,33 @@ impl Shared {
 
 /// The response to a request.
 #[derive(Debug, Clone, PartialEq)]
-enum Wanted {
+enum NodeResponse {
     Work { work: Work, bytes: u64 },
     State,
     Health,
     Nothing,
 }
 
-struct Client {
+struct NodeConnection {
     exchange: Exchange,
-    server: Rc<Server>,
-    shared: Rc<Shared>,
+    server: Rc<NodeServer>,
+    shared: Rc<ServerResources>,
 }
 
 /// Accepts connections and serves them, for ever.
-pub(crate) async fn serve(listener: TcpListener, server: Rc<Server>, shared: Rc<Shared>) {
+pub(crate) async fn serve(listener: TcpListener, server: Rc<NodeServer>, shared: Rc<ServerResources>) {
     loop {
         let (stream, _) = accept(&listener).await;
         if *server.up.borrow() {
             let limits = ClientLimits::new(PATIENCE, PATIENCE);
             let exchange = Exchange::new(stream, &shared.resources, limits);
-            let client = Client { exchange, server: Rc::clone(&server), shared: Rc::clone(&shared) };
+            let client = NodeConnection { exchange, server: Rc::clone(&server), shared: Rc::clone(&shared) };
             spawn_local(client.while_up());
         }
     }
 }
 
-impl Client {
+impl NodeConnection {
     /// Serves the connection, until it ends or the node fails.
     async fn while_up(mut self) {
         let mut up = self.server.up.clone();
@@ -121,7 +121,7 @@ impl Client {
     }
 }
 
-impl Handler for Client {
+impl Handler for NodeConnection {
     type Stream = TcpStream;
 
     fn exchange(&mut self) -> &mut Exchange {
@@ -129,13 +129,13 @@ impl Handler for Client {
     }
 
     async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
-        let (wanted, is_head) = (self.server.understand(head), head.method == "HEAD");
+        let (response, is_head) = (self.server.classify(head), head.method == "HEAD");
         // The body of a request is not used.
         while let Ok(Some(_)) = self.exchange.next_part().await {}
         if !self.exchange.is_read() {
             self.exchange.give_up();
         }
-        self.send_wanted(&wanted, is_head).await.map(|()| Next::Request)
+        self.send_response(&response, is_head).await.map(|()| Next::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, _: bool) -> io::Result<()> {
@@ -166,30 +166,30 @@ fn load_metrics(state: &NodeState) -> String {
     )
 }
 
-impl Server {
-    fn understand(&self, head: &RequestHead<'_>) -> Wanted {
+impl NodeServer {
+    fn classify(&self, head: &RequestHead<'_>) -> NodeResponse {
         match path_of(head.target) {
-            STATE_PATH => Wanted::State,
-            HEALTH_PATH => Wanted::Health,
+            STATE_PATH => NodeResponse::State,
+            HEALTH_PATH => NodeResponse::Health,
             path => self.work(path, head.header(WORK_FIELD)),
         }
     }
 
-    fn work(&self, path: &str, cost: Option<&[u8]>) -> Wanted {
+    fn work(&self, path: &str, cost: Option<&[u8]>) -> NodeResponse {
         let Some((place, number)) = document_at(&self.services, path) else {
             // A file that no service describes has its size in its name, and costs no more than its way.
             return match size_by_name(path) {
-                Some(bytes) => Wanted::Work { work: Work::default(), bytes },
-                None => Wanted::Nothing,
+                Some(bytes) => NodeResponse::Work { work: Work::default(), bytes },
+                None => NodeResponse::Nothing,
             };
         };
         let service = &self.services[place];
         let (processor_s, disk_s) = cost.and_then(work_of).unwrap_or((service.processor_s, service.disk_s));
         let document = (service.documents > 0).then(|| (document_of(place, number), service.bytes));
-        Wanted::Work { work: Work { processor_s, disk_s, document }, bytes: service.bytes }
+        NodeResponse::Work { work: Work { processor_s, disk_s, document }, bytes: service.bytes }
     }
 
-    /// How it is, since somebody looked last; a virtual one is looked at together with all others.
+    /// Utilisation since the last sample; a virtual node is sampled together with all others.
     pub(crate) fn sample(&self) -> NodeUse {
         match &self.machine {
             Machine::Virtual(_) => NodeUse::default(),
@@ -199,11 +199,11 @@ impl Server {
 
     fn state(&self) -> NodeState {
         let state = match &self.machine {
-            Machine::Virtual(house) => house.report(self.number),
+            Machine::Virtual(virtual_nodes) => virtual_nodes.report(self.number),
             Machine::Real(node) => node.report(),
         };
         let used = match &self.machine {
-            Machine::Virtual(house) => house.used(self.number),
+            Machine::Virtual(virtual_nodes) => virtual_nodes.used(self.number),
             Machine::Real(node) => node.used(),
         };
         NodeState {
@@ -217,21 +217,21 @@ impl Server {
     }
 }
 
-impl Client {
-    async fn send_wanted(&mut self, wanted: &Wanted, is_head: bool) -> io::Result<()> {
-        let (status, lines, kind, body) = match *wanted {
-            Wanted::Work { work, bytes } => match self.worked(work, bytes, is_head).await? {
+impl NodeConnection {
+    async fn send_response(&mut self, response: &NodeResponse, is_head: bool) -> io::Result<()> {
+        let (status, lines, kind, body) = match *response {
+            NodeResponse::Work { work, bytes } => match self.do_work(work, bytes, is_head).await? {
                 true => return Ok(()),
                 false => (503, String::new(), "text/plain", b"every worker is busy\n".to_vec()),
             },
-            Wanted::State => {
+            NodeResponse::State => {
                 let state = self.server.state();
                 // Numbers are always JSON.
                 let text = serde_json::to_vec(&state).unwrap_or_default();
                 (200, load_metrics(&state), "application/json", text)
             }
-            Wanted::Health => (200, String::new(), "text/plain", b"ok".to_vec()),
-            Wanted::Nothing => (404, String::new(), "text/plain", b"no service is there\n".to_vec()),
+            NodeResponse::Health => (200, String::new(), "text/plain", b"ok".to_vec()),
+            NodeResponse::Nothing => (404, String::new(), "text/plain", b"no service is there\n".to_vec()),
         };
         let head = self.head(status, kind, lines.as_bytes(), body.len() as u64);
         let body: &[u8] = if is_head { &[] } else { &body };
@@ -239,13 +239,13 @@ impl Client {
     }
 
     /// Works, and sends what comes of it. False: it takes no more, and nothing was sent.
-    async fn worked(&mut self, work: Work, bytes: u64, is_head: bool) -> io::Result<bool> {
+    async fn do_work(&mut self, work: Work, bytes: u64, is_head: bool) -> io::Result<bool> {
         let head = self.head(200, "text/html", b"", bytes);
         let server = Rc::clone(&self.server);
         let body_bytes = if is_head { 0 } else { bytes };
         match &server.machine {
-            Machine::Virtual(house) => {
-                let Ok(waits) = house.arrive(server.number, work, bytes) else { return Ok(false) };
+            Machine::Virtual(virtual_nodes) => {
+                let Ok(waits) = virtual_nodes.arrive(server.number, work, bytes) else { return Ok(false) };
                 if waits.worked.await.is_err() {
                     // The node has failed, and drops all its connections.
                     return Err(io::ErrorKind::ConnectionReset.into());

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// WebStone's kilobyte: its `file5k.html` has 5,125 bytes.
 const KILO: u64 = 1025;
-/// Its megabyte: `file5m.html` has 5,248,000.
+/// WebStone's megabyte: `file5m.html` has 5,248,000.
 const MEGA: u64 = 1024 * KILO;
 /// Largest file that a name can request.
 const MOST_BYTES: u64 = 1 << 40;
@@ -17,8 +17,8 @@ const MOST_BYTES: u64 = 1 << 40;
 /// A file that is not WebStone's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}: {what}\n{line:>5} | {text}")]
-pub struct Mistake {
-    /// Which line, from 1.
+pub struct WebstoneError {
+    /// Line number, from 1.
     pub line: usize,
     pub what: String,
     pub text: String,
@@ -52,12 +52,12 @@ pub fn size_by_name(path: &str) -> Option<u64> {
 }
 
 /// Reads a file list.
-pub fn file_list(text: &str) -> Result<FileList, Mistake> {
+pub fn file_list(text: &str) -> Result<FileList, WebstoneError> {
     let mut list = FileList { services: Vec::new(), weights: Vec::new() };
     for (number, line) in text.lines().enumerate() {
-        let wrong = |what: String| Mistake { line: number + 1, what, text: line.trim_end().to_owned() };
-        let (told, comment) = line.split_once('#').unwrap_or((line, ""));
-        let mut words = told.split_whitespace();
+        let wrong = |what: String| WebstoneError { line: number + 1, what, text: line.trim_end().to_owned() };
+        let (content, comment) = line.split_once('#').unwrap_or((line, ""));
+        let mut words = content.split_whitespace();
         let Some(path) = words.next() else { continue };
         if !path.starts_with('/') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(wrong(format!("`{path}` is no path; a line is like `/file500.html 350 #500`")));
@@ -89,11 +89,11 @@ pub fn file_list(text: &str) -> Result<FileList, Mistake> {
     }
     match list.weights.iter().sum::<f64>() > 0.0 {
         true => Ok(list),
-        false => Err(Mistake { line: 1, what: "it requests nothing".into(), text: String::new() }),
+        false => Err(WebstoneError { line: 1, what: "it requests nothing".into(), text: String::new() }),
     }
 }
 
-/// What a testbed file says about how to run.
+/// Settings of a testbed file that say how to run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Testbed {
     /// `ITERATIONS`.
@@ -115,19 +115,19 @@ pub struct Testbed {
     /// `CLIENTS`: the machines that clients are on.
     pub clients: Vec<String>,
     /// Names of settings that mean nothing here.
-    pub passed_over: Vec<String>,
+    pub ignored: Vec<String>,
 }
 
 /// Reads a testbed file.
-pub fn testbed(text: &str) -> Result<Testbed, Mistake> {
+pub fn testbed(text: &str) -> Result<Testbed, WebstoneError> {
     let mut found = Testbed::default();
     for (number, line) in text.lines().enumerate() {
-        let told = line.trim();
-        if told.is_empty() || told.starts_with('#') {
+        let content = line.trim();
+        if content.is_empty() || content.starts_with('#') {
             continue;
         }
-        let wrong = |what: String| Mistake { line: number + 1, what, text: line.trim_end().to_owned() };
-        let Some((name, value)) = told.split_once('=') else {
+        let wrong = |what: String| WebstoneError { line: number + 1, what, text: line.trim_end().to_owned() };
+        let Some((name, value)) = content.split_once('=') else {
             return Err(wrong("it is no assignment like MINCLIENTS=\"2\"".into()));
         };
         let value = unquoted(value.trim());
@@ -147,7 +147,7 @@ pub fn testbed(text: &str) -> Result<Testbed, Mistake> {
             "PORTNO" => found.port = Some(value.parse().map_err(|_| unread("port"))?),
             "CLIENTS" => found.clients = value.split_whitespace().map(str::to_owned).collect(),
             "FIXED_RANDOM_SEED" => found.fixed_seed = Some(value.eq_ignore_ascii_case("true")),
-            other => found.passed_over.push(other.to_owned()),
+            other => found.ignored.push(other.to_owned()),
         }
     }
     Ok(found)
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!((found.client_increment, found.minutes_per_run), (Some(2), Some(5.0)));
         assert_eq!((found.server.as_deref(), found.port), (Some("192.168.0.134"), Some(80)));
         assert_eq!(found.clients, ["web1", "web2"]);
-        assert_eq!((found.fixed_seed, found.passed_over), (Some(true), vec!["RCP".to_owned()]));
+        assert_eq!((found.fixed_seed, found.ignored), (Some(true), vec!["RCP".to_owned()]));
         assert_eq!(testbed("ITERATIONS=none\n").unwrap_err().what, "ITERATIONS: `none` is no number from 1");
         assert_eq!(testbed("\nhello\n").unwrap_err().line, 2);
     }

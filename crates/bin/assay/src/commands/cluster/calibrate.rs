@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, anyhow};
 use assay_cluster::simulate::Experiment;
-use assay_load::node::calibrate::{CalibrationSpec, Needs, Step, calibrate as needs_of, step};
+use assay_load::node::calibrate::{
+    CalibrationSpec, CalibrationStep, ServiceDemand, calibrate as needs_of, step,
+};
 use serde::Serialize;
 
 use super::{ClusterArgs, start};
@@ -106,7 +108,7 @@ fn node(
     let (mut mix_per_s, mut failed) = (Vec::new(), 0);
     for repetition in 0..experiment.repetitions {
         let spec = CalibrationSpec { seed: spec.seed.wrapping_add(u64::from(repetition)), ..*spec };
-        let Step { per_s, failed: lost, .. } =
+        let CalibrationStep { per_s, failed: lost, .. } =
             step(&spec, &experiment.services, &mix.weights, clients).map_err(Failure::failed)?;
         mix_per_s.push(per_s);
         failed += lost;
@@ -114,8 +116,8 @@ fn node(
     Ok(NodeDocument { address: spec.address, services, mix_per_s, failed })
 }
 
-fn service_document(name: &str, needs: &Needs, processors: u32) -> ServiceDocument {
-    let step = |step: &Step| StepDocument {
+fn service_document(name: &str, needs: &ServiceDemand, processors: u32) -> ServiceDocument {
+    let step = |step: &CalibrationStep| StepDocument {
         clients: step.clients,
         per_s: step.per_s,
         mean_us: step.mean_us,

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use assay_cluster::simulate::{Cell, Experiment, Load};
-use assay_load::node::Pace;
-use assay_load::node::nodes::{Kind, Nodes, NodesSpec};
+use assay_load::node::ModelClock;
+use assay_load::node::nodes::{NodeKind, Nodes, NodesSpec};
 use assay_protocol::network::is_private;
 use clap::Args;
 use serde::Serialize;
@@ -262,15 +262,15 @@ fn check_ways(args: &ClusterArgs, experiment: &Experiment) -> Result<(), Failure
 }
 
 /// How nodes work.
-fn kind(args: &ClusterArgs) -> Kind {
-    args.real.clone().map_or(Kind::Virtual, Kind::Real)
+fn kind(args: &ClusterArgs) -> NodeKind {
+    args.real.clone().map_or(NodeKind::Virtual, NodeKind::Real)
 }
 
 /// The nodes of the file's first cluster.
 fn start(args: &ClusterArgs, experiment: &Experiment) -> Result<Nodes, Failure> {
     let (cluster, mix) = (&experiment.clusters[0], &experiment.mixes[0]);
-    let pace = Pace::now_at(args.slower);
-    let spec = NodesSpec::of(experiment, cluster, mix, (args.listen, kind(args), pace));
+    let clock = ModelClock::now_at(args.slower);
+    let spec = NodesSpec::new(experiment, cluster, mix, args.listen, kind(args), clock);
     Nodes::start(spec).map_err(Failure::usage)
 }
 

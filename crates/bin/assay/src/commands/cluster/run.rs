@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::Context;
 use assay_cluster::dispatch::Moment;
 use assay_cluster::simulate::{Cell, Experiment, cells, choice};
-use assay_load::node::Pace;
-use assay_load::node::clients::{ClientsSpec, Share, Target, run_unless as request};
+use assay_load::node::ModelClock;
+use assay_load::node::clients::{ClientShare, ClientsSpec, ClientsTarget, run_unless as request};
+use assay_load::node::node_monitor::NodeMonitor;
 use assay_load::node::nodes::{Nodes, NodesSpec};
-use assay_load::node::watched::Watched;
 use assay_measurement::histogram::Histogram;
 use assay_record::cluster::{Origin, Tally};
 use tokio::sync::watch;
@@ -87,22 +87,22 @@ fn measure(
 ) -> Result<Option<(Tally, Histogram)>, Failure> {
     let (mix, cluster) = (&experiment.mixes[cell.mix], &experiment.clusters[cell.cluster]);
     let seed = experiment.seed.wrapping_add(u64::from(cell.repetition));
-    let pace = Pace::now_at(args.slower);
+    let clock = ModelClock::now_at(args.slower);
     let nodes = match args.nodes.is_empty() {
         true => {
-            let spec = NodesSpec::of(experiment, cluster, mix, (args.listen, kind(args), pace));
+            let spec = NodesSpec::new(experiment, cluster, mix, args.listen, kind(args), clock);
             Some(Nodes::start(spec).map_err(Failure::failed)?)
         }
         false => None,
     };
     let addresses: Vec<SocketAddr> =
         nodes.as_ref().map_or(args.nodes.clone(), |nodes| nodes.addresses().to_vec());
-    let watched = if nodes.is_none() { watch(&addresses, pace, is_first)? } else { None };
+    let watched = if nodes.is_none() { watch(&addresses, clock, is_first)? } else { None };
     let chosen = &experiment.policies[cell.policy].choice;
     let mut switch = None;
     let target = if args.without_switch {
         let weights = cluster.nodes().map(|group| group.weight);
-        Target::Nodes {
+        ClientsTarget::Nodes {
             servers: addresses.iter().copied().zip(weights).collect(),
             policy: choice(experiment, mix, cluster, chosen),
             retries: experiment.switch.retries,
@@ -110,14 +110,14 @@ fn measure(
         }
     } else {
         let front = front::start(args, experiment, cell, &addresses)?;
-        Target::One(switch.insert(front).address)
+        ClientsTarget::One(switch.insert(front).address)
     };
     let spec = ClientsSpec {
         services: experiment.services.clone(),
         weights: mix.weights.clone(),
         seed,
         load: experiment.loads[cell.load],
-        share: Share::ALL,
+        share: ClientShare::ALL,
         target,
         host: Some("cluster".into()),
         keep_alive: args.keep_alive,
@@ -125,8 +125,8 @@ fn measure(
         measure_s: experiment.measure_s,
         surroundings: (!args.as_it_is).then(|| experiment.switch_under(&experiment.policies[cell.policy])),
         check_sizes: true,
-        patience: PATIENCE,
-        pace,
+        timeout: PATIENCE,
+        clock,
     };
     let outcome = request(spec, interrupt::requested(&mut stop)).map_err(Failure::failed)?;
     drop(switch);
@@ -140,7 +140,7 @@ fn measure(
         ..=Moment::from_secs(experiment.warm_up_s + experiment.measure_s);
     let mut late_us = Histogram::new();
     // The first of them looks back on some of the warm-up.
-    let looks = nodes.iter().flat_map(Nodes::samples).chain(watched.iter().flat_map(Watched::samples));
+    let looks = nodes.iter().flat_map(Nodes::samples).chain(watched.iter().flat_map(NodeMonitor::samples));
     for look in looks.filter(|look| counted.contains(&look.at)) {
         tally.sampled(look.nodes);
         late_us.merge(&look.late_us);
@@ -149,8 +149,12 @@ fn measure(
 }
 
 /// Watches nodes that somebody else started, if they say how busy they are.
-fn watch(addresses: &[SocketAddr], pace: Pace, is_first: bool) -> Result<Option<Watched>, Failure> {
-    let watched = Watched::start(addresses.to_vec(), pace).map_err(Failure::failed)?;
+fn watch(
+    addresses: &[SocketAddr],
+    clock: ModelClock,
+    is_first: bool,
+) -> Result<Option<NodeMonitor>, Failure> {
+    let watched = NodeMonitor::start(addresses.to_vec(), clock).map_err(Failure::failed)?;
     if let (Err(silent), true) = (&watched, is_first) {
         output::eprint(&format!(
             "nodes are not watched: {silent} does not say at /assay/state how busy it is, as nodes of `assay cluster` do\n"

@@ -4,15 +4,15 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::time::Instant;
 
-use assay_load::node::Pace;
-use assay_load::node::nodes::Kind;
+use assay_load::node::ModelClock;
+use assay_load::node::nodes::NodeKind;
 use assay_testbed::elsewhere;
 
 use crate::node::support::{SMALL, body_of, cluster, exchange, get, start};
 
 #[test]
 fn files_programs_and_files_that_only_a_name_describes_are_served() {
-    let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(1.0));
+    let nodes = start(&cluster(SMALL), NodeKind::Virtual, ModelClock::now_at(1.0));
     for (number, address) in nodes.addresses().iter().enumerate() {
         for (path, bytes) in [
             ("/file5k.html", 5125),
@@ -35,7 +35,7 @@ fn files_programs_and_files_that_only_a_name_describes_are_served() {
 
 #[test]
 fn a_connection_is_reused_and_only_a_head_is_requested() {
-    let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(1.0));
+    let nodes = start(&cluster(SMALL), NodeKind::Virtual, ModelClock::now_at(1.0));
     let two = "HEAD /file5k.html HTTP/1.1\r\nHost: a\r\n\r\n\
                POST /cgi-bin/cpu_light.cgi HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc";
     let response = exchange(nodes.addresses()[0], two);
@@ -48,7 +48,7 @@ fn a_connection_is_reused_and_only_a_head_is_requested() {
 
 #[test]
 fn a_node_serves_every_host_itself_and_sends_no_requests() {
-    let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(1.0));
+    let nodes = start(&cluster(SMALL), NodeKind::Virtual, ModelClock::now_at(1.0));
     let other = TcpListener::bind("127.0.0.1:0").expect("a free port");
     other.set_nonblocking(true).expect("a socket");
     let (node, elsewhere_at) = (nodes.addresses()[0], other.local_addr().expect("is bound"));
@@ -68,7 +68,7 @@ fn a_node_serves_every_host_itself_and_sends_no_requests() {
 
 #[test]
 fn no_response_comes_before_its_time() {
-    let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(2.0));
+    let nodes = start(&cluster(SMALL), NodeKind::Virtual, ModelClock::now_at(2.0));
     let before = Instant::now();
     get(nodes.addresses()[0], "/cgi-bin/cpu_light.cgi");
     assert!(before.elapsed().as_millis() >= 40, "20 ms at half the pace: {:?}", before.elapsed());
@@ -78,7 +78,7 @@ fn no_response_comes_before_its_time() {
 fn a_real_node_works_and_leaves_nothing_but_its_documents() {
     let directory = tempfile::tempdir().expect("a directory");
     let text = SMALL.replace("processor = \"20ms\"", "processor = \"2ms\"\ndisk = \"1ms\"");
-    let nodes = start(&cluster(&text), Kind::Real(directory.path().to_owned()), Pace::now_at(1.0));
+    let nodes = start(&cluster(&text), NodeKind::Real(directory.path().to_owned()), ModelClock::now_at(1.0));
     for path in ["/file5k.html", "/file5k.html", "/cgi-bin/cpu_light.cgi"] {
         assert!(get(nodes.addresses()[0], path).starts_with("HTTP/1.1 200 "), "{path}");
     }
@@ -91,15 +91,17 @@ fn a_real_node_works_and_leaves_nothing_but_its_documents() {
 
 #[test]
 fn two_nodes_cannot_listen_at_one_place() {
-    let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(1.0));
+    let nodes = start(&cluster(SMALL), NodeKind::Virtual, ModelClock::now_at(1.0));
     let experiment = cluster(SMALL);
     let taken = nodes.addresses()[0];
-    let pace = Pace::now_at(1.0);
-    let spec = assay_load::node::nodes::NodesSpec::of(
+    let clock = ModelClock::now_at(1.0);
+    let spec = assay_load::node::nodes::NodesSpec::new(
         &experiment,
         &experiment.clusters[0],
         &experiment.mixes[0],
-        (taken, Kind::Virtual, pace),
+        taken,
+        NodeKind::Virtual,
+        clock,
     );
     let error = assay_load::node::nodes::Nodes::start(spec).expect_err("it is taken").to_string();
     assert!(error.contains(&taken.to_string()) && error.contains("name another address"), "{error}");

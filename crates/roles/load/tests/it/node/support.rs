@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use assay_cluster::simulate::{Experiment, read};
-use assay_load::node::Pace;
-use assay_load::node::nodes::{Kind, Nodes, NodesSpec};
+use assay_load::node::ModelClock;
+use assay_load::node::nodes::{NodeKind, Nodes, NodesSpec};
 
 /// Two nodes, two files and a program.
 pub const SMALL: &str = "policies = [\"rr\"]\nclients = [4]\nwarm-up = \"50ms\"\nmeasure = \"500ms\"\nwarm-memory = true\n\
@@ -21,10 +21,10 @@ pub fn cluster(text: &str) -> Experiment {
         .unwrap_or_else(|mistake| panic!("{mistake}"))
 }
 
-pub fn start(experiment: &Experiment, kind: Kind, pace: Pace) -> Nodes {
+pub fn start(experiment: &Experiment, kind: NodeKind, clock: ModelClock) -> Nodes {
     let listen = "127.0.0.1:0".parse().expect("an address");
     let (cluster, mix) = (&experiment.clusters[0], &experiment.mixes[0]);
-    Nodes::start(NodesSpec::of(experiment, cluster, mix, (listen, kind, pace))).expect("nodes")
+    Nodes::start(NodesSpec::new(experiment, cluster, mix, listen, kind, clock)).expect("nodes")
 }
 
 /// What a server sends in response, until it closes the connection.

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use assay_load::node::Pace;
+use assay_load::node::ModelClock;
 use assay_load::node::calibrate::{CalibrationSpec, calibrate};
-use assay_load::node::nodes::Kind;
+use assay_load::node::nodes::NodeKind;
 use assay_record::cluster::NodeState;
 
 use crate::node::support::{SMALL, body_of, cluster, get, start};
@@ -13,7 +13,7 @@ use crate::node::support::{SMALL, body_of, cluster, get, start};
 fn a_node_says_how_it_is_and_a_full_one_takes_no_more() {
     let text =
         SMALL.replace("nodes = 2\n", "nodes = 1\nworkers = 1\nqueue = 0\n").replace("\"20ms\"", "\"2s\"");
-    let nodes = start(&cluster(&text), Kind::Virtual, Pace::now_at(1.0));
+    let nodes = start(&cluster(&text), NodeKind::Virtual, ModelClock::now_at(1.0));
     let address = nodes.addresses()[0];
     let state = || -> NodeState {
         let response = get(address, "/assay/state");
@@ -42,12 +42,12 @@ fn a_node_says_how_it_is_and_a_full_one_takes_no_more() {
 fn a_node_that_fails_drops_what_it_has_and_comes_back() {
     let failure = "[[failure]]\nnode = 0\nat = \"300ms\"\nlasts = \"500ms\"\n";
     let text = SMALL.replace("\"20ms\"", "\"60s\"") + failure;
-    let nodes = start(&cluster(&text), Kind::Virtual, Pace::now_at(1.0));
+    let nodes = start(&cluster(&text), NodeKind::Virtual, ModelClock::now_at(1.0));
     assert_eq!(get(nodes.addresses()[0], "/cgi-bin/cpu_light.cgi"), "", "lost");
-    let patience = Instant::now() + Duration::from_secs(30);
+    let timeout = Instant::now() + Duration::from_secs(30);
     let is_back = || get(nodes.addresses()[0], "/file5k.html").starts_with("HTTP/1.1 200 ");
     while !is_back() {
-        assert!(Instant::now() < patience, "it does not come back");
+        assert!(Instant::now() < timeout, "it does not come back");
     }
     assert!(
         get(nodes.addresses()[1], "/file5k.html").starts_with("HTTP/1.1 200 "),
@@ -59,7 +59,7 @@ fn a_node_that_fails_drops_what_it_has_and_comes_back() {
 fn calibration_finds_what_a_node_needs_and_never_less() {
     let text = SMALL.replace("nodes = 2\n", "nodes = 1\nprocessors = 2\n");
     let experiment = cluster(&text);
-    let nodes = start(&experiment, Kind::Virtual, Pace::now_at(1.0));
+    let nodes = start(&experiment, NodeKind::Virtual, ModelClock::now_at(1.0));
     let spec = CalibrationSpec {
         address: nodes.addresses()[0],
         warm_up_s: 0.0,

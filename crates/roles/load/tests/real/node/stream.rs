@@ -8,21 +8,21 @@ use std::time::Duration;
 
 use assay_cluster::dispatch::Choice;
 use assay_cluster::simulate::{Experiment, Load, Stream, path_of};
-use assay_load::node::Pace;
-use assay_load::node::clients::{ClientsSpec, Share, Target, run};
-use assay_load::node::nodes::Kind;
+use assay_load::node::ModelClock;
+use assay_load::node::clients::{ClientShare, ClientsSpec, ClientsTarget, run};
+use assay_load::node::nodes::NodeKind;
 use tokio::net::TcpSocket;
 
 use crate::node::support::{SMALL, cluster, start};
 
 /// Clients as the file says, with this target.
-fn clients(experiment: &Experiment, target: Target, pace: Pace) -> ClientsSpec {
+fn clients(experiment: &Experiment, target: ClientsTarget, clock: ModelClock) -> ClientsSpec {
     ClientsSpec {
         services: experiment.services.clone(),
         weights: experiment.mixes[0].weights.clone(),
         seed: experiment.seed,
         load: experiment.loads[0],
-        share: Share::ALL,
+        share: ClientShare::ALL,
         target,
         host: None,
         keep_alive: false,
@@ -30,8 +30,8 @@ fn clients(experiment: &Experiment, target: Target, pace: Pace) -> ClientsSpec {
         measure_s: experiment.measure_s,
         surroundings: None,
         check_sizes: true,
-        patience: Duration::from_secs(20),
-        pace,
+        timeout: Duration::from_secs(20),
+        clock,
     }
 }
 
@@ -55,8 +55,8 @@ fn clients_request_the_simulations_stream_in_its_order() {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         }
     });
-    let pace = Pace::now_at(1.0);
-    let spec = clients(&experiment, Target::One(address), pace);
+    let clock = ModelClock::now_at(1.0);
+    let spec = clients(&experiment, ClientsTarget::One(address), clock);
     let outcome = run(ClientsSpec { load: Load::Clients(1), check_sizes: false, ..spec }).expect("clients");
     assert!(outcome.tally.count() > 10, "{:?}", outcome.failures);
     let stream = Stream::new(&experiment.services, &experiment.mixes[0].weights, experiment.seed);
@@ -73,15 +73,15 @@ fn clients_request_the_simulations_stream_in_its_order() {
 #[test]
 fn every_service_is_served_with_its_bytes_by_all_nodes_in_turn() {
     let experiment = cluster(SMALL);
-    let pace = Pace::now_at(1.0);
-    let nodes = start(&experiment, Kind::Virtual, pace);
-    let target = Target::Nodes {
+    let clock = ModelClock::now_at(1.0);
+    let nodes = start(&experiment, NodeKind::Virtual, clock);
+    let target = ClientsTarget::Nodes {
         servers: nodes.addresses().iter().map(|address| (*address, 1.0)).collect(),
         policy: Choice::RoundRobin,
         retries: 1,
         reports_every_s: None,
     };
-    let outcome = run(clients(&experiment, target, pace)).expect("clients");
+    let outcome = run(clients(&experiment, target, clock)).expect("clients");
     assert_eq!((outcome.tally.failures(), outcome.failures.len()), (0, 0), "{:?}", outcome.failures);
     assert!(outcome.tally.count() > 8, "{}", outcome.tally.count());
     // Each of the four clients may have opened one before the measurement, whose request ended in it.
@@ -96,20 +96,20 @@ fn every_service_is_served_with_its_bytes_by_all_nodes_in_turn() {
 #[test]
 fn a_failed_server_is_not_the_end_when_another_can_be_tried() {
     let experiment = cluster(SMALL);
-    let pace = Pace::now_at(1.0);
-    let nodes = start(&experiment, Kind::Virtual, pace);
+    let clock = ModelClock::now_at(1.0);
+    let nodes = start(&experiment, NodeKind::Virtual, clock);
     // There is no listener, and no other program gets the port as long as this has it.
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let gone = socket.local_addr().expect("is bound");
-    let target = Target::Nodes {
+    let target = ClientsTarget::Nodes {
         servers: vec![(gone, 1.0), (nodes.addresses()[0], 1.0)],
         policy: Choice::RoundRobin,
         retries: 1,
         reports_every_s: Some(0.1),
     };
     let outcome =
-        run(ClientsSpec { keep_alive: true, ..clients(&experiment, target, pace) }).expect("clients");
+        run(ClientsSpec { keep_alive: true, ..clients(&experiment, target, clock) }).expect("clients");
     assert_eq!(outcome.tally.failures(), 0, "{:?}", outcome.failures);
     assert!(
         outcome.failures.keys().all(|kind| kind.contains("could not be reached")),
@@ -126,9 +126,10 @@ fn an_open_loop_offers_what_it_should_and_costs_go_with_the_request() {
         .replace("clients = [4]", "rates = [\"200/s\"]")
         .replace("processor = \"20ms\"", "processor = \"1ms\"\nlaw = \"exponential\"");
     let experiment = cluster(&text);
-    let pace = Pace::now_at(1.0);
-    let nodes = start(&experiment, Kind::Virtual, pace);
-    let outcome = run(clients(&experiment, Target::One(nodes.addresses()[0]), pace)).expect("clients");
+    let clock = ModelClock::now_at(1.0);
+    let nodes = start(&experiment, NodeKind::Virtual, clock);
+    let outcome =
+        run(clients(&experiment, ClientsTarget::One(nodes.addresses()[0]), clock)).expect("clients");
     assert_eq!(outcome.tally.failures(), 0, "{:?}", outcome.failures);
     // 100 are due in half a second; a machine that is busy serves some of them later.
     assert!((1..=200).contains(&outcome.tally.count()), "{}", outcome.tally.count());
@@ -137,9 +138,9 @@ fn an_open_loop_offers_what_it_should_and_costs_go_with_the_request() {
 #[test]
 fn wrong_sizes_are_failures_and_are_named() {
     let experiment = cluster(SMALL);
-    let pace = Pace::now_at(1.0);
-    let nodes = start(&experiment, Kind::Virtual, pace);
-    let mut spec = clients(&experiment, Target::One(nodes.addresses()[0]), pace);
+    let clock = ModelClock::now_at(1.0);
+    let nodes = start(&experiment, NodeKind::Virtual, clock);
+    let mut spec = clients(&experiment, ClientsTarget::One(nodes.addresses()[0]), clock);
     spec.services.iter_mut().for_each(|service| service.bytes += 1);
     let outcome = run(spec).expect("clients");
     assert_eq!(outcome.tally.count(), 0);

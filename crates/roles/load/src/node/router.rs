@@ -11,37 +11,38 @@ use assay_net::upstream::Patience;
 use assay_record::cluster::NodeState;
 use tokio::task::spawn_local;
 
-use crate::node::clients::{Exchange, HttpClient};
-use crate::node::pace::Pace;
+use crate::node::clients::{HttpClient, ReceivedResponse};
+use crate::node::model_clock::ModelClock;
 
 /// A probe may take so long.
 const PROBE: Patience = Patience { connect: Duration::from_secs(1), response: Duration::from_secs(1) };
 
-pub(crate) enum Front {
-    One(SocketAddr),
-    /// Where a policy says.
-    Own(Rc<Own>),
+pub(crate) enum RequestRouter {
+    Fixed(SocketAddr),
+    /// Node that a policy names.
+    Policy(Rc<PolicyRouter>),
 }
 
 /// A policy, and where its servers are.
-pub(crate) struct Own {
+pub(crate) struct PolicyRouter {
     policy: RefCell<Box<dyn Policy>>,
     servers: Vec<SocketAddr>,
-    pace: Pace,
+    clock: ModelClock,
     retries: u32,
 }
 
-impl Own {
+impl PolicyRouter {
     pub(crate) fn new(
         mut policy: Box<dyn Policy>,
         servers: &[(SocketAddr, f64)],
-        (pace, retries): (Pace, u32),
+        clock: ModelClock,
+        retries: u32,
     ) -> Self {
         for (number, (_, weight)) in servers.iter().enumerate() {
-            policy.server_up(ServerId(number as u32), *weight, pace.now());
+            policy.server_up(ServerId(number as u32), *weight, clock.now());
         }
         let servers = servers.iter().map(|(address, _)| *address).collect();
-        Self { policy: RefCell::new(policy), servers, pace, retries }
+        Self { policy: RefCell::new(policy), servers, clock, retries }
     }
 
     /// Sends a request to the node that the policy names, and to others if that fails.
@@ -50,22 +51,23 @@ impl Own {
         http_client: &HttpClient,
         request: &Request,
         head: &[u8],
-    ) -> Option<Exchange> {
+    ) -> Option<ReceivedResponse> {
         self.probe(http_client);
         let mut tried = Vec::new();
         loop {
-            let started = self.pace.now();
+            let started = self.clock.now();
             let named = match tried.is_empty() {
                 true => self.policy.borrow_mut().choose(request, started),
                 false => self.policy.borrow_mut().choose_again(request, &tried, started),
             }?;
             self.policy.borrow_mut().started(named, request, started);
             let exchange = http_client.exchange(self.servers[named.0 as usize], head).await;
-            let (now, responded) = (self.pace.now(), exchange.as_ref().is_some_and(Exchange::is_fine));
+            let (now, responded) =
+                (self.clock.now(), exchange.as_ref().is_some_and(ReceivedResponse::is_fine));
             let end = if responded { End::Responded } else { End::Failed };
-            let how = Finish { took_nanos: now.nanos_since(started), end };
-            self.policy.borrow_mut().first_byte(named, request, how.took_nanos, now);
-            self.policy.borrow_mut().finished(named, request, &how, now);
+            let finish = Finish { took_nanos: now.nanos_since(started), end };
+            self.policy.borrow_mut().first_byte(named, request, finish.took_nanos, now);
+            self.policy.borrow_mut().finished(named, request, &finish, now);
             if responded || tried.len() >= self.retries as usize {
                 return exchange;
             }
@@ -76,7 +78,7 @@ impl Own {
     /// Probes the nodes that the policy wants to know of.
     fn probe(self: &Rc<Self>, http_client: &HttpClient) {
         let mut wanted = Vec::new();
-        self.policy.borrow_mut().probes(self.pace.now(), &mut wanted);
+        self.policy.borrow_mut().probes(self.clock.now(), &mut wanted);
         for server in wanted {
             self.request_state(http_client, server);
         }
@@ -99,7 +101,7 @@ impl Own {
                 in_flight: state.in_flight,
                 latency_nanos: state.latency_us.map(|us| us.saturating_mul(1_000)),
             };
-            own.policy.borrow_mut().reported(server, &state, own.pace.now());
+            own.policy.borrow_mut().reported(server, &state, own.clock.now());
         });
     }
 }

@@ -19,31 +19,31 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 use tokio::task::{JoinSet, spawn_local};
 
+use crate::node::NodeError;
 use crate::node::clients::HttpClient;
-use crate::node::error::NodeError;
-use crate::node::nodes::Look;
-use crate::node::pace::{Alarm, Pace};
+use crate::node::model_clock::{ModelClock, ModelTimer};
+use crate::node::nodes::NodesSample;
 
 /// A node may take so long for its state; it takes microseconds.
 const PATIENCE: Patience = Patience { connect: Duration::from_secs(1), response: Duration::from_secs(1) };
 
-/// What a node said at a moment; none: nothing, or nothing in time.
+/// State of a node at a moment; none: no response, or none in time.
 type Reading = Option<(NodeTime, u32)>;
-/// What all of them said at a moment.
+/// States of all nodes at their moments.
 type Readings = Vec<(assay_cluster::dispatch::Moment, Vec<Reading>)>;
 
 /// Nodes that are watched until this is dropped.
 #[derive(Debug)]
-pub struct Watched {
+pub struct NodeMonitor {
     readings: Arc<Mutex<Readings>>,
     /// Dropped to end it.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watched {
+impl NodeMonitor {
     /// Watches these, if all of them say how busy they are; else the first that does not.
-    pub fn start(nodes: Vec<SocketAddr>, pace: Pace) -> Result<Result<Self, SocketAddr>, NodeError> {
+    pub fn start(nodes: Vec<SocketAddr>, clock: ModelClock) -> Result<Result<Self, SocketAddr>, NodeError> {
         let (stop, stopped) = oneshot::channel();
         let (ready, is_ready) = mpsc::channel();
         let readings = Arc::<Mutex<Readings>>::default();
@@ -56,7 +56,7 @@ impl Watched {
                 }
                 Ok(runtime) => runtime.block_on(async {
                     tokio::select! {
-                        () = watch(nodes, pace, &own, &ready) => {}
+                        () = watch(nodes, clock, &own, &ready) => {}
                         _ = stopped => {}
                     }
                 }),
@@ -73,12 +73,12 @@ impl Watched {
     }
 
     /// The state of all nodes, second by second, so far.
-    pub fn samples(&self) -> Vec<Look> {
-        looks(&self.readings.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn samples(&self) -> Vec<NodesSample> {
+        samples_between(&self.readings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Drop for Watched {
+impl Drop for NodeMonitor {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
@@ -91,9 +91,9 @@ impl Drop for Watched {
 type Ready = mpsc::Sender<Result<Option<SocketAddr>, NodeError>>;
 
 /// Requests the state of all nodes once a second, for ever.
-async fn watch(nodes: Vec<SocketAddr>, pace: Pace, readings: &Mutex<Readings>, ready: &Ready) {
-    let alarm = match Alarm::new(pace).map_err(NodeError::start("a timer")) {
-        Ok(alarm) => Rc::new(alarm),
+async fn watch(nodes: Vec<SocketAddr>, clock: ModelClock, readings: &Mutex<Readings>, ready: &Ready) {
+    let timer = match ModelTimer::new(clock).map_err(NodeError::start("a timer")) {
+        Ok(timer) => Rc::new(timer),
         Err(error) => return drop(ready.send(Err(error))),
     };
     let resources = Resources::new();
@@ -107,15 +107,15 @@ async fn watch(nodes: Vec<SocketAddr>, pace: Pace, readings: &Mutex<Readings>, r
         return;
     }
     let keep = |read: Vec<Reading>| {
-        readings.lock().unwrap_or_else(PoisonError::into_inner).push((pace.now(), read));
+        readings.lock().unwrap_or_else(PoisonError::into_inner).push((clock.now(), read));
     };
     keep(first);
-    let ringing = Rc::clone(&alarm);
+    let ringing = Rc::clone(&timer);
     spawn_local(async move { drop(ringing.run().await) });
-    let mut next = pace.now();
+    let mut next = clock.now();
     loop {
         next = next.plus_secs(SAMPLE_EVERY_S);
-        alarm.until(next).await;
+        timer.until(next).await;
         keep(read_all(&nodes, &client).await);
     }
 }
@@ -140,13 +140,13 @@ async fn read(client: &HttpClient, node: SocketAddr) -> Reading {
     Some((used, in_flight))
 }
 
-/// How busy all nodes were between readings. One that said nothing for a while was as busy in each of these seconds as it was on
-/// average; if it said nothing any more, or was started again, that is not known, and it counts as idle.
-fn looks(readings: &Readings) -> Vec<Look> {
+/// Utilisation of all nodes between readings. A node that was silent for a while was as busy in each of these seconds
+/// as it was on average; if it was silent to the end, or was started again, that is not known, and it counts as idle.
+fn samples_between(readings: &Readings) -> Vec<NodesSample> {
     let nodes = readings.first().map_or(0, |(_, first)| first.len());
     let moments = readings.iter().skip(1).map(|(at, _)| *at);
-    let mut looks: Vec<Look> = moments
-        .map(|at| Look { at, nodes: vec![NodeUse::default(); nodes], late_us: Histogram::new() })
+    let mut samples_between: Vec<NodesSample> = moments
+        .map(|at| NodesSample { at, nodes: vec![NodeUse::default(); nodes], late_us: Histogram::new() })
         .collect();
     for node in 0..nodes {
         let mut last: Option<(usize, NodeTime)> = None;
@@ -155,12 +155,14 @@ fn looks(readings: &Readings) -> Vec<Look> {
             if let Some((before, earlier)) = last
                 && let Some(share) = used.since(&earlier, in_flight)
             {
-                looks[before..place].iter_mut().for_each(|look| look.nodes[node] = share);
+                samples_between[before..place]
+                    .iter_mut()
+                    .for_each(|sample_nodes| sample_nodes.nodes[node] = share);
             }
             last = Some((place, used));
         }
     }
-    looks
+    samples_between
 }
 
 #[cfg(test)]
@@ -176,8 +178,8 @@ mod tests {
     fn processors(readings: Vec<Reading>) -> Vec<f64> {
         let at = |(second, reading)| (Moment::from_secs(second as f64), vec![reading]);
         let readings: Readings = readings.into_iter().enumerate().map(at).collect();
-        let rounded = |look: Look| (look.nodes[0].processor * 1e6).round() / 1e6;
-        looks(&readings).into_iter().map(rounded).collect()
+        let rounded = |sample_nodes: NodesSample| (sample_nodes.nodes[0].processor * 1e6).round() / 1e6;
+        samples_between(&readings).into_iter().map(rounded).collect()
     }
 
     #[test]

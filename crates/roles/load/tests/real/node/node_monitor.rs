@@ -3,9 +3,9 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use assay_load::node::Pace;
-use assay_load::node::nodes::Kind;
-use assay_load::node::watched::Watched;
+use assay_load::node::ModelClock;
+use assay_load::node::node_monitor::NodeMonitor;
+use assay_load::node::nodes::NodeKind;
 
 use crate::node::support::{SMALL, cluster, get, start};
 
@@ -16,29 +16,30 @@ const REQUESTS: u32 = 50;
 
 #[test]
 fn what_a_node_used_is_seen_second_by_second_whoever_else_asks_for_its_state() {
-    let pace = Pace::now_at(SCALE);
-    let nodes = start(&cluster(SMALL), Kind::Virtual, pace);
+    let clock = ModelClock::now_at(SCALE);
+    let nodes = start(&cluster(SMALL), NodeKind::Virtual, clock);
     let [busy, idle] = [nodes.addresses()[0], nodes.addresses()[1]];
     // The clock of the watch is another than that of the nodes.
-    let watched =
-        Watched::start(vec![busy, idle], Pace::now_at(SCALE)).expect("a thread").expect("both speak");
+    let node_monitor = NodeMonitor::start(vec![busy, idle], ModelClock::now_at(SCALE))
+        .expect("a thread")
+        .expect("both speak");
     for _ in 0..REQUESTS {
         assert!(get(busy, "/cgi-bin/cpu_light.cgi").starts_with("HTTP/1.1 200 "));
         assert!(get(busy, "/assay/state").contains("\"used\""));
     }
-    let seen = watched.samples().len();
-    let looks = loop {
-        let looks = watched.samples();
-        if looks.len() > seen + 1 {
-            break looks;
+    let seen = node_monitor.samples().len();
+    let samples_between = loop {
+        let samples_between = node_monitor.samples();
+        if samples_between.len() > seen + 1 {
+            break samples_between;
         }
         std::thread::yield_now();
     };
     let begun = [0.0]
         .into_iter()
-        .chain(looks.iter().map(|look| look.at.secs_since(assay_cluster::dispatch::Moment::START)));
+        .chain(samples_between.iter().map(|look| look.at.secs_since(assay_cluster::dispatch::Moment::START)));
     let used: f64 = begun
-        .zip(&looks)
+        .zip(&samples_between)
         .map(|(before, look)| {
             let at = look.at.secs_since(assay_cluster::dispatch::Moment::START);
             look.nodes[0].processor * (at - before)
@@ -47,12 +48,12 @@ fn what_a_node_used_is_seen_second_by_second_whoever_else_asks_for_its_state() {
     let expected = f64::from(REQUESTS) * 0.02;
     // The clocks of both differ by what a busy machine does to either.
     assert!((0.5..2.0).contains(&(used / expected)), "{used} s of {expected}");
-    assert!(looks.iter().all(|look| look.nodes.len() == 2 && look.nodes[1].processor == 0.0));
+    assert!(samples_between.iter().all(|look| look.nodes.len() == 2 && look.nodes[1].processor == 0.0));
 }
 
 #[test]
 fn a_server_that_does_not_say_how_busy_it_is_is_named_among_those_that_do() {
-    let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(1.0));
+    let nodes = start(&cluster(SMALL), NodeKind::Virtual, ModelClock::now_at(1.0));
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let silent = listener.local_addr().expect("is bound");
     let states =
@@ -67,11 +68,14 @@ fn a_server_that_does_not_say_how_busy_it_is_is_named_among_those_that_do() {
         }
     });
     for state in states {
-        let watched =
-            Watched::start(vec![nodes.addresses()[0], silent], Pace::now_at(1.0)).expect("a thread");
-        assert_eq!(watched.err(), Some(silent), "{state}");
+        let node_monitor = NodeMonitor::start(vec![nodes.addresses()[0], silent], ModelClock::now_at(1.0))
+            .expect("a thread");
+        assert_eq!(node_monitor.err(), Some(silent), "{state}");
     }
     serving.join().expect("no panic");
     // Nobody listens there any more.
-    assert_eq!(Watched::start(vec![silent], Pace::now_at(1.0)).expect("a thread").err(), Some(silent));
+    assert_eq!(
+        NodeMonitor::start(vec![silent], ModelClock::now_at(1.0)).expect("a thread").err(),
+        Some(silent)
+    );
 }

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use assay_load::node::Pace;
-use assay_load::node::watched::Watched;
+use assay_load::node::ModelClock;
+use assay_load::node::node_monitor::NodeMonitor;
 
 #[test]
 fn a_server_that_does_not_say_how_busy_it_is_is_named() {
@@ -23,8 +23,8 @@ fn a_server_that_does_not_say_how_busy_it_is_is_named() {
         }
     });
     for state in states {
-        let watched = Watched::start(vec![silent], Pace::now_at(1.0)).expect("a thread");
-        assert_eq!(watched.err(), Some(silent), "{state}");
+        let node_monitor = NodeMonitor::start(vec![silent], ModelClock::now_at(1.0)).expect("a thread");
+        assert_eq!(node_monitor.err(), Some(silent), "{state}");
     }
     serving.join().expect("no panic");
 }
