@@ -4,7 +4,7 @@
 
 use anyhow::anyhow;
 use assay_base::settings::suggest::or_did_you_mean;
-use assay_load::replay::results::Results;
+use assay_load::replay::results::ReplayResults;
 use assay_report::compare::Comparison;
 use assay_report::review::{policies, spe};
 use assay_report::summary::Summary;
@@ -92,7 +92,7 @@ const DOCUMENTS: [Kind; 8] = [
         "sizes of caches (`assay size --json`)",
         assay_logs::size::document::Document::json_schema,
     ),
-    Kind::document("replay", "results of a replay (`assay replay --json`)", Results::json_schema),
+    Kind::document("replay", "results of a replay (`assay replay --json`)", ReplayResults::json_schema),
     Kind::document("spe", "evaluations (`assay spe report --json`)", spe::Evaluation::json_schema),
     Kind::document("policies", "policies on a cluster (`assay simulate --json`)", policies::json_schema),
 ];

@@ -8,16 +8,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::replay::catalogue::key;
-use crate::replay::exchange::{Cached, Seen};
-use crate::replay::origin::{OriginCounts, Simulated};
-use crate::replay::request::Call;
+use crate::replay::exchange::{CacheVerdict, ExchangeResult};
+use crate::replay::mark::CacheOutcome;
+use crate::replay::origin::{SimulatedCounts, SimulatedOrigins};
+use crate::replay::request::ReplayRequest;
 use crate::replay::results::{Times, several};
-use crate::replay::source::Logged;
-use crate::replay::stamp::Outcome;
+use crate::replay::source::LoggedTotals;
 
 /// What a proxy made of a replay, told by which request caused each response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Cache {
+#[schemars(rename = "Cache")]
+pub struct CacheResults {
     /// Who it is.
     pub proxy: String,
     /// Responses that were there before they were requested.
@@ -49,7 +50,7 @@ pub struct Cache {
     /// Lines of URLs for which there was no room: these are some other size.
     pub urls_left_out: u64,
     /// What the simulated origins did.
-    pub origin: OriginCounts,
+    pub origin: SimulatedCounts,
 }
 
 /// Adds up.
@@ -75,48 +76,48 @@ pub(crate) struct CacheTally {
 
 impl CacheTally {
     /// A request is about to be sent.
-    pub fn begin(&mut self, simulated: &Simulated, call: &Call) {
-        let key = key(&call.authority, &call.path);
-        let thing = simulated.catalogue().thing(key);
-        let bytes = if call.head_only { 0 } else { thing.bytes };
+    pub fn begin(&mut self, simulated: &SimulatedOrigins, request: &ReplayRequest) {
+        let key = key(&request.authority, &request.path);
+        let entry = simulated.catalogue().entry(key);
+        let bytes = if request.head_only { 0 } else { entry.bytes };
         self.begun += 1;
         self.begun_bytes += bytes;
         if self.kept.contains(&key) {
             self.ideal_hits += 1;
             self.ideal_bytes += bytes;
-        } else if thing.is_storable() && !call.head_only {
+        } else if entry.is_storable() && !request.head_only {
             self.kept.insert(key);
         }
     }
 
     /// A whole response came.
-    pub fn count(&mut self, cached: Cached, seen: &Seen) {
+    pub fn count(&mut self, cached: CacheVerdict, result: &ExchangeResult) {
         let count = match cached.outcome {
-            Outcome::Hit => &mut self.hits,
-            Outcome::Joined => &mut self.joined,
-            Outcome::Revalidated => &mut self.revalidated,
-            Outcome::Miss => &mut self.misses,
-            Outcome::Own => &mut self.own,
+            CacheOutcome::Hit => &mut self.hits,
+            CacheOutcome::Joined => &mut self.joined,
+            CacheOutcome::Revalidated => &mut self.revalidated,
+            CacheOutcome::Miss => &mut self.misses,
+            CacheOutcome::Own => &mut self.own,
         };
         *count += 1;
         self.wrong += u64::from(cached.wrong);
-        self.bytes += seen.body_bytes;
-        let is_hit = matches!(cached.outcome, Outcome::Hit | Outcome::Joined);
+        self.bytes += result.body_bytes;
+        let is_hit = matches!(cached.outcome, CacheOutcome::Hit | CacheOutcome::Joined);
         let times = if is_hit { &mut self.hit_times } else { &mut self.miss_times };
-        if let Some(us) = seen.response_us() {
+        if let Some(us) = result.response_us() {
             times.record(us);
         }
         if is_hit {
-            self.hit_bytes += seen.body_bytes;
+            self.hit_bytes += result.body_bytes;
         }
     }
 
-    pub fn results(&self, simulated: &Simulated) -> Cache {
+    pub fn results(&self, simulated: &SimulatedOrigins) -> CacheResults {
         let origin = simulated.counts();
         let responses = self.hits + self.joined + self.revalidated + self.misses + self.own;
         // A proxy that does not show a confirmation in its responses had it all the same.
         let hidden = origin.confirmed.saturating_sub(self.revalidated).min(self.hits);
-        Cache {
+        CacheResults {
             proxy: String::new(),
             hits: self.hits,
             joined: self.joined,
@@ -137,9 +138,9 @@ impl CacheTally {
     }
 }
 
-impl Cache {
+impl CacheResults {
     /// As text.
-    pub(crate) fn to_terminal(&self, logged: &Logged) -> String {
+    pub(crate) fn to_terminal(&self, logged: &LoggedTotals) -> String {
         let share = |value: Option<f64>, none: &str| match value {
             Some(value) => format!("{:.2} %", value * 100.0),
             None => none.to_owned(),
@@ -201,32 +202,37 @@ mod tests {
     use super::*;
     use crate::replay::catalogue::Catalogue;
 
-    fn seen(bytes: u64, took_us: u64) -> Seen {
-        Seen { sent_ns: 1_000, last_ns: Some(1_000 + took_us * 1_000), body_bytes: bytes, ..Seen::default() }
+    fn result(bytes: u64, took_us: u64) -> ExchangeResult {
+        ExchangeResult {
+            sent_ns: 1_000,
+            last_ns: Some(1_000 + took_us * 1_000),
+            body_bytes: bytes,
+            ..ExchangeResult::default()
+        }
     }
 
     #[test]
     fn hits_are_what_was_there_and_the_ideal_is_what_was_requested_before() {
         let mut catalogue = Catalogue::default();
-        let call = |path: &str| Call::new(false, path.as_bytes(), Some(b"h")).unwrap();
-        ["/a", "/b"].iter().for_each(|path| catalogue.mention(&call(path)));
-        let simulated = Simulated::new(catalogue, Duration::from_secs(60), Duration::ZERO);
+        let request = |path: &str| ReplayRequest::new(false, path.as_bytes(), Some(b"h")).unwrap();
+        ["/a", "/b"].iter().for_each(|path| catalogue.mention(&request(path)));
+        let simulated = SimulatedOrigins::new(catalogue, Duration::from_secs(60), Duration::ZERO);
         let mut tally = CacheTally::default();
         for (path, outcome) in [
-            ("/a", Outcome::Miss),
-            ("/a", Outcome::Joined),
-            ("/a", Outcome::Hit),
-            ("/b", Outcome::Own),
-            ("/b", Outcome::Miss),
+            ("/a", CacheOutcome::Miss),
+            ("/a", CacheOutcome::Joined),
+            ("/a", CacheOutcome::Hit),
+            ("/b", CacheOutcome::Own),
+            ("/b", CacheOutcome::Miss),
         ] {
-            tally.begin(&simulated, &call(path));
-            tally.count(Cached { outcome, wrong: outcome == Outcome::Joined }, &seen(100, 5));
+            tally.begin(&simulated, &request(path));
+            tally.count(CacheVerdict { outcome, wrong: outcome == CacheOutcome::Joined }, &result(100, 5));
         }
         let found = tally.results(&simulated);
         assert_eq!((found.hits, found.joined, found.misses, found.own, found.wrong), (1, 1, 2, 1, 1));
         assert_eq!((found.dhr, found.bhr, found.ideal_dhr), (Some(0.4), Some(0.4), Some(0.6)));
         assert_eq!((found.hit_ms.count, found.miss_ms.count, found.urls), (2, 3, 2));
-        let text = found.to_terminal(&Logged { known: 4, hits: 1, ..Logged::default() });
+        let text = found.to_terminal(&LoggedTotals { known: 4, hits: 1, ..LoggedTotals::default() });
         assert!(text.contains("40.00 %") && text.contains("25.00 %") && text.contains("–"), "{text}");
     }
 }

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use assay_logs::access::Access;
 use assay_logs::class::{self, Class};
 
-use crate::replay::request::Call;
+use crate::replay::request::ReplayRequest;
 
 /// URLs that are kept: a little over 200 MB of memory.
 const MOST_URLS: usize = 7_000_000;
@@ -21,25 +21,25 @@ const MOST_TYPES: usize = 1_000;
 /// Size of what the log never saw whole.
 const UNKNOWN_BYTES: u64 = 10_000;
 
-/// What a URL is.
+/// Response to a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Thing {
+pub(crate) struct CatalogueEntry {
     /// Size of its body.
     pub bytes: u64,
     /// Status of its response.
     pub status: u16,
     /// Place of its content type.
     kind: u16,
-    /// How much the line said that this comes from.
-    worth: Worth,
+    /// Evidence of the line that this comes from.
+    evidence: Evidence,
 }
 
-/// How much a line of a log says of what its URL is.
+/// Evidence that a line of a log gives about its URL, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Worth {
-    /// That it is there.
+enum Evidence {
+    /// The URL exists.
     Mention,
-    /// That it is at least so large.
+    /// The body has at least so many bytes.
     Part,
     /// All, but there was nothing to be had.
     Refusal,
@@ -49,7 +49,7 @@ enum Worth {
 /// All that a log has.
 #[derive(Debug)]
 pub struct Catalogue {
-    things: HashMap<u64, Thing>,
+    entries: HashMap<u64, CatalogueEntry>,
     types: Vec<Box<str>>,
     hosts: BTreeSet<Box<str>>,
     most: usize,
@@ -61,7 +61,7 @@ pub struct Catalogue {
 impl Default for Catalogue {
     fn default() -> Self {
         Self {
-            things: HashMap::new(),
+            entries: HashMap::new(),
             types: vec!["application/octet-stream".into()],
             hosts: BTreeSet::new(),
             most: MOST_URLS,
@@ -71,7 +71,7 @@ impl Default for Catalogue {
     }
 }
 
-/// What stands for a URL, whoever writes it.
+/// Key of a URL, whoever writes it.
 pub(crate) fn key(authority: &str, path: &str) -> u64 {
     let authority = authority.strip_suffix(":80").unwrap_or(authority);
     let mut hasher = DefaultHasher::new();
@@ -84,32 +84,32 @@ pub(crate) fn key(authority: &str, path: &str) -> u64 {
 
 impl Catalogue {
     /// Takes a line of the log, and what it requested.
-    pub(crate) fn note(&mut self, call: &Call, access: &Access<'_>) {
+    pub(crate) fn note(&mut self, request: &ReplayRequest, access: &Access<'_>) {
         self.named += u64::from(!access.host().is_empty());
-        if self.hosts.len() <= MOST_HOSTS && !self.hosts.contains(&call.authority) {
-            self.hosts.insert(call.authority.clone());
+        if self.hosts.len() <= MOST_HOSTS && !self.hosts.contains(&request.authority) {
+            self.hosts.insert(request.authority.clone());
         }
-        let key = key(&call.authority, &call.path);
-        let known = self.things.get(&key);
-        if known.is_none() && self.things.len() >= self.most {
+        let key = key(&request.authority, &request.path);
+        let known = self.entries.get(&key);
+        if known.is_none() && self.entries.len() >= self.most {
             self.left_out += 1;
             return;
         }
-        let found = thing(call.head_only, access);
-        let is_better = known.is_none_or(|known| match found.worth.cmp(&known.worth) {
-            std::cmp::Ordering::Equal if found.worth < Worth::Refusal => found.bytes > known.bytes,
+        let found = entry_of_line(request.head_only, access);
+        let is_better = known.is_none_or(|known| match found.evidence.cmp(&known.evidence) {
+            std::cmp::Ordering::Equal if found.evidence < Evidence::Refusal => found.bytes > known.bytes,
             order => order.is_ge(),
         });
         if is_better {
             let kind = self.type_place(access.content_type);
-            self.things.insert(key, Thing { kind, ..found });
+            self.entries.insert(key, CatalogueEntry { kind, ..found });
         }
     }
 
     /// Takes a URL of which nothing more is known.
-    pub(crate) fn mention(&mut self, call: &Call) {
-        let named = Access { host: call.authority.as_bytes(), ..Access::default() };
-        self.note(call, &named);
+    pub(crate) fn mention(&mut self, request: &ReplayRequest) {
+        let named = Access { host: request.authority.as_bytes(), ..Access::default() };
+        self.note(request, &named);
     }
 
     fn type_place(&mut self, name: &[u8]) -> u16 {
@@ -129,25 +129,26 @@ impl Catalogue {
         place as u16
     }
 
-    /// What is under a key; of what is not known, something.
-    pub(crate) fn thing(&self, key: u64) -> Thing {
-        let unknown = Thing { bytes: UNKNOWN_BYTES, status: 200, kind: 0, worth: Worth::Mention };
-        self.things.get(&key).copied().unwrap_or(unknown)
+    /// Entry under a key; a made-up one for what is not known.
+    pub(crate) fn entry(&self, key: u64) -> CatalogueEntry {
+        let unknown =
+            CatalogueEntry { bytes: UNKNOWN_BYTES, status: 200, kind: 0, evidence: Evidence::Mention };
+        self.entries.get(&key).copied().unwrap_or(unknown)
     }
 
     /// True where the log has it.
     pub(crate) fn has(&self, key: u64) -> bool {
-        self.things.contains_key(&key)
+        self.entries.contains_key(&key)
     }
 
     /// The content type of something.
-    pub(crate) fn type_of(&self, thing: Thing) -> &str {
-        self.types.get(usize::from(thing.kind)).map_or("application/octet-stream", |name| name)
+    pub(crate) fn type_of(&self, entry: CatalogueEntry) -> &str {
+        self.types.get(usize::from(entry.kind)).map_or("application/octet-stream", |name| name)
     }
 
-    /// How many URLs it knows.
+    /// Number of known URLs.
     pub fn urls(&self) -> u64 {
-        self.things.len() as u64
+        self.entries.len() as u64
     }
 
     /// Lines whose URLs it had no room for.
@@ -167,43 +168,43 @@ impl Catalogue {
     }
 }
 
-impl Thing {
+impl CatalogueEntry {
     /// A cache may keep it.
     pub fn is_storable(self) -> bool {
         matches!(self.status, 200 | 203 | 300 | 301 | 308 | 404 | 410)
     }
 }
 
-/// What a line says; its type is found elsewhere.
-fn thing(head_only: bool, access: &Access<'_>) -> Thing {
+/// Entry by one line; its type is found elsewhere.
+fn entry_of_line(head_only: bool, access: &Access<'_>) -> CatalogueEntry {
     let was_broken = class::of(access) == Class::Error && access.status < 400;
-    let (worth, status, bytes) = match access.status {
-        0..200 | 304 => (Worth::Mention, 200, UNKNOWN_BYTES),
-        status if head_only => (Worth::Mention, status, if status == 200 { UNKNOWN_BYTES } else { 0 }),
-        206 => (Worth::Part, 200, access.bytes),
-        200 if was_broken => (Worth::Part, 200, access.bytes),
-        200 => (Worth::Whole, 200, access.bytes),
-        204 => (Worth::Refusal, 204, 0),
-        status => (Worth::Refusal, status.min(599), access.bytes),
+    let (evidence, status, bytes) = match access.status {
+        0..200 | 304 => (Evidence::Mention, 200, UNKNOWN_BYTES),
+        status if head_only => (Evidence::Mention, status, if status == 200 { UNKNOWN_BYTES } else { 0 }),
+        206 => (Evidence::Part, 200, access.bytes),
+        200 if was_broken => (Evidence::Part, 200, access.bytes),
+        200 => (Evidence::Whole, 200, access.bytes),
+        204 => (Evidence::Refusal, 204, 0),
+        status => (Evidence::Refusal, status.min(599), access.bytes),
     };
-    Thing { bytes, status, kind: 0, worth }
+    CatalogueEntry { bytes, status, kind: 0, evidence }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn noted(lines: &[(&str, u16, u64)]) -> Thing {
+    fn noted(lines: &[(&str, u16, u64)]) -> CatalogueEntry {
         let mut catalogue = Catalogue::default();
-        let call = |head_only| Call::new(head_only, b"http://a.example/x", None).unwrap();
+        let request = |head_only| ReplayRequest::new(head_only, b"http://a.example/x", None).unwrap();
         for &(method, status, bytes) in lines {
             let access = Access { status, bytes, content_type: b"text/css", ..Access::default() };
-            catalogue.note(&call(method == "HEAD"), &access);
+            catalogue.note(&request(method == "HEAD"), &access);
         }
         assert_eq!(catalogue.urls(), 1);
-        let thing = catalogue.thing(key("A.example:80", "/x"));
-        assert_eq!(catalogue.type_of(thing), "text/css");
-        thing
+        let entry = catalogue.entry(key("A.example:80", "/x"));
+        assert_eq!(catalogue.type_of(entry), "text/css");
+        entry
     }
 
     #[test]
@@ -228,10 +229,10 @@ mod tests {
         let mut catalogue = Catalogue { most: 1, ..Catalogue::default() };
         for path in ["/1", "/2", "/2"] {
             let access = Access { status: 200, bytes: 5, ..Access::default() };
-            catalogue.note(&Call::new(false, path.as_bytes(), Some(b"h")).unwrap(), &access);
+            catalogue.note(&ReplayRequest::new(false, path.as_bytes(), Some(b"h")).unwrap(), &access);
         }
         assert_eq!((catalogue.urls(), catalogue.left_out(), catalogue.names_hosts()), (1, 2, false));
-        let other = catalogue.thing(key("h", "/2"));
+        let other = catalogue.entry(key("h", "/2"));
         assert_eq!((other.bytes, other.status, other.is_storable()), (UNKNOWN_BYTES, 200, true));
         assert_eq!(catalogue.type_of(other), "application/octet-stream");
     }
@@ -240,11 +241,12 @@ mod tests {
     fn hosts_are_told_apart_until_there_are_too_many() {
         let mut catalogue = Catalogue::default();
         for number in 0..MOST_HOSTS {
-            catalogue.mention(&Call::new(false, b"/", Some(format!("h{number}").as_bytes())).unwrap());
+            catalogue
+                .mention(&ReplayRequest::new(false, b"/", Some(format!("h{number}").as_bytes())).unwrap());
         }
         assert_eq!(catalogue.hosts().map(|hosts| hosts.len()), Some(MOST_HOSTS));
         for host in [b"more", b"most"] {
-            catalogue.mention(&Call::new(false, b"/", Some(host)).unwrap());
+            catalogue.mention(&ReplayRequest::new(false, b"/", Some(host)).unwrap());
         }
         assert!(catalogue.hosts().is_none());
     }

@@ -6,15 +6,15 @@
 /// Bytes of the pool.
 const POOL_BYTES: usize = 64 * 1024;
 
-pub(crate) struct Content(Box<[u8]>);
+pub(crate) struct ObjectBytes(Box<[u8]>);
 
-impl std::fmt::Debug for Content {
+impl std::fmt::Debug for ObjectBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Content")
     }
 }
 
-impl Default for Content {
+impl Default for ObjectBytes {
     fn default() -> Self {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut pool = Vec::with_capacity(POOL_BYTES);
@@ -28,8 +28,8 @@ impl Default for Content {
     }
 }
 
-impl Content {
-    /// What the object has from byte `at` on: some of it.
+impl ObjectBytes {
+    /// Some bytes of the object from byte `at` on.
     pub fn from(&self, key: u64, at: u64) -> &[u8] {
         let place = (key ^ (key >> 32)).wrapping_add(at) % POOL_BYTES as u64;
         &self.0[place as usize..]
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn an_object_is_itself_from_any_byte_on_and_no_other_one() {
-        let content = Content::default();
+        let content = ObjectBytes::default();
         let mut whole = Vec::new();
         while whole.len() < 200_000 {
             whole.extend_from_slice(content.from(77, whole.len() as u64));

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use assay_base::clock::{SECOND_NS, monotonic_ns};
@@ -15,15 +18,14 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::replay::error::ReplayError;
-use crate::replay::exchange::{Route, Seen, exchange};
-use crate::replay::options::Options;
-use crate::replay::origin::Simulated;
-use crate::replay::own::Threads;
+use crate::replay::ReplayError;
+use crate::replay::exchange::{ExchangeContext, ExchangeResult, exchange};
+use crate::replay::origin::SimulatedOrigins;
+use crate::replay::own_influence::ThreadUsage;
 use crate::replay::plan::Planned;
-use crate::replay::results::{Results, Sent, Tally};
-use crate::replay::source::{Fed, Source};
-use crate::replay::tls::Sessions;
+use crate::replay::results::{ReplayResults, ReplayTally, SentRequest};
+use crate::replay::source::{ReadSummary, RequestSource};
+use crate::replay::tls::{ReplayTls, Sessions};
 use crate::replay::xacts::Xacts;
 
 /// Requests are put on the timer so long before they are due, in nanoseconds.
@@ -32,40 +34,66 @@ const AHEAD_NS: u64 = SECOND_NS;
 const MOST_SCHEDULED: usize = 16_384;
 /// Requests that are planned and not on the timer yet.
 const MOST_PLANNED: usize = 4_096;
-/// From the first planned request to the start, in nanoseconds.
+/// Time from the first planned request to the start, in nanoseconds.
 const LEAD_NS: u64 = 50_000_000;
-/// How long requests under way may take once it has been interrupted.
+/// Longest time for requests under way after an interruption.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// How long what was read is waited for once it has been interrupted.
+/// Longest wait for the summary of what was read after an interruption.
 const LAST_READ: Duration = Duration::from_secs(1);
 
-/// What the timer hands out.
-enum Due {
+/// Settings of a replay.
+#[derive(Debug, Clone)]
+pub struct ReplayOptions {
+    pub to: SocketAddr,
+    /// With whole URLs, as to a forward proxy.
+    pub forward: bool,
+    /// None: no TLS.
+    pub tls: Option<ReplayTls>,
+    /// Further header fields, lines with their ends.
+    pub fields: Vec<u8>,
+    /// Longest time for a response.
+    pub timeout: Duration,
+    /// Time for which an idle connection is kept.
+    pub keep_idle: Duration,
+    /// Requests under way at most; one that is due beyond that is not sent, and counted.
+    pub max_in_flight: usize,
+    /// Table of all requests; none: it is not written.
+    pub xacts: Option<PathBuf>,
+    /// The origins that it all comes from, where they are our own: hits are told, and responses are checked against what they
+    /// must be.
+    pub simulated: Option<Arc<SimulatedOrigins>>,
+    /// For how long threads of the target have waited for a processor, in microseconds, added up: kept up to date by whoever is told how
+    /// the replay goes; none: nobody watches them.
+    pub target_waited_us: Option<Rc<Cell<u64>>>,
+}
+
+/// Event of the replay's timer.
+enum ReplayTimerEvent {
     Send(Planned),
     /// There is room for more.
     Feed,
 }
 
-/// What all tasks of a replay share; they run on one thread.
-struct Shared {
-    options: Options,
-    timer: Timer<Due>,
+/// State that all tasks of a replay share; they run on one thread.
+struct ReplayState {
+    options: ReplayOptions,
+    timer: Timer<ReplayTimerEvent>,
     /// Idle connections, each client's its own.
     pool: Pool<Box<str>>,
-    /// What can be resumed of TLS, each client's its own.
+    /// TLS sessions that can be resumed, each client's its own.
     sessions: Sessions,
-    tally: RefCell<Tally>,
+    tally: RefCell<ReplayTally>,
     xacts: RefCell<Option<Xacts>>,
     /// Requests, or rows of them, that are under way.
     open: Cell<usize>,
     /// On the timer, to be sent.
     scheduled: Cell<usize>,
     start_ns: Cell<u64>,
-    /// When it was created.
+    /// Instant of creation.
     made_ns: u64,
-    /// What threads had done by then.
-    threads: Threads,
+    /// Usage of threads by then.
+    threads: ThreadUsage,
     /// Requests begun so far.
     begun: Cell<u64>,
     /// Someone should look whether there is room, or whether all is done.
@@ -77,16 +105,16 @@ struct Shared {
 /// Carries out a plan to its end, or until `stop` is ready; tells `watch` once a second how it goes. Needs a local tokio
 /// runtime with everything enabled.
 pub async fn drive(
-    options: Options,
-    source: Source,
-    mut watch: impl FnMut(&Results),
+    options: ReplayOptions,
+    source: RequestSource,
+    mut watch: impl FnMut(&ReplayResults),
     stop: impl Future<Output = ()>,
-) -> Result<Results, ReplayError> {
+) -> Result<ReplayResults, ReplayError> {
     let xacts = options.xacts.as_deref().map(Xacts::create).transpose()?;
     let resources = Resources::new();
     resources.keep_deadlines();
-    let threads = Threads::now(&options);
-    let shared = Rc::new(Shared {
+    let threads = ThreadUsage::now(&options);
+    let shared = Rc::new(ReplayState {
         options,
         timer: Timer::new(0)?,
         pool: Pool::new(&resources),
@@ -103,42 +131,44 @@ pub async fn drive(
         stopped: Cell::new(false),
     });
     let (to, planned) = channel(MOST_PLANNED);
-    let (told, read) = oneshot::channel();
+    let (summary_sender, summary) = oneshot::channel();
     std::thread::Builder::new().name("plan".into()).spawn(move || {
         // Nobody waits any more for what was read once it took too long to end.
-        let _ = told.send(source.feed(&to));
+        let _ = summary_sender.send(source.feed(&to));
     })?;
-    let interrupted = carry_out(&shared, planned, &mut watch, stop).await?;
+    let interrupted = send_all(&shared, planned, &mut watch, stop).await?;
     let fault =
         || Err(ReplayError::System(std::io::Error::other("the thread that reads ended by a fault of Assay")));
     // The channel is closed: the thread sees it with the next request that it plans. There may be none: a log may go on for ever without
     // a usable line, or wait for one. The thread is left to itself then.
-    let fed = match interrupted {
-        true => tokio::time::timeout(LAST_READ, read).await.unwrap_or_else(|_| Ok(Ok(Fed::default()))),
-        false => read.await,
+    let read = match interrupted {
+        true => {
+            tokio::time::timeout(LAST_READ, summary).await.unwrap_or_else(|_| Ok(Ok(ReadSummary::default())))
+        }
+        false => summary.await,
     };
-    let fed = fed.unwrap_or_else(|_| fault())?;
+    let summary = read.unwrap_or_else(|_| fault())?;
     let lost = match shared.xacts.borrow_mut().take() {
         Some(xacts) => xacts.finish()?,
         None => 0,
     };
-    shared.each_second(&mut watch);
-    let mut results = shared.results(&fed);
+    shared.report_progress(&mut watch);
+    let mut results = shared.results(&summary);
     results.interrupted = interrupted;
     results.rows_lost = lost;
     Ok(results)
 }
 
 /// Sends until every request has its response; true: it was interrupted.
-async fn carry_out(
-    shared: &Rc<Shared>,
+async fn send_all(
+    shared: &Rc<ReplayState>,
     planned: Receiver<Planned>,
-    watch: &mut impl FnMut(&Results),
+    watch: &mut impl FnMut(&ReplayResults),
     stop: impl Future<Output = ()>,
 ) -> Result<bool, ReplayError> {
     let dispatching = shared.timer.dispatch(|due_ns, due| match due {
-        Due::Feed => shared.changed.notify_one(),
-        Due::Send(planned) => {
+        ReplayTimerEvent::Feed => shared.changed.notify_one(),
+        ReplayTimerEvent::Send(planned) => {
             shared.scheduled.set(shared.scheduled.get() - 1);
             shared.launch(due_ns, planned);
         }
@@ -152,7 +182,7 @@ async fn carry_out(
         tokio::select! {
             ended = &mut dispatching => ended?,
             () = &mut feeding => break,
-            _ = tick.tick() => shared.each_second(watch),
+            _ = tick.tick() => shared.report_progress(watch),
             () = &mut stop => {
                 interrupted = true;
                 break;
@@ -166,7 +196,7 @@ async fn carry_out(
         tokio::select! {
             ended = &mut dispatching => ended?,
             () = shared.changed.notified() => {}
-            _ = tick.tick() => shared.each_second(watch),
+            _ = tick.tick() => shared.report_progress(watch),
             () = &mut patience, if interrupted => break,
             () = &mut stop, if !interrupted => {
                 interrupted = true;
@@ -180,7 +210,7 @@ async fn carry_out(
     Ok(interrupted)
 }
 
-impl Shared {
+impl ReplayState {
     /// Puts requests on the timer as they come, a little before they are due.
     async fn feed(&self, mut planned: Receiver<Planned>) {
         let mut waiting = false;
@@ -195,7 +225,7 @@ impl Shared {
                     break;
                 }
                 if ahead_ns > AHEAD_NS && !waiting {
-                    self.timer.schedule(due_ns - AHEAD_NS, Due::Feed);
+                    self.timer.schedule(due_ns - AHEAD_NS, ReplayTimerEvent::Feed);
                     waiting = true;
                 }
                 self.changed.notified().await;
@@ -203,7 +233,7 @@ impl Shared {
             }
             waiting = false;
             self.scheduled.set(self.scheduled.get() + 1);
-            self.timer.schedule(due_ns, Due::Send(next));
+            self.timer.schedule(due_ns, ReplayTimerEvent::Send(next));
         }
     }
 
@@ -212,12 +242,12 @@ impl Shared {
         if self.scheduled.get() + 1 >= MOST_SCHEDULED {
             self.changed.notify_one();
         }
-        let count = planned.calls.len() as u64;
+        let count = planned.requests.len() as u64;
         if self.stopped.get() {
             self.tally.borrow_mut().unsent += count;
             return;
         }
-        if self.open.get() >= self.options.most_open {
+        if self.open.get() >= self.options.max_in_flight {
             self.tally.borrow_mut().skipped += count;
             return;
         }
@@ -232,25 +262,25 @@ impl Shared {
 
     /// Sends the requests of one plan, one after the other.
     async fn send(&self, due_ns: u64, planned: Planned) {
-        let Planned { client, calls, keep, .. } = planned;
+        let Planned { client, requests, keep, .. } = planned;
         let sessions = self.options.tls.as_ref().map(|tls| self.sessions.of(tls, &client, keep));
         let mut kept: Option<(Cow<'_, str>, Box<Upstream>)> = None;
         let mut due_ns = due_ns;
-        for call in &calls {
-            let way = self.options.way(call);
-            let key = way.key(&client, call);
+        for request in &requests {
+            let route = self.options.route(request);
+            let key = route.key(&client, request);
             let left = kept.take().filter(|(kept_key, _)| *kept_key == key).map(|(_, upstream)| upstream);
             let connection = left.or_else(|| if keep { self.pool.take(&*key) } else { None });
             let number = self.begun.replace(self.begun.get() + 1);
             if let Some(simulated) = &self.options.simulated {
-                self.tally.borrow_mut().begin(simulated, call);
+                self.tally.borrow_mut().begin(simulated, request);
             }
             let (options, pool) = (&self.options, &self.pool);
-            let route = Route { way: &way, sessions: sessions.as_ref(), options, pool };
-            let (seen, left) = exchange(call, number, connection, &route).await;
+            let context = ExchangeContext { route: &route, sessions: sessions.as_ref(), options, pool };
+            let (result, left) = exchange(request, number, connection, &context).await;
             kept = left.map(|upstream| (key, upstream));
-            let next_ns = seen.last_ns.unwrap_or_else(monotonic_ns);
-            self.note(Sent { client: &client, call, due_ns, seen: &seen });
+            let next_ns = result.last_ns.unwrap_or_else(monotonic_ns);
+            self.note(SentRequest { client: &client, request, due_ns, result: &result });
             due_ns = next_ns;
             if self.stopped.get() {
                 break;
@@ -261,26 +291,26 @@ impl Shared {
         }
     }
 
-    fn note(&self, sent: Sent<'_>) {
+    fn note(&self, sent: SentRequest<'_>) {
         self.tally.borrow_mut().count(&sent);
         if let Some(xacts) = self.xacts.borrow_mut().as_mut() {
             xacts.push(&sent, self.start_ns.get());
         }
     }
 
-    fn each_second(&self, watch: &mut impl FnMut(&Results)) {
+    fn report_progress(&self, watch: &mut impl FnMut(&ReplayResults)) {
         self.pool.close_older_than(self.options.keep_idle);
-        watch(&self.results(&Fed::default()));
+        watch(&self.results(&ReadSummary::default()));
     }
 
-    fn results(&self, fed: &Fed) -> Results {
+    fn results(&self, summary: &ReadSummary) -> ReplayResults {
         let started = self.start_ns.get();
         let passed_ns = if started == 0 { 0 } else { monotonic_ns().saturating_sub(started) };
-        let threads = Threads {
+        let threads = ThreadUsage {
             passed_ns: monotonic_ns().saturating_sub(self.made_ns),
-            ..Threads::now(&self.options).since(&self.threads)
+            ..ThreadUsage::now(&self.options).since(&self.threads)
         };
-        let mut results = self.tally.borrow().results(passed_ns, fed, &threads);
+        let mut results = self.tally.borrow().results(passed_ns, summary, &threads);
         results.to = self.options.to.to_string();
         results.forward = self.options.forward;
         results.under_way = self.open.get() as u64;
@@ -289,13 +319,13 @@ impl Shared {
     }
 }
 
-impl Threads {
-    /// What they have done until now.
-    fn now(options: &Options) -> Self {
+impl ThreadUsage {
+    /// Usage up to now.
+    fn now(options: &ReplayOptions) -> Self {
         Self {
             passed_ns: 0,
             sender: ThreadTimes::now(),
-            origins: options.simulated.as_deref().and_then(Simulated::thread_times),
+            origins: options.simulated.as_deref().and_then(SimulatedOrigins::thread_times),
             target_waited_us: options.target_waited_us.as_deref().map(Cell::get),
         }
     }
@@ -313,8 +343,8 @@ impl Threads {
     }
 }
 
-impl Seen {
-    /// From when it was sent to its last byte, in microseconds; none: there was no whole response.
+impl ExchangeResult {
+    /// Time from sending to the last byte, in microseconds; none: there was no whole response.
     pub(crate) fn response_us(&self) -> Option<u64> {
         Some(self.last_ns?.saturating_sub(self.sent_ns) / 1000)
     }

@@ -12,22 +12,22 @@ use assay_record::spe::ResponseError;
 use assay_workload::mark::HEADER;
 
 use crate::replay::catalogue::key;
-use crate::replay::options::Options;
-use crate::replay::origin::Simulated;
-use crate::replay::request::Call;
-use crate::replay::stamp::{Outcome, Stamp, request_line};
-use crate::replay::tls::{ClientSessions, Way};
+use crate::replay::drive::ReplayOptions;
+use crate::replay::mark::{CacheOutcome, ReplayMark, request_line};
+use crate::replay::origin::SimulatedOrigins;
+use crate::replay::request::ReplayRequest;
+use crate::replay::tls::{ClientSessions, Route};
 
-/// What became of a request. Instants are `CLOCK_MONOTONIC`, in nanoseconds.
+/// Result of one request. Instants are `CLOCK_MONOTONIC`, in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ExchangeResult {
     /// Connect begun, or first byte written on a connection that was there.
     pub sent_ns: u64,
     /// Connection made; none: it was there.
     pub connected_ns: Option<u64>,
     /// The handshake of TLS on a connection that was made.
     pub handshake: Option<Handshake>,
-    /// What was wrong with TLS, and what to do.
+    /// Failure of TLS, with advice.
     pub tls_failure: Option<String>,
     /// First byte of the response.
     pub first_ns: Option<u64>,
@@ -39,37 +39,37 @@ pub(crate) struct Seen {
     pub error: Option<ResponseError>,
     /// Sent again on a new connection, because the old one turned out to be closed.
     pub retried: bool,
-    /// Where the origins are simulated: what the response was.
-    pub cached: Option<Cached>,
+    /// Judgement of the response, where the origins are simulated.
+    pub cached: Option<CacheVerdict>,
 }
 
-/// What a response was that can be held against what its origin made.
+/// Judgement of a response that can be compared with what its origin made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cached {
-    pub outcome: Outcome,
-    /// It is not what the origin made: another object, another status or size, other bytes.
+pub(crate) struct CacheVerdict {
+    pub outcome: CacheOutcome,
+    /// The response is not what the origin made: another object, another status or size, other bytes.
     pub wrong: bool,
 }
 
-/// What one response is held against.
-struct Held<'s> {
-    simulated: &'s Simulated,
+/// Response that the origin makes.
+struct ExpectedResponse<'s> {
+    simulated: &'s SimulatedOrigins,
     /// Number of the request.
     number: u64,
     key: u64,
 }
 
-/// How a request gets to its server, if there is no connection yet.
-pub(crate) struct Route<'r> {
-    pub way: &'r Way,
+/// Settings and resources of a request.
+pub(crate) struct ExchangeContext<'r> {
+    pub route: &'r Route,
     /// The client's; none: TLS is not spoken.
     pub sessions: Option<&'r ClientSessions>,
-    pub options: &'r Options,
+    pub options: &'r ReplayOptions,
     pub pool: &'r Pool<Box<str>>,
 }
 
-/// Why a request got no whole response.
-enum Failed {
+/// Reason for which a request got no whole response.
+enum AttemptError {
     Upstream(UpstreamError),
     Body(BodyError),
     /// The proxy responded to CONNECT with this status.
@@ -77,42 +77,42 @@ enum Failed {
     TimedOut,
 }
 
-impl From<UpstreamError> for Failed {
+impl From<UpstreamError> for AttemptError {
     fn from(error: UpstreamError) -> Self {
         Self::Upstream(error)
     }
 }
 
-impl From<BodyError> for Failed {
+impl From<BodyError> for AttemptError {
     fn from(error: BodyError) -> Self {
         Self::Body(error)
     }
 }
 
-impl From<Failed> for ResponseError {
-    fn from(failed: Failed) -> Self {
+impl From<AttemptError> for ResponseError {
+    fn from(failed: AttemptError) -> Self {
         match failed {
-            Failed::Upstream(error) => error.into(),
-            Failed::Body(error) => error.into(),
-            Failed::NoTunnel(_) => ResponseError::Refused,
-            Failed::TimedOut => ResponseError::TimedOut,
+            AttemptError::Upstream(error) => error.into(),
+            AttemptError::Body(error) => error.into(),
+            AttemptError::NoTunnel(_) => ResponseError::Refused,
+            AttemptError::TimedOut => ResponseError::TimedOut,
         }
     }
 }
 
-impl Failed {
-    /// What was wrong with TLS, or with the way to it, and what to do; none: it was something else.
-    fn of_tls(&self, call: &Call) -> Option<String> {
+impl AttemptError {
+    /// Text about a failure of TLS, or of the tunnel to it, with advice; none: it was something else.
+    fn of_tls(&self, request: &ReplayRequest) -> Option<String> {
         let said = |error: &TlsError| {
-            let (host, advice) = (&call.authority, error.kind.advice());
+            let (host, advice) = (&request.authority, error.kind.advice());
             format!("a request for {host} failed: {}; {advice}", error.detail)
         };
         match self {
-            Failed::Upstream(UpstreamError::Tls(_, error)) => Some(said(error)),
-            Failed::Body(BodyError::Io(error)) => tls_error(error).map(said),
-            Failed::NoTunnel(status) => Some(format!(
+            AttemptError::Upstream(UpstreamError::Tls(_, error)) => Some(said(error)),
+            AttemptError::Body(BodyError::Io(error)) => tls_error(error).map(said),
+            AttemptError::NoTunnel(status) => Some(format!(
                 "the proxy responded with {status} to CONNECT for {}; let it open tunnels to that port",
-                call.authority
+                request.authority
             )),
             _ => None,
         }
@@ -121,71 +121,71 @@ impl Failed {
 
 /// Puts a request, over `connection` if there is one. Gives the connection back when it can be used again.
 pub(crate) async fn exchange(
-    call: &Call,
+    request: &ReplayRequest,
     number: u64,
     connection: Option<Box<Upstream>>,
-    route: &Route<'_>,
-) -> (Seen, Option<Box<Upstream>>) {
-    let options = route.options;
-    let mut request = Vec::with_capacity(256);
+    context: &ExchangeContext<'_>,
+) -> (ExchangeResult, Option<Box<Upstream>>) {
+    let options = context.options;
+    let mut request_bytes = Vec::with_capacity(256);
     let mut fields = std::borrow::Cow::Borrowed(options.fields.as_slice());
-    let held = options.simulated.as_deref().map(|simulated| {
+    let expected = options.simulated.as_deref().map(|simulated| {
         fields.to_mut().extend_from_slice(request_line(number).as_bytes());
-        Held { simulated, number, key: key(&call.authority, &call.path) }
+        ExpectedResponse { simulated, number, key: key(&request.authority, &request.path) }
     });
-    let is_whole_url = options.forward && !matches!(route.way, Way::Tunnel(_));
-    call.write(&mut request, is_whole_url, &fields);
-    let mut seen = Seen { sent_ns: monotonic_ns(), ..Seen::default() };
+    let is_whole_url = options.forward && !matches!(context.route, Route::Tunnel(_));
+    request.write(&mut request_bytes, is_whole_url, &fields);
+    let mut result = ExchangeResult { sent_ns: monotonic_ns(), ..ExchangeResult::default() };
     let was_there = connection.is_some();
-    let first = attempt(call, &request, connection, (route, held.as_ref()), &mut seen);
-    let mut left = bounded(first, options.patience).await;
+    let first = attempt(request, &request_bytes, connection, context, expected.as_ref(), &mut result);
+    let mut left = bounded(first, options.timeout).await;
     // A connection that the other side closed just then says nothing about the request.
-    let is_lost = |failed: &Failed| matches!(failed, Failed::Upstream(UpstreamError::Lost(_)));
-    if was_there && left.as_ref().err().is_some_and(is_lost) && seen.first_ns.is_none() {
-        seen.retried = true;
-        let second = attempt(call, &request, None, (route, held.as_ref()), &mut seen);
-        left = bounded(second, options.patience).await;
+    let is_lost = |failed: &AttemptError| matches!(failed, AttemptError::Upstream(UpstreamError::Lost(_)));
+    if was_there && left.as_ref().err().is_some_and(is_lost) && result.first_ns.is_none() {
+        result.retried = true;
+        let second = attempt(request, &request_bytes, None, context, expected.as_ref(), &mut result);
+        left = bounded(second, options.timeout).await;
     }
     match left {
-        Ok(connection) => (seen, connection),
+        Ok(connection) => (result, connection),
         Err(failed) => {
-            seen.tls_failure = failed.of_tls(call);
-            seen.error = Some(failed.into());
-            (seen, None)
+            result.tls_failure = failed.of_tls(request);
+            result.error = Some(failed.into());
+            (result, None)
         }
     }
 }
 
 /// A response that takes too long as a whole, however it comes, is given up.
 async fn bounded<T>(
-    attempt: impl Future<Output = Result<T, Failed>>,
+    attempt: impl Future<Output = Result<T, AttemptError>>,
     patience: Duration,
-) -> Result<T, Failed> {
-    tokio::time::timeout(patience, attempt).await.unwrap_or(Err(Failed::TimedOut))
+) -> Result<T, AttemptError> {
+    tokio::time::timeout(patience, attempt).await.unwrap_or(Err(AttemptError::TimedOut))
 }
 
 async fn connect(
-    call: &Call,
-    route: &Route<'_>,
+    request: &ReplayRequest,
+    context: &ExchangeContext<'_>,
     patience: Patience,
-    seen: &mut Seen,
-) -> Result<Box<Upstream>, Failed> {
-    let (to, pool) = (route.options.to, route.pool);
+    result: &mut ExchangeResult,
+) -> Result<Box<Upstream>, AttemptError> {
+    let (to, pool) = (context.options.to, context.pool);
     let session = || {
-        let begun = route.sessions.map(|sessions| sessions.connect(&call.authority)).transpose();
+        let begun = context.sessions.map(|sessions| sessions.connect(&request.authority)).transpose();
         begun.map_err(|error| UpstreamError::Tls(to, error))
     };
-    let mut upstream = match route.way {
-        Way::Clear => pool.open(to, None, patience).await?,
-        Way::Secured => pool.open(to, session()?, patience).await?,
-        Way::Tunnel(authority) => {
+    let mut upstream = match context.route {
+        Route::Clear => pool.open(to, None, patience).await?,
+        Route::Secured => pool.open(to, session()?, patience).await?,
+        Route::Tunnel(authority) => {
             let mut tunnel = pool.open(to, None, patience).await?;
-            seen.connected_ns = Some(monotonic_ns());
-            let request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
-            tunnel.send(&[request.as_bytes()], patience).await?;
+            result.connected_ns = Some(monotonic_ns());
+            let request_bytes = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
+            tunnel.send(&[request_bytes.as_bytes()], patience).await?;
             let status = tunnel.final_head(patience.response, |received| received.head.status).await?;
             if !(200..300).contains(&status) {
-                return Err(Failed::NoTunnel(status));
+                return Err(AttemptError::NoTunnel(status));
             }
             if let Some(session) = session()? {
                 tunnel.secure(session, patience).await?;
@@ -193,80 +193,83 @@ async fn connect(
             tunnel
         }
     };
-    seen.handshake = upstream.connection.stream.take_handshake();
-    let made_ns = seen.handshake.as_ref().map_or_else(monotonic_ns, |handshake| handshake.begun_ns);
-    seen.connected_ns.get_or_insert(made_ns);
+    result.handshake = upstream.connection.stream.take_handshake();
+    let made_ns = result.handshake.as_ref().map_or_else(monotonic_ns, |handshake| handshake.begun_ns);
+    result.connected_ns.get_or_insert(made_ns);
     Ok(upstream.timed())
 }
 
 async fn attempt(
-    call: &Call,
-    request: &[u8],
+    request: &ReplayRequest,
+    request_bytes: &[u8],
     connection: Option<Box<Upstream>>,
-    (route, held): (&Route<'_>, Option<&Held<'_>>),
-    seen: &mut Seen,
-) -> Result<Option<Box<Upstream>>, Failed> {
-    let limit = route.options.patience;
+    context: &ExchangeContext<'_>,
+    expected: Option<&ExpectedResponse<'_>>,
+    result: &mut ExchangeResult,
+) -> Result<Option<Box<Upstream>>, AttemptError> {
+    let limit = context.options.timeout;
     let patience = Patience { connect: limit, response: limit };
     let mut upstream = match connection {
         Some(upstream) => upstream,
-        None => connect(call, route, patience, seen).await?,
+        None => connect(request, context, patience, result).await?,
     };
-    upstream.send(&[request], patience).await?;
-    let method = call.method();
+    upstream.send(&[request_bytes], patience).await?;
+    let method = request.method();
     let received = upstream
         .final_head(patience.response, |received| {
             let head = &received.head;
-            seen.status = Some(head.status);
-            seen.head_bytes += received.bytes.len() as u64;
-            let stamp = head.header(HEADER).and_then(Stamp::parse);
-            (head.status, head.body(method), head.persists(method), stamp)
+            result.status = Some(head.status);
+            result.head_bytes += received.bytes.len() as u64;
+            let mark = head.header(HEADER).and_then(ReplayMark::parse);
+            (head.status, head.body(method), head.persists(method), mark)
         })
         .await;
-    seen.first_ns = upstream.first_byte_ns;
-    let (status, framing, persists, stamp) = received?;
-    let mut check = held.map(|held| Check::new(held, stamp, status));
+    result.first_ns = upstream.first_byte_ns;
+    let (status, framing, persists, mark) = received?;
+    let mut check = expected.map(|expected| ResponseCheck::new(expected, mark, status));
     let mut body = BodyReader::new(framing);
     while let Some(chunk) = body.next(&mut upstream.connection, patience.response).await? {
         if let Some(check) = &mut check {
-            check.take(seen.body_bytes, &chunk);
+            check.take(result.body_bytes, &chunk);
         }
-        seen.body_bytes += chunk.len() as u64;
+        result.body_bytes += chunk.len() as u64;
     }
-    seen.cached = check.map(|check| check.end(call.head_only, seen));
-    seen.last_ns = Some(monotonic_ns());
+    result.cached = check.map(|check| check.end(request.head_only, result));
+    result.last_ns = Some(monotonic_ns());
     Ok((persists && upstream.connection.input.unread().is_empty()).then_some(upstream))
 }
 
 /// Holds a response against what its origin made.
-struct Check<'h> {
-    held: &'h Held<'h>,
-    stamp: Option<Stamp>,
+struct ResponseCheck<'h> {
+    expected: &'h ExpectedResponse<'h>,
+    mark: Option<ReplayMark>,
     wrong: bool,
 }
 
-impl<'h> Check<'h> {
-    fn new(held: &'h Held<'h>, stamp: Option<Stamp>, status: u16) -> Self {
-        let thing = held.simulated.catalogue.thing(held.key);
-        let wrong = stamp.is_some_and(|stamp| stamp.key != held.key || status != thing.status);
-        Self { held, stamp, wrong }
+impl<'h> ResponseCheck<'h> {
+    fn new(expected: &'h ExpectedResponse<'h>, mark: Option<ReplayMark>, status: u16) -> Self {
+        let entry = expected.simulated.catalogue.entry(expected.key);
+        let wrong = mark.is_some_and(|mark| mark.key != expected.key || status != entry.status);
+        Self { expected, mark, wrong }
     }
 
     fn take(&mut self, at: u64, bytes: &[u8]) {
         // What a proxy says itself can be anything.
-        if self.stamp.is_some() && !self.wrong {
-            self.wrong = !self.held.simulated.content.is(self.held.key, at, bytes);
+        if self.mark.is_some() && !self.wrong {
+            self.wrong = !self.expected.simulated.content.is(self.expected.key, at, bytes);
         }
     }
 
-    fn end(self, head_only: bool, seen: &Seen) -> Cached {
-        let Some(stamp) = self.stamp else { return Cached { outcome: Outcome::Own, wrong: false } };
-        let thing = self.held.simulated.catalogue.thing(self.held.key);
-        let has_body = !head_only && thing.status != 204;
-        let bytes = if has_body { thing.bytes } else { 0 };
-        Cached {
-            outcome: stamp.outcome(self.held.number, seen.sent_ns),
-            wrong: self.wrong || bytes != seen.body_bytes,
+    fn end(self, head_only: bool, result: &ExchangeResult) -> CacheVerdict {
+        let Some(mark) = self.mark else {
+            return CacheVerdict { outcome: CacheOutcome::Own, wrong: false };
+        };
+        let entry = self.expected.simulated.catalogue.entry(self.expected.key);
+        let has_body = !head_only && entry.status != 204;
+        let bytes = if has_body { entry.bytes } else { 0 };
+        CacheVerdict {
+            outcome: mark.outcome(self.expected.number, result.sent_ns),
+            wrong: self.wrong || bytes != result.body_bytes,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use assay_logs::access::Access;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// Methods of which a log holds all there is to a request.
 pub const METHODS: [&str; 2] = ["GET", "HEAD"];
@@ -28,11 +29,16 @@ pub struct Statuses {
     pub last: u16,
 }
 
+/// Text that names no status and no class of statuses.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{0}` is no status; write one like 304, or a class like 2xx")]
+pub struct StatusError(String);
+
 impl Statuses {
     /// Reads `200`, or `2xx` for all that begin with it.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, StatusError> {
         let class = text.strip_suffix("xx").or_else(|| text.strip_suffix("XX"));
-        let wrong = || format!("`{text}` is no status; write one like 304, or a class like 2xx");
+        let wrong = || StatusError(text.to_owned());
         let number: u16 = class.unwrap_or(text).parse().map_err(|_| wrong())?;
         match class {
             Some(_) if (1..=5).contains(&number) => Ok(Self { first: number * 100, last: number * 100 + 99 }),

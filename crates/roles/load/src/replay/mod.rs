@@ -15,26 +15,67 @@ mod cache;
 pub mod catalogue;
 mod content;
 pub mod drive;
-pub mod error;
 mod exchange;
 pub mod filter;
-mod options;
+mod mark;
 pub mod origin;
-pub mod own;
+pub mod own_influence;
 pub mod plan;
 pub mod request;
 pub mod results;
 pub mod source;
-mod stamp;
 mod tls;
 mod xacts;
 
-pub use cache::Cache;
+pub use cache::CacheResults;
 pub use catalogue::Catalogue;
-pub use drive::drive;
-pub use error::ReplayError;
-pub use options::Options;
-pub use origin::{Listener, Origins, Simulated};
-pub use results::Results;
-pub use source::{List, Log, Source};
-pub use tls::Tls;
+pub use drive::{ReplayOptions, drive};
+pub use origin::{OriginListener, OriginServer, SimulatedOrigins};
+pub use results::ReplayResults;
+pub use source::{ListSource, LogSource, RequestSource};
+pub use tls::ReplayTls;
+
+use std::io;
+use std::path::PathBuf;
+
+use assay_logs::error::LogsError;
+use assay_record::dir::RunDirError;
+use thiserror::Error;
+
+/// Failure of a replay. A failure of single requests is never an error.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// A log cannot be read.
+    #[error(transparent)]
+    Logs(#[from] LogsError),
+    /// A list cannot be read.
+    #[error("cannot read the list of URLs {}: {cause}; check the path", assay_base::quote::line::path(path))]
+    List {
+        path: PathBuf,
+        /// Part of the message, and so no `source` of this error.
+        cause: io::Error,
+    },
+    /// There is nothing to send.
+    #[error("there is no request in {name} that can be sent: {why}")]
+    Nothing {
+        name: String,
+        /// Reason, and advice.
+        why: String,
+    },
+    /// The timer, a thread or a descriptor was not to be had.
+    #[error("cannot get ready to send: {0}")]
+    System(#[from] io::Error),
+    /// Simulated origins cannot listen.
+    #[error("cannot listen on {address} for simulated origins: {cause}; name another address with --origins")]
+    Origin {
+        address: std::net::SocketAddr,
+        /// Part of the message, and so no `source` of this error.
+        cause: io::Error,
+    },
+    /// The table of requests cannot be written.
+    #[error(transparent)]
+    Table(#[from] RunDirError),
+    /// The result cannot be written as JSON.
+    #[error("cannot write the result as JSON: {0}; this is a fault of Assay, please report it")]
+    Json(#[from] serde_json::Error),
+}

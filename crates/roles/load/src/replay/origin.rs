@@ -31,21 +31,21 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 
-use crate::replay::catalogue::{Catalogue, Thing, key};
-use crate::replay::content::Content;
-use crate::replay::error::ReplayError;
-use crate::replay::stamp::{Stamp, number_of};
+use crate::replay::ReplayError;
+use crate::replay::catalogue::{Catalogue, CatalogueEntry, key};
+use crate::replay::content::ObjectBytes;
+use crate::replay::mark::{ReplayMark, request_number};
 
-/// How long a connection of a proxy may be idle, and each step of a response may take.
+/// Longest idle time of a proxy's connection, and of each step of a response.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Everything was modified last at this instant: 2001-09-09.
 const MODIFIED_S: u64 = 1_000_000_000;
 
-/// What simulated origins and their clients share.
+/// State that simulated origins and their clients share.
 #[derive(Debug)]
-pub struct Simulated {
+pub struct SimulatedOrigins {
     pub(crate) catalogue: Catalogue,
-    pub(crate) content: Content,
+    pub(crate) content: ObjectBytes,
     lifetime_s: u64,
     think: Duration,
     counts: Counts,
@@ -63,7 +63,8 @@ struct Counts {
 
 /// What simulated origins did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct OriginCounts {
+#[schemars(rename = "OriginCounts")]
+pub struct SimulatedCounts {
     /// Requests that came.
     pub requests: u64,
     /// Requests that were answered with 304: the proxy had it.
@@ -74,13 +75,13 @@ pub struct OriginCounts {
     pub body_bytes: u64,
 }
 
-impl Simulated {
+impl SimulatedOrigins {
     /// Origins of what the catalogue has; a response that may be kept is fresh for `lifetime`, and each takes `think` at
     /// least.
     pub fn new(catalogue: Catalogue, lifetime: Duration, think: Duration) -> Self {
         Self {
             catalogue,
-            content: Content::default(),
+            content: ObjectBytes::default(),
             lifetime_s: lifetime.as_secs(),
             think,
             counts: Counts::default(),
@@ -88,20 +89,19 @@ impl Simulated {
         }
     }
 
-    /// What their thread did until now; none: it does not run, or the system does not tell.
+    /// Usage of their thread up to now; none: it does not run, or the system does not tell.
     pub(crate) fn thread_times(&self) -> Option<ThreadTimes> {
         ThreadTimes::of(*self.thread.get()?)
     }
 
-    /// What is known of the log.
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }
 
     /// Counters of responses so far.
-    pub fn counts(&self) -> OriginCounts {
+    pub fn counts(&self) -> SimulatedCounts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        OriginCounts {
+        SimulatedCounts {
             requests: of(&self.counts.requests),
             confirmed: of(&self.counts.confirmed),
             unknown: of(&self.counts.unknown),
@@ -110,9 +110,9 @@ impl Simulated {
     }
 }
 
-/// Where simulated origins listen: for everything, or for one host.
+/// Listener of simulated origins: for everything, or for one host.
 #[derive(Debug, Clone)]
-pub struct Listener {
+pub struct OriginListener {
     /// The address.
     pub listen: SocketAddr,
     /// Whatever `Host` says, it is for this one; none: for the host that the request names.
@@ -121,15 +121,18 @@ pub struct Listener {
 
 /// Running simulated origins; they end when dropped.
 #[derive(Debug)]
-pub struct Origins {
+pub struct OriginServer {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     addresses: Vec<SocketAddr>,
 }
 
-impl Origins {
+impl OriginServer {
     /// Opens all listeners.
-    pub fn start(listeners: Vec<Listener>, simulated: Arc<Simulated>) -> Result<Self, ReplayError> {
+    pub fn start(
+        listeners: Vec<OriginListener>,
+        simulated: Arc<SimulatedOrigins>,
+    ) -> Result<Self, ReplayError> {
         let (mut open, mut addresses) = (Vec::new(), Vec::new());
         for listener in listeners {
             let refused = |cause| ReplayError::Origin { address: listener.listen, cause };
@@ -144,13 +147,13 @@ impl Origins {
         Ok(Self { stop: Some(stop), thread: Some(thread), addresses })
     }
 
-    /// Where they listen, in the order of the listeners.
+    /// Addresses in the order of the listeners.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 }
 
-impl Drop for Origins {
+impl Drop for OriginServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -162,7 +165,7 @@ impl Drop for Origins {
 
 fn serve(
     listeners: Vec<(TcpListener, Option<String>)>,
-    simulated: Arc<Simulated>,
+    simulated: Arc<SimulatedOrigins>,
     stopped: oneshot::Receiver<()>,
 ) {
     let Ok(runtime) = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) else {
@@ -181,7 +184,7 @@ fn serve(
                     let (stream, _) = accept(&socket).await;
                     let exchange = Exchange::new(stream, &resources, ClientLimits::new(PATIENCE, PATIENCE));
                     let mut client =
-                        Client { exchange, simulated: Arc::clone(&simulated), host: host.clone() };
+                        ProxyConnection { exchange, simulated: Arc::clone(&simulated), host: host.clone() };
                     // A proxy that leaves in the middle has its reasons.
                     spawn_local(async move { exchange::serve(&mut client).await });
                 }
@@ -193,7 +196,7 @@ fn serve(
 }
 
 /// A response to be sent.
-struct Response {
+struct SimulatedResponse {
     status: u16,
     lines: Vec<u8>,
     framing: Framing,
@@ -204,14 +207,14 @@ struct Response {
 }
 
 /// A connection of a proxy.
-struct Client {
+struct ProxyConnection {
     exchange: Exchange,
-    simulated: Arc<Simulated>,
+    simulated: Arc<SimulatedOrigins>,
     /// The host that all requests are for; none: the one that they name.
     host: Option<Rc<str>>,
 }
 
-impl Handler for Client {
+impl Handler for ProxyConnection {
     type Stream = TcpStream;
 
     fn exchange(&mut self) -> &mut Exchange {
@@ -245,7 +248,7 @@ impl Handler for Client {
     }
 }
 
-impl Client {
+impl ProxyConnection {
     /// Reads a body that means nothing here, so that what is behind it is the next request.
     async fn skip_body(&mut self, is_expected: bool) -> Result<(), BodyError> {
         if is_expected {
@@ -266,7 +269,7 @@ impl Client {
         }
     }
 
-    async fn send(&mut self, response: &Response) -> io::Result<()> {
+    async fn send(&mut self, response: &SimulatedResponse) -> io::Result<()> {
         let simulated = Arc::clone(&self.simulated);
         let mut head = format!("HTTP/1.1 {} {}\r\n", response.status, reason(response.status)).into_bytes();
         head.extend_from_slice(&response.lines);
@@ -285,9 +288,9 @@ impl Client {
     }
 }
 
-impl Simulated {
-    fn response(&self, head: &RequestHead<'_>, is_plain: bool, host: Option<&str>) -> Response {
-        let plain = |status: u16| Response {
+impl SimulatedOrigins {
+    fn response(&self, head: &RequestHead<'_>, is_plain: bool, host: Option<&str>) -> SimulatedResponse {
+        let plain = |status: u16| SimulatedResponse {
             status,
             lines: b"Cache-Control: no-store\r\n".to_vec(),
             framing: Framing::Length(0),
@@ -310,35 +313,35 @@ impl Simulated {
         if !self.catalogue.has(key) {
             self.counts.unknown.fetch_add(1, Ordering::Relaxed);
         }
-        let thing = self.catalogue.thing(key);
-        let status = if is_confirmed(head, key, thing) { 304 } else { thing.status };
+        let entry = self.catalogue.entry(key);
+        let status = if is_confirmed(head, key, entry) { 304 } else { entry.status };
         if status == 304 {
             self.counts.confirmed.fetch_add(1, Ordering::Relaxed);
         }
         let has_body = head.method != "HEAD" && !matches!(status, 204 | 304);
-        Response {
+        SimulatedResponse {
             status,
-            lines: self.lines(head, key, thing, status),
-            framing: if matches!(status, 204 | 304) { Framing::None } else { Framing::Length(thing.bytes) },
+            lines: self.lines(head, key, entry, status),
+            framing: if matches!(status, 204 | 304) { Framing::None } else { Framing::Length(entry.bytes) },
             key,
-            body_bytes: if has_body { thing.bytes } else { 0 },
+            body_bytes: if has_body { entry.bytes } else { 0 },
             think: self.think,
         }
     }
 
-    fn lines(&self, requested: &RequestHead<'_>, key: u64, thing: Thing, status: u16) -> Vec<u8> {
-        let cause = requested.header(HEADER).and_then(number_of);
+    fn lines(&self, requested: &RequestHead<'_>, key: u64, entry: CatalogueEntry, status: u16) -> Vec<u8> {
+        let cause = requested.header(HEADER).and_then(request_number);
         let made_us = monotonic_ns().div_ceil(1000);
-        let mut stamp = String::with_capacity(64);
-        Stamp { cause, key, made_us, status }.write(&mut stamp);
+        let mut mark = String::with_capacity(64);
+        ReplayMark { cause, key, made_us, status }.write(&mut mark);
         let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let [now, modified] = [now_s, MODIFIED_S].map(|second| {
             let mut date = [0; DATE_BYTES];
             write_date(second, &mut date);
             String::from_utf8_lossy(&date).into_owned()
         });
-        let mut lines = format!("Date: {now}\r\n{HEADER}: {stamp}\r\n");
-        if thing.is_storable() {
+        let mut lines = format!("Date: {now}\r\n{HEADER}: {mark}\r\n");
+        if entry.is_storable() {
             lines += &format!(
                 "Cache-Control: public, max-age={}\r\nETag: \"{key:016x}\"\r\nLast-Modified: {modified}\r\n",
                 self.lifetime_s
@@ -347,16 +350,16 @@ impl Simulated {
             lines += "Cache-Control: no-store\r\n";
         }
         if !matches!(status, 204 | 304) {
-            lines += &format!("Content-Type: {}\r\n", self.catalogue.type_of(thing));
+            lines += &format!("Content-Type: {}\r\n", self.catalogue.type_of(entry));
         }
         lines.into_bytes()
     }
 }
 
 /// True where a 304 response is due: the client already has what is there.
-fn is_confirmed(head: &RequestHead<'_>, key: u64, thing: Thing) -> bool {
+fn is_confirmed(head: &RequestHead<'_>, key: u64, entry: CatalogueEntry) -> bool {
     let tag = format!("\"{key:016x}\"");
-    thing.is_storable()
+    entry.is_storable()
         && match (head.header("if-none-match"), head.header("if-modified-since")) {
             (Some(tags), _) => {
                 String::from_utf8_lossy(tags).split(',').any(|one| one.trim().trim_start_matches("W/") == tag)

@@ -4,50 +4,49 @@ use assay_net::fields::append;
 
 /// One request, without its time and its client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct ReplayRequest {
     /// HEAD; else GET.
     pub head_only: bool,
-    /// Its scheme is `https`; else `http`.
+    /// True for `https`, false for `http`.
     pub is_https: bool,
     /// Host, with its port where the URL has one.
     pub authority: Box<str>,
     pub path: Box<str>,
 }
 
-/// Why something that a log or a list has cannot be requested.
+/// Reason for which an entry of a log or a list cannot be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unusable {
+pub enum UrlError {
     /// Neither a URL with a host nor a path: `-`, `error:…`, an address to tunnel to.
     NoUrl,
     /// A path, and nobody says of which host.
     NoHost,
-    /// Of a scheme that is not spoken here.
+    /// The scheme is not spoken here.
     Scheme,
 }
 
-impl Call {
-    /// What a URL requests. `host` is where a path alone belongs. Bytes that a request line cannot have are
-    /// percent-encoded.
-    pub fn new(head_only: bool, url: &[u8], host: Option<&[u8]>) -> Result<Self, Unusable> {
+impl ReplayRequest {
+    /// Reads a URL. `host` is where a path alone belongs. Bytes that a request line cannot have are percent-encoded.
+    pub fn new(head_only: bool, url: &[u8], host: Option<&[u8]>) -> Result<Self, UrlError> {
         let url = url.split(|byte| *byte == b'#').next().unwrap_or_default();
         let mut is_https = false;
         let (authority, path) = match split(url) {
             Some((scheme, rest)) => {
                 is_https = scheme.eq_ignore_ascii_case(b"https");
                 if !is_https && !scheme.eq_ignore_ascii_case(b"http") {
-                    return Err(Unusable::Scheme);
+                    return Err(UrlError::Scheme);
                 }
                 let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
                 // What stands before an @ are names and passwords, which do not belong into a request.
                 let from = rest[..end].iter().rposition(|byte| *byte == b'@').map_or(0, |at| at + 1);
                 (&rest[from..end], &rest[end..])
             }
-            None if url.first() == Some(&b'/') => (host.ok_or(Unusable::NoHost)?, url),
-            None => return Err(Unusable::NoUrl),
+            None if url.first() == Some(&b'/') => (host.ok_or(UrlError::NoHost)?, url),
+            None => return Err(UrlError::NoUrl),
         };
         let is_plain = |byte: &u8| byte.is_ascii_graphic();
         if authority.is_empty() || !authority.iter().all(is_plain) {
-            return Err(if authority.is_empty() { Unusable::NoHost } else { Unusable::NoUrl });
+            return Err(if authority.is_empty() { UrlError::NoHost } else { UrlError::NoUrl });
         }
         let mut text = String::with_capacity(path.len() + 1);
         if path.first() != Some(&b'/') {
@@ -68,7 +67,6 @@ impl Call {
         if self.head_only { "HEAD" } else { "GET" }
     }
 
-    /// Its whole URL.
     pub fn url(&self) -> String {
         let scheme = if self.is_https { "https" } else { "http" };
         format!("{scheme}://{}{}", self.authority, self.path)
@@ -102,37 +100,37 @@ fn split(url: &[u8]) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::*;
 
-    fn call(url: &str, host: Option<&str>) -> Result<String, Unusable> {
-        Call::new(false, url.as_bytes(), host.map(str::as_bytes)).map(|call| call.url())
+    fn request(url: &str, host: Option<&str>) -> Result<String, UrlError> {
+        ReplayRequest::new(false, url.as_bytes(), host.map(str::as_bytes)).map(|request| request.url())
     }
 
     #[test]
     fn a_url_says_its_host_and_a_path_belongs_to_the_host_that_is_named() {
-        assert_eq!(call("http://a.example:81/x?y=1#z", Some("b")).unwrap(), "http://a.example:81/x?y=1");
-        assert_eq!(call("http://a.example", None).unwrap(), "http://a.example/");
-        assert_eq!(call("HTTP://me:secret@a.example?q", None).unwrap(), "http://a.example/?q");
-        assert_eq!(call("/x", Some("b")).unwrap(), "http://b/x");
-        assert_eq!(call("/x?u=http://c/", Some("b")).unwrap(), "http://b/x?u=http://c/");
-        assert_eq!(call("/x", None), Err(Unusable::NoHost));
-        assert_eq!(call("-", Some("b")), Err(Unusable::NoUrl));
-        assert_eq!(call("a.example:443", None), Err(Unusable::NoUrl));
-        assert_eq!(call("HTTPS://a:8443/x", None).unwrap(), "https://a:8443/x");
-        assert_eq!(call("ftp://a/", None), Err(Unusable::Scheme));
-        assert_eq!(call("http:///x", None), Err(Unusable::NoHost));
+        assert_eq!(request("http://a.example:81/x?y=1#z", Some("b")).unwrap(), "http://a.example:81/x?y=1");
+        assert_eq!(request("http://a.example", None).unwrap(), "http://a.example/");
+        assert_eq!(request("HTTP://me:secret@a.example?q", None).unwrap(), "http://a.example/?q");
+        assert_eq!(request("/x", Some("b")).unwrap(), "http://b/x");
+        assert_eq!(request("/x?u=http://c/", Some("b")).unwrap(), "http://b/x?u=http://c/");
+        assert_eq!(request("/x", None), Err(UrlError::NoHost));
+        assert_eq!(request("-", Some("b")), Err(UrlError::NoUrl));
+        assert_eq!(request("a.example:443", None), Err(UrlError::NoUrl));
+        assert_eq!(request("HTTPS://a:8443/x", None).unwrap(), "https://a:8443/x");
+        assert_eq!(request("ftp://a/", None), Err(UrlError::Scheme));
+        assert_eq!(request("http:///x", None), Err(UrlError::NoHost));
     }
 
     #[test]
     fn what_a_request_line_cannot_hold_is_encoded() {
-        assert_eq!(call("/a b\tc\u{e9}", Some("h")).unwrap(), "http://h/a%20b%09c%C3%A9");
-        assert_eq!(call("http://a b/", None), Err(Unusable::NoUrl));
+        assert_eq!(request("/a b\tc\u{e9}", Some("h")).unwrap(), "http://h/a%20b%09c%C3%A9");
+        assert_eq!(request("http://a b/", None), Err(UrlError::NoUrl));
     }
 
     #[test]
     fn a_forward_proxy_is_told_the_whole_url() {
-        let call = Call::new(true, b"http://a/x", None).unwrap();
+        let request = ReplayRequest::new(true, b"http://a/x", None).unwrap();
         let text = |forward| {
             let mut out = Vec::new();
-            call.write(&mut out, forward, b"Accept: */*\r\n");
+            request.write(&mut out, forward, b"Accept: */*\r\n");
             String::from_utf8(out).unwrap()
         };
         assert_eq!(text(true), "HEAD http://a/x HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n");

@@ -8,13 +8,13 @@ use assay_measurement::response_error::ResponseError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::replay::cache::{Cache, CacheTally};
-use crate::replay::error::ReplayError;
-use crate::replay::exchange::Seen;
-use crate::replay::origin::Simulated;
-use crate::replay::own::{Own, Threads};
-use crate::replay::request::Call;
-use crate::replay::source::{Fed, UNVERIFIED};
+use crate::replay::ReplayError;
+use crate::replay::cache::{CacheResults, CacheTally};
+use crate::replay::exchange::ExchangeResult;
+use crate::replay::origin::SimulatedOrigins;
+use crate::replay::own_influence::{OwnInfluence, ThreadUsage};
+use crate::replay::request::ReplayRequest;
+use crate::replay::source::{ReadSummary, UNVERIFIED};
 
 /// Share of requests due up to which those without a whole response take nothing from a result.
 const FEW: f64 = 0.01;
@@ -25,7 +25,7 @@ pub const RESULTS_SCHEMA: &str = "assay-replay/1";
 /// What became of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "Assay replay")]
-pub struct Results {
+pub struct ReplayResults {
     /// `assay-replay/1`.
     pub schema: String,
     /// To whom it was sent.
@@ -33,7 +33,7 @@ pub struct Results {
     /// With whole URLs, as to a forward proxy.
     pub forward: bool,
     /// What was read, and what of it was not sent.
-    pub read: Fed,
+    pub read: ReadSummary,
     /// It was ended before its end.
     pub interrupted: bool,
     /// How long it was, in seconds.
@@ -77,12 +77,12 @@ pub struct Results {
     pub lateness_ms: Times,
     /// What the replay itself did to times.
     #[serde(default)]
-    pub own: Own,
+    pub own: OwnInfluence,
     /// Requests that are missing from the table of requests, because the disk was too slow.
     pub rows_lost: u64,
     /// What the cache did, where the origins behind it were simulated.
     #[serde(default)]
-    pub cache: Option<Cache>,
+    pub cache: Option<CacheResults>,
     /// How the proxy that was started for it ended by itself, if it did: it served nothing after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_ended: Option<String>,
@@ -160,17 +160,16 @@ impl Times {
 }
 
 /// A request that was sent, and what became of it.
-pub(crate) struct Sent<'a> {
+pub(crate) struct SentRequest<'a> {
     pub client: &'a str,
-    pub call: &'a Call,
-    /// When it was due.
+    pub request: &'a ReplayRequest,
     pub due_ns: u64,
-    pub seen: &'a Seen,
+    pub result: &'a ExchangeResult,
 }
 
 /// Adds up.
 #[derive(Default)]
-pub(crate) struct Tally {
+pub(crate) struct ReplayTally {
     requests: u64,
     responded: u64,
     pub skipped: u64,
@@ -191,30 +190,30 @@ pub(crate) struct Tally {
     cache: CacheTally,
 }
 
-impl Tally {
+impl ReplayTally {
     /// A request to a proxy before simulated origins is about to be sent.
-    pub(crate) fn begin(&mut self, simulated: &Simulated, call: &Call) {
-        self.cache.begin(simulated, call);
+    pub(crate) fn begin(&mut self, simulated: &SimulatedOrigins, request: &ReplayRequest) {
+        self.cache.begin(simulated, request);
     }
 
-    /// What the cache did until now.
-    pub(crate) fn cache(&self, simulated: &Simulated) -> Cache {
+    /// Results of the cache up to now.
+    pub(crate) fn cache(&self, simulated: &SimulatedOrigins) -> CacheResults {
         self.cache.results(simulated)
     }
 
-    pub(crate) fn count(&mut self, sent: &Sent<'_>) {
-        let seen = sent.seen;
+    pub(crate) fn count(&mut self, sent: &SentRequest<'_>) {
+        let result = sent.result;
         self.requests += 1;
-        self.retries += u64::from(seen.retried);
-        self.connections += u64::from(seen.connected_ns.is_some());
-        self.head_bytes += seen.head_bytes;
-        self.body_bytes += seen.body_bytes;
-        self.lateness.record(seen.sent_ns.saturating_sub(sent.due_ns) / 1000);
-        let after = |ns: Option<u64>| Some(ns?.saturating_sub(seen.sent_ns) / 1000);
-        if let Some(us) = after(seen.connected_ns) {
+        self.retries += u64::from(result.retried);
+        self.connections += u64::from(result.connected_ns.is_some());
+        self.head_bytes += result.head_bytes;
+        self.body_bytes += result.body_bytes;
+        self.lateness.record(result.sent_ns.saturating_sub(sent.due_ns) / 1000);
+        let after = |ns: Option<u64>| Some(ns?.saturating_sub(result.sent_ns) / 1000);
+        if let Some(us) = after(result.connected_ns) {
             self.connect.record(us);
         }
-        if let Some(handshake) = &seen.handshake {
+        if let Some(handshake) = &result.handshake {
             self.handshake.record(handshake.ended_ns.saturating_sub(handshake.begun_ns) / 1000);
             let agreed = &handshake.agreed;
             *(if agreed.resumed { &mut self.tls.resumed } else { &mut self.tls.full }) += 1;
@@ -222,24 +221,24 @@ impl Tally {
             *self.tls.by_parameters.entry(parameters).or_default() += 1;
         }
         if self.tls.first_failure.is_none() {
-            self.tls.first_failure.clone_from(&seen.tls_failure);
+            self.tls.first_failure.clone_from(&result.tls_failure);
         }
-        if let Some(error) = seen.error {
+        if let Some(error) = result.error {
             *self.errors.entry(error.name()).or_default() += 1;
             return;
         }
         self.responded += 1;
-        if let Some(cached) = seen.cached {
-            self.cache.count(cached, seen);
+        if let Some(cached) = result.cached {
+            self.cache.count(cached, result);
         }
-        if let Some(status) = seen.status {
+        if let Some(status) = result.status {
             *self.statuses.entry(status).or_default() += 1;
         }
-        if let Some(last_ns) = seen.last_ns {
+        if let Some(last_ns) = result.last_ns {
             self.from_due.record(last_ns.saturating_sub(sent.due_ns) / 1000);
         }
         for (histogram, us) in
-            [(&mut self.first_byte, after(seen.first_ns)), (&mut self.response, seen.response_us())]
+            [(&mut self.first_byte, after(result.first_ns)), (&mut self.response, result.response_us())]
         {
             if let Some(us) = us {
                 histogram.record(us);
@@ -253,12 +252,17 @@ impl Tally {
         was_spoken.then(|| Handshakes { handshake_ms: Times::of(&self.handshake), ..self.tls.clone() })
     }
 
-    pub(crate) fn results(&self, passed_ns: u64, fed: &Fed, threads: &Threads) -> Results {
+    pub(crate) fn results(
+        &self,
+        passed_ns: u64,
+        summary: &ReadSummary,
+        threads: &ThreadUsage,
+    ) -> ReplayResults {
         let duration_s = (passed_ns / 1_000_000) as f64 / 1000.0;
         let rate = (duration_s > 0.0).then(|| (self.responded as f64 / duration_s * 1000.0).round() / 1000.0);
-        Results {
+        ReplayResults {
             schema: RESULTS_SCHEMA.to_owned(),
-            read: fed.clone(),
+            read: summary.clone(),
             duration_s,
             requests: self.requests,
             responses: self.responded,
@@ -276,14 +280,14 @@ impl Tally {
             first_byte_ms: Times::of(&self.first_byte),
             connect_ms: Times::of(&self.connect),
             lateness_ms: Times::of(&self.lateness),
-            own: Own::of(&self.response, &self.from_due, threads),
+            own: OwnInfluence::of(&self.response, &self.from_due, threads),
             tls: self.handshakes(),
-            ..Results::default()
+            ..ReplayResults::default()
         }
     }
 }
 
-impl Results {
+impl ReplayResults {
     /// The document as text, with a newline at its end; what is unknown is null.
     pub fn to_json(&self) -> Result<String, ReplayError> {
         let mut text = serde_json::to_string_pretty(&self.without_unknown())?;
@@ -293,7 +297,7 @@ impl Results {
 
     /// JSON Schema of the document.
     pub fn json_schema() -> serde_json::Value {
-        schemars::schema_for!(Results).to_value()
+        schemars::schema_for!(ReplayResults).to_value()
     }
 
     /// As text, with a newline at its end; what is unknown is a question mark.
@@ -389,8 +393,8 @@ impl Results {
         text
     }
 
-    /// What the target did wrong; none: nothing. One wrong response is a fault, and so are more than one request in a hundred without a
-    /// whole response.
+    /// Faults of the target; none: there are none. One wrong response is a fault, and so are more than one request in a
+    /// hundred without a whole response.
     pub fn fault(&self) -> Option<String> {
         let of = |errors: &[ResponseError]| -> u64 {
             errors.iter().filter_map(|error| self.errors.get(error.name())).sum()
@@ -433,7 +437,7 @@ impl Results {
         results
     }
 
-    /// How many requests got no whole response, where there are any, and what went wrong.
+    /// Text about requests that got no whole response, if there are any.
     pub fn without_response(&self) -> Option<String> {
         let lost: u64 = self.errors.values().sum();
         if lost == 0 {
@@ -449,7 +453,7 @@ impl Results {
         Some(format!("{number} {got}: {}", listed(&self.errors)))
     }
 
-    /// What was wrong with TLS the first time that it was, and what to do.
+    /// First failure of TLS, with advice.
     pub fn tls_failure(&self) -> Option<&str> {
         self.tls.as_ref()?.first_failure.as_deref()
     }
@@ -458,7 +462,8 @@ impl Results {
         self.rate.map_or_else(String::new, |rate| format!(" ({rate:.1}/s)"))
     }
 
-    /// How many requests came in a newer version of HTTP than they are sent in, which can change connections and times.
+    /// Text about requests that came in a newer version of HTTP than they are sent in, which can change connections and
+    /// times.
     fn versions(&self) -> String {
         let newer = self.read.logged.newer_versions;
         format!(
@@ -467,7 +472,7 @@ impl Results {
         )
     }
 
-    /// What of the log or list is not sent, and why.
+    /// Entries of the log or list that are not sent, by reason.
     fn left_out(&self) -> String {
         let parts = [
             (
@@ -507,14 +512,14 @@ mod tests {
     use assay_measurement::own_error::{Certainty, OwnInterval};
 
     use super::*;
-    use crate::replay::source::Logged;
+    use crate::replay::source::LoggedTotals;
 
     #[test]
     fn one_of_something_is_not_called_several() {
         assert_eq!([0, 1, 2].map(|number| several(number, "hit")), ["0 hits", "1 hit", "2 hits"]);
         assert_eq!([1, 2].map(|number| several(number, "miss")), ["1 miss", "2 misses"]);
-        let read = Fed { malformed: 1, ..Fed::default() };
-        let results = Results { requests: 1, responses: 1, read, ..Results::default() };
+        let read = ReadSummary { malformed: 1, ..ReadSummary::default() };
+        let results = ReplayResults { requests: 1, responses: 1, read, ..ReplayResults::default() };
         let said = results.to_terminal();
         assert!(said.contains("1 sent, 1 response") && !said.contains("1 responses"), "{said}");
         assert!(said.contains("1 line not of the format"), "{said}");
@@ -523,9 +528,9 @@ mod tests {
     #[test]
     fn requests_that_came_in_another_version_are_told_and_none_are_not() {
         let of = |newer_versions| {
-            let logged = Logged { newer_versions, ..Logged::default() };
-            let read = Fed { lines: 30, logged, ..Fed::default() };
-            Results { requests: 20, read, ..Results::default() }.to_terminal()
+            let logged = LoggedTotals { newer_versions, ..LoggedTotals::default() };
+            let read = ReadSummary { lines: 30, logged, ..ReadSummary::default() };
+            ReplayResults { requests: 20, read, ..ReplayResults::default() }.to_terminal()
         };
         assert!(
             of(12).contains("12 of 20 requests came in HTTP/2 or HTTP/3; all were sent in HTTP/1.1"),
@@ -538,22 +543,26 @@ mod tests {
     #[test]
     fn requests_without_a_response_are_stated_first_and_none_are_not() {
         let errors = BTreeMap::from([("refused".to_owned(), 3)]);
-        let all = Results { requests: 3, errors: errors.clone(), ..Results::default() };
+        let all = ReplayResults { requests: 3, errors: errors.clone(), ..ReplayResults::default() };
         assert_eq!(all.without_response().unwrap(), "none of 3 requests got a whole response: refused: 3");
-        let some = Results { requests: 12, responses: 9, errors, ..Results::default() };
+        let some = ReplayResults { requests: 12, responses: 9, errors, ..ReplayResults::default() };
         let words = "3 of 12 requests (25.0 %) got no whole response";
         assert!(some.without_response().unwrap().starts_with(words));
         assert!(some.to_terminal().lines().nth(1).unwrap().contains(words), "{}", some.to_terminal());
-        let none = Results { requests: 3, responses: 3, ..Results::default() };
+        let none = ReplayResults { requests: 3, responses: 3, ..ReplayResults::default() };
         assert_eq!(none.without_response(), None);
     }
 
     #[test]
     fn one_wrong_response_is_a_fault_and_so_are_more_than_one_in_a_hundred_missing() {
-        let with = |error: Option<ResponseError>, missing: u64, change: &dyn Fn(&mut Results)| {
+        let with = |error: Option<ResponseError>, missing: u64, change: &dyn Fn(&mut ReplayResults)| {
             let errors = error.map(|error| (error.name().to_owned(), missing)).into_iter().collect();
-            let mut results =
-                Results { requests: 1_000, responses: 1_000 - missing, errors, ..Results::default() };
+            let mut results = ReplayResults {
+                requests: 1_000,
+                responses: 1_000 - missing,
+                errors,
+                ..ReplayResults::default()
+            };
             change(&mut results);
             results.fault()
         };
@@ -567,20 +576,28 @@ mod tests {
         }
         assert!(with(None, 0, &|results| results.skipped = 150).is_some());
         assert!(
-            with(None, 0, &|results| results.cache = Some(Cache { wrong: 1, ..Cache::default() })).is_some()
+            with(None, 0, &|results| results.cache =
+                Some(CacheResults { wrong: 1, ..CacheResults::default() }))
+            .is_some()
         );
     }
 
     #[test]
     fn what_waits_left_unknown_is_neither_shown_nor_in_the_document() {
         let times = Times { count: 10, p50: Some(1_108.0), ..Times::default() };
-        let cache = Cache { dhr: Some(0.239), hit_ms: times, ..Cache::default() };
+        let cache = CacheResults { dhr: Some(0.239), hit_ms: times, ..CacheResults::default() };
         let of = |certainty| {
-            let own =
-                Own { p50_ms: Some(OwnInterval { certainty, ..OwnInterval::UNKNOWN }), ..Own::default() };
-            let results =
-                Results { response_ms: times, cache: Some(cache.clone()), own, ..Results::default() };
-            let document: Results = serde_json::from_str(&results.to_json().unwrap()).unwrap();
+            let own = OwnInfluence {
+                p50_ms: Some(OwnInterval { certainty, ..OwnInterval::UNKNOWN }),
+                ..OwnInfluence::default()
+            };
+            let results = ReplayResults {
+                response_ms: times,
+                cache: Some(cache.clone()),
+                own,
+                ..ReplayResults::default()
+            };
+            let document: ReplayResults = serde_json::from_str(&results.to_json().unwrap()).unwrap();
             (document, results.to_terminal())
         };
         let (known, shown) = of(Certainty::Roughly);

@@ -13,38 +13,38 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::Sender;
 
+use crate::replay::ReplayError;
 use crate::replay::catalogue::Catalogue;
-use crate::replay::error::ReplayError;
 use crate::replay::filter::Filter;
 use crate::replay::plan::list::{Arrivals, ListPlan};
 use crate::replay::plan::log::{Entry, LogPlan};
-use crate::replay::plan::{Planned, Told};
-use crate::replay::request::{Call, Unusable};
+use crate::replay::plan::{LoggedOutcome, Planned};
+use crate::replay::request::{ReplayRequest, UrlError};
 
 /// Most URLs of a list.
 const MOST_URLS: usize = 10_000_000;
 
-/// What is sent.
+/// Source of a replay's requests.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub enum RequestSource {
     /// Access logs, in their own time.
-    Log(Log),
+    Log(LogSource),
     /// A list of URLs, at random.
-    List(List),
+    List(ListSource),
 }
 
 /// Access logs.
 #[derive(Debug, Clone)]
-pub struct Log {
+pub struct LogSource {
     /// Files, as `assay logs` takes them.
     pub files: Vec<PathBuf>,
-    /// Their format; none: it is recognised.
+    /// None: the format is recognised.
     pub format: Option<Box<Format>>,
-    /// How much faster than it was.
+    /// Factor by which the replay is faster than the log.
     pub speed: f64,
-    /// Where a path without a host belongs.
+    /// Host of paths without one.
     pub host: Option<String>,
-    /// Which requests of it are sent.
+    /// Requests to keep.
     pub filter: Filter,
     /// Requests at most.
     pub limit: Option<u64>,
@@ -56,24 +56,25 @@ pub struct Log {
 
 /// A list of URLs.
 #[derive(Debug, Clone)]
-pub struct List {
+pub struct ListSource {
     /// Files with a URL per line.
     pub files: Vec<PathBuf>,
-    /// Where a path without a host belongs.
+    /// Host of paths without one.
     pub host: Option<String>,
-    /// When, and over how many connections.
+    /// Arrivals of the connections.
     pub arrivals: Arrivals,
     /// Only so many connections that every URL is requested once.
     pub once: bool,
-    /// It lasts so long at most, in nanoseconds.
+    /// Longest duration, in nanoseconds.
     pub for_ns: Option<u64>,
-    /// Leave out `https` URLs, as in [`Log`].
+    /// Leave out `https` URLs, as in [`LogSource`].
     pub skips_https: bool,
 }
 
 /// What was read, and what of it is not sent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Fed {
+#[schemars(rename = "Fed")]
+pub struct ReadSummary {
     /// Lines that hold something.
     pub lines: u64,
     /// Lines that are not of the log's format.
@@ -103,12 +104,13 @@ pub struct Fed {
     pub covered_s: f64,
     /// What the log says became of the requests that were planned.
     #[serde(default)]
-    pub logged: Logged,
+    pub logged: LoggedTotals,
 }
 
 /// What a log says of its requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Logged {
+#[schemars(rename = "Logged")]
+pub struct LoggedTotals {
     /// Requests of which it says whether they were hits.
     pub known: u64,
     /// Those that were.
@@ -122,47 +124,48 @@ pub struct Logged {
     pub newer_versions: u64,
 }
 
-impl Logged {
-    fn count(&mut self, told: Told) {
-        self.newer_versions += u64::from(matches!(told.version, Some(Version::Http2 | Version::Http3)));
-        let Some(hit) = told.hit else { return };
+impl LoggedTotals {
+    fn count(&mut self, logged_outcome: LoggedOutcome) {
+        self.newer_versions +=
+            u64::from(matches!(logged_outcome.version, Some(Version::Http2 | Version::Http3)));
+        let Some(hit) = logged_outcome.hit else { return };
         self.known += 1;
-        self.known_bytes += told.bytes;
+        self.known_bytes += logged_outcome.bytes;
         if hit {
             self.hits += 1;
-            self.hit_bytes += told.bytes;
+            self.hit_bytes += logged_outcome.bytes;
         }
     }
 }
 
-/// What keeps `https` URLs from being sent through a forward proxy.
+/// Reason for which `https` URLs are not sent through a forward proxy.
 pub(crate) const UNVERIFIED: &str = "of https without --ca or --insecure";
 
 /// The receiver is gone.
-struct Gone;
+struct ReceiverGone;
 
-impl Source {
+impl RequestSource {
     /// Reads, plans, and hands the plan over piece by piece; blocks while that is far enough ahead.
-    pub(crate) fn feed(&self, to: &Sender<Planned>) -> Result<Fed, ReplayError> {
+    pub(crate) fn feed(&self, to: &Sender<Planned>) -> Result<ReadSummary, ReplayError> {
         match self {
-            Source::Log(log) => log.feed(to),
-            Source::List(list) => list.feed(to),
+            RequestSource::Log(log) => log.feed(to),
+            RequestSource::List(list) => list.feed(to),
         }
     }
 
     /// Reads it once, before anything is sent, to find out what it has.
     pub fn survey(&self) -> Result<Catalogue, ReplayError> {
         let mut catalogue = Catalogue::default();
-        let (fed, files) = match self {
-            Source::Log(log) => (log.survey(&mut catalogue)?, &log.files),
-            Source::List(list) => {
-                let (calls, fed) = list.read()?;
-                calls.iter().for_each(|call| catalogue.mention(call));
-                (fed, &list.files)
+        let (summary, files) = match self {
+            RequestSource::Log(log) => (log.survey(&mut catalogue)?, &log.files),
+            RequestSource::List(list) => {
+                let (requests, summary) = list.read()?;
+                requests.iter().for_each(|request| catalogue.mention(request));
+                (summary, &list.files)
             }
         };
         if catalogue.urls() == 0 {
-            return Err(nothing(&fed, files));
+            return Err(nothing(&summary, files));
         }
         Ok(catalogue)
     }
@@ -178,70 +181,70 @@ fn whole(read: ReadSet) -> Result<ReadSet, LogsError> {
     }
 }
 
-impl Log {
-    fn feed(&self, to: &Sender<Planned>) -> Result<Fed, ReplayError> {
-        let mut fed = Fed::default();
+impl LogSource {
+    fn feed(&self, to: &Sender<Planned>) -> Result<ReadSummary, ReplayError> {
+        let mut summary = ReadSummary::default();
         let mut plan = LogPlan::new(self.speed);
         let mut handed = 0;
         let read = for_each_access(&self.files, self.format.as_deref(), |access, format| {
-            if let Some(entry) = self.entry(access, format, &mut fed) {
+            if let Some(entry) = self.entry(access, format, &mut summary) {
                 plan.push(entry);
             }
-            match self.hand_over(&mut plan, &mut handed, &mut fed.logged, to) {
+            match self.hand_over(&mut plan, &mut handed, &mut summary.logged, to) {
                 Ok(()) => ControlFlow::Continue(()),
-                Err(Gone) => ControlFlow::Break(()),
+                Err(ReceiverGone) => ControlFlow::Break(()),
             }
         })?;
         let read = whole(read)?;
         plan.finish();
-        let _ = self.hand_over(&mut plan, &mut handed, &mut fed.logged, to);
-        fed.lines = read.lines;
-        fed.malformed = read.malformed;
-        fed.files = read.files.iter().map(|file| file.display().to_string()).collect();
-        fed.notes = read.remarks.notes();
-        fed.format = read.format;
-        fed.covered_s = plan.covered_us() as f64 / 1e6;
+        let _ = self.hand_over(&mut plan, &mut handed, &mut summary.logged, to);
+        summary.lines = read.lines;
+        summary.malformed = read.malformed;
+        summary.files = read.files.iter().map(|file| file.display().to_string()).collect();
+        summary.notes = read.remarks.notes();
+        summary.format = read.format;
+        summary.covered_s = plan.covered_us() as f64 / 1e6;
         if handed == 0 && !to.is_closed() {
-            return Err(nothing(&fed, &self.files));
+            return Err(nothing(&summary, &self.files));
         }
-        Ok(fed)
+        Ok(summary)
     }
 
     fn hand_over(
         &self,
         plan: &mut LogPlan,
         handed: &mut u64,
-        logged: &mut Logged,
+        logged: &mut LoggedTotals,
         to: &Sender<Planned>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), ReceiverGone> {
         while let Some(planned) = plan.pop() {
             let enough = self.limit.is_some_and(|limit| *handed >= limit);
             if enough || self.for_ns.is_some_and(|for_ns| planned.due_ns > for_ns) {
-                return Err(Gone);
+                return Err(ReceiverGone);
             }
             *handed += 1;
-            logged.count(planned.told);
-            to.blocking_send(planned).map_err(|_| Gone)?;
+            logged.count(planned.logged_outcome);
+            to.blocking_send(planned).map_err(|_| ReceiverGone)?;
         }
         Ok(())
     }
 
-    fn survey(&self, catalogue: &mut Catalogue) -> Result<Fed, ReplayError> {
-        let mut fed = Fed::default();
+    fn survey(&self, catalogue: &mut Catalogue) -> Result<ReadSummary, ReplayError> {
+        let mut summary = ReadSummary::default();
         let read = for_each_access(&self.files, self.format.as_deref(), |access, _| {
-            if let Some(call) = self.call(access, &mut fed) {
-                catalogue.note(&call, access);
+            if let Some(request) = self.request(access, &mut summary) {
+                catalogue.note(&request, access);
             }
             ControlFlow::Continue(())
         })?;
         let read = whole(read)?;
-        Ok(Fed { lines: read.lines, malformed: read.malformed, ..fed })
+        Ok(ReadSummary { lines: read.lines, malformed: read.malformed, ..summary })
     }
 
-    fn entry(&self, access: &Access<'_>, format: &Format, fed: &mut Fed) -> Option<Entry> {
-        let call = self.call(access, fed)?;
+    fn entry(&self, access: &Access<'_>, format: &Format, summary: &mut ReadSummary) -> Option<Entry> {
+        let request = self.request(access, summary)?;
         let Some(time_us) = access.time_us else {
-            fed.timeless += 1;
+            summary.timeless += 1;
             return None;
         };
         // Squid dates a line when the request ends; it was made as much earlier as it took.
@@ -249,21 +252,25 @@ impl Log {
         Some(Entry {
             at_us: time_us.saturating_sub_unsigned(took_us),
             client: String::from_utf8_lossy(access.client).into_owned().into_boxed_str(),
-            call,
-            told: Told { hit: was_hit(access), bytes: access.bytes, version: access.version },
+            request,
+            logged_outcome: LoggedOutcome {
+                hit: was_hit(access),
+                bytes: access.bytes,
+                version: access.version,
+            },
         })
     }
 
-    fn call(&self, access: &Access<'_>, fed: &mut Fed) -> Option<Call> {
+    fn request(&self, access: &Access<'_>, summary: &mut ReadSummary) -> Option<ReplayRequest> {
         if !self.filter.keeps(access) {
-            fed.filtered += 1;
+            summary.filtered += 1;
             return None;
         }
         let head_only = match access.method {
             b"GET" => false,
             b"HEAD" => true,
             _ => {
-                fed.other_methods += 1;
+                summary.other_methods += 1;
                 return None;
             }
         };
@@ -278,7 +285,7 @@ impl Log {
             joined = [root, access.url, mark, access.query].concat();
             &joined
         };
-        fed.call(head_only, url, host, self.skips_https)
+        summary.request(head_only, url, host, self.skips_https)
     }
 }
 
@@ -292,11 +299,11 @@ fn was_hit(access: &Access<'_>) -> Option<bool> {
     }
 }
 
-impl List {
+impl ListSource {
     /// All that it requests, and what of it cannot be.
-    fn read(&self) -> Result<(Vec<Call>, Fed), ReplayError> {
-        let mut fed = Fed::default();
-        let mut calls = Vec::new();
+    fn read(&self) -> Result<(Vec<ReplayRequest>, ReadSummary), ReplayError> {
+        let mut summary = ReadSummary::default();
+        let mut requests = Vec::new();
         for path in &self.files {
             let read = |cause| ReplayError::List { path: path.clone(), cause };
             let text = match path.as_os_str() == "-" {
@@ -305,55 +312,61 @@ impl List {
             };
             let text = text.map_err(read)?;
             for line in text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
-                if line.is_empty() || line[0] == b'#' || calls.len() >= MOST_URLS {
+                if line.is_empty() || line[0] == b'#' || requests.len() >= MOST_URLS {
                     continue;
                 }
-                fed.lines += 1;
-                calls.extend(fed.call(
+                summary.lines += 1;
+                requests.extend(summary.request(
                     false,
                     line,
                     self.host.as_deref().map(str::as_bytes),
                     self.skips_https,
                 ));
             }
-            fed.files.push(path.display().to_string());
+            summary.files.push(path.display().to_string());
         }
-        Ok((calls, fed))
+        Ok((requests, summary))
     }
 
-    fn feed(&self, to: &Sender<Planned>) -> Result<Fed, ReplayError> {
-        let (calls, fed) = self.read()?;
-        if calls.is_empty() {
-            return Err(nothing(&fed, &self.files));
+    fn feed(&self, to: &Sender<Planned>) -> Result<ReadSummary, ReplayError> {
+        let (requests, summary) = self.read()?;
+        if requests.is_empty() {
+            return Err(nothing(&summary, &self.files));
         }
         let mut arrivals = self.arrivals.clone();
         if self.once {
-            let connections = calls.len().div_ceil(arrivals.requests_each as usize) as u64;
+            let connections = requests.len().div_ceil(arrivals.requests_each as usize) as u64;
             arrivals.connections = arrivals.connections.min(connections);
         }
-        for planned in ListPlan::new(calls, arrivals) {
+        for planned in ListPlan::new(requests, arrivals) {
             let late = self.for_ns.is_some_and(|for_ns| planned.due_ns > for_ns);
             if late || to.blocking_send(planned).is_err() {
                 break;
             }
         }
-        Ok(fed)
+        Ok(summary)
     }
 }
 
-impl Fed {
-    fn call(&mut self, head_only: bool, url: &[u8], host: Option<&[u8]>, skips_https: bool) -> Option<Call> {
-        match Call::new(head_only, url, host) {
-            Ok(call) if call.is_https && skips_https => {
+impl ReadSummary {
+    fn request(
+        &mut self,
+        head_only: bool,
+        url: &[u8],
+        host: Option<&[u8]>,
+        skips_https: bool,
+    ) -> Option<ReplayRequest> {
+        match ReplayRequest::new(head_only, url, host) {
+            Ok(request) if request.is_https && skips_https => {
                 self.unverified += 1;
                 None
             }
-            Ok(call) => Some(call),
-            Err(Unusable::Scheme) => {
+            Ok(request) => Some(request),
+            Err(UrlError::Scheme) => {
                 self.other_schemes += 1;
                 None
             }
-            Err(Unusable::NoUrl | Unusable::NoHost) => {
+            Err(UrlError::NoUrl | UrlError::NoHost) => {
                 self.unusable += 1;
                 None
             }
@@ -361,23 +374,23 @@ impl Fed {
     }
 }
 
-fn nothing(fed: &Fed, files: &[PathBuf]) -> ReplayError {
+fn nothing(summary: &ReadSummary, files: &[PathBuf]) -> ReplayError {
     let name = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
     let reasons = [
-        (fed.malformed, "not of the format"),
-        (fed.filtered, "left out by --method, --status, --result or --static"),
-        (fed.unusable, "without a usable URL (a path needs a host: --host)"),
-        (fed.other_schemes, "of other schemes than http and https"),
-        (fed.unverified, UNVERIFIED),
-        (fed.other_methods, "with other methods than GET and HEAD"),
-        (fed.timeless, "without a time"),
+        (summary.malformed, "not of the format"),
+        (summary.filtered, "left out by --method, --status, --result or --static"),
+        (summary.unusable, "without a usable URL (a path needs a host: --host)"),
+        (summary.other_schemes, "of other schemes than http and https"),
+        (summary.unverified, UNVERIFIED),
+        (summary.other_methods, "with other methods than GET and HEAD"),
+        (summary.timeless, "without a time"),
     ];
     let seen: Vec<String> = reasons
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    let why = match fed.lines {
+    let why = match summary.lines {
         0 => "it is empty".to_owned(),
         lines if seen.is_empty() => format!("no line of {lines} is within --limit and --for"),
         1 => format!("of 1 line, there is {}", seen.join(", ")),

@@ -8,26 +8,26 @@ use assay_net::tls::client::{Client, Name, SettingsError};
 use assay_net::tls::error::{TlsError, TlsErrorKind};
 use assay_net::tls::session::Session;
 
-use crate::replay::options::Options;
-use crate::replay::request::Call;
+use crate::replay::drive::ReplayOptions;
+use crate::replay::request::ReplayRequest;
 
 /// Clients of a log whose sessions are kept, so that their next connections can resume them: some 3 KB each.
 const MOST_CLIENTS: usize = 10_000;
-/// Where `https` is, unless a URL says otherwise.
+/// Port of `https`, unless a URL has another.
 const HTTPS_PORT: u16 = 443;
 
-/// How TLS is spoken.
+/// TLS of a replay.
 #[derive(Debug, Clone)]
-pub struct Tls {
-    /// Whom it trusts, and what it offers.
+pub struct ReplayTls {
+    /// Trust, and offer.
     pub client: Client,
     /// The address itself speaks TLS; else only the hosts of `https` URLs do, in tunnels through it.
     pub to_address: bool,
 }
 
-/// How a request gets to its server.
+/// Route of a request to its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Route {
     /// In the clear, to the address.
     Clear,
     /// Over TLS, to the address: its certificate has to be valid for the host of the URL.
@@ -36,26 +36,26 @@ pub(crate) enum Way {
     Tunnel(String),
 }
 
-impl Way {
-    /// What a connection is for, beside its client: names are not mixed on one.
-    pub(crate) fn key<'c>(&self, client: &'c str, call: &Call) -> Cow<'c, str> {
+impl Route {
+    /// Key of a connection, beside its client: names are not mixed on one.
+    pub(crate) fn key<'c>(&self, client: &'c str, request: &ReplayRequest) -> Cow<'c, str> {
         match self {
-            Way::Clear => Cow::Borrowed(client),
-            Way::Secured => Cow::Owned(format!("{client} {}", call.authority)),
-            Way::Tunnel(authority) => Cow::Owned(format!("{client} {authority}")),
+            Route::Clear => Cow::Borrowed(client),
+            Route::Secured => Cow::Owned(format!("{client} {}", request.authority)),
+            Route::Tunnel(authority) => Cow::Owned(format!("{client} {authority}")),
         }
     }
 }
 
-impl Options {
-    /// How a request gets to its server. Simulated origins speak in the clear, so nothing is tunnelled to them.
-    pub(crate) fn way(&self, call: &Call) -> Way {
+impl ReplayOptions {
+    /// Chooses the route of a request. Simulated origins speak in the clear, so nothing is tunnelled to them.
+    pub(crate) fn route(&self, request: &ReplayRequest) -> Route {
         match &self.tls {
-            Some(tls) if tls.to_address => Way::Secured,
-            Some(_) if self.forward && call.is_https && self.simulated.is_none() => {
-                Way::Tunnel(with_port(&call.authority))
+            Some(tls) if tls.to_address => Route::Secured,
+            Some(_) if self.forward && request.is_https && self.simulated.is_none() => {
+                Route::Tunnel(with_port(&request.authority))
             }
-            _ => Way::Clear,
+            _ => Route::Clear,
         }
     }
 }
@@ -77,7 +77,7 @@ impl ClientSessions {
     }
 }
 
-/// What each client of a log has been given by servers: tickets are never shared between clients.
+/// Sessions by client of the log: tickets are never shared between clients.
 #[derive(Default)]
 pub(crate) struct Sessions {
     known: RefCell<HashMap<Box<str>, Client>>,
@@ -86,8 +86,8 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Those of a client. One that has no more requests (`keep` is false) leaves nothing behind.
-    pub(crate) fn of(&self, tls: &Tls, client: &str, keep: bool) -> ClientSessions {
+    /// Sessions of a client. One that has no more requests (`keep` is false) leaves nothing behind.
+    pub(crate) fn of(&self, tls: &ReplayTls, client: &str, keep: bool) -> ClientSessions {
         let mut known = self.known.borrow_mut();
         if let Some(found) = known.get(client) {
             return ClientSessions(found.clone());
@@ -119,16 +119,16 @@ mod tests {
         assert_eq!(with_port("a.example"), "a.example:443");
         assert_eq!(with_port("a.example:8443"), "a.example:8443");
         assert_eq!(with_port("[::1]"), "[::1]:443");
-        let call = Call::new(false, b"https://a.example/x", None).unwrap();
-        assert_eq!(Way::Clear.key("c", &call), "c");
-        assert_eq!(Way::Secured.key("c", &call), "c a.example");
-        assert_eq!(Way::Tunnel("a.example:443".into()).key("c", &call), "c a.example:443");
+        let request = ReplayRequest::new(false, b"https://a.example/x", None).unwrap();
+        assert_eq!(Route::Clear.key("c", &request), "c");
+        assert_eq!(Route::Secured.key("c", &request), "c a.example");
+        assert_eq!(Route::Tunnel("a.example:443".into()).key("c", &request), "c a.example:443");
     }
 
     #[test]
     fn sessions_are_kept_for_a_bounded_number_of_clients() {
         let client = Client::new(Trust::Everybody, &Offer::default()).unwrap();
-        let (tls, sessions) = (Tls { client, to_address: true }, Sessions::default());
+        let (tls, sessions) = (ReplayTls { client, to_address: true }, Sessions::default());
         for number in 0..MOST_CLIENTS + 5 {
             sessions.of(&tls, &format!("c{number}"), number != 7);
         }

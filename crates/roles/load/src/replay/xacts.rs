@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use assay_record::dir::RunDirError;
 use assay_record::table::{Cell, Column, FileError, Kind, TableWriter};
 
-use crate::replay::error::ReplayError;
-use crate::replay::results::Sent;
+use crate::replay::ReplayError;
+use crate::replay::results::SentRequest;
 
 /// Rows that may wait for the disk.
 const MOST_WAITING: usize = 16_384;
@@ -76,24 +76,24 @@ impl Xacts {
     }
 
     /// Adds a request; one that the disk has no time for is lost, and counted.
-    pub(crate) fn push(&mut self, sent: &Sent<'_>, start_ns: u64) {
+    pub(crate) fn push(&mut self, sent: &SentRequest<'_>, start_ns: u64) {
         let us = |ns: u64| (ns as i64 - start_ns as i64).div_euclid(1000);
-        let seen = sent.seen;
+        let result = sent.result;
         let row = Row {
             number: self.number,
             client: sent.client.to_owned(),
-            method: sent.call.method(),
-            url: sent.call.url(),
+            method: sent.request.method(),
+            url: sent.request.url(),
             due_us: us(sent.due_ns),
-            sent_us: us(seen.sent_ns),
-            connected_us: seen.connected_ns.map(us),
-            first_byte_us: seen.first_ns.map(us),
-            last_byte_us: seen.last_ns.map(us),
-            status: seen.status,
-            head_bytes: seen.head_bytes,
-            body_bytes: seen.body_bytes,
-            error: seen.error.map(|error| error.name()),
-            outcome: seen.cached.map(|cached| if cached.wrong { "wrong" } else { cached.outcome.name() }),
+            sent_us: us(result.sent_ns),
+            connected_us: result.connected_ns.map(us),
+            first_byte_us: result.first_ns.map(us),
+            last_byte_us: result.last_ns.map(us),
+            status: result.status,
+            head_bytes: result.head_bytes,
+            body_bytes: result.body_bytes,
+            error: result.error.map(|error| error.name()),
+            outcome: result.cached.map(|cached| if cached.wrong { "wrong" } else { cached.outcome.name() }),
         };
         self.number += 1;
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.to.try_send(row) {

@@ -13,7 +13,9 @@ use anyhow::{Context, anyhow};
 use assay_lab::{ProcessorWaits, units};
 use assay_load::replay::filter::{Filter, METHODS, Statuses};
 use assay_load::replay::plan::list::Arrivals;
-use assay_load::replay::{List, Log, Options, ReplayError, Results, Source, Tls, drive};
+use assay_load::replay::{
+    ListSource, LogSource, ReplayError, ReplayOptions, ReplayResults, ReplayTls, RequestSource, drive,
+};
 use assay_logs::format::Format;
 use assay_protocol::network::is_private;
 use clap::Args;
@@ -215,7 +217,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
 }
 
 /// All that was to be sent was not.
-fn nothing_sent(results: &Results) -> Failure {
+fn nothing_sent(results: &ReplayResults) -> Failure {
     let why = match results.skipped {
         0 => "the log or list has no request that came due".to_owned(),
         skipped => format!("{skipped} were due while too many were under way"),
@@ -225,7 +227,7 @@ fn nothing_sent(results: &Results) -> Failure {
 }
 
 /// The proxy did not last until the end: what came back is of the time before.
-fn proxy_ended(results: &Results) -> Failure {
+fn proxy_ended(results: &ReplayResults) -> Failure {
     let how = results.proxy_ended.as_deref().unwrap_or_default();
     let lost = results.without_response().unwrap_or_else(|| "every request got a response".into());
     Failure::failed(anyhow!("the proxy did not last until the end of the replay ({lost}): {how}"))
@@ -235,15 +237,15 @@ fn proxy_ended(results: &Results) -> Failure {
 /// Sends all of it, or what is sent before the first Ctrl-C. None: that was nothing.
 async fn sent(
     args: &ReplayArgs,
-    (source, tls): (Source, Option<Tls>),
+    (source, tls): (RequestSource, Option<ReplayTls>),
     mut interrupts: Interrupts,
-) -> Result<Option<Results>, Failure> {
+) -> Result<Option<ReplayResults>, Failure> {
     if args.through.is_wanted() {
         return through::replay(args, (source, tls), interrupts).await;
     }
     let stop = async move { interrupts.next().await };
     let to = resolved(args)?;
-    let options = Options { tls, ..options(args, to) };
+    let options = ReplayOptions { tls, ..options(args, to) };
     let waits = assay_lab::watched_processes::processor_waits(to);
     watched(args, options, source, waits, stop).await.map(Some)
 }
@@ -251,14 +253,14 @@ async fn sent(
 /// Sends all of it, shows how it goes, and watches for how long the target's threads wait for a processor.
 async fn watched(
     args: &ReplayArgs,
-    mut options: Options,
-    source: Source,
+    mut options: ReplayOptions,
+    source: RequestSource,
     mut waits: Option<ProcessorWaits>,
     stop: impl Future<Output = ()>,
-) -> Result<Results, Failure> {
+) -> Result<ReplayResults, Failure> {
     let waited_us = waits.as_ref().map(|_| Rc::new(Cell::new(0)));
     options.target_waited_us.clone_from(&waited_us);
-    let each_second = |so_far: &Results| {
+    let each_second = |so_far: &ReplayResults| {
         if let (Some(waits), Some(waited_us)) = (&mut waits, &waited_us) {
             waited_us.set(waits.until_now_us());
         }
@@ -285,28 +287,28 @@ fn resolved(args: &ReplayArgs) -> Result<SocketAddr, Failure> {
     Ok(to)
 }
 
-fn options(args: &ReplayArgs, to: SocketAddr) -> Options {
+fn options(args: &ReplayArgs, to: SocketAddr) -> ReplayOptions {
     let own_agent = args.header.iter().any(|line| line.to_ascii_lowercase().starts_with("user-agent:"));
     let mut fields = String::from("Accept: */*\r\n");
     if !own_agent {
         fields.push_str(concat!("User-Agent: assay-replay/", env!("CARGO_PKG_VERSION"), "\r\n"));
     }
     args.header.iter().for_each(|line| fields.extend([line.as_str(), "\r\n"]));
-    Options {
+    ReplayOptions {
         to,
         forward: args.forward,
         tls: None,
         fields: fields.into_bytes(),
-        patience: args.timeout,
+        timeout: args.timeout,
         keep_idle: args.keep_idle,
-        most_open: args.most_open,
+        max_in_flight: args.most_open,
         xacts: args.xacts.clone(),
         simulated: None,
         target_waited_us: None,
     }
 }
 
-fn source(args: &ReplayArgs) -> Result<Source, Failure> {
+fn source(args: &ReplayArgs) -> Result<RequestSource, Failure> {
     // Requests to a server carry its own name; those to a forward proxy must name their host.
     let host = args.host.clone().or_else(|| match &args.to {
         Some(to) => Some(secured::authority(to).to_owned()).filter(|_| !args.forward),
@@ -323,7 +325,7 @@ fn source(args: &ReplayArgs) -> Result<Source, Failure> {
             seed: args.seed,
         };
         let once = args.connections.is_none();
-        return Ok(Source::List(List { files, host, arrivals, once, for_ns, skips_https }));
+        return Ok(RequestSource::List(ListSource { files, host, arrivals, once, for_ns, skips_https }));
     }
     let format = args
         .format
@@ -338,11 +340,11 @@ fn source(args: &ReplayArgs) -> Result<Source, Failure> {
         is_static: args.is_static,
     };
     let (speed, limit) = (args.speed, args.limit);
-    Ok(Source::Log(Log { files, format, speed, host, filter, limit, for_ns, skips_https }))
+    Ok(RequestSource::Log(LogSource { files, format, speed, host, filter, limit, for_ns, skips_https }))
 }
 
 /// A line a second, over itself, where somebody looks.
-fn tell(args: &ReplayArgs, so_far: &Results) {
+fn tell(args: &ReplayArgs, so_far: &ReplayResults) {
     if args.quiet || !output::is_watched() || so_far.requests == 0 {
         return;
     }

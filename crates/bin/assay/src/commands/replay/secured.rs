@@ -1,7 +1,7 @@
 //! TLS of a replay, from its flags. What is wrong with files is found before anything is sent.
 
 use anyhow::anyhow;
-use assay_load::replay::Tls;
+use assay_load::replay::ReplayTls;
 use assay_net::tls::settings::{ClientTls, Offer};
 
 use super::ReplayArgs;
@@ -31,7 +31,7 @@ fn is_trust_said(args: &ReplayArgs) -> bool {
 }
 
 /// How TLS is spoken; none: not at all.
-pub fn of(args: &ReplayArgs) -> Result<Option<Tls>, Failure> {
+pub fn of(args: &ReplayArgs) -> Result<Option<ReplayTls>, Failure> {
     let to = args.to.as_deref().unwrap_or_default();
     let to_address = is_https(to);
     if to_address && args.forward {
@@ -56,7 +56,7 @@ pub fn of(args: &ReplayArgs) -> Result<Option<Tls>, Failure> {
     }
     let told = ClientTls { offer: Offer::default(), ca: args.ca.clone(), resumption: 1.0 };
     let client = assay_net::tls::setup::client(&told).map_err(Failure::usage)?;
-    Ok(Some(Tls { client, to_address }))
+    Ok(Some(ReplayTls { client, to_address }))
 }
 
 #[cfg(test)]

@@ -10,7 +10,10 @@ use anyhow::{Context, anyhow};
 use assay_lab::Mode;
 use assay_lab::harness::{self, AddressReservation, IsolatedProxy, IsolatedProxyPlan};
 use assay_lab::harness::{ProxyChoice, TestedProxy};
-use assay_load::replay::{Catalogue, Listener, Options, Origins, Results, Simulated, Source, Tls};
+use assay_load::replay::{
+    Catalogue, OriginListener, OriginServer, ReplayOptions, ReplayResults, ReplayTls, RequestSource,
+    SimulatedOrigins,
+};
 use assay_logs::format::recognise;
 use assay_logs::input::Input;
 use clap::{ArgGroup, Args};
@@ -75,9 +78,9 @@ impl ThroughArgs {
 /// Replays through a proxy before simulated origins. None: it was interrupted before the first request.
 pub async fn replay(
     args: &ReplayArgs,
-    (source, tls): (Source, Option<Tls>),
+    (source, tls): (RequestSource, Option<ReplayTls>),
     mut interrupts: Interrupts,
-) -> Result<Option<Results>, Failure> {
+) -> Result<Option<ReplayResults>, Failure> {
     if args.files.iter().any(|file| file.as_os_str() == "-") {
         return Err(Failure::usage(anyhow!(
             "simulated origins need the log twice, and standard input is read once"
@@ -98,8 +101,11 @@ pub async fn replay(
         return beside_a_running_one(args, (source, tls), catalogue, interrupts).await.map(Some);
     };
     let mut prepared = Prepared::new(args, name, &catalogue)?;
-    let simulated =
-        Arc::new(Simulated::new(catalogue, args.through.lifetime, args.through.think.unwrap_or_default()));
+    let simulated = Arc::new(SimulatedOrigins::new(
+        catalogue,
+        args.through.lifetime,
+        args.through.think.unwrap_or_default(),
+    ));
     let reservation = AddressReservation::claim().map_err(Failure::failed)?;
     let (origins, listeners) = prepared.open(&reservation, &simulated)?;
     say(args, &format!("directory: {}\n", prepared.plan.directory.display()));
@@ -132,7 +138,7 @@ pub async fn replay(
     Ok(Some(results))
 }
 
-fn interrupted() -> Option<Results> {
+fn interrupted() -> Option<ReplayResults> {
     output::eprint("interrupted before the first request; nothing was measured\n");
     None
 }
@@ -140,21 +146,24 @@ fn interrupted() -> Option<Results> {
 /// The proxy runs already, and finds the origins where it was told.
 async fn beside_a_running_one(
     args: &ReplayArgs,
-    (source, tls): (Source, Option<Tls>),
+    (source, tls): (RequestSource, Option<ReplayTls>),
     catalogue: Catalogue,
     mut interrupts: Interrupts,
-) -> Result<Results, Failure> {
+) -> Result<ReplayResults, Failure> {
     let to = resolved(args)?;
     // A proxy may call its only origin as it likes.
     let host = catalogue.hosts().filter(|hosts| hosts.len() == 1).and_then(|mut hosts| hosts.pop());
-    let simulated =
-        Arc::new(Simulated::new(catalogue, args.through.lifetime, args.through.think.unwrap_or_default()));
+    let simulated = Arc::new(SimulatedOrigins::new(
+        catalogue,
+        args.through.lifetime,
+        args.through.think.unwrap_or_default(),
+    ));
     let can = "request the objects of the log from its origins";
     opened::tell(args.through.origins.as_slice(), can, "--origins");
     let listen = args.through.origins.into_iter();
-    let listeners = listen.map(|listen| Listener { listen, host: host.clone() }).collect();
-    let _origins = Origins::start(listeners, Arc::clone(&simulated)).map_err(failure)?;
-    let mut options = Options { tls, ..options(args, to) };
+    let listeners = listen.map(|listen| OriginListener { listen, host: host.clone() }).collect();
+    let _origins = OriginServer::start(listeners, Arc::clone(&simulated)).map_err(failure)?;
+    let mut options = ReplayOptions { tls, ..options(args, to) };
     options.simulated = Some(simulated);
     let stop = async move { interrupts.next().await };
     let waits = assay_lab::watched_processes::processor_waits(to);
@@ -163,7 +172,7 @@ async fn beside_a_running_one(
     Ok(results)
 }
 
-fn name_proxy(results: &mut Results, name: &str) {
+fn name_proxy(results: &mut ReplayResults, name: &str) {
     if let Some(cache) = &mut results.cache {
         name.clone_into(&mut cache.proxy);
     }
@@ -219,17 +228,18 @@ impl Prepared {
     fn open(
         &mut self,
         reservation: &AddressReservation,
-        simulated: &Arc<Simulated>,
-    ) -> Result<(Origins, Vec<(String, SocketAddr)>), Failure> {
+        simulated: &Arc<SimulatedOrigins>,
+    ) -> Result<(OriginServer, Vec<(String, SocketAddr)>), Failure> {
         let hosts = match self.hosts.is_empty() {
             true => vec![None],
             false => self.hosts.iter().cloned().map(Some).collect(),
         };
         let mut listeners = Vec::new();
         for (place, host) in (0..).zip(hosts) {
-            listeners.push(Listener { listen: reservation.listener(place).map_err(Failure::failed)?, host });
+            listeners
+                .push(OriginListener { listen: reservation.listener(place).map_err(Failure::failed)?, host });
         }
-        let origins = Origins::start(listeners.clone(), Arc::clone(simulated)).map_err(failure)?;
+        let origins = OriginServer::start(listeners.clone(), Arc::clone(simulated)).map_err(failure)?;
         let named =
             listeners.into_iter().map(|listener| (listener.host.unwrap_or_default(), listener.listen));
         Ok((origins, named.collect()))

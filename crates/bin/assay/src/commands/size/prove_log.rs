@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, anyhow};
 use assay_base::settings::show::bytes;
-use assay_load::replay::Results;
+use assay_load::replay::ReplayResults;
 use assay_logs::size::proof::{Proof, Ratios};
 use assay_logs::size::read::Read;
 use assay_logs::size::simulate::Counts;
@@ -60,7 +60,7 @@ fn runs(
     args: &ProveArgs,
     (model, storing, size_bytes): (&Model, Storing, u64),
     dir: &Path,
-) -> Result<Vec<Results>, Failure> {
+) -> Result<Vec<ReplayResults>, Failure> {
     let named = settings(storing).into_values().fold(model.name.clone(), |name, value| name + "-" + &value);
     let run = |number: u32| {
         let of = args.repetitions;
@@ -77,7 +77,7 @@ fn replayed(
     args: &ProveArgs,
     (model, storing, size_bytes): (&Model, Storing, u64),
     dir: &Path,
-) -> Result<Option<Results>, Failure> {
+) -> Result<Option<ReplayResults>, Failure> {
     // A directory without a result is of a replay that was interrupted.
     let attempts = (1..).map(|attempt| dir.join(format!("{attempt}")));
     let mut place = dir.to_owned();
@@ -125,20 +125,20 @@ fn replayed(
     let text = assay_base::files::text(&place.join(RESULT), assay_base::files::DOCUMENT_MAX)
         .with_context(|| format!("cannot read the result of a replay in {}", place.display()))
         .map_err(Failure::failed)?;
-    let results: Results = serde_json::from_str(&text)
+    let results: ReplayResults = serde_json::from_str(&text)
         .with_context(|| format!("cannot read the result of a replay in {}", place.display()))
         .map_err(Failure::failed)?;
     Ok(Some(results).filter(|results| !results.interrupted && results.proxy_ended.is_none()))
 }
 
-fn ratios(results: &Results) -> Option<Ratios> {
+fn ratios(results: &ReplayResults) -> Option<Ratios> {
     let cache = results.cache.as_ref()?;
     Some(Ratios { dhr: cache.dhr?, bhr: cache.bhr? })
 }
 
 /// The predicted hits over the requests that were replayed: those with other methods than GET were not.
-fn of_replayed(counts: &Counts, runs: &[Results]) -> Ratios {
-    let mean = |of: fn(&Results) -> u64, otherwise: u64| match runs.len() as u64 {
+fn of_replayed(counts: &Counts, runs: &[ReplayResults]) -> Ratios {
+    let mean = |of: fn(&ReplayResults) -> u64, otherwise: u64| match runs.len() as u64 {
         0 => otherwise,
         number => runs.iter().map(of).sum::<u64>() / number,
     };

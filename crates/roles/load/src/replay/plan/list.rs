@@ -5,10 +5,10 @@
 
 use assay_base::random::{STEP, finalize};
 
-use super::{Planned, Told};
-use crate::replay::request::Call;
+use super::{LoggedOutcome, Planned};
+use crate::replay::request::ReplayRequest;
 
-/// How a list is requested.
+/// Connections that request a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrivals {
     pub connections: u64,
@@ -21,16 +21,16 @@ pub struct Arrivals {
 
 /// The plan of a list.
 pub struct ListPlan {
-    calls: Vec<Call>,
+    requests: Vec<ReplayRequest>,
     arrivals: Arrivals,
     next: u64,
     at_s: f64,
 }
 
 impl ListPlan {
-    /// Of these URLs.
-    pub fn new(calls: Vec<Call>, arrivals: Arrivals) -> Self {
-        Self { calls, arrivals, next: 0, at_s: 0.0 }
+    /// For these URLs.
+    pub fn new(requests: Vec<ReplayRequest>, arrivals: Arrivals) -> Self {
+        Self { requests, arrivals, next: 0, at_s: 0.0 }
     }
 }
 
@@ -38,7 +38,7 @@ impl Iterator for ListPlan {
     type Item = Planned;
 
     fn next(&mut self) -> Option<Planned> {
-        if self.next >= self.arrivals.connections || self.calls.is_empty() {
+        if self.next >= self.arrivals.connections || self.requests.is_empty() {
             return None;
         }
         let number = self.next;
@@ -49,14 +49,15 @@ impl Iterator for ListPlan {
             self.at_s += -libm::log(chance) / self.arrivals.per_second;
         }
         let each = u64::from(self.arrivals.requests_each);
-        let place =
-            |call: u64| (number.wrapping_mul(each).wrapping_add(call) % self.calls.len() as u64) as usize;
+        let place = |request: u64| {
+            (number.wrapping_mul(each).wrapping_add(request) % self.requests.len() as u64) as usize
+        };
         Some(Planned {
             due_ns: (self.at_s * 1e9) as u64,
             client: format!("connection {number}").into_boxed_str(),
-            calls: (0..each).map(|call| self.calls[place(call)].clone()).collect(),
+            requests: (0..each).map(|request| self.requests[place(request)].clone()).collect(),
             keep: false,
-            told: Told::default(),
+            logged_outcome: LoggedOutcome::default(),
         })
     }
 }
@@ -72,14 +73,16 @@ mod tests {
 
     use super::*;
 
-    fn calls(count: usize) -> Vec<Call> {
-        (0..count).map(|n| Call::new(false, format!("http://a/{n}").as_bytes(), None).unwrap()).collect()
+    fn requests(count: usize) -> Vec<ReplayRequest> {
+        (0..count)
+            .map(|n| ReplayRequest::new(false, format!("http://a/{n}").as_bytes(), None).unwrap())
+            .collect()
     }
 
     #[test]
     fn arrivals_are_those_of_a_poisson_process() {
         let arrivals = Arrivals { connections: 20_000, requests_each: 1, per_second: 50.0, seed: 3 };
-        let due: Vec<f64> = ListPlan::new(calls(7), arrivals).map(|one| one.due_ns as f64 / 1e9).collect();
+        let due: Vec<f64> = ListPlan::new(requests(7), arrivals).map(|one| one.due_ns as f64 / 1e9).collect();
         let gaps: Vec<f64> = due.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean) * (gap - mean)).sum::<f64>() / gaps.len() as f64;
@@ -95,14 +98,14 @@ mod tests {
             urls in 1usize..20, connections in 0u64..50, each in 1u32..5, seed: u64,
         ) {
             let arrivals = Arrivals { connections, requests_each: each, per_second: 10.0, seed };
-            let plan: Vec<Planned> = ListPlan::new(calls(urls), arrivals.clone()).collect();
+            let plan: Vec<Planned> = ListPlan::new(requests(urls), arrivals.clone()).collect();
             prop_assert_eq!(plan.len() as u64, connections);
             prop_assert!(plan.windows(2).all(|pair| pair[0].due_ns <= pair[1].due_ns));
             let requested: Vec<String> =
-                plan.iter().flat_map(|one| &one.calls).map(|call| call.path.to_string()).collect();
+                plan.iter().flat_map(|one| &one.requests).map(|request| request.path.to_string()).collect();
             let expected: Vec<String> = (0..requested.len()).map(|n| format!("/{}", n % urls)).collect();
             prop_assert_eq!(requested, expected);
-            let again: Vec<Planned> = ListPlan::new(calls(urls), arrivals).collect();
+            let again: Vec<Planned> = ListPlan::new(requests(urls), arrivals).collect();
             prop_assert_eq!(plan, again, "the same seed, the same plan");
         }
     }

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use super::Planned;
 pub use super::order::Entry;
-use super::order::Order;
-use super::spread::Spread;
+use super::order::ReorderBuffer;
+use super::spread::SecondSpreader;
 
 /// Entries that are held to put them in order.
 const MOST_OUT_OF_ORDER: usize = 10_000;
@@ -17,9 +17,9 @@ const NS_PER_US: f64 = 1_000.0;
 /// The plan of a log, made while the log is read.
 pub struct LogPlan {
     speed: f64,
-    order: Order,
-    spread: Spread,
-    spread_out: VecDeque<(i64, Entry)>,
+    order: ReorderBuffer,
+    spread: SecondSpreader,
+    spread_entries: VecDeque<(i64, Entry)>,
     first_us: Option<i64>,
     last_us: i64,
 }
@@ -29,9 +29,9 @@ impl LogPlan {
     pub fn new(speed: f64) -> Self {
         Self {
             speed,
-            order: Order::new(MOST_OUT_OF_ORDER),
-            spread: Spread::default(),
-            spread_out: VecDeque::new(),
+            order: ReorderBuffer::new(MOST_OUT_OF_ORDER),
+            spread: SecondSpreader::default(),
+            spread_entries: VecDeque::new(),
             first_us: None,
             last_us: 0,
         }
@@ -40,34 +40,34 @@ impl LogPlan {
     /// Takes the next entry of the log.
     pub fn push(&mut self, entry: Entry) {
         if let Some(earliest) = self.order.push(entry) {
-            self.spread.push(earliest, &mut self.spread_out);
+            self.spread.push(earliest, &mut self.spread_entries);
         }
     }
 
     /// The log has ended.
     pub fn finish(&mut self) {
         while let Some(earliest) = self.order.pop() {
-            self.spread.push(earliest, &mut self.spread_out);
+            self.spread.push(earliest, &mut self.spread_entries);
         }
-        self.spread.finish(&mut self.spread_out);
+        self.spread.finish(&mut self.spread_entries);
     }
 
     /// The next request of which everything is known, in order of time.
     pub fn pop(&mut self) -> Option<Planned> {
-        let (at_us, entry) = self.spread_out.pop_front()?;
+        let (at_us, entry) = self.spread_entries.pop_front()?;
         let first_us = *self.first_us.get_or_insert(at_us);
         self.last_us = at_us;
         let passed_us = at_us.saturating_sub(first_us).max(0);
         Some(Planned {
             due_ns: (passed_us as f64 * NS_PER_US / self.speed) as u64,
             client: entry.client,
-            calls: vec![entry.call],
+            requests: vec![entry.request],
             keep: true,
-            told: entry.told,
+            logged_outcome: entry.logged_outcome,
         })
     }
 
-    /// How much of the log's own time has been planned, in microseconds.
+    /// Planned time of the log's own time, in microseconds.
     pub fn covered_us(&self) -> i64 {
         self.first_us.map_or(0, |first_us| self.last_us.saturating_sub(first_us))
     }
@@ -78,15 +78,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::replay::request::Call;
+    use crate::replay::request::ReplayRequest;
 
     fn entry(at_us: i64, number: usize) -> Entry {
         let path = format!("/{number}").into_boxed_str();
         Entry {
             at_us,
             client: format!("c{}", number % 3).into_boxed_str(),
-            call: Call { head_only: false, is_https: false, authority: "a".into(), path },
-            told: Default::default(),
+            request: ReplayRequest { head_only: false, is_https: false, authority: "a".into(), path },
+            logged_outcome: Default::default(),
         }
     }
 
@@ -101,7 +101,7 @@ mod tests {
         found.extend(std::iter::from_fn(|| plan.pop()));
         found
             .into_iter()
-            .map(|one| (one.due_ns, one.calls[0].path.trim_start_matches('/').to_owned()))
+            .map(|one| (one.due_ns, one.requests[0].path.trim_start_matches('/').to_owned()))
             .collect()
     }
 

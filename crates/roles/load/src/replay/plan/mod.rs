@@ -7,12 +7,12 @@ mod spread;
 
 use assay_logs::access::Version;
 
-use crate::replay::request::Call;
+use crate::replay::request::ReplayRequest;
 
-/// What a log says became of a request.
+/// Outcome of a request by the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Told {
-    /// It was served from a cache; none: the log does not say.
+pub struct LoggedOutcome {
+    /// True for a hit; none: the log does not say.
     pub hit: Option<bool>,
     /// Bytes of the response, as the log counts them.
     pub bytes: u64,
@@ -22,14 +22,13 @@ pub struct Told {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
-    /// When, in nanoseconds since the start.
+    /// Due time, in nanoseconds since the start.
     pub due_ns: u64,
-    /// Whose connections it goes over.
+    /// Client whose connections are used.
     pub client: Box<str>,
-    /// What; several are sent one after the other, each when the response before it is complete.
-    pub calls: Vec<Call>,
+    /// Requests; several are sent one after the other, each when the response before it is complete.
+    pub requests: Vec<ReplayRequest>,
     /// The connection may be used for more afterwards.
     pub keep: bool,
-    /// What became of it then.
-    pub told: Told,
+    pub logged_outcome: LoggedOutcome,
 }

@@ -9,49 +9,48 @@ use std::collections::BinaryHeap;
 /// A request of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// When it began, in microseconds on any scale.
+    /// Beginning of the request, in microseconds on any scale.
     pub at_us: i64,
     pub client: Box<str>,
-    pub call: crate::replay::request::Call,
-    /// What became of it.
-    pub told: super::Told,
+    pub request: crate::replay::request::ReplayRequest,
+    pub logged_outcome: super::LoggedOutcome,
 }
 
-struct Held {
+struct HeldEntry {
     at_us: i64,
     /// Equal times keep the order of lines.
     number: u64,
     entry: Entry,
 }
 
-impl PartialEq for Held {
+impl PartialEq for HeldEntry {
     fn eq(&self, other: &Self) -> bool {
         (self.at_us, self.number) == (other.at_us, other.number)
     }
 }
 
-impl Eq for Held {}
+impl Eq for HeldEntry {}
 
-impl PartialOrd for Held {
+impl PartialOrd for HeldEntry {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Held {
+impl Ord for HeldEntry {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.at_us, self.number).cmp(&(other.at_us, other.number))
     }
 }
 
 /// Puts entries into the order of their times.
-pub(super) struct Order {
-    held: BinaryHeap<Reverse<Held>>,
+pub(super) struct ReorderBuffer {
+    held: BinaryHeap<Reverse<HeldEntry>>,
     most: usize,
     number: u64,
 }
 
-impl Order {
+impl ReorderBuffer {
     /// Holds so many entries at most.
     pub(super) fn new(most: usize) -> Self {
         Self { held: BinaryHeap::new(), most, number: 0 }
@@ -60,7 +59,7 @@ impl Order {
     /// Takes an entry; gives the earliest back when there are too many.
     pub(super) fn push(&mut self, entry: Entry) -> Option<Entry> {
         self.number += 1;
-        self.held.push(Reverse(Held { at_us: entry.at_us, number: self.number, entry }));
+        self.held.push(Reverse(HeldEntry { at_us: entry.at_us, number: self.number, entry }));
         if self.held.len() > self.most { self.pop() } else { None }
     }
 

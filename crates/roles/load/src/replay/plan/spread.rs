@@ -8,14 +8,14 @@ use std::collections::VecDeque;
 use super::order::Entry;
 
 const SECOND_US: i64 = 1_000_000;
-/// So many stamps decide whether they are whole seconds.
+/// Number of stamps that decide whether they are whole seconds.
 const LOOKED_AT: usize = 1000;
 /// Requests of a second that are held; more of them follow at its end.
 const MOST_HELD: usize = 100_000;
 
 /// Spreads entries that come in the order of their times.
 #[derive(Default)]
-pub(super) struct Spread {
+pub(super) struct SecondSpreader {
     /// Entries of one second, or of the beginning of the log.
     held: Vec<Entry>,
     /// Stamps are whole seconds; none: not decided yet.
@@ -24,7 +24,7 @@ pub(super) struct Spread {
     last_us: Option<i64>,
 }
 
-impl Spread {
+impl SecondSpreader {
     /// Takes an entry; what can be said of earlier ones goes to `out`, with its instant in microseconds.
     pub(super) fn push(&mut self, entry: Entry, out: &mut VecDeque<(i64, Entry)>) {
         match self.whole {

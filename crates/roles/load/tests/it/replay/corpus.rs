@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_load::replay::{Listener, Origins, Simulated, Source};
+use assay_load::replay::{OriginListener, OriginServer, RequestSource, SimulatedOrigins};
 
 use crate::replay::harness::{combined, log};
 use assay_testbed::corpus::derived;
@@ -29,13 +29,17 @@ fn wrong(origin: SocketAddr, case: &Case) -> Vec<String> {
 }
 
 /// Origins of a log of one line.
-fn origins() -> Origins {
+fn origins() -> OriginServer {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("access.log");
     std::fs::write(&file, combined(1, 1, "GET /x HTTP/1.1")).unwrap();
-    let catalogue = Source::Log(log(vec![file])).survey().unwrap();
-    let simulated = Arc::new(Simulated::new(catalogue, Duration::from_secs(60), Duration::ZERO));
-    Origins::start(vec![Listener { listen: "127.0.0.1:0".parse().unwrap(), host: None }], simulated).unwrap()
+    let catalogue = RequestSource::Log(log(vec![file])).survey().unwrap();
+    let simulated = Arc::new(SimulatedOrigins::new(catalogue, Duration::from_secs(60), Duration::ZERO));
+    OriginServer::start(
+        vec![OriginListener { listen: "127.0.0.1:0".parse().unwrap(), host: None }],
+        simulated,
+    )
+    .unwrap()
 }
 
 #[test]

@@ -6,21 +6,23 @@ use std::time::Duration;
 
 use assay_load::replay::filter::Filter;
 use assay_load::replay::plan::list::Arrivals;
-use assay_load::replay::{List, Log, Options, ReplayError, Results, Source, drive};
+use assay_load::replay::{
+    ListSource, LogSource, ReplayError, ReplayOptions, ReplayResults, RequestSource, drive,
+};
 
 /// So fast that nothing waits.
 const FAST: f64 = 100_000.0;
 
 /// Whatever goes to this address, with patience.
-pub fn options(to: SocketAddr) -> Options {
-    Options {
+pub fn options(to: SocketAddr) -> ReplayOptions {
+    ReplayOptions {
         to,
         forward: false,
         tls: None,
         fields: b"Accept: */*\r\n".to_vec(),
-        patience: Duration::from_secs(30),
+        timeout: Duration::from_secs(30),
         keep_idle: Duration::from_secs(30),
-        most_open: 1000,
+        max_in_flight: 1000,
         xacts: None,
         simulated: None,
         target_waited_us: None,
@@ -28,18 +30,25 @@ pub fn options(to: SocketAddr) -> Options {
 }
 
 /// These logs, all of them at once.
-pub fn log(files: Vec<PathBuf>) -> Log {
+pub fn log(files: Vec<PathBuf>) -> LogSource {
     let (filter, host) = (Filter::default(), Some("www.example.org".into()));
-    Log { files, format: None, speed: FAST, host, filter, limit: None, for_ns: None, skips_https: true }
+    LogSource { files, format: None, speed: FAST, host, filter, limit: None, for_ns: None, skips_https: true }
 }
 
 /// URLs of host `h`, as often as arrivals say.
-pub fn list(file: PathBuf, arrivals: Arrivals) -> List {
-    List { files: vec![file], host: Some("h".into()), arrivals, once: false, for_ns: None, skips_https: true }
+pub fn list(file: PathBuf, arrivals: Arrivals) -> ListSource {
+    ListSource {
+        files: vec![file],
+        host: Some("h".into()),
+        arrivals,
+        once: false,
+        for_ns: None,
+        skips_https: true,
+    }
 }
 
 /// Replays, without an interrupt.
-pub fn replay(options: Options, source: Source) -> Result<Results, ReplayError> {
+pub fn replay(options: ReplayOptions, source: RequestSource) -> Result<ReplayResults, ReplayError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build_local(tokio::runtime::LocalOptions::default())

@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use assay_load::replay::filter::{Filter, Statuses};
 use assay_load::replay::plan::list::Arrivals;
-use assay_load::replay::{Listener, Log, Options, Origins, Results, Simulated, Source, drive};
+use assay_load::replay::{
+    LogSource, OriginListener, OriginServer, ReplayOptions, ReplayResults, RequestSource, SimulatedOrigins,
+    drive,
+};
 use assay_testbed::elsewhere;
 
 use crate::replay::harness::{combined, list, log, options, replay};
@@ -28,8 +31,8 @@ fn a_log_is_sent_again_in_its_order_with_each_client_on_connections_of_its_own()
     text += &combined(1, 2400, "POST /form HTTP/1.1");
     text += "no line of a log\n";
     std::fs::write(&file, text).unwrap();
-    let slower = Log { speed: 2_000.0, ..log(vec![file]) };
-    let results = replay(options(server.address), Source::Log(slower)).unwrap();
+    let slower = LogSource { speed: 2_000.0, ..log(vec![file]) };
+    let results = replay(options(server.address), RequestSource::Log(slower)).unwrap();
     let requested = server.requested();
     let number = |one: &CheckedRequest| one.line.split(['/', ' ']).nth(2).unwrap().parse::<u32>().unwrap();
     let mut lines: Vec<(u32, &str)> = requested.iter().map(|one| (number(one), one.line.as_str())).collect();
@@ -65,8 +68,8 @@ fn a_list_is_requested_over_connections_with_several_requests_each() {
         .unwrap();
     let arrivals = Arrivals { connections: 5, requests_each: 2, per_second: 500.0, seed: 3 };
     let xacts = tmp.path().join("xacts.parquet");
-    let options = Options { xacts: Some(xacts.clone()), ..options(server.address) };
-    let results = replay(options, Source::List(list(file, arrivals))).unwrap();
+    let options = ReplayOptions { xacts: Some(xacts.clone()), ..options(server.address) };
+    let results = replay(options, RequestSource::List(list(file, arrivals))).unwrap();
     let requested = server.requested();
     assert_eq!((results.requests, results.connections, results.read.unverified), (10, 5, 1));
     let mut by_connection = std::collections::BTreeMap::<u64, Vec<&str>>::new();
@@ -84,7 +87,7 @@ fn what_goes_wrong_is_counted() {
     let file = tmp.path().join("urls.txt");
     std::fs::write(&file, "/reset\n/garbage\n/truncated\n/fine\n/close\n/fine\n").unwrap();
     let arrivals = Arrivals { connections: 6, requests_each: 1, per_second: 1000.0, seed: 1 };
-    let results = replay(options(server.address), Source::List(list(file, arrivals))).unwrap();
+    let results = replay(options(server.address), RequestSource::List(list(file, arrivals))).unwrap();
     let errors: Vec<(&str, u64)> =
         results.errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
     assert_eq!(errors, [("garbage", 1), ("reset", 1), ("truncated", 1)]);
@@ -99,7 +102,8 @@ fn a_connection_that_was_closed_meanwhile_is_no_error() {
     let text: String = (0..6).map(|n| combined(1, n * 300, "GET /then-close HTTP/1.1")).collect();
     std::fs::write(&file, text).unwrap();
     let results =
-        replay(options(server.address), Source::Log(Log { speed: 3_000.0, ..log(vec![file]) })).unwrap();
+        replay(options(server.address), RequestSource::Log(LogSource { speed: 3_000.0, ..log(vec![file]) }))
+            .unwrap();
     assert_eq!((results.requests, results.responses, results.errors.len()), (6, 6, 0));
     assert_eq!(results.connections, 6);
 }
@@ -112,14 +116,14 @@ fn a_limit_and_a_time_end_it_early_and_a_long_log_is_read_as_far_as_needed() {
     let text: String = (0..3000).map(|n| combined(1, n, &format!("GET /{n} HTTP/1.1"))).collect();
     std::fs::write(&file, text).unwrap();
     let filter = Filter { statuses: vec![Statuses::parse("3xx").unwrap()], ..Filter::default() };
-    let filtered = Log { filter, ..log(vec![file.clone()]) };
-    let nothing = replay(options(server.address), Source::Log(filtered)).unwrap_err().to_string();
+    let filtered = LogSource { filter, ..log(vec![file.clone()]) };
+    let nothing = replay(options(server.address), RequestSource::Log(filtered)).unwrap_err().to_string();
     assert!(nothing.contains("left out by --method, --status"), "{nothing}");
-    let limited = Log { limit: Some(7), ..log(vec![file.clone()]) };
-    assert_eq!(replay(options(server.address), Source::Log(limited)).unwrap().requests, 7);
-    let shortened = Log { for_ns: Some(100_000), speed: 100_000.0, ..log(vec![file]) };
+    let limited = LogSource { limit: Some(7), ..log(vec![file.clone()]) };
+    assert_eq!(replay(options(server.address), RequestSource::Log(limited)).unwrap().requests, 7);
+    let shortened = LogSource { for_ns: Some(100_000), speed: 100_000.0, ..log(vec![file]) };
     assert_eq!(
-        replay(options(server.address), Source::Log(shortened)).unwrap().requests,
+        replay(options(server.address), RequestSource::Log(shortened)).unwrap().requests,
         11,
         "0 to 10 seconds of the log"
     );
@@ -131,10 +135,10 @@ fn a_log_with_nothing_to_send_says_why() {
     let tmp = tempfile::tempdir().unwrap();
     let file = tmp.path().join("access.log");
     std::fs::write(&file, combined(1, 0, "POST / HTTP/1.1")).unwrap();
-    let error = replay(options(server.address), Source::Log(log(vec![file]))).unwrap_err().to_string();
+    let error = replay(options(server.address), RequestSource::Log(log(vec![file]))).unwrap_err().to_string();
     assert!(error.contains("1 with other methods than GET and HEAD"), "{error}");
-    let missing =
-        replay(options(server.address), Source::Log(log(vec![tmp.path().join("no.log")]))).unwrap_err();
+    let missing = replay(options(server.address), RequestSource::Log(log(vec![tmp.path().join("no.log")])))
+        .unwrap_err();
     assert!(missing.to_string().contains("no.log"), "{missing}");
 }
 
@@ -148,7 +152,7 @@ fn being_stopped_ends_it_and_says_so() {
         .enable_all()
         .build_local(tokio::runtime::LocalOptions::default())
         .unwrap();
-    let source = Source::Log(Log { speed: 1.0, ..log(vec![file]) });
+    let source = RequestSource::Log(LogSource { speed: 1.0, ..log(vec![file]) });
     let requested = server.first_request();
     let results = runtime.block_on(drive(options(server.address), source, |_| {}, requested)).unwrap();
     assert!(results.interrupted);
@@ -157,9 +161,11 @@ fn being_stopped_ends_it_and_says_so() {
 
 #[test]
 fn results_are_true_to_their_schema() {
-    let validator = jsonschema::validator_for(&Results::json_schema()).unwrap();
-    let results =
-        Results { schema: assay_load::replay::results::RESULTS_SCHEMA.into(), ..Results::default() };
+    let validator = jsonschema::validator_for(&ReplayResults::json_schema()).unwrap();
+    let results = ReplayResults {
+        schema: assay_load::replay::results::RESULTS_SCHEMA.into(),
+        ..ReplayResults::default()
+    };
     let value: serde_json::Value = serde_json::from_str(&results.to_json().unwrap()).unwrap();
     assert!(validator.is_valid(&value));
     assert!(results.to_terminal().contains("requests"));
@@ -175,14 +181,14 @@ fn simulated_origins_serve_every_url_as_the_log_has_it() {
         + &combined(1, 4, "GET /gone HTTP/1.1").replace("200 5", "503 12")
         + &combined(1, 5, "GET /a HTTP/1.1").replace("200 5", "304 0");
     std::fs::write(&file, text).unwrap();
-    let source = Source::Log(log(vec![file]));
+    let source = RequestSource::Log(log(vec![file]));
     let catalogue = source.survey().unwrap();
     assert_eq!((catalogue.urls(), catalogue.hosts().unwrap()), (3, vec!["www.example.org".to_owned()]));
-    let simulated = Arc::new(Simulated::new(catalogue, Duration::from_secs(60), Duration::ZERO));
-    let listener = Listener { listen: "127.0.0.1:0".parse().unwrap(), host: None };
-    let origins = Origins::start(vec![listener], Arc::clone(&simulated)).unwrap();
+    let simulated = Arc::new(SimulatedOrigins::new(catalogue, Duration::from_secs(60), Duration::ZERO));
+    let listener = OriginListener { listen: "127.0.0.1:0".parse().unwrap(), host: None };
+    let origins = OriginServer::start(vec![listener], Arc::clone(&simulated)).unwrap();
     let server = Server::start();
-    let options = Options {
+    let options = ReplayOptions {
         to: origins.addresses()[0],
         simulated: Some(Arc::clone(&simulated)),
         ..options(server.address)
@@ -197,8 +203,8 @@ fn simulated_origins_serve_every_url_as_the_log_has_it() {
     assert_eq!((cache.misses, cache.hits, cache.joined, cache.own, cache.wrong), (5, 0, 0, 0, 0));
     assert_eq!((cache.dhr, cache.ideal_dhr), (Some(0.0), Some(0.4)));
     // A body is counted when it has been written: on a busy machine its client may have read it before.
-    let patience = Instant::now() + Duration::from_secs(60);
-    while simulated.counts().body_bytes < 70_022 && Instant::now() < patience {
+    let timeout = Instant::now() + Duration::from_secs(60);
+    while simulated.counts().body_bytes < 70_022 && Instant::now() < timeout {
         std::thread::yield_now();
     }
     let counts = simulated.counts();
@@ -211,10 +217,11 @@ fn a_response_that_no_simulated_origin_made_is_the_proxys_own() {
     let (server, tmp) = (Server::start(), tempfile::tempdir().unwrap());
     let file = tmp.path().join("access.log");
     std::fs::write(&file, combined(1, 1, "GET /fine HTTP/1.1")).unwrap();
-    let source = Source::Log(log(vec![file]));
+    let source = RequestSource::Log(log(vec![file]));
     let simulated =
-        Arc::new(Simulated::new(source.survey().unwrap(), Duration::from_secs(60), Duration::ZERO));
-    let results = replay(Options { simulated: Some(simulated), ..options(server.address) }, source).unwrap();
+        Arc::new(SimulatedOrigins::new(source.survey().unwrap(), Duration::from_secs(60), Duration::ZERO));
+    let results =
+        replay(ReplayOptions { simulated: Some(simulated), ..options(server.address) }, source).unwrap();
     let cache = results.cache.unwrap();
     assert_eq!((cache.own, cache.misses, cache.wrong), (1, 0, 0));
 }
@@ -224,13 +231,13 @@ fn simulated_origins_serve_every_host_themselves_and_send_no_requests() {
     let (server, tmp) = (Server::start(), tempfile::tempdir().unwrap());
     let file = tmp.path().join("access.log");
     std::fs::write(&file, combined(1, 1, "GET /a HTTP/1.1")).unwrap();
-    let catalogue = Source::Log(log(vec![file])).survey().unwrap();
-    let simulated = Arc::new(Simulated::new(catalogue, Duration::from_secs(60), Duration::ZERO));
+    let catalogue = RequestSource::Log(log(vec![file])).survey().unwrap();
+    let simulated = Arc::new(SimulatedOrigins::new(catalogue, Duration::from_secs(60), Duration::ZERO));
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     other.set_nonblocking(true).unwrap();
     for host in [None, Some("www.example.org".to_owned())] {
-        let listener = Listener { listen: "127.0.0.1:0".parse().unwrap(), host };
-        let origins = Origins::start(vec![listener], Arc::clone(&simulated)).unwrap();
+        let listener = OriginListener { listen: "127.0.0.1:0".parse().unwrap(), host };
+        let origins = OriginServer::start(vec![listener], Arc::clone(&simulated)).unwrap();
         let listener = origins.addresses()[0];
         for request in elsewhere(server.address, other.local_addr().unwrap()) {
             let mut stream = TcpStream::connect(listener).unwrap();

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use assay_load::replay::plan::list::Arrivals;
-use assay_load::replay::{List, Options, Source, Tls};
+use assay_load::replay::{ListSource, ReplayOptions, ReplayTls, RequestSource};
 
 use crate::replay::harness::{options, replay};
 use crate::replay::tls_server::{Lines, Secured, over_tls};
@@ -71,12 +71,12 @@ fn https_urls_go_through_tunnels_of_a_forward_proxy_and_http_ones_do_not() {
     let urls = "https://a.example/1\nhttps://a.example/2\nhttps://a.example:8443/3\nhttp://a.example/4\n\
                 https://a.example:25/5\nhttps://b.example/6\n";
     std::fs::write(&file, urls).unwrap();
-    let tls = Some(Tls { client: secured.client(), to_address: false });
-    let options = Options { forward: true, tls, ..options(to) };
+    let tls = Some(ReplayTls { client: secured.client(), to_address: false });
+    let options = ReplayOptions { forward: true, tls, ..options(to) };
     let arrivals = Arrivals { connections: 1, requests_each: 6, per_second: 1000.0, seed: 1 };
     let list =
-        List { files: vec![file], host: None, arrivals, once: false, for_ns: None, skips_https: false };
-    let results = replay(options, Source::List(list)).unwrap();
+        ListSource { files: vec![file], host: None, arrivals, once: false, for_ns: None, skips_https: false };
+    let results = replay(options, RequestSource::List(list)).unwrap();
     let expected = [
         "CONNECT a.example:443 HTTP/1.1",
         "CONNECT a.example:8443 HTTP/1.1",

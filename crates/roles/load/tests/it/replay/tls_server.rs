@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_base::clock::monotonic_ns;
-use assay_load::replay::{Log, Options, Results, Source, Tls};
+use assay_load::replay::{LogSource, ReplayOptions, ReplayResults, ReplayTls, RequestSource};
 use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
 use assay_net::tls::authority::{Authority, KeyKind, Validity};
 use assay_net::tls::client::{Client, Trust};
@@ -94,15 +94,15 @@ fn serve(socket: TcpStream, server: &TlsServer, lines: &Lines, ends: &dyn Fn(&st
 }
 
 /// Sends a log of three clients, each a minute after the one before, to an address over TLS.
-pub fn over_tls(secured: &Secured, host: &str, path: &str) -> Results {
+pub fn over_tls(secured: &Secured, host: &str, path: &str) -> ReplayResults {
     let tmp = tempfile::tempdir().unwrap();
     let file = tmp.path().join("access.log");
     let text: String = (0..9u32)
         .map(|n| combined(1 + (n % 3) as u8, n * 120, &format!("GET /{n}{path} HTTP/1.1")))
         .collect();
     std::fs::write(&file, text).unwrap();
-    let tls = Some(Tls { client: secured.client(), to_address: true });
-    let options = Options { tls, ..options(secured.address) };
-    let told = Log { host: Some(host.into()), speed: 2_000.0, skips_https: false, ..log(vec![file]) };
-    replay(options, Source::Log(told)).unwrap()
+    let tls = Some(ReplayTls { client: secured.client(), to_address: true });
+    let options = ReplayOptions { tls, ..options(secured.address) };
+    let told = LogSource { host: Some(host.into()), speed: 2_000.0, skips_https: false, ..log(vec![file]) };
+    replay(options, RequestSource::Log(told)).unwrap()
 }

@@ -16,7 +16,8 @@ const BUSY: f64 = 0.9;
 
 /// What the replay and the machine did to times.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Own {
+#[schemars(rename = "Own")]
+pub struct OwnInfluence {
     /// From when a request was due to the last byte of its response: the times from sending, and what it was late.
     pub from_due_ms: Times,
     /// Share of the mean of that for which requests were late; null: no response came.
@@ -38,19 +39,19 @@ pub struct Own {
     pub target_waiting_share: Option<f64>,
 }
 
-/// What threads did while a replay lasted.
+/// Usage of threads during a replay.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Threads {
+pub(crate) struct ThreadUsage {
     pub passed_ns: u64,
     /// The thread that sends and reads.
     pub sender: Option<ThreadTimes>,
-    /// That of simulated origins.
+    /// Thread of the simulated origins.
     pub origins: Option<ThreadTimes>,
     /// All threads of the target waited for so long.
     pub target_waited_us: Option<u64>,
 }
 
-impl Threads {
+impl ThreadUsage {
     fn share(&self, ns: u64) -> Option<f64> {
         (self.passed_ns > 0).then(|| ns as f64 / self.passed_ns as f64)
     }
@@ -66,9 +67,10 @@ impl Threads {
     }
 }
 
-impl Own {
-    /// From times of whole responses, from sending and from when they were due, and from what threads did meanwhile.
-    pub(crate) fn of(from_sending: &Histogram, from_due: &Histogram, threads: &Threads) -> Self {
+impl OwnInfluence {
+    /// Computes the influence from times of whole responses, from sending and from when they were due, and from the
+    /// usage of threads.
+    pub(crate) fn of(from_sending: &Histogram, from_due: &Histogram, threads: &ThreadUsage) -> Self {
         let (sent, due) = (Times::of(from_sending), Times::of(from_due));
         let least = OwnError::beside_waits(from_sending, threads.waited_us(), threads.passed_ns as f64 / 1e3);
         let is_known = threads.waiting_share() <= MOST_WAITING;
@@ -101,7 +103,7 @@ impl Own {
         self.p50_ms.is_some_and(|interval| interval.certainty == Certainty::Unknown)
     }
 
-    /// How late it was, and how much of the times that is; none: no response came.
+    /// Text about lateness, and its share of the times; none: no response came.
     pub(crate) fn words(&self, lateness: &Times) -> Option<String> {
         let (share, late) = (self.lateness_share?, lateness.p99?);
         let mut text = format!(
@@ -118,7 +120,7 @@ impl Own {
         Some(text)
     }
 
-    /// Which times are unknown or only known to lie within an interval, and what to do; none: all are known.
+    /// Text about times that are unknown or only known to lie within an interval, with advice; none: all are known.
     pub fn doubt(&self) -> Option<String> {
         let named =
             [("the mean", self.mean_ms), ("the median", self.p50_ms), ("the 99th percentile", self.p99_ms)];
@@ -145,7 +147,7 @@ impl Own {
         }
     }
 
-    /// What did most to times.
+    /// Largest influence on times.
     fn cause(&self) -> String {
         let waiting = [
             ("the proxy's threads", self.target_waiting_share),
@@ -173,8 +175,8 @@ mod tests {
         histogram
     }
 
-    fn own(sent_us: u64, due_us: u64) -> Own {
-        Own::of(&times(sent_us), &times(due_us), &Threads::default())
+    fn own(sent_us: u64, due_us: u64) -> OwnInfluence {
+        OwnInfluence::of(&times(sent_us), &times(due_us), &ThreadUsage::default())
     }
 
     #[test]
@@ -198,9 +200,9 @@ mod tests {
     fn times_with_little_lateness_are_known_and_no_times_say_nothing() {
         let little = own(20_000, 20_500);
         assert_eq!((little.doubt(), little.p50_ms.unwrap().certainty), (None, Certainty::Known));
-        let none = Own::of(&Histogram::default(), &Histogram::default(), &Threads::default());
+        let none = OwnInfluence::of(&Histogram::default(), &Histogram::default(), &ThreadUsage::default());
         assert_eq!((none.doubt(), none.words(&Times::default()), none.lateness_share), (None, None, None));
-        let busy = Own { busy_share: Some(0.95), ..little };
+        let busy = OwnInfluence { busy_share: Some(0.95), ..little };
         assert!(busy.doubt().unwrap().contains("at its limit"));
     }
 
@@ -209,15 +211,16 @@ mod tests {
         // A hundred responses of 20 ms, one after the other, in two seconds.
         let waited = |sender_ms: u64, target_ms: u64| {
             let sender = ThreadTimes { ran_ns: 0, waited_ns: sender_ms * 1_000_000 };
-            let threads = Threads {
+            let threads = ThreadUsage {
                 passed_ns: 2_000_000_000,
                 sender: Some(sender),
                 origins: None,
                 target_waited_us: Some(target_ms * 1_000),
             };
-            Own::of(&times(20_000), &times(20_000), &threads)
+            OwnInfluence::of(&times(20_000), &times(20_000), &threads)
         };
-        let certainty = |own: &Own| [own.mean_ms, own.p50_ms].map(|interval| interval.unwrap().certainty);
+        let certainty =
+            |own: &OwnInfluence| [own.mean_ms, own.p50_ms].map(|interval| interval.unwrap().certainty);
         let little = waited(20, 20);
         assert_eq!(certainty(&little), [Certainty::Known; 2]);
         assert_eq!((little.waiting_share, little.target_waiting_share), (Some(0.01), Some(0.01)));

@@ -8,41 +8,41 @@ use std::fmt::Write;
 use assay_workload::XactId;
 use assay_workload::mark::HEADER;
 
-/// What a response of a simulated origin says of itself.
+/// Mark of a response of a simulated origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct ReplayMark {
     /// Number of the request that caused it; none: no request's.
     pub cause: Option<u64>,
-    /// What it is a response to.
+    /// Key of the URL.
     pub key: u64,
-    /// When it was made, `CLOCK_MONOTONIC`, in microseconds, rounded up.
+    /// Instant at which it was made, `CLOCK_MONOTONIC`, in microseconds, rounded up.
     pub made_us: u64,
     /// The status that the origin gave.
     pub status: u16,
 }
 
-/// What a response was to the client.
+/// Part of the cache in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CacheOutcome {
     Hit,
     /// Caused by another request that was under way.
     Joined,
-    /// From the cache, after the origin had confirmed it.
+    /// Served from the cache, after the origin had confirmed it.
     Revalidated,
     Miss,
-    /// From the proxy itself: no origin made it.
+    /// Made by the proxy itself, by no origin.
     Own,
 }
 
-impl Outcome {
-    /// Its name in tables.
+impl CacheOutcome {
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Outcome::Hit => "hit",
-            Outcome::Joined => "joined",
-            Outcome::Revalidated => "revalidated",
-            Outcome::Miss => "miss",
-            Outcome::Own => "own",
+            CacheOutcome::Hit => "hit",
+            CacheOutcome::Joined => "joined",
+            CacheOutcome::Revalidated => "revalidated",
+            CacheOutcome::Miss => "miss",
+            CacheOutcome::Own => "own",
         }
     }
 }
@@ -53,14 +53,14 @@ pub(crate) fn request_line(number: u64) -> String {
 }
 
 /// The number of a request, from the value of its field.
-pub(crate) fn number_of(value: &[u8]) -> Option<u64> {
+pub(crate) fn request_number(value: &[u8]) -> Option<u64> {
     let mut parts = std::str::from_utf8(value).ok()?.split('-');
     let robot: u64 = parts.next()?.parse().ok()?;
     let number = parts.next()?.parse().ok()?;
     (robot == 0 && parts.count() == 3).then_some(number)
 }
 
-impl Stamp {
+impl ReplayMark {
     /// Appends the field's value.
     pub fn write(&self, out: &mut String) {
         let (robot, number) = self.cause.map_or((XactId::NOBODY.robot, 0), |number| (0, number));
@@ -83,15 +83,15 @@ impl Stamp {
         })
     }
 
-    /// What the response was to request `number`, which was sent then.
-    pub fn outcome(&self, number: u64, sent_ns: u64) -> Outcome {
+    /// Outcome of request `number`, which was sent at `sent_ns`.
+    pub fn outcome(&self, number: u64, sent_ns: u64) -> CacheOutcome {
         let is_older = self.made_us.saturating_mul(1000) <= sent_ns;
         match self.cause {
-            Some(cause) if cause == number && self.status == 304 => Outcome::Revalidated,
-            Some(cause) if cause == number => Outcome::Miss,
-            _ if is_older => Outcome::Hit,
-            Some(_) => Outcome::Joined,
-            None => Outcome::Miss,
+            Some(cause) if cause == number && self.status == 304 => CacheOutcome::Revalidated,
+            Some(cause) if cause == number => CacheOutcome::Miss,
+            _ if is_older => CacheOutcome::Hit,
+            Some(_) => CacheOutcome::Joined,
+            None => CacheOutcome::Miss,
         }
     }
 }
@@ -103,31 +103,31 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back_and_anything_else_is_no_stamp() {
         for cause in [Some(7), None] {
-            let stamp = Stamp { cause, key: 0xabc, made_us: 12, status: 200 };
+            let mark = ReplayMark { cause, key: 0xabc, made_us: 12, status: 200 };
             let mut text = String::new();
-            stamp.write(&mut text);
-            assert_eq!(Stamp::parse(text.as_bytes()), Some(stamp), "{text}");
+            mark.write(&mut text);
+            assert_eq!(ReplayMark::parse(text.as_bytes()), Some(mark), "{text}");
         }
         let line = request_line(9);
         let value = line.trim_end().split_once(": ").unwrap().1;
-        assert_eq!(number_of(value.as_bytes()), Some(9));
+        assert_eq!(request_number(value.as_bytes()), Some(9));
         for bad in ["", "0-1", "x-1-0-0-b", "1-1-0-0-b", "0-1-0-0-b-c"] {
-            assert_eq!(number_of(bad.as_bytes()), None, "{bad}");
+            assert_eq!(request_number(bad.as_bytes()), None, "{bad}");
         }
         for bad in ["", "0-1-0-zz-0-1-200", "0-1-0-1-0-1", "\u{e9}"] {
-            assert_eq!(Stamp::parse(bad.as_bytes()), None, "{bad}");
+            assert_eq!(ReplayMark::parse(bad.as_bytes()), None, "{bad}");
         }
     }
 
     #[test]
     fn a_response_that_its_request_did_not_cause_is_a_hit() {
-        let stamp = |cause, made_us, status| Stamp { cause, key: 1, made_us, status };
+        let mark = |cause, made_us, status| ReplayMark { cause, key: 1, made_us, status };
         let sent_ns = 5_000_000;
-        assert_eq!(stamp(Some(3), 6_000, 200).outcome(3, sent_ns), Outcome::Miss);
-        assert_eq!(stamp(Some(3), 6_000, 304).outcome(3, sent_ns), Outcome::Revalidated);
-        assert_eq!(stamp(Some(2), 4_000, 200).outcome(3, sent_ns), Outcome::Hit);
-        assert_eq!(stamp(Some(2), 6_000, 200).outcome(3, sent_ns), Outcome::Joined);
-        assert_eq!(stamp(None, 4_000, 200).outcome(3, sent_ns), Outcome::Hit);
-        assert_eq!(stamp(None, 6_000, 200).outcome(3, sent_ns), Outcome::Miss);
+        assert_eq!(mark(Some(3), 6_000, 200).outcome(3, sent_ns), CacheOutcome::Miss);
+        assert_eq!(mark(Some(3), 6_000, 304).outcome(3, sent_ns), CacheOutcome::Revalidated);
+        assert_eq!(mark(Some(2), 4_000, 200).outcome(3, sent_ns), CacheOutcome::Hit);
+        assert_eq!(mark(Some(2), 6_000, 200).outcome(3, sent_ns), CacheOutcome::Joined);
+        assert_eq!(mark(None, 4_000, 200).outcome(3, sent_ns), CacheOutcome::Hit);
+        assert_eq!(mark(None, 6_000, 200).outcome(3, sent_ns), CacheOutcome::Miss);
     }
 }
