@@ -1,5 +1,4 @@
-//! Checks of a response: right object, right version, right bytes. Judges one response against what the universe says it must
-//! be.
+//! Checks of a response: right object, right version, right bytes, as the universe says that they must be.
 //!
 //! Pure: heads and body slices go in, an outcome or the first thing that is [`CheckError`] comes out. One response can be
 //! wrong in several ways; it counts under the first that applies, in this order:
@@ -25,11 +24,11 @@ use assay_workload::model::Method;
 use assay_workload::XactId;
 use assay_workload::mark::ResponseMark;
 
-/// Whole seconds after its `Expires` for which a response from the store is still let pass.
+/// Seconds after its `Expires` for which a response from the store is still let pass.
 ///
-/// HTTP dates are whole seconds. A response made at 10.9 s says `Date: 10` and `Expires: 20`; a cache that stores it at
-/// once may count a lifetime of ten seconds from 10.9, and be right until 20.9. Both instants are therefore compared as
-/// whole seconds, and one second of difference is no error.
+/// HTTP dates are whole seconds. A response made at 10.9 s carries `Date: 10` and `Expires: 20`; a cache that stores it
+/// at once may count a lifetime of ten seconds from 10.9, and be right until 20.9. Both instants are therefore compared
+/// as whole seconds, and one second of difference is no error.
 const EXPIRY_TOLERANCE_S: i64 = 1;
 
 /// The parts of a request that its response is judged by.
@@ -162,7 +161,7 @@ pub enum CheckError {
 }
 
 impl CheckError {
-    /// The class it is counted under.
+    /// Class that the error is counted under.
     pub fn kind(&self) -> ErrorKind {
         match self {
             CheckError::Status { .. } => ErrorKind::BadStatus,
@@ -373,7 +372,7 @@ fn judge_age(
     Err(CheckError::Expired { expires_s, sent_s })
 }
 
-/// A 304 without an id is right if the version it shows, or else any version that can be stored, is old enough.
+/// Judges a 304 without an id: right if the version it shows, or else any version that can be stored, is old enough.
 /// `first` is the object's life at the start of the run: no cache of ours has an older version.
 fn judge_bare_304(response: &ReceivedHead, since_s: i64, first: &Life) -> Result<CheckVerdict, CheckError> {
     let verdict = CheckVerdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
@@ -423,7 +422,7 @@ impl BodyCheck {
         Ok(())
     }
 
-    /// The framing says that the body is complete.
+    /// Checks the length, once the framing says that the body is complete.
     pub fn end(&self) -> Result<(), CheckError> {
         match self.received == self.expected {
             true => Ok(()),
@@ -431,7 +430,7 @@ impl BodyCheck {
         }
     }
 
-    /// The connection ended, and the framing does not say that the body is complete.
+    /// Error of a body that the end of its connection cut off.
     pub fn cut_off(&self) -> CheckError {
         CheckError::Truncated { actual: self.received, expected: self.expected }
     }

@@ -188,9 +188,9 @@ fn a_304_without_an_id_is_judged_by_what_it_shows_or_by_what_can_be() {
     let verdict = judge(&conditional(0), &bare).expect("version 0 is that old");
     assert_eq!((verdict.outcome, verdict.body_bytes), (None, None));
     assert_eq!(kind(&conditional(-1), &bare), Some(ErrorKind::WrongNotModified));
-    let shown = ReceivedHead { last_modified_s: Some(10), ..bare };
-    assert_eq!(kind(&conditional(9), &shown), Some(ErrorKind::WrongNotModified));
-    assert_eq!(kind(&conditional(10), &shown), None);
+    let dated = ReceivedHead { last_modified_s: Some(10), ..bare };
+    assert_eq!(kind(&conditional(9), &dated), Some(ErrorKind::WrongNotModified));
+    assert_eq!(kind(&conditional(10), &dated), None);
 }
 
 #[test]
@@ -379,14 +379,14 @@ proptest! {
 
 #[test]
 fn clocks_that_may_differ_excuse_what_they_can_explain_and_no_more() {
-    let told = |clock_error_us| CheckedRequest { clock_error_us, ..REQUESTED };
+    let describe = |clock_error_us| CheckedRequest { clock_error_us, ..REQUESTED };
     // It arrived at 21 s of the robot's clock, and says that it was made 300 µs later by the origin's.
     let mark = ResponseMark { made_us: 21 * SECOND + 300, ..MINE };
-    assert!(judge(&told(299), &response(mark)).is_err());
-    assert!(judge(&told(300), &response(mark)).is_ok());
+    assert!(judge(&describe(299), &response(mark)).is_err());
+    assert!(judge(&describe(300), &response(mark)).is_ok());
     // A reload was sent 500 µs after the response was made: with less error than that it came from the store.
     let just_before = response(ResponseMark { made_us: 20 * SECOND - 500, ..STORED });
-    let reload = |clock_error_us| CheckedRequest { must_reach_origin: true, ..told(clock_error_us) };
+    let reload = |clock_error_us| CheckedRequest { must_reach_origin: true, ..describe(clock_error_us) };
     assert_eq!(
         judge(&reload(499), &just_before).map(|_| ()),
         Err(CheckError::ReloadStored { made_us: 20 * SECOND - 500, sent_us: 20 * SECOND })
@@ -394,14 +394,14 @@ fn clocks_that_may_differ_excuse_what_they_can_explain_and_no_more() {
     assert!(judge(&reload(500), &just_before).is_ok());
     // Whose fetch it was is not known: within the error it was most likely this one's.
     let nobody = ResponseMark { xact: XactId::NOBODY, made_us: 20 * SECOND - 500, ..STORED };
-    assert_eq!(judge(&told(0), &response(nobody)).unwrap().outcome, Some(Outcome::Hit));
-    assert_eq!(judge(&told(500), &response(nobody)).unwrap().outcome, Some(Outcome::Miss));
+    assert_eq!(judge(&describe(0), &response(nobody)).unwrap().outcome, Some(Outcome::Hit));
+    assert_eq!(judge(&describe(500), &response(nobody)).unwrap().outcome, Some(Outcome::Miss));
 }
 
 #[test]
 fn an_outcome_is_unsure_where_the_clocks_decide_it_and_their_error_is_larger() {
-    let told = |clock_error_us| CheckedRequest { clock_error_us, ..REQUESTED };
-    let is_unsure = |mark, error_us| judge(&told(error_us), &response(mark)).unwrap().is_unsure;
+    let describe = |clock_error_us| CheckedRequest { clock_error_us, ..REQUESTED };
+    let is_unsure = |mark, error_us| judge(&describe(error_us), &response(mark)).unwrap().is_unsure;
     // The object has a new version at 20 s.
     for (made_us, version) in [(20 * SECOND - 500, 1), (20 * SECOND + 500, 2)] {
         let of_another = ResponseMark { made_us, version, ..STORED };

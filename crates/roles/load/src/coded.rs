@@ -20,13 +20,14 @@ const CLASSES: usize = u64::BITS as usize;
 const OBJECTS: u64 = 2048;
 /// Most objects of each class of sizes that are coded,
 const OBJECTS_OF_CLASS: u32 = 64;
-/// and no more once so many bytes were.
+/// and most bytes of them: no more are coded after that.
 const BYTES_OF_CLASS: u64 = 1 << 20;
 /// The share that is left of a longer body is that of its beginning.
 const LONGEST_BYTES: u64 = 1 << 20;
 
-/// The coding of a body of `bytes` bytes: among those that the client likes best, the origin's first that is none of identity.
-/// A request for parts gets those of the identity coding, if it may. None: the client takes none of them.
+/// Chooses the coding of a body of `bytes` bytes: among those that the client likes best, the origin's first that is
+/// none of identity. A request for parts gets those of the identity coding, if it may. None: the client takes none of
+/// them.
 pub fn choose(offered: &[Coding], accepted: &Accepted, bytes: u64, for_parts: bool) -> Option<Coding> {
     let has_identity = offered.is_empty() || offered.contains(&Coding::Identity);
     let plain = for_parts || bytes > MOST_CODED_BYTES;
@@ -54,7 +55,7 @@ pub fn on_the_wire(coding: Coding) -> coding::Coding {
     }
 }
 
-/// The slices of a body.
+/// Slices of a body.
 pub fn chunks<'b>(body: &'b Body, pool: &'b Pool) -> impl Iterator<Item = &'b [u8]> {
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -64,7 +65,7 @@ pub fn chunks<'b>(body: &'b Body, pool: &'b Pool) -> impl Iterator<Item = &'b [u
     })
 }
 
-/// A body in gzip: what origins send, and what robots compare parts of it with.
+/// Codes a body in gzip, as origins send it and as robots compare parts of it.
 pub fn gzip(writer: &mut GzipWriter, body: &Body, pool: &Pool) -> Vec<u8> {
     let mut coded = Vec::new();
     writer.encode(chunks(body, pool), &mut coded);

@@ -1,4 +1,4 @@
-//! The files that a workload's bodies are made of.
+//! Files that the bodies of a workload are made of.
 //!
 //! They are read whole, once, before a role is ready: nothing touches a disk during a run.
 

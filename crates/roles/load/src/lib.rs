@@ -8,13 +8,13 @@
 //!
 //! *Does not:* decide what robots request (that is `assay-workload`), start proxies or judge results.
 
-pub mod check;
-pub mod coded;
-pub mod files;
-pub mod monitor;
+mod check;
+mod coded;
+mod files;
+mod monitor;
 pub mod node;
 pub mod origin;
 pub mod replay;
 pub mod robot;
 pub mod spec;
-pub mod tally;
+mod tally;

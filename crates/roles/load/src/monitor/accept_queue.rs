@@ -1,4 +1,4 @@
-//! The number of connections that wait to be accepted.
+//! Length of the queues of connections that wait to be accepted.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -13,7 +13,7 @@ pub struct QueueDepth {
     pub limit: u32,
 }
 
-/// The queues of a worker's listeners, and the fullest that was seen.
+/// Accept queues of a worker, and the fullest state of any.
 #[derive(Debug, Default)]
 pub struct AcceptQueues {
     listeners: Vec<Rc<TcpListener>>,

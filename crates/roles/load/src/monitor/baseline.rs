@@ -1,4 +1,4 @@
-//! How late a bare timer is on a processor. What the machine itself adds, before anything else does.
+//! Lateness of a bare timer on a processor: what the machine itself adds, before anything else does.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! A worker, watched: its processor time, its delays, its queue of connections. It looks at itself: the processor time it
-//! gets, the time it waits for a processor, how late its timer is served, and when it stood still.
+//! Self-monitoring of a worker thread: the processor time it gets, the time it waits for a processor, how late its timer is
+//! served, its stalls, and its accept queues.
 //!
 //! A [`ThreadMonitor`] belongs to one worker. Its tick ([`TICK_NS`]) bounds what a stall can be mistaken for; what it saw is
 //! reported with every cut.
@@ -123,6 +123,7 @@ impl ThreadMonitor {
         let mut stalls = Vec::new();
         for standstill in standstills {
             let length_ns = standstill.length_ns();
+            // A machine that stalls all the time would report nothing else.
             if self.reported >= STALLS_REPORTED && length_ns <= self.longest_reported_ns {
                 continue;
             }
@@ -143,7 +144,7 @@ impl ThreadMonitor {
         stalls
     }
 
-    /// Ends an interval: what the worker saw of itself since the last one. None when that is nothing yet.
+    /// Ends an interval, and gives its measurements. None when it has no length yet.
     pub fn end_interval(&mut self, now_ns: u64, phase: u16, account: &mut Account) -> Option<ThreadInterval> {
         let (start_ms, before) = self.interval_start?;
         let (now_ms, usage) = (self.clock.since_start_us(now_ns) / 1_000, self.meter.read());

@@ -1,4 +1,4 @@
-//! What a thread had of the processors, and for how long it waited for one.
+//! Processor time of a thread, and the time for which it waited for a processor.
 
 use std::fs::File;
 

@@ -1,4 +1,5 @@
-//! What a single node needs for each service. More and more clients request one service until its rate of responses rises no more.
+//! Demand of each service on a single node, measured. More and more clients request one service until its rate of responses
+//! rises no more.
 //!
 //! One client alone sees the service's own time. The rate that no more clients can raise is what the busiest part of the
 //! node can do: with *p* processors that work without a loss for each other, a service needs *p* / rate of processor time.
@@ -27,7 +28,7 @@ pub struct CalibrationSpec {
     pub measure_s: f64,
     /// Seed of the choice of documents.
     pub seed: u64,
-    /// A second of the node takes so many real ones.
+    /// Real seconds in a second of the node.
     pub scale: f64,
 }
 
@@ -35,7 +36,6 @@ pub struct CalibrationSpec {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CalibrationStep {
     pub clients: u32,
-    /// Responses a second.
     pub per_s: f64,
     pub mean_us: f64,
     pub failed: u64,
@@ -59,7 +59,7 @@ impl ServiceDemand {
         self.steps.iter().map(|step| step.per_s).fold(0.0, f64::max)
     }
 
-    /// Processor time of a request, for a node with so many processors that is busy with nothing else.
+    /// Processor time of a request, for a node with `processors` that is busy with nothing else.
     pub fn processor_us(&self, processors: u32) -> f64 {
         let most = self.most_per_s();
         if most > 0.0 { f64::from(processors) * 1e6 / most } else { 0.0 }

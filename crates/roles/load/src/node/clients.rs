@@ -35,7 +35,7 @@ use crate::node::serve::{STATE_PATH, WORK_FIELD};
 
 /// Largest response to a request for a node's state that is read.
 const STATE_BYTES: u64 = 4096;
-/// Most kinds of failure that are told apart.
+/// Most kinds of failure that are counted apart.
 const MOST_FAILURE_KINDS: usize = 16;
 
 /// Target of the clients' requests.
@@ -89,9 +89,9 @@ pub struct ClientsSpec {
     pub measure_s: f64,
     /// The switch and network that each request waits for; none: there are real ones.
     pub surroundings: Option<SwitchSpec>,
-    /// Responses must have the size that their service says, where that is not 0.
+    /// Responses must have the size of their service, where that is not 0.
     pub check_sizes: bool,
-    /// A client gives a request up after this.
+    /// Longest time for a request.
     pub timeout: Duration,
     /// The clock; counting begins `warm_up_s` after its beginning.
     pub clock: ModelClock,
@@ -236,6 +236,7 @@ async fn run_clients(spec: ClientsSpec) -> Result<ClientsOutcome, NodeError> {
     }
     let ending = async {
         client_pool.timer.until(client_pool.from).await;
+        // Connections and failures of the warm-up do not count.
         client_pool.http_client.0.pool.take_opened();
         client_pool.http_client.0.failures.borrow_mut().clear();
         let (began_ns, before) = (monotonic_ns(), ThreadTimes::now());
@@ -262,7 +263,7 @@ async fn run_clients(spec: ClientsSpec) -> Result<ClientsOutcome, NodeError> {
 }
 
 impl ClientPool {
-    /// A client, for ever.
+    /// Runs a client until counting ends.
     async fn client(self: Rc<Self>, client: u32) {
         for number in 0.. {
             let requested = self.stream.request(u64::from(client), number);
@@ -287,7 +288,7 @@ impl ClientPool {
         }
     }
 
-    /// A request from when it is due to its end. False: it failed.
+    /// Sends a request that is due, and waits for its end. False: it failed.
     async fn request(&self, requested: &Requested, due: Moment) -> bool {
         if let Some((switch, processors)) = &self.surroundings {
             let read = processors.borrow_mut().read(due.plus_secs(switch.network_s / 2.0));
@@ -358,7 +359,7 @@ impl ClientPool {
         !wrong
     }
 
-    /// All nodes say how they are, again and again.
+    /// Probes all nodes at an interval, for ever.
     async fn report(self: Rc<Self>, every_s: f64) {
         let RequestRouter::Policy(own) = &self.router else { return };
         let mut next = self.clock.now();
@@ -371,13 +372,12 @@ impl ClientPool {
 }
 
 impl HttpClient {
-    /// One that waits so long, and may use its connections again.
     pub(crate) fn new(resources: &Rc<Resources>, timeout: Patience, keep_alive: bool) -> Self {
         let (pool, failures) = (Pool::new(resources), RefCell::default());
         Self(Rc::new(HttpClientInner { pool, keep_alive, timeout, failures }))
     }
 
-    /// The state of a node, as the text that it says; none if it does not.
+    /// Requests the state of a node, as text; none if there is no response.
     pub(crate) async fn state(&self, node: SocketAddr, timeout: Patience) -> Option<Vec<u8>> {
         let head = format!("GET {STATE_PATH} HTTP/1.1\r\nHost: {node}\r\n\r\n");
         self.fetch(node, head.as_bytes(), timeout, STATE_BYTES).await
@@ -402,7 +402,7 @@ impl HttpClient {
         }
     }
 
-    /// A small body; none if it could not be had or is too large.
+    /// Fetches a small body; none if it could not be had or is too large.
     async fn fetch(&self, address: SocketAddr, head: &[u8], timeout: Patience, most: u64) -> Option<Vec<u8>> {
         let mut all = Vec::new();
         let take = |chunk: &[u8]| {

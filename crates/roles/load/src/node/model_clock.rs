@@ -1,4 +1,4 @@
-//! Moments of the model in real time. At a scale: on a small machine a cluster may run slower than it would.
+//! Moments of the model in real time, at a scale: on a small machine a cluster may run slower than it would.
 
 use std::future::Future;
 

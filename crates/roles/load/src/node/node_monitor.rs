@@ -1,4 +1,4 @@
-//! Nodes that somebody else started: how busy each is, second by second, as it says itself at `/assay/state`.
+//! Utilisation of nodes that somebody else started, second by second, as they report it at `/assay/state`.
 //!
 //! A node says what it has used since it started, so whoever else requests its state takes nothing from what is read here, and a
 //! second in which it does not respond in time shares the average of those up to its next response.
@@ -52,7 +52,7 @@ impl NodeMonitor {
             move || match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
                 Err(cause) => {
                     // The caller waits for it.
-                    let _ = ready.send(Err(NodeError::Start { what: "the watch over nodes", cause }));
+                    let _ = ready.send(Err(NodeError::Start { component: "the watch over nodes", cause }));
                 }
                 Ok(runtime) => runtime.block_on(async {
                     tokio::select! {
@@ -65,14 +65,15 @@ impl NodeMonitor {
             .name("watch".into())
             .spawn(work)
             .map_err(NodeError::start("the watch over nodes"))?;
-        let silent = is_ready.recv().map_err(|_| NodeError::Panicked { what: "the watch over nodes" })??;
+        let silent =
+            is_ready.recv().map_err(|_| NodeError::Panicked { component: "the watch over nodes" })??;
         match silent {
             Some(address) => Ok(Err(address)),
             None => Ok(Ok(Self { readings, stop: Some(stop), thread: Some(thread) })),
         }
     }
 
-    /// The state of all nodes, second by second, so far.
+    /// States of all nodes, second by second, so far.
     pub fn samples(&self) -> Vec<NodesSample> {
         samples_between(&self.readings.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -120,7 +121,7 @@ async fn watch(nodes: Vec<SocketAddr>, clock: ModelClock, readings: &Mutex<Readi
     }
 }
 
-/// The state of all of them, requested at the same time.
+/// Requests the states of all nodes at the same time.
 async fn read_all(nodes: &[SocketAddr], client: &HttpClient) -> Vec<Reading> {
     let mut requests = JoinSet::new();
     for (number, &node) in nodes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Nodes: how they come up, and what they tell. A thread that serves all of them, each on an address of its own.
+//! Nodes: a thread that serves all of them, each on an address of its own.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,9 @@ use crate::node::real::RealNode;
 use crate::node::serve::{Machine, NodeServer, ServerResources, serve};
 use crate::node::virtual_nodes::VirtualNodes;
 
-/// Kind of nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeKind {
-    /// As the model says.
+    /// Nodes of the model.
     Virtual,
     /// On this machine, each with a directory of its own in this one.
     Real(PathBuf),
@@ -52,7 +51,7 @@ pub struct NodesSpec {
 }
 
 impl NodesSpec {
-    /// The nodes of one of an experiment's clusters; memory is warm for `mix` if the experiment wants that.
+    /// Spec for one of an experiment's clusters; memory is warm for `mix` if the experiment wants that.
     pub fn new(
         experiment: &Experiment,
         cluster: &Cluster,
@@ -109,7 +108,7 @@ impl Nodes {
         let work =
             move || match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
                 Err(cause) => {
-                    let _ = ready.send(Err(NodeError::Start { what: "the nodes' runtime", cause }));
+                    let _ = ready.send(Err(NodeError::Start { component: "the nodes' runtime", cause }));
                 }
                 Ok(runtime) => runtime.block_on(run_nodes(spec, &own, &ready, stopped)),
             };
@@ -120,7 +119,7 @@ impl Nodes {
         match is_ready.recv() {
             Ok(Ok(addresses)) => Ok(Self { addresses, samples, stop: Some(stop), thread: Some(thread) }),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(NodeError::Panicked { what: "the nodes" }),
+            Err(_) => Err(NodeError::Panicked { component: "the nodes" }),
         }
     }
 
@@ -129,7 +128,7 @@ impl Nodes {
         &self.addresses
     }
 
-    /// The state of all nodes, second by second, since the last call.
+    /// Takes the states of all nodes, second by second, since the last call.
     pub fn samples(&self) -> Vec<NodesSample> {
         std::mem::take(&mut *self.samples.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -147,7 +146,7 @@ impl Drop for Nodes {
 
 type Ready = mpsc::Sender<Result<Vec<SocketAddr>, NodeError>>;
 
-/// All that happens in the nodes' thread.
+/// Runs in the nodes' thread from start to end.
 async fn run_nodes(spec: NodesSpec, samples: &Samples, ready: &Ready, stopped: oneshot::Receiver<()>) {
     let up = match bind_nodes(&spec) {
         Ok(up) => up,
@@ -242,7 +241,7 @@ fn address_of(spec: &NodesSpec, number: usize) -> Result<SocketAddr, NodeError> 
     Ok(address)
 }
 
-/// A node fails when it is time, and comes back.
+/// Fails a node when it is time, and brings it back.
 async fn run_failure(
     failure: Failure,
     timer: Rc<ModelTimer>,

@@ -1,4 +1,4 @@
-//! What a real node does for a request. It burns processor time, reads its files, and writes to its disk.
+//! Work of a real node: it burns processor time, reads its files, and writes to its disk.
 //!
 //! Processor time is what the thread really used (`CLOCK_THREAD_CPUTIME_ID`): on a busy machine a request waits as long as
 //! it would on any. A service with disk time writes a file synchronously (`O_SYNC`), as large as its response or a page at
@@ -25,7 +25,7 @@ use crate::node::model_clock::ModelClock;
 
 /// The disk program's file of the study.
 const WRITE_BYTES: u64 = 51_250;
-/// Steps between looks at the clock, some microseconds.
+/// Steps between two readings of the clock, some microseconds.
 const STEPS: u32 = 2_000;
 /// Nanoseconds in a second.
 const NANOS: f64 = 1e9;
@@ -103,6 +103,7 @@ impl RealNode {
         });
         let fine = matches!(worked.await, Ok(Ok(())));
         let took = self.clock.now().nanos_since(came);
+        // Exponentially weighted: the last four requests make up most of it.
         let smooth = self.latency_nanos.get().map_or(took, |old| old - old / 4 + took / 4);
         self.latency_nanos.set(Some(smooth));
         fine
@@ -166,7 +167,7 @@ impl Drop for InFlightGuard<'_> {
     }
 }
 
-/// Computes until the calling thread has used so much processor time; gives what it used, in nanoseconds.
+/// Burns processor time of the calling thread; returns the time used, in nanoseconds.
 pub fn burn(seconds: f64) -> u64 {
     let before = thread_cpu_ns();
     let until = before + (seconds.max(0.0) * NANOS) as u64;

@@ -1,5 +1,4 @@
-//! Where requests are sent: one address, or the node that a policy names. A switch; or, without one, the node that a policy
-//! names, as if clients were the switch.
+//! Destination of requests: one address, a switch's, or the node that a policy names, as if clients were the switch.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -60,6 +59,7 @@ impl PolicyRouter {
                 true => self.policy.borrow_mut().choose(request, started),
                 false => self.policy.borrow_mut().choose_again(request, &tried, started),
             }?;
+            // No borrow is held across an await: other requests use the policy meanwhile.
             self.policy.borrow_mut().started(named, request, started);
             let exchange = http_client.exchange(self.servers[named.0 as usize], head).await;
             let (now, responded) =

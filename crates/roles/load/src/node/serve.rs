@@ -1,4 +1,4 @@
-//! What a node serves: files and programs of its cluster file, files of any size by name, and its state.
+//! Responses of a node: files and programs of its cluster file, files of any size by name, and its state.
 
 use std::cell::RefCell;
 use std::io;
@@ -30,7 +30,7 @@ use crate::node::webstone::size_by_name;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The head of a longer response does not wait for its last byte.
 const SHORT_BYTES: u64 = 16 * 1024;
-/// The field that says what a request costs, where that is different for each: microseconds of processor and of disk.
+/// Field with the cost of a request, where that is different for each: microseconds of processor and of disk.
 pub(crate) const WORK_FIELD: &str = "X-Assay-Work";
 /// The path that probes request.
 pub(crate) const STATE_PATH: &str = "/assay/state";
@@ -156,7 +156,7 @@ fn work_of(field: &[u8]) -> Option<(f64, f64)> {
     Some((seconds(processor)?, seconds(disk)?))
 }
 
-/// The state as ORCA says it, in a field: so switches that know ORCA learn it too.
+/// Field with the state in ORCA's form, so that switches that know ORCA learn it too.
 fn load_metrics(state: &NodeState) -> String {
     let NodeState { processor, disk, network, in_flight, latency_us, .. } = state;
     let latency = latency_us.map_or(String::new(), |us| format!(", named_metrics.latency_ns={}", us * 1_000));
@@ -270,7 +270,7 @@ impl NodeConnection {
         Ok(true)
     }
 
-    /// A head, if it was not sent before, and so many bytes.
+    /// Sends a head, if it was not sent before, and `bytes` of body.
     async fn send(&mut self, head: &[u8], bytes: u64) -> io::Result<()> {
         let shared = Rc::clone(&self.shared);
         let (mut head, mut left) = (head, bytes);

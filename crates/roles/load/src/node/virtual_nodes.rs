@@ -1,4 +1,4 @@
-//! How long each request takes at its virtual node. All nodes of a process, as `dispatch` models them, in real time.
+//! Virtual nodes: all nodes of a process, as `dispatch` models them, in real time.
 //!
 //! The model knows the exact moment of everything that happens; a timer calls when one has come. If the process is late, the
 //! model is not: it catches up moment by moment, and only the response leaves late.
@@ -17,7 +17,7 @@ use tokio::sync::oneshot::{self, Receiver, Sender};
 
 use crate::node::model_clock::ModelClock;
 
-/// A state that was told less than this ago is told again: a share of no time means nothing.
+/// Shortest time between two states: a share of no time means nothing, so the last one is given again until then.
 const FRESH_S: f64 = 0.1;
 
 /// Event of the nodes' timer.
@@ -110,7 +110,7 @@ impl VirtualNodes {
         }
     }
 
-    /// A request comes to a node.
+    /// Begins a request at a node.
     pub(crate) fn arrive(&self, node: usize, work: Work, bytes: u64) -> Result<ResponseWaits, Refused> {
         let now = self.clock.now();
         let ((worked, after_work), (left, after_links)) = (oneshot::channel(), oneshot::channel());
@@ -119,6 +119,7 @@ impl VirtualNodes {
         let id = state.jobs.insert(job);
         let mut done = Vec::new();
         let taken = state.nodes[node].node.arrive(id as u64, work, now, &mut done);
+        // Time passes at the node before the request comes: what is done by now makes room for it.
         state.finish(&done, now);
         self.set_timer(&mut state, node);
         if let Err(refused) = taken {
@@ -156,7 +157,6 @@ impl VirtualNodes {
             .await
     }
 
-    /// The state of a node.
     pub(crate) fn report(&self, node: usize) -> ServerState {
         let now = self.clock.now();
         let mut state = self.state.borrow_mut();
@@ -221,7 +221,7 @@ impl VirtualNodes {
         self.lateness.take()
     }
 
-    /// A node fails: what it has is lost, and its memory is empty.
+    /// Fails a node: its requests are lost, and its memory is empty.
     pub(crate) fn fail(&self, node: usize) {
         let now = self.clock.now();
         let mut state = self.state.borrow_mut();

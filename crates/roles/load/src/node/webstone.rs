@@ -1,4 +1,4 @@
-//! WebStone's own files. File lists, and the settings of a testbed.
+//! WebStone's own files: file lists, and the settings of a testbed.
 //!
 //! A line of a file list is a path, a weight, and after `#` its size in bytes, or a comment. A testbed is a shell script of
 //! assignments: those that say how to run are taken, those that say how to copy programs to other machines are not.
@@ -16,11 +16,11 @@ const MOST_BYTES: u64 = 1 << 40;
 
 /// A file that is not WebStone's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("line {line}: {what}\n{line:>5} | {text}")]
+#[error("line {line}: {reason}\n{line:>5} | {text}")]
 pub struct WebstoneError {
     /// Line number, from 1.
     pub line: usize,
-    pub what: String,
+    pub reason: String,
     pub text: String,
 }
 
@@ -31,7 +31,7 @@ pub struct FileList {
     pub weights: Vec<f64>,
 }
 
-/// The size that WebStone's names say: `/file500.html`, `/file5k.html`, `/file5m.html`.
+/// Size in a name of WebStone's: `/file500.html`, `/file5k.html`, `/file5m.html`.
 pub fn size_by_name(path: &str) -> Option<u64> {
     let file = path.split('?').next()?.rsplit('/').next()?;
     let (name, _) = file.split_once('.')?;
@@ -55,20 +55,21 @@ pub fn size_by_name(path: &str) -> Option<u64> {
 pub fn file_list(text: &str) -> Result<FileList, WebstoneError> {
     let mut list = FileList { services: Vec::new(), weights: Vec::new() };
     for (number, line) in text.lines().enumerate() {
-        let wrong = |what: String| WebstoneError { line: number + 1, what, text: line.trim_end().to_owned() };
+        let wrong =
+            |reason: String| WebstoneError { line: number + 1, reason, text: line.trim_end().to_owned() };
         let (content, comment) = line.split_once('#').unwrap_or((line, ""));
-        let mut words = content.split_whitespace();
-        let Some(path) = words.next() else { continue };
+        let mut tokens = content.split_whitespace();
+        let Some(path) = tokens.next() else { continue };
         if !path.starts_with('/') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(wrong(format!("`{path}` is no path; a line is like `/file500.html 350 #500`")));
         }
-        let weight = match words.next() {
+        let weight = match tokens.next() {
             // WebStone's weights are whole; any other number means what it says.
-            Some(word) => word.parse::<f64>().ok().filter(|weight| *weight >= 0.0 && weight.is_finite()),
+            Some(token) => token.parse::<f64>().ok().filter(|weight| *weight >= 0.0 && weight.is_finite()),
             None => Some(1.0),
         };
         let weight = weight.ok_or_else(|| wrong(format!("the weight of {path} is no number")))?;
-        if let Some(more) = words.next() {
+        if let Some(more) = tokens.next() {
             return Err(wrong(format!(
                 "`{more}` is too much: a line is a path, a weight, and `#` with the size"
             )));
@@ -89,7 +90,7 @@ pub fn file_list(text: &str) -> Result<FileList, WebstoneError> {
     }
     match list.weights.iter().sum::<f64>() > 0.0 {
         true => Ok(list),
-        false => Err(WebstoneError { line: 1, what: "it requests nothing".into(), text: String::new() }),
+        false => Err(WebstoneError { line: 1, reason: "it requests nothing".into(), text: String::new() }),
     }
 }
 
@@ -126,7 +127,8 @@ pub fn testbed(text: &str) -> Result<Testbed, WebstoneError> {
         if content.is_empty() || content.starts_with('#') {
             continue;
         }
-        let wrong = |what: String| WebstoneError { line: number + 1, what, text: line.trim_end().to_owned() };
+        let wrong =
+            |reason: String| WebstoneError { line: number + 1, reason, text: line.trim_end().to_owned() };
         let Some((name, value)) = content.split_once('=') else {
             return Err(wrong("it is no assignment like MINCLIENTS=\"2\"".into()));
         };
@@ -176,7 +178,7 @@ mod tests {
         assert_eq!(list.services.iter().map(|file| file.bytes).collect::<Vec<_>>(), [500, 5125, 0]);
         assert_eq!(list.services[2].path, "/cgi-bin/cpu_med.cgi");
         let wrong = file_list("/a 1\n/b x #3\n").unwrap_err();
-        assert_eq!((wrong.line, wrong.what.as_str()), (2, "the weight of /b is no number"));
+        assert_eq!((wrong.line, wrong.reason.as_str()), (2, "the weight of /b is no number"));
         assert!(file_list("# nothing\n").is_err() && file_list("a 1\n").is_err());
     }
 
@@ -209,7 +211,10 @@ mod tests {
         assert_eq!((found.server.as_deref(), found.port), (Some("192.168.0.134"), Some(80)));
         assert_eq!(found.clients, ["web1", "web2"]);
         assert_eq!((found.fixed_seed, found.ignored), (Some(true), vec!["RCP".to_owned()]));
-        assert_eq!(testbed("ITERATIONS=none\n").unwrap_err().what, "ITERATIONS: `none` is no number from 1");
+        assert_eq!(
+            testbed("ITERATIONS=none\n").unwrap_err().reason,
+            "ITERATIONS: `none` is no number from 1"
+        );
         assert_eq!(testbed("\nhello\n").unwrap_err().line, 2);
     }
 

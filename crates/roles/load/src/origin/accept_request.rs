@@ -1,4 +1,4 @@
-//! What an origin does with a complete request before it responds, whatever version of HTTP brought it.
+//! Acceptance of a complete request, in either version of HTTP: counts, think time and faults.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use assay_workload::Fault;
 use assay_workload::model::OriginIndex;
 
 use super::fault::FaultAttempt;
-use super::request::{Request, RequestTarget};
+use super::request::{OriginRequest, RequestTarget};
 use super::worker_state::WorkerState;
 
 /// Instant at which a request was complete, and its cost so far.
@@ -46,11 +46,11 @@ impl Drop for ActiveRequest {
     }
 }
 
-/// The request is complete: counts it, and lets the origin think.
+/// Counts a complete request, and begins its think time.
 #[inline]
 pub fn accept_request(
     worker: &Rc<WorkerState>,
-    request: &mut Request,
+    request: &mut OriginRequest,
     arrival: RequestArrival,
     under_way: &mut Option<ActiveRequest>,
 ) -> NextAction {
@@ -93,14 +93,14 @@ pub fn accept_request(
 }
 
 /// Injects the fault that is meant for this request, unless it has met it before.
-fn meet_fault(worker: &WorkerState, request: &mut Request, complete_ns: u64) -> Option<Fault> {
+fn meet_fault(worker: &WorkerState, request: &mut OriginRequest, complete_ns: u64) -> Option<Fault> {
     let shared = &worker.shared;
     let (RequestTarget::Object { object, .. }, Some(special)) = (request.target, &mut request.special) else {
         return None;
     };
     let xact = request.mark?.xact;
     let fault = shared.universe.fault(xact, request.origin)?;
-    let attempt = shared.fault_history.note(xact, object.key, complete_ns);
+    let attempt = shared.fault_history.record(xact, object.key, complete_ns);
     special.fault = (attempt == FaultAttempt::First).then_some(fault);
     let fault = special.fault;
     let mut tally = worker.tally.borrow_mut();

@@ -1,4 +1,4 @@
-//! How much of a slow body may have gone out by now.
+//! Pacing of slow bodies.
 
 use assay_base::clock::SECOND_NS;
 

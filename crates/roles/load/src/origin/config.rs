@@ -1,4 +1,4 @@
-//! The origin of a request, and how it behaves.
+//! Settings of origins, and the origin that a request is for.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use crate::coded::CodedSizes;
 use assay_base::clock::SECOND_NS;
 use assay_workload::XactId;
 
-/// Draws that follow from an origin are told apart by these.
+/// Numbers that tell the draws for an origin apart.
 const VERSION_DRAW: u64 = 1;
 const USES_DRAW: u64 = 2;
 const NONCE_KEY: u64 = 4;
@@ -70,18 +70,19 @@ impl OriginConfig {
         }
     }
 
-    /// Counts a request as under way, and gives the time that the others add to it; none: this origin does not slow
+    /// Counts a request as under way, and returns the time that the others add to it; none: this origin does not slow
     /// down under load.
     #[inline]
     pub fn delay_ns(&self) -> Option<u64> {
         if self.delay_per_active_ns == 0 {
             return None;
         }
+        // Relaxed: the number orders nothing else.
         let others = self.under_way.fetch_add(1, Ordering::Relaxed);
         Some(self.delay_per_active_ns.saturating_mul(u64::from(others)))
     }
 
-    /// A request of which [`OriginConfig::delay_ns`] took note is no longer under way.
+    /// Counts a request that [`OriginConfig::delay_ns`] counted as no longer under way.
     pub fn finish(&self) {
         self.under_way.fetch_sub(1, Ordering::Relaxed);
     }
@@ -133,7 +134,7 @@ pub struct OriginConfigs {
 }
 
 impl OriginConfigs {
-    /// The origins of a workload, which listen on these addresses.
+    /// For the origins of a workload, which listen on these addresses.
     pub fn new(workload: &Workload, addresses: &[SocketAddr]) -> Self {
         let mut by_host = HashMap::new();
         for (address, index) in addresses.iter().zip(0..) {
@@ -167,10 +168,11 @@ impl OriginConfigs {
         self.configs.get(usize::from(index))
     }
 
-    /// The origin that a request's `Host` names, if there is one of that name; the one whose address it came to is looked at first.
+    /// Finds the origin that a request's `Host` names, if there is one of that name; the one whose address it came to
+    /// is looked at first.
     ///
-    /// A reverse proxy may send everything to one address and keep `Host`; a forward proxy uses the real
-    /// addresses. Both end here.
+    /// A reverse proxy may send everything to one address and keep `Host`; a forward proxy uses the real addresses.
+    /// Both end here.
     #[inline]
     pub fn requested(&self, at: OriginIndex, host: &[u8]) -> Option<OriginIndex> {
         match self.get(at) {
@@ -203,7 +205,7 @@ pub struct SharedOrigins {
 }
 
 impl SharedOrigins {
-    /// The origins of a universe, which listen on these addresses.
+    /// For the origins of a universe, which listen on these addresses.
     pub fn new(universe: Universe, addresses: &[SocketAddr]) -> Self {
         let workload = universe.workload();
         let key = hash(Purpose::Other, &[NONCE_KEY, universe.seed()]);
@@ -224,13 +226,12 @@ impl SharedOrigins {
         Self { tls, ..self }
     }
 
-    /// The version of HTTP that an origin speaks.
     #[inline]
     pub fn version(&self, origin: OriginIndex) -> HttpVersion {
         self.configs.get(origin).map_or(HttpVersion::Http11, |config| config.version)
     }
 
-    /// The byte stream of a connection that an origin accepted.
+    /// Wraps an accepted connection into its byte stream.
     #[inline]
     pub fn accept(&self, socket: TcpStream, origin: OriginIndex) -> Result<ByteStream<TcpStream>, TlsError> {
         let Some([http1, http2]) = &self.tls else { return Ok(ByteStream::clear(socket)) };

@@ -18,8 +18,8 @@ use tokio::net::TcpStream;
 use super::accept_request::{ActiveRequest, NextAction, RequestArrival, accept_request};
 use super::body_pacer::BodyPacer;
 use super::lingering_close::LingeringClose;
-use super::request::{Request, SpecialRequest};
-use super::response::{PendingResponse, Response};
+use super::request::{OriginRequest, SpecialRequest};
+use super::response::{OriginResponse, PendingResponse};
 use super::upload::UploadCheck;
 use super::worker_state::{AcceptedConnection, OriginTimerEvent, TaskAlarm, WorkerState};
 use super::worker_state::{count_handshake, count_tls_error};
@@ -33,9 +33,9 @@ use assay_net::timer::Ticket;
 enum ConnectionState {
     Between,
     /// Within the body of one.
-    Body(Request, UploadCheck),
+    Body(OriginRequest, UploadCheck),
     /// A request is complete, and its think time over.
-    Ready(Request),
+    Ready(OriginRequest),
 }
 
 /// Next action of a connection.
@@ -48,12 +48,11 @@ enum ConnectionStep {
     Send(Box<PendingResponse>),
     /// Reset the connection: a fault on purpose.
     Reset,
-    /// Close: everything is said.
     Close,
 }
 
 #[derive(Debug)]
-pub struct Connection {
+pub struct Http1Connection {
     worker: Rc<WorkerState>,
     stream: ByteStream<TcpStream>,
     /// The origin at whose address it was accepted.
@@ -82,8 +81,8 @@ pub struct Connection {
     used_ns: u64,
 }
 
-impl Connection {
-    /// A connection that was just accepted.
+impl Http1Connection {
+    /// For a connection that was just accepted.
     pub fn new(worker: Rc<WorkerState>, stream: ByteStream<TcpStream>, at: OriginIndex) -> Self {
         let AcceptedConnection { now_ns, uses_left, alarm, idle } = worker.accept(at);
         Self {
@@ -120,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// An error is a connection that ended in the middle of something.
+    /// Runs the connection; an error if it ended in the middle of something.
     async fn run(&mut self) -> io::Result<()> {
         let mut step = ConnectionStep::Receive;
         loop {
@@ -180,7 +179,8 @@ impl Connection {
         Poll::Ready(Ok(self.advance_pending()))
     }
 
-    /// The client is gone, or idle for too long: an error when that is in the middle of a request.
+    /// Ends the connection, whose client is gone or was idle for too long: an error when that is in the middle of a
+    /// request.
     fn end(&self) -> io::Result<ConnectionStep> {
         match self.state {
             ConnectionState::Between if self.pending.is_empty() => Ok(ConnectionStep::Close),
@@ -228,6 +228,7 @@ impl Connection {
         if input.is_empty() {
             return Some(ConnectionStep::Receive);
         }
+        // A second head in one read: this client does not wait for responses.
         self.pipelines |= *used > blank;
         let (head, length) = match RequestHead::parse(input) {
             Ok(Some(parsed)) => parsed,
@@ -236,7 +237,7 @@ impl Connection {
         };
         *used += length;
         self.request_bytes = length as u64;
-        let mut request = match Request::read(&self.worker.shared, self.at, &head) {
+        let mut request = match OriginRequest::read(&self.worker.shared, self.at, &head) {
             Ok(request) => request,
             Err(error) => return Some(self.refuse(error.status(), head.method == "HEAD")),
         };
@@ -258,14 +259,14 @@ impl Connection {
         None
     }
 
-    /// The origin refuses this request's body: a share of those that are announced with `Expect`.
-    fn is_body_refused(&self, request: &Request) -> bool {
+    /// True for a request whose body is refused: a share of those that are announced with `Expect`.
+    fn is_body_refused(&self, request: &OriginRequest) -> bool {
         request.is_for_object() && !self.worker.shared.universe.body_allowed(request.xact(), request.origin)
     }
 
-    /// The client waits for 100 before it sends the body. That response is short enough to be written at once, or the
-    /// client does not read at all.
-    fn say_continue(&mut self, request: &Request) -> bool {
+    /// Sends 100 to a client that waits for it. That response is short enough to be written at once, or the client does
+    /// not read at all.
+    fn say_continue(&mut self, request: &OriginRequest) -> bool {
         const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
         let mut tally = self.worker.tally.borrow_mut();
         let phase = request.phase(&tally);
@@ -277,7 +278,7 @@ impl Connection {
     /// Takes what has come of a request body.
     fn take_body(
         &mut self,
-        request: Request,
+        request: OriginRequest,
         mut upload: UploadCheck,
         input: &[u8],
         used: &mut usize,
@@ -303,8 +304,8 @@ impl Connection {
         Some(ConnectionStep::Receive)
     }
 
-    /// The request is complete: counts it, and lets the origin think.
-    fn complete(&mut self, mut request: Request) -> Option<ConnectionStep> {
+    /// Counts a complete request, and begins its think time.
+    fn complete(&mut self, mut request: OriginRequest) -> Option<ConnectionStep> {
         self.complete_ns = self.read_ns;
         let arrival =
             RequestArrival { at_ns: self.read_ns, unread_us: self.unread_us, bytes: self.request_bytes };
@@ -323,7 +324,7 @@ impl Connection {
     }
 
     /// Responds to a complete request; none: the response is complete, and the next request may come.
-    fn respond(&mut self, request: Request) -> Option<ConnectionStep> {
+    fn respond(&mut self, request: OriginRequest) -> Option<ConnectionStep> {
         if request.special.as_ref().is_some_and(|special| matches!(special.fault, Some(Fault::Expired(_)))) {
             return Some(ConnectionStep::Reset);
         }
@@ -334,12 +335,12 @@ impl Connection {
         let mut output = worker.output.borrow_mut();
         output.clear();
         // When it was read, or when its think time ended: a moment ago.
-        let response = Response::write(&worker, request, self.read_ns, may_persist, &mut output);
+        let response = OriginResponse::write(&worker, request, self.read_ns, may_persist, &mut output);
         self.begin(response, &output)
     }
 
     /// Writes as much as the socket takes; none: all of it, and the next request may come.
-    fn begin(&mut self, response: Response, head: &[u8]) -> Option<ConnectionStep> {
+    fn begin(&mut self, response: OriginResponse, head: &[u8]) -> Option<ConnectionStep> {
         if response.bytes_per_s().is_some() {
             return Some(ConnectionStep::Send(Box::new(PendingResponse {
                 response,
@@ -368,7 +369,7 @@ impl Connection {
         }
     }
 
-    /// Writes the rest as the socket takes it; tells whether the connection ends then.
+    /// Writes the rest as the socket takes it; true if the connection ends then.
     async fn send(&mut self, mut sending: Box<PendingResponse>) -> io::Result<bool> {
         let outgoing = sending.response.outgoing(&sending.head);
         let pace = sending.response.bytes_per_s().map(|bytes_per_s| BodyPacer {
@@ -402,7 +403,7 @@ impl Connection {
         worker.tally.borrow_mut().current_recorder().counts.refused += 1;
         let mut output = worker.output.borrow_mut();
         output.clear();
-        let response = Response::write_refusal(&worker, self.at, status, head_only, &mut output);
+        let response = OriginResponse::write_refusal(&worker, self.at, status, head_only, &mut output);
         // The client is likely to be sending still.
         self.pipelines = true;
         self.begin(response, &output).unwrap_or(ConnectionStep::Close)
@@ -419,7 +420,7 @@ impl Connection {
         }
     }
 
-    /// Until the worker's timer says that it is time.
+    /// Waits for the worker's timer.
     async fn wait(&self, until_ns: u64) {
         self.worker.timer.schedule(until_ns, OriginTimerEvent::Think(Rc::clone(&self.alarm)));
         poll_fn(|context| {
@@ -453,7 +454,7 @@ impl Connection {
             loop {
                 if self.alarm.take_idle() {
                     let is_delivered = is_delivered(self.stream.socket());
-                    let Some(next_ns) = closing.look(is_delivered, monotonic_ns()) else {
+                    let Some(next_ns) = closing.check(is_delivered, monotonic_ns()) else {
                         return Poll::Ready(());
                     };
                     self.set_alarm(next_ns);
@@ -486,7 +487,7 @@ fn empty_lines(input: &[u8]) -> usize {
     2 * input.chunks_exact(2).take_while(|line| *line == b"\r\n").count()
 }
 
-impl Drop for Connection {
+impl Drop for Http1Connection {
     fn drop(&mut self) {
         self.cancel_idle();
         self.worker.note_closed();

@@ -1,4 +1,4 @@
-//! Faults on purpose that a request has met already.
+//! Memory of injected faults that requests have met.
 //!
 //! A fault on purpose is there once: a second attempt at the same request within ten seconds gets a correct response, so
 //! that a retry by a proxy succeeds. All workers share the memory, since a second attempt
@@ -41,15 +41,15 @@ struct RecentAttempts {
 }
 
 impl FaultHistory {
-    /// A request for the object with this key, which a fault is meant for.
-    pub fn note(&self, xact: XactId, key: u64, now_ns: u64) -> FaultAttempt {
+    /// Records a request for the object with this key, which a fault is meant for.
+    pub fn record(&self, xact: XactId, key: u64, now_ns: u64) -> FaultAttempt {
         // Nothing is left half done in there, whoever panicked.
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner).note(xact, key, now_ns)
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner).record(xact, key, now_ns)
     }
 }
 
 impl RecentAttempts {
-    fn note(&mut self, xact: XactId, key: u64, now_ns: u64) -> FaultAttempt {
+    fn record(&mut self, xact: XactId, key: u64, now_ns: u64) -> FaultAttempt {
         while let Some((at_ns, oldest)) = self.order.front().copied() {
             if now_ns.saturating_sub(at_ns) <= REMEMBERED_NS && self.order.len() < MOST_REMEMBERED {
                 break;
@@ -80,20 +80,20 @@ mod tests {
     #[test]
     fn a_second_attempt_is_known_for_ten_seconds() {
         let fault_history = FaultHistory::default();
-        assert_eq!(fault_history.note(xact(1), 7, 0), FaultAttempt::First);
-        assert_eq!(fault_history.note(xact(1), 7, 1), FaultAttempt::Again);
-        assert_eq!(fault_history.note(xact(2), 7, 2), FaultAttempt::First);
-        assert_eq!(fault_history.note(xact(1), 8, REMEMBERED_NS), FaultAttempt::NextStep);
-        assert_eq!(fault_history.note(xact(1), 7, REMEMBERED_NS + 1), FaultAttempt::First);
+        assert_eq!(fault_history.record(xact(1), 7, 0), FaultAttempt::First);
+        assert_eq!(fault_history.record(xact(1), 7, 1), FaultAttempt::Again);
+        assert_eq!(fault_history.record(xact(2), 7, 2), FaultAttempt::First);
+        assert_eq!(fault_history.record(xact(1), 8, REMEMBERED_NS), FaultAttempt::NextStep);
+        assert_eq!(fault_history.record(xact(1), 7, REMEMBERED_NS + 1), FaultAttempt::First);
     }
 
     #[test]
     fn the_memory_has_an_end() {
         let mut recent = RecentAttempts::default();
         for number in 0..2 * MOST_REMEMBERED as u64 {
-            assert_eq!(recent.note(xact(number), 1, 5), FaultAttempt::First);
+            assert_eq!(recent.record(xact(number), 1, 5), FaultAttempt::First);
         }
         assert!(recent.order.len() <= MOST_REMEMBERED && recent.keys.len() == recent.order.len());
-        assert_eq!(recent.note(xact(2 * MOST_REMEMBERED as u64 - 1), 1, 5), FaultAttempt::Again);
+        assert_eq!(recent.record(xact(2 * MOST_REMEMBERED as u64 - 1), 1, 5), FaultAttempt::Again);
     }
 }

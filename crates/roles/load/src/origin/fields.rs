@@ -118,7 +118,7 @@ impl SpecialHead<'_> {
         content_length(out, self.body_bytes);
     }
 
-    /// One field for each authentication scheme, the strongest first.
+    /// Appends one field for each authentication scheme, the strongest first.
     fn challenges(&self, demand: &AuthDemand, is_stale: bool, out: &mut Vec<u8>) {
         let realm = demand.realm.as_bytes();
         if demand.schemes.contains(&AuthScheme::Digest) {

@@ -8,7 +8,7 @@ use assay_workload::model::HttpVersion;
 
 use assay_workload::mark::{HEADER, ResponseMark};
 
-/// The `Connection` field of a response.
+/// The `Http1Connection` field of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionField {
     /// The versions of both sides say it.

@@ -27,8 +27,8 @@ use tokio::net::TcpStream;
 use super::accept_request::{ActiveRequest, NextAction, RequestArrival, accept_request};
 use super::body_pacer::BodyPacer;
 use super::lingering_close::LingeringClose;
-use super::request::{Request, SpecialRequest};
-use super::response::{Response, is_written_late};
+use super::request::{OriginRequest, SpecialRequest};
+use super::response::{OriginResponse, is_written_late};
 use super::upload::UploadCheck;
 use super::worker_state::{AcceptedConnection, OriginTimerEvent, TaskAlarm, WorkerState};
 use super::worker_state::{count_handshake, count_tls_error};
@@ -44,9 +44,9 @@ const MAX_STREAMS: u32 = 256;
 #[derive(Debug)]
 enum StreamStage {
     /// The body of the request comes.
-    Body(Request, UploadCheck),
+    Body(OriginRequest, UploadCheck),
     /// The origin thinks until then.
-    Thinking(Request, u64),
+    Thinking(OriginRequest, u64),
     /// The response goes out.
     StreamResponse(Box<StreamResponse>),
 }
@@ -54,7 +54,7 @@ enum StreamStage {
 /// A response that the windows or the socket did not take at once, or must not be given at once.
 #[derive(Debug)]
 struct StreamResponse {
-    response: Response,
+    response: OriginResponse,
     /// Head in the form of HTTP/1.1, and the start of the body.
     head: Box<[u8]>,
     /// Bytes of that and of the body that are sent.
@@ -83,7 +83,6 @@ pub struct Http2Connection {
     wire: Wire,
     /// Requests by the places of their streams.
     streams: Vec<Option<StreamRequest>>,
-    /// Number of requests.
     load: u32,
     /// Streams whose bodies go out, in the order of their turns.
     turns: VecDeque<Stream>,
@@ -101,7 +100,7 @@ pub struct Http2Connection {
     used_ns: u64,
     refilled_ns: u64,
     counted: Totals,
-    /// All is said, and what the client still sends is passed over.
+    /// Lingering close: what the client still sends is passed over.
     closing: Option<LingeringClose>,
     /// The client has ended its side of the connection: what it has requested in full still gets its response.
     is_half_closed: bool,
@@ -110,7 +109,7 @@ pub struct Http2Connection {
 }
 
 impl Http2Connection {
-    /// A connection that was just accepted.
+    /// For a connection that was just accepted.
     pub fn new(worker: Rc<WorkerState>, transport: ByteStream<TcpStream>, at: OriginIndex) -> Self {
         let AcceptedConnection { now_ns, uses_left, alarm, idle } = worker.accept(at);
         let _ = transport.socket().set_nodelay(true);
@@ -242,8 +241,8 @@ impl Http2Connection {
         }
     }
 
-    /// Something goes on by itself: an origin thinks, or paces a body. Where windows alone keep bodies back, a client that has ended
-    /// its side cannot open them.
+    /// True while an origin thinks, or paces a body. Where windows alone keep bodies back, a client that has ended its
+    /// side cannot open them.
     fn is_busy(&self) -> bool {
         self.streams.iter().flatten().any(|stream_request| match &stream_request.stage {
             StreamStage::Body(..) => false,
@@ -301,7 +300,7 @@ impl Http2Connection {
                     self.is_shared |= heads > 1 || self.load > 0;
                     let (host, length) = (head.host(), head.content_length());
                     let head = RequestHead::of_fields(head.method(), head.path(), host, length, head.lines());
-                    match Request::read(&self.worker.shared, self.at, &head) {
+                    match OriginRequest::read(&self.worker.shared, self.at, &head) {
                         Ok(request) => self.begin(stream, request, length, ends),
                         Err(error) => self.refuse(stream, error.status()),
                     }
@@ -334,11 +333,12 @@ impl Http2Connection {
         }
     }
 
-    /// The head of a request has come.
-    fn begin(&mut self, stream: Stream, request: Request, content_length: Option<u64>, ends: bool) {
+    /// Begins a request whose head has come.
+    fn begin(&mut self, stream: Stream, request: OriginRequest, content_length: Option<u64>, ends: bool) {
         let framing = match (ends, content_length) {
             (true, _) => BodyFraming::None,
             (false, Some(length)) => BodyFraming::Length(length),
+            // The end of the stream is the end of the body (RFC 9113, 8.1.1).
             (false, None) => BodyFraming::Length(u64::MAX),
         };
         let upload = UploadCheck::new(&self.worker.shared.universe, &request, framing);
@@ -356,7 +356,7 @@ impl Http2Connection {
         self.complete(stream, request);
     }
 
-    /// The body of a request is complete.
+    /// Ends a request body.
     fn end_body(&mut self, stream: Stream) {
         let Some(stream_request) = self.take(stream) else { return };
         let StreamStage::Body(request, upload) = stream_request.stage else { return };
@@ -364,7 +364,7 @@ impl Http2Connection {
         self.complete(stream, request);
     }
 
-    fn judge_upload(&self, request: &Request, upload: &UploadCheck) {
+    fn judge_upload(&self, request: &OriginRequest, upload: &UploadCheck) {
         if let Some(wrong) = upload.wrong() {
             let worker = &self.worker;
             let now_ms = worker.clock.get().since_start_us(self.read_ns) / 1000;
@@ -372,8 +372,8 @@ impl Http2Connection {
         }
     }
 
-    /// A request is complete.
-    fn complete(&mut self, stream: Stream, mut request: Request) {
+    /// Accepts a complete request.
+    fn complete(&mut self, stream: Stream, mut request: OriginRequest) {
         let arrival = RequestArrival { at_ns: self.read_ns, unread_us: self.unread_us, bytes: 0 };
         let mut under_way = None;
         let complete_ns = self.read_ns;
@@ -391,7 +391,7 @@ impl Http2Connection {
     fn respond(
         &mut self,
         stream: Stream,
-        request: Request,
+        request: OriginRequest,
         complete_ns: u64,
         under_way: Option<ActiveRequest>,
     ) {
@@ -405,7 +405,7 @@ impl Http2Connection {
         let mut output = worker.output.borrow_mut();
         output.clear();
         let made_ns = monotonic_ns();
-        let response = Response::write(&worker, request, made_ns, true, &mut output);
+        let response = OriginResponse::write(&worker, request, made_ns, true, &mut output);
         self.unwritten_ns.push(made_ns);
         self.send(stream, response, &output, complete_ns, bytes_per_s, under_way);
     }
@@ -416,7 +416,7 @@ impl Http2Connection {
         worker.tally.borrow_mut().current_recorder().counts.refused += 1;
         let mut output = worker.output.borrow_mut();
         output.clear();
-        let response = Response::write_refusal(&worker, self.at, status, false, &mut output);
+        let response = OriginResponse::write_refusal(&worker, self.at, status, false, &mut output);
         self.send(stream, response, &output, self.read_ns, None, None);
     }
 
@@ -424,7 +424,7 @@ impl Http2Connection {
     fn send(
         &mut self,
         stream: Stream,
-        response: Response,
+        response: OriginResponse,
         output: &[u8],
         complete_ns: u64,
         bytes_per_s: Option<f64>,

@@ -1,4 +1,4 @@
-//! The end of a connection whose client may still be sending.
+//! Lingering close: the end of a connection whose client may still be sending.
 //!
 //! The system resets a connection that is closed while something is unread, or to which something comes afterwards. What the client
 //! had not been sent by then is thrown away, and some clients throw away what they had not read. So the origin ends its own side, and reads
@@ -23,13 +23,13 @@ pub(super) struct LingeringClose {
 }
 
 impl LingeringClose {
-    /// Begins after the origin has ended its side; gives the instant of the first look.
+    /// Begins after the origin has ended its side; returns the instant of the first look.
     pub fn begin(now_ns: u64) -> (Self, u64) {
         (Self { began_ns: now_ns, delivered_ns: None }, now_ns + INTERVAL_NS)
     }
 
     /// Instant of the next look; none: the wait is over.
-    pub fn look(&mut self, is_delivered: bool, now_ns: u64) -> Option<u64> {
+    pub fn check(&mut self, is_delivered: bool, now_ns: u64) -> Option<u64> {
         if is_delivered {
             self.delivered_ns.get_or_insert(now_ns);
         }
@@ -46,7 +46,7 @@ mod tests {
     /// Length of the wait for a client whose system has everything after so many seconds.
     fn waits_s(delivered_s: u64) -> u64 {
         let (mut closing, mut at_ns) = LingeringClose::begin(0);
-        while let Some(next_ns) = closing.look(at_ns >= delivered_s * SECOND_NS, at_ns) {
+        while let Some(next_ns) = closing.check(at_ns >= delivered_s * SECOND_NS, at_ns) {
             at_ns = next_ns;
         }
         at_ns / SECOND_NS

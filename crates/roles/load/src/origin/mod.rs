@@ -124,7 +124,8 @@ pub enum OriginError {
     EndedEarly,
 }
 
-/// The whole `assay role origins`: obeys standard input, reports on standard output, and ends at end of input.
+/// Runs the process of `assay role origins`: obeys standard input, reports on standard output, and ends at end of
+/// input.
 pub fn run(spec: OriginsSpec) -> Result<(), OriginError> {
     pin(&spec.cpus)?;
     raise_descriptor_limit();
@@ -255,7 +256,7 @@ impl Origins {
                         for example in std::mem::take(&mut snapshot.examples) {
                             out(&Event::Measured(Measured::Example(example.into())))?;
                         }
-                        for interval in merger.take(snapshot) {
+                        for interval in merger.add(snapshot) {
                             out(&Event::Measured(Measured::Origins(interval.into())))?;
                         }
                     }

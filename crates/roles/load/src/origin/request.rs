@@ -29,7 +29,7 @@ pub enum RequestTarget {
 
 /// A request, as far as it matters for the response.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct OriginRequest {
     pub target: RequestTarget,
     /// The origin that is meant.
     pub origin: OriginIndex,
@@ -84,7 +84,7 @@ impl Default for SpecialRequest {
 /// Request of the client about the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientPersistence {
-    /// HTTP/1.1, nothing else said.
+    /// HTTP/1.1 without a `Connection` field.
     Persist,
     /// `Connection: keep-alive`.
     KeepAlive,
@@ -92,7 +92,7 @@ pub enum ClientPersistence {
     Close,
 }
 
-impl Request {
+impl OriginRequest {
     /// Reads a request that came to the address of origin `at`; an error: its target, or its host, is none.
     pub fn read(
         shared: &SharedOrigins,
@@ -139,7 +139,6 @@ impl Request {
         })
     }
 
-    /// The xact of the request.
     #[inline]
     pub fn xact(&self) -> XactId {
         self.mark.map_or(XactId::NOBODY, |mark| mark.xact)
@@ -151,7 +150,7 @@ impl Request {
         self.method == Method::Head
     }
 
-    /// An object is requested, and not something fixed.
+    /// True if an object is requested, and not something fixed.
     #[inline]
     pub fn is_for_object(&self) -> bool {
         matches!(self.target, RequestTarget::Object { .. })
@@ -188,16 +187,6 @@ impl SpecialRequest {
             path: authorization.map(|_| path.into()).unwrap_or_default(),
             ..Self::default()
         }
-    }
-}
-
-/// Name of a method.
-pub fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::Get => "GET",
-        Method::Head => "HEAD",
-        Method::Post => "POST",
-        Method::Put => "PUT",
     }
 }
 
@@ -270,11 +259,11 @@ mod tests {
     use super::super::testing;
     use super::*;
 
-    fn request(text: &str) -> Request {
+    fn request(text: &str) -> OriginRequest {
         let shared = testing::shared();
         let text = text.replace("PATH", &testing::path(&shared, 5));
         let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-        Request::read(&shared, 0, &head).expect("names something")
+        OriginRequest::read(&shared, 0, &head).expect("names something")
     }
 
     #[test]
@@ -283,7 +272,7 @@ mod tests {
         let read = |text: &str| {
             let text = text.replace("PATH", &testing::path(&shared, 5));
             let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-            Request::read(&shared, 0, &head).map(|request| request.target).map_err(TargetError::status)
+            OriginRequest::read(&shared, 0, &head).map(|request| request.target).map_err(TargetError::status)
         };
         assert_eq!(read("GET /none HTTP/1.1\r\nHost: elsewhere\r\n\r\n"), Ok(RequestTarget::Plain(404)));
         assert!(matches!(
@@ -297,7 +286,7 @@ mod tests {
         assert_eq!(read("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(RequestTarget::Plain(405)));
     }
 
-    fn since(request: &Request) -> Option<u64> {
+    fn since(request: &OriginRequest) -> Option<u64> {
         match request.target {
             RequestTarget::Object { since_s, .. } => since_s,
             other => panic!("{other:?}"),

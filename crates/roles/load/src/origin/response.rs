@@ -8,7 +8,7 @@ use assay_workload::model::{HttpVersion, OriginIndex};
 use super::config::OriginConfig;
 use super::fields::SpecialHead;
 use super::head::{ConnectionField, Dates, ObjectHead, write_health, write_plain};
-use super::request::{ClientPersistence, Request, RequestTarget, SpecialRequest};
+use super::request::{ClientPersistence, OriginRequest, RequestTarget, SpecialRequest};
 use super::response_body::{OutgoingResponse, ResponseBody};
 use super::special::DecisionContext;
 use super::tally::OriginTally;
@@ -21,15 +21,15 @@ const COPIED_BYTES: u64 = 8 * 1024;
 /// Shortest time, in microseconds, for which an origin states that it had a request: waits of a proxy in that time
 /// delayed nothing.
 const HELD_FROM_US: u64 = 1_000;
-/// A response says how late it is, and is written after that: from so many nanoseconds on, it counts as written late. What is
-/// written at once takes a tenth of it.
+/// Time from the making of a response to its writing, in nanoseconds, from which it counts as written late: its head
+/// has stated Assay's delay before. What is written at once takes a tenth of it.
 const WRITTEN_LATE_NS: u64 = 500_000;
 
 /// A response whose head is written, before or while it goes out.
 #[derive(Debug)]
-pub struct Response {
+pub struct OriginResponse {
     /// None: the request was no request.
-    request: Option<Request>,
+    request: Option<OriginRequest>,
     payload: ResponseBody,
     not_modified: bool,
     /// Bytes of the body after which the response is aborted, on purpose.
@@ -56,18 +56,18 @@ struct HeadStart {
 /// A response that the socket did not take at once, or must not be given at once.
 #[derive(Debug)]
 pub struct PendingResponse {
-    pub response: Response,
+    pub response: OriginResponse,
     /// Head, kept apart: others use the worker's buffer meanwhile.
     pub head: Box<[u8]>,
     /// Bytes written so far.
     pub written: u64,
 }
 
-impl Response {
+impl OriginResponse {
     /// Writes the head of the response made at `made_ns`. `may_persist`: the connection has uses left.
     pub fn write(
         worker: &WorkerState,
-        request: Request,
+        request: OriginRequest,
         made_ns: u64,
         may_persist: bool,
         out: &mut Vec<u8>,
@@ -119,7 +119,7 @@ impl Response {
     fn write_object(
         &mut self,
         worker: &WorkerState,
-        request: &Request,
+        request: &OriginRequest,
         requested: RequestedObject<'_>,
         made_ns: u64,
         start: HeadStart,
@@ -146,6 +146,7 @@ impl Response {
             made_us,
             status: if self.not_modified { 304 } else { 200 },
             held_us: request.held_us(made_ns),
+            // A shorter delay disturbs no time that is measured.
             delay_us: if request.delay_us < DISTURBED_US as u32 { 0 } else { request.delay_us },
             note: None,
         };
@@ -172,7 +173,7 @@ impl Response {
     fn write_special(
         &mut self,
         worker: &WorkerState,
-        request: &Request,
+        request: &OriginRequest,
         special: &SpecialRequest,
         object: &Object,
         mut head: ObjectHead<'_>,
@@ -208,7 +209,7 @@ impl Response {
         self.closes |= abort_after.is_some();
     }
 
-    /// A small body is copied behind its head, and of a large one the stamp: the fewer slices, the faster.
+    /// Copies a small body behind its head, and of a large one the stamp: the fewer slices, the faster.
     fn set_body(&mut self, body: Body, pool: &Pool, out: &mut Vec<u8>) {
         let size = body.size();
         let copied = if size > COPIED_BYTES { STAMP_BYTES as u64 } else { size };
@@ -260,7 +261,7 @@ impl Response {
         self.request.as_ref()?.special.as_ref()?.bytes_per_s()
     }
 
-    /// Counts it as written late, if it was: its head said at `made_ns` how late it is, and was written at `now_ns`.
+    /// Counts the response as written late, if it was: its head was made at `made_ns`, and written at `now_ns`.
     #[inline]
     pub fn written(&self, worker: &WorkerState, made_ns: u64, now_ns: u64) {
         if is_written_late(made_ns, now_ns) {
@@ -314,15 +315,15 @@ pub fn is_written_late(made_ns: u64, now_ns: u64) -> bool {
     now_ns.saturating_sub(made_ns) >= WRITTEN_LATE_NS
 }
 
-impl Request {
-    /// For how long the origin has had it, in microseconds; 0, if that is too short to matter to anyone.
+impl OriginRequest {
+    /// Time for which the origin has had the request, in microseconds; 0, if that is too short to matter to anyone.
     #[inline]
     fn held_us(&self, now_ns: u64) -> u32 {
         let held_us = now_ns.saturating_sub(self.complete_ns) / 1_000;
         if held_us < HELD_FROM_US { 0 } else { u32::try_from(held_us).unwrap_or(u32::MAX) }
     }
 
-    /// The phase that it is counted in.
+    /// Phase that the request is counted in.
     #[inline]
     pub fn phase(&self, tally: &OriginTally) -> u16 {
         self.mark.map(|mark| mark.phase).filter(|phase| tally.has_phase(*phase)).unwrap_or(tally.current())

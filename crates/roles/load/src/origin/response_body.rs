@@ -92,7 +92,7 @@ impl ResponseBody {
     }
 }
 
-/// A response on its way out: a head with the start of the body, then the rest of the body.
+/// Response in two pieces: a head with the start of the body, then the rest of the body.
 #[derive(Debug, Clone, Copy)]
 pub struct OutgoingResponse<'a> {
     /// Head, and the start of the body.
@@ -103,7 +103,7 @@ pub struct OutgoingResponse<'a> {
 }
 
 impl<'a> OutgoingResponse<'a> {
-    /// Bytes of all.
+    /// Length of head and body.
     #[inline]
     pub fn len(&self) -> u64 {
         let body = self.payload.len();
@@ -112,7 +112,7 @@ impl<'a> OutgoingResponse<'a> {
         (self.head.len() as u64 + sent).saturating_sub(self.payload.copied())
     }
 
-    /// Fills `slices` with what comes from byte `at` on, as far as they reach and at most `max` bytes; gives how many are
+    /// Fills `slices` with the bytes from `at` on, as far as they reach and at most `max`; returns the number of slices
     /// filled.
     #[inline]
     pub fn slices(&self, pool: &'a Pool, at: u64, max: u64, slices: &mut [IoSlice<'a>; SLICES]) -> usize {

@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::spawn_local;
 
 use super::config::SharedOrigins;
-use super::connection::Connection;
+use super::connection::Http1Connection;
 use super::http2::Http2Connection;
 use super::tally::OriginSnapshot;
 use super::worker_state::{OriginTimerEvent, WorkerState};
@@ -83,7 +83,7 @@ impl Drop for Reports {
     }
 }
 
-/// Serves until it is told to stop, or the sender of orders is gone.
+/// Serves until a stop, or until the sender of commands is gone.
 pub async fn run_worker(worker_spec: OriginWorkerSpec) -> io::Result<()> {
     let OriginWorkerSpec { identity, timing, baseline_ns, shared, listeners, worker_commands, reports } =
         worker_spec;
@@ -147,7 +147,8 @@ impl OriginWorker {
         }
     }
 
-    /// A thread that learns of the start after it has dated responses by another clock, and has not counted them.
+    /// Reports a late start: until it learns of the start, a thread dates responses by another clock, and does not
+    /// count them.
     fn report_late_start(&self, now_ns: u64, clock: RunClock) {
         let late_ns = now_ns.saturating_sub(clock.start_ns);
         if late_ns > 0 {
@@ -228,7 +229,7 @@ async fn accept(
                     spawn_local(Http2Connection::new(Rc::clone(&worker), stream, origin).serve());
                 }
                 (Ok(stream), _) => {
-                    spawn_local(Connection::new(Rc::clone(&worker), stream, origin).serve());
+                    spawn_local(Http1Connection::new(Rc::clone(&worker), stream, origin).serve());
                 }
                 (Err(error), _) => {
                     limit_reporter
@@ -245,7 +246,7 @@ async fn accept(
     }
 }
 
-/// Limit of ours that an error speaks of.
+/// Limit of Assay's own that an error shows.
 fn own_limit(error: &io::Error) -> Option<Reason> {
     match Errno::from_io_error(error)? {
         Errno::MFILE | Errno::NFILE => Some(Reason::Descriptors),

@@ -17,7 +17,7 @@ use assay_workload::{Fault, Object};
 
 use super::authentication::{Presented, presented};
 use super::config::SharedOrigins;
-use super::request::{Request, SpecialRequest};
+use super::request::{OriginRequest, SpecialRequest};
 use super::response_body::{BodySegment, ResponseBody, SegmentedBody};
 use crate::coded::{self, chunks};
 
@@ -25,7 +25,7 @@ use crate::coded::{self, chunks};
 #[derive(Debug, Clone, Copy)]
 pub struct DecisionContext<'a> {
     pub shared: &'a SharedOrigins,
-    pub request: &'a Request,
+    pub request: &'a OriginRequest,
     pub special: &'a SpecialRequest,
     pub object: &'a Object,
     /// The client's copy is as new as the object.
@@ -77,14 +77,14 @@ impl Decision {
         }
     }
 
-    /// True for a response that is about the object, and may be kept as long as that says.
+    /// True for a response that is about the object, and as fresh as the object is.
     pub fn is_of_object(&self) -> bool {
         matches!(self, Decision::NotModified | Decision::Whole(_) | Decision::Parts(_))
     }
 }
 
 impl<'a> DecisionContext<'a> {
-    /// The authentication that an origin demands; none: it demands none.
+    /// Authentication that the origin demands, if it does.
     pub fn demand(&self) -> Option<&'a AuthDemand> {
         self.shared.universe.auth_demand(self.object)
     }
@@ -153,7 +153,7 @@ impl<'a> DecisionContext<'a> {
         if spans.is_empty() { Decision::Unsatisfied } else { Decision::Parts(spans) }
     }
 
-    /// The coding of the response; none: the client takes none that there is.
+    /// Coding of the response; none: the client accepts none that there is.
     fn coding(&self) -> Option<Coding> {
         let offered = self.shared.universe.codings(self.object.id.content);
         let for_parts = !self.special.ranges.is_empty();
@@ -173,7 +173,7 @@ impl<'a> DecisionContext<'a> {
         (abort_after.map(Note::BreaksOff), abort_after)
     }
 
-    /// The bytes of the response to a GET, and their digest where the object is sent with one.
+    /// Body of the response to a GET, and its digest where the object is sent with one.
     pub fn payload(
         &self,
         decision: &Decision,

@@ -17,7 +17,7 @@ use assay_workload::model::{
 use assay_workload::object::{ObjectId, Space};
 
 use super::testing::{path, workload};
-use super::tests::{Response, start};
+use super::tests::{OriginResponse, start};
 use super::*;
 
 /// The test universe, with connections that last.
@@ -49,7 +49,7 @@ pub(super) fn mark(number: u64) -> String {
     format!("X-Assay: 1-{number}-0-0-b")
 }
 
-fn fields<'r>(response: &'r Response, name: &str) -> Vec<&'r [u8]> {
+fn fields<'r>(response: &'r OriginResponse, name: &str) -> Vec<&'r [u8]> {
     let (head, _) = ResponseHead::parse(&response.head).expect("is HTTP").expect("is complete");
     let named: Vec<(usize, usize)> = head
         .headers()
@@ -451,7 +451,7 @@ fn request_bodies_are_compared_byte_for_byte() {
     let origins = start(sending, 1);
     let path = path(&origins.shared, 1);
     let send = |method: Method, framing: &str, number: u64, body: &[u8]| {
-        let name = request::method_name(method);
+        let name = crate::tally::method_name(method);
         let mut client = origins.connect();
         client.send(&format!(
             "{name} {path} HTTP/1.1\r\nHost: a\r\nX-Assay: 1-{number}-0-0-o\r\n{framing}\r\n\r\n"

@@ -1,7 +1,7 @@
-//! What the origins did. Counts and times of one worker, and their merging into intervals.
+//! Counts and times of one worker of the origins, and their merging into intervals.
 //!
-//! A worker cuts at every full second of the run and hands over what it counted, phase by phase; when all workers have
-//! made a cut, what they handed over adds up to the intervals of that second.
+//! At every full second of the run, a worker sends a snapshot of what it counted, phase by phase; when all workers have
+//! done so, their snapshots add up to the intervals of that second.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,14 @@ use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::OriginInterval;
 use assay_workload::Universe;
 
-use super::request::{Request, method_name};
+use super::request::OriginRequest;
 use super::upload::WrongUpload;
+use crate::tally::method_name;
 
 /// Most examples of wrong request bodies that a worker keeps in a run.
 const MOST_EXAMPLES: u32 = 3;
 
-/// Counts and times of one phase since the last cut.
+/// Counts and times of one phase in the current interval.
 #[derive(Debug, Default)]
 pub struct OriginRecorder {
     pub counts: OriginCounts,
@@ -33,14 +34,13 @@ pub struct OriginTally {
     phases: Vec<Option<Box<OriginRecorder>>>,
     /// The phase of the latest request that named one: what names none is counted there.
     current: u16,
-    /// Wrong request bodies since the last cut, as examples.
+    /// Wrong request bodies in the current interval, as examples.
     examples: Vec<ErrorExample>,
     /// Examples so far.
     example_count: u32,
 }
 
 impl OriginTally {
-    /// For a schedule of so many phases.
     pub fn new(phases: usize) -> Self {
         let phases = (0..phases.max(1)).map(|_| None).collect();
         Self { phases, current: 0, examples: Vec::new(), example_count: 0 }
@@ -77,7 +77,13 @@ impl OriginTally {
 
     /// Counts a request body that was not what its robot sends, and keeps the first ones for people to look at.
     #[cold]
-    pub fn wrong_upload(&mut self, universe: &Universe, request: &Request, wrong: &WrongUpload, at_ms: u64) {
+    pub fn wrong_upload(
+        &mut self,
+        universe: &Universe,
+        request: &OriginRequest,
+        wrong: &WrongUpload,
+        at_ms: u64,
+    ) {
         let phase = request.phase(self);
         self.recorder(phase).counts.wrong_uploads += 1;
         if self.example_count == MOST_EXAMPLES {
@@ -111,12 +117,12 @@ impl OriginTally {
         });
     }
 
-    /// Takes the examples since the last cut.
+    /// Takes the examples in the current interval.
     pub fn take_examples(&mut self) -> Vec<ErrorExample> {
         std::mem::take(&mut self.examples)
     }
 
-    /// Takes what was counted since the last cut.
+    /// Takes what was counted in the current interval.
     pub fn take_phases(&mut self) -> Vec<(u16, Box<OriginRecorder>)> {
         let phases = self.phases.iter_mut().zip(0u16..);
         phases.filter_map(|(recorder, phase)| Some((phase, recorder.take()?))).collect()
@@ -133,22 +139,21 @@ impl OriginTally {
 /// Counts of one worker in one second.
 #[derive(Debug)]
 pub struct OriginSnapshot {
-    /// Number of the cut, from 0: it ends the second of that number.
+    /// Number of the second, from 0.
     pub number: u64,
     /// End of the second, in milliseconds since the start of the run.
     pub end_ms: u64,
-    /// Counts by phase.
     pub phases: Vec<(u16, Box<OriginRecorder>)>,
     /// Errors that only origins see, as examples.
     pub examples: Vec<ErrorExample>,
     /// The worker's latest phase.
     pub current: u16,
     pub connections: u64,
-    /// The worker hands over nothing after this.
+    /// The worker sends nothing after this.
     pub last: bool,
 }
 
-/// A cut that some workers have not made yet.
+/// Interval that some workers have not ended yet.
 #[derive(Debug, Default)]
 struct PendingSecond {
     end_ms: u64,
@@ -163,18 +168,17 @@ struct PendingSecond {
 pub struct OriginMerger {
     workers: usize,
     pending: BTreeMap<u64, PendingSecond>,
-    /// For each worker that is done: the number of its last cut.
+    /// For each worker that is done: the number of its last interval.
     ended_at: Vec<u64>,
 }
 
 impl OriginMerger {
-    /// For so many workers.
     pub fn new(workers: usize) -> Self {
         Self { workers, pending: BTreeMap::new(), ended_at: Vec::new() }
     }
 
-    /// Takes what a worker hands over; gives the intervals that are complete now.
-    pub fn take(&mut self, snapshot: OriginSnapshot) -> Vec<OriginInterval> {
+    /// Adds a worker's snapshot; returns the intervals that are complete now.
+    pub fn add(&mut self, snapshot: OriginSnapshot) -> Vec<OriginInterval> {
         if snapshot.last {
             self.ended_at.push(snapshot.number);
         }
@@ -201,12 +205,12 @@ impl OriginMerger {
         complete
     }
 
-    /// True when some worker has handed over for the last time.
+    /// True when some worker has sent its last snapshot.
     pub fn has_ended(&self) -> bool {
         !self.ended_at.is_empty()
     }
 
-    /// True when every worker has handed over for the last time.
+    /// True when every worker has sent its last snapshot.
     pub fn is_done(&self) -> bool {
         self.ended_at.len() == self.workers && self.pending.is_empty()
     }
@@ -251,10 +255,10 @@ mod tests {
     #[test]
     fn an_interval_is_complete_when_all_workers_have_made_the_cut() {
         let mut merger = OriginMerger::new(2);
-        assert!(merger.take(snapshot(0, &[(0, 1)], false)).is_empty());
-        assert!(merger.take(snapshot(1, &[(1, 1)], false)).is_empty());
-        assert_eq!(seen(&merger.take(snapshot(0, &[(0, 2), (1, 5)], false))), [(0, 0, 3, 0), (0, 1, 5, 4)]);
-        let last = merger.take(snapshot(1, &[], false));
+        assert!(merger.add(snapshot(0, &[(0, 1)], false)).is_empty());
+        assert!(merger.add(snapshot(1, &[(1, 1)], false)).is_empty());
+        assert_eq!(seen(&merger.add(snapshot(0, &[(0, 2), (1, 5)], false))), [(0, 0, 3, 0), (0, 1, 5, 4)]);
+        let last = merger.add(snapshot(1, &[], false));
         assert_eq!(seen(&last), [(1000, 1, 1, 4)]);
         assert_eq!(last[0].length_ms, 1000);
     }
@@ -262,10 +266,10 @@ mod tests {
     #[test]
     fn a_worker_that_has_ended_is_not_waited_for() {
         let mut merger = OriginMerger::new(2);
-        assert!(merger.take(snapshot(0, &[], true)).is_empty());
-        assert_eq!(merger.take(snapshot(0, &[], false)).len(), 1);
+        assert!(merger.add(snapshot(0, &[], true)).is_empty());
+        assert_eq!(merger.add(snapshot(0, &[], false)).len(), 1);
         assert!(!merger.is_done());
-        let last = merger.take(snapshot(1, &[(0, 1)], true));
+        let last = merger.add(snapshot(1, &[(0, 1)], true));
         assert_eq!((seen(&last), last[0].length_ms), (vec![(1000, 0, 1, 2)], 10));
         assert!(merger.is_done());
     }

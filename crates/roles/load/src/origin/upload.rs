@@ -1,11 +1,11 @@
-//! The body of a request, held against what its robot should have sent.
+//! Check of a request body against the one that its robot sends.
 
 use assay_http::chunked::{ChunkError, Decoder, Piece};
 use assay_http::framing::BodyFraming;
 use assay_workload::body::{Body, Pool};
 use assay_workload::{Object, Universe};
 
-use super::request::{Request, RequestTarget};
+use super::request::{OriginRequest, RequestTarget};
 
 /// Rest of a request body.
 #[derive(Debug)]
@@ -45,9 +45,9 @@ pub struct WrongUpload {
 }
 
 impl UploadCheck {
-    /// The body of a request that is delimited like this; none: there is none, and should be none. Only what a robot marked as its own request can
-    /// be compared.
-    pub fn new(universe: &Universe, request: &Request, framing: BodyFraming) -> Option<Self> {
+    /// For the body of a request that is delimited like this; none: there is none, and should be none. Only what a
+    /// robot marked as its own request can be compared.
+    pub fn new(universe: &Universe, request: &OriginRequest, framing: BodyFraming) -> Option<Self> {
         let check = || ExpectedUpload::new(universe, request).map(Box::new);
         match framing {
             BodyFraming::Length(bytes) if bytes > 0 => {
@@ -64,7 +64,7 @@ impl UploadCheck {
         }
     }
 
-    /// A body of any length that nothing is compared with.
+    /// For a body of any length that nothing is compared with.
     pub fn unchecked() -> Self {
         Self { framing: UploadFraming::Length(u64::MAX), check: None }
     }
@@ -122,7 +122,7 @@ impl UploadCheck {
 }
 
 impl ExpectedUpload {
-    fn new(universe: &Universe, request: &Request) -> Option<Self> {
+    fn new(universe: &Universe, request: &OriginRequest) -> Option<Self> {
         let (RequestTarget::Object { .. }, Some(mark)) = (request.target, request.mark) else { return None };
         let id = universe.request_body(mark.xact, request.method, request.origin)?;
         let object = universe.object(id);

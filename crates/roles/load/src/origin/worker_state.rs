@@ -1,4 +1,4 @@
-//! What the connections of one worker share.
+//! State that the connections of one worker share.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -30,7 +30,7 @@ const OUTPUT_BYTES: usize = 16 * 1024;
 pub enum OriginTimerEvent {
     /// The end of a second of the run.
     SecondEnd,
-    /// The worker looks at itself.
+    /// The worker checks itself.
     Tick,
     /// The end of a think time.
     Think(Rc<TaskAlarm>),
@@ -47,13 +47,13 @@ pub struct TaskAlarm {
 }
 
 impl TaskAlarm {
-    /// A think time is over.
+    /// Wakes the task at the end of a think time.
     pub fn fire_think(&self) {
         self.think.set(true);
         self.wake();
     }
 
-    /// An idle timeout has passed.
+    /// Wakes the task after an idle timeout.
     pub fn fire_idle(&self) {
         self.idle.set(true);
         self.wake();
@@ -93,7 +93,7 @@ pub struct WorkerState {
     pub shared: Arc<SharedOrigins>,
     /// Clock of the run; provisional before the start.
     pub clock: Cell<RunClock>,
-    /// Think times, idle timeouts and cuts.
+    /// Think times, idle timeouts and ends of seconds.
     pub timer: Timer<OriginTimerEvent>,
     pub tally: RefCell<OriginTally>,
     /// Bytes as they were read.
@@ -108,7 +108,7 @@ pub struct WorkerState {
     pub accepted: Cell<u64>,
     /// Offset between the kernel's timestamps and `CLOCK_MONOTONIC`.
     pub arrivals: Cell<Arrivals>,
-    /// Number of the next cut.
+    /// Number of the current interval.
     second: Cell<u64>,
 }
 
@@ -124,7 +124,7 @@ pub struct AcceptedConnection {
 }
 
 impl WorkerState {
-    /// For one worker. Needs its runtime.
+    /// Must be called within the worker's runtime.
     pub fn new(shared: Arc<SharedOrigins>, spin_ns: u64) -> io::Result<Self> {
         let phases = shared.universe.workload().schedule.phases.len();
         Ok(Self {
@@ -177,7 +177,7 @@ impl WorkerState {
         .await;
     }
 
-    /// The run starts: what came before does not count.
+    /// Starts the run: what came before does not count.
     pub fn start(&self, clock: RunClock) {
         self.clock.set(clock);
         self.tally.borrow_mut().reset();
@@ -185,7 +185,7 @@ impl WorkerState {
         self.schedule_second();
     }
 
-    /// The end of a second: what was counted in it.
+    /// Ends a second, and takes its counts.
     pub fn end_second(&self) -> OriginSnapshot {
         let snapshot = self.snapshot((self.second.get() + 1) * 1000, false);
         self.second.set(self.second.get() + 1);
@@ -193,7 +193,7 @@ impl WorkerState {
         snapshot
     }
 
-    /// The end of the run: what was counted since the last cut.
+    /// Ends the run, and takes the counts since the last second.
     pub fn end_run(&self) -> OriginSnapshot {
         let now_ms = self.clock.get().since_start_us(monotonic_ns()) / 1000;
         self.snapshot(now_ms.max(self.second.get() * 1000), true)

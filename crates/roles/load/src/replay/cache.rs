@@ -1,4 +1,4 @@
-//! What the cache did, and what it could have done. Added up where the origins behind it are simulated.
+//! Results of the cache, and of an ideal one, where the origins behind it are simulated.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -75,7 +75,7 @@ pub(crate) struct CacheTally {
 }
 
 impl CacheTally {
-    /// A request is about to be sent.
+    /// Counts a request that is about to be sent, and asks the ideal cache.
     pub fn begin(&mut self, simulated: &SimulatedOrigins, request: &ReplayRequest) {
         let key = key(&request.authority, &request.path);
         let entry = simulated.catalogue().entry(key);
@@ -90,7 +90,7 @@ impl CacheTally {
         }
     }
 
-    /// A whole response came.
+    /// Counts a whole response.
     pub fn count(&mut self, cached: CacheVerdict, result: &ExchangeResult) {
         let count = match cached.outcome {
             CacheOutcome::Hit => &mut self.hits,
@@ -129,8 +129,8 @@ impl CacheTally {
             bhr: ratio(self.hit_bytes, self.bytes),
             ideal_dhr: ratio(self.ideal_hits, self.begun),
             ideal_bhr: ratio(self.ideal_bytes, self.begun_bytes),
-            hit_ms: Times::of(&self.hit_times),
-            miss_ms: Times::of(&self.miss_times),
+            hit_ms: Times::from_histogram(&self.hit_times),
+            miss_ms: Times::from_histogram(&self.miss_times),
             urls: simulated.catalogue().urls(),
             urls_left_out: simulated.catalogue().left_out(),
             origin,

@@ -1,4 +1,4 @@
-//! What there is behind a log: the size, status and type of each of its URLs.
+//! Catalogue of a log: the size, status and type of each of its URLs.
 //!
 //! A first pass over the log notes for every URL the last response that was whole. Where the log saw none (a part, a
 //! confirmation, a head alone, something broken off), what it saw is made the best of. Memory is bounded: URLs are kept as
@@ -14,11 +14,11 @@ use crate::replay::request::ReplayRequest;
 
 /// URLs that are kept: a little over 200 MB of memory.
 const MOST_URLS: usize = 7_000_000;
-/// Hosts that are told apart by name.
+/// Most hosts that are listed by name.
 const MOST_HOSTS: usize = 64;
-/// Content types that are told apart; others have none.
+/// Most content types that are kept; others have none.
 const MOST_TYPES: usize = 1_000;
-/// Size of what the log never saw whole.
+/// Size of a body that the log never has in full.
 const UNKNOWN_BYTES: u64 = 10_000;
 
 /// Response to a URL.
@@ -39,7 +39,7 @@ pub(crate) struct CatalogueEntry {
 enum Evidence {
     /// The URL exists.
     Mention,
-    /// The body has at least so many bytes.
+    /// Part of the body.
     Part,
     /// All, but there was nothing to be had.
     Refusal,
@@ -73,6 +73,7 @@ impl Default for Catalogue {
 
 /// Key of a URL, whoever writes it.
 pub(crate) fn key(authority: &str, path: &str) -> u64 {
+    // With and without the default port, a URL is the same (RFC 9110, 4.2.3).
     let authority = authority.strip_suffix(":80").unwrap_or(authority);
     let mut hasher = DefaultHasher::new();
     for byte in authority.bytes() {
@@ -84,7 +85,7 @@ pub(crate) fn key(authority: &str, path: &str) -> u64 {
 
 impl Catalogue {
     /// Takes a line of the log, and what it requested.
-    pub(crate) fn note(&mut self, request: &ReplayRequest, access: &Access<'_>) {
+    pub(crate) fn add(&mut self, request: &ReplayRequest, access: &Access<'_>) {
         self.named += u64::from(!access.host().is_empty());
         if self.hosts.len() <= MOST_HOSTS && !self.hosts.contains(&request.authority) {
             self.hosts.insert(request.authority.clone());
@@ -109,7 +110,7 @@ impl Catalogue {
     /// Takes a URL of which nothing more is known.
     pub(crate) fn mention(&mut self, request: &ReplayRequest) {
         let named = Access { host: request.authority.as_bytes(), ..Access::default() };
-        self.note(request, &named);
+        self.add(request, &named);
     }
 
     fn type_place(&mut self, name: &[u8]) -> u16 {
@@ -141,7 +142,6 @@ impl Catalogue {
         self.entries.contains_key(&key)
     }
 
-    /// The content type of something.
     pub(crate) fn type_of(&self, entry: CatalogueEntry) -> &str {
         self.types.get(usize::from(entry.kind)).map_or("application/octet-stream", |name| name)
     }
@@ -156,7 +156,7 @@ impl Catalogue {
         self.left_out
     }
 
-    /// True where the log itself says which hosts the requests were for.
+    /// True where the log itself names the hosts of its requests.
     pub fn names_hosts(&self) -> bool {
         self.named > 0
     }
@@ -169,8 +169,9 @@ impl Catalogue {
 }
 
 impl CatalogueEntry {
-    /// A cache may keep it.
+    /// True if a cache may keep the response.
     pub fn is_storable(self) -> bool {
+        // Statuses that are cacheable by default (RFC 9110, 15.1).
         matches!(self.status, 200 | 203 | 300 | 301 | 308 | 404 | 410)
     }
 }
@@ -199,7 +200,7 @@ mod tests {
         let request = |head_only| ReplayRequest::new(head_only, b"http://a.example/x", None).unwrap();
         for &(method, status, bytes) in lines {
             let access = Access { status, bytes, content_type: b"text/css", ..Access::default() };
-            catalogue.note(&request(method == "HEAD"), &access);
+            catalogue.add(&request(method == "HEAD"), &access);
         }
         assert_eq!(catalogue.urls(), 1);
         let entry = catalogue.entry(key("A.example:80", "/x"));
@@ -229,7 +230,7 @@ mod tests {
         let mut catalogue = Catalogue { most: 1, ..Catalogue::default() };
         for path in ["/1", "/2", "/2"] {
             let access = Access { status: 200, bytes: 5, ..Access::default() };
-            catalogue.note(&ReplayRequest::new(false, path.as_bytes(), Some(b"h")).unwrap(), &access);
+            catalogue.add(&ReplayRequest::new(false, path.as_bytes(), Some(b"h")).unwrap(), &access);
         }
         assert_eq!((catalogue.urls(), catalogue.left_out(), catalogue.names_hosts()), (1, 2, false));
         let other = catalogue.entry(key("h", "/2"));

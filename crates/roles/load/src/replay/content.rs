@@ -1,4 +1,4 @@
-//! The bytes of objects.
+//! Bytes of objects.
 //!
 //! A pool of bytes that look random, read in a circle from a place that the object's key decides. Nothing is stored for
 //! an object, and both ends know what it must be.

@@ -1,4 +1,4 @@
-//! A plan, carried out: each request when it is due, whatever became of those before.
+//! Execution of a plan: each request is sent when it is due, whatever became of those before.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -25,7 +25,7 @@ use crate::replay::own_influence::ThreadUsage;
 use crate::replay::plan::Planned;
 use crate::replay::results::{ReplayResults, ReplayTally, SentRequest};
 use crate::replay::source::{ReadSummary, RequestSource};
-use crate::replay::tls::{ReplayTls, Sessions};
+use crate::replay::tls::{ClientSessionCache, ReplayTls};
 use crate::replay::xacts::Xacts;
 
 /// Requests are put on the timer so long before they are due, in nanoseconds.
@@ -60,11 +60,11 @@ pub struct ReplayOptions {
     pub max_in_flight: usize,
     /// Table of all requests; none: it is not written.
     pub xacts: Option<PathBuf>,
-    /// The origins that it all comes from, where they are our own: hits are told, and responses are checked against what they
-    /// must be.
+    /// Simulated origins, if the responses come from them: hits are told apart, and responses are checked against what
+    /// they must be.
     pub simulated: Option<Arc<SimulatedOrigins>>,
-    /// For how long threads of the target have waited for a processor, in microseconds, added up: kept up to date by whoever is told how
-    /// the replay goes; none: nobody watches them.
+    /// Time for which threads of the target have waited for a processor, in microseconds, added up. The caller keeps it
+    /// up to date; none: they are not watched.
     pub target_waited_us: Option<Rc<Cell<u64>>>,
 }
 
@@ -82,7 +82,7 @@ struct ReplayState {
     /// Idle connections, each client's its own.
     pool: Pool<Box<str>>,
     /// TLS sessions that can be resumed, each client's its own.
-    sessions: Sessions,
+    sessions: ClientSessionCache,
     tally: RefCell<ReplayTally>,
     xacts: RefCell<Option<Xacts>>,
     /// Requests, or rows of them, that are under way.
@@ -90,7 +90,6 @@ struct ReplayState {
     /// On the timer, to be sent.
     scheduled: Cell<usize>,
     start_ns: Cell<u64>,
-    /// Instant of creation.
     made_ns: u64,
     /// Usage of threads by then.
     threads: ThreadUsage,
@@ -102,8 +101,8 @@ struct ReplayState {
     stopped: Cell<bool>,
 }
 
-/// Carries out a plan to its end, or until `stop` is ready; tells `watch` once a second how it goes. Needs a local tokio
-/// runtime with everything enabled.
+/// Carries out a plan to its end, or until `stop` is ready, and calls `watch` with the results so far once a second.
+/// Needs a local tokio runtime with everything enabled.
 pub async fn drive(
     options: ReplayOptions,
     source: RequestSource,
@@ -118,7 +117,7 @@ pub async fn drive(
         options,
         timer: Timer::new(0)?,
         pool: Pool::new(&resources),
-        sessions: Sessions::default(),
+        sessions: ClientSessionCache::default(),
         tally: RefCell::default(),
         xacts: RefCell::new(xacts),
         open: Cell::new(0),
@@ -247,6 +246,7 @@ impl ReplayState {
             self.tally.borrow_mut().unsent += count;
             return;
         }
+        // An open loop does not wait: what is due beyond the limit is counted and not sent.
         if self.open.get() >= self.options.max_in_flight {
             self.tally.borrow_mut().skipped += count;
             return;
@@ -263,7 +263,7 @@ impl ReplayState {
     /// Sends the requests of one plan, one after the other.
     async fn send(&self, due_ns: u64, planned: Planned) {
         let Planned { client, requests, keep, .. } = planned;
-        let sessions = self.options.tls.as_ref().map(|tls| self.sessions.of(tls, &client, keep));
+        let sessions = self.options.tls.as_ref().map(|tls| self.sessions.for_client(tls, &client, keep));
         let mut kept: Option<(Cow<'_, str>, Box<Upstream>)> = None;
         let mut due_ns = due_ns;
         for request in &requests {

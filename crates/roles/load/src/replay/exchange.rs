@@ -1,4 +1,4 @@
-//! One request, as it is put, and what came back when.
+//! One request with its response, and their instants.
 
 use std::time::Duration;
 
@@ -103,13 +103,13 @@ impl From<AttemptError> for ResponseError {
 impl AttemptError {
     /// Text about a failure of TLS, or of the tunnel to it, with advice; none: it was something else.
     fn of_tls(&self, request: &ReplayRequest) -> Option<String> {
-        let said = |error: &TlsError| {
+        let describe = |error: &TlsError| {
             let (host, advice) = (&request.authority, error.kind.advice());
             format!("a request for {host} failed: {}; {advice}", error.detail)
         };
         match self {
-            AttemptError::Upstream(UpstreamError::Tls(_, error)) => Some(said(error)),
-            AttemptError::Body(BodyError::Io(error)) => tls_error(error).map(said),
+            AttemptError::Upstream(UpstreamError::Tls(_, error)) => Some(describe(error)),
+            AttemptError::Body(BodyError::Io(error)) => tls_error(error).map(describe),
             AttemptError::NoTunnel(status) => Some(format!(
                 "the proxy responded with {status} to CONNECT for {}; let it open tunnels to that port",
                 request.authority
@@ -156,7 +156,7 @@ pub(crate) async fn exchange(
     }
 }
 
-/// A response that takes too long as a whole, however it comes, is given up.
+/// Bounds the time of a whole response, however it comes.
 async fn bounded<T>(
     attempt: impl Future<Output = Result<T, AttemptError>>,
     patience: Duration,
@@ -184,6 +184,7 @@ async fn connect(
             let request_bytes = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
             tunnel.send(&[request_bytes.as_bytes()], patience).await?;
             let status = tunnel.final_head(patience.response, |received| received.head.status).await?;
+            // Any 2xx opens the tunnel (RFC 9110, 9.3.6).
             if !(200..300).contains(&status) {
                 return Err(AttemptError::NoTunnel(status));
             }
@@ -236,6 +237,7 @@ async fn attempt(
     }
     result.cached = check.map(|check| check.end(request.head_only, result));
     result.last_ns = Some(monotonic_ns());
+    // Bytes behind the response would be taken for the beginning of the next one.
     Ok((persists && upstream.connection.input.unread().is_empty()).then_some(upstream))
 }
 

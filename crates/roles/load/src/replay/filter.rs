@@ -1,5 +1,4 @@
-//! Which requests of a log are sent again: by method, status, what the proxy called the outcome, and whether the resource looks
-//! static.
+//! Filter of a log's requests: by method, status, what the proxy called the outcome, and whether the resource looks static.
 
 use assay_logs::access::Access;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,4 @@
-//! Whose request caused a response, and so whether it was a hit. What requests and responses carry between the two ends of a
-//! replay.
+//! Marks on requests and responses of a replay: they tell whose request caused a response, and so whether it was a hit.
 //!
 //! The form is that of runs (`X-Assay`), so that access logs of proxies under test say the same of both.
 
@@ -47,12 +46,12 @@ impl CacheOutcome {
     }
 }
 
-/// The line that request `number` carries, with its end.
+/// Line of request `number`, with its end.
 pub(crate) fn request_line(number: u64) -> String {
     format!("{HEADER}: 0-{number}-0-0-b\r\n")
 }
 
-/// The number of a request, from the value of its field.
+/// Number of a request, from the value of its field.
 pub(crate) fn request_number(value: &[u8]) -> Option<u64> {
     let mut parts = std::str::from_utf8(value).ok()?.split('-');
     let robot: u64 = parts.next()?.parse().ok()?;

@@ -12,18 +12,18 @@
 //! Nothing here knows what the responses should be: that is for the Multiplier (`assay-spe`), or for robots.
 
 mod cache;
-pub mod catalogue;
+mod catalogue;
 mod content;
-pub mod drive;
+mod drive;
 mod exchange;
 pub mod filter;
 mod mark;
-pub mod origin;
-pub mod own_influence;
+mod origin;
+mod own_influence;
 pub mod plan;
-pub mod request;
+mod request;
 pub mod results;
-pub mod source;
+mod source;
 mod tls;
 mod xacts;
 

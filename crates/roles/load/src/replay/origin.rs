@@ -113,9 +113,8 @@ impl SimulatedOrigins {
 /// Listener of simulated origins: for everything, or for one host.
 #[derive(Debug, Clone)]
 pub struct OriginListener {
-    /// The address.
     pub listen: SocketAddr,
-    /// Whatever `Host` says, it is for this one; none: for the host that the request names.
+    /// Host that all requests are for, whatever their `Host`; none: the host that the request names.
     pub host: Option<String>,
 }
 
@@ -360,6 +359,7 @@ impl SimulatedOrigins {
 fn is_confirmed(head: &RequestHead<'_>, key: u64, entry: CatalogueEntry) -> bool {
     let tag = format!("\"{key:016x}\"");
     entry.is_storable()
+        // `If-None-Match` goes before `If-Modified-Since`, and compares weakly (RFC 9110, 13.1.2 and 13.2.2).
         && match (head.header("if-none-match"), head.header("if-modified-since")) {
             (Some(tags), _) => {
                 String::from_utf8_lossy(tags).split(',').any(|one| one.trim().trim_start_matches("W/") == tag)

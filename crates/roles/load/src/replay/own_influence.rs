@@ -1,5 +1,6 @@
-//! What the replay itself and the machine did to the times that it reports: how late requests were sent, how busy the thread was that
-//! sends them and reads their responses, and for how long threads that they needed waited for a processor.
+//! Influence of the replay itself and of the machine on the times that it reports: how late requests were sent, how busy
+//! the thread was that sends them and reads their responses, and for how long threads that they needed waited for a
+//! processor.
 
 use assay_measurement::histogram::Histogram;
 use assay_measurement::own_error::{Certainty, MOST_WAITING, OwnError, OwnInterval};
@@ -11,7 +12,7 @@ use crate::replay::results::Times;
 
 /// Error in milliseconds that is not held against a time.
 const PRECISION_MS: f64 = 0.1;
-/// Share of the time that its thread may run before the replay itself is said to be at its limit.
+/// Share of the time that the thread may run before the replay itself counts as at its limit.
 const BUSY: f64 = 0.9;
 
 /// What the replay and the machine did to times.
@@ -70,8 +71,8 @@ impl ThreadUsage {
 impl OwnInfluence {
     /// Computes the influence from times of whole responses, from sending and from when they were due, and from the
     /// usage of threads.
-    pub(crate) fn of(from_sending: &Histogram, from_due: &Histogram, threads: &ThreadUsage) -> Self {
-        let (sent, due) = (Times::of(from_sending), Times::of(from_due));
+    pub(crate) fn new(from_sending: &Histogram, from_due: &Histogram, threads: &ThreadUsage) -> Self {
+        let (sent, due) = (Times::from_histogram(from_sending), Times::from_histogram(from_due));
         let least = OwnError::beside_waits(from_sending, threads.waited_us(), threads.passed_ns as f64 / 1e3);
         let is_known = threads.waiting_share() <= MOST_WAITING;
         let between = |seen: Option<f64>, least_us: Option<f64>, most: Option<f64>| {
@@ -104,7 +105,7 @@ impl OwnInfluence {
     }
 
     /// Text about lateness, and its share of the times; none: no response came.
-    pub(crate) fn words(&self, lateness: &Times) -> Option<String> {
+    pub(crate) fn lateness_text(&self, lateness: &Times) -> Option<String> {
         let (share, late) = (self.lateness_share?, lateness.p99?);
         let mut text = format!(
             "Assay itself sent 99 % of requests within {late:.3} ms of their time; its lateness is {:.1} % of the mean time from when \
@@ -124,14 +125,14 @@ impl OwnInfluence {
     pub fn doubt(&self) -> Option<String> {
         let named =
             [("the mean", self.mean_ms), ("the median", self.p50_ms), ("the 99th percentile", self.p99_ms)];
-        let words = |(name, interval): &(&str, Option<OwnInterval>)| match *interval {
+        let text = |(name, interval): &(&str, Option<OwnInterval>)| match *interval {
             Some(OwnInterval { certainty: Certainty::Unknown, .. }) => Some(format!("{name} is unknown")),
             Some(OwnInterval { certainty: Certainty::Roughly, low: Some(low), high: Some(high) }) => {
                 Some(format!("{name} lies between {low:.3} and {high:.3} ms"))
             }
             _ => None,
         };
-        let rough: Vec<String> = named.iter().filter_map(words).collect();
+        let rough: Vec<String> = named.iter().filter_map(text).collect();
         let is_busy = self.busy_share.is_some_and(|share| share > BUSY);
         let remedy = "lower --speed or --rate, or take a machine with less other work";
         match (rough.is_empty(), is_busy) {
@@ -176,7 +177,7 @@ mod tests {
     }
 
     fn own(sent_us: u64, due_us: u64) -> OwnInfluence {
-        OwnInfluence::of(&times(sent_us), &times(due_us), &ThreadUsage::default())
+        OwnInfluence::new(&times(sent_us), &times(due_us), &ThreadUsage::default())
     }
 
     #[test]
@@ -190,9 +191,9 @@ mod tests {
         assert!(doubt.contains("the median lies between 10.") && doubt.contains("--speed"), "{doubt}");
         let lateness = Times { p99: Some(9.6), ..Times::default() };
         assert!(
-            late.words(&lateness).unwrap().contains("its lateness is 48."),
+            late.lateness_text(&lateness).unwrap().contains("its lateness is 48."),
             "{:?}",
-            late.words(&lateness)
+            late.lateness_text(&lateness)
         );
     }
 
@@ -200,8 +201,11 @@ mod tests {
     fn times_with_little_lateness_are_known_and_no_times_say_nothing() {
         let little = own(20_000, 20_500);
         assert_eq!((little.doubt(), little.p50_ms.unwrap().certainty), (None, Certainty::Known));
-        let none = OwnInfluence::of(&Histogram::default(), &Histogram::default(), &ThreadUsage::default());
-        assert_eq!((none.doubt(), none.words(&Times::default()), none.lateness_share), (None, None, None));
+        let none = OwnInfluence::new(&Histogram::default(), &Histogram::default(), &ThreadUsage::default());
+        assert_eq!(
+            (none.doubt(), none.lateness_text(&Times::default()), none.lateness_share),
+            (None, None, None)
+        );
         let busy = OwnInfluence { busy_share: Some(0.95), ..little };
         assert!(busy.doubt().unwrap().contains("at its limit"));
     }
@@ -217,7 +221,7 @@ mod tests {
                 origins: None,
                 target_waited_us: Some(target_ms * 1_000),
             };
-            OwnInfluence::of(&times(20_000), &times(20_000), &threads)
+            OwnInfluence::new(&times(20_000), &times(20_000), &threads)
         };
         let certainty =
             |own: &OwnInfluence| [own.mean_ms, own.p50_ms].map(|interval| interval.unwrap().certainty);

@@ -19,7 +19,7 @@ pub struct ReplayRequest {
 pub enum UrlError {
     /// Neither a URL with a host nor a path: `-`, `error:…`, an address to tunnel to.
     NoUrl,
-    /// A path, and nobody says of which host.
+    /// A path without a host.
     NoHost,
     /// The scheme is not spoken here.
     Scheme,

@@ -1,4 +1,4 @@
-//! What came back: added up, as a document, and as text.
+//! Results of a replay: added up, as a document, and as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -135,7 +135,7 @@ impl Handshakes {
 }
 
 impl Times {
-    pub(crate) fn of(histogram: &Histogram) -> Self {
+    pub(crate) fn from_histogram(histogram: &Histogram) -> Self {
         let at = |share| histogram.quantile_us(share).map(|us| us as f64 / 1000.0);
         Self {
             count: histogram.count(),
@@ -191,7 +191,7 @@ pub(crate) struct ReplayTally {
 }
 
 impl ReplayTally {
-    /// A request to a proxy before simulated origins is about to be sent.
+    /// Counts a request to a proxy before simulated origins that is about to be sent.
     pub(crate) fn begin(&mut self, simulated: &SimulatedOrigins, request: &ReplayRequest) {
         self.cache.begin(simulated, request);
     }
@@ -249,7 +249,8 @@ impl ReplayTally {
     /// None: TLS was not spoken.
     fn handshakes(&self) -> Option<Handshakes> {
         let was_spoken = self.handshake.count() > 0 || self.tls.first_failure.is_some();
-        was_spoken.then(|| Handshakes { handshake_ms: Times::of(&self.handshake), ..self.tls.clone() })
+        was_spoken
+            .then(|| Handshakes { handshake_ms: Times::from_histogram(&self.handshake), ..self.tls.clone() })
     }
 
     pub(crate) fn results(
@@ -276,11 +277,11 @@ impl ReplayTally {
             errors: self.errors.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect(),
             head_bytes: self.head_bytes,
             body_bytes: self.body_bytes,
-            response_ms: Times::of(&self.response),
-            first_byte_ms: Times::of(&self.first_byte),
-            connect_ms: Times::of(&self.connect),
-            lateness_ms: Times::of(&self.lateness),
-            own: OwnInfluence::of(&self.response, &self.from_due, threads),
+            response_ms: Times::from_histogram(&self.response),
+            first_byte_ms: Times::from_histogram(&self.first_byte),
+            connect_ms: Times::from_histogram(&self.connect),
+            lateness_ms: Times::from_histogram(&self.lateness),
+            own: OwnInfluence::new(&self.response, &self.from_due, threads),
             tls: self.handshakes(),
             ..ReplayResults::default()
         }
@@ -331,7 +332,7 @@ impl ReplayResults {
         };
         line(
             "requests",
-            format!("{} sent, {}{}", self.requests, several(self.responses, "response"), self.rate_words()),
+            format!("{} sent, {}{}", self.requests, several(self.responses, "response"), self.rate_text()),
         );
         line(
             "connections",
@@ -377,7 +378,7 @@ impl ReplayResults {
         }
         text.push_str(&self.lateness_ms.line("sent late"));
         text.push_str(&self.own.from_due_ms.line("due to last byte"));
-        if let Some(words) = self.own.words(&self.lateness_ms) {
+        if let Some(words) = self.own.lateness_text(&self.lateness_ms) {
             let _ = writeln!(text, "\n{words}");
         }
         if let Some(cache) = &self.cache {
@@ -458,7 +459,7 @@ impl ReplayResults {
         self.tls.as_ref()?.first_failure.as_deref()
     }
 
-    fn rate_words(&self) -> String {
+    fn rate_text(&self) -> String {
         self.rate.map_or_else(String::new, |rate| format!(" ({rate:.1}/s)"))
     }
 
@@ -491,7 +492,7 @@ impl ReplayResults {
     }
 }
 
-/// A number of things.
+/// Number with its noun.
 pub(crate) fn several(number: u64, one: &str) -> String {
     let end = match number {
         1 => "",

@@ -1,4 +1,4 @@
-//! Where a plan comes from. Logs and lists, read in a thread of their own, as far ahead as is needed.
+//! Sources of plans: logs and lists, read in a thread of their own, as far ahead as is needed.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -33,7 +33,6 @@ pub enum RequestSource {
     List(ListSource),
 }
 
-/// Access logs.
 #[derive(Debug, Clone)]
 pub struct LogSource {
     /// Files, as `assay logs` takes them.
@@ -44,13 +43,12 @@ pub struct LogSource {
     pub speed: f64,
     /// Host of paths without one.
     pub host: Option<String>,
-    /// Requests to keep.
     pub filter: Filter,
     /// Requests at most.
     pub limit: Option<u64>,
     /// The replay lasts so long at most, in nanoseconds of its own time.
     pub for_ns: Option<u64>,
-    /// Leave out `https` URLs: nobody says whose certificates are to be trusted.
+    /// Leave out `https` URLs: it is not known whose certificates are to be trusted.
     pub skips_https: bool,
 }
 
@@ -63,7 +61,7 @@ pub struct ListSource {
     pub host: Option<String>,
     /// Arrivals of the connections.
     pub arrivals: Arrivals,
-    /// Only so many connections that every URL is requested once.
+    /// As many connections as request every URL once.
     pub once: bool,
     /// Longest duration, in nanoseconds.
     pub for_ns: Option<u64>,
@@ -171,7 +169,7 @@ impl RequestSource {
     }
 }
 
-/// A log that breaks off is not replayed: what it has is not what was requested.
+/// Refuses a log that breaks off: what it has is not what was requested.
 fn whole(read: ReadSet) -> Result<ReadSet, LogsError> {
     match read.broken.first() {
         Some((path, why)) => {
@@ -233,7 +231,7 @@ impl LogSource {
         let mut summary = ReadSummary::default();
         let read = for_each_access(&self.files, self.format.as_deref(), |access, _| {
             if let Some(request) = self.request(access, &mut summary) {
-                catalogue.note(&request, access);
+                catalogue.add(&request, access);
             }
             ControlFlow::Continue(())
         })?;
@@ -289,7 +287,7 @@ impl LogSource {
     }
 }
 
-/// Whether a line tells of a hit; none: it tells nothing of a cache.
+/// Whether a line is of a hit; none: the line has nothing about a cache.
 fn was_hit(access: &Access<'_>) -> Option<bool> {
     let says_nothing = access.outcome.is_empty() && access.termination.is_empty();
     match class::of(access) {
@@ -300,7 +298,7 @@ fn was_hit(access: &Access<'_>) -> Option<bool> {
 }
 
 impl ListSource {
-    /// All that it requests, and what of it cannot be.
+    /// Reads all entries.
     fn read(&self) -> Result<(Vec<ReplayRequest>, ReadSummary), ReplayError> {
         let mut summary = ReadSummary::default();
         let mut requests = Vec::new();

@@ -1,4 +1,4 @@
-//! Where TLS is spoken: to the address that requests are sent to, or through it with the hosts that `https` URLs name.
+//! TLS of a replay: with the address that requests are sent to, or through it with the hosts that `https` URLs name.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -19,7 +19,6 @@ const HTTPS_PORT: u16 = 443;
 /// TLS of a replay.
 #[derive(Debug, Clone)]
 pub struct ReplayTls {
-    /// Trust, and offer.
     pub client: Client,
     /// The address itself speaks TLS; else only the hosts of `https` URLs do, in tunnels through it.
     pub to_address: bool,
@@ -79,15 +78,15 @@ impl ClientSessions {
 
 /// Sessions by client of the log: tickets are never shared between clients.
 #[derive(Default)]
-pub(crate) struct Sessions {
+pub(crate) struct ClientSessionCache {
     known: RefCell<HashMap<Box<str>, Client>>,
     /// In the order in which they came.
     order: RefCell<VecDeque<Box<str>>>,
 }
 
-impl Sessions {
+impl ClientSessionCache {
     /// Sessions of a client. One that has no more requests (`keep` is false) leaves nothing behind.
-    pub(crate) fn of(&self, tls: &ReplayTls, client: &str, keep: bool) -> ClientSessions {
+    pub(crate) fn for_client(&self, tls: &ReplayTls, client: &str, keep: bool) -> ClientSessions {
         let mut known = self.known.borrow_mut();
         if let Some(found) = known.get(client) {
             return ClientSessions(found.clone());
@@ -128,9 +127,9 @@ mod tests {
     #[test]
     fn sessions_are_kept_for_a_bounded_number_of_clients() {
         let client = Client::new(Trust::Everybody, &Offer::default()).unwrap();
-        let (tls, sessions) = (ReplayTls { client, to_address: true }, Sessions::default());
+        let (tls, sessions) = (ReplayTls { client, to_address: true }, ClientSessionCache::default());
         for number in 0..MOST_CLIENTS + 5 {
-            sessions.of(&tls, &format!("c{number}"), number != 7);
+            sessions.for_client(&tls, &format!("c{number}"), number != 7);
         }
         let known = sessions.known.borrow();
         assert_eq!((known.len(), sessions.order.borrow().len()), (MOST_CLIENTS, MOST_CLIENTS));

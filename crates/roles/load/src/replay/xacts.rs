@@ -1,4 +1,4 @@
-//! Every request, written down without a wait for the disk.
+//! Table of all requests, written without a wait for the disk.
 
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};

@@ -34,6 +34,7 @@ const SIMILAR_DIVISOR: u64 = 2;
 
 /// The last two times that Assay was late, and until when each can be felt.
 #[derive(Debug, Default)]
+// A cache line of its own, as all workers read it with each request; processors fetch lines in pairs.
 #[repr(align(128))]
 pub struct Backlog {
     last: Delay,
@@ -72,7 +73,7 @@ impl Delay {
         self.all().map(|of| of.load(Relaxed))
     }
 
-    /// The delay, if something that was in flight from `sent_ns` to `now_ns` can have felt it.
+    /// Disturbance of a request that was in flight from `sent_ns` to `now_ns`, if it can have felt this delay.
     #[inline]
     fn disturbance(&self, sent_ns: u64, now_ns: u64) -> Option<Disturbance> {
         if sent_ns > self.until_ns.load(Relaxed) || now_ns < self.from_ns.load(Relaxed) {
@@ -88,7 +89,7 @@ impl Delay {
 }
 
 impl Backlog {
-    /// Something that should have been done at `due_ns` was done at `now_ns`: by Assay's own fault, if that is late.
+    /// Records that something due at `due_ns` was done at `now_ns`: by Assay's own fault, if that is late.
     #[inline]
     pub fn record_delay(&self, due_ns: u64, now_ns: u64) {
         if now_ns.saturating_sub(due_ns) >= BURST_NS {
@@ -96,7 +97,8 @@ impl Backlog {
         }
     }
 
-    /// Two workers that are late at once may lose each other's delay; the worse is noted again with its next request.
+    /// Begins a disturbance, or prolongs the last. Two workers that are late at once may lose each other's delay; the
+    /// worse is recorded again with its next request.
     #[cold]
     fn begin(&self, due_ns: u64, now_ns: u64) {
         let (delay_us, until_ns) = ((now_ns - due_ns) / 1_000, now_ns + DRAIN_FACTOR * (now_ns - due_ns));
@@ -110,11 +112,13 @@ impl Backlog {
             last.drained_ns.fetch_max(until_ns, Relaxed);
             return;
         }
+        // A delay of another size, or a later one, is another disturbance: what was in flight then may still be.
         before.set(last.get());
         last.set([due_ns, until_ns, until_ns, delay_us, 0]);
     }
 
-    /// A request was sent late at `now_ns`: if that was because of the last delay, it was held back with others.
+    /// Counts a request that was sent late at `now_ns`: if that was because of the last delay, it was held back with
+    /// others.
     #[inline]
     pub fn count_held_back(&self, now_ns: u64) {
         if now_ns <= self.last.until_ns.load(Relaxed) {
@@ -157,7 +161,7 @@ impl Backlog {
 }
 
 impl InFlightBaseline {
-    /// About so many of the last looks count.
+    /// Number of updates that make up most of the mean.
     const UPDATES: f64 = 32.0;
 
     fn record(&mut self, in_flight: u64) {

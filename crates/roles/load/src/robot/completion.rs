@@ -1,4 +1,4 @@
-//! The end of an xact. Completed, failed, or cancelled before it was sent; and what follows for its page and its robot.
+//! End of an xact: completed, failed, or cancelled before it was sent; and what follows for its page and its robot.
 
 use std::fmt::Display;
 
@@ -28,7 +28,7 @@ struct End {
 }
 
 impl Worker {
-    /// An xact has its response, without error. Its connection has been let go already.
+    /// Completes an xact that has its response, without error, and has released its connection.
     pub fn complete(&mut self, place: u32, start: &ResponseStart, body_bytes: u64, now_ns: u64) {
         let Some(xact) = self.xacts.try_remove(place as usize) else { return };
         self.levels.in_flight -= 1;
@@ -96,7 +96,7 @@ impl Worker {
         }
     }
 
-    /// An xact ended in an error. Its connection, if it had one, has been closed already.
+    /// Fails an xact, whose connection, if it had one, is closed.
     pub fn fail(
         &mut self,
         place: u32,
@@ -136,7 +136,7 @@ impl Worker {
         u64::from(xact.own.until(0)) + u64::from(delayed_behind_us)
     }
 
-    /// The phase of an xact that has not been sent is over.
+    /// Cancels an xact that has not been sent when its phase is over.
     pub fn cancel(&mut self, place: u32, phase_end_ns: u64) {
         let Some(xact) = self.xacts.try_remove(place as usize) else { return };
         let delayed_us = self.delayed_so_far_us(&xact);
@@ -171,7 +171,7 @@ impl Worker {
         }
     }
 
-    /// Takes an xact out of its page; gives the robot once nothing of the launch is under way any more.
+    /// Takes an xact out of its page; returns the robot once nothing of the launch is under way any more.
     fn leave_page(&mut self, xact: &Xact, incomplete: bool) -> Option<u32> {
         if xact.page == NONE {
             return Some(xact.robot);
@@ -192,7 +192,7 @@ impl Worker {
         Some(page.robot)
     }
 
-    /// Bytes came on a connection without an outstanding request.
+    /// Counts bytes on a connection without an outstanding request.
     pub fn count_unrequested(&mut self, bytes: usize, robot: u32, now_ns: u64) {
         let (phase, index) = (self.phase(), self.robots[robot as usize].index);
         self.recorder(phase).error(ErrorKind::ExtraBytes);
@@ -202,7 +202,7 @@ impl Worker {
         });
     }
 
-    /// Keeps the first errors of each kind; `name` gives the xact and its request in words.
+    /// Keeps the first errors of each kind; `name` gives the texts of the xact and its request.
     fn keep_example(
         &mut self,
         kind: ErrorKind,
@@ -274,7 +274,7 @@ fn kind_of(fault: Fault) -> PlannedFault {
     }
 }
 
-/// An xact and its request in words.
+/// Names an xact and its request in text.
 fn name(setup: &Setup, xact: &Xact) -> (String, String) {
     let route = setup.route(xact.id.robot, xact.object.id.origin);
     let request = format!(

@@ -1,5 +1,4 @@
-//! A connection of a robot through its life. Opened for a request, used, idle, used again, closed; and the requests that
-//! wait for one.
+//! Life of a robot's connection: opened for a request, used, idle, used again, closed; and the queue of requests for one.
 //!
 //! All sockets of a thread are waited for at once ([`Sockets`]): what has come on one is dealt with where it lies, and
 //! a request is written at once. No connection has a task or a buffer of its own: all of a thread read into one.
@@ -16,8 +15,8 @@ use assay_net::byte_stream::ByteStream;
 use assay_workload::model::HttpVersion;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::connection::{Connection, ConnectionStage, ListLink, Pipeline};
-use super::response::Response;
+use super::connection::{ConnectionStage, ListLink, Pipeline, RobotConnection};
+use super::response::ResponseReader;
 use super::streams::Streams;
 use super::worker::Worker;
 use super::xact::NONE;
@@ -35,19 +34,20 @@ const TURN_BYTES: usize = 1 << 20;
 /// A request that is written sooner than that was not held up.
 const QUICK_WRITE_NS: u64 = 100_000;
 
-/// The key of a connection's socket: its place, and enough of its name to tell it from another that was there before.
+/// Key of a connection's socket: its place, and enough of its id to tell it from another that was there before.
 fn key_of(slot: u32, id: u64) -> u64 {
     // The highest bit stays free: the timer has a key, too.
     (id & 0x7fff_ffff) << 32 | u64::from(slot)
 }
 
 impl Worker {
-    /// A request is ready to go: finds a connection, opens one, or lets it wait.
+    /// Submits a request that is ready: finds a connection, opens one, or lets it wait.
     pub fn submit(&mut self, place: u32) {
         let xact = &self.xacts[place as usize];
         let destination = self.setup.route(xact.id.robot, xact.object.id.origin).destination;
         let robot = &self.robots[xact.robot as usize];
         let rules = &self.setup.groups[usize::from(robot.group)];
+        // Requests of a robot keep their order: behind those that wait, this one waits as well.
         if robot.waiting > 0 {
             return self.enqueue(place);
         }
@@ -57,6 +57,7 @@ impl Worker {
         if let Some(connection) = self.idle_connection_to(xact.robot, destination) {
             return self.send_on(connection, place);
         }
+        // Before pipelining: an idle connection has no responses that this request would have to wait for.
         if rules.substitution > 0.0
             && let Some(connection) = self.idle_connection_to_substitute(place)
         {
@@ -81,7 +82,7 @@ impl Worker {
         }
     }
 
-    /// The next step of an xact that is under way: on an idle connection, or on one more.
+    /// Sends the next step of an xact that is under way: on an idle connection, or on one more.
     pub fn send_again(&mut self, place: u32) {
         let xact = &self.xacts[place as usize];
         if self.robots[xact.robot as usize].version == HttpVersion::Http2 {
@@ -128,7 +129,7 @@ impl Worker {
         Some(place)
     }
 
-    /// Slots of a robot are free: lets its queue have them.
+    /// Gives free slots of a robot to its queue.
     pub fn fill_slots(&mut self, robot: u32) {
         if self.robots[robot as usize].version == HttpVersion::Http2 {
             return self.fill_streams(robot);
@@ -144,8 +145,8 @@ impl Worker {
         }
     }
 
-    /// A connection is free for an xact that has waited for one: later than it could have been by as much as Assay delayed the
-    /// xact that had it before, but by no more than it has waited.
+    /// Marks an xact that waited for a connection as ready: later than it could have been by as much as Assay delayed
+    /// the xact that had the connection before, but by no more than it has waited.
     pub fn make_ready(&mut self, place: u32) {
         let (freed_late_us, freed_since_ns) = (self.freed_late_us, self.freed_since_ns);
         let xact = &mut self.xacts[place as usize];
@@ -164,6 +165,7 @@ impl Worker {
         let (address, destination) = (route.address, route.destination);
         let source = self.setup.source_of(self.robots[robot as usize].index);
         let begun_ns = monotonic_ns();
+        // Id and place are known before there is a connection: the key of its socket holds both.
         let id = self.connection_serial + 1;
         let slot = self.connections.vacant_key() as u32;
         let begun = begin_connect(address, source).and_then(|socket| {
@@ -177,6 +179,8 @@ impl Worker {
         let transport = match begun {
             Ok(transport) => transport,
             Err(error) => {
+                // Only the request whose turn it is has failed. Those behind it go out on a connection of their
+                // own.
                 self.reopen_for(behind);
                 return self.fail_to_open(place, &error, address);
             }
@@ -191,14 +195,14 @@ impl Worker {
         let streams = (state.version == HttpVersion::Http2).then(|| Box::new(Streams::new(begun_ns)));
         let is_multiplexed = streams.is_some();
         self.xacts[place as usize].connection = Some(serial);
-        self.connections.insert(Connection {
+        self.connections.insert(RobotConnection {
             id,
             robot,
             serial,
             destination,
             uses_left,
             xact: if is_multiplexed { NONE } else { place },
-            response: Response::default(),
+            response: ResponseReader::default(),
             is_fresh: true,
             stage: ConnectionStage::Connecting,
             since_ns: begun_ns,
@@ -239,7 +243,7 @@ impl Worker {
         self.mark_sent(place, sent_ns);
         let connection = &mut self.connections[slot as usize];
         connection.xact = place;
-        connection.response = Response::default();
+        connection.response = ResponseReader::default();
         self.xacts[place as usize].connection = Some(connection.serial);
         self.link_busy(slot);
         self.write_request(slot, place);
@@ -263,7 +267,7 @@ impl Worker {
         self.scratch = scratch;
     }
 
-    /// The request of an xact has been written, which was begun at `from_ns`: long after, if this thread lost its processor in
+    /// Notes a request as written that was begun at `from_ns`: long after, if this thread lost its processor in
     /// between.
     fn note_written(&mut self, place: u32, from_ns: u64) {
         let Some(xact) = self.xacts.get_mut(place as usize) else { return };
@@ -276,6 +280,7 @@ impl Worker {
     /// Writes bytes of a request of this phase, as far as the socket takes them.
     pub fn write_bytes(&mut self, slot: u32, phase: u16, bytes: &[u8]) {
         let connection = &mut self.connections[slot as usize];
+        // Behind bytes that the socket has not taken yet, these wait: a request must not overtake another.
         let written =
             if connection.unsent.is_empty() { write(&mut connection.transport, bytes) } else { Ok(0) };
         if let Ok(written) = written
@@ -290,7 +295,7 @@ impl Worker {
         }
     }
 
-    /// A connection takes no more bytes.
+    /// Ends the sending on a connection that takes no more bytes.
     fn fail_to_write(&mut self, slot: u32, error: &io::Error) {
         let connection = &mut self.connections[slot as usize];
         if self.xacts[connection.xact as usize].first_byte_ns == 0 {
@@ -301,7 +306,7 @@ impl Worker {
         connection.uses_left = 0;
     }
 
-    /// The connection of `id` is still there.
+    /// True while the connection of `id` is there.
     pub fn is_open(&self, slot: u32, id: u64) -> bool {
         self.connections.get(slot as usize).is_some_and(|connection| connection.id == id)
     }
@@ -312,6 +317,7 @@ impl Worker {
         let slot = key as u32;
         let Some(connection) = self.connections.get(slot as usize) else { return };
         let id = connection.id;
+        // An event of a connection that was closed meanwhile, and whose place another has taken.
         if key_of(slot, id) != key {
             return;
         }
@@ -331,7 +337,7 @@ impl Worker {
         }
         let mut taken = 0;
         while readiness.is_readable() && self.is_open(slot, id) {
-            let Connection { transport, .. } = &self.connections[slot as usize];
+            let RobotConnection { transport, .. } = &self.connections[slot as usize];
             if taken >= TURN_BYTES
                 && !transport.has_heard_end()
                 && self.sockets.tell_again(transport.socket(), key).is_ok()
@@ -357,7 +363,7 @@ impl Worker {
         }
     }
 
-    /// A connection on which nothing can be sent yet: goes on with what has to come before that.
+    /// Goes on with the handshakes of a connection on which nothing can be sent yet.
     fn establish(&mut self, slot: u32, readiness: Readiness) {
         let connection = &mut self.connections[slot as usize];
         let id = connection.id;
@@ -365,6 +371,7 @@ impl Worker {
             if !readiness.is_connected() {
                 return;
             }
+            // `SO_ERROR` has the result of a connect that did not block.
             let connected = match connection.transport.socket().take_error() {
                 Ok(None) => Ok(()),
                 Ok(Some(error)) | Err(error) => Err(error),
@@ -444,7 +451,7 @@ impl Worker {
         }
     }
 
-    /// A connection can be used from this instant on: writes the request that it was made for, and those that go with it.
+    /// Writes the request that a connection was made for, and those that go with it, now that it can be used.
     pub fn begin_requests(&mut self, slot: u32, since_ns: u64) {
         let place = self.connections[slot as usize].xact;
         self.write_request(slot, place);
@@ -454,7 +461,7 @@ impl Worker {
 
     /// Writes what is left of a request.
     fn write_unsent(&mut self, slot: u32) {
-        let Connection { transport, unsent, xact, .. } = &mut self.connections[slot as usize];
+        let RobotConnection { transport, unsent, xact, .. } = &mut self.connections[slot as usize];
         if transport.has_unsent()
             && let Err(error) = transport.flush()
         {
@@ -477,8 +484,8 @@ impl Worker {
         }
     }
 
-    /// The connection of an xact is gone before a response began. A reused one may have been closed by the target
-    /// while the request was on its way: that is no error, and the request is sent once more, on a new one.
+    /// Handles the loss of a connection before a response began. A reused one may have been closed by the target while
+    /// the request was on its way: that is no error, and the request is sent once more, on a new one.
     pub fn connection_lost(&mut self, slot: u32, reason: &dyn std::fmt::Display) {
         let connection = &self.connections[slot as usize];
         let (place, robot, is_fresh) = (connection.xact, connection.robot, connection.is_fresh);
@@ -498,7 +505,7 @@ impl Worker {
         self.fill_slots(robot);
     }
 
-    /// An xact is through with its connection, which can be used again.
+    /// Gives a connection to the next xact that can use it, or leaves it idle.
     pub fn reuse(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.xact = NONE;
@@ -519,7 +526,7 @@ impl Worker {
         }
     }
 
-    /// An xact is through with its connection, which cannot be used again.
+    /// Closes a connection that cannot be used again, and lets the queue have its slot.
     pub fn discard(&mut self, slot: u32) {
         let robot = self.connections[slot as usize].robot;
         self.close(slot);
@@ -531,6 +538,7 @@ impl Worker {
         self.unlink(slot);
         let Some(connection) = self.connections.try_remove(slot as usize) else { return };
         self.robots[connection.robot as usize].open -= 1;
+        // One that was never made did not count as open.
         if connection.stage != ConnectionStage::Connecting {
             self.levels.connections -= 1;
             let phase = self.phase();
@@ -548,12 +556,13 @@ fn begin_connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<Sock
         socket.bind(&SocketAddr::new(source, 0).into())?;
     }
     match socket.connect(&address.into()) {
+        // Without blocking, a connect goes on: the socket becomes writable when it is over.
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
         _ => Ok(socket),
     }
 }
 
-/// The port is chosen when the connection is made, so that one port can serve several destinations.
+/// Leaves the choice of the port to the connect, so that one port can serve several destinations.
 fn bind_late(socket: &Socket) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the descriptor is open, and the option is an int that lives as long as the call.
@@ -569,8 +578,8 @@ fn bind_late(socket: &Socket) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Writes as much as a byte stream takes. What is left then is left because the socket is full, so that the system tells when there
-/// is room again: TLS takes less at a time.
+/// Writes as much as a byte stream takes. What is left then is left because the socket is full, so that the system
+/// notifies when there is room again: TLS takes less at a time.
 #[inline]
 pub fn write(transport: &mut ByteStream<Socket>, bytes: &[u8]) -> io::Result<usize> {
     let mut written = 0;
@@ -588,7 +597,7 @@ pub fn write(transport: &mut ByteStream<Socket>, bytes: &[u8]) -> io::Result<usi
     }
 }
 
-/// The class of an error before a connection is made.
+/// Class of an error before a connection is made.
 fn kind_of(error: &io::Error) -> ErrorKind {
     match error.raw_os_error() {
         Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE) => ErrorKind::PortsExhausted,

@@ -1,15 +1,15 @@
-//! One connection of a robot as it stands: what it carries, and its place in the lists of its robot.
+//! One connection of a robot, and its place in the lists of its robot.
 
 use assay_net::byte_stream::ByteStream;
 use socket2::Socket;
 
-use super::response::Response;
+use super::response::ResponseReader;
 use super::streams::Streams;
 use super::xact::NONE;
 
 /// One connection of a robot.
 #[derive(Debug)]
-pub struct Connection {
+pub struct RobotConnection {
     /// Tells it from another that has taken its place in the slab.
     pub id: u64,
     /// Place of its robot.
@@ -21,7 +21,7 @@ pub struct Connection {
     pub uses_left: u32,
     /// The request it carries, the one whose response is next; [`NONE`]: it is idle.
     pub xact: u32,
-    pub response: Response,
+    pub response: ResponseReader,
     /// True until the first request has been carried to its end.
     pub is_fresh: bool,
     pub stage: ConnectionStage,
@@ -49,13 +49,13 @@ pub enum ConnectionStage {
     Established,
 }
 
-impl Connection {
+impl RobotConnection {
     /// Requests can be sent on it.
     pub fn is_established(&self) -> bool {
         self.stage == ConnectionStage::Established
     }
 
-    /// The whole request has been written.
+    /// True if all of the requests has been written.
     pub fn is_written(&self) -> bool {
         self.unsent.is_empty() && !self.transport.has_unsent()
     }

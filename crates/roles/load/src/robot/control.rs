@@ -1,8 +1,8 @@
-//! What the workers and the conductor tell each other while a run goes on. A few shared numbers.
+//! Numbers that the workers and the coordinator share while a run goes on.
 //!
 //! Workers read when phases end, and publish how far they are, on a tick of their own: nothing here is touched for each
 //! xact. A decision takes effect a little later than it is made ([`LEAD_NS`]), so that every worker has seen it
-//! by then, and all make the same cuts. Changes of load that adapts are announced further ahead, and no worker may miss one.
+//! by then, and all end the same intervals. Changes of load that adapts are announced further ahead, and no worker may miss one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ pub struct RunControl {
     /// End of each phase, in nanoseconds of `CLOCK_MONOTONIC`.
     ends_ns: Vec<AtomicU64>,
     stop_ns: AtomicU64,
-    /// The working set has stopped growing (best-effort robots have to be told).
+    /// The working set has stopped growing: best-effort robots learn of it here.
     frozen: AtomicBool,
     /// Changes of load that adapts, in order.
     changes: Mutex<Vec<Arc<LoadChange>>>,
@@ -46,7 +46,6 @@ pub struct WorkerProgress {
     pub phase: AtomicU64,
     /// Xacts that have ended.
     pub ended: AtomicU64,
-    /// Bytes of fill.
     pub fill_bytes: AtomicU64,
     /// Objects of fill since the start of the run.
     pub fill_objects: AtomicU64,
@@ -64,8 +63,8 @@ pub struct ProgressTotals {
 }
 
 impl RunControl {
-    /// For a run that starts at the clock's start, and whose phases end then, in nanoseconds since the start; none: not
-    /// known yet.
+    /// For a run that starts at the clock's start. `ends_ns` are the ends of its phases since then; none: not known
+    /// yet.
     pub fn new(clock: RunClock, ends_ns: &[Option<u64>], workers: usize) -> Self {
         let end = |end: &Option<u64>| AtomicU64::new(end.map_or(OPEN, |end_ns| clock.start_ns + end_ns));
         Self {
@@ -110,17 +109,17 @@ impl RunControl {
         self.stop_ns.load(Relaxed) != OPEN
     }
 
-    /// The working set stops growing.
+    /// Stops the growth of the working set.
     pub fn freeze(&self) {
         self.frozen.store(true, Relaxed);
     }
 
-    /// True once the working set was told to stop growing.
+    /// True once the working set has stopped growing.
     pub fn is_frozen(&self) -> bool {
         self.frozen.load(Relaxed)
     }
 
-    /// Announces a change of load that adapts; gives false where that is too late for all workers to heed it.
+    /// Announces a change of load that adapts; false where that is too late for all workers to apply it.
     pub fn announce(&self, change: LoadChange) -> bool {
         let mut changes = self.lock();
         // A worker that does not see it has looked at the clock, and at the changes, before this.
@@ -134,9 +133,9 @@ impl RunControl {
         true
     }
 
-    /// The changes after the first so many. Look at the clock before, and not again before heeding them.
-    pub fn changes_after(&self, seen: usize) -> Vec<Arc<LoadChange>> {
-        self.lock().get(seen..).unwrap_or_default().to_vec()
+    /// Changes after the first `from`. Look at the clock before, and not again before applying them.
+    pub fn changes_after(&self, from: usize) -> Vec<Arc<LoadChange>> {
+        self.lock().get(from..).unwrap_or_default().to_vec()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<LoadChange>>> {
@@ -154,13 +153,13 @@ impl RunControl {
         self.alive.store(OPEN, Relaxed);
     }
 
-    /// The share of best-effort robots alive; none: as the phase says.
+    /// Share of best-effort robots alive; none: as the phase says.
     pub fn alive(&self) -> Option<f64> {
         let bits = self.alive.load(Relaxed);
         (bits != OPEN).then(|| f64::from_bits(bits))
     }
 
-    /// A worker's own numbers.
+    /// Numbers of one worker.
     pub fn progress(&self, worker: usize) -> &WorkerProgress {
         &self.progress[worker]
     }

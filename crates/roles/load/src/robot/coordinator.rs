@@ -1,4 +1,4 @@
-//! The conductor: it starts the workers, ends the phases and tells the parent. The main thread of the robots.
+//! Coordinator of the robots, on the main thread: starts the workers, ends the phases and reports to the parent.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ use assay_net::worker::{Breather, Seat, Worker as WorkerThread, cpu_of};
 use assay_protocol::clock::RunClock;
 use assay_protocol::stdio::{Commands, StdioError};
 
-/// Interval between looks at goals.
+/// Interval between checks of goals.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Times from the announcement of a load change to its effect. If one is too short, because a thread was kept waiting,
@@ -73,7 +73,7 @@ struct RunLoop {
     controller: Option<LoadController>,
     samples: SampleMerger,
     workers: usize,
-    /// The phase that is on by the conductor's clock, and when it began.
+    /// The phase that is on by the coordinator's clock, and when it began.
     phase: u16,
     phase_start_ns: u64,
     begun: bool,
@@ -124,6 +124,7 @@ impl WorkerPool {
             workers.push(WorkerThread::start(format!("robots-{index}"), seat, move || assignment.run())?);
             starts.push(start);
         }
+        // Only workers have senders now: the channel closes if all of them have ended.
         drop(ready);
         let ideal = IdealFeed::new(spec.behaviour);
         let mut pool =
@@ -173,6 +174,7 @@ impl WorkerPool {
         run_loop.controller = self.controller.take();
         run_loop.workers = self.workers.len();
         let mut ticks = tokio::time::interval(TICK);
+        // A tick looks at the clock: those that were missed have nothing to add.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !run_loop.merger.is_done() {
             tokio::select! {
@@ -272,7 +274,7 @@ impl RunLoop {
         self.merge_joined(emit)
     }
 
-    /// Merges the handovers that are joined, and those that were held for too long.
+    /// Merges the snapshots that are joined, and those that were held for too long.
     fn merge_joined(&mut self, emit: Emit<'_>) -> Result<(), StdioError> {
         while let Some(snapshot) =
             self.wait_joiner.as_mut().and_then(|wait_joiner| wait_joiner.next_joined(monotonic_ns()))
@@ -283,7 +285,7 @@ impl RunLoop {
     }
 
     fn merge(&mut self, snapshot: WorkerSnapshot, emit: Emit<'_>) -> Result<(), StdioError> {
-        self.merger.take(snapshot).into_iter().try_for_each(|complete| self.emit_merged(complete, emit))
+        self.merger.add(snapshot).into_iter().try_for_each(|complete| self.emit_merged(complete, emit))
     }
 
     /// Number of workers that have sent their last snapshot.
@@ -292,9 +294,9 @@ impl RunLoop {
     }
 
     fn emit_example(&mut self, example: ErrorExample, emit: Emit<'_>) -> Result<(), StdioError> {
-        let seen = &mut self.examples[example.kind as usize];
-        *seen = seen.saturating_add(1);
-        if *seen > EXAMPLES {
+        let count = &mut self.examples[example.kind as usize];
+        *count = count.saturating_add(1);
+        if *count > EXAMPLES {
             return Ok(());
         }
         emit(&Event::Measured(Measured::Example(example.into())))
@@ -368,7 +370,7 @@ impl RunLoop {
 
     /// Tells thermostats and scripts what was measured.
     fn on_sample(&mut self, sample: &WorkerSample, emit: Emit<'_>) -> Result<(), RobotsError> {
-        let Some((number, merged)) = self.samples.take(sample, self.workers) else { return Ok(()) };
+        let Some((number, merged)) = self.samples.add(sample, self.workers) else { return Ok(()) };
         let Some(controller) = &mut self.controller else { return Ok(()) };
         let request = controller.observe(sample.phase, merged, (number + 1) * SAMPLE_NS);
         self.apply_request(&request, emit)
@@ -456,6 +458,7 @@ impl RunLoop {
         // A decision takes effect a moment from now; time is looked at as it will be then.
         let elapsed = Duration::from_nanos(now_ns + LEAD_NS - self.phase_start_ns);
         let mut done = goal::done(&phase.goal, &self.control.totals(self.phase), elapsed);
+        // A goal that is reached waits for the working set to stop growing.
         if phase.wait_for_freeze && !self.control.is_frozen() {
             done = done.min(0.99);
         }
@@ -486,7 +489,7 @@ struct WorkerAssignment {
 }
 
 impl WorkerAssignment {
-    /// A worker from its beginning to its end.
+    /// Runs a worker from its beginning to its end.
     async fn run(self) -> Result<(), RobotsError> {
         let Self { identity, timing, setup, timeline, slice, .. } = self;
         let baseline = match timing.baseline_ms {

@@ -1,4 +1,4 @@
-//! What a worker does when: the next launch, the next cut, the next tick.
+//! Timer events of a worker: launches, ends of intervals, and ticks.
 //!
 //! The timer wakes it for those, sockets wake it when bytes have come; either way one `&mut Worker` does all there is to do
 //! ([`Duty`]), and nothing waits inside.
@@ -17,7 +17,7 @@ use super::worker::{Robot, RobotReport, RobotTimerEvent, Worker};
 use crate::monitor::{self, TICK_NS};
 use crate::tally::merge::{IntervalEnd, WorkerSnapshot};
 
-/// Every so many ticks, connections are looked through for time-outs.
+/// Ticks from one scan of the connections for time-outs to the next.
 const TICKS_PER_SCAN: u32 = 5;
 /// Launches handled in a row before connections get their turn.
 const LAUNCHES_IN_A_ROW: u32 = 64;
@@ -34,7 +34,7 @@ impl Worker {
         self.timer.schedule(self.control.clock.start_ns, RobotTimerEvent::Tick);
     }
 
-    /// Sets the alarm for the next launch or cut; there is only one.
+    /// Sets the timer for the next launch or end of an interval; there is only one.
     fn wake_at(&mut self, at_ns: u64) {
         let ticket = self.timer.schedule(at_ns, RobotTimerEvent::Schedule);
         if let Some(earlier) = self.schedule_state.next.replace(ticket) {
@@ -42,7 +42,7 @@ impl Worker {
         }
     }
 
-    /// Makes all cuts and launches that are due, in order.
+    /// Ends all intervals, and makes all launches, that are due, in order.
     fn run_due(&mut self) {
         if !self.schedule_state.begun {
             self.schedule_state.begun = true;
@@ -90,6 +90,7 @@ impl Worker {
             self.send_snapshot(at_ns, false, Vec::new(), false);
             return;
         }
+        // Before the snapshot: what is cancelled counts for the phase that ends.
         self.cancel_phase(phase, at_ns);
         let launched = self.take_launch_counts();
         if self.control.is_over(phase, at_ns) {
@@ -106,7 +107,7 @@ impl Worker {
         self.launch_all_best_effort();
     }
 
-    /// Hands over what was counted since the last cut.
+    /// Sends what was counted in the interval.
     fn send_snapshot(&mut self, at_ns: u64, ends_phase: bool, launched: Vec<(RobotIndex, u32)>, last: bool) {
         self.sample_counts(true);
         let clock = self.control.clock;
@@ -116,6 +117,7 @@ impl Worker {
             phase: self.phase(),
             ends_phase,
         };
+        // Before the recorders are taken: rows that are dropped count in this interval.
         if let Some(log) = &mut self.log {
             let dropped = log.flush();
             if dropped > 0 {
@@ -133,7 +135,7 @@ impl Worker {
         };
         self.schedule_state.interval_number += 1;
         self.schedule.begin_interval(at_ns);
-        // First: with the last handover, everything has been said.
+        // First: with the last snapshot, everything has been said.
         self.report_thread_interval(monotonic_ns());
         self.report(RobotReport::Snapshot(Box::new(snapshot)));
     }
@@ -145,11 +147,12 @@ impl Worker {
         }
         let now_ns = monotonic_ns();
         self.check_self(now_ns);
+        // The kernel stamps by the wall clock, which may be slewed: its offset is measured again and again.
         self.arrivals = Arrivals::measure();
         let next_ns = monitor::next_tick_ns(at_ns, now_ns) + TICK_NS;
         self.control.backlog.update(now_ns, next_ns, self.levels.in_flight, &mut self.in_flight_baseline);
         self.timer.schedule(monitor::next_tick_ns(at_ns, now_ns), RobotTimerEvent::Tick);
-        // The end of a phase may have become known since the alarm for the next cut was set.
+        // The end of a phase may have become known since the timer for the next end of an interval was set.
         let changes = self.apply_load_changes();
         let end_ns = self.phase_end_ns();
         if changes || self.schedule.next_interval_end_ns(end_ns) <= now_ns + 2 * TICK_NS {
@@ -172,20 +175,21 @@ impl Worker {
         self.finish_if_drained();
     }
 
-    /// The working set of best-effort robots stops growing. Repeating it changes nothing.
+    /// Stops the growth of best-effort robots' working set. Repeating it changes nothing.
     fn freeze(&mut self) {
         for best_effort in self.robots.iter_mut().filter_map(|robot| robot.best_effort.as_mut()) {
             best_effort.stream.freeze();
         }
     }
 
-    /// After the schedule: makes the last cut once nothing is under way any more, or that has lasted too long.
+    /// Ends the last interval, after the schedule, once nothing is under way any more, or that has lasted too long.
     fn finish_if_drained(&mut self) {
         let Some(until_ns) = self.schedule_state.drain_until_ns else { return };
         let now_ns = monotonic_ns();
         if self.schedule_state.finished || (self.levels.in_flight > 0 && now_ns < until_ns) {
             return;
         }
+        // Before connections are closed: what is under way counts as timed out.
         self.time_out_all(now_ns);
         self.close_all();
         self.schedule_state.finished = true;

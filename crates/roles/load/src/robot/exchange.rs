@@ -1,4 +1,4 @@
-//! What passes between a robot and the target. A request is put together, bytes of the response are judged.
+//! Requests and responses of a robot: a request is put together, bytes of the response are judged.
 
 use std::io;
 
@@ -9,12 +9,12 @@ use assay_workload::Universe;
 use assay_workload::model::{HttpVersion, Method, RequestType};
 use assay_workload::object::ObjectId;
 
-use super::connection::Connection;
+use super::connection::RobotConnection;
 use super::features::{ContinueWait, ResponseKind};
 use super::judge::{HeadJudge, unix_second};
 use super::login::{AuthRequest, SentCredentials};
 use super::memory::{RobotMemory, cnonce};
-use super::request::{PRIORITY_OF_EMBEDDED, PRIORITY_OF_PAGE, Request, write_target};
+use super::request::{OutgoingRequest, PRIORITY_OF_EMBEDDED, PRIORITY_OF_PAGE, write_target};
 use super::response::ResponseStart;
 use super::securing::kind_of_tls;
 use super::setup::Setup;
@@ -34,8 +34,8 @@ use assay_workload::mark::RequestMark;
 const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408";
 
 impl Worker {
-    /// The xact is on its way from this instant on: its date is chosen, and it is counted as sent. Repeating it, when
-    /// it is sent once more, changes nothing.
+    /// Marks an xact as sent: its date is chosen, and it is counted. Repeating it, when it is sent once more, changes
+    /// nothing.
     pub fn mark_sent(&mut self, place: u32, now_ns: u64) {
         let xact = &mut self.xacts[place as usize];
         if xact.sent_ns != 0 {
@@ -75,8 +75,9 @@ impl Worker {
         recorder.lateness.record(late_us);
     }
 
-    /// A POST has its response: the ideal cache drops what it has under that URL.
+    /// Tells the ideal cache of the response to a POST: it drops what it has under that URL.
     pub fn note_post(&mut self, xact: &Xact, now_ns: u64) {
+        // An unsafe method invalidates what is stored (RFC 9111, 4.4).
         if self.setup.caches {
             let at_us = self.control.clock.since_start_us(now_ns);
             let lookup = lookup(&self.setup.universe, xact, at_us, FOREVER);
@@ -92,6 +93,7 @@ impl Worker {
         let start_unix_s = control.clock.start_unix_s;
         let since = |since_s: i64| start_unix_s.saturating_add_signed(since_s);
         let post_body = xact.post_body.map(|id| setup.universe.object(id));
+        // Without memory unless the robot has cookies or credentials to send.
         let (mut personal, mut has_cookies, mut expects) = (Vec::new(), false, false);
         if xact.features.is_some() {
             if let Some(memory) = &mut robot.memory {
@@ -101,7 +103,7 @@ impl Worker {
             expects = may_expect_continue(xact, robot.version);
         }
         let xact = &*xact;
-        let request = Request {
+        let request = OutgoingRequest {
             mark: RequestMark { xact: xact.id, phase: xact.phase, kind: xact.kind() },
             method: xact.method,
             version: robot.version,
@@ -129,7 +131,7 @@ impl Worker {
         expects
     }
 
-    /// Bytes have come on a connection: of one response, or of several.
+    /// Handles bytes that came on a connection: of one response, or of several.
     pub fn receive(&mut self, slot: u32, bytes: &[u8], received: Received) {
         let now_ns = monotonic_ns();
         self.unread_us = self.arrivals.unread_us(received, now_ns);
@@ -157,7 +159,7 @@ impl Worker {
     /// the one behind it.
     fn receive_part(&mut self, slot: u32, bytes: &[u8], now_ns: u64) -> Option<usize> {
         let Self { connections, xacts, robots, setup, control, ideal_events, .. } = self;
-        let Connection { xact: place, response, robot, .. } = &mut connections[slot as usize];
+        let RobotConnection { xact: place, response, robot, .. } = &mut connections[slot as usize];
         let (place, robot, unread_us) = (*place, *robot, self.unread_us);
         if place == NONE {
             if !bytes.starts_with(REQUEST_TIMEOUT) {
@@ -191,6 +193,7 @@ impl Worker {
         let start = response.start().map(|start| (start.persists, start.kind.is_object()));
         let (persists, is_object) = start.unwrap_or_default();
         let pipeline = connections[slot as usize].pipeline;
+        // Bytes behind a complete response are of the next one only if its request has been written.
         let more_may_come = is_complete && persists && !pipeline.is_empty() && !pipeline.is_unwritten;
         let counts = &mut self.recorder(phase).counts;
         counts.wire_bytes_in += match fed {
@@ -214,7 +217,7 @@ impl Worker {
             // Any other response (a challenge, a redirect) is read to its end, and has no links.
             Ok(_) if !is_object => {}
             Ok(_) if self.has_reached_abort(place, body_bytes) => {
-                self.break_off(slot, ResponseKind::ClientAborted, now_ns)
+                self.abort_response(slot, ResponseKind::ClientAborted, now_ns)
             }
             Ok(_) if page != NONE => self.launch_embedded(page, number, body_bytes, now_ns),
             Ok(_) => {}
@@ -222,7 +225,7 @@ impl Worker {
         None
     }
 
-    /// A connection was closed by the other side, or broke.
+    /// Handles the end of a connection, which was closed by the other side, or broke.
     pub fn receive_end(&mut self, slot: u32, broken: Option<&io::Error>) {
         let now_ns = monotonic_ns();
         let connection = &mut self.connections[slot as usize];
@@ -244,20 +247,20 @@ impl Worker {
             (Ok(()), Some(error)) => self.fail_response(slot, kind_of_tls(error), error, now_ns),
             (Ok(()), None) => self.finish(slot, now_ns),
             (Err(_), _) if connection.response.start().is_some_and(|start| start.origin_aborts) => {
-                self.break_off(slot, ResponseKind::OriginAborted, now_ns);
+                self.abort_response(slot, ResponseKind::OriginAborted, now_ns);
             }
             (Err(error), _) => self.fail_response(slot, error.kind(), &error, now_ns),
         }
     }
 
-    /// The robot breaks a response off here, on purpose.
+    /// True once the robot has as many bytes as it wants before it aborts the response on purpose.
     pub fn has_reached_abort(&self, place: u32, body_bytes: u64) -> bool {
         let features = self.xacts.get(place as usize).and_then(|xact| xact.features.as_ref());
-        features.and_then(|features| features.break_off).is_some_and(|enough| body_bytes > enough)
+        features.and_then(|features| features.abort_after).is_some_and(|enough| body_bytes > enough)
     }
 
-    /// A response ends early, on purpose: its connection is closed, and nothing is wrong.
-    fn break_off(&mut self, slot: u32, kind: ResponseKind, now_ns: u64) {
+    /// Aborts a response, on purpose: its connection is closed, and nothing is wrong.
+    fn abort_response(&mut self, slot: u32, kind: ResponseKind, now_ns: u64) {
         let connection = &self.connections[slot as usize];
         let (place, robot, body_bytes) =
             (connection.xact, connection.robot, connection.response.body_bytes());
@@ -272,7 +275,8 @@ impl Worker {
         (self.freed_late_us, self.freed_since_ns) = (0, 0);
     }
 
-    /// A connection was lost without a response, as it was to be: a fault on purpose that the target has passed on.
+    /// Ends an xact whose connection was lost without a response, as it was to be: the target has passed on an injected
+    /// fault.
     pub fn end_with_fault(&mut self, place: u32, now_ns: u64) {
         let verdict = CheckVerdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
         let start = ResponseStart {
@@ -285,7 +289,7 @@ impl Worker {
         self.end_early(place, &start, 0, now_ns);
     }
 
-    /// An xact that did not get what it requested, and is no error either. Nothing more of its page is seen.
+    /// Ends an xact that did not get what it requested, and is no error either. Nothing more of its page is launched.
     pub fn end_early(&mut self, place: u32, start: &ResponseStart, body_bytes: u64, now_ns: u64) {
         let xact = &self.xacts[place as usize];
         if xact.is_page() {
@@ -294,7 +298,7 @@ impl Worker {
         self.complete(place, start, body_bytes, now_ns);
     }
 
-    /// The response of a connection's xact is complete and right.
+    /// Ends the response of a connection's xact, complete and right.
     fn finish(&mut self, slot: u32, now_ns: u64) {
         let connection = &self.connections[slot as usize];
         let (place, body_bytes) = (connection.xact, connection.response.body_bytes());
@@ -311,7 +315,7 @@ impl Worker {
         self.finish_response(place, &start, body_bytes, now_ns);
     }
 
-    /// An xact has its response, complete and right; what follows from it.
+    /// Acts on a response that is complete and right.
     pub fn finish_response(&mut self, place: u32, start: &ResponseStart, body_bytes: u64, now_ns: u64) {
         match start.kind {
             ResponseKind::Redirected(older) => return self.follow_redirect(place, older, now_ns),
@@ -334,7 +338,7 @@ impl Worker {
         self.xacts[place as usize].own.until(self.unread_us)
     }
 
-    /// The object is somewhere else: the same xact requests it there.
+    /// Follows a redirection: the same xact requests the object at another URL.
     fn follow_redirect(&mut self, place: u32, older: ObjectId, now_ns: u64) {
         let object = self.setup.universe.object(older);
         let (clock, unread_us) = (self.control.clock, self.unread_us);
@@ -369,7 +373,7 @@ impl Worker {
         self.send_again(place);
     }
 
-    /// A connection is through with an xact: goes on to the next, if there is one.
+    /// Releases a connection from an xact: it goes on to the next, if there is one.
     fn release_connection(&mut self, slot: u32, persists: bool) {
         let connection = &self.connections[slot as usize];
         let can_write = connection.uses_left > 0 && connection.is_written();
@@ -382,7 +386,7 @@ impl Worker {
         }
     }
 
-    /// The response of a connection's xact is wrong: the connection cannot be trusted any more.
+    /// Fails an xact whose response is wrong: its connection cannot be trusted any more.
     fn fail_response(&mut self, slot: u32, kind: ErrorKind, detail: &dyn std::fmt::Display, now_ns: u64) {
         let connection = &self.connections[slot as usize];
         let (place, robot, body_bytes) =
@@ -403,7 +407,7 @@ impl std::fmt::Display for Extra {
     }
 }
 
-/// The note that an xact was sent, which the xact keeps as well.
+/// Event of the sending of an xact, which the xact keeps as well.
 fn note_sent(universe: &Universe, xact: &mut Xact, at_us: u64, fresh_until_ms: u32) -> IdealEvent {
     let lookup = lookup(universe, xact, at_us, fresh_until_ms);
     xact.sent_lookup = Some(SentLookup { key: lookup.key, sent_us: at_us });
@@ -424,10 +428,10 @@ fn lookup(universe: &Universe, xact: &Xact, at_us: u64, fresh_until_ms: u32) -> 
     }
 }
 
-/// Until when a response that is made at `at_us` and says `expires_s` is fresh, in milliseconds of the run.
+/// End of the freshness, in milliseconds of the run, of a response that is made at `at_us` with `Expires: expires_s`.
 ///
-/// Dates are whole seconds: what is made at 10.9 says that it was made at 10. A lifetime is the difference of two dates
-/// (RFC 9111, 4.2.1), and an ideal cache grants all of it from the instant at which the response was made.
+/// Dates are whole seconds: what is made at 10.9 is dated 10. A lifetime is the difference of two dates (RFC 9111,
+/// 4.2.1), and an ideal cache grants all of it from the instant at which the response was made.
 fn fresh_until_ms(at_us: u64, expires_s: Option<i64>) -> u32 {
     let Some(expires_s) = expires_s else { return FOREVER };
     let lifetime_s = expires_s.saturating_sub((at_us / 1_000_000) as i64).max(0) as u64;

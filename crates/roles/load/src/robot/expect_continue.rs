@@ -11,7 +11,7 @@ use super::worker::{RobotTimerEvent, Worker};
 use assay_base::clock::monotonic_ns;
 
 impl Worker {
-    /// The head of a connection's request is on its way, and its body waits.
+    /// Sets the timer for a request whose head is on its way, and whose body waits.
     pub fn await_continue(&mut self, slot: u32) {
         let id = self.connections[slot as usize].id;
         if let ContinueWait::Waiting { until_ns } = self.continue_wait(slot) {
@@ -19,7 +19,7 @@ impl Worker {
         }
     }
 
-    /// The body of a connection's request may come.
+    /// Sends the body after 100.
     pub fn on_continue(&mut self, slot: u32) {
         if self.cancel_continue_wait(slot) {
             self.counts_of(slot).invited += 1;
@@ -27,7 +27,7 @@ impl Worker {
         }
     }
 
-    /// 100 has not come in time, if this is still the request that the alarm was set for.
+    /// Sends the body without 100, which has not come in time, if this is still the request that the timer was set for.
     pub fn on_continue_timeout(&mut self, slot: u32, id: u64) {
         let is_late = |continue_wait| matches!(continue_wait, ContinueWait::Waiting { until_ns } if until_ns <= monotonic_ns());
         if self.is_open(slot, id) && is_late(self.continue_wait(slot)) && self.cancel_continue_wait(slot) {
@@ -36,7 +36,7 @@ impl Worker {
         }
     }
 
-    /// The body of a connection's request waits no more; false: it did not.
+    /// Ends the wait of a request body; false: it did not wait.
     pub fn cancel_continue_wait(&mut self, slot: u32) -> bool {
         let place = self.connections[slot as usize].xact;
         let features = self.xacts.get_mut(place as usize).and_then(|xact| xact.features.as_mut());

@@ -1,4 +1,4 @@
-//! The body that must follow the head of a response, checked as it comes.
+//! Body that must follow the head of a response, checked as it comes.
 //!
 //! Nearly all are whole objects, compared where they were received. The rest, parts of objects and coded ones, are taken
 //! apart first and then compared with the same bytes. Bodies of refusals and the like are read and not looked at.
@@ -44,7 +44,6 @@ pub enum SpecialBody {
     MultipartBody(MultipartBody),
     /// All of it, coded.
     Coded {
-        /// The object's bytes.
         body: Body,
         reader: GzipReader,
         /// Check of the decoded bytes.
@@ -98,12 +97,11 @@ impl Representation {
 }
 
 impl ExpectedBody {
-    /// A whole object of so many bytes.
     pub fn whole(body: Body, bytes: u64) -> Self {
         ExpectedBody::Whole { body, check: BodyCheck::new(bytes) }
     }
 
-    /// Something that is said about a response.
+    /// Explanation of a response that is no object.
     pub fn remark() -> Self {
         ExpectedBody::SpecialBody(Box::new(SpecialBody::Remark { received: 0 }))
     }
@@ -156,7 +154,7 @@ impl ExpectedBody {
         }
     }
 
-    /// The framing says that the body is complete.
+    /// Checks the length, once the framing says that the body is complete.
     pub fn end(&self) -> Result<(), ResponseError> {
         match self {
             ExpectedBody::Whole { check, .. } => Ok(check.end()?),
@@ -164,7 +162,7 @@ impl ExpectedBody {
         }
     }
 
-    /// The connection ended, and the framing does not say that the body is complete.
+    /// Error of a body that the end of its connection cut off.
     pub fn cut_off(&self) -> ResponseError {
         match self {
             ExpectedBody::Whole { check, .. } => check.cut_off().into(),

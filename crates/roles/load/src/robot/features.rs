@@ -1,5 +1,5 @@
-//! What may be special about an xact: what its request demands beyond an object, what is in store for it on purpose, and
-//! how it may end.
+//! Features of special xacts: what the request demands beyond an object, faults and aborts on purpose, and kinds of
+//! responses.
 
 use assay_http::coding::Accepted;
 use assay_http::range::Span;
@@ -25,7 +25,7 @@ pub struct RequestFeatures {
     /// The fault that it meets at its origin.
     pub fault: Option<Fault>,
     /// After how many bytes of the body the robot breaks off.
-    pub break_off: Option<u64>,
+    pub abort_after: Option<u64>,
     /// The origin breaks off the body of its response.
     pub origin_aborts: bool,
     /// Redirections followed so far.
@@ -74,8 +74,8 @@ impl RequestFeatures {
         out.extend_from_slice(&self.fields);
     }
 
-    /// The parts requested that an object of this size has; none: no parts were requested.
-    pub fn wanted(&self, size_bytes: u64) -> Option<Vec<Span>> {
+    /// Requested spans that an object of this size has; none: no parts were requested.
+    pub fn requested_spans(&self, size_bytes: u64) -> Option<Vec<Span>> {
         let ranges = self.ranges.as_ref()?;
         let span = |(first, last): (u64, u64)| Span { from: first, to: last + 1 };
         Some(ranges.parts().iter().filter_map(|part| part.resolve(size_bytes)).map(span).collect())
@@ -107,14 +107,14 @@ pub enum ResponseKind {
     ExpectationFailed,
     /// The fault on purpose came through.
     Fault,
-    /// The body ends early on purpose: the origin has said after how many bytes.
+    /// The origin aborts the body on purpose, and has announced after how many bytes.
     OriginAborted,
     /// The robot has had enough of it, on purpose.
     ClientAborted,
 }
 
 impl ResponseKind {
-    /// The xact got what it requested.
+    /// True if the xact got what it requested.
     pub fn is_object(self) -> bool {
         matches!(self, ResponseKind::Object | ResponseKind::Parts { .. } | ResponseKind::Coded)
     }

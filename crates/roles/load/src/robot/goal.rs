@@ -1,4 +1,4 @@
-//! The goal of a phase that ends at a count.
+//! Goals of phases that end at a count.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use assay_workload::model::Goal;
 
 use super::control::ProgressTotals;
 
-/// Xacts before a ratio of errors says anything.
+/// Xacts from which a ratio of errors means anything.
 const ENOUGH_FOR_A_RATIO: u64 = 1_000;
 
 /// Progress of a phase towards the nearest of its goals, 0 to 1.
@@ -19,7 +19,7 @@ pub fn done(goal: &Goal, totals: &ProgressTotals, elapsed: Duration) -> f64 {
     time.max(xacts).max(fill).min(1.0)
 }
 
-/// A phase has had more errors than its goal allows: below 1 it is a share, else a number.
+/// True if a phase has had more errors than its goal allows: below 1 that is a share, else a number.
 pub fn too_many_errors(goal: &Goal, errors: u64, ended: u64) -> bool {
     match goal.errors {
         Some(share) if share > 0.0 && share < 1.0 => {

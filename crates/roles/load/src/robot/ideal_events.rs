@@ -1,4 +1,4 @@
-//! What the ideal cache is told of an xact after it was sent.
+//! Events of an xact for the ideal cache, after its request was sent.
 //!
 //! Where requests join fetches, only what came to nothing: the ideal cache took it as stored when it was sent. Where they
 //! do not, also when the response was there for others: when the kernel had it, not when robots came to read it, which on a busy

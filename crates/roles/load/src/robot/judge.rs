@@ -1,4 +1,4 @@
-//! What the head of a response means for the xact it is of, and what must follow it.
+//! Judgement of the head of a response: its meaning for the xact, and the body that must follow.
 
 use assay_http::date::parse_date;
 use assay_http::head::ResponseHead;
@@ -83,10 +83,10 @@ impl HeadJudge<'_> {
         }
     }
 
-    /// A challenge: whether the robot has other credentials than those it sent.
+    /// Responds to a challenge, if the robot has other credentials than those it sent.
     fn respond_to_challenge(&mut self, head: &ResponseHead<'_>) -> ResponseKind {
         let id = self.xact.id;
-        let space = ProtectionSpace::of(head.status, self.xact.object.id.origin);
+        let space = ProtectionSpace::from_status(head.status, self.xact.object.id.origin);
         let (Some(space), Some(features)) = (space, &mut self.xact.features) else {
             return ResponseKind::Refused;
         };
@@ -114,7 +114,7 @@ impl HeadJudge<'_> {
     }
 }
 
-/// The second of the wall clock that belongs to an instant.
+/// Second of the wall clock at an instant.
 pub fn unix_second(clock: &RunClock, at_ns: u64) -> u64 {
     clock.start_unix_s.saturating_add(clock.since_start_us(at_ns) / 1_000_000)
 }

@@ -1,4 +1,4 @@
-//! A request that comes due. Launches of the stream, of best-effort robots, and of pages.
+//! Launches: requests of the stream, of best-effort robots, and of pages that come due.
 //!
 //! # Phases
 //!
@@ -37,7 +37,7 @@ fn next_due_ns(due_ns: u64, now_ns: u64) -> u64 {
 }
 
 impl Worker {
-    /// A request of the stream (or of a best-effort robot) has come due.
+    /// Launches a request of the stream, or of a best-effort robot, that has come due.
     pub fn launch(&mut self, launch: &Launch, due_ns: u64) {
         let setup = self.setup.clone();
         let universe = &setup.universe;
@@ -99,6 +99,7 @@ impl Worker {
             return NONE;
         }
         let group = self.robots[robot as usize].group;
+        // Pages come at the rate of launches: their vectors are used again.
         let mut children = self.spare_children.pop().unwrap_or_default();
         for child in universe.children(launch) {
             let object = universe.object(child.object);
@@ -132,6 +133,7 @@ impl Worker {
     pub fn launch_embedded(&mut self, page: u32, number: u64, body_bytes: u64, now_ns: u64) {
         let mut due_ns = now_ns;
         loop {
+            // Looked up anew each time: a request that fails at once can end the page.
             let Some(state) = self.pages.get_mut(page as usize) else { return };
             let Some(&child) =
                 state.children.get(state.launched).filter(|child| child.link_end <= body_bytes)
@@ -170,6 +172,7 @@ impl Worker {
     fn insert(&mut self, mut xact: Xact) -> u32 {
         xact.basic = is_basic(xact.method, xact.request_type);
         let group = self.robots[xact.robot as usize].group;
+        // Plain xacts, nearly all, allocate nothing.
         if self.setup.is_special(group, &xact.object) {
             let universe = &self.setup.universe;
             let memory = &self.robots[xact.robot as usize].memory;
@@ -195,7 +198,7 @@ impl Worker {
         }
     }
 
-    /// Best-effort robots with a launch window begin somewhere within it.
+    /// Begins best-effort robots with a launch window somewhere within it.
     pub fn launch_in_windows(&mut self) {
         let setup = self.setup.clone();
         for place in 0..self.robots.len() as u32 {
@@ -211,12 +214,12 @@ impl Worker {
         }
     }
 
-    /// All best-effort robots request something that have fewer requests under way than they may.
+    /// Launches requests of all best-effort robots that have fewer under way than they may.
     pub fn launch_all_best_effort(&mut self) {
         (0..self.robots.len() as u32).for_each(|place| self.fill_best_effort(place));
     }
 
-    /// A best-effort robot has as many requests under way as it may, if it is alive.
+    /// Launches as many requests of a best-effort robot as it may have under way, if it is alive.
     pub fn fill_best_effort(&mut self, place: u32) {
         let free = |robot: &Robot| {
             robot.best_effort.as_ref().map_or(0, |best_effort| best_effort.most - best_effort.busy)
@@ -229,13 +232,13 @@ impl Worker {
         }
     }
 
-    /// A best-effort robot, one of whose requests is over, requests the next object, if it is alive. Which robots are alive is decided for a whole phase, by the
-    /// mean of its population, as the stream does.
+    /// Launches the next request of a best-effort robot, one of whose requests is over, if it is alive. Which robots
+    /// are alive is decided for a whole phase, by the mean of its population, as the stream does.
     pub fn launch_best_effort(&mut self, place: u32) {
         let universe = self.setup.universe.clone();
         let population = universe.workload().schedule.phases[usize::from(self.phase())].population;
         let alive = self.alive.unwrap_or((population.begin + population.end) / 2.0);
-        // A cut that is a little late launches them in the phase that follows.
+        // An interval that ends a little late launches them in the phase that follows.
         let now_ns = monotonic_ns();
         let is_on = !self.is_draining() && now_ns < self.control.end_ns(self.phase());
         let index = self.robots[place as usize].index;
@@ -253,7 +256,8 @@ impl Worker {
         }
     }
 
-    /// Nothing of a robot's launch of this number is under way any more: it requests the next, at once or after a pause.
+    /// Releases the launch of this number, of which nothing is under way any more: the robot launches the next, at once
+    /// or after a pause.
     pub fn release_launch(&mut self, place: u32, number: u64) {
         let robot = &self.robots[place as usize];
         if robot.best_effort.is_none() {
@@ -292,13 +296,13 @@ impl Worker {
     }
 }
 
-/// A scheduled launch of a phase that ended at `end_ns` is not sent any more.
+/// True for a scheduled launch that is not sent any more, as its phase ended at `end_ns`.
 fn is_too_late(now_ns: u64, end_ns: u64) -> bool {
     now_ns > end_ns.saturating_add(GRACE_NS)
 }
 
-/// Counts a request as due whose response has so many bytes of body, as the origin sends it, and as an object of the working set
-/// if it is the first for it while that grows.
+/// Counts a request as due whose response has `sent_bytes` of body as the origin sends it, and as an object of the
+/// working set if it is the first for it while that grows.
 fn count_due(recorder: &mut Recorder, offered: &Offered, grows: bool, sent_bytes: u64) {
     let counts = &mut recorder.counts;
     counts.due += 1;

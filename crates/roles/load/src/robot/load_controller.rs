@@ -1,5 +1,5 @@
-//! Load that adapts, and where it goes. From what was measured, and what thermostats and scripts want, to the changes that
-//! all workers make. Pure: time is an argument, in nanoseconds since the start of the run.
+//! Control of load that adapts: from measurements, and requests of thermostats and scripts, to the changes that all workers
+//! make. Pure: time is an argument, in nanoseconds since the start of the run.
 //!
 //! A load factor moves the clock: at half the load that is planned, schedule time runs half as fast. The stream itself
 //! only has to be told of another population, and where in the schedule the phase ends. That is known when the phase is
@@ -13,7 +13,7 @@ use assay_workload::model::{Phase, Workload};
 use assay_workload::script::{Action, Class, Factors, Sample, ScriptRun, Thermometer};
 use assay_workload::{Adaptation, AdaptiveClock, Freeze, ScheduleError, Timeline, UniverseOptions};
 
-use super::schedule::LoadChange;
+use super::schedule::{LoadChange, nanoseconds};
 
 /// Time from the announcement of a phase's end to that end. Nothing else is decided about the phase after that.
 pub const LAST_NS: u64 = 300_000_000;
@@ -85,12 +85,12 @@ pub struct ProposedChange {
 }
 
 impl LoadRequest {
-    /// Nothing but another load factor.
+    /// Request for another load factor alone.
     pub fn load(factor: f64) -> Self {
         Self { load: Some(factor), ..Self::default() }
     }
 
-    fn of(actions: Vec<Action>) -> Self {
+    fn from_actions(actions: Vec<Action>) -> Self {
         let mut request = Self::default();
         for action in actions {
             match action {
@@ -139,7 +139,6 @@ impl LoadController {
         self.ends_ns(&self.plan, None)
     }
 
-    /// The moment of the schedule.
     pub fn schedule_ns(&self, now_ns: u64) -> u64 {
         self.plan.clock.schedule_ns(now_ns)
     }
@@ -149,19 +148,20 @@ impl LoadController {
         self.phase.as_ref().filter(|phase| !phase.closed).and(self.plan.end_ns)
     }
 
-    /// The phase whose end is decided here, from its beginning on until that is announced.
+    /// True for the phase whose end is decided here, from its beginning on until that is announced.
     pub fn controls(&self, phase: u16) -> bool {
         self.phase.as_ref().is_some_and(|controlled| controlled.index == phase && !controlled.closed)
     }
 
-    /// The phase that begins next, or has just begun, as seen from here.
+    /// Phase that begins next, or has just begun, as seen from here.
     pub fn next_phase(&self) -> u16 {
         self.phase.as_ref().map_or(0, |phase| phase.index + 1)
     }
 
-    /// A phase begins, now or soon. Gives what its script wants at once.
+    /// Begins a phase, now or soon. Gives what its script requests at once.
     pub fn begin(&mut self, index: u16, begin_ns: u64) -> LoadRequest {
         let phase = &self.workload.schedule.phases[usize::from(index)];
+        // A load factor holds for its phase only.
         if self.plan.clock.multiple() != 1.0 {
             self.plan.clock.change(begin_ns, 1.0);
         }
@@ -185,7 +185,7 @@ impl LoadController {
             last_sample_end_ns: begin_ns,
             closed: !is_placed || !phase_adapts(phase),
         });
-        LoadRequest::of(actions)
+        LoadRequest::from_actions(actions)
     }
 
     /// Tells what was measured of a phase up to a moment. Gives what thermostat and script want now.
@@ -194,6 +194,7 @@ impl LoadController {
         let Some(controlled) = self.phase.as_mut().filter(|controlled| controlled.index == phase) else {
             return LoadRequest::default();
         };
+        // Samples can be missing: this one stands for the time since the last.
         let length_ns = end_ns.saturating_sub(controlled.last_sample_end_ns);
         controlled.last_sample_end_ns = controlled.last_sample_end_ns.max(end_ns);
         sample.duration_s = length_ns as f64 / 1e9;
@@ -202,10 +203,10 @@ impl LoadController {
             controlled.script.as_mut().map(|script| script.tell(&sample, factors)).unwrap_or_default();
         let moved = controlled.thermometer.as_mut().and_then(|meter| meter.tell(&sample, factors.load));
         actions.extend(moved.map(Action::Load));
-        LoadRequest::of(actions)
+        LoadRequest::from_actions(actions)
     }
 
-    /// The factors that are on, or were decided.
+    /// Factors in effect, or decided.
     fn factors(&self, at_ns: u64) -> Factors {
         let Some(controlled) = &self.phase else { return Factors { load: 1.0, population: 1.0 } };
         let phase = &self.workload.schedule.phases[usize::from(controlled.index)];
@@ -268,7 +269,8 @@ impl LoadController {
         Ok(Some(ProposedChange { change, notes, plan, population, closes: false }))
     }
 
-    /// The end of the phase, for announcing at a moment before it; if that has become too late, the end is put off.
+    /// Proposes the end of the phase, to be announced at a moment before it; if that has become too late, the end is
+    /// put off.
     pub fn propose_end(&self, at_ns: u64) -> Result<Option<ProposedChange>, ScheduleError> {
         let controlled = self.phase.as_ref().filter(|controlled| !controlled.closed);
         let (Some(controlled), Some(end_ns)) = (controlled, self.plan.end_ns) else { return Ok(None) };
@@ -287,7 +289,7 @@ impl LoadController {
         Ok(Some(ProposedChange { change, notes: vec![note], plan, population, closes: true }))
     }
 
-    /// A proposal was announced: it holds.
+    /// Commits a proposal that was announced.
     pub fn commit(&mut self, proposal: ProposedChange) -> Vec<Adapted> {
         let ProposedChange { plan, population, closes, notes, .. } = proposal;
         self.plan = plan;
@@ -322,6 +324,8 @@ impl LoadController {
         let mut end_ns = duration.map(|duration| controlled.begin_ns + nanoseconds(duration));
         let counted = self.counted_length_ns(plan, controlled)?;
         let counted_ns = counted.and_then(|length_ns| real_ns(controlled.begin_schedule_ns + length_ns));
+        // The goal that is reached first ends the phase, but not before the working set is frozen where it waits
+        // for that.
         end_ns = end_ns.into_iter().chain(counted_ns).min();
         if phase.wait_for_freeze {
             let endless = self.endless(&plan.adaptations, Some(controlled.index))?;
@@ -376,7 +380,7 @@ impl LoadController {
         Ok(())
     }
 
-    /// The schedule in which a phase does not end.
+    /// Schedule in which a phase does not end.
     fn endless(
         &self,
         adaptations: &[Adaptation],
@@ -392,7 +396,7 @@ impl LoadController {
         Timeline::with(&self.workload, self.options, &adaptations).map(Arc::new)
     }
 
-    /// The first phase from `first` on that adapts.
+    /// First phase from `first` on that adapts.
     fn next_adapting(&self, first: u16) -> Option<u16> {
         let phases = self.workload.schedule.phases.iter().enumerate().skip(usize::from(first));
         phases.filter(|(_, phase)| phase_adapts(phase)).map(|(index, _)| index as u16).next()
@@ -420,17 +424,13 @@ impl LoadController {
     }
 }
 
-/// The entry of a phase, made when it is first needed.
+/// Entry of a phase, made when it is first needed.
 fn adaptation(adaptations: &mut Vec<Adaptation>, phase: u16) -> &mut Adaptation {
     let at = adaptations.iter().position(|adaptation| adaptation.phase == phase).unwrap_or_else(|| {
         adaptations.push(Adaptation { phase, ..Adaptation::default() });
         adaptations.len() - 1
     });
     &mut adaptations[at]
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Load that adapts, in virtual time: a conductor, its workers, and a target of a few lines.
+//! Load that adapts, in virtual time: a coordinator, its workers, and a target of a few lines.
 
 use assay_workload::model::{
     Goal, Pace, Ramp, RobotAddress, Script, ScriptExpr, ScriptStatement, Thermostat, Weighted,
@@ -57,7 +57,7 @@ struct Outcome {
 }
 
 /// Plays a workload against a target that responds after `response_s` of the load factor. Workers stand still now and
-/// then, and the conductor too.
+/// then, and the coordinator too.
 fn run(workload: &Arc<Workload>, workers: u32, response_s: impl Fn(f64) -> f64) -> Outcome {
     let options = UniverseOptions::default();
     let universe = Arc::new(Universe::new(workload.clone(), 3, 1, options).expect("is valid"));

@@ -1,4 +1,4 @@
-//! Rows of the xact log, on their way out. To a thread of its own, over a bounded queue; workers never wait for it.
+//! Writer of the xact log: a thread of its own, behind a bounded queue; workers never wait for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -9,7 +9,7 @@ use assay_record::dir::RunDirError;
 use assay_record::xact_log::XactLog;
 use thiserror::Error;
 
-/// Rows in one parcel; a worker sends what it has at every cut, or when a parcel is full.
+/// Rows in one parcel; a worker sends what it has at the end of every interval, or when a parcel is full.
 const ROWS_PER_PARCEL: usize = 8_192;
 /// Parcels that may wait: at 20,000 xacts a second, more than ten seconds of them.
 const PARCELS: usize = 32;
@@ -42,7 +42,7 @@ pub struct LogQueue {
 }
 
 impl LogWriter {
-    /// Creates the log; gives a queue for each worker.
+    /// Creates the log; returns a queue for each worker.
     pub fn start(path: &Path, workers: usize) -> Result<(Self, Vec<LogQueue>), LogError> {
         let log = XactLog::create(path).map_err(|cause| LogError::Create { path: path.to_owned(), cause })?;
         let (sender, receiver) = sync_channel(PARCELS);
@@ -72,13 +72,13 @@ fn write(mut log: XactLog, parcels: &Receiver<Vec<XactRow>>) -> Result<(), RunDi
 }
 
 impl LogQueue {
-    /// Adds a row; gives how many rows had to be dropped.
+    /// Adds a row; returns the number of rows that had to be dropped.
     pub fn push(&mut self, row: XactRow) -> u64 {
         self.parcel.push(row);
         if self.parcel.len() < ROWS_PER_PARCEL { 0 } else { self.flush() }
     }
 
-    /// Sends what it has; gives how many rows had to be dropped.
+    /// Sends the parcel; returns the number of rows that had to be dropped.
     pub fn flush(&mut self) -> u64 {
         if self.parcel.is_empty() {
             return 0;

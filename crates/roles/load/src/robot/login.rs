@@ -1,5 +1,5 @@
-//! Authentication of a robot that is challenged. It responds to a 401 or a 407 within the xact, and sends its credentials unasked
-//! from then on.
+//! Authentication of a robot that is challenged. It responds to a 401 or a 407 within the xact, and sends its credentials
+//! unasked from then on.
 //!
 //! Each origin with all its paths, and the target itself, is one protection space. A space's challenge is
 //! kept until the robot's session ends; a password that it did not accept is not sent to it again.
@@ -54,8 +54,8 @@ pub struct AuthStates {
 }
 
 impl ProtectionSpace {
-    /// The protection space of a challenge, by the status of the response.
-    pub fn of(status: u16, origin: OriginIndex) -> Option<Self> {
+    /// Protection space of a challenge, by the status of the response.
+    pub fn from_status(status: u16, origin: OriginIndex) -> Option<Self> {
         match status {
             401 => Some(ProtectionSpace::Origin(origin)),
             407 => Some(ProtectionSpace::Target),
@@ -80,13 +80,13 @@ impl ProtectionSpace {
 }
 
 impl AuthStates {
-    /// There has been no challenge yet.
+    /// True before the first challenge.
     pub fn is_empty(&self) -> bool {
         self.spaces.is_empty()
     }
 
-    /// A challenge. True when a request with credentials may succeed after the one before, which sent what `sent_credentials`
-    /// tells.
+    /// Takes a challenge to a request that sent `sent_credentials`. True when a request with credentials may succeed
+    /// now.
     pub fn on_challenge(
         &mut self,
         space: ProtectionSpace,
@@ -148,8 +148,8 @@ impl AuthStates {
     }
 }
 
-/// The best way to satisfy one of these challenges, and whether the password was right and only a nonce too old. None:
-/// there is no way.
+/// Strongest supported scheme of these challenges, and whether the password was right and only a nonce too old. None:
+/// no scheme is supported.
 fn best<'v>(fields: impl Iterator<Item = Field<'v>>) -> Option<(AuthState, bool)> {
     let rank = |challenge: &Challenge<'_>| match challenge {
         Challenge::Digest(digest) if digest.algorithm == Algorithm::Sha256 => 3,

@@ -1,5 +1,4 @@
-//! What a robot remembers from one request to the next. Challenges, cookies, what its own cache holds, and
-//! which of its sessions it is in.
+//! Memory of a robot between its requests: challenges, cookies, its own cache, and the number of its session.
 //!
 //! Made when there is something to remember: most robots have none.
 
@@ -31,12 +30,12 @@ pub struct RobotMemory {
     /// Most cookies kept for each origin, once one was set.
     cookie_limit: Option<usize>,
     browser: Option<Browser>,
-    sessions: Option<Sessions>,
+    sessions: Option<SessionPeriods>,
 }
 
 /// A robot's busy and idle periods.
 #[derive(Debug)]
-struct Sessions {
+struct SessionPeriods {
     clock: SessionClock,
     /// Launches in the busy period that is on.
     made: u64,
@@ -44,10 +43,10 @@ struct Sessions {
 
 impl RobotMemory {
     /// Memory of a robot at the start; none: there is nothing to remember.
-    pub fn of(universe: &Universe, robot: RobotIndex) -> Option<Box<Self>> {
+    pub fn initial(universe: &Universe, robot: RobotIndex) -> Option<Box<Self>> {
         let group = universe.group_of(robot)?;
         let capacity = universe.workload().robots[group].private_cache;
-        let sessions = SessionClock::new(universe, robot).map(|clock| Sessions { clock, made: 0 });
+        let sessions = SessionClock::new(universe, robot).map(|clock| SessionPeriods { clock, made: 0 });
         let browser = (capacity > 0).then(|| Browser::new(capacity));
         let has_any = browser.is_some() || sessions.is_some();
         has_any.then(|| Box::new(Self { browser, sessions, ..Self::new(robot) }))
@@ -62,7 +61,8 @@ impl RobotMemory {
         self.session
     }
 
-    /// A session begins, unless it has begun already: what belongs to the one before is forgotten. True when there was one.
+    /// Begins a session, unless it has begun already, and forgets what belongs to the one before. True when there was
+    /// one.
     pub fn enter(&mut self, session: u64) -> bool {
         let is_new = session != self.session;
         if is_new {
@@ -72,7 +72,7 @@ impl RobotMemory {
         is_new
     }
 
-    /// A session ends: challenges, what the cache holds, and cookies that are of the session alone are forgotten.
+    /// Ends a session: challenges, what the cache holds, and cookies that are of the session alone are forgotten.
     pub fn forget(&mut self) {
         self.login = None;
         self.auth_states = AuthStates::default();
@@ -87,9 +87,9 @@ impl RobotMemory {
         self.sessions.as_mut().map(|sessions| sessions.clock.at(universe, at_ns))
     }
 
-    /// A robot without a rate makes a launch: true when it is the last one of its busy period, which then ends.
+    /// Counts a launch of a robot without a rate: true when it is the last one of its busy period, which then ends.
     pub fn count_launch(&mut self, universe: &Universe, at_ns: u64) -> bool {
-        let Some(Sessions { clock, made }) = &mut self.sessions else { return false };
+        let Some(SessionPeriods { clock, made }) = &mut self.sessions else { return false };
         *made += 1;
         let is_last = clock.transactions(universe).is_some_and(|most| *made >= most);
         if is_last {
@@ -99,12 +99,12 @@ impl RobotMemory {
         is_last
     }
 
-    /// The robot has an embedded object in its own cache, where it is from now on if it may be.
+    /// True if the robot has an embedded object in its own cache, where it is from now on if it may be.
     pub fn holds(&mut self, key: u64, cachable: bool) -> bool {
         self.browser.as_mut().is_some_and(|browser| browser.has(key, cachable))
     }
 
-    /// A challenge. True when the robot has credentials that the request before did not send.
+    /// Takes a challenge. True when the robot has credentials that the request before did not send.
     pub fn on_challenge(
         &mut self,
         universe: &Universe,
@@ -193,8 +193,8 @@ pub fn sets_cookies(head: &ResponseHead<'_>) -> bool {
     head.header("Set-Cookie").is_some()
 }
 
-/// A client's nonce, another one for each step of each xact.
+/// Client's nonce, another one for each step of each xact.
 pub fn cnonce(xact: XactId, step: u8) -> u64 {
-    let words = [u64::from(xact.robot), xact.number, u64::from(xact.place), u64::from(step)];
-    assay_base::random::hash(assay_workload::Purpose::Other, &words)
+    let inputs = [u64::from(xact.robot), xact.number, u64::from(xact.place), u64::from(step)];
+    assay_base::random::hash(assay_workload::Purpose::Other, &inputs)
 }

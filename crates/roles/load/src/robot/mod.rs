@@ -5,7 +5,7 @@
 //! stream ([`schedule`], [`events`], [`launching`]), each goes to a connection of its robot or waits for one ([`connecting`], [`pool`], [`securing`],
 //! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`response`], [`judge`]), and however it ends it is counted
 //! ([`completion`]). What a robot keeps from one request to the next lies in its [`memory`] ([`login`], [`session`]). Meanwhile it watches itself ([`reporting`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
-//! Where load adapts, workers tell the conductor what they measure ([`sampling`], [`reporting`]), and it decides for all ([`load_controller`]).
+//! Where load adapts, workers tell the coordinator what they measure ([`sampling`], [`reporting`]), and it decides for all ([`load_controller`]).
 //! Where the parent watches the target, the times of xacts are joined with its waits for processors before they are reported ([`wait_joiner`]).
 //!
 //! *How an xact is counted:* it belongs to the phase it was due in. Due = sent + unsent + not reached + errors of
@@ -30,7 +30,6 @@
 //! injected fault. Those are counted in separate classes, and are not errors: the proxy's handling of them is a result.
 
 mod backlog;
-mod clocks;
 mod completion;
 mod connecting;
 mod connection;
@@ -101,13 +100,13 @@ pub enum RobotsError {
     /// The parent cannot be understood or reached.
     #[error(transparent)]
     Stdio(#[from] StdioError),
-    /// A worker ended though it had not handed over everything.
+    /// A worker ended before its last snapshot.
     #[error("a worker of the robots ended early: this is a bug of Assay")]
     EndedEarly,
 }
 
-/// The whole `assay role robots`: obeys standard input, reports on standard output. Ends after the schedule, after a
-/// stop, or at end of input.
+/// Runs the process of `assay role robots`: obeys standard input, reports on standard output. Ends after the schedule,
+/// after a stop, or at end of input.
 pub fn run(spec: RobotsSpec) -> Result<(), RobotsError> {
     pin(&spec.cpus)?;
     raise_descriptor_limit();

@@ -17,10 +17,10 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_workload::mark;
 
 use super::connecting::write;
-use super::connection::{Connection, ConnectionList};
+use super::connection::{ConnectionList, RobotConnection};
 use super::features::ResponseKind;
 use super::judge::HeadJudge;
-use super::response::{Response, ResponseStart};
+use super::response::{ResponseReader, ResponseStart};
 use super::response_error::ResponseError;
 use super::streams::StreamExchange;
 use super::worker::Worker;
@@ -57,7 +57,7 @@ enum StreamEvent {
 }
 
 impl Worker {
-    /// A request of a robot that speaks HTTP/2 is ready to go.
+    /// Submits a request of a robot that speaks HTTP/2.
     pub fn submit_on_stream(&mut self, place: u32) {
         let xact = &self.xacts[place as usize];
         let (robot, destination) =
@@ -81,7 +81,7 @@ impl Worker {
         }
     }
 
-    /// An xact that was under way goes out once more: whatever the limits are, as it counts as sent.
+    /// Sends an xact that was under way once more: whatever the limits are, as it counts as sent.
     pub fn resubmit_on_stream(&mut self, place: u32) {
         let xact = &self.xacts[place as usize];
         let (robot, destination) =
@@ -92,13 +92,13 @@ impl Worker {
         }
     }
 
-    /// The robot's connection to a destination, if it has one that goes on.
+    /// Finds a connection of the robot to a destination that goes on.
     fn connection_with_streams(&self, robot: u32, destination: u16) -> StreamCapacity {
         let state = &self.robots[robot as usize];
         let mut found = StreamCapacity::NoConnection;
         for mut slot in [state.pipelining.first, state.idle.first] {
             while slot != NONE {
-                let Connection { destination: other, uses_left, streams, link, .. } =
+                let RobotConnection { destination: other, uses_left, streams, link, .. } =
                     &self.connections[slot as usize];
                 if let Some(streams) = streams
                     && *other == destination
@@ -123,7 +123,7 @@ impl Worker {
         scratch.clear();
         self.put_request(place, false, &mut scratch);
         let is_established = self.connections[slot as usize].is_established();
-        let Connection { streams, uses_left, serial, is_fresh, transport, .. } =
+        let RobotConnection { streams, uses_left, serial, is_fresh, transport, .. } =
             &mut self.connections[slot as usize];
         let xact = &mut self.xacts[place as usize];
         let Some(streams) = streams else { return };
@@ -149,7 +149,12 @@ impl Worker {
                     _ => streams.wire.data(stream, body, true).unwrap_or(0),
                 };
                 let upload = body[sent..].to_vec();
-                streams.put(StreamExchange { xact: place, stream, response: Response::default(), upload });
+                streams.put(StreamExchange {
+                    xact: place,
+                    stream,
+                    response: ResponseReader::default(),
+                    upload,
+                });
             }
         }
         self.scratch = scratch;
@@ -163,7 +168,7 @@ impl Worker {
     /// Writes what a connection has to say, as far as the socket takes it.
     pub fn flush_streams(&mut self, slot: u32) {
         let phase = self.phase();
-        let Connection { streams, transport, .. } = &mut self.connections[slot as usize];
+        let RobotConnection { streams, transport, .. } = &mut self.connections[slot as usize];
         let Some(streams) = streams else { return };
         if transport.has_unsent() && transport.flush().is_err() {
             // Where there is no room, the system tells when there is.
@@ -180,9 +185,9 @@ impl Worker {
         }
     }
 
-    /// A connection was made, and nobody looked for so long: its requests know when.
+    /// Notes the end of a handshake that was noticed `unnoticed_us` late with all requests of the connection.
     pub fn note_connected(&mut self, slot: u32, now_ns: u64, unnoticed_us: u32) {
-        let Connection { streams, .. } = &self.connections[slot as usize];
+        let RobotConnection { streams, .. } = &self.connections[slot as usize];
         for exchange in streams.iter().flat_map(|streams| streams.iter()) {
             let xact = &mut self.xacts[exchange.xact as usize];
             xact.connected_ns = now_ns;
@@ -190,7 +195,8 @@ impl Worker {
         }
     }
 
-    /// A connection could not be made: all that waited for it has failed, which `fail` says to each, with the address.
+    /// Fails all xacts that waited for a connection, which could not be made. `fail` is called for each, with the
+    /// address.
     pub fn fail_streams_to_open(&mut self, slot: u32, mut fail: impl FnMut(&mut Self, u32, SocketAddr)) {
         let Some(streams) = &mut self.connections[slot as usize].streams else { return };
         let all = streams.take_all();
@@ -202,12 +208,13 @@ impl Worker {
         }
     }
 
-    /// Bytes have come on a connection with streams.
+    /// Handles bytes that came on a connection with streams.
     pub fn receive_on_streams(&mut self, slot: u32, bytes: &[u8], now_ns: u64) {
         let id = self.connections[slot as usize].id;
         let robot = self.connections[slot as usize].robot;
         let phase = self.phase();
         self.recorder(phase).counts.wire_bytes_in += bytes.len() as u64;
+        // Requests that follow from responses are only queued meanwhile: they are written together below.
         self.set_receiving(slot, true);
         let mut rest = bytes;
         loop {
@@ -253,7 +260,7 @@ impl Worker {
     ) -> Result<(usize, StreamEvent), ConnectionError> {
         let Self { connections, xacts, robots, setup, control, ideal_events, recorders, unread_us, .. } =
             self;
-        let Connection { streams, robot, .. } = &mut connections[slot as usize];
+        let RobotConnection { streams, robot, .. } = &mut connections[slot as usize];
         let Some(streams) = streams else { return Ok((bytes.len(), StreamEvent::NeedMore)) };
         let (wire, table) = streams.split();
         let (used, event) = wire.next(bytes)?;
@@ -304,7 +311,7 @@ impl Worker {
             None => response.take_data(data, ends, setup.universe.pool()),
         };
         let cookies_taken = judge.cookies_taken;
-        let counts = &mut recorders.of(phase).counts;
+        let counts = &mut recorders.recorder(phase).counts;
         counts.body_bytes_in += response.body_bytes() - before;
         counts.cookies_taken += cookies_taken;
         Ok((
@@ -358,7 +365,7 @@ impl Worker {
         }
     }
 
-    /// More of a response has come.
+    /// Handles more of a response.
     fn on_progress(&mut self, slot: u32, stream: Stream, now_ns: u64) {
         let streams = self.connections[slot as usize].streams.as_mut();
         let Some(exchange) = streams.and_then(|streams| streams.get_mut(stream)) else { return };
@@ -391,7 +398,7 @@ impl Worker {
         self.end_early(exchange.xact, &start, exchange.response.body_bytes(), now_ns);
     }
 
-    /// The target has ended a stream before its response was complete.
+    /// Ends an exchange whose stream the target reset before its response was complete.
     fn end_by_reset(&mut self, exchange: &StreamExchange, code: ErrorCode, now_ns: u64) {
         if self.xacts[exchange.xact as usize].has_failing_fault() {
             return self.end_with_fault(exchange.xact, now_ns);
@@ -411,8 +418,8 @@ impl Worker {
         }
     }
 
-    /// Nothing was done for a request: it goes out once more, unless that has happened again and again. A target that never acts on
-    /// anything would keep its robots busy with that alone.
+    /// Sends a request again that the target did not act on, unless that has happened too often. A target that never
+    /// acts on anything would keep its robots busy with that alone.
     fn retry_exchange(&mut self, exchange: &StreamExchange, now_ns: u64) {
         let xact = &mut self.xacts[exchange.xact as usize];
         let phase = xact.phase;
@@ -436,7 +443,8 @@ impl Worker {
         self.fail(exchange.xact, kind, detail, (exchange.response.body_bytes(), status), now_ns);
     }
 
-    /// The target breaks the rules of HTTP/2: nothing on the connection can be relied on any more.
+    /// Fails all exchanges of a connection on which the target breaks the rules of HTTP/2: nothing on it can be relied
+    /// on any more.
     fn fail_connection_of_streams(&mut self, slot: u32, error: &ConnectionError, now_ns: u64) {
         let robot = self.connections[slot as usize].robot;
         self.count_streams(slot);
@@ -450,10 +458,10 @@ impl Worker {
         self.fill_streams(robot);
     }
 
-    /// A connection with streams was closed by the other side, or broke. What had no response yet is sent again on a connection
-    /// that had carried others before, as it may have been closed while they were on their way.
+    /// Ends a connection with streams, which was closed by the other side, or broke. Requests without a response are
+    /// sent again if the connection had carried others before, as it may have been closed while they were on their way.
     pub fn end_streams(&mut self, slot: u32, broken: Option<&io::Error>, now_ns: u64) {
-        let Connection { robot, is_fresh, .. } = self.connections[slot as usize];
+        let RobotConnection { robot, is_fresh, .. } = self.connections[slot as usize];
         self.count_streams(slot);
         let Some(streams) = &mut self.connections[slot as usize].streams else { return };
         let is_over = streams.wire.is_closing();
@@ -481,7 +489,7 @@ impl Worker {
         self.fill_streams(robot);
     }
 
-    /// Streams of a robot may be free: lets its queue have them.
+    /// Gives free streams of a robot to its queue.
     pub fn fill_streams(&mut self, robot: u32) {
         loop {
             let state = &self.robots[robot as usize];
@@ -507,12 +515,12 @@ impl Worker {
         }
     }
 
-    /// A connection that carries nothing is idle, or over.
+    /// Leaves a connection that carries nothing idle, or closes it if it is over.
     fn idle_or_close_streams(&mut self, slot: u32, id: u64) {
         if !self.is_open(slot, id) {
             return;
         }
-        let Connection { streams, uses_left, robot, .. } = &self.connections[slot as usize];
+        let RobotConnection { streams, uses_left, robot, .. } = &self.connections[slot as usize];
         let Some(streams) = streams.as_ref().filter(|streams| streams.load == 0) else { return };
         if *uses_left == 0 || streams.wire.is_closing() {
             let robot = *robot;
@@ -559,7 +567,7 @@ impl Worker {
         let phase = self.phase();
         let Self { connections, recorders, .. } = self;
         if let Some(streams) = &mut connections[slot as usize].streams {
-            streams.count(&mut recorders.of(phase).counts);
+            streams.count(&mut recorders.recorder(phase).counts);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Several requests on one connection at once. In order, and nothing is lost when it ends early.
+//! Pipelining: several requests on one connection at once, in order; none is lost when the connection ends early.
 //!
 //! A connection draws its depth when it is opened: so many requests may be under way on it. Only embedded objects are put
 //! behind others. When one becomes due, the choice is, in this order: an idle connection to its destination; a busy one
@@ -29,13 +29,13 @@
 use assay_measurement::error_kind::ErrorKind;
 
 use super::connection::{ConnectionList, ConnectionStage, Pipeline};
-use super::response::Response;
+use super::response::ResponseReader;
 use super::worker::Worker;
 use super::xact::NONE;
 use assay_base::clock::monotonic_ns;
 
 impl Worker {
-    /// A busy connection may be given one more request.
+    /// True if a busy connection may be given one more request.
     pub fn has_room(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
         let Pipeline { depth, load, is_unwritten, .. } = connection.pipeline;
@@ -46,6 +46,8 @@ impl Worker {
             && connection.is_established()
             && connection.is_written()
             && connection.response.start().is_none_or(|start| start.persists)
+            // What is pipelined must be repeatable, if the request before it ends the connection (RFC 9112,
+            // 9.3.2).
             && !self.xacts[connection.xact as usize].method.has_body()
     }
 
@@ -63,7 +65,8 @@ impl Worker {
         self.write_request(slot, place);
     }
 
-    /// A connection may have room: gives it what heads its robot's queue, as long as that can be pipelined.
+    /// Gives the first requests of a robot's queue to a connection that may have room, as long as they can be
+    /// pipelined.
     pub fn fill_pipeline(&mut self, slot: u32) {
         let Some(connection) = self.connections.get(slot as usize) else { return };
         let (id, robot, destination) = (connection.id, connection.robot, connection.destination);
@@ -83,7 +86,7 @@ impl Worker {
         }
     }
 
-    /// The first request has its response: the next response is for the one behind it.
+    /// Goes on to the next request of a pipeline, after the response to the first.
     pub fn advance(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         let pipeline = &mut connection.pipeline;
@@ -96,8 +99,9 @@ impl Worker {
             pipeline.is_unwritten = false;
         }
         connection.xact = place;
-        connection.response = Response::default();
+        connection.response = ResponseReader::default();
         connection.is_fresh = false;
+        // One at a time: one of them may be why the connection before ended (RFC 9112, 9.3.2).
         if is_unwritten {
             xact.connection = Some(connection.serial);
             self.write_request(slot, place);
@@ -112,6 +116,7 @@ impl Worker {
         let pipeline = &mut self.connections[slot as usize].pipeline;
         let first = std::mem::replace(&mut pipeline.first, NONE);
         pipeline.last = NONE;
+        // Those that have not been written since were counted when they were cut off first.
         if !pipeline.is_unwritten {
             let mut place = first;
             while place != NONE {
@@ -138,7 +143,7 @@ impl Worker {
         self.reopen_for(rest);
     }
 
-    /// The request whose turn it is took too long.
+    /// Times out the request whose turn it is.
     pub fn time_out(&mut self, slot: u32, now_ns: u64) {
         let connection = &self.connections[slot as usize];
         let (place, robot, body_bytes) =
@@ -168,7 +173,7 @@ impl Worker {
         }
     }
 
-    /// A connection carries a request: it may be given more, if its depth allows.
+    /// Lists a connection that carries a request among those that may be given more, if its depth allows.
     pub fn link_busy(&mut self, slot: u32) {
         match self.connections[slot as usize].pipeline.depth {
             0 | 1 => self.unlink(slot),

@@ -1,4 +1,4 @@
-//! The connections that a robot has at hand. Its idle ones, and the busy ones that may be given more requests.
+//! Connections of a robot: its idle ones, and the busy ones that may be given more requests.
 //!
 //! Two lists for each robot, linked through the connections themselves: nothing is allocated, and a connection is in one
 //! of them at most.
@@ -20,7 +20,7 @@ impl Robot {
 }
 
 impl Worker {
-    /// An idle connection of a robot to a destination, the one that was used last.
+    /// Idle connection of a robot to a destination, the one that was used last.
     pub fn idle_connection_to(&self, robot: u32, destination: u16) -> Option<u32> {
         let mut slot = self.robots[robot as usize].idle.first;
         while slot != NONE {
@@ -33,7 +33,7 @@ impl Worker {
         None
     }
 
-    /// An idle connection of the robot of an xact to a destination that stands for its own, if this one may take it.
+    /// Idle connection to a destination that stands for that of an xact, if this one may take it.
     pub fn idle_connection_to_substitute(&self, place: u32) -> Option<u32> {
         let xact = &self.xacts[place as usize];
         let others = &self.setup.substitutes[usize::from(xact.object.id.origin)];
@@ -41,13 +41,13 @@ impl Worker {
         found.next().filter(|_| self.is_for_substitutes(place))
     }
 
-    /// A connection to a destination that is not its own may carry an xact.
+    /// True if a connection to a destination that is not its own may carry an xact.
     pub fn may_use_destination(&self, place: u32, destination: u16) -> bool {
         let origin = self.xacts[place as usize].object.id.origin;
         self.setup.substitutes[usize::from(origin)].contains(&destination) && self.is_for_substitutes(place)
     }
 
-    /// An xact goes out on a connection to a destination that is not its own.
+    /// Counts an xact that goes out on a connection to a destination that is not its own.
     pub fn count_substituted(&mut self, place: u32) {
         let phase = self.xacts[place as usize].phase;
         self.recorder(phase).counts.substituted += 1;
@@ -59,7 +59,7 @@ impl Worker {
         self.setup.takes_substitutes(group, xact.id)
     }
 
-    /// The connection of a robot to a destination that has room for one more request, the one with the fewest under way.
+    /// Connection of a robot to a destination that has room for one more request, the one with the fewest under way.
     pub fn pipeline_to(&self, robot: u32, destination: u16) -> Option<u32> {
         let mut slot = self.robots[robot as usize].pipelining.first;
         let mut found = None;
@@ -77,7 +77,7 @@ impl Worker {
         found.map(|(slot, _)| slot)
     }
 
-    /// A connection carries nothing any more.
+    /// Lists a connection that carries nothing any more as idle.
     pub fn link_idle(&mut self, slot: u32) {
         self.connections[slot as usize].since_ns = monotonic_ns();
         self.link(slot, ConnectionList::Idle);
@@ -121,6 +121,7 @@ impl Worker {
             self.check_sessions(now_ns);
         }
         let is_past = |since_ns: u64, patience: Duration| now_ns > since_ns + patience.as_nanos() as u64;
+        // Collected first: closing a connection changes the slab.
         let (mut late, mut idle_too_long) = (Vec::new(), Vec::new());
         let mut multiplexed = Vec::new();
         for (slot, connection) in &self.connections {

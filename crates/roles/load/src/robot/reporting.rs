@@ -1,4 +1,4 @@
-//! What a worker tells the conductor beside its counts: what it saw of itself, and what it measured where load adapts.
+//! Reports of a worker to the coordinator beside its counts: about its own thread, and samples where load adapts.
 
 use assay_base::clock::monotonic_ns;
 use assay_measurement::measured::Measured;
@@ -10,7 +10,7 @@ use super::worker::{RobotReport, Worker};
 use super::xact::Xact;
 
 impl Worker {
-    /// Looks at itself, and tells of stalls.
+    /// Checks the thread for stalls, and reports them.
     pub fn check_self(&mut self, now_ns: u64) {
         self.self_check.breather.breathe(now_ns);
         let Some(monitor) = &mut self.self_check.monitor else { return };
@@ -20,7 +20,7 @@ impl Worker {
         }
     }
 
-    /// Tells what it saw of itself since the last cut.
+    /// Reports on the worker's own thread in the interval.
     pub fn report_thread_interval(&mut self, now_ns: u64) {
         let phase = self.phase();
         let Some(monitor) = &mut self.self_check.monitor else { return };
@@ -53,7 +53,7 @@ impl Worker {
         }
     }
 
-    /// Hands over the pieces that have ended by now.
+    /// Hands over the samples that have ended by now.
     pub fn report_samples(&mut self, now_ns: u64) {
         self.sample_counts(false);
         let (phase, now) = (self.phase(), self.control.clock.since_start_ns(now_ns) / SAMPLE_NS);
@@ -63,7 +63,7 @@ impl Worker {
         }
     }
 
-    /// Adds what the recorder of the phase has counted. `last`: it is handed over after this, and begins anew.
+    /// Adds the counts of the phase's recorder to the sample. `last`: the recorder is sent after this, and begins anew.
     pub fn sample_counts(&mut self, last: bool) {
         let phase = self.phase();
         let Some(sampler) = &mut self.sampler else { return };
@@ -75,7 +75,7 @@ impl Worker {
         }
     }
 
-    /// Another phase begins: what was measured of the one before is of no use.
+    /// Begins another phase: what was measured of the one before is of no use.
     pub fn reset_sampler(&mut self) {
         if let Some(sampler) = &mut self.sampler {
             sampler.reset();

@@ -6,26 +6,25 @@ use assay_workload::model::{HttpVersion, Method};
 use assay_workload::{Object, Universe};
 
 use super::features::RequestFeatures;
-use super::setup::Route;
+use super::setup::OriginRoute;
 use crate::tally::method_name;
 
-/// Lines of RFC 9218. A page, which leads to all others, comes before most; what it embeds comes after what is requested for itself (3 if
-/// nothing is said), and is of use as it arrives.
+/// `Priority` (RFC 9218) of a page. One leads to all others, and comes before most; what it embeds comes after what is
+/// requested for itself (3 by default), and is of use as it arrives.
 pub const PRIORITY_OF_PAGE: &[u8] = b"Priority: u=1\r\n";
 /// `Priority` of an embedded object.
 pub const PRIORITY_OF_EMBEDDED: &[u8] = b"Priority: u=5, i\r\n";
 
-/// Everything that a request says.
+/// Contents of a request.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct OutgoingRequest<'a> {
     /// The robot and xact of the request.
     pub mark: RequestMark,
     pub method: Method,
-    /// Version of HTTP.
     pub version: HttpVersion,
     pub object: &'a Object,
     /// The way to its origin.
-    pub route: &'a Route,
+    pub route: &'a OriginRoute,
     pub absolute: bool,
     /// Date of `If-Modified-Since`, in Unix seconds.
     pub since_unix_s: Option<u64>,
@@ -45,7 +44,7 @@ pub struct Request<'a> {
     pub post_body: Option<&'a Object>,
 }
 
-impl Request<'_> {
+impl OutgoingRequest<'_> {
     /// Appends the request, with its body.
     pub fn write(&self, universe: &Universe, dates: &mut DateCache, out: &mut Vec<u8>) {
         match self.method {
@@ -90,7 +89,7 @@ impl Request<'_> {
         }
     }
 
-    /// The fields that describe the body of a POST, and the end of the head.
+    /// Appends the fields that describe the body of a POST, and the end of the head.
     fn describe_body(&self, universe: &Universe, out: &mut Vec<u8>) {
         let mime = self.post_body.and_then(|object| {
             universe.workload().contents[usize::from(object.id.content)].mime_type.as_deref()
@@ -111,7 +110,7 @@ impl Request<'_> {
 }
 
 /// Appends the target of a request: a path, or the whole URL where requests take the `absolute` route.
-pub fn write_target(universe: &Universe, object: &Object, absolute: Option<&Route>, out: &mut Vec<u8>) {
+pub fn write_target(universe: &Universe, object: &Object, absolute: Option<&OriginRoute>, out: &mut Vec<u8>) {
     if let Some(route) = absolute {
         out.extend_from_slice(b"http://");
         out.extend_from_slice(&route.authority);

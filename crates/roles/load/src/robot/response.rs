@@ -1,4 +1,4 @@
-//! A response while it comes. Reads one from the bytes of its connection, and checks it on the way.
+//! Reader of a response: takes it from the bytes of its connection, and checks it on the way.
 //!
 //! Bytes are looked at where they were received. Only a head that arrives in pieces is put together elsewhere, and
 //! no head grows beyond what the parser accepts.
@@ -50,7 +50,7 @@ pub struct HeadVerdict {
 
 /// A response that is being received.
 #[derive(Debug)]
-pub struct Response {
+pub struct ResponseReader {
     stage: ResponseStage,
     /// The beginning of a head that has not arrived in full; nothing is allocated otherwise.
     pieces: Vec<u8>,
@@ -62,7 +62,7 @@ pub struct Response {
     interim: u32,
 }
 
-impl Default for Response {
+impl Default for ResponseReader {
     fn default() -> Self {
         Self {
             stage: ResponseStage::Head,
@@ -75,9 +75,10 @@ impl Default for Response {
     }
 }
 
-impl Response {
-    /// Takes bytes that were received; gives how many of them belong to this response. `judge` is called once, when
-    /// the final head is complete, with the value of our field: what must follow, and the body to compare with.
+impl ResponseReader {
+    /// Takes bytes that were received; returns how many of them belong to this response. `judge` is called once, when
+    /// the final head is complete, with the value of our field: it decides what must follow, and the body to compare
+    /// with.
     pub fn feed(
         &mut self,
         bytes: &[u8],
@@ -99,7 +100,7 @@ impl Response {
     }
 
     /// Takes a head that came in another form than HTTP/1, final and complete; `ends`: there is no body. `judge` as for
-    /// [`Response::feed`].
+    /// [`ResponseReader::feed`].
     pub fn begin(
         &mut self,
         head: &ResponseHead<'_>,
@@ -125,7 +126,7 @@ impl Response {
         if ends { self.end() } else { Ok(()) }
     }
 
-    /// The connection has ended.
+    /// Ends the response with its connection.
     pub fn end(&mut self) -> Result<(), ResponseError> {
         match self.stage {
             ResponseStage::MergedInterval => Ok(()),
@@ -141,12 +142,11 @@ impl Response {
         }
     }
 
-    /// All of it has arrived.
     pub fn is_complete(&self) -> bool {
         matches!(self.stage, ResponseStage::MergedInterval)
     }
 
-    /// The body of the request may come (100), and nothing else was said so far.
+    /// True if 100 has come, and nothing after it.
     pub fn is_continue(&self) -> bool {
         self.got_continue && self.start.is_none()
     }
@@ -194,6 +194,7 @@ impl Response {
             };
             from += length;
             match head.status {
+                // Robots request no upgrade, so a server must not switch (RFC 9110, 7.8).
                 101 => return Err(ResponseError::Upgrade),
                 100..=199 => {
                     self.got_continue |= head.status == 100;
@@ -226,6 +227,7 @@ impl Response {
                 payload.feed(&bytes[..used], pool)?;
                 *left -= used as u64;
                 if *left == 0 {
+                    // The length of a whole object was compared when its head came.
                     if !payload.is_whole() {
                         payload.end()?;
                     }
@@ -302,7 +304,7 @@ mod tests {
     }
 
     /// Feeds `bytes` in slices until all are used; gives what was left over once the response was complete.
-    fn feed(response: &mut Response, bytes: &[u8], slice: usize) -> Result<usize, ResponseError> {
+    fn feed(response: &mut ResponseReader, bytes: &[u8], slice: usize) -> Result<usize, ResponseError> {
         let mut at = 0;
         while at < bytes.len() && !response.is_complete() {
             let end = bytes.len().min(at + slice);
@@ -336,7 +338,7 @@ mod tests {
         fn a_response_is_the_same_however_it_is_cut(slice in 1usize..200, extra in 0usize..5) {
             for mut bytes in [counted(), chunked()] {
                 bytes.extend(std::iter::repeat_n(b'x', extra));
-                let mut response = Response::default();
+                let mut response = ResponseReader::default();
                 let left = feed(&mut response, &bytes, slice).expect("is right");
                 prop_assert!(response.is_complete());
                 prop_assert!(response.start().is_some_and(|start| start.persists));
@@ -346,7 +348,7 @@ mod tests {
 
         #[test]
         fn any_bytes_give_a_verdict_and_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let mut response = Response::default();
+            let mut response = ResponseReader::default();
             let _ = feed(&mut response, &bytes, 7);
             let _ = response.end();
         }
@@ -354,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_body_without_length_ends_with_the_connection() {
-        let mut response = Response::default();
+        let mut response = ResponseReader::default();
         feed(&mut response, &message("HTTP/1.1 200 OK", &body_bytes()), 1000).expect("is right");
         assert!(!response.is_complete());
         assert_eq!(response.end(), Ok(()));
@@ -365,7 +367,7 @@ mod tests {
     fn a_body_that_is_cut_off_is_truncated_however_it_is_framed() {
         let until_close = message("HTTP/1.1 200 OK", &body_bytes());
         for bytes in [counted(), chunked(), until_close] {
-            let mut response = Response::default();
+            let mut response = ResponseReader::default();
             feed(&mut response, &bytes[..bytes.len() - 10], 1000).expect("is right so far");
             assert_eq!(response.end().map_err(|error| error.kind()), Err(ErrorKind::TruncatedBody));
         }
@@ -377,20 +379,20 @@ mod tests {
             [&b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"[..], &counted()]
                 .concat();
         for slice in [1, 30, 1000] {
-            let mut response = Response::default();
+            let mut response = ResponseReader::default();
             assert_eq!(feed(&mut response, &bytes, slice), Ok(0), "{slice}");
             assert!(response.is_complete());
         }
         let endless = "HTTP/1.1 102 Processing\r\n\r\n".repeat(33);
-        let error = feed(&mut Response::default(), endless.as_bytes(), 100).expect_err("goes on");
+        let error = feed(&mut ResponseReader::default(), endless.as_bytes(), 100).expect_err("goes on");
         assert_eq!((error, error.kind()), (ResponseError::EndlessInterim, ErrorKind::Malformed));
-        let upgrade = feed(&mut Response::default(), b"HTTP/1.1 101 Switching\r\n\r\n", 100);
+        let upgrade = feed(&mut ResponseReader::default(), b"HTTP/1.1 101 Switching\r\n\r\n", 100);
         assert_eq!(upgrade, Err(ResponseError::Upgrade));
     }
 
     #[test]
     fn a_head_without_end_is_malformed_before_it_fills_the_memory() {
-        let mut response = Response::default();
+        let mut response = ResponseReader::default();
         response.feed(b"HTTP/1.1 200 OK\r\nX: ", "GET", pool(), judge).expect("may go on");
         let mut fed = 0;
         let error = loop {
@@ -406,27 +408,28 @@ mod tests {
     #[test]
     fn what_is_not_http_is_malformed() {
         for bytes in [&b"SSH-2.0-OpenSSH\r\n"[..], b"HTTP/1.1 abc\r\n\r\n", b"\0\0\0\0"] {
-            let error = feed(&mut Response::default(), bytes, 100).expect_err("is not HTTP");
+            let error = feed(&mut ResponseReader::default(), bytes, 100).expect_err("is not HTTP");
             assert_eq!(error.kind(), ErrorKind::Malformed);
         }
         let bare_line_feed = b"HTTP/1.1 200 OK\r\nX-One: 1\nContent-Length: 40\r\n\r\n";
-        let error = feed(&mut Response::default(), bare_line_feed, 100).expect_err("can be read in two ways");
+        let error =
+            feed(&mut ResponseReader::default(), bare_line_feed, 100).expect_err("can be read in two ways");
         assert_eq!(error.kind(), ErrorKind::Malformed);
         let bad_chunk = message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", b"zz\r\n");
-        let error = feed(&mut Response::default(), &bad_chunk, 100).expect_err("is no chunk");
+        let error = feed(&mut ResponseReader::default(), &bad_chunk, 100).expect_err("is no chunk");
         assert_eq!(error.kind(), ErrorKind::Malformed);
     }
 
     #[test]
     fn a_chunked_body_must_have_the_objects_length() {
         let short = message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", b"0\r\n\r\n");
-        let error = feed(&mut Response::default(), &short, 100).expect_err("is short");
+        let error = feed(&mut ResponseReader::default(), &short, 100).expect_err("is short");
         assert_eq!(error.kind(), ErrorKind::WrongLength);
     }
 
     #[test]
     fn a_head_that_is_cut_off_is_truncated() {
-        let mut response = Response::default();
+        let mut response = ResponseReader::default();
         feed(&mut response, b"HTTP/1.1 200 OK\r\nConte", 100).expect("is right so far");
         assert_eq!(response.end(), Err(ResponseError::HeadCutOff(22)));
     }

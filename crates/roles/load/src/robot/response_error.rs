@@ -1,4 +1,4 @@
-//! Why a response is an error.
+//! Errors of responses.
 
 use assay_http::chunked::ChunkError;
 use assay_http::coding::GzipError;
@@ -40,7 +40,7 @@ pub enum ResponseError {
 }
 
 impl ResponseError {
-    /// The class it is counted under.
+    /// Class that the error is counted under.
     pub fn kind(&self) -> ErrorKind {
         match self {
             ResponseError::Head(_)

@@ -1,5 +1,4 @@
-//! What was measured in the last tenth of a second. For thermostats and scripts; other runs have none of
-//! this.
+//! Samples of a tenth of a second, for thermostats and scripts; other runs take none.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +18,7 @@ pub const SAMPLE_NS: u64 = SECOND_NS / 10;
 #[derive(Debug, Default)]
 pub struct Sampler {
     sample: Sample,
-    /// Number of the piece that is being measured: whole pieces since the start of the run.
+    /// Number of the sample that is being measured: whole samples since the start of the run.
     sample_number: u64,
     /// Counts of the recorder that are in samples already: sent, completed, errors, retries.
     taken: [u64; 4],
@@ -28,7 +27,7 @@ pub struct Sampler {
 /// A piece of one worker.
 #[derive(Debug)]
 pub struct WorkerSample {
-    /// Number of the piece.
+    /// Number of the sample.
     pub number: u64,
     /// The phase that it is of.
     pub phase: u16,
@@ -97,7 +96,7 @@ impl Sampler {
         self.sample.class_mut(Class::Page).record(time_s, 0);
     }
 
-    /// Takes the pieces before this number, all of this phase. A worker that stood still has measured nothing that belongs
+    /// Takes the samples before this number, all of this phase. A worker that stood still has measured nothing that belongs
     /// to the later ones.
     pub fn take_samples(&mut self, before: u64, phase: u16) -> Vec<WorkerSample> {
         let mut samples = Vec::new();
@@ -109,26 +108,26 @@ impl Sampler {
         samples
     }
 
-    /// The recorder was handed over, and begins anew.
+    /// Begins anew with a recorder, as the last one was sent.
     pub fn reset_counts(&mut self) {
         self.taken = [0; 4];
     }
 
-    /// Another phase begins: what was measured of the one before is of no use.
+    /// Begins another phase: what was measured of the one before is of no use.
     pub fn reset(&mut self) {
         (self.sample, self.taken) = (Sample::default(), [0; 4]);
     }
 }
 
-/// Puts the workers' pieces together.
+/// Puts the workers' samples together.
 #[derive(Debug, Default)]
 pub struct SampleMerger {
     pending: BTreeMap<(u64, u16), (usize, Sample)>,
 }
 
 impl SampleMerger {
-    /// Takes a worker's piece; gives its number and the sum of all workers' once it is complete.
-    pub fn take(&mut self, sample_number: &WorkerSample, workers: usize) -> Option<(u64, Sample)> {
+    /// Adds a worker's sample; returns its number and the sum of all workers' once that is complete.
+    pub fn add(&mut self, sample_number: &WorkerSample, workers: usize) -> Option<(u64, Sample)> {
         let key = (sample_number.number, sample_number.phase);
         let (workers_reported, sample) = self.pending.entry(key).or_default();
         *workers_reported += 1;
@@ -137,7 +136,7 @@ impl SampleMerger {
             return None;
         }
         let complete = self.pending.remove(&key).map(|(_, sample)| (sample_number.number, sample));
-        // Where a phase ends, workers differ in what they say of the piece; that one is not waited for.
+        // Where a phase ends, workers differ in what they say of the sample; that one is not waited for.
         self.pending.retain(|(number, _), _| number + 100 > sample_number.number);
         complete
     }
@@ -156,20 +155,20 @@ mod tests {
     #[test]
     fn a_piece_is_complete_when_all_workers_have_handed_it_over() {
         let mut samples = SampleMerger::default();
-        assert_eq!(samples.take(&sample_number(3, 1, 5), 2), None);
-        assert_eq!(samples.take(&sample_number(4, 1, 1), 2), None);
-        let (number, sample) = samples.take(&sample_number(3, 1, 7), 2).expect("both are here");
+        assert_eq!(samples.add(&sample_number(3, 1, 5), 2), None);
+        assert_eq!(samples.add(&sample_number(4, 1, 1), 2), None);
+        let (number, sample) = samples.add(&sample_number(3, 1, 7), 2).expect("both are here");
         assert_eq!((number, sample.requests), (3, 12));
     }
 
     #[test]
     fn pieces_that_workers_disagree_on_are_forgotten() {
         let mut samples = SampleMerger::default();
-        assert_eq!(samples.take(&sample_number(3, 1, 5), 2), None);
-        assert_eq!(samples.take(&sample_number(3, 2, 5), 2), None, "another phase");
+        assert_eq!(samples.add(&sample_number(3, 1, 5), 2), None);
+        assert_eq!(samples.add(&sample_number(3, 2, 5), 2), None, "another phase");
         for number in 4..200 {
-            samples.take(&sample_number(number, 2, 1), 2);
-            samples.take(&sample_number(number, 2, 1), 2);
+            samples.add(&sample_number(number, 2, 1), 2);
+            samples.add(&sample_number(number, 2, 1), 2);
         }
         assert!(samples.pending.is_empty());
     }

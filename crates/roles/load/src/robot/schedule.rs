@@ -1,4 +1,4 @@
-//! What a worker has to do next, and when. Launches of the stream and cuts, in the order of their instants. Pure: time is an
+//! Schedule of a worker: launches of the stream and ends of intervals, in the order of their instants. Pure: time is an
 //! argument, and being late changes nothing but when a step is made.
 //!
 //! Where load adapts, changes are announced ahead. No more is then taken from the stream than comes due soon, so that
@@ -51,7 +51,7 @@ pub struct LaunchSchedule {
     /// The next launch, once it has been drawn from the stream.
     next: Option<Launch>,
     start_ns: u64,
-    /// The last cut (the start, before the first).
+    /// End of the last interval (the start, before the first).
     last_interval_end_ns: u64,
     /// Some phase has load that adapts.
     pace: Option<AdaptivePace>,
@@ -84,7 +84,6 @@ impl LaunchSchedule {
         schedule
     }
 
-    /// The run starts then.
     pub fn start_at(&mut self, start_ns: u64) {
         (self.start_ns, self.last_interval_end_ns) = (start_ns, start_ns);
     }
@@ -99,7 +98,7 @@ impl LaunchSchedule {
         self.pace.as_ref().map(|pace| pace.announced)
     }
 
-    /// The moment of the schedule, in nanoseconds, at an instant that is not later than the announced changes reach.
+    /// Moment of the schedule, in nanoseconds, at an instant that is not later than the announced changes reach.
     pub fn schedule_ns(&self, now_ns: u64) -> u64 {
         let real_ns = now_ns.saturating_sub(self.start_ns);
         self.clock().map_or(real_ns, |clock| clock.schedule_ns(real_ns))
@@ -119,7 +118,7 @@ impl LaunchSchedule {
         Some(pace.changes.back().map_or(&pace.clock, |change| &change.clock))
     }
 
-    /// A change is to come. It must lie further ahead than [`LOOKAHEAD_NS`], and behind those announced before.
+    /// Announces a change. It must lie further ahead than [`LOOKAHEAD_NS`], and behind those announced before.
     pub fn announce(&mut self, change: Arc<LoadChange>) {
         if let Some(pace) = &mut self.pace {
             pace.changes.push_back(change);
@@ -127,17 +126,18 @@ impl LaunchSchedule {
         }
     }
 
-    /// The last cut (the start, before the first).
+    /// End of the last interval (the start, before the first).
     pub fn last_interval_end_ns(&self) -> u64 {
         self.last_interval_end_ns
     }
 
-    /// A cut was made: the next interval begins there.
+    /// Begins the next interval at the end of the last.
     pub fn begin_interval(&mut self, at_ns: u64) {
         self.last_interval_end_ns = at_ns;
     }
 
-    /// The next full second, or the end of the phase that is on; none: the schedule is over.
+    /// End of the current interval: the next full second, or the end of the phase. None for `phase_end_ns`: the
+    /// schedule is over.
     pub fn next_interval_end_ns(&self, phase_end_ns: Option<u64>) -> u64 {
         let (start_ns, last_ns) = (self.start_ns, self.last_interval_end_ns);
         let second_ns = start_ns + ((last_ns - start_ns) / SECOND_NS + 1) * SECOND_NS;
@@ -181,7 +181,7 @@ impl LaunchSchedule {
 
     /// Due time of the next launch where load adapts.
     fn next_adapted_ns(&mut self, now_ns: u64) -> u64 {
-        self.look(now_ns);
+        self.fill(now_ns);
         let Some(pace) = &self.pace else { return u64::MAX };
         if let Some(launch) = &self.next {
             // Where the clock stood still at the end of a phase, the next one's first moment was reached before.
@@ -198,7 +198,7 @@ impl LaunchSchedule {
     }
 
     /// Looks for the next launch as far ahead as may be, and makes the changes whose moment was reached.
-    fn look(&mut self, now_ns: u64) {
+    fn fill(&mut self, now_ns: u64) {
         while self.next.is_none() {
             let Some(pace) = &mut self.pace else { return };
             let now_ns = now_ns.saturating_sub(self.start_ns);
@@ -218,7 +218,7 @@ impl LaunchSchedule {
     }
 }
 
-fn nanoseconds(time: Duration) -> u64 {
+pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 

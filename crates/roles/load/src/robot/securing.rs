@@ -1,4 +1,4 @@
-//! TLS on the connections of robots: how a session begins, its handshake, and what becomes of requests when that fails.
+//! TLS on the connections of robots: sessions, handshakes, and their failures.
 
 use std::io::{self, ErrorKind as IoErrorKind};
 
@@ -14,7 +14,7 @@ use super::connection::ConnectionStage;
 use super::worker::Worker;
 
 impl Worker {
-    /// The byte stream of a robot's connection of this serial, which goes to an origin or to what stands for it.
+    /// Wraps a connection into its byte stream. It has this serial, and goes to an origin or to what stands for it.
     pub(super) fn on(
         &mut self,
         socket: Socket,
@@ -61,7 +61,7 @@ impl Worker {
         }
     }
 
-    /// The handshake of a connection is over: its requests know when, and it is counted.
+    /// Counts a handshake, and notes its end with the requests of the connection.
     fn note_handshake(&mut self, slot: u32, handshake: &Handshake) {
         let connection = &self.connections[slot as usize];
         let places: Vec<u32> = match &connection.streams {
@@ -84,7 +84,7 @@ impl Worker {
         *counts.by_tls.entry(name).or_default() += 1;
     }
 
-    /// The TLS handshake of a connection failed: that is the error of the requests that it was made for.
+    /// Fails the requests that a connection was made for, as its TLS handshake failed.
     fn fail_to_secure(&mut self, slot: u32, error: &io::Error) {
         let connection = &self.connections[slot as usize];
         let (place, robot) = (connection.xact, connection.robot);
@@ -105,7 +105,7 @@ impl Worker {
     }
 }
 
-/// The class of an error of TLS.
+/// Class of an error of TLS.
 pub fn kind_of_tls(error: &TlsError) -> ErrorKind {
     match error.kind {
         TlsErrorKind::CertificateExpired => ErrorKind::TlsCertificateExpired,

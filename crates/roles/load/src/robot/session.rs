@@ -1,5 +1,5 @@
-//! What changes when a robot goes idle, and when it comes back. Idle, it requests nothing and has no connections; back, it
-//! is somebody else as far as its [`super::memory`] goes.
+//! Sessions of robots. An idle robot requests nothing and has no connections; back, it is somebody else as far as its
+//! [`super::memory`] goes.
 //!
 //! Busy and idle periods are places in the schedule: where load adapts, they go along with it. Robots with a rate get their
 //! sessions with their launches: the stream knows them. Those without one are woken when their idle period is over. What waits for a connection when a busy period ends is not sent any more.
@@ -8,7 +8,7 @@ use super::worker::{RobotTimerEvent, Worker};
 use super::xact::NONE;
 
 impl Worker {
-    /// A launch belongs to this session of its robot.
+    /// Enters the session that a launch belongs to.
     pub fn enter_session(&mut self, robot: u32, session: u64) {
         let Some(memory) = &mut self.robots[robot as usize].memory else { return };
         if memory.enter(session) {
@@ -16,7 +16,7 @@ impl Worker {
         }
     }
 
-    /// A robot without a rate wants to request something: its session. None: it is idle, and is woken later.
+    /// Session of the next request of a robot without a rate. None: the robot is idle, and is woken later.
     pub fn session_of_next(&mut self, robot: u32, now_ns: u64) -> Option<u64> {
         let Some(memory) = &mut self.robots[robot as usize].memory else { return Some(0) };
         let (universe, at_ns) = (&self.setup.universe, self.schedule.schedule_ns(now_ns));

@@ -1,10 +1,11 @@
-//! What robots need to know before they start. Made once from the spec, and shared by all workers.
+//! Setup of the robots, made once from the spec, and shared by all workers.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::spec::{RobotsSpec, Target};
@@ -24,7 +25,6 @@ use assay_workload::model::{
 use assay_workload::{Object, ScheduleError, Timeline, Universe, UniverseError, UniverseOptions, XactId};
 use thiserror::Error;
 
-use super::clocks::ClockError;
 use super::load_controller;
 use crate::coded::CodedSizes;
 use crate::files::{FileError, read_files};
@@ -65,7 +65,6 @@ pub enum SetupError {
         /// Addresses in the spec.
         given: usize,
     },
-    /// Robots cannot speak TLS as they were told.
     #[error("robots cannot speak TLS: {0}")]
     Tls(TlsSetupError),
     /// A name for which no certificate can be verified.
@@ -102,7 +101,7 @@ pub struct Setup {
     /// Rules of each group of the workload, in its order.
     pub groups: Vec<GroupRules>,
     /// Routes to each origin; for each cache that robots speak to, one after the other.
-    routes: Vec<Vec<Route>>,
+    routes: Vec<Vec<OriginRoute>>,
     /// Cache of each robot, as index into `routes`; empty: there is one for all.
     listeners: Vec<u16>,
     pub absolute: bool,
@@ -157,7 +156,6 @@ pub struct GroupRules {
     pub depth: Option<Sampler>,
     /// Closes a connection idle for this long.
     pub idle_timeout: Option<Duration>,
-    /// Connections per robot.
     pub open_limit: u32,
     /// Requests that may wait for a connection, per robot.
     pub waiting_limit: u32,
@@ -172,7 +170,7 @@ pub struct GroupRules {
 
 /// The way to one origin.
 #[derive(Debug)]
-pub struct Route {
+pub struct OriginRoute {
     pub address: SocketAddr,
     /// Connections to equal destinations can be used for each other's requests.
     pub destination: u16,
@@ -182,7 +180,7 @@ pub struct Route {
     between: [Vec<u8>; 2],
 }
 
-impl Route {
+impl OriginRoute {
     fn new(address: SocketAddr, destination: u16, authority: Vec<u8>) -> Self {
         let between = ["0", "1"].map(|minor| {
             let start = format!(" HTTP/1.{minor}\r\nHost: ").into_bytes();
@@ -232,7 +230,7 @@ impl Setup {
             routes,
             absolute: matches!(spec.target, Target::Forward { .. }),
             timeout: Duration::from_millis(spec.timeout_ms.max(1)),
-            tls: spec.tls.as_ref().map(|told| Tls::new(told, &workload)).transpose()?,
+            tls: spec.tls.as_ref().map(|settings| Tls::new(settings, &workload)).transpose()?,
             shares_from: spec.behaviour.shares_from(),
             caches: spec.behaviour.caches && !matches!(spec.target, Target::Direct { .. }),
             validation_updates: spec.behaviour.validation_updates,
@@ -256,7 +254,7 @@ impl Setup {
         })
     }
 
-    /// The source address of a robot; none: the system chooses.
+    /// Source address of a robot; none: the system chooses.
     pub fn source_of(&self, robot: RobotIndex) -> Option<IpAddr> {
         let run = self.address_runs.partition_point(|&(first, _)| first <= robot).checked_sub(1)?;
         self.sources[self.address_runs[run].1]
@@ -265,12 +263,11 @@ impl Setup {
     /// Time of a best-effort robot's first request, in nanoseconds since the start.
     pub fn begin_ns(&self, robot: RobotIndex, group: u16) -> u64 {
         let window = self.universe.workload().robots[usize::from(group)].launch_window;
-        let words = [self.universe.seed(), u64::from(robot), 0, LAUNCH_DRAW];
-        let unit = Rng::of(Purpose::Other, &words).unit();
+        let inputs = [self.universe.seed(), u64::from(robot), 0, LAUNCH_DRAW];
+        let unit = Rng::of(Purpose::Other, &inputs).unit();
         window.map_or(0, |window| u64::try_from(window.mul_f64(unit).as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The version of HTTP that a robot speaks.
     pub fn version_of(&self, robot: RobotIndex, group: &RobotGroup) -> HttpVersion {
         let unit = Rng::of(Purpose::Other, &[self.universe.seed(), u64::from(robot), 0]).unit();
         group.http_versions.pick(unit).copied().unwrap_or(HttpVersion::Http11)
@@ -282,8 +279,8 @@ impl Setup {
         let Some(limit) = &self.groups[usize::from(group)].use_limit else {
             return if version == HttpVersion::Http2 { u32::MAX } else { 1 };
         };
-        let words = [self.universe.seed(), u64::from(robot), 1 + u64::from(serial)];
-        let uses = limit.count(&mut Rng::of(Purpose::Other, &words));
+        let inputs = [self.universe.seed(), u64::from(robot), 1 + u64::from(serial)];
+        let uses = limit.count(&mut Rng::of(Purpose::Other, &inputs));
         u32::try_from(uses).unwrap_or(u32::MAX).max(1)
     }
 
@@ -293,24 +290,24 @@ impl Setup {
         if version != HttpVersion::Http11 {
             return 1;
         }
-        let words = [self.universe.seed(), u64::from(robot), 1 + u64::from(serial), DEPTH_DRAW];
-        u16::try_from(depth.count(&mut Rng::of(Purpose::Other, &words))).unwrap_or(u16::MAX).max(1)
+        let inputs = [self.universe.seed(), u64::from(robot), 1 + u64::from(serial), DEPTH_DRAW];
+        u16::try_from(depth.count(&mut Rng::of(Purpose::Other, &inputs))).unwrap_or(u16::MAX).max(1)
     }
 
     /// Whether a robot's connection offers to resume an earlier session of TLS; `serial` counts its connections.
     pub fn resumes(&self, tls: &Tls, robot: RobotIndex, serial: u32) -> bool {
-        let words = [self.universe.seed(), u64::from(robot), 1 + u64::from(serial), RESUME_DRAW];
-        Rng::of(Purpose::Other, &words).unit() < tls.resumption
+        let inputs = [self.universe.seed(), u64::from(robot), 1 + u64::from(serial), RESUME_DRAW];
+        Rng::of(Purpose::Other, &inputs).unit() < tls.resumption
     }
 
-    /// An xact of this group takes an idle connection to a substitute rather than a new one.
+    /// True if an xact of this group takes an idle connection to a substitute rather than a new one.
     pub fn takes_substitutes(&self, group: u16, xact: XactId) -> bool {
         let share = self.groups[usize::from(group)].substitution;
-        let words = [self.universe.seed(), u64::from(xact.robot), xact.number, u64::from(xact.place)];
-        share > 0.0 && Rng::of(Purpose::Substitute, &words).unit() < share
+        let inputs = [self.universe.seed(), u64::from(xact.robot), xact.number, u64::from(xact.place)];
+        share > 0.0 && Rng::of(Purpose::Substitute, &inputs).unit() < share
     }
 
-    /// Something may be special about a request of this group for this object.
+    /// True if a request of this group for this object may be special.
     #[inline]
     pub fn is_special(&self, group: u16, object: &Object) -> bool {
         self.special_groups[usize::from(group)]
@@ -324,27 +321,43 @@ impl Setup {
         self.coded.as_ref().map_or(object.size_bytes, |coded| coded.sent_bytes(usize::from(group), object))
     }
 
-    /// A robot's way to an origin.
-    pub fn route(&self, robot: RobotIndex, origin: OriginIndex) -> &Route {
+    /// Route of a robot to an origin.
+    pub fn route(&self, robot: RobotIndex, origin: OriginIndex) -> &OriginRoute {
         let listener = self.listeners.get(robot as usize).copied().unwrap_or(0);
         &self.routes[usize::from(listener)][usize::from(origin)]
     }
 }
 
+/// Upper bound on the difference between an instant of an origin and the same instant of a robot, for all workers.
+#[derive(Debug, Default)]
+pub struct ClockError(AtomicU64);
+
+impl ClockError {
+    /// Raises the bound, in microseconds. Smaller values change nothing: what was decided stands.
+    pub fn raise_to_us(&self, error_us: u64) {
+        self.0.fetch_max(error_us, Relaxed);
+    }
+
+    #[inline]
+    pub fn error_us(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
 impl Tls {
-    fn new(told: &ClientTls, workload: &Workload) -> Result<Self, SetupError> {
+    fn new(settings: &ClientTls, workload: &Workload) -> Result<Self, SetupError> {
         let name = |origin: &assay_workload::model::Origin| {
             Name::of_authority(&origin.authority)
                 .map_err(|cause| SetupError::TlsName { authority: origin.authority.clone(), cause })
         };
         Ok(Self {
-            client: setup::client(told).map_err(SetupError::Tls)?,
-            resumption: told.resumption,
+            client: setup::client(settings).map_err(SetupError::Tls)?,
+            resumption: settings.resumption,
             names: workload.origins.iter().map(name).collect::<Result<_, _>>()?,
         })
     }
 
-    /// The name that the certificate of an origin, or of a proxy that stands for it, is verified for.
+    /// Name that the certificate of an origin, or of a proxy that stands for it, is verified for.
     pub fn name_of(&self, origin: OriginIndex) -> &Name {
         &self.names[usize::from(origin)]
     }
@@ -362,7 +375,7 @@ fn is_special_group(group: &RobotGroup) -> bool {
         || group.expectation != Expectation::Never
 }
 
-/// A type that has codings, or is requested in parts, or brings fields of its own into requests.
+/// True for a type that has codings, or is requested in parts, or brings fields of its own into requests.
 fn is_special_content(content: &Content) -> bool {
     let types = content.behaviour.request_types.as_ref().map_or(&[][..], |types| types.items());
     !content.body.codings.is_empty()
@@ -395,7 +408,7 @@ impl GroupRules {
     }
 }
 
-/// The robots that the spec names, or all.
+/// Robots that the spec names, or all.
 fn robots(spec: &RobotsSpec, count: u32) -> Result<Range<RobotIndex>, SetupError> {
     let Some((first, last)) = spec.robots else { return Ok(0..count) };
     if first > last || last >= count {
@@ -428,8 +441,8 @@ fn robot_addresses<'w>(
     (hosts.len(), runs)
 }
 
-/// The ways through each cache that robots speak to.
-fn all_routes(workload: &Workload, spec: &RobotsSpec) -> Result<Vec<Vec<Route>>, SetupError> {
+/// Routes through each cache that robots speak to.
+fn all_routes(workload: &Workload, spec: &RobotsSpec) -> Result<Vec<Vec<OriginRoute>>, SetupError> {
     let through = |listener: &Listener| {
         let proxy = listener.proxy;
         let target = match &spec.target {
@@ -444,7 +457,7 @@ fn all_routes(workload: &Workload, spec: &RobotsSpec) -> Result<Vec<Vec<Route>>,
     spec.listeners.iter().map(through).collect()
 }
 
-fn routes(workload: &Workload, target: &Target) -> Result<Vec<Route>, SetupError> {
+fn routes(workload: &Workload, target: &Target) -> Result<Vec<OriginRoute>, SetupError> {
     let check = |given: &[SocketAddr]| match given.len() < workload.origins.len() {
         true => Err(SetupError::TooFewOrigins { origins: workload.origins.len(), given: given.len() }),
         false => Ok(()),
@@ -456,19 +469,19 @@ fn routes(workload: &Workload, target: &Target) -> Result<Vec<Route>, SetupError
     let route = |(index, origin): (usize, &assay_workload::model::Origin)| {
         let named = origin.authority.clone().into_bytes();
         match target {
-            Target::Direct { origins } => Route::new(origins[index], index as u16, named),
-            Target::Reverse { proxy } => Route::new(*proxy, 0, named),
+            Target::Direct { origins } => OriginRoute::new(origins[index], index as u16, named),
+            Target::Reverse { proxy } => OriginRoute::new(*proxy, 0, named),
             Target::Forward { proxy, origins } => {
-                Route::new(*proxy, 0, origins[index].to_string().into_bytes())
+                OriginRoute::new(*proxy, 0, origins[index].to_string().into_bytes())
             }
         }
     };
     Ok(workload.origins.iter().enumerate().map(route).collect())
 }
 
-/// For each origin, the destinations of those that stand for it, but its own.
-fn substitutes(workload: &Workload, routes: &[Route]) -> Vec<Vec<u16>> {
-    let of = |(origin, route): (usize, &Route)| {
+/// Destinations, for each origin, of those that stand for it, but its own.
+fn substitutes(workload: &Workload, routes: &[OriginRoute]) -> Vec<Vec<u16>> {
+    let of = |(origin, route): (usize, &OriginRoute)| {
         let groups = workload.substitutes.iter().filter(|group| group.contains(&(origin as OriginIndex)));
         let mut all: Vec<u16> =
             groups.flatten().map(|other| routes[usize::from(*other)].destination).collect();

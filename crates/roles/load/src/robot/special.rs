@@ -1,4 +1,4 @@
-//! Requests that are special, and the responses that are right for them though they are no whole objects.
+//! Special requests, and the responses that are right for them though they are no whole objects.
 //!
 //! Whatever both sides know beforehand (parts, codings, faults on purpose, broken-off bodies, redirections, refusals) comes
 //! from `assay_workload`; here it is put into the request, and the response is held against it. Plain xacts, nearly all, have
@@ -66,7 +66,7 @@ pub fn request_features(universe: &Universe, xact: &Xact, group: usize) -> Box<R
         names_codings,
         fields,
         fault: universe.fault(xact.id, object.id.origin),
-        break_off: universe.robot_abort(xact.id, object.size_bytes),
+        abort_after: universe.robot_abort(xact.id, object.size_bytes),
         origin_aborts: universe.origin_abort(xact.id, object.id.origin, object.size_bytes).is_some(),
         expects: body_bytes > 0 && universe.expects(xact.id, body_bytes),
         expires_ns: lifetime.map(|lifetime| {
@@ -83,7 +83,7 @@ fn line(name: &str, value: impl AsRef<[u8]>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// A response that is right though it is not an object: what it means. None: it must be the object.
+/// Classifies a response that is right though it is not an object. None: it must be the object.
 pub fn classify(
     universe: &Universe,
     xact: &Xact,
@@ -127,7 +127,7 @@ fn is_beyond_the_end(
     features: &RequestFeatures,
     mark: Option<&ResponseMark>,
 ) -> bool {
-    let is_beyond = |bytes: u64| features.wanted(bytes).is_some_and(|spans| spans.is_empty());
+    let is_beyond = |bytes: u64| features.requested_spans(bytes).is_some_and(|spans| spans.is_empty());
     let content = xact.object.id.content;
     let may_be_coded = features.takes_gzip && universe.codings(content).contains(&Coding::Gzip);
     is_beyond(xact.object.size_bytes)
@@ -136,7 +136,7 @@ fn is_beyond_the_end(
                 .is_none_or(|bytes| is_beyond(bytes.len() as u64)))
 }
 
-/// The body is in a coding that its request did not ask for.
+/// True if the body is in a coding that its request did not ask for.
 pub fn is_in_unrequested_coding(xact: &Xact, head: &ResponseHead<'_>) -> bool {
     head.header("Content-Encoding").is_some_and(|coding| is_unrequested(coding, xact.features.as_deref()))
 }
@@ -149,7 +149,8 @@ fn is_unrequested(coding: &[u8], features: Option<&RequestFeatures>) -> bool {
     }
 }
 
-/// The body that must follow the head of a response with parts of an object, or with all of it, coded. None: as it is.
+/// Body that must follow the head of a response with parts of an object, or with all of it, coded. None: the object as
+/// it is.
 pub fn payload(
     universe: &Universe,
     xact: &Xact,
@@ -177,7 +178,7 @@ pub fn payload(
     }
 }
 
-/// The parts that must follow, of the object or of its coded bytes; `whole` is none if these are not known.
+/// Parts that must follow, of the object or of its coded bytes; `whole` is none if these are not known.
 fn parts(
     xact: &Xact,
     features: &RequestFeatures,
@@ -187,9 +188,10 @@ fn parts(
     let is_coded = !matches!(whole, Some(Representation::Object(_)));
     let content_type = head.header("Content-Type").unwrap_or_default();
     if let Some(boundary) = boundary(content_type) {
-        let wanted = whole.as_ref().and_then(|whole| features.wanted(whole.bytes())).unwrap_or_default();
+        let requested =
+            whole.as_ref().and_then(|whole| features.requested_spans(whole.bytes())).unwrap_or_default();
         let kind = ResponseKind::Parts { several: true, is_checked: whole.is_some() };
-        return Ok((kind, ExpectedBody::parts(whole, boundary, wanted)));
+        return Ok((kind, ExpectedBody::parts(whole, boundary, requested)));
     }
     let range = head.header("Content-Range").and_then(ContentRange::parse);
     let Some(ContentRange::Part { span, total }) = range else {
@@ -202,30 +204,30 @@ fn parts(
         return Err(CheckError::NoContentRange.into());
     }
     let bytes = whole.as_ref().map(Representation::bytes).or(total);
-    let wanted = bytes.and_then(|bytes| features.wanted(bytes)).unwrap_or_default();
-    if let Some(missing) = wanted.iter().find(|wanted| !covers(&span, wanted)) {
+    let requested = bytes.and_then(|bytes| features.requested_spans(bytes)).unwrap_or_default();
+    if let Some(missing) = requested.iter().find(|requested| !covers(&span, requested)) {
         return Err(CheckError::PartMissing { from: missing.from, to: missing.to }.into());
     }
     let kind = ResponseKind::Parts { several: false, is_checked: whole.is_some() };
     Ok((kind, ExpectedBody::part(whole, span)))
 }
 
-/// The coded bytes of an object; none: to make them would cost a robot too much.
+/// Coded bytes of an object; none: to make them would cost a robot too much.
 fn coded(universe: &Universe, xact: &Xact, version: u64) -> Option<Vec<u8>> {
     let body = universe.body(&xact.object, version);
     (body.size() <= MOST_CODED_BYTES).then(|| gzip(&mut GzipWriter::new(), &body, universe.pool()))
 }
 
-fn covers(span: &Span, wanted: &Span) -> bool {
-    span.from <= wanted.from && wanted.to <= span.to
+fn covers(span: &Span, requested: &Span) -> bool {
+    span.from <= requested.from && requested.to <= span.to
 }
 
-/// A redirection leads to an object of the same origin and type that is older.
+/// True for a redirection to another object of the same origin and type.
 fn is_older(older: &ObjectId, id: &ObjectId) -> bool {
     older.origin == id.origin && older.content == id.content && older != id
 }
 
-/// The path of a target or a `Location`: that may have been made absolute on the way.
+/// Path of a target or a `Location`: that may have been made absolute on the way.
 pub fn path_of(location: &[u8]) -> &[u8] {
     let Some(rest) = location.strip_prefix(b"http://") else { return location };
     let at = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());

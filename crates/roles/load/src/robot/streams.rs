@@ -1,11 +1,11 @@
-//! What a connection of HTTP/2 carries: one xact on each of its streams.
+//! Streams of an HTTP/2 connection, each with an xact.
 //!
 //! *Does not:* write to sockets or decide what is sent next; that is [`super::multiplex`].
 
 use assay_http2::{Config, Connection as Wire, Stream, Totals};
 use assay_measurement::counts::RobotCounts;
 
-use super::response::Response;
+use super::response::ResponseReader;
 
 /// Most bytes of bodies that may be on their way to one connection. Robots check what they read at once, so a window is no
 /// limit to what they hold.
@@ -18,7 +18,7 @@ const STREAM_WINDOW: u32 = 4 << 20;
 pub struct StreamExchange {
     pub xact: u32,
     pub stream: Stream,
-    pub response: Response,
+    pub response: ResponseReader,
     /// Body bytes of the request that the windows have not let through yet.
     pub upload: Vec<u8>,
 }
@@ -68,7 +68,7 @@ impl Streams {
         }
     }
 
-    /// An xact goes out on this stream.
+    /// Puts an exchange on its stream.
     pub fn put(&mut self, exchange: StreamExchange) {
         let place = exchange.stream.place as usize;
         let table = &mut self.exchange.0;
@@ -88,7 +88,7 @@ impl Streams {
         self.exchange.get_mut(stream)
     }
 
-    /// The wire, and what its streams carry.
+    /// Borrows the wire and the exchanges apart.
     pub fn split(&mut self) -> (&mut Wire, &mut StreamTable) {
         (&mut self.wire, &mut self.exchange)
     }

@@ -1,5 +1,5 @@
-//! Time-outs of xacts. An xact fails when its lifetime is over, wherever it is by then: waiting for a connection, on its way, or
-//! receiving its response.
+//! Time-outs of xacts. An xact fails when its lifetime is over, wherever it is by then: waiting for a connection, on its
+//! way, or receiving its response.
 //!
 //! One behind others on its connection (see [`super::pipeline`]) is given up when its turn comes: those before it are not
 //! to suffer.
@@ -15,7 +15,7 @@ use assay_base::clock::monotonic_ns;
 const AGAIN_NS: u64 = 10_000_000;
 
 impl Worker {
-    /// An xact has come in: it will be given up in time, if its kind of robots does that.
+    /// Sets the timer for the end of an xact's lifetime, if its group has one.
     pub fn set_expiry(&mut self, place: u32) {
         let features = self.xacts[place as usize].features.as_ref();
         if let Some(expires_ns) = features.and_then(|features| features.expires_ns)
@@ -25,9 +25,10 @@ impl Worker {
         }
     }
 
-    /// The lifetime of an xact that was at this place is over. Another one may be there by now.
+    /// Fails the xact at this place if its lifetime is over. Another one may be there by now.
     pub fn expire(&mut self, place: u32) {
         let now_ns = monotonic_ns();
+        // Timers are not cancelled when xacts end: the place may be free, or have another xact.
         let Some(xact) = self.xacts.get(place as usize) else { return };
         let expires_ns = xact.features.as_ref().and_then(|features| features.expires_ns);
         if expires_ns.is_none_or(|expires_ns| expires_ns > now_ns) {
@@ -56,7 +57,7 @@ impl Worker {
         self.fill_slots(robot);
     }
 
-    /// The connection of HTTP/2 that carries an xact, and its robot.
+    /// Finds the HTTP/2 connection that carries an xact, and its robot.
     fn connection_by_stream(&self, place: u32) -> Option<(u32, u32)> {
         let carries = |streams: &Streams| streams.iter().any(|exchange| exchange.xact == place);
         let mut all = self.connections.iter();

@@ -1,12 +1,12 @@
-//! Handovers of workers, held until it is known when the target waited for processors: then the times in them are joined with
-//! that. The parent watches the target and reports its waits a few times a second.
+//! Joining of snapshots with the target's waits for processors: they are held until these are known. The parent watches the
+//! target and reports its waits a few times a second.
 //!
 //! # Waits of the target
 //!
 //! *Waits of the target.* If the lab starts or watches the target, `host::metrics::waits` determines when its threads waited for processors that
 //! others had, and how long these waits had an effect. Robots receive the waits ten times a second (`Command::Waits`, a
-//! `measurement::waits::WaitReport`). Workers keep the instants of completed xacts until the next cut (`load::tally::flights`); the conductor
-//! holds their handover until it has the waits up to then (`load::robot::wait_joiner`), and adds to the delays of each xact the waits that it can
+//! `measurement::waits::WaitReport`). Workers keep the instants of completed xacts until the end of the interval (`load::tally::flights`); the coordinator
+//! holds their snapshot until it has the waits up to then (`load::robot::wait_joiner`), and adds to the delays of each xact the waits that it can
 //! have met. `joined` counts these xacts; the rest of a phase, where they are few, count as delayed by an unknown time.
 
 use std::collections::VecDeque;
@@ -18,20 +18,20 @@ use assay_measurement::waits::{WaitReport, WaitTimeline};
 use crate::tally::merge::WorkerSnapshot;
 
 /// Longest time for which a snapshot is held. Waits that come later are of no use any more, and the times are recorded
-/// as they were seen.
+/// without them.
 const PATIENCE_NS: u64 = 2 * SECOND_NS;
 
 /// Held snapshots, and the known waits of the target.
 #[derive(Debug)]
 pub struct WaitJoiner {
     waits: WaitTimeline,
-    held: VecDeque<OriginResidence>,
+    held: VecDeque<HeldSnapshot>,
     /// For how long waits are of use: no xact was sent longer ago than this, or was in line behind one that was.
     kept_ns: u64,
 }
 
 #[derive(Debug)]
-struct OriginResidence {
+struct HeldSnapshot {
     snapshot: Box<WorkerSnapshot>,
     /// Everything in it had ended by then.
     since_ns: u64,
@@ -44,9 +44,9 @@ impl WaitJoiner {
         Self { waits: WaitTimeline::default(), held: VecDeque::new(), kept_ns }
     }
 
-    /// Holds a handover that has just come.
+    /// Holds a snapshot that has just come.
     pub fn hold(&mut self, snapshot: Box<WorkerSnapshot>, now_ns: u64) {
-        self.held.push_back(OriginResidence { snapshot, since_ns: now_ns });
+        self.held.push_back(HeldSnapshot { snapshot, since_ns: now_ns });
     }
 
     /// Adds when the target waited.
@@ -55,7 +55,7 @@ impl WaitJoiner {
         self.waits.forget_before(report.until_ns.saturating_sub(self.kept_ns));
     }
 
-    /// The handover that was held for longest, joined, if enough is known for that, or will not be any more.
+    /// Takes the snapshot that was held for longest, joined, if enough is known for that, or will not be any more.
     pub fn next_joined(&mut self, now_ns: u64) -> Option<WorkerSnapshot> {
         let first = self.held.front()?;
         let is_known = self.waits.known_until_ns().is_some_and(|until_ns| until_ns >= first.since_ns);

@@ -1,4 +1,4 @@
-//! One worker: what it owns, all of it for one thread alone. The state of its robots and of what is under way.
+//! One worker: the state of its robots and of what is under way, all of it for one thread alone.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::backlog::InFlightBaseline;
-use super::connection::{Connection, ListEnds};
+use super::connection::{ListEnds, RobotConnection};
 use super::control::RunControl;
 use super::log::LogQueue;
 use super::memory::RobotMemory;
@@ -54,7 +54,7 @@ pub enum RobotReport {
 /// Event of a worker's timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RobotTimerEvent {
-    /// The next launch or cut.
+    /// The next launch or end of an interval.
     Schedule,
     /// Shared numbers and time-outs.
     Tick,
@@ -118,15 +118,14 @@ pub struct BestEffort {
 /// Position in the schedule.
 #[derive(Debug)]
 pub struct ScheduleState {
-    /// Number of the next cut.
+    /// Number of the current interval.
     pub interval_number: u64,
-    /// The phase that is on.
     pub phase: u16,
     /// Instant at which what is under way is given up; none: the schedule is not over.
     pub drain_until_ns: Option<u64>,
-    /// The last cut was made.
+    /// The last interval has ended.
     pub finished: bool,
-    /// The alarm that is set for the next launch or cut.
+    /// The timer that is set for the next launch or end of an interval.
     pub next: Option<Ticket>,
     /// The first launches were made.
     pub begun: bool,
@@ -147,13 +146,13 @@ pub struct Worker {
     /// Pages of which something is under way or waiting.
     pub pages: Slab<PageLoad>,
     /// Open or being opened.
-    pub connections: Slab<Connection>,
+    pub connections: Slab<RobotConnection>,
     /// Connections made so far; names them.
     pub connection_serial: u64,
-    /// Counts of each phase since the last cut.
+    /// Counts of each phase in the current interval.
     pub recorders: Recorders,
     pub levels: RobotLevels,
-    /// Notes for the ideal cache since the last cut.
+    /// Events for the ideal cache in the current interval.
     pub ideal_events: Vec<IdealEvent>,
     pub schedule_state: ScheduleState,
     /// Everything is read into this.
@@ -253,13 +252,12 @@ impl Worker {
         }
     }
 
-    /// Counts of a phase since the last cut.
+    /// Counts of a phase in the current interval.
     #[inline]
     pub fn recorder(&mut self, phase: u16) -> &mut Recorder {
-        self.recorders.of(phase)
+        self.recorders.recorder(phase)
     }
 
-    /// The phase that is on.
     pub fn phase(&self) -> u16 {
         self.schedule_state.phase
     }
@@ -274,7 +272,7 @@ impl Worker {
         self.slice.place(robot) as u32
     }
 
-    /// Tells the conductor; if it is gone, so will this process be.
+    /// Tells the coordinator; if it is gone, so will this process be.
     pub fn report(&self, report: RobotReport) {
         let _ = self.reports.send(report);
     }
@@ -327,7 +325,7 @@ fn make_robots(setup: &Setup, slice: Slice) -> Vec<Robot> {
             waiting: 0,
             delayed_behind_us: 0,
             best_effort,
-            memory: RobotMemory::of(universe, index),
+            memory: RobotMemory::initial(universe, index),
             tls: None,
         })
     })

@@ -1,4 +1,4 @@
-//! What is known about one request, and about one page, while it is under way.
+//! Xacts and pages under way.
 
 use std::num::NonZeroU64;
 
@@ -30,14 +30,13 @@ pub struct Xact {
     /// Phase it was due in.
     pub phase: u16,
     pub method: Method,
-    /// Request type, as the stream says.
     pub request_type: RequestType,
     pub object: Object,
     /// True if the xact counts for hit ratios: a GET of type Basic for which nothing prevents a plain response.
     pub basic: bool,
     /// None for plain xacts.
     pub features: Option<Box<RequestFeatures>>,
-    /// The stream says that the object was requested before.
+    /// True if the object was requested before, by the stream.
     pub revisit: bool,
     /// Times that the target did not act on the request.
     pub refusals: u8,
@@ -64,7 +63,7 @@ pub struct Xact {
     /// Instant from which waits of the target can have delayed the xact, if that is sooner than when it was sent:
     /// others had its connection.
     pub since_ns: Option<NonZeroU64>,
-    /// Lookup that the ideal cache was told of, if any.
+    /// Lookup in the ideal cache, if there was one.
     pub sent_lookup: Option<SentLookup>,
     /// The page it belongs to or is; [`NONE`]: it has to do with no page.
     pub page: u32,
@@ -124,7 +123,7 @@ impl Xact {
         micros(self.earliest_send_ns(), self.sent_ns).min(u64::from(BEGUN_LATE_US)) as u32
     }
 
-    /// The first bytes of its response are read, having lain unread for so long.
+    /// Begins a response, whose first bytes are read now, having lain unread for `unread_us`.
     #[inline]
     pub fn begin_response(&mut self, read_ns: u64, unread_us: u32) {
         self.first_byte_ns = self.received_ns(read_ns, unread_us);
@@ -161,7 +160,7 @@ impl Xact {
         Exposure { from_ns: self.exposed_since_ns(), at_origin: self.at_origin, needs }
     }
 
-    /// One of its responses is complete, having lain unread for so long, and calls for another request.
+    /// Begins another request of the xact, for which its response calls. That had lain unread for `unread_us`.
     pub fn begin_next_step(&mut self, unread_us: u32) {
         self.first_byte_ns = 0;
         self.own.before(unread_us.saturating_add(self.own.origin_us));
@@ -177,7 +176,7 @@ impl Xact {
         self.id.place > 0
     }
 
-    /// Kind of request that the mark tells the origin.
+    /// Kind of request in the mark.
     pub fn kind(&self) -> Kind {
         match (self.method, self.request_type) {
             (Method::Head | Method::Post | Method::Put, _) => Kind::Other,
@@ -192,7 +191,7 @@ impl Xact {
         }
     }
 
-    /// A cache may keep the response: the origin sends one.
+    /// True if a cache may keep the response: the origin sends one.
     pub fn may_fill(&self) -> bool {
         !self.method.has_body() && !self.has_failing_fault()
     }

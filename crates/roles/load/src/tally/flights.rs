@@ -1,7 +1,7 @@
-//! Completed xacts whose times are still to be joined with what is known of the target's waits for processors.
+//! Completed xacts whose times are still to be joined with the target's waits for processors.
 //!
 //! These become known a moment after the xacts end. So a worker keeps what is needed of each and hands it over with its
-//! counts; the conductor joins both, outside of the path of requests.
+//! counts; the coordinator joins both, outside of the path of requests.
 
 use assay_measurement::outcome::Outcome;
 use assay_measurement::times::TimesRecorder;
@@ -36,7 +36,7 @@ pub struct OriginResidence {
 }
 
 impl Exposure {
-    /// The xact depended on others on its way, and each of their needs is one of its own.
+    /// The xact shared its way with others, and each of their needs is one of its own.
     pub const ALWAYS: u32 = u32::MAX;
 
     /// Number of arrivals for an xact that goes its own way: the request; where the origin has a part in it, the

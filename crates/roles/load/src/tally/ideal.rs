@@ -1,4 +1,4 @@
-//! What an ideal cache would have hit of what all workers sent. Feeds [`IdealCache`] in the order of sending.
+//! Hits of an ideal cache on the requests of all workers. Feeds [`IdealCache`] in the order of sending.
 
 use std::collections::HashMap;
 
@@ -83,13 +83,14 @@ impl IdealFeed {
     }
 
     /// Takes a worker's notes.
-    pub fn take(&mut self, ideal_events: &mut Vec<IdealEvent>) {
+    pub fn add(&mut self, ideal_events: &mut Vec<IdealEvent>) {
         self.waiting.append(ideal_events);
     }
 
-    /// Shows the cache, in order, what happened before `until_us` (all workers have handed over their notes
-    /// up to there), and adds the results to the counts of each request's phase when it is over.
+    /// Shows the cache, in order, the events before `until_us` (all workers have sent theirs up to there), and adds the
+    /// results to the counts of each request's phase when it is over.
     pub fn feed(&mut self, until_us: u64, mut counts_of: impl FnMut(u16, &mut dyn FnMut(&mut RobotCounts))) {
+        // Stable: events of one instant keep the order in which their worker made them.
         self.waiting.sort_by_key(IdealEvent::at_us);
         let ready = self.waiting.partition_point(|note| note.at_us() < until_us);
         for note in self.waiting.drain(..ready) {
@@ -156,12 +157,12 @@ mod tests {
     #[test]
     fn notes_of_several_workers_are_fed_in_the_order_of_sending() {
         let mut feed = IdealFeed::new(CacheBehaviour::default());
-        feed.take(&mut vec![
+        feed.add(&mut vec![
             sent(1, 10),
             IdealEvent::Failed { request: SentLookup { key: 1, sent_us: 10 }, at_us: 20 },
         ]);
-        feed.take(&mut vec![sent(1, 15), sent(1, 25), sent(1, 30)]);
-        feed.take(&mut vec![ended(30, 31, 10), ended(15, 40, 10), ended(25, 41, 10)]);
+        feed.add(&mut vec![sent(1, 15), sent(1, 25), sent(1, 30)]);
+        feed.add(&mut vec![ended(30, 31, 10), ended(15, 40, 10), ended(25, 41, 10)]);
         // 15 joins the fetch of 10, which fails at 20 and does not count; 25 fetches again.
         assert_eq!(hits_until(&mut feed, 100), (2, 3));
     }
@@ -169,25 +170,25 @@ mod tests {
     #[test]
     fn without_collapsing_a_request_hits_what_had_arrived_when_it_was_sent() {
         let mut feed = IdealFeed::new(CacheBehaviour { collapses: false, ..CacheBehaviour::default() });
-        feed.take(&mut vec![
+        feed.add(&mut vec![
             sent(1, 10),
             IdealEvent::Arrived { request: SentLookup { key: 1, sent_us: 10 }, at_us: 20 },
         ]);
-        feed.take(&mut vec![
+        feed.add(&mut vec![
             sent(1, 15),
             sent(1, 25),
             IdealEvent::Arrived { request: SentLookup { key: 1, sent_us: 15 }, at_us: 30 },
         ]);
-        feed.take(&mut vec![ended(10, 20, 10), ended(15, 30, 10), ended(25, 35, 10)]);
+        feed.add(&mut vec![ended(10, 20, 10), ended(15, 30, 10), ended(25, 35, 10)]);
         assert_eq!(hits_until(&mut feed, 100), (1, 3));
     }
 
     #[test]
     fn what_lies_beyond_the_cut_waits_for_the_next() {
         let mut feed = IdealFeed::new(CacheBehaviour::default());
-        feed.take(&mut vec![sent(1, 10), ended(10, 11, 10), sent(1, 120)]);
+        feed.add(&mut vec![sent(1, 10), ended(10, 11, 10), sent(1, 120)]);
         assert_eq!(hits_until(&mut feed, 100), (0, 1));
-        feed.take(&mut vec![sent(1, 110), ended(110, 130, 10), ended(120, 130, 10)]);
+        feed.add(&mut vec![sent(1, 110), ended(110, 130, 10), ended(120, 130, 10)]);
         assert_eq!(hits_until(&mut feed, 200), (2, 2));
     }
 
@@ -195,9 +196,9 @@ mod tests {
     fn bytes_are_those_that_came_and_only_of_xacts_that_got_their_object() {
         let mut feed = IdealFeed::new(CacheBehaviour::default());
         // The same object, coded for one and not for another; a third gets no response, a fourth gives up.
-        feed.take(&mut vec![sent(1, 10), sent(1, 20), sent(1, 30), sent(1, 40)]);
-        feed.take(&mut vec![ended(10, 50, 390), ended(20, 60, 1000)]);
-        feed.take(&mut vec![IdealEvent::Ended { xact: id(30), at_us: 70, counted: None }]);
+        feed.add(&mut vec![sent(1, 10), sent(1, 20), sent(1, 30), sent(1, 40)]);
+        feed.add(&mut vec![ended(10, 50, 390), ended(20, 60, 1000)]);
+        feed.add(&mut vec![IdealEvent::Ended { xact: id(30), at_us: 70, counted: None }]);
         let total = until(&mut feed, u64::MAX);
         assert_eq!((total.ideal_basic, total.ideal_basic_bytes), (2, 1390));
         assert_eq!((total.ideal_hits, total.ideal_hit_bytes), (1, 1000));
@@ -210,7 +211,7 @@ mod tests {
             IdealEvent::Sent { lookup, .. } => IdealEvent::Sent { lookup, basic: Some(id(20)) },
             other => other,
         };
-        feed.take(&mut vec![sent(7, 10), ended(10, 15, 1), sent(1, 20), again(7, 30), ended(20, 40, 5)]);
+        feed.add(&mut vec![sent(7, 10), ended(10, 15, 1), sent(1, 20), again(7, 30), ended(20, 40, 5)]);
         let total = until(&mut feed, u64::MAX);
         assert_eq!((total.ideal_basic, total.ideal_hits, total.ideal_hit_bytes), (2, 1, 5));
     }

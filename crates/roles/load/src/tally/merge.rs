@@ -8,7 +8,7 @@ use assay_workload::model::RobotIndex;
 use super::Recorder;
 use super::ideal::{IdealEvent, IdealFeed};
 
-/// The end of an interval: a full second, or the end of a phase. All workers make the same cuts.
+/// End of an interval: a full second, or the end of a phase. All workers end the same intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntervalEnd {
     /// Beginning of the interval, in microseconds since the start of the run.
@@ -23,22 +23,21 @@ pub struct IntervalEnd {
 /// Counts of one worker in one interval.
 #[derive(Debug)]
 pub struct WorkerSnapshot {
-    /// Number of the cut, from 0.
+    /// Number of the interval, from 0.
     pub number: u64,
     pub interval_end: IntervalEnd,
-    /// Counts by phase.
     pub phases: Vec<(u16, Box<Recorder>)>,
-    /// Levels at the cut.
+    /// Levels at the end of the interval.
     pub levels: RobotLevels,
-    /// Notes for the ideal cache, up to the cut or a little beyond.
+    /// Events for the ideal cache, up to its end or a little beyond.
     pub ideal_events: Vec<IdealEvent>,
     /// Requests that each best-effort robot launched in a phase that ends here.
     pub launched: Vec<(RobotIndex, u32)>,
-    /// The worker has nothing under way any more and hands over nothing after this.
+    /// The worker has nothing under way any more and sends nothing after this.
     pub last: bool,
 }
 
-/// A cut that some workers have not made yet.
+/// Interval that some workers have not ended yet.
 #[derive(Debug)]
 struct PendingInterval {
     interval_end: IntervalEnd,
@@ -48,7 +47,7 @@ struct PendingInterval {
     workers_reported: usize,
 }
 
-/// A cut that all workers have made.
+/// Interval that all workers have ended.
 #[derive(Debug)]
 pub struct MergedInterval {
     pub interval_end: IntervalEnd,
@@ -64,19 +63,18 @@ pub struct SnapshotMerger {
     workers: usize,
     pending: BTreeMap<u64, PendingInterval>,
     ideal: IdealFeed,
-    /// For each worker that is done: the number of its last cut.
+    /// For each worker that is done: the number of its last interval.
     last_intervals: Vec<u64>,
 }
 
 impl SnapshotMerger {
-    /// For so many workers.
     pub fn new(workers: usize, ideal: IdealFeed) -> Self {
         Self { workers, pending: BTreeMap::new(), ideal, last_intervals: Vec::new() }
     }
 
-    /// Takes what a worker hands over; gives the cuts that are complete now.
-    pub fn take(&mut self, mut snapshot: WorkerSnapshot) -> Vec<MergedInterval> {
-        self.ideal.take(&mut snapshot.ideal_events);
+    /// Adds a worker's snapshot; returns the intervals that are complete now.
+    pub fn add(&mut self, mut snapshot: WorkerSnapshot) -> Vec<MergedInterval> {
+        self.ideal.add(&mut snapshot.ideal_events);
         if snapshot.last {
             self.last_intervals.push(snapshot.number);
         }
@@ -88,7 +86,7 @@ impl SnapshotMerger {
             workers_reported: 0,
         });
         pending.workers_reported += 1;
-        // Only a worker's last cut is its own; the others' may go on.
+        // Only a worker's last interval ends when it likes; the others' may go on.
         pending.interval_end.to_us = pending.interval_end.to_us.max(snapshot.interval_end.to_us);
         pending.launched.append(&mut snapshot.launched);
         pending.levels.waiting += snapshot.levels.waiting;
@@ -102,6 +100,7 @@ impl SnapshotMerger {
         }
         let mut complete = Vec::new();
         while let Some((&number, pending)) = self.pending.first_key_value()
+            // Workers that have finished report no later intervals.
             && pending.workers_reported == self.workers - self.finished_before(number)
         {
             let Some(pending) = self.pending.remove(&number) else { break };
@@ -110,7 +109,7 @@ impl SnapshotMerger {
         complete
     }
 
-    /// True when every worker has handed over for the last time.
+    /// True when every worker has sent its last snapshot.
     pub fn is_done(&self) -> bool {
         self.last_intervals.len() == self.workers && self.pending.is_empty()
     }
@@ -127,7 +126,7 @@ impl SnapshotMerger {
     fn finish(&mut self, pending: PendingInterval) -> MergedInterval {
         let PendingInterval { interval_end, mut phases, levels, mut launched, .. } = pending;
         phases.entry(interval_end.phase).or_default();
-        // After the last cut nothing more comes: what ended at that very instant belongs to it.
+        // After the last interval nothing more comes: what ended at that very instant belongs to it.
         let until_us = if self.is_done() { u64::MAX } else { interval_end.to_us };
         self.ideal.feed(until_us, |phase, add| add(&mut phases.entry(phase).or_default().counts));
         // Rounded once, so that intervals neither overlap nor leave gaps.
@@ -175,9 +174,9 @@ mod tests {
         SnapshotMerger::new(workers, IdealFeed::new(CacheBehaviour::default()))
     }
 
-    /// The intervals of the one cut that this handover completes.
+    /// Intervals by phase that this snapshot completes.
     fn intervals(merger: &mut SnapshotMerger, snapshot: WorkerSnapshot) -> Vec<RobotInterval> {
-        let mut complete = merger.take(snapshot);
+        let mut complete = merger.add(snapshot);
         assert_eq!(complete.len(), 1);
         complete.remove(0).intervals
     }
@@ -205,8 +204,8 @@ mod tests {
     #[test]
     fn an_interval_is_complete_when_all_workers_have_made_the_cut() {
         let mut merger = merger(2);
-        assert!(merger.take(snapshot(0, &[(1, 5)])).is_empty());
-        assert!(merger.take(snapshot(1, &[(1, 7)])).is_empty(), "the first worker may run ahead");
+        assert!(merger.add(snapshot(0, &[(1, 5)])).is_empty());
+        assert!(merger.add(snapshot(1, &[(1, 7)])).is_empty(), "the first worker may run ahead");
         let first = intervals(&mut merger, snapshot(0, &[(1, 6)]));
         assert_eq!((first[0].start_ms, first[0].length_ms, first[0].counts.due), (0, 1_000, 11));
         assert_eq!(first[0].levels, RobotLevels { waiting: 2, in_flight: 4, connections: 6 });
@@ -228,9 +227,9 @@ mod tests {
     #[test]
     fn a_worker_that_has_ended_is_not_waited_for() {
         let mut merger = merger(2);
-        assert!(merger.take(WorkerSnapshot { last: true, ..snapshot(0, &[]) }).is_empty());
-        assert_eq!(merger.take(snapshot(0, &[])).len(), 1);
-        assert_eq!(merger.take(WorkerSnapshot { last: true, ..snapshot(1, &[]) }).len(), 1);
+        assert!(merger.add(WorkerSnapshot { last: true, ..snapshot(0, &[]) }).is_empty());
+        assert_eq!(merger.add(snapshot(0, &[])).len(), 1);
+        assert_eq!(merger.add(WorkerSnapshot { last: true, ..snapshot(1, &[]) }).len(), 1);
         assert!(merger.is_done());
     }
 
@@ -251,7 +250,7 @@ mod tests {
             vec![IdealEvent::Sent { lookup, basic: Some(xact) }, finished_workers]
         };
         let mut merger = merger(2);
-        merger.take(WorkerSnapshot { ideal_events: ideal_events(500, 1), ..snapshot(0, &[]) });
+        merger.add(WorkerSnapshot { ideal_events: ideal_events(500, 1), ..snapshot(0, &[]) });
         let last = WorkerSnapshot { ideal_events: ideal_events(400, 0), ..snapshot(0, &[]) };
         let intervals = intervals(&mut merger, last);
         let seen: Vec<_> =

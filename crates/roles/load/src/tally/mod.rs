@@ -1,8 +1,8 @@
-//! What the robots did. Counts and times of one worker, and their merging into intervals.
+//! Counts and times of one worker of the robots, and their merging into intervals.
 //!
 //! A worker owns a [`Recorder`] for each phase that has something under way, and hands what they hold to the
-//! [`merge`]r at every *cut*: each full second, and each end of a phase. All workers make the same cuts, so what
-//! they hand over at one cut adds up to the intervals of the run.
+//! [`merge`]r at the end of every *interval*: each full second, and each end of a phase. All workers end the same intervals, so what
+//! they send for one interval adds up to the intervals of the run.
 
 pub mod flights;
 pub mod ideal;
@@ -33,7 +33,7 @@ const TYPES: [RequestType; 6] = [
     RequestType::Upload,
 ];
 
-/// Counts and times of one phase since the last cut. Nothing here allocates while it counts, except for a status code or a length of
+/// Counts and times of one phase in the current interval. Nothing here allocates while it counts, except for a status code or a length of
 /// time that was not seen in the second before.
 #[derive(Debug, Default)]
 pub struct Recorder {
@@ -97,7 +97,7 @@ impl OwnDelays {
         [self.connected_us, self.origin_us, unread_us].into_iter().fold(self.before_us, u32::saturating_add)
     }
 
-    /// All together, as long as they can be.
+    /// Sum of the delays, as long as they can be.
     #[inline]
     fn sum_us(&self) -> u64 {
         let disturbance_us = self.disturbance.map_or(0, |disturbance| disturbance.delay_us);
@@ -107,7 +107,7 @@ impl OwnDelays {
             .sum()
     }
 
-    /// The delay of others that it can have felt, as it is recorded: if it was held back with others, it met them.
+    /// Delay of others as it is recorded: an xact that was held back with others met their burst.
     fn burst(&self) -> Option<Burst> {
         let Disturbance { delay_us, held_back, is_undrained } = self.disturbance?;
         let delay_us = u64::from(delay_us);
@@ -149,7 +149,6 @@ pub struct CompletedXact {
     pub basic: bool,
     pub status: u16,
     pub outcome: Option<Outcome>,
-    /// Body bytes received.
     pub body_bytes: u64,
     pub at: Instants,
     pub own: OwnDelays,
@@ -208,7 +207,7 @@ pub fn micros(from_ns: u64, to_ns: u64) -> u64 {
 }
 
 impl Recorder {
-    /// One in which nothing was counted, with as much room for times as this one has.
+    /// Empty recorder with as much room for times as this one has.
     #[must_use]
     pub fn emptied(&self) -> Self {
         Self {
@@ -261,20 +260,19 @@ impl Recorder {
         self.unread.record(u64::from(xact.unread_us));
     }
 
-    /// Counts an error.
     pub fn error(&mut self, kind: ErrorKind) {
         self.errors[kind as usize] += 1;
     }
 
-    /// Counts an xact that was never sent, and how long it had waited, of which Assay's delays were so much.
+    /// Counts an xact that was never sent, and its wait, of which `delayed_us` were Assay's.
     pub fn unsent(&mut self, waited_us: u64, delayed_us: u64) {
         self.counts.unsent += 1;
         self.unsent_wait.record(waited_us);
         self.unsent_least.record(waited_us.saturating_sub(delayed_us));
     }
 
-    /// Counts how long an xact had waited when it was given up, at `at.last_byte`, of which Assay's delays were so much. What it never
-    /// came to is 0.
+    /// Counts the wait of an xact that was given up at `at.last_byte`, of which `delayed_us` were Assay's. Instants
+    /// that it never came to are 0.
     pub fn gave_up(&mut self, at: &Instants, delayed_us: u64) {
         let times = &mut self.timed_out;
         times.record_response_delayed(micros(at.begin, at.last_byte), delayed_us);
@@ -284,7 +282,7 @@ impl Recorder {
         }
     }
 
-    /// Everything counted, with its maps.
+    /// All counts, with their maps.
     pub fn counts(&self) -> RobotCounts {
         let mut counts = self.counts.clone();
         counts.errors = ErrorKind::ALL.into_iter().zip(self.errors).filter(|&(_, n)| n > 0).collect();
@@ -332,7 +330,7 @@ fn named<const N: usize>(names: [&str; N], numbers: [u64; N]) -> BTreeMap<String
     names.into_iter().zip(numbers).filter(|&(_, n)| n > 0).map(|(name, n)| (name.to_owned(), n)).collect()
 }
 
-/// The name of a method in requests and records.
+/// Name of a method in requests and records.
 pub fn method_name(method: Method) -> &'static str {
     match method {
         Method::Get => "GET",
@@ -342,7 +340,7 @@ pub fn method_name(method: Method) -> &'static str {
     }
 }
 
-/// The name of a request type in records.
+/// Name of a request type in records.
 pub fn type_name(request_type: RequestType) -> &'static str {
     match request_type {
         RequestType::Basic => "basic",

@@ -1,9 +1,9 @@
-//! The [`Recorder`]s of one worker: one for each phase of which something was counted since the last cut.
+//! The [`Recorder`]s of one worker: one for each phase of which something was counted in the interval.
 
 use super::Recorder;
 
-/// Recorders by phase. What follows a recorder that was handed over has as much room as that one, so that histograms grow in the
-/// first second and not in each.
+/// Recorders by phase. One that follows a recorder that was sent has as much room as that, so that histograms grow in
+/// the first second and not in each.
 #[derive(Debug)]
 pub struct Recorders {
     phases: Vec<Option<Box<Recorder>>>,
@@ -12,13 +12,12 @@ pub struct Recorders {
 }
 
 impl Recorders {
-    /// For so many phases; nothing has been counted of any.
     pub fn new(phases: usize) -> Self {
         Self { phases: (0..phases).map(|_| None).collect(), spare: None }
     }
 
     #[inline]
-    pub fn of(&mut self, phase: u16) -> &mut Recorder {
+    pub fn recorder(&mut self, phase: u16) -> &mut Recorder {
         self.phases[usize::from(phase)].get_or_insert_with(|| self.spare.take().unwrap_or_default())
     }
 
@@ -49,8 +48,8 @@ mod tests {
     #[test]
     fn what_is_taken_was_counted_since_the_last_time() {
         let mut recorders = Recorders::new(3);
-        recorders.of(2).counts.completed = 2;
-        recorders.of(0).counts.completed = 1;
+        recorders.recorder(2).counts.completed = 2;
+        recorders.recorder(0).counts.completed = 1;
         assert_eq!(recorders.get(2).map(|recorder| recorder.counts.completed), Some(2));
         let taken = recorders.take();
         let counted = |taken: &[(u16, Box<Recorder>)]| -> Vec<(u16, u64)> {
@@ -58,16 +57,16 @@ mod tests {
         };
         assert_eq!(counted(&taken), [(0, 1), (2, 2)]);
         assert!(recorders.get(0).is_none() && recorders.take().is_empty());
-        recorders.of(1).counts.completed += 3;
+        recorders.recorder(1).counts.completed += 3;
         assert_eq!(counted(&recorders.take()), [(1, 3)]);
     }
 
     #[test]
     fn the_next_one_is_empty_and_has_room_for_what_the_last_one_held() {
         let mut recorders = Recorders::new(1);
-        recorders.of(0).lateness.record(1_000_000);
+        recorders.recorder(0).lateness.record(1_000_000);
         recorders.take();
-        let next = recorders.of(0);
+        let next = recorders.recorder(0);
         assert_eq!((next.lateness.count(), next.lateness.max_us()), (0, None));
         let room = next.lateness.room();
         next.lateness.record(1_000_000);

@@ -1,4 +1,4 @@
-//! How an origin ends a connection of HTTP/2: for how many requests it was, and when it has been idle for too long.
+//! End of an HTTP/2 connection of an origin: after its last request, or when it has been idle for too long.
 
 use std::io;
 use std::rc::Rc;
@@ -39,10 +39,10 @@ impl Http2Connection {
         Ok(())
     }
 
-    /// The client was waited for for long enough.
+    /// True once the client was waited for for long enough.
     pub(super) fn is_linger_over(&mut self) -> bool {
         let is_delivered = is_delivered(self.transport.socket());
-        let next_ns = self.closing.as_mut().and_then(|closing| closing.look(is_delivered, monotonic_ns()));
+        let next_ns = self.closing.as_mut().and_then(|closing| closing.check(is_delivered, monotonic_ns()));
         if let Some(next_ns) = next_ns {
             self.set_alarm(next_ns);
         }

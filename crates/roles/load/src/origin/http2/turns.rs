@@ -8,7 +8,7 @@ use assay_http2::{ErrorCode, Stream};
 use super::{Http2Connection, StreamStage, find};
 use crate::origin::response_body::SLICES;
 
-/// No more body is put behind so much that the socket has not taken yet, and nothing more is read that would need a response.
+/// Output beyond which no more body is put behind it, and nothing more is read that would need a response.
 pub(super) const OUTPUT_BYTES: usize = 128 * 1024;
 /// Body bytes of one stream before others get their turn: one frame.
 const TURN_BYTES: u64 = 16 * 1024;
@@ -96,7 +96,7 @@ impl Http2Connection {
 
 /// Result of a turn.
 enum TurnResult {
-    /// The response is complete, or nobody wants it any more.
+    /// The response is complete, or its stream has ended.
     Done,
     /// A frame went out.
     More,

@@ -1,4 +1,4 @@
-//! When each URL of a list is requested, and over which connection.
+//! Plan of a list: due times and connections of its URLs.
 //!
 //! Connections arrive at random (a Poisson process from a seed), whatever became of those before; each requests the next
 //! few URLs of the list, one after the other. The list begins anew when it is used up.
@@ -28,7 +28,6 @@ pub struct ListPlan {
 }
 
 impl ListPlan {
-    /// For these URLs.
     pub fn new(requests: Vec<ReplayRequest>, arrivals: Arrivals) -> Self {
         Self { requests, arrivals, next: 0, at_s: 0.0 }
     }
@@ -62,7 +61,7 @@ impl Iterator for ListPlan {
     }
 }
 
-/// A number that looks random, from a seed and a number.
+/// Pseudo-random number from a seed and a number.
 fn mixed(seed: u64, number: u64) -> u64 {
     finalize(seed ^ number.wrapping_mul(STEP))
 }

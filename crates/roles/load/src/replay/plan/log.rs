@@ -1,4 +1,4 @@
-//! When each request of a log is sent again.
+//! Plan of a log: due times of its requests.
 //!
 //! Each keeps its distance from the first one, divided by the speed; lines a little out of order come into order
 //! (`order`), and stamps of whole seconds are spread (`spread`). Memory does not grow with the log.
@@ -25,7 +25,7 @@ pub struct LogPlan {
 }
 
 impl LogPlan {
-    /// At so many times the log's own speed.
+    /// With `speed` as a factor on the log's own.
     pub fn new(speed: f64) -> Self {
         Self {
             speed,
@@ -44,7 +44,7 @@ impl LogPlan {
         }
     }
 
-    /// The log has ended.
+    /// Passes on all entries that are held, as the log has ended.
     pub fn finish(&mut self) {
         while let Some(earliest) = self.order.pop() {
             self.spread.push(earliest, &mut self.spread_entries);
@@ -52,7 +52,7 @@ impl LogPlan {
         self.spread.finish(&mut self.spread_entries);
     }
 
-    /// The next request of which everything is known, in order of time.
+    /// Takes the next request of which everything is known, in order of time.
     pub fn pop(&mut self) -> Option<Planned> {
         let (at_us, entry) = self.spread_entries.pop_front()?;
         let first_us = *self.first_us.get_or_insert(at_us);

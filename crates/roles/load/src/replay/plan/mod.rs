@@ -1,4 +1,4 @@
-//! Who sends what, and when. Pure: times are numbers, and chance comes from a seed.
+//! Plans: clients, requests and due times. Pure: times are numbers, and chance comes from a seed.
 
 pub mod list;
 pub mod log;

@@ -1,4 +1,4 @@
-//! Lines that are a little out of order, put into order in memory of a fixed size.
+//! Reordering of lines that are a little out of order, in memory of a fixed size.
 //!
 //! A proxy writes a line when a request ends, so a request that began early and took long stands behind others. The lines
 //! at hand are kept in a heap, and the earliest goes on when there are too many.
@@ -51,19 +51,19 @@ pub(super) struct ReorderBuffer {
 }
 
 impl ReorderBuffer {
-    /// Holds so many entries at most.
+    /// Holds at most `most` entries.
     pub(super) fn new(most: usize) -> Self {
         Self { held: BinaryHeap::new(), most, number: 0 }
     }
 
-    /// Takes an entry; gives the earliest back when there are too many.
+    /// Takes an entry; returns the earliest when there are too many.
     pub(super) fn push(&mut self, entry: Entry) -> Option<Entry> {
         self.number += 1;
         self.held.push(Reverse(HeldEntry { at_us: entry.at_us, number: self.number, entry }));
         if self.held.len() > self.most { self.pop() } else { None }
     }
 
-    /// The earliest of those at hand.
+    /// Takes the earliest of those at hand.
     pub(super) fn pop(&mut self) -> Option<Entry> {
         self.held.pop().map(|Reverse(held)| held.entry)
     }

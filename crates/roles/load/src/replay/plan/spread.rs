@@ -1,4 +1,4 @@
-//! The instant, within its second, of a request that is known to the second only.
+//! Instant, within its second, of a request that is known to the second only.
 //!
 //! Requests of the same second are spread evenly over it, in the order of their lines: the first of *k* at its beginning,
 //! each other a *k*-th of a second later. So no second has more than its own, and none begins with a burst that never was.
@@ -25,7 +25,7 @@ pub(super) struct SecondSpreader {
 }
 
 impl SecondSpreader {
-    /// Takes an entry; what can be said of earlier ones goes to `out`, with its instant in microseconds.
+    /// Takes an entry; earlier ones whose instants are known now go to `out`, with these in microseconds.
     pub(super) fn push(&mut self, entry: Entry, out: &mut VecDeque<(i64, Entry)>) {
         match self.whole {
             None => {
@@ -45,7 +45,7 @@ impl SecondSpreader {
         }
     }
 
-    /// There are no more.
+    /// Passes on all entries that are held.
     pub(super) fn finish(&mut self, out: &mut VecDeque<(i64, Entry)>) {
         if self.whole.is_none() {
             self.decide(out);
