@@ -29,7 +29,7 @@
 //! `net::limits` is the table of bounds; those of a head are the parser's (`http::head`). Robots and origins have connections of their
 //! own (`load::robot::connection`, `load::origin::connection`): a task and a buffer for each would be most of the cost of an idle
 //! connection (1,309 bytes against 519). The switch connects to its servers through its own sockets (`switch::worker::socket`, and TLS or a
-//! stream of HTTP/2 in `switch::worker::stream`), under the deadline of the client.
+//! stream of HTTP/2 in `switch::worker::transport`), under the deadline of the client.
 //!
 //! *Does not:* decide what is requested, sent, stored or compared; that is left to its users.
 

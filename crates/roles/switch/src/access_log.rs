@@ -1,14 +1,14 @@
-//! The access log. A line for each request.
+//! Access log of the switch, one line per request.
 //!
-//! `combined` and `common` are httpd's. `switch` is `combined` with what only a switch knows behind it: class, server, and how
-//! many microseconds the request waited for a server, until its response began, and in all.
+//! `combined` and `common` are the formats of Apache httpd. `switch` is `combined` followed by the class, the server, and the
+//! microseconds until a server was selected, until the response began, and in total.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
-use crate::config::{AccessLog, LogFormat};
+use crate::config::{AccessLogSettings, LogFormat};
 
-/// Lines are written out when there are so many bytes of them, or once a second.
+/// Buffered bytes at which lines are written out; otherwise they are written once a second.
 const FLUSH_BYTES: usize = 64 * 1024;
 
 /// A request, for the log.
@@ -28,9 +28,9 @@ pub struct Line<'a> {
     /// `User-Agent`.
     pub agent: &'a [u8],
     pub class: &'a str,
-    /// The server that responded; none: the switch did.
+    /// `None` for responses of the switch itself.
     pub server: Option<&'a str>,
-    /// Microseconds until it had a server, until the response began, and in all.
+    /// Microseconds until a server was selected, until the response began, and in total.
     pub times_us: [u64; 3],
 }
 
@@ -39,25 +39,25 @@ pub struct LogWriter {
     file: File,
     format: LogFormat,
     lines: Vec<u8>,
-    /// The last line that was written is not whole.
+    /// The last line written is incomplete.
     is_torn: bool,
 }
 
 impl LogWriter {
-    /// Appends to a log, which is made if it is not there.
-    pub fn open(log: &AccessLog) -> io::Result<Self> {
+    /// Opens a log for appending, and creates it if it is missing.
+    pub fn open(log: &AccessLogSettings) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(&log.file)?;
         Ok(Self { file, format: log.format, lines: Vec::new(), is_torn: false })
     }
 
-    /// Adds a line; true: there are so many that they should be flushed.
+    /// Buffers a line; returns whether the buffer should be flushed.
     #[must_use]
     pub fn add(&mut self, line: &Line<'_>) -> bool {
         append(&mut self.lines, self.format, line);
         self.lines.len() >= FLUSH_BYTES
     }
 
-    /// Writes out what there is; how many lines could not be written. A disk that is full costs lines, not requests.
+    /// Writes out the buffer and returns the number of lines lost. A full disk costs lines, not requests.
     #[must_use]
     pub fn flush(&mut self) -> u64 {
         if self.lines.is_empty() {
@@ -71,8 +71,8 @@ impl LogWriter {
     }
 }
 
-/// Writes lines as far as possible, behind a line end where the line before them is torn: how many bytes of them, and whether the
-/// last line is torn now.
+/// Writes as much of `lines` as possible, after a line end if the last line on disk is torn. Returns the bytes written and
+/// whether the last line is torn now.
 fn write(to: &mut impl Write, lines: &[u8], mut is_torn: bool) -> (usize, bool) {
     if is_torn && to.write_all(b"\n").is_err() {
         return (0, true);
@@ -115,7 +115,7 @@ fn append(out: &mut Vec<u8>, format: LogFormat, line: &Line<'_>) {
     out.push(b'\n');
 }
 
-/// `10/Oct/2000:13:55:36 +0000`, from the date that HTTP writes.
+/// Formats as `10/Oct/2000:13:55:36 +0000`, from the date as HTTP writes it.
 fn append_time(out: &mut Vec<u8>, unix_s: u64) {
     let mut date = [0; assay_http::date::DATE_BYTES];
     assay_http::date::write_date(unix_s, &mut date);
@@ -127,7 +127,7 @@ fn append_time(out: &mut Vec<u8>, unix_s: u64) {
     out.extend_from_slice(b"+0000");
 }
 
-/// What could end a field or a line is written as httpd does.
+/// Escapes like httpd what could end a field or a line.
 fn append_quoted(out: &mut Vec<u8>, text: &[u8]) {
     for &byte in text {
         match byte {

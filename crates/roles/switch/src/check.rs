@@ -1,4 +1,4 @@
-//! Health checks of servers. One request, and whether the response is what it should be.
+//! Active health checks: one request, and whether its response is as configured.
 
 use std::net::SocketAddr;
 
@@ -10,16 +10,20 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::config::Check;
-use crate::secure::ToServer;
+use crate::config::HealthCheck;
+use crate::tls::UpstreamTls;
 
-/// A server: where it is, how it is spoken to over TLS, and whether over HTTP/2.
-type Checked<'c> = (SocketAddr, Option<&'c ToServer>, bool);
+/// Server to be checked.
+#[derive(Clone, Copy)]
+pub struct CheckTarget<'c> {
+    pub address: SocketAddr,
+    pub tls: Option<&'c UpstreamTls>,
+    pub speaks_http2: bool,
+}
 
-pub async fn is_well(server: Checked<'_>, check: &Check) -> bool {
-    let (address, ..) = server;
+pub async fn is_healthy(server: CheckTarget<'_>, check: &HealthCheck) -> bool {
     if check.connects {
-        let connected = timeout(check.timeout, TcpStream::connect(address)).await;
+        let connected = timeout(check.timeout, TcpStream::connect(server.address)).await;
         return matches!(connected, Ok(Ok(_)));
     }
     let status = timeout(check.timeout, probe(server, check)).await;
@@ -27,8 +31,9 @@ pub async fn is_well(server: Checked<'_>, check: &Check) -> bool {
     check.statuses.iter().any(|(first, last)| (*first..=*last).contains(&status))
 }
 
-/// The status of the response; none when there is no response, or it is not HTTP.
-async fn probe((address, tls, speaks_http2): Checked<'_>, check: &Check) -> Option<u16> {
+/// Status of the response; `None` without a response, or if it is not HTTP.
+async fn probe(server: CheckTarget<'_>, check: &HealthCheck) -> Option<u16> {
+    let CheckTarget { address, tls, speaks_http2 } = server;
     let socket = TcpStream::connect(address).await.ok()?;
     let session = tls.map(|tls| tls.client.connect(&tls.name, true)).transpose().ok()?;
     let mut stream = ByteStream::new(socket, session);
@@ -58,10 +63,10 @@ async fn probe((address, tls, speaks_http2): Checked<'_>, check: &Check) -> Opti
     }
 }
 
-/// The status of the response that comes.
+/// Reads until the head of the final response.
 async fn status(stream: &mut (impl AsyncRead + Unpin)) -> Option<u16> {
     let mut response = Vec::new();
-    // A whole record of TLS must fit.
+    // The buffer must hold a whole TLS record.
     let mut room = vec![0; LEAST_ROOM];
     loop {
         match ResponseHead::parse(&response) {

@@ -1,55 +1,59 @@
-//! The class that a request belongs to.
+//! Classification of requests.
 //!
-//! Classes are tried in their order; the first whose conditions all hold takes the request. A condition holds when any of
-//! its alternatives does. What is compared is compared as the client sent it: nothing is decoded, so `%2e` is no dot.
+//! Classes are tried in order; the first whose conditions all hold takes the request. A condition holds if any of its
+//! alternatives does. Comparisons are made on the bytes as the client sent them: nothing is decoded, so `%2e` is not a dot.
 
 use assay_cluster::dispatch::ClassId;
 use assay_http::field::list_has;
 use assay_http::head::RequestHead;
 use regex::bytes::{Regex, RegexBuilder};
+use thiserror::Error;
 
-/// Most bytes of a compiled regular expression.
-const MOST_PATTERN_BYTES: usize = 1 << 20;
+/// Size limit of a compiled regular expression.
+const PATTERN_MAX_BYTES: usize = 1 << 20;
 
-/// Something that a request may be like.
+/// Condition on a request; each holds if one of its alternatives matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// Its path is one of these.
+    /// Exact path.
     Path(Vec<String>),
-    /// Its path begins like one of these.
+    /// Beginning of the path.
     Prefix(Vec<String>),
-    /// Its path ends like one of these.
+    /// End of the path.
     Suffix(Vec<String>),
-    /// One of these is found in its path.
+    /// Regular expression found in the path.
     Regex(Vec<Pattern>),
-    /// Its method is one of these.
     Method(Vec<String>),
-    /// It has one of these fields.
-    Header(Vec<HeaderIs>),
-    /// One of these is a part of its query.
-    Query(Vec<QueryIs>),
+    /// Field of the head.
+    Header(Vec<HeaderCondition>),
+    /// Parameter of the query.
+    Query(Vec<QueryCondition>),
 }
 
-/// A regular expression over the bytes of a path. It is found in time linear in the path's length, whatever it is.
+/// Mistake in a regular expression.
+#[derive(Debug, Error)]
+pub enum PatternError {
+    #[error("it takes more than {PATTERN_MAX_BYTES} bytes when compiled")]
+    TooBig,
+    // Only the last line of the message names the mistake; the lines before it draw where it is.
+    #[error("{}", .0.to_string().lines().last().unwrap_or_default().trim_start_matches("error: "))]
+    Syntax(regex::Error),
+}
+
+/// Regular expression over the bytes of a path. Matching takes time linear in the length of the path, whatever the expression.
 #[derive(Debug, Clone)]
 pub struct Pattern(Regex);
 
 impl Pattern {
-    /// Compiles one; what is wrong with it.
-    pub fn new(text: &str) -> Result<Self, String> {
-        let compiled = RegexBuilder::new(text).unicode(false).size_limit(MOST_PATTERN_BYTES).build();
+    pub fn new(text: &str) -> Result<Self, PatternError> {
+        let compiled = RegexBuilder::new(text).unicode(false).size_limit(PATTERN_MAX_BYTES).build();
         compiled.map(Self).map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => {
-                format!("it takes more than {MOST_PATTERN_BYTES} bytes when compiled")
-            }
-            // The last line of the message says what is wrong; those before it draw where.
-            error => {
-                error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
-            }
+            regex::Error::CompiledTooBig(_) => PatternError::TooBig,
+            error => PatternError::Syntax(error),
         })
     }
 
-    /// As it was written.
+    /// Source text of the expression.
     pub fn text(&self) -> &str {
         self.0.as_str()
     }
@@ -63,38 +67,36 @@ impl PartialEq for Pattern {
 
 impl Eq for Pattern {}
 
-/// A field, and its value if that matters.
+/// Condition on a field of the head, and on its value if one is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeaderIs {
-    /// Its name, in any case.
+pub struct HeaderCondition {
+    /// Case-insensitive.
     pub name: String,
-    /// The whole value, or one member of a list; in any case.
+    /// The whole value, or one member of a list; case-insensitive.
     pub value: Option<String>,
 }
 
-/// A part of a query (`a=1&b`), and its value if that matters.
+/// Condition on a parameter of a query (`a=1&b`), and on its value if one is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueryIs {
-    /// What stands before the equals sign.
+pub struct QueryCondition {
     pub name: String,
-    /// What stands after it.
     pub value: Option<String>,
 }
 
-/// Classes in their order.
+/// Conditions of all classes, in the order in which they are tried.
 #[derive(Debug, Clone, Default)]
 pub struct Classes {
     all: Vec<Vec<Condition>>,
 }
 
 impl Classes {
-    /// Of the conditions of each class; the last class takes what no other does.
+    /// Creates a classifier; the last class takes every request that no other class does, whatever its conditions.
     pub fn new(all: Vec<Vec<Condition>>) -> Self {
         Self { all }
     }
 
-    /// The class of a request whose target, in origin form, is `target`.
-    pub fn of(&self, head: &RequestHead<'_>, target: &[u8]) -> ClassId {
+    /// Class of a request with `target` in origin form.
+    pub fn classify(&self, head: &RequestHead<'_>, target: &[u8]) -> ClassId {
         let last = self.all.len().saturating_sub(1);
         let (path, query) = split(target);
         let place = self.all[..last]
@@ -127,7 +129,7 @@ impl Condition {
     }
 }
 
-impl HeaderIs {
+impl HeaderCondition {
     fn holds(&self, head: &RequestHead<'_>) -> bool {
         head.headers().filter(|field| field.is(&self.name)).any(|field| match &self.value {
             None => true,
@@ -136,7 +138,7 @@ impl HeaderIs {
     }
 }
 
-impl QueryIs {
+impl QueryCondition {
     fn holds(&self, query: &[u8]) -> bool {
         query.split(|byte| *byte == b'&').any(|part| {
             let (name, value) = match memchr::memchr(b'=', part) {
@@ -161,7 +163,7 @@ mod tests {
     fn class_of(classes: &Classes, method: &str, target: &str, fields: &str) -> u16 {
         let text = format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
         let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-        classes.of(&head, target.as_bytes()).0
+        classes.classify(&head, target.as_bytes()).0
     }
 
     /// The file lists of appendix C and the rules of appendix B of R. M. Jones's thesis.
@@ -192,17 +194,18 @@ mod tests {
 
     #[test]
     fn a_regular_expression_that_is_none_says_what_is_wrong() {
-        assert_eq!(Pattern::new("a(").unwrap_err(), "unclosed group");
-        assert!(Pattern::new("(a{1000}){1000}").unwrap_err().contains("when compiled"));
+        let message = |text: &str| Pattern::new(text).expect_err("is none").to_string();
+        assert_eq!(message("a("), "unclosed group");
+        assert!(message("(a{1000}){1000}").contains("when compiled"));
     }
 
     #[test]
     fn all_conditions_of_a_class_must_hold_and_any_alternative_of_a_condition() {
-        let header = |name: &str, value: Option<&str>| HeaderIs {
+        let header = |name: &str, value: Option<&str>| HeaderCondition {
             name: name.to_owned(),
             value: value.map(str::to_owned),
         };
-        let query = |name: &str, value: Option<&str>| QueryIs {
+        let query = |name: &str, value: Option<&str>| QueryCondition {
             name: name.to_owned(),
             value: value.map(str::to_owned),
         };

@@ -1,5 +1,4 @@
-//! The thread that steers the workers. One thread, which knows how servers are, what is listened at, and which configuration
-//! is in force.
+//! The control thread: knows the state of servers, the listening sockets and the configuration in force, and directs the workers.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,72 +16,77 @@ use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::check::is_well;
+use crate::check::{CheckTarget, is_healthy};
 use crate::config::{Config, ServerSpec};
-use crate::health::{Active, Passive};
+use crate::health::{ActiveHealth, PassiveHealth};
+use crate::messages::{ControlMessage, ReportSender, WorkerConfig, WorkerReport};
 use crate::metrics;
-use crate::plan::{News, NewsSender, Plan, Word};
-use crate::secure::Secure;
 use crate::slow_start::{next_change, weight_after};
 use crate::switch::SwitchError;
-use crate::tally::Snapshot;
-use crate::worker::{Start, work};
+use crate::tally::SwitchSnapshot;
+use crate::tls::TlsContext;
+use crate::worker::{WorkerStart, run_worker};
 
-/// Where a switch listens, with the ports that the system gave.
-pub struct Listening {
+/// Addresses at which a switch listens, with the ports that the system assigned.
+pub struct ListenAddresses {
     pub addresses: Vec<SocketAddr>,
-    /// For those who look at its counters.
+    /// Address at which counters are served.
     pub metrics: Option<SocketAddr>,
 }
 
-/// Orders to a running switch.
-pub enum Order {
-    Snapshot(SyncSender<Snapshot>),
-    /// Take on another configuration; the result is where it listens then.
-    Reload(Box<(Config, Secure)>, SyncSender<Result<Listening, SwitchError>>),
-    /// Stop after all responses.
+/// Requests to the control thread of a running switch.
+pub enum ControlRequest {
+    Snapshot(SyncSender<SwitchSnapshot>),
+    /// Replaces the configuration; the response is the addresses at which the switch then listens.
+    Reload(Box<(Config, TlsContext)>, SyncSender<Result<ListenAddresses, SwitchError>>),
+    /// Stops after the last response.
     Stop,
     End,
 }
 
-/// Sockets at one address, a worker each; and the address itself, with the port that the system gave.
-pub type Bound = (SocketAddr, Vec<TcpListener>);
+/// Sockets that listen at one address, one for each worker.
+pub struct BoundListeners {
+    pub configured: SocketAddr,
+    /// Address with the port that the system assigned.
+    pub actual: SocketAddr,
+    pub sockets: Vec<TcpListener>,
+}
 
-/// Binds sockets for so many workers.
-pub fn listeners(address: SocketAddr, workers: usize) -> Result<Bound, SwitchError> {
+/// Binds one socket for each worker. Several share the port (`SO_REUSEPORT`), so that the kernel distributes connections.
+pub fn bind(address: SocketAddr, workers: usize) -> Result<BoundListeners, SwitchError> {
     let failed = |cause| SwitchError::Listen { address, cause };
     let open = if workers == 1 { listen_alone } else { listen_beside_others };
     let first = open(address).map_err(failed)?;
     let actual = first.local_addr().map_err(failed)?;
-    let mut all = vec![first];
+    let mut sockets = vec![first];
     for _ in 1..workers {
-        all.push(open(actual).map_err(failed)?);
+        sockets.push(open(actual).map_err(failed)?);
     }
-    Ok((actual, all))
+    Ok(BoundListeners { configured: address, actual, sockets })
 }
 
-/// A server, as the thread that steers sees it.
-struct Kept {
+/// State of a server, as the control thread keeps it.
+struct MonitoredServer {
     id: ServerId,
     spec: ServerSpec,
-    active: Option<Active>,
-    passive: Option<Passive>,
-    /// Since when it gets requests; none while it gets none.
+    active: Option<ActiveHealth>,
+    passive: Option<PassiveHealth>,
+    /// `None` while the server gets no requests.
     up_since_ns: Option<u64>,
-    /// What workers were told.
-    told: Option<f64>,
-    checking: Option<AbortHandle>,
+    /// Weight that workers know; `None` while the server gets no requests.
+    published_weight: Option<f64>,
+    check_task: Option<AbortHandle>,
 }
 
-impl Kept {
+impl MonitoredServer {
     fn is_available(&self) -> bool {
         !self.spec.drains
-            && self.active.as_ref().is_none_or(Active::is_up)
-            && self.passive.as_ref().is_none_or(Passive::is_in)
+            && self.active.as_ref().is_none_or(ActiveHealth::is_up)
+            && self.passive.as_ref().is_none_or(PassiveHealth::is_admitted)
     }
 
-    /// Its weight now; none: it must not get requests.
-    fn weigh(&mut self, now_ns: u64) -> Option<f64> {
+    /// Current weight; `None` while the server must not get requests.
+    fn current_weight(&mut self, now_ns: u64) -> Option<f64> {
         if !self.is_available() {
             self.up_since_ns = None;
             return None;
@@ -92,9 +96,9 @@ impl Kept {
         Some(weight_after(self.spec.weight, up, self.spec.slow_start))
     }
 
-    /// When time alone changes something.
-    fn next_ns(&self, now_ns: u64) -> Option<u64> {
-        let back_ns = self.passive.as_ref().and_then(Passive::back_ns);
+    /// Next instant at which the weight changes by time alone: the end of an ejection, or the next step of a slow start.
+    fn next_change_ns(&self, now_ns: u64) -> Option<u64> {
+        let back_ns = self.passive.as_ref().and_then(PassiveHealth::returns_ns);
         let grows_ns = self.up_since_ns.and_then(|since_ns| {
             let up = Duration::from_nanos(now_ns.saturating_sub(since_ns));
             next_change(up, self.spec.slow_start).map(|wait| now_ns + wait.as_nanos() as u64)
@@ -103,100 +107,99 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for MonitoredServer {
     fn drop(&mut self) {
-        if let Some(checking) = &self.checking {
-            checking.abort();
+        if let Some(check_task) = &self.check_task {
+            check_task.abort();
         }
     }
 }
 
-/// Channels to all workers.
-type Workers = Vec<UnboundedSender<Word>>;
+type Workers = Vec<UnboundedSender<ControlMessage>>;
 
-/// The result of a health check.
-type Verdict = (ServerId, bool);
-
-/// The thread that steers.
-pub struct Control {
-    config: Arc<Config>,
-    secure: Arc<Secure>,
-    servers: Vec<Kept>,
-    next_id: u32,
-    workers: Workers,
-    /// What is listened at: as configured, and as it is.
-    listening: HashMap<SocketAddr, SocketAddr>,
-    verdicts: UnboundedSender<Verdict>,
-    metrics: Option<(SocketAddr, AbortHandle)>,
-    /// When running requests are waited for no longer; none: it is not to stop.
-    give_up: Option<Instant>,
+struct CheckResult {
+    server: ServerId,
+    is_healthy: bool,
 }
 
-impl Control {
-    /// Steers until the switch has ended.
+pub struct Controller {
+    config: Arc<Config>,
+    tls_context: Arc<TlsContext>,
+    servers: Vec<MonitoredServer>,
+    next_id: u32,
+    workers: Workers,
+    /// Configured address → address with the port that the system assigned.
+    listening: HashMap<SocketAddr, SocketAddr>,
+    check_results: UnboundedSender<CheckResult>,
+    metrics: Option<(SocketAddr, AbortHandle)>,
+    /// End of the time that running requests have to finish; `None` unless the switch is stopping.
+    stop_deadline: Option<Instant>,
+}
+
+impl Controller {
+    /// Runs until the switch has ended.
     pub fn run(
-        (config, secure): (Config, Secure),
-        bound: Vec<(SocketAddr, Bound)>,
-        metrics: Option<Bound>,
-        requested: UnboundedReceiver<Order>,
+        config: Config,
+        tls_context: TlsContext,
+        bound: Vec<BoundListeners>,
+        metrics: Option<BoundListeners>,
+        requests: UnboundedReceiver<ControlRequest>,
         ready: SyncSender<()>,
     ) -> Result<(), SwitchError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|cause| SwitchError::Start(cause.to_string()))?;
-        LocalSet::new().block_on(&runtime, Self::steer((config, secure), bound, metrics, requested, ready))
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SwitchError::Start)?;
+        LocalSet::new()
+            .block_on(&runtime, Self::run_loop(config, tls_context, bound, metrics, requests, ready))
     }
 
-    async fn steer(
-        (config, secure): (Config, Secure),
-        bound: Vec<(SocketAddr, Bound)>,
-        metrics: Option<Bound>,
-        mut requested: UnboundedReceiver<Order>,
+    async fn run_loop(
+        config: Config,
+        tls_context: TlsContext,
+        bound: Vec<BoundListeners>,
+        metrics: Option<BoundListeners>,
+        mut requests: UnboundedReceiver<ControlRequest>,
         ready: SyncSender<()>,
     ) -> Result<(), SwitchError> {
-        let (verdicts, mut judged) = unbounded_channel();
-        let (news_sender, mut news) = unbounded_channel();
+        let (check_results, mut results) = unbounded_channel();
+        let (report_sender, mut reports) = unbounded_channel();
         let (ended_sender, mut ended) = unbounded_channel();
-        let listening = bound.iter().map(|(wanted, (actual, _))| (*wanted, *actual)).collect();
-        let mut control = Self {
+        let listening = bound.iter().map(|bound| (bound.configured, bound.actual)).collect();
+        let mut controller = Self {
             config: Arc::new(config),
-            secure: Arc::new(secure),
+            tls_context: Arc::new(tls_context),
             servers: Vec::new(),
             next_id: 0,
             workers: Vec::new(),
             listening,
-            verdicts,
+            check_results,
             metrics: None,
-            give_up: None,
+            stop_deadline: None,
         };
-        // Servers that are there from the beginning have all their weight: all of them are equally cold.
-        control.take_servers(0);
-        let sockets = by_worker(bound.into_iter().map(|(_, (_, all))| all), control.config.workers);
-        let threads = control.start_workers(sockets, &news_sender, &ended_sender)?;
-        drop((news_sender, ended_sender));
-        if let Some((address, mut sockets)) = metrics {
-            control.show_metrics(address, sockets.pop());
+        // No slow start for the servers of the first configuration: all of them are equally cold.
+        controller.update_servers(0);
+        let sockets = sockets_by_worker(bound, controller.config.workers);
+        let threads = controller.start_workers(sockets, &report_sender, &ended_sender)?;
+        drop((report_sender, ended_sender));
+        if let Some(bound) = metrics {
+            controller.serve_metrics(bound);
         }
-        // Whoever started it may have gone.
+        // The caller may have gone.
         let _ = ready.send(());
-        let mut running = control.workers.len();
+        let mut running = controller.workers.len();
         while running > 0 {
-            let wake = control.next_wake();
+            let wake = controller.next_wake();
             tokio::select! {
-                order = requested.recv() => control.obey(order).await,
-                Some((server, is_well)) = judged.recv() => control.judge(server, is_well),
-                Some(News::Failed(server)) = news.recv() => control.failed(server),
+                request = requests.recv() => controller.handle_request(request).await,
+                Some(CheckResult { server, is_healthy }) = results.recv() => controller.on_check_result(server, is_healthy),
+                Some(WorkerReport::Failed(server)) = reports.recv() => controller.on_failure(server),
                 end = ended.recv() => running = if end.is_some() { running - 1 } else { 0 },
-                () = wake => control.time_has_passed(),
+                () = wake => controller.on_timer(),
             }
         }
-        drop(control);
+        drop(controller);
         for thread in threads {
-            let ended = thread
-                .join()
-                .map_err(|_| SwitchError::Start("a worker panicked: this is a bug of Assay".into()))?;
-            ended.map_err(|error| SwitchError::Start(error.to_string()))?;
+            let ended = thread.join().map_err(|_| SwitchError::WorkerPanicked)?;
+            ended.map_err(SwitchError::Start)?;
         }
         Ok(())
     }
@@ -204,156 +207,168 @@ impl Control {
     fn start_workers(
         &mut self,
         sockets: Vec<Vec<TcpListener>>,
-        news: &NewsSender,
+        reports: &ReportSender,
         ended: &UnboundedSender<()>,
     ) -> Result<Vec<JoinHandle<io::Result<()>>>, SwitchError> {
-        let plan = self.plan();
+        let config = self.worker_config();
         let mut threads = Vec::new();
         for (worker, listeners) in sockets.into_iter().enumerate() {
-            let (words, told) = unbounded_channel();
-            let start = Start { worker, plan: plan.clone(), listeners, words: told, news: news.clone() };
+            let (sender, messages) = unbounded_channel();
+            let start =
+                WorkerStart { worker, config: config.clone(), listeners, messages, reports: reports.clone() };
             let ended = ended.clone();
             let work = move || {
-                let result = work(start);
+                let result = run_worker(start);
                 // The receiver is gone when the switch was told to end.
                 let _ = ended.send(());
                 result
             };
             let thread = std::thread::Builder::new().name(format!("worker-{worker}")).spawn(work);
-            threads.push(thread.map_err(|error| SwitchError::Start(error.to_string()))?);
-            self.workers.push(words);
+            threads.push(thread.map_err(SwitchError::Start)?);
+            self.workers.push(sender);
         }
         Ok(threads)
     }
 
-    async fn obey(&mut self, order: Option<Order>) {
-        match order {
-            Some(Order::Snapshot(out)) => send_snapshot(self.workers.clone(), out),
-            Some(Order::Reload(config, out)) => {
+    async fn handle_request(&mut self, request: Option<ControlRequest>) {
+        match request {
+            Some(ControlRequest::Snapshot(out)) => send_snapshot(self.workers.clone(), out),
+            Some(ControlRequest::Reload(config, out)) => {
                 let taken = self.reload(config.0, config.1).await;
                 // The caller may have gone.
                 let _ = out.send(taken);
             }
-            Some(Order::Stop) if self.give_up.is_none() => {
-                self.give_up = Some(Instant::now() + self.config.timeouts.stop);
-                self.tell(|| Word::Stop);
+            Some(ControlRequest::Stop) if self.stop_deadline.is_none() => {
+                self.stop_deadline = Some(Instant::now() + self.config.timeouts.stop);
+                self.broadcast(|| ControlMessage::Stop);
             }
-            Some(Order::Stop) => {}
-            Some(Order::End) | None => self.tell(|| Word::End),
+            Some(ControlRequest::Stop) => {}
+            Some(ControlRequest::End) | None => self.broadcast(|| ControlMessage::End),
         }
     }
 
-    fn tell(&self, word: impl Fn() -> Word) {
+    fn broadcast(&self, message: impl Fn() -> ControlMessage) {
         for worker in &self.workers {
-            // One that has ended is heard of elsewhere.
-            let _ = worker.send(word());
+            // The end of a worker is noticed on its own channel.
+            let _ = worker.send(message());
         }
     }
 
-    fn plan(&self) -> Plan {
-        let actual = |wanted: SocketAddr| self.listening.get(&wanted).copied();
+    fn worker_config(&self) -> WorkerConfig {
+        let actual = |configured: SocketAddr| self.listening.get(&configured).copied();
         let listen = self.config.addresses().filter_map(actual);
-        let secured = self.config.tls.iter().flat_map(|tls| tls.listen.iter().copied()).filter_map(actual);
-        let standings = self.servers.iter().filter_map(|kept| kept.told.map(|weight| (kept.id, weight)));
-        Plan {
+        let tls_addresses =
+            self.config.tls.iter().flat_map(|tls| tls.listen.iter().copied()).filter_map(actual);
+        let weights = self
+            .servers
+            .iter()
+            .filter_map(|server| server.published_weight.map(|weight| (server.id, weight)));
+        WorkerConfig {
             config: Arc::clone(&self.config),
-            numbers: Arc::new(self.servers.iter().map(|kept| kept.id).collect()),
+            numbers: Arc::new(self.servers.iter().map(|server| server.id).collect()),
             listen: Arc::new(listen.collect()),
-            secured: Arc::new(secured.collect()),
-            secure: Arc::clone(&self.secure),
-            standings: Arc::new(standings.collect()),
+            tls_addresses: Arc::new(tls_addresses.collect()),
+            tls_context: Arc::clone(&self.tls_context),
+            weights: Arc::new(weights.collect()),
         }
     }
 
-    /// Makes the servers those of the configuration. Ones that were there, by name and address, stay the same; new ones have
-    /// been up since `up_since_ns`.
-    fn take_servers(&mut self, up_since_ns: u64) {
+    /// Replaces the servers by those of the configuration. Servers known by name and address keep their state; new ones count as
+    /// up since `up_since_ns`.
+    fn update_servers(&mut self, up_since_ns: u64) {
         let mut former = std::mem::take(&mut self.servers);
         let config = Arc::clone(&self.config);
-        let secure = Arc::clone(&self.secure);
+        let tls_context = Arc::clone(&self.tls_context);
         for (place, spec) in config.servers.iter().enumerate() {
-            let known = former.iter().position(|kept| is_same(&kept.spec, spec));
-            let mut kept = match known {
+            let known = former.iter().position(|server| is_same_server(&server.spec, spec));
+            let mut server = match known {
                 Some(place) => former.swap_remove(place),
                 None => {
                     self.next_id += 1;
                     let id = ServerId(self.next_id - 1);
                     let spec = spec.clone();
-                    Kept {
+                    MonitoredServer {
                         id,
                         spec,
                         active: None,
                         passive: None,
                         up_since_ns: Some(up_since_ns),
-                        told: None,
-                        checking: None,
+                        published_weight: None,
+                        check_task: None,
                     }
                 }
             };
-            if kept.active.is_none() || kept.spec.check != spec.check {
-                kept.active = spec.check.as_ref().map(|check| Active::new(check.rules));
+            if server.active.is_none() || server.spec.check != spec.check {
+                server.active = spec.check.as_ref().map(|check| ActiveHealth::new(check.rules));
             }
-            kept.passive = match (kept.passive.take(), config.passive) {
+            server.passive = match (server.passive.take(), config.passive) {
                 (Some(passive), Some(rules)) if passive.rules() == rules => Some(passive),
-                (_, rules) => rules.map(Passive::new),
+                (_, rules) => rules.map(PassiveHealth::new),
             };
-            kept.spec = spec.clone();
-            if let Some(checking) = kept.checking.take() {
-                checking.abort();
+            server.spec = spec.clone();
+            if let Some(check_task) = server.check_task.take() {
+                check_task.abort();
             }
-            kept.told = kept.weigh(monotonic_ns());
-            kept.checking = spec.check.clone().map(|check| {
-                let (verdicts, id, address) = (self.verdicts.clone(), kept.id, spec.address);
-                let speaks_http2 = spec.speaks_http2;
-                let tls = secure.servers.get(place).cloned().flatten();
+            server.published_weight = server.current_weight(monotonic_ns());
+            server.check_task = spec.check.clone().map(|check| {
+                let (check_results, server) = (self.check_results.clone(), server.id);
+                let (address, speaks_http2) = (spec.address, spec.speaks_http2);
+                let tls = tls_context.servers.get(place).cloned().flatten();
                 let check_again = async move {
-                    let server = (address, tls.as_ref(), speaks_http2);
-                    while verdicts.send((id, is_well(server, &check).await)).is_ok() {
+                    let target = CheckTarget { address, tls: tls.as_ref(), speaks_http2 };
+                    while check_results
+                        .send(CheckResult { server, is_healthy: is_healthy(target, &check).await })
+                        .is_ok()
+                    {
                         sleep(check.interval).await;
                     }
                 };
                 spawn_local(check_again).abort_handle()
             });
-            self.servers.push(kept);
+            self.servers.push(server);
         }
     }
 
-    async fn reload(&mut self, config: Config, secure: Secure) -> Result<Listening, SwitchError> {
-        if self.give_up.is_some() {
+    async fn reload(
+        &mut self,
+        config: Config,
+        tls_context: TlsContext,
+    ) -> Result<ListenAddresses, SwitchError> {
+        if self.stop_deadline.is_some() {
             return Err(SwitchError::Ended);
         }
         if config.workers != self.config.workers {
             return Err(SwitchError::Workers(self.config.workers, config.workers));
         }
         let mut bound = Vec::new();
-        for wanted in config.addresses().filter(|wanted| !self.listening.contains_key(wanted)) {
-            bound.push((wanted, listeners(wanted, config.workers)?));
+        for configured in config.addresses().filter(|configured| !self.listening.contains_key(configured)) {
+            bound.push(bind(configured, config.workers)?);
         }
-        let is_shown = self.config.metrics == config.metrics;
+        let is_unchanged = self.config.metrics == config.metrics;
         let metrics = match config.metrics {
-            Some(address) if !is_shown => Some(listeners(address, 1)?),
+            Some(address) if !is_unchanged => Some(bind(address, 1)?),
             _ => None,
         };
-        // From here on nothing can fail.
-        (self.config, self.secure) = (Arc::new(config), Arc::new(secure));
-        self.listening.retain(|wanted, _| self.config.addresses().any(|address| address == *wanted));
-        self.listening.extend(bound.iter().map(|(wanted, (actual, _))| (*wanted, *actual)));
-        if !is_shown {
-            self.metrics = self.metrics.take().and_then(|(_, showing)| {
-                showing.abort();
+        // Nothing can fail from here on: a reload happens as a whole or not at all.
+        (self.config, self.tls_context) = (Arc::new(config), Arc::new(tls_context));
+        self.listening.retain(|configured, _| self.config.addresses().any(|address| address == *configured));
+        self.listening.extend(bound.iter().map(|bound| (bound.configured, bound.actual)));
+        if !is_unchanged {
+            self.metrics = self.metrics.take().and_then(|(_, serving)| {
+                serving.abort();
                 None
             });
-            if let Some((address, mut sockets)) = metrics {
-                self.show_metrics(address, sockets.pop());
+            if let Some(bound) = metrics {
+                self.serve_metrics(bound);
             }
         }
-        self.take_servers(monotonic_ns());
-        let plan = self.plan();
-        let sockets = by_worker(bound.into_iter().map(|(_, (_, all))| all), self.workers.len());
+        self.update_servers(monotonic_ns());
+        let worker_config = self.worker_config();
+        let sockets = sockets_by_worker(bound, self.workers.len());
         let mut done = Vec::new();
         for (worker, own) in self.workers.iter().zip(sockets) {
             let (sender, receiver) = oneshot::channel();
-            if worker.send(Word::Plan(plan.clone(), own, sender)).is_ok() {
+            if worker.send(ControlMessage::Reload(worker_config.clone(), own, sender)).is_ok() {
                 done.push(receiver);
             }
         }
@@ -361,91 +376,94 @@ impl Control {
             let _ = receiver.await;
         }
         let metrics = self.metrics.as_ref().map(|(address, _)| *address);
-        Ok(Listening { addresses: plan.listen.to_vec(), metrics })
+        Ok(ListenAddresses { addresses: worker_config.listen.to_vec(), metrics })
     }
 
-    fn judge(&mut self, server: ServerId, is_well: bool) {
-        if let Some(kept) = self.servers.iter_mut().find(|kept| kept.id == server)
-            && let Some(active) = &mut kept.active
-            && active.responded(is_well)
+    fn on_check_result(&mut self, id: ServerId, is_healthy: bool) {
+        if let Some(server) = self.servers.iter_mut().find(|server| server.id == id)
+            && let Some(active) = &mut server.active
+            && active.on_probe(is_healthy)
         {
-            self.tell_standings();
+            self.publish_weights();
         }
     }
 
-    fn failed(&mut self, server: ServerId) {
-        if let Some(kept) = self.servers.iter_mut().find(|kept| kept.id == server)
-            && let Some(passive) = &mut kept.passive
-            && passive.failed(monotonic_ns())
+    fn on_failure(&mut self, id: ServerId) {
+        if let Some(server) = self.servers.iter_mut().find(|server| server.id == id)
+            && let Some(passive) = &mut server.passive
+            && passive.on_failure(monotonic_ns())
         {
-            self.tell_standings();
+            self.publish_weights();
         }
     }
 
-    fn time_has_passed(&mut self) {
-        if self.give_up.is_some_and(|at| at <= Instant::now()) {
-            self.tell(|| Word::End);
+    fn on_timer(&mut self) {
+        if self.stop_deadline.is_some_and(|at| at <= Instant::now()) {
+            self.broadcast(|| ControlMessage::End);
         }
         let now_ns = monotonic_ns();
-        for passive in self.servers.iter_mut().filter_map(|kept| kept.passive.as_mut()) {
-            passive.passed(now_ns);
+        for passive in self.servers.iter_mut().filter_map(|server| server.passive.as_mut()) {
+            passive.on_time(now_ns);
         }
-        self.tell_standings();
+        self.publish_weights();
     }
 
-    /// Tells workers of each server whose weight is another than they know.
-    fn tell_standings(&mut self) {
+    /// Broadcasts each weight that differs from what the workers know.
+    fn publish_weights(&mut self) {
         let now_ns = monotonic_ns();
         let mut changed = Vec::new();
-        for kept in &mut self.servers {
-            let weight = kept.weigh(now_ns);
-            if weight != kept.told {
-                kept.told = weight;
-                changed.push((kept.id, weight));
+        for server in &mut self.servers {
+            let weight = server.current_weight(now_ns);
+            if weight != server.published_weight {
+                server.published_weight = weight;
+                changed.push((server.id, weight));
             }
         }
         for (server, weight) in changed {
-            self.tell(|| Word::Standing(server, weight));
+            self.broadcast(|| ControlMessage::Availability(server, weight));
         }
     }
 
-    /// Waits until time changes something.
+    /// Sleeps until the next change that time causes, a second at most.
     fn next_wake(&self) -> impl Future<Output = ()> + use<> {
         let now_ns = monotonic_ns();
-        let next_ns = self.servers.iter().filter_map(|kept| kept.next_ns(now_ns)).min();
-        let wait_ns = next_ns.map_or(SECOND_NS, |at_ns| at_ns.saturating_sub(now_ns)).min(SECOND_NS);
+        let next_change_ns = self.servers.iter().filter_map(|server| server.next_change_ns(now_ns)).min();
+        let wait_ns = next_change_ns.map_or(SECOND_NS, |at_ns| at_ns.saturating_sub(now_ns)).min(SECOND_NS);
         let now = Instant::now();
         let wake = now + Duration::from_nanos(wait_ns);
-        // Once it has given up, workers have been told, and their ends are heard of.
-        sleep_until(self.give_up.filter(|at| *at > now).map_or(wake, |at| at.min(wake)))
+        // After the stop deadline, workers have been told to end, and their ends arrive on a channel.
+        sleep_until(self.stop_deadline.filter(|at| *at > now).map_or(wake, |at| at.min(wake)))
     }
 
-    fn show_metrics(&mut self, address: SocketAddr, socket: Option<TcpListener>) {
-        let Some(listener) = socket.and_then(|socket| tokio::net::TcpListener::from_std(socket).ok()) else {
+    fn serve_metrics(&mut self, mut bound: BoundListeners) {
+        let Some(listener) =
+            bound.sockets.pop().and_then(|socket| tokio::net::TcpListener::from_std(socket).ok())
+        else {
             return;
         };
         let workers = self.workers.clone();
-        let showing = spawn_local(metrics::serve(listener, move || gather(workers.clone())));
-        self.metrics = Some((address, showing.abort_handle()));
+        let serving = spawn_local(metrics::serve(listener, move || collect_snapshot(workers.clone())));
+        self.metrics = Some((bound.actual, serving.abort_handle()));
     }
 }
 
-/// Whether a server stays the same over a reload. One that speaks TLS or HTTP in another way gets new connections.
-fn is_same(former: &ServerSpec, spec: &ServerSpec) -> bool {
+/// Whether a server keeps its identity, and so its connections, over a reload. A change of TLS or of the version of HTTP needs
+/// new connections.
+fn is_same_server(former: &ServerSpec, spec: &ServerSpec) -> bool {
     let (was, is) = ((former.speaks_http2, &former.tls), (spec.speaks_http2, &spec.tls));
     former.name == spec.name && former.address == spec.address && was == is
 }
 
-/// What all workers have done.
-async fn gather(workers: Workers) -> Snapshot {
+/// Sum of the counters of all workers.
+async fn collect_snapshot(workers: Workers) -> SwitchSnapshot {
     let mut awaited = Vec::new();
     for worker in &workers {
         let (sender, receiver) = oneshot::channel();
-        if worker.send(Word::Snapshot(sender)).is_ok() {
+        if worker.send(ControlMessage::Snapshot(sender)).is_ok() {
             awaited.push(receiver);
         }
     }
-    let mut all = Snapshot::default();
+    let mut all = SwitchSnapshot::default();
     for receiver in awaited {
         if let Ok(one) = receiver.await {
             all.merge(one);
@@ -454,17 +472,17 @@ async fn gather(workers: Workers) -> Snapshot {
     all
 }
 
-/// Completes when all workers have reported.
-fn send_snapshot(workers: Workers, out: SyncSender<Snapshot>) {
+/// Responds once all workers have reported.
+fn send_snapshot(workers: Workers, out: SyncSender<SwitchSnapshot>) {
     spawn_local(async move {
-        let _ = out.send(gather(workers).await);
+        let _ = out.send(collect_snapshot(workers).await);
     });
 }
 
-/// From sockets by address to sockets by worker.
-fn by_worker(bound: impl Iterator<Item = Vec<TcpListener>>, workers: usize) -> Vec<Vec<TcpListener>> {
+/// Transposes sockets by address into sockets by worker.
+fn sockets_by_worker(bound: Vec<BoundListeners>, workers: usize) -> Vec<Vec<TcpListener>> {
     let mut all: Vec<Vec<TcpListener>> = std::iter::repeat_with(Vec::new).take(workers).collect();
-    for sockets in bound {
+    for BoundListeners { sockets, .. } in bound {
         for (own, socket) in all.iter_mut().zip(sockets) {
             own.push(socket);
         }

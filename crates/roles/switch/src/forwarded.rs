@@ -1,7 +1,7 @@
-//! What a server is told of the client behind the switch. `X-Forwarded-For`, `X-Forwarded-Proto` and `Forwarded` (RFC 7239).
+//! Client information for servers behind the switch: `X-Forwarded-For`, `X-Forwarded-Proto` and `Forwarded` (RFC 7239).
 //!
-//! What stands in these fields already is only believed, and passed on with our part at its end, when it comes from a peer
-//! that is trusted; from any other it is dropped, since a client could write anything there.
+//! Existing values are passed on, with our part appended, only if they come from a trusted peer; from any other peer they are
+//! dropped, since a client could write anything there.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,20 +9,19 @@ use assay_http::field::{Field, Fields, list, trim, write_decimal};
 
 use assay_protocol::network::Network;
 
-/// A connection's peer, and what is said of it.
+/// Peer of a connection, with the parts of forwarding fields that are the same for all of its requests.
 #[derive(Debug, Clone, Default)]
 pub struct Peer {
-    /// Its address as text.
     pub address: String,
     is_trusted: bool,
     /// `http`, or `https` over TLS.
     scheme: &'static str,
-    /// `for=…;by=…;proto=http`, to which the host is added.
+    /// `for=…;by=…;proto=http`, to which the host is appended.
     element: String,
 }
 
 impl Peer {
-    /// A peer that connected from `from`, over TLS if it `is_secured`, to a switch of this name.
+    /// Describes a peer at `from`, connected over TLS if `is_secured`, to a switch called `name`.
     pub fn new(from: SocketAddr, name: &str, trusted: &[Network], is_secured: bool) -> Self {
         let scheme = if is_secured { "https" } else { "http" };
         let ip = from.ip().to_canonical();
@@ -31,15 +30,15 @@ impl Peer {
         element.push_str(if ip.is_ipv4() { "for=" } else { "for=\"[" });
         element.push_str(&address);
         element.push_str(if ip.is_ipv4() { "" } else { "]\"" });
-        // A name that is no address is hidden behind an underscore (RFC 7239, 6.3).
+        // An identifier that is not an address begins with an underscore (RFC 7239, 6.3).
         for part in [";by=\"_", name, "\";proto=", scheme] {
             element.push_str(part);
         }
         Self { address, is_trusted: trusted.iter().any(|network| network.contains(ip)), scheme, element }
     }
 
-    /// Whether a field of its requests is about clients, and so written anew, or not to be believed. One with `_` for `-` in
-    /// its name, which servers may take for ours, is never believed: a trusted peer may pass on what its client wrote there.
+    /// Whether a field of the request describes the client, and so is rewritten or dropped. A name with `_` for `-`, which some
+    /// servers take for the real field, is always dropped: a trusted peer may pass on what its client wrote there.
     pub fn replaces(&self, field: &Field<'_>) -> bool {
         match field.name.len() {
             9 => field.is("forwarded"),
@@ -69,7 +68,7 @@ impl Peer {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// What a trusted peer says already, with a comma behind it.
+    /// Appends the value received from a trusted peer, followed by a comma.
     fn append_before(&self, out: &mut Vec<u8>, fields: &Fields<'_>, name: &str) {
         if !self.is_trusted {
             return;
@@ -80,7 +79,7 @@ impl Peer {
         }
     }
 
-    /// The client's address: the last one named that is not trusted itself, if the peer may say so.
+    /// Address of the client: the last one listed that is not trusted itself, if the peer may state it.
     pub fn client<'p>(&'p self, fields: Fields<'p>, trusted: &[Network]) -> &'p str {
         if !self.is_trusted {
             return &self.address;
@@ -104,12 +103,12 @@ impl Peer {
     }
 }
 
-/// Whether a host can stand in quotes as it is.
+/// Whether a host can be written in quotes without escapes.
 fn can_be_quoted(host: &[u8]) -> bool {
     host.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'"' && *byte != b'\\')
 }
 
-/// An address as text. The usual kind is made for every connection, and so without the machinery of formats.
+/// Formats an address. IPv4, the usual case, is needed for every connection and avoids the formatting machinery.
 fn text(ip: IpAddr) -> String {
     let IpAddr::V4(address) = ip else { return ip.to_string() };
     let mut digits = Vec::with_capacity(16);

@@ -1,40 +1,40 @@
-//! Health checks of servers. Two judges that see only what they are given: one the responses to its own probes,
-//! one at how ordinary requests fared. Time is an argument.
+//! Health of servers, decided from the responses to active checks and from failures of ordinary requests (passive). Time is an
+//! argument.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How many responses in a row change the verdict of a server that is probed.
+/// Consecutive check results that change the state of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActiveRules {
-    /// Good responses until a server that is down is up.
+    /// Good results until a server that is down is up.
     pub rise: u32,
-    /// Bad responses until a server that is up is down.
+    /// Bad results until a server that is up is down.
     pub fall: u32,
 }
 
-/// When failures of ordinary requests take a server out, and for how long.
+/// Failures of ordinary requests after which a server is ejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassiveRules {
-    /// So many failures…
+    /// Failures that eject a server…
     pub failures: u32,
-    /// …in so much time…
+    /// …if they happen within this time.
     pub within: Duration,
-    /// …take it out for so long.
-    pub out: Duration,
+    /// How long an ejected server gets no requests.
+    pub ejection: Duration,
 }
 
-/// A server that is probed.
+/// Health of a server by active checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Active {
+pub struct ActiveHealth {
     rules: ActiveRules,
     is_up: bool,
-    /// Responses in a row that speak against the verdict.
+    /// Consecutive results that contradict the current state.
     against: u32,
 }
 
-impl Active {
-    /// Taken for well until probes say otherwise: a switch that starts must not wait for its first probes.
+impl ActiveHealth {
+    /// Starts as up: a switch must not wait for the first checks before it serves.
     pub fn new(rules: ActiveRules) -> Self {
         Self { rules, is_up: true, against: 0 }
     }
@@ -43,9 +43,9 @@ impl Active {
         self.is_up
     }
 
-    /// A response; whether the verdict has changed.
-    pub fn responded(&mut self, is_well: bool) -> bool {
-        if is_well == self.is_up {
+    /// Records the result of a check; returns whether the state has changed.
+    pub fn on_probe(&mut self, is_healthy: bool) -> bool {
+        if is_healthy == self.is_up {
             self.against = 0;
             return false;
         }
@@ -54,39 +54,39 @@ impl Active {
         if self.against < enough {
             return false;
         }
-        (self.is_up, self.against) = (is_well, 0);
+        (self.is_up, self.against) = (is_healthy, 0);
         true
     }
 }
 
-/// A server whose requests are watched.
+/// Health of a server by the failures of its requests.
 #[derive(Debug, Clone)]
-pub struct Passive {
+pub struct PassiveHealth {
     rules: PassiveRules,
-    /// When it failed, in nanoseconds, oldest first; no more than count.
+    /// Recent failures, oldest first; never more than `rules.failures`.
     failures: VecDeque<u64>,
-    out_until_ns: Option<u64>,
+    ejected_until_ns: Option<u64>,
 }
 
-impl Passive {
-    /// One that has not failed.
+impl PassiveHealth {
+    /// Starts as admitted, without failures.
     pub fn new(rules: PassiveRules) -> Self {
-        Self { rules, failures: VecDeque::new(), out_until_ns: None }
+        Self { rules, failures: VecDeque::new(), ejected_until_ns: None }
     }
 
-    /// What it is judged by.
     pub fn rules(&self) -> PassiveRules {
         self.rules
     }
 
-    /// Whether it may get requests.
-    pub fn is_in(&self) -> bool {
-        self.out_until_ns.is_none()
+    /// Whether the server may get requests.
+    pub fn is_admitted(&self) -> bool {
+        self.ejected_until_ns.is_none()
     }
 
-    /// A request failed; whether that took it out. Failures of requests that it had when it went out count for nothing.
-    pub fn failed(&mut self, now_ns: u64) -> bool {
-        if self.out_until_ns.is_some() {
+    /// Records a failed request; returns whether it ejected the server. Failures while ejected, of requests that were under way,
+    /// do not count.
+    pub fn on_failure(&mut self, now_ns: u64) -> bool {
+        if self.ejected_until_ns.is_some() {
             return false;
         }
         self.failures.push_back(now_ns);
@@ -98,20 +98,20 @@ impl Passive {
             return false;
         }
         self.failures.clear();
-        self.out_until_ns = Some(now_ns.saturating_add(self.rules.out.as_nanos() as u64));
+        self.ejected_until_ns = Some(now_ns.saturating_add(self.rules.ejection.as_nanos() as u64));
         true
     }
 
-    /// When it comes back.
-    pub fn back_ns(&self) -> Option<u64> {
-        self.out_until_ns
+    /// End of the current ejection.
+    pub fn returns_ns(&self) -> Option<u64> {
+        self.ejected_until_ns
     }
 
-    /// Time has passed; whether that brought it back.
-    pub fn passed(&mut self, now_ns: u64) -> bool {
-        let is_due = self.out_until_ns.is_some_and(|until_ns| until_ns <= now_ns);
+    /// Ends an ejection whose time is over; returns whether it did.
+    pub fn on_time(&mut self, now_ns: u64) -> bool {
+        let is_due = self.ejected_until_ns.is_some_and(|until_ns| until_ns <= now_ns);
         if is_due {
-            self.out_until_ns = None;
+            self.ejected_until_ns = None;
         }
         is_due
     }
@@ -125,32 +125,30 @@ mod tests {
 
     #[test]
     fn only_responses_in_a_row_change_the_verdict() {
-        let mut server = Active::new(ActiveRules { rise: 2, fall: 3 });
-        let told: Vec<bool> = [false, false, true, false, false, false]
-            .into_iter()
-            .map(|well| server.responded(well))
-            .collect();
+        let mut server = ActiveHealth::new(ActiveRules { rise: 2, fall: 3 });
+        let told: Vec<bool> =
+            [false, false, true, false, false, false].into_iter().map(|well| server.on_probe(well)).collect();
         assert_eq!(told, [false, false, false, false, false, true]);
         assert!(!server.is_up());
-        assert!(!server.responded(true) && !server.responded(false) && !server.responded(true));
-        assert!(server.responded(true) && server.is_up());
+        assert!(!server.on_probe(true) && !server.on_probe(false) && !server.on_probe(true));
+        assert!(server.on_probe(true) && server.is_up());
     }
 
     #[test]
     fn failures_close_together_take_a_server_out_for_a_while() {
         const S: u64 = 1_000_000_000;
         let rules =
-            PassiveRules { failures: 3, within: Duration::from_secs(10), out: Duration::from_secs(5) };
-        let mut server = Passive::new(rules);
+            PassiveRules { failures: 3, within: Duration::from_secs(10), ejection: Duration::from_secs(5) };
+        let mut server = PassiveHealth::new(rules);
         assert!(
-            !server.failed(0) && !server.failed(9 * S) && !server.failed(12 * S),
+            !server.on_failure(0) && !server.on_failure(9 * S) && !server.on_failure(12 * S),
             "the first is long ago"
         );
-        assert!(server.failed(18 * S) && !server.is_in());
-        assert!(!server.failed(19 * S), "it is out already");
-        assert_eq!(server.back_ns(), Some(23 * S));
-        assert!(!server.passed(23 * S - 1) && server.passed(23 * S) && server.is_in());
-        assert!(!server.passed(24 * S) && !server.failed(24 * S), "it begins anew");
+        assert!(server.on_failure(18 * S) && !server.is_admitted());
+        assert!(!server.on_failure(19 * S), "it is ejection already");
+        assert_eq!(server.returns_ns(), Some(23 * S));
+        assert!(!server.on_time(23 * S - 1) && server.on_time(23 * S) && server.is_admitted());
+        assert!(!server.on_time(24 * S) && !server.on_failure(24 * S), "it begins anew");
     }
 
     proptest! {
@@ -158,10 +156,10 @@ mod tests {
         fn a_server_is_down_only_after_enough_bad_responses_since_the_last_good_one(
             responses in prop::collection::vec(any::<bool>(), 0..60), rise in 1u32..5, fall in 1u32..5,
         ) {
-            let mut server = Active::new(ActiveRules { rise, fall });
+            let mut server = ActiveHealth::new(ActiveRules { rise, fall });
             let mut before = true;
             for (at, well) in responses.iter().enumerate() {
-                server.responded(*well);
+                server.on_probe(*well);
                 if server.is_up() != before {
                     let needed = if before { fall } else { rise } as usize;
                     prop_assert!(at + 1 >= needed);

@@ -1,23 +1,22 @@
-//! The lines of a head that go on. One pass over it, and lines that stay together are copied together.
+//! End-to-end fields of a head, in one pass: adjacent lines that are forwarded are copied together.
 //!
-//! It comes to the same as `assay_net::fields::append_end_to_end`, which walks over fields one by one and serves the heads
-//! that name further fields in `Connection`; nearly none do.
+//! The output equals that of `assay_net::fields::append_end_to_end`, which walks over fields one by one and serves the heads that
+//! list further fields in `Connection`; nearly none do.
 
 use assay_http::field::{Field, trim};
 use assay_net::fields::{self, Received};
 
-/// A head, as it was parsed and as it lies in memory.
+/// A parsed head with the bytes that it was parsed from.
 #[derive(Debug, Clone)]
 pub struct Lines<'h> {
     pub fields: assay_http::field::Fields<'h>,
-    /// The version of HTTP that it was received in.
     pub received: Received,
     pub raw: &'h [u8],
 }
 
 impl Lines<'_> {
-    /// Appends the fields that go on, a line each, and our own `Via`: not those of this connection, nor those whose names
-    /// `leave_out` picks (it is shown no values).
+    /// Appends the fields to forward, a line each, and our `Via`. Fields of this connection are left out, and those whose names
+    /// `leave_out` selects (it is given no values).
     pub fn append_end_to_end(self, out: &mut Vec<u8>, name: &str, leave_out: impl Fn(&Field<'_>) -> bool) {
         if self.fields.names_others() {
             return fields::append_end_to_end(out, self.fields, (self.received, name), leave_out);
@@ -36,7 +35,7 @@ fn append_passing(out: &mut Vec<u8>, raw: &[u8], leave_out: impl Fn(&Field<'_>) 
         let rest = &raw[at..];
         let length = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
         let line = &rest[..length];
-        // The empty line at the end has none.
+        // The empty line at the end of the head has no colon.
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { break };
         let field = Field { name: &line[..colon], value: b"", line };
         let goes_on = !fields::is_hop_by_hop(&field) && !leave_out(&field);
@@ -54,7 +53,8 @@ fn append_passing(out: &mut Vec<u8>, raw: &[u8], leave_out: impl Fn(&Field<'_>) 
     out.extend_from_slice(&raw[copied..at]);
 }
 
-/// Written as nearly every sender writes it: a space before the value, none behind it, CR LF.
+/// Whether a line is as nearly every sender writes it, and can be copied unchanged: a space before the value, none behind it, CR
+/// LF.
 fn is_usual(line: &[u8], colon: usize) -> bool {
     let [b' ', value @ .., b'\r', b'\n'] = &line[colon + 1..] else { return false };
     let is_space = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_whitespace);

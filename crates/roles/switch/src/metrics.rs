@@ -1,4 +1,4 @@
-//! Counters as Prometheus reads them; names and labels are an interface.
+//! Counters in Prometheus' text format; names and labels are an interface.
 
 use std::io;
 use std::rc::Rc;
@@ -13,17 +13,18 @@ use assay_net::own_host::{is_own_host, own_name};
 use assay_net::places::{Place, Places};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::reason::{NoServer, Reason};
-use crate::tally::{ServerNow, Snapshot, Tally, Times};
+use crate::reason::{NoServerReason, RefusalReason};
+use crate::tally::{ServerStatus, ServerTally, SwitchSnapshot, TimeHistogram};
 
-type Family = assay_base::metrics::Family<Times>;
-type Sample = assay_base::metrics::Sample<Times>;
-type Value = assay_base::metrics::Value<Times>;
+type Family = assay_base::metrics::Family<TimeHistogram>;
+type Sample = assay_base::metrics::Sample<TimeHistogram>;
+type Value = assay_base::metrics::Value<TimeHistogram>;
 
-/// Ends of the buckets that are shown, as powers of two of microseconds: 64 µs to 67 s. They are exact.
+/// Upper bounds of the histogram buckets, as powers of two of microseconds: 64 µs to 67 s. Bounds of our own buckets, so the
+/// counts are exact.
 const POWERS: std::ops::RangeInclusive<u32> = 6..=26;
 
-impl Histogram for Times {
+impl Histogram for TimeHistogram {
     fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
         POWERS.map(|power| (f64::from(1u32 << power) / 1e6, self.below(1 << power)))
     }
@@ -37,12 +38,11 @@ impl Histogram for Times {
     }
 }
 
-/// All of it as text.
-fn text(all: &Snapshot, readers: Readers) -> String {
+fn exposition(all: &SwitchSnapshot, readers: ReaderCounts) -> String {
     prometheus(&families(all, readers))
 }
 
-fn families(all: &Snapshot, readers: Readers) -> Vec<Family> {
+fn families(all: &SwitchSnapshot, readers: ReaderCounts) -> Vec<Family> {
     let one = |kind, stem, help: &'static str, count| Family {
         kind,
         stem,
@@ -62,12 +62,12 @@ fn families(all: &Snapshot, readers: Readers) -> Vec<Family> {
         by_reason(
             "switch_refused",
             "Requests that were refused: malformed, too large, too slow, or of a kind that is not served",
-            Reason::ALL.map(|reason| (reason.name(), all.refused_as(reason))),
+            RefusalReason::ALL.map(|reason| (reason.name(), all.refused_as(reason))),
         ),
         by_reason(
             "switch_no_server",
             "Requests, and connections of layer 4, that got no server",
-            NoServer::ALL.map(|reason| (reason.name(), all.no_server_as(reason))),
+            NoServerReason::ALL.map(|reason| (reason.name(), all.no_server_as(reason))),
         ),
         counter(
             "switch_left",
@@ -89,12 +89,12 @@ fn families(all: &Snapshot, readers: Readers) -> Vec<Family> {
             readers.slow,
         ),
     ];
-    families.extend(of_classes(all));
-    families.extend(of_servers(all));
+    families.extend(class_families(all));
+    families.extend(server_families(all));
     families
 }
 
-/// A counter with a series for each reason, whether there was one or not.
+/// A counter with one series per reason, including reasons that did not occur.
 fn by_reason<const N: usize>(stem: &'static str, help: &'static str, counts: [(&str, u64); N]) -> Family {
     let sample = |(reason, count): (&str, u64)| Sample {
         labels: vec![("reason", reason.to_owned())],
@@ -104,9 +104,9 @@ fn by_reason<const N: usize>(stem: &'static str, help: &'static str, counts: [(&
     Family { kind: Kind::Counter, stem, unit: Unit::None, help: help.into(), samples }
 }
 
-/// What there is of each class at each server.
-fn of_classes(all: &Snapshot) -> [Family; 10] {
-    let mut tallies: Vec<(Labels, &Tally)> = all
+/// Families by class and server.
+fn class_families(all: &SwitchSnapshot) -> [Family; 10] {
+    let mut tallies: Vec<(Labels, &ServerTally)> = all
         .tallies
         .iter()
         .map(|(class, server, tally)| {
@@ -114,7 +114,7 @@ fn of_classes(all: &Snapshot) -> [Family; 10] {
         })
         .collect();
     tallies.sort_by(|(own, _), (other, _)| own.cmp(other));
-    let of = |value: fn(&Tally) -> Value| {
+    let of = |value: fn(&ServerTally) -> Value| {
         tallies.iter().map(|(labels, tally)| Sample { labels: labels.clone(), value: value(tally) }).collect()
     };
     let counter = |stem, unit, help: &'static str, value| Family {
@@ -131,7 +131,7 @@ fn of_classes(all: &Snapshot) -> [Family; 10] {
         help: help.into(),
         samples: of(value),
     };
-    let by_code = |(labels, tally): &(Labels, &Tally)| -> Vec<Sample> {
+    let by_code = |(labels, tally): &(Labels, &ServerTally)| -> Vec<Sample> {
         let codes = (1..).zip(tally.responses).filter(|(_, count)| *count > 0);
         let sample = |(digit, count): (u32, u64)| {
             let code = [("code", format!("{digit}xx"))];
@@ -183,10 +183,10 @@ fn of_classes(all: &Snapshot) -> [Family; 10] {
     ]
 }
 
-/// What there is of each server, now.
-fn of_servers(all: &Snapshot) -> [Family; 4] {
-    let gauge = |stem, help: &'static str, value: fn(&ServerNow) -> Value| {
-        let of = |server: &ServerNow| Sample {
+/// Families by server.
+fn server_families(all: &SwitchSnapshot) -> [Family; 4] {
+    let gauge = |stem, help: &'static str, value: fn(&ServerStatus) -> Value| {
+        let of = |server: &ServerStatus| Sample {
             labels: vec![("server", server.name.clone())],
             value: value(server),
         };
@@ -207,67 +207,68 @@ fn of_servers(all: &Snapshot) -> [Family; 4] {
     ]
 }
 
-/// How long a client may take for each step.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Connections at a time; another one takes the place of the one that has waited longest for a request.
+/// Limit on each step of a request for counters.
+const STEP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Connections at a time; another one replaces the one that has waited longest for a request.
 const CONNECTIONS_MAX: usize = 64;
 
-/// Serves what `gather` gives at `/metrics`, for ever.
-pub async fn serve<F: Future<Output = Snapshot> + 'static>(
+/// Serves the snapshot that `collect` returns at `/metrics`, for ever.
+pub async fn serve<F: Future<Output = SwitchSnapshot> + 'static>(
     listener: TcpListener,
-    gather: impl Fn() -> F + Clone + 'static,
+    collect: impl Fn() -> F + Clone + 'static,
 ) {
-    let common = Common {
+    let server = MetricsServer {
         places: Places::new(CONNECTIONS_MAX),
         resources: Resources::new(),
         own_name: Rc::from(own_name()),
     };
-    common.resources.keep_deadlines();
+    server.resources.keep_deadlines();
     loop {
         let (stream, _) = accept(&listener).await;
-        let exchange = Exchange::new(stream, &common.resources, ClientLimits::new(PATIENCE, PATIENCE));
-        let (gather, own) = (gather.clone(), common.clone());
+        let exchange =
+            Exchange::new(stream, &server.resources, ClientLimits::new(STEP_TIMEOUT, STEP_TIMEOUT));
+        let (collect, own) = (collect.clone(), server.clone());
         let serve = |place| async move {
             // A client that went away, or is too slow, can repeat its request.
-            let _ = exchange::serve(&mut Client { exchange, gather, common: own, place }).await;
+            let _ = exchange::serve(&mut MetricsClient { exchange, collect, server: own, place }).await;
         };
-        common.places.serve(serve).await;
+        server.places.serve(serve).await;
     }
 }
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Clone)]
-struct Common {
+struct MetricsServer {
     places: Rc<Places>,
     resources: Rc<Resources>,
-    /// The name of this machine.
+    /// Host name of this machine.
     own_name: Rc<str>,
 }
 
-/// What became of those who look at the counters.
+/// Connections of metrics clients that were ended early.
 #[derive(Debug, Clone, Copy, Default)]
-struct Readers {
-    /// Connections that were ended to make room for others.
+struct ReaderCounts {
+    /// To make room for others.
     dismissed: u64,
-    /// Those that took too long with a request or a response.
+    /// A request or a response took too long.
     slow: u64,
 }
 
-impl Common {
-    fn readers(&self) -> Readers {
-        Readers { dismissed: self.places.dismissed(), slow: self.resources.watch.ended().slow }
+impl MetricsServer {
+    fn readers(&self) -> ReaderCounts {
+        ReaderCounts { dismissed: self.places.dismissed(), slow: self.resources.watch.ended().slow }
     }
 }
 
-/// A connection of whoever looks at the counters.
-struct Client<G> {
+/// Connection of a metrics client.
+struct MetricsClient<G> {
     exchange: Exchange,
-    gather: G,
-    common: Common,
+    collect: G,
+    server: MetricsServer,
     place: Place,
 }
 
-impl<F: Future<Output = Snapshot>, G: Fn() -> F> Handler for Client<G> {
+impl<F: Future<Output = SwitchSnapshot>, G: Fn() -> F> Handler for MetricsClient<G> {
     type Stream = TcpStream;
 
     fn exchange(&mut self) -> &mut Exchange {
@@ -277,12 +278,12 @@ impl<F: Future<Output = Snapshot>, G: Fn() -> F> Handler for Client<G> {
     async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
         self.place.set_busy(true);
         let is_head = head.method == "HEAD";
-        // Requests are too rare for a connection to be kept.
+        // Scrapes are too rare to keep a connection for.
         self.exchange.persists = false;
-        if !is_own_host(head.host, &self.common.own_name) {
-            let words = "name an address of this machine, its own name, or localhost in the URL\n";
+        if !is_own_host(head.host, &self.server.own_name) {
+            let text = "name an address of this machine, its own name, or localhost in the URL\n";
             self.exchange.give_up();
-            self.exchange.send_text(421, b"", words, is_head).await?;
+            self.exchange.send_text(421, b"", text, is_head).await?;
             return Ok(Next::Request);
         }
         if !matches!(head.method, "GET" | "HEAD") {
@@ -294,7 +295,7 @@ impl<F: Future<Output = Snapshot>, G: Fn() -> F> Handler for Client<G> {
             self.exchange.send_text(404, b"", "counters are at /metrics\n", is_head).await?;
             return Ok(Next::Request);
         }
-        let body = text(&(self.gather)().await, self.common.readers());
+        let body = exposition(&(self.collect)().await, self.server.readers());
         let mut response = format!("HTTP/1.1 200 OK\r\nContent-Type: {PROMETHEUS_TYPE}\r\n").into_bytes();
         self.exchange.append_framing(&mut response, Framing::Length(body.len() as u64));
         self.exchange.write(&[&response, if is_head { b"" } else { body.as_bytes() }]).await?;
@@ -312,17 +313,25 @@ mod tests {
 
     #[test]
     fn counters_are_shown_by_class_and_server() {
-        let mut tally =
-            Tally { responses: [0, 3, 0, 1, 0], bytes: 9, failed: 2, retried: 1, ..Tally::default() };
+        let mut tally = ServerTally {
+            responses: [0, 3, 0, 1, 0],
+            bytes: 9,
+            failed: 2,
+            retried: 1,
+            ..ServerTally::default()
+        };
         [10, 100, 1_000_000].into_iter().for_each(|us| tally.times.record(us));
-        let server = ServerNow { name: "a".into(), up: true, weight: 0.5, in_flight: 2, idle: 1 };
-        let all = Snapshot {
-            tallies: vec![("disk".into(), Some("a".into()), tally), ("disk".into(), None, Tally::default())],
+        let server = ServerStatus { name: "a".into(), up: true, weight: 0.5, in_flight: 2, idle: 1 };
+        let all = SwitchSnapshot {
+            tallies: vec![
+                ("disk".into(), Some("a".into()), tally),
+                ("disk".into(), None, ServerTally::default()),
+            ],
             servers: vec![server],
             clients: 7,
-            ..Snapshot::default()
+            ..SwitchSnapshot::default()
         };
-        let text = text(&all, Readers { dismissed: 5, slow: 4 });
+        let text = exposition(&all, ReaderCounts { dismissed: 5, slow: 4 });
         for line in [
             "assay_switch_clients 7",
             "assay_switch_metrics_dismissed_total 5",

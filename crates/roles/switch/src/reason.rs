@@ -1,36 +1,32 @@
-//! Why requests were refused or got no server, as counters tell it: closed sets of reasons, and no text of a client's.
+//! Closed sets of reasons for which requests are refused or get no server, as counters label them. No text of a client becomes a
+//! label.
 
 use assay_http::head::HeadError;
 use assay_http::target::TargetError;
 use assay_net::exchange;
 
-use crate::request::Refusal;
+use crate::request::RequestRefusal;
 
-/// Why a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// It is not HTTP, or its target or host is none.
+pub enum RefusalReason {
+    /// Not HTTP, or an invalid target or host.
     Malformed,
-    /// Its fields leave open where its body ends.
+    /// Fields that leave the end of the body open.
     AmbiguousFraming,
-    /// Its head or its target is too long.
+    /// Head or target too long.
     HeadTooLong,
-    /// It has too many fields.
     TooManyFields,
-    /// Its body is too long.
     BodyTooLong,
-    /// It did not come in time.
+    /// Request not complete in time.
     TooSlow,
-    /// Its version, method, coding or scheme is not served.
+    /// Version, method, coding or scheme that is not served.
     NotServed,
-    /// As many requests of HTTP/2 were under way as may be, or its client had caused more work than it requested.
+    /// Limit of concurrent HTTP/2 requests, or a client that caused more work than it requested.
     TooMany,
 }
 
-impl Reason {
-    /// How many there are.
+impl RefusalReason {
     pub const COUNT: usize = 8;
-    /// All of them, in their order.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Malformed,
         Self::AmbiguousFraming,
@@ -42,7 +38,7 @@ impl Reason {
         Self::TooMany,
     ];
 
-    /// As it is called in counters.
+    /// Label in counters.
     pub fn name(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
@@ -57,26 +53,28 @@ impl Reason {
     }
 }
 
-impl From<Refusal> for Reason {
-    fn from(refusal: Refusal) -> Self {
+impl From<RequestRefusal> for RefusalReason {
+    fn from(refusal: RequestRefusal) -> Self {
         match refusal {
-            Refusal::Early(exchange::Refusal::Head(error)) => error.into(),
-            Refusal::Early(exchange::Refusal::HeadTooLong(_) | exchange::Refusal::TargetTooLong(_)) => {
-                Self::HeadTooLong
+            RequestRefusal::Early(exchange::Refusal::Head(error)) => error.into(),
+            RequestRefusal::Early(
+                exchange::Refusal::HeadTooLong(_) | exchange::Refusal::TargetTooLong(_),
+            ) => Self::HeadTooLong,
+            RequestRefusal::Early(exchange::Refusal::TooSlow) | RequestRefusal::TooSlow => Self::TooSlow,
+            RequestRefusal::TooManyFields(_) => Self::TooManyFields,
+            RequestRefusal::BodyTooLong(_) => Self::BodyTooLong,
+            RequestRefusal::Trace | RequestRefusal::Target(TargetError::Scheme | TargetError::Tunnel) => {
+                Self::NotServed
             }
-            Refusal::Early(exchange::Refusal::TooSlow) | Refusal::TooSlow => Self::TooSlow,
-            Refusal::TooManyFields(_) => Self::TooManyFields,
-            Refusal::BodyTooLong(_) => Self::BodyTooLong,
-            Refusal::Trace | Refusal::Target(TargetError::Scheme | TargetError::Tunnel) => Self::NotServed,
-            Refusal::BadChunk
-            | Refusal::Target(TargetError::Form | TargetError::Character | TargetError::Authority) => {
+            RequestRefusal::BadChunk
+            | RequestRefusal::Target(TargetError::Form | TargetError::Character | TargetError::Authority) => {
                 Self::Malformed
             }
         }
     }
 }
 
-impl From<HeadError> for Reason {
+impl From<HeadError> for RefusalReason {
     fn from(error: HeadError) -> Self {
         match error {
             HeadError::TooLong | HeadError::LineTooLong => Self::HeadTooLong,
@@ -91,24 +89,21 @@ impl From<HeadError> for Reason {
     }
 }
 
-/// Why a request, or a connection of layer 4, got no server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoServer {
-    /// None can get requests.
+pub enum NoServerReason {
+    /// No server of the group is available.
     Unavailable,
-    /// All have enough, and as many wait as may wait.
+    /// All servers are at their limits, and the queue is full.
     QueueFull,
-    /// None had room in time.
+    /// No server had room in time.
     QueueTimeout,
 }
 
-impl NoServer {
-    /// How many there are.
+impl NoServerReason {
     pub const COUNT: usize = 3;
-    /// All of them, in their order.
     pub const ALL: [Self; Self::COUNT] = [Self::Unavailable, Self::QueueFull, Self::QueueTimeout];
 
-    /// As it is called in counters.
+    /// Label in counters.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unavailable => "unavailable",
@@ -124,11 +119,11 @@ mod tests {
 
     #[test]
     fn reasons_are_in_their_order_and_each_has_a_name_of_its_own() {
-        assert!(Reason::ALL.iter().enumerate().all(|(place, &reason)| reason as usize == place));
-        assert!(NoServer::ALL.iter().enumerate().all(|(place, &reason)| reason as usize == place));
-        let mut names: Vec<&str> = Reason::ALL.map(Reason::name).to_vec();
+        assert!(RefusalReason::ALL.iter().enumerate().all(|(place, &reason)| reason as usize == place));
+        assert!(NoServerReason::ALL.iter().enumerate().all(|(place, &reason)| reason as usize == place));
+        let mut names: Vec<&str> = RefusalReason::ALL.map(RefusalReason::name).to_vec();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Reason::COUNT);
+        assert_eq!(names.len(), RefusalReason::COUNT);
     }
 }

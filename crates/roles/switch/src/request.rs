@@ -1,4 +1,4 @@
-//! What is sent to a server for a client's request: its head, rewritten; and why some requests go nowhere.
+//! Request heads for servers, rewritten from those of clients; and the reasons for refusing some.
 
 use std::net::SocketAddr;
 
@@ -9,106 +9,99 @@ use assay_http::target::{self, TargetError};
 use assay_net::{exchange, fields};
 use thiserror::Error;
 
-use crate::config::Limits;
+use crate::config::SwitchLimits;
 use crate::forwarded::Peer;
 use crate::lines::Lines;
 
-/// Why a request goes nowhere. The texts go to the client.
+/// Reasons for refusing a request. The texts go to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Refusal {
-    /// Its head is not HTTP, is too long, or did not come in time.
+pub enum RequestRefusal {
+    /// Head that is not HTTP, is too long, or did not come in time.
     #[error(transparent)]
     Early(#[from] exchange::Refusal),
     #[error("the request has more than the {0} fields that are accepted here")]
     TooManyFields(u32),
-    /// Its body is too long.
     #[error("the body of the request is longer than the {0} bytes that are accepted here")]
     BodyTooLong(u64),
     #[error("TRACE would show what the switch adds to requests, and is not passed on")]
     Trace,
-    /// A target, or a host, that is none here.
     #[error("{0}")]
     Target(#[from] TargetError),
-    /// The body did not come in time.
+    /// Body that did not come in time.
     #[error("the request did not come in time")]
     TooSlow,
-    /// The chunked coding of its body is broken.
     #[error("the chunked coding of the request's body is broken")]
     BadChunk,
 }
 
-impl Refusal {
-    /// The status that says so.
+impl RequestRefusal {
     pub fn status(self) -> u16 {
         match self {
-            Refusal::Early(refusal) => refusal.status(),
-            Refusal::TooManyFields(_) => 431,
-            Refusal::BodyTooLong(_) => 413,
-            Refusal::Target(error) => error.status(),
-            Refusal::Trace => 501,
-            Refusal::BadChunk => 400,
-            Refusal::TooSlow => 408,
+            RequestRefusal::Early(refusal) => refusal.status(),
+            RequestRefusal::TooManyFields(_) => 431,
+            RequestRefusal::BodyTooLong(_) => 413,
+            RequestRefusal::Target(error) => error.status(),
+            RequestRefusal::Trace => 501,
+            RequestRefusal::BadChunk => 400,
+            RequestRefusal::TooSlow => 408,
         }
     }
 }
 
-/// What is known of a request once its head was read.
+/// Properties of a request that its head determines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
-    /// `HEAD`: its response has no body.
+pub struct RequestFacts {
+    /// The response to a `HEAD` has no body.
     pub is_head: bool,
-    /// Sending it twice is as good as once, and nothing of it would be missing.
+    /// Idempotent and without a body.
     pub can_repeat: bool,
-    /// How its body ends.
     pub body: BodyFraming,
-    /// The client waits for 100 before it sends the body.
     pub expects_continue: bool,
-    /// The client speaks HTTP/1.1.
     pub is_11: bool,
-    /// The client wants to go on using the connection.
+    /// The client's connection may persist.
     pub persists: bool,
-    /// It is for the switch itself (`Max-Forwards: 0`).
+    /// The response is the switch's own (`OPTIONS` with `Max-Forwards: 0`).
     pub is_for_switch: bool,
 }
 
-/// A request's target in origin form, and the host that it names itself.
+/// Target of a request in origin form, and the host that the request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target<'h> {
-    /// Path and query, or `*`. A URL may have a query and no path, in which case the `/` is missing here.
+pub struct OriginFormTarget<'h> {
+    /// Path and query, or `*`. An absolute URL may have a query and no path, in which case the `/` is missing here.
     pub path: &'h str,
-    /// From the URL, if it is one; else from `Host`.
+    /// From an absolute URL, else from `Host`.
     pub host: Option<&'h [u8]>,
 }
 
-/// The target of a request over a connection whose scheme this is (RFC 9112, 3.2 and 3.3).
-pub fn target<'h>(head: &RequestHead<'h>, scheme: &str) -> Result<Target<'h>, Refusal> {
+/// Resolves the target of a request that came over `scheme` (RFC 9112, 3.2 and 3.3).
+pub fn target<'h>(head: &RequestHead<'h>, scheme: &str) -> Result<OriginFormTarget<'h>, RequestRefusal> {
     if head.method == "TRACE" {
-        return Err(Refusal::Trace);
+        return Err(RequestRefusal::Trace);
     }
     let target = target::Target::of_scheme(head, scheme)?;
-    Ok(Target {
+    Ok(OriginFormTarget {
         path: if target.path.is_empty() { "/" } else { target.path },
         host: target.authority.map(str::as_bytes),
     })
 }
 
-/// Facts of a request that is within its limits.
-pub fn facts(head: &RequestHead<'_>, limits: &Limits) -> Result<Facts, Refusal> {
-    // More than a hundred are never parsed at all.
+/// Reads the properties of a request, and enforces limits.
+pub fn facts(head: &RequestHead<'_>, limits: &SwitchLimits) -> Result<RequestFacts, RequestRefusal> {
+    // The parser rejects more than a hundred fields.
     if limits.head_fields < 100 && head.headers().count() > limits.head_fields as usize {
-        return Err(Refusal::TooManyFields(limits.head_fields));
+        return Err(RequestRefusal::TooManyFields(limits.head_fields));
     }
     let body = head.body();
     if let (BodyFraming::Length(bytes), Some(most)) = (body, limits.body_bytes)
         && bytes > most
     {
-        return Err(Refusal::BodyTooLong(most));
+        return Err(RequestRefusal::BodyTooLong(most));
     }
     let has_body = !matches!(body, BodyFraming::None | BodyFraming::Length(0));
     let is_idempotent = matches!(head.method, "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE");
     let is_for_switch = head.method == "OPTIONS"
         && head.header("max-forwards").and_then(decimal).is_some_and(|left| left == 0);
-    Ok(Facts {
+    Ok(RequestFacts {
         is_head: head.method == "HEAD",
         can_repeat: is_idempotent && !has_body,
         body,
@@ -119,13 +112,12 @@ pub fn facts(head: &RequestHead<'_>, limits: &Limits) -> Result<Facts, Refusal> 
     })
 }
 
-/// Appends the head that a server gets: what is for this connection only stays behind, the length of the body is written
-/// anew, and the client's address is added.
+/// Appends the head for the server: hop-by-hop fields are removed, the framing is rewritten, and the client's address is added.
 pub fn append(
     out: &mut Vec<u8>,
     exchange::Request { head, bytes: raw, received }: &exchange::Request<'_>,
-    target: Target<'_>,
-    facts: Facts,
+    target: OriginFormTarget<'_>,
+    facts: RequestFacts,
     peer: &Peer,
     name: &str,
     own: SocketAddr,
@@ -137,7 +129,7 @@ pub fn append(
     }
     out.extend_from_slice(target.path.as_bytes());
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    // Only HTTP/1.0 clients may leave it out; servers want one.
+    // Only HTTP/1.0 clients may leave `Host` out; servers want one.
     match target.host {
         Some(host) => fields::append(out, b"Host", host),
         None => fields::append(out, b"Host", own.to_string().as_bytes()),
@@ -175,13 +167,13 @@ mod tests {
 
     use super::*;
 
-    fn sent(text: &str) -> Result<(String, Facts), Refusal> {
+    fn sent(text: &str) -> Result<(String, RequestFacts), RequestRefusal> {
         sent_in(text, None)
     }
 
     /// The same for a request that was received in this version; none: the one that it names.
-    fn sent_in(text: &str, received: Option<Received>) -> Result<(String, Facts), Refusal> {
-        let limits = Limits { body_bytes: Some(10), ..Limits::default() };
+    fn sent_in(text: &str, received: Option<Received>) -> Result<(String, RequestFacts), RequestRefusal> {
+        let limits = SwitchLimits { body_bytes: Some(10), ..SwitchLimits::default() };
         let parsed = RequestHead::parse(text.as_bytes()).map_err(exchange::Refusal::from)?;
         let (head, length) = parsed.expect("is complete");
         let target = target(&head, "http")?;
@@ -233,7 +225,7 @@ mod tests {
         assert!(get("http://a").expect("goes on").0.starts_with("GET / HTTP/1.1\r\nHost: a\r\n"));
         assert!(get("http://a?x").expect("goes on").0.starts_with("GET /?x HTTP/1.1\r\nHost: a\r\n"));
         for bad in ["http://", "http://u@a/", "ftp://a/", "a:80", "/a#b", "*"] {
-            assert!(matches!(get(bad), Err(Refusal::Target(_))), "{bad}");
+            assert!(matches!(get(bad), Err(RequestRefusal::Target(_))), "{bad}");
         }
         let (out, _) = sent("GET /x HTTP/1.0\r\n\r\n").expect("goes on");
         assert!(out.contains("Host: 127.0.0.1:80\r\n") && out.contains("Via: 1.0 sw\r\n"));

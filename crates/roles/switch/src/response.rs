@@ -1,4 +1,4 @@
-//! What a client gets of a server's response. Its head, rewritten; and responses of the switch itself.
+//! Response heads for clients, rewritten from those of servers; and responses of the switch itself.
 
 use std::cell::Cell;
 
@@ -10,62 +10,57 @@ use assay_http::status::reason;
 use assay_net::fields;
 
 use crate::lines::Lines;
-use crate::load;
+use crate::orca;
 
-/// How the body of a response goes to the client.
+/// Framing of the body that the client receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
-    /// Not at all.
+pub enum ClientFraming {
     None,
-    /// So many bytes.
     Length(u64),
     Chunked,
-    /// Until the connection ends.
     UntilClose,
 }
 
-/// What is known of a response once its head was read.
+/// Properties of a response that its head determines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
+pub struct ResponseFacts {
     pub status: u16,
-    /// How its body comes.
     pub from_server: BodyFraming,
-    /// How its body goes on.
-    pub to_client: Framing,
-    /// The server goes on using its connection.
+    pub to_client: ClientFraming,
+    /// The server's connection can be reused.
     pub server_persists: bool,
-    /// The client's connection lives on.
+    /// The client's connection stays open.
     pub client_persists: bool,
 }
 
-/// The request that a response is for.
+/// Properties of the request that affect its response.
 #[derive(Debug, Clone, Copy)]
-pub struct For {
-    /// The request was HEAD.
+pub struct ResponseContext {
     pub is_head: bool,
-    /// The client speaks HTTP/1.1.
     pub is_11: bool,
-    /// The client's connection may live on.
+    /// The client's connection may persist.
     pub persists: bool,
 }
 
-/// Appends the head that a client gets; `raw` is what it was parsed from. A response without a `Date` gets that of `now` (RFC 9110, 6.6.1).
+/// Appends the head for the client; `raw` is what `head` was parsed from. A response without a `Date` gets that of `now` (RFC
+/// 9110, 6.6.1).
 pub fn append(
     out: &mut Vec<u8>,
-    (head, raw): (&ResponseHead<'_>, &[u8]),
-    requested: For,
+    head: &ResponseHead<'_>,
+    raw: &[u8],
+    requested: ResponseContext,
     name: &str,
     now: impl FnOnce() -> [u8; DATE_BYTES],
-) -> Facts {
+) -> ResponseFacts {
     let method = if requested.is_head { "HEAD" } else { "GET" };
     let from_server = head.body(method);
     let to_client = match from_server {
-        BodyFraming::None => Framing::None,
-        BodyFraming::Length(bytes) => Framing::Length(bytes),
-        BodyFraming::Chunked | BodyFraming::UntilClose if requested.is_11 => Framing::Chunked,
-        BodyFraming::Chunked | BodyFraming::UntilClose => Framing::UntilClose,
+        BodyFraming::None => ClientFraming::None,
+        BodyFraming::Length(bytes) => ClientFraming::Length(bytes),
+        BodyFraming::Chunked | BodyFraming::UntilClose if requested.is_11 => ClientFraming::Chunked,
+        BodyFraming::Chunked | BodyFraming::UntilClose => ClientFraming::UntilClose,
     };
-    let client_persists = requested.persists && to_client != Framing::UntilClose;
+    let client_persists = requested.persists && to_client != ClientFraming::UntilClose;
     append_status(out, head.status, head.reason);
     let is_dated = Cell::new(false);
     let replaced = |field: &Field<'_>| match field.name.len() {
@@ -74,7 +69,7 @@ pub fn append(
             false
         }
         14 => field.is("content-length"),
-        21 => field.is(load::FIELD),
+        21 => field.is(orca::FIELD),
         _ => false,
     };
     let lines = Lines { fields: head.headers(), received: head.facts.version.into(), raw };
@@ -83,19 +78,19 @@ pub fn append(
         fields::append(out, b"Date", &now());
     }
     match to_client {
-        // What the response to a GET would have had; 204 may not have it.
-        Framing::None => {
+        // A HEAD or 304 states the length that a GET would have had; a 204 must not.
+        ClientFraming::None => {
             if let (Some(bytes), true) = (head.facts.content_length, requested.is_head || head.status == 304)
             {
                 append_length(out, bytes);
             }
         }
-        Framing::Length(bytes) => append_length(out, bytes),
-        Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-        Framing::UntilClose => {}
+        ClientFraming::Length(bytes) => append_length(out, bytes),
+        ClientFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        ClientFraming::UntilClose => {}
     }
     append_end(out, requested.is_11, client_persists);
-    Facts {
+    ResponseFacts {
         status: head.status,
         from_server,
         to_client,
@@ -104,8 +99,8 @@ pub fn append(
     }
 }
 
-/// Appends a response of the switch itself: a line that says why.
-pub fn append_own(out: &mut Vec<u8>, status: u16, why: &str, date: &[u8], requested: For) {
+/// Appends a response of the switch itself, with `why` as its body.
+pub fn append_own(out: &mut Vec<u8>, status: u16, why: &str, date: &[u8], requested: ResponseContext) {
     append_status(out, status, reason(status));
     fields::append(out, b"Date", date);
     if status == 503 {
@@ -139,7 +134,7 @@ fn append_length(out: &mut Vec<u8>, bytes: u64) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Says whether the connection lives on, where the version does not say it already; and ends the head.
+/// Ends the head, with a `Connection` field where the version does not imply it.
 fn append_end(out: &mut Vec<u8>, is_11: bool, persists: bool) {
     match (is_11, persists) {
         (true, true) => {}
@@ -153,13 +148,13 @@ fn append_end(out: &mut Vec<u8>, is_11: bool, persists: bool) {
 mod tests {
     use super::*;
 
-    const REQUESTED: For = For { is_head: false, is_11: true, persists: true };
+    const REQUESTED: ResponseContext = ResponseContext { is_head: false, is_11: true, persists: true };
 
-    fn sent(text: &str, requested: For) -> (String, Facts) {
+    fn sent(text: &str, requested: ResponseContext) -> (String, ResponseFacts) {
         let (head, length) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
         let mut out = Vec::new();
         let now = || *b"Thu, 01 Jan 1970 00:00:09 GMT";
-        let facts = append(&mut out, (&head, &text.as_bytes()[..length]), requested, "sw", now);
+        let facts = append(&mut out, &head, &text.as_bytes()[..length], requested, "sw", now);
         (String::from_utf8(out).expect("text"), facts)
     }
 
@@ -187,22 +182,22 @@ mod tests {
     fn bodies_without_length_go_on_in_chunks_or_until_the_end() {
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         let (out, facts) = sent(chunked, REQUESTED);
-        assert!(out.contains("Transfer-Encoding: chunked\r\n") && facts.to_client == Framing::Chunked);
-        let old = For { is_11: false, ..REQUESTED };
+        assert!(out.contains("Transfer-Encoding: chunked\r\n") && facts.to_client == ClientFraming::Chunked);
+        let old = ResponseContext { is_11: false, ..REQUESTED };
         let (out, facts) = sent(chunked, old);
         assert!(out.ends_with("Connection: close\r\n\r\n") && !facts.client_persists);
         let (_, facts) = sent("HTTP/1.0 200 OK\r\n\r\n", REQUESTED);
-        assert_eq!((facts.from_server, facts.to_client), (BodyFraming::UntilClose, Framing::Chunked));
+        assert_eq!((facts.from_server, facts.to_client), (BodyFraming::UntilClose, ClientFraming::Chunked));
         let (out, _) = sent("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", old);
         assert!(out.ends_with("Content-Length: 1\r\nConnection: keep-alive\r\n\r\n"));
     }
 
     #[test]
     fn responses_without_body_say_their_length_only_where_they_may() {
-        let head = For { is_head: true, ..REQUESTED };
+        let head = ResponseContext { is_head: true, ..REQUESTED };
         let length = |text: &str, requested| {
             let (out, facts) = sent(text, requested);
-            assert_eq!(facts.to_client, Framing::None);
+            assert_eq!(facts.to_client, ClientFraming::None);
             out.contains("Content-Length: 9")
         };
         assert!(length("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", head));

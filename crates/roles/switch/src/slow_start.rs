@@ -1,22 +1,22 @@
-//! How much of its weight a server has that has just come up.
+//! Slow start: the weight of a server that has just come up.
 //!
-//! A server that comes up has cold caches; policies that heed weights bring it to its full share step by step.
+//! A server that comes up has cold caches; policies that use weights give it its full share step by step.
 
 use std::time::Duration;
 
-/// The part of its weight that it begins with.
+/// Share of the weight at the beginning.
 pub const LEAST_SHARE: f64 = 0.1;
-/// In so many steps does it get the rest.
+/// Steps from [`LEAST_SHARE`] to the full weight.
 pub const STEPS: u32 = 20;
 
-/// The weight of a server that has been up for so long: it grows evenly, in [`STEPS`] steps, to the whole of `weight`.
+/// Weight of a server that has been up for `up`: grows evenly, in [`STEPS`] steps, to `weight`.
 pub fn weight_after(weight: f64, up: Duration, slow_start: Option<Duration>) -> f64 {
     let Some(all) = slow_start.filter(|all| up < *all) else { return weight };
     let step = (up.as_secs_f64() / all.as_secs_f64() * f64::from(STEPS)).floor();
     weight * (LEAST_SHARE + (1.0 - LEAST_SHARE) * step / f64::from(STEPS))
 }
 
-/// How long until its weight changes next; none when it has all of it.
+/// Time until the weight changes next; `None` at the full weight.
 pub fn next_change(up: Duration, slow_start: Option<Duration>) -> Option<Duration> {
     let all = slow_start.filter(|all| up < *all)?;
     let step = (up.as_secs_f64() / all.as_secs_f64() * f64::from(STEPS)).floor();

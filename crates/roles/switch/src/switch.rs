@@ -1,4 +1,4 @@
-//! A running switch: start, counters, changes, stop.
+//! A running switch: start, counters, reload, stop.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,71 +12,64 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::access_log::LogWriter;
 use crate::config::Config;
-use crate::control::{Control, Order, listeners};
-use crate::secure::{Secure, SecureError};
-use crate::tally::Snapshot;
+use crate::control::{ControlRequest, Controller, bind};
+use crate::tally::SwitchSnapshot;
+use crate::tls::{TlsContext, TlsError};
 
-/// Why a switch does not run, or does not take on a configuration. Causes are part of the message, and so no `source`.
+/// Reasons for which a switch does not start or reload. Causes are part of the message, and so no `source`.
 #[derive(Debug, Error)]
 pub enum SwitchError {
-    /// It cannot listen there.
     #[error("cannot listen on {address}: {cause}; {}", advice(cause))]
-    Listen {
-        address: SocketAddr,
-        /// What the system said.
-        cause: io::Error,
-    },
-    /// Its log cannot be written.
+    Listen { address: SocketAddr, cause: io::Error },
     #[error("cannot write the access log {file}: {cause}; make its directory first, or name another file")]
-    Log {
-        file: String,
-        /// What the system said.
-        cause: io::Error,
-    },
-    /// TLS cannot be spoken as it is configured.
+    Log { file: String, cause: io::Error },
     #[error(transparent)]
-    Secure(#[from] SecureError),
+    Tls(#[from] TlsError),
     #[error("cannot start the switch's threads: {0}")]
-    Start(String),
-    /// The number of workers cannot change while it runs.
+    Start(io::Error),
+    #[error("cannot start the switch's threads: a worker panicked: this is a bug of Assay")]
+    WorkerPanicked,
+    #[error("cannot start the switch's threads: a thread panicked: this is a bug of Assay")]
+    ControlPanicked,
+    /// Worker threads are only started with the switch.
     #[error("the number of workers changes from {0} to {1}: that needs a restart; all is as it was")]
     Workers(usize, usize),
     #[error("the switch has ended")]
     Ended,
 }
 
-/// A switch that runs, on threads of its own.
+/// A running switch, on threads of its own.
 #[derive(Debug)]
 pub struct Switch {
-    /// TLS to clients as it was set up last, for the keys of its tickets.
+    /// Current TLS server, whose ticket keys outlive a reload.
     tls: Option<Server>,
-    requests: UnboundedSender<Order>,
+    requests: UnboundedSender<ControlRequest>,
     thread: Option<JoinHandle<Result<(), SwitchError>>>,
     addresses: Vec<SocketAddr>,
     metrics: Option<SocketAddr>,
 }
 
 impl Switch {
-    /// Starts one. It accepts connections when this returns.
+    /// Starts a switch. Connections are accepted when this returns.
     pub fn start(config: Config) -> Result<Self, SwitchError> {
         check_log(&config)?;
-        let secure = Secure::read(&config)?;
-        let tls = secure.clients.clone();
+        let tls_context = TlsContext::read(&config)?;
+        let tls = tls_context.clients.clone();
         let mut bound = Vec::new();
         for address in config.addresses() {
-            bound.push((address, listeners(address, config.workers)?));
+            bound.push(bind(address, config.workers)?);
         }
-        let addresses: Vec<SocketAddr> = bound.iter().map(|(_, (actual, _))| *actual).collect();
-        let metrics = config.metrics.map(|address| listeners(address, 1)).transpose()?;
-        let metrics_address = metrics.as_ref().map(|(actual, _)| *actual);
+        let addresses: Vec<SocketAddr> = bound.iter().map(|bound| bound.actual).collect();
+        let metrics = config.metrics.map(|address| bind(address, 1)).transpose()?;
+        let metrics_address = metrics.as_ref().map(|bound| bound.actual);
         let (requests, requested) = unbounded_channel();
         let (ready, started) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("switch".into())
-            .spawn(move || Control::run((config, secure), bound, metrics, requested, ready))
-            .map_err(|cause| SwitchError::Start(cause.to_string()))?;
+            .spawn(move || Controller::run(config, tls_context, bound, metrics, requested, ready))
+            .map_err(SwitchError::Start)?;
         let mut switch = Self { tls, requests, thread: Some(thread), addresses, metrics: metrics_address };
-        // Nothing comes when the thread could not even begin: its own error says why.
+        // Without a message the thread could not start; its own error is the reason.
         if started.recv().is_err() {
             switch.wait()?;
             return Err(SwitchError::Ended);
@@ -84,74 +77,74 @@ impl Switch {
         Ok(switch)
     }
 
-    /// Where it listens, with the ports that the system gave: in the clear first, then with TLS.
+    /// Listening addresses, with the ports that the system assigned: in the clear first, then with TLS.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Where it shows its counters.
+    /// Address at which counters are served.
     pub fn metrics(&self) -> Option<SocketAddr> {
         self.metrics
     }
 
-    /// What it has done so far.
-    pub fn snapshot(&self) -> Result<Snapshot, SwitchError> {
+    /// Counters so far.
+    pub fn snapshot(&self) -> Result<SwitchSnapshot, SwitchError> {
         let (sender, receiver) = sync_channel(1);
-        self.order(Order::Snapshot(sender), &receiver)
+        self.send_request(ControlRequest::Snapshot(sender), &receiver)
     }
 
-    /// Takes on another configuration: when this returns, requests that begin go by it. Those that have begun end as they
-    /// would have. On an error, all is as it was.
+    /// Replaces the configuration: when this returns, requests that begin follow it. Requests under way end as they would have.
+    /// On an error, nothing changes.
     pub fn reload(&mut self, config: Config) -> Result<(), SwitchError> {
         check_log(&config)?;
-        let mut secure = Secure::read(&config)?;
-        secure.keep_tickets(self.tls.as_ref());
-        let tls = secure.clients.clone();
+        let mut tls_context = TlsContext::read(&config)?;
+        tls_context.keep_tickets(self.tls.as_ref());
+        let tls = tls_context.clients.clone();
         let (sender, receiver) = sync_channel(1);
-        let listening = self.order(Order::Reload(Box::new((config, secure)), sender), &receiver)??;
+        let listening =
+            self.send_request(ControlRequest::Reload(Box::new((config, tls_context)), sender), &receiver)??;
         (self.addresses, self.metrics) = (listening.addresses, listening.metrics);
         self.tls = tls.or(self.tls.take());
         Ok(())
     }
 
-    fn order<T>(&self, order: Order, receiver: &Receiver<T>) -> Result<T, SwitchError> {
-        self.requests.send(order).map_err(|_| SwitchError::Ended)?;
+    fn send_request<T>(&self, request: ControlRequest, receiver: &Receiver<T>) -> Result<T, SwitchError> {
+        self.requests.send(request).map_err(|_| SwitchError::Ended)?;
         receiver.recv().map_err(|_| SwitchError::Ended)
     }
 
-    /// Begins to stop: accepts nothing more, and ends when all running requests have their responses, or the time for that is
-    /// over. [`Switch::wait`] waits for it.
+    /// Starts a graceful stop: accepts nothing more, and ends after all running requests have their responses, or the stop
+    /// timeout is over. [`Switch::wait`] waits for the end.
     pub fn stop(&self) {
-        // One that has ended needs no telling.
-        let _ = self.requests.send(Order::Stop);
+        // A switch that has ended is stopped already.
+        let _ = self.requests.send(ControlRequest::Stop);
     }
 
-    /// Ends now, whatever is running.
+    /// Ends at once, whatever is running.
     pub fn end(&self) {
-        let _ = self.requests.send(Order::End);
+        let _ = self.requests.send(ControlRequest::End);
     }
 
-    /// Whether it has ended.
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the switch.
     pub fn wait(&mut self) -> Result<(), SwitchError> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        thread.join().map_err(|_| SwitchError::Start("a thread panicked: this is a bug of Assay".into()))?
+        thread.join().map_err(|_| SwitchError::ControlPanicked)?
     }
 }
 
 impl Drop for Switch {
     fn drop(&mut self) {
         self.end();
-        // A caller that needs its result waits for it.
+        // A caller that needs the result has called `wait` itself.
         let _ = self.wait();
     }
 }
 
-/// Finds out before anything changes that a log could not be written.
+/// Checks that the log can be opened before anything changes.
 fn check_log(config: &Config) -> Result<(), SwitchError> {
     let Some(log) = &config.access_log else { return Ok(()) };
     let failed = |cause| SwitchError::Log { file: log.file.display().to_string(), cause };

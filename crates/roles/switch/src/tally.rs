@@ -1,30 +1,28 @@
-//! What the switch has done. Counts of a worker, and their sum over workers.
+//! Counters of the switch: those of a worker, and their sum over workers.
 
 use std::cell::{Cell, RefCell};
 
 use assay_net::refused::Refused;
 use serde::Serialize;
 
-use crate::reason::{NoServer, Reason};
+use crate::reason::{NoServerReason, RefusalReason};
 
-/// Buckets of a histogram of times: four for each doubling, from 1 µs to more than an hour.
+/// Four buckets for each doubling, from 1 µs to more than an hour.
 const BUCKETS: usize = 132;
 
-/// Times in microseconds, in buckets that are a quarter of a doubling wide. Four bytes each would do for a while, eight do
-/// for ever.
+/// Histogram of times in microseconds, in buckets that are a quarter of a doubling wide.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Times {
+pub struct TimeHistogram {
     buckets: Vec<u64>,
     sum_us: u64,
 }
 
-impl Default for Times {
+impl Default for TimeHistogram {
     fn default() -> Self {
         Self { buckets: vec![0; BUCKETS], sum_us: 0 }
     }
 }
 
-/// The bucket of a time.
 fn bucket_of(us: u64) -> usize {
     // Below four microseconds a bucket is a microsecond wide.
     let place = if us < 4 {
@@ -37,13 +35,13 @@ fn bucket_of(us: u64) -> usize {
     place.min(BUCKETS - 1)
 }
 
-/// The first time that is in the bucket after this one.
+/// Exclusive upper bound of a bucket.
 fn end_of(bucket: usize) -> u64 {
     let next = bucket as u64 + 1;
     if next < 4 { next } else { (4 + next % 4) << (next / 4 - 1) }
 }
 
-impl Times {
+impl TimeHistogram {
     pub fn record(&mut self, us: u64) {
         self.buckets[bucket_of(us)] += 1;
         self.sum_us = self.sum_us.saturating_add(us);
@@ -54,28 +52,26 @@ impl Times {
         self.sum_us = self.sum_us.saturating_add(other.sum_us);
     }
 
-    /// What came since an earlier state of the same.
+    /// Difference to an earlier state of the same histogram.
     pub fn since(&self, earlier: &Self) -> Self {
         let buckets = self.buckets.iter().zip(&earlier.buckets).map(|(now, then)| now.saturating_sub(*then));
         Self { buckets: buckets.collect(), sum_us: self.sum_us.saturating_sub(earlier.sum_us) }
     }
 
-    /// How many there are.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Their sum in microseconds.
     pub fn sum_us(&self) -> u64 {
         self.sum_us
     }
 
-    /// How many are below a power of two of microseconds: exact, since buckets end there.
+    /// Count below a power of two of microseconds: exact, since buckets end there.
     pub fn below(&self, us: u64) -> u64 {
         self.buckets.iter().enumerate().take_while(|(place, _)| end_of(*place) <= us).map(|(_, n)| n).sum()
     }
 
-    /// A time in microseconds that `quantile` of all do not exceed, up to a quarter too long; none without any.
+    /// Upper bound, at most a quarter too long, on the time that a `quantile` of all does not exceed; `None` without any.
     pub fn quantile_us(&self, quantile: f64) -> Option<u64> {
         let all = self.count();
         let wanted = ((all as f64 * quantile).ceil() as u64).max(1);
@@ -90,10 +86,10 @@ impl Times {
     }
 }
 
-/// Counts of one class at one server (or at none).
+/// Counters of one class at one server, or of the switch's own responses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Responses sent, by the first digit of their status: 1 to 5 at places 0 to 4.
+pub struct ServerTally {
+    /// Responses sent, by the first digit of their status: 1 to 5 at indices 0 to 4.
     pub responses: [u64; 5],
     /// Bytes of bodies to clients.
     pub bytes: u64,
@@ -101,21 +97,21 @@ pub struct Tally {
     pub connections: u64,
     /// Of these, those that broke off, or got no server.
     pub broken: u64,
-    /// Bytes that clients sent on them.
+    /// Bytes that clients sent on layer-4 connections.
     pub received: u64,
     /// Bytes of both directions that the kernel moved without a copy.
     pub spliced: u64,
-    /// Requests that were lost there and sent again.
+    /// Requests that failed at the server and were sent again.
     pub retried: u64,
-    /// Requests that were lost there.
+    /// Requests that failed at the server.
     pub failed: u64,
     /// From a request's head to the end of its response.
-    pub times: Times,
+    pub times: TimeHistogram,
     /// From a request's head to the beginning of its response.
-    pub first_byte: Times,
+    pub first_byte: TimeHistogram,
 }
 
-impl Tally {
+impl ServerTally {
     pub fn merge(&mut self, other: &Self) {
         self.responses.iter_mut().zip(other.responses).for_each(|(own, more)| *own += more);
         self.bytes += other.bytes;
@@ -134,57 +130,54 @@ impl Tally {
     }
 }
 
-/// A tally that a worker writes to.
+/// Counters that a worker increments.
 #[derive(Debug, Default)]
-pub struct LiveTally(RefCell<Tally>);
+pub struct LiveServerTally(RefCell<ServerTally>);
 
-impl LiveTally {
-    pub fn with(&self, write: impl FnOnce(&mut Tally)) {
+impl LiveServerTally {
+    pub fn with(&self, write: impl FnOnce(&mut ServerTally)) {
         write(&mut self.0.borrow_mut());
     }
 
-    /// As it is now.
-    pub fn copy(&self) -> Tally {
+    pub fn copy(&self) -> ServerTally {
         self.0.borrow().clone()
     }
 }
 
-/// Counts of a worker that belong to no class.
+/// Counters of a worker that belong to no class.
 #[derive(Debug, Default)]
 pub struct LiveCounts {
-    /// Connections of clients, now.
+    /// Open connections of clients.
     pub clients: Cell<u32>,
-    /// Connections that were accepted.
     pub accepted: Cell<u64>,
-    /// Requests that have a server now.
+    /// Requests at a server.
     pub in_flight: Cell<u32>,
-    /// Requests that were refused, by reason. Those of HTTP/2 that no handler has seen are counted elsewhere
+    /// Refused requests by reason. HTTP/2 requests refused before any handler saw them are counted elsewhere
     /// ([`assay_net::connection::Resources::refused`]).
-    pub refused: [Cell<u64>; Reason::COUNT],
-    /// Requests, and connections of layer 4, that got no server, by reason.
-    pub no_server: [Cell<u64>; NoServer::COUNT],
-    /// Requests whose client went away while they waited for a server, or a server had them and had yet to respond.
+    pub refused: [Cell<u64>; RefusalReason::COUNT],
+    /// Requests, and layer-4 connections, that got no server, by reason.
+    pub no_server: [Cell<u64>; NoServerReason::COUNT],
+    /// Requests whose client went away before the server responded.
     pub left: Cell<u64>,
-    /// Connections that were opened to servers.
+    /// Connections opened to servers.
     pub connects: Cell<u64>,
     /// Lines of the access log that could not be written.
     pub log_lost: Cell<u64>,
 }
 
 impl LiveCounts {
-    /// A request was refused.
-    pub fn refuse(&self, reason: impl Into<Reason>) {
+    pub fn refuse(&self, reason: impl Into<RefusalReason>) {
         add(&self.refused[reason.into() as usize]);
     }
 
-    /// How many were refused, by reason; those of HTTP/2 that no handler has seen among them.
-    pub fn refused_with(&self, early: &Refused) -> [u64; Reason::COUNT] {
+    /// Refused requests by reason, with the HTTP/2 requests refused before any handler saw them.
+    pub fn refused_with(&self, early: &Refused) -> [u64; RefusalReason::COUNT] {
         let mut all = self.refused.each_ref().map(Cell::get);
         for (reason, count) in [
-            (Reason::Malformed, &early.malformed),
-            (Reason::HeadTooLong, &early.too_long),
-            (Reason::NotServed, &early.not_served),
-            (Reason::TooMany, &early.too_many),
+            (RefusalReason::Malformed, &early.malformed),
+            (RefusalReason::HeadTooLong, &early.too_long),
+            (RefusalReason::NotServed, &early.not_served),
+            (RefusalReason::TooMany, &early.too_many),
         ] {
             all[reason as usize] += count.get();
         }
@@ -196,52 +189,49 @@ pub fn add(count: &Cell<u64>) {
     count.set(count.get() + 1);
 }
 
-/// What one worker has done, or all together.
+/// Counters of one worker, or of all together.
 #[derive(Debug, Clone, Default)]
-pub struct Snapshot {
+pub struct SwitchSnapshot {
     /// By class and server; no server: responses of the switch itself.
-    pub tallies: Vec<(String, Option<String>, Tally)>,
-    pub servers: Vec<ServerNow>,
-    /// Connections of clients, now.
+    pub tallies: Vec<(String, Option<String>, ServerTally)>,
+    pub servers: Vec<ServerStatus>,
+    /// Open connections of clients.
     pub clients: u64,
-    /// Requests that have a server, now.
+    /// Requests at a server.
     pub in_flight: u64,
-    /// Requests that wait for a server, now.
+    /// Queued requests.
     pub waiting: u64,
-    /// Connections that were accepted.
     pub accepted: u64,
-    /// Requests that were refused, in the order of [`Reason::ALL`].
-    pub refused: [u64; Reason::COUNT],
-    /// Requests, and connections of layer 4, that got no server, in the order of [`NoServer::ALL`].
-    pub no_server: [u64; NoServer::COUNT],
-    /// Requests whose client went away while they waited for a server.
+    /// Refused requests, in the order of [`RefusalReason::ALL`].
+    pub refused: [u64; RefusalReason::COUNT],
+    /// Requests, and layer-4 connections, that got no server, in the order of [`NoServerReason::ALL`].
+    pub no_server: [u64; NoServerReason::COUNT],
+    /// Requests whose client went away before the server responded.
     pub left: u64,
-    /// Connections that were opened to servers.
+    /// Connections opened to servers.
     pub connects: u64,
     /// Clients that took too long with a handshake, a head, or with sending or taking a body.
     pub slow: u64,
-    /// Connections of clients that were waited for, and ended to make room for others.
+    /// Client connections ended, while they waited for the client, to make room for others.
     pub dismissed: u64,
     /// Lines of the access log that could not be written.
     pub log_lost: u64,
 }
 
-/// A server, now.
+/// State of a server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ServerNow {
-    /// What it is called.
+pub struct ServerStatus {
     pub name: String,
-    /// Whether it gets requests.
+    /// Whether the server gets requests.
     pub up: bool,
-    /// Its weight; 0 when it gets no requests.
+    /// 0 while the server gets no requests.
     pub weight: f64,
-    /// Requests that it has.
     pub in_flight: u64,
-    /// Connections to it that are idle.
+    /// Idle connections.
     pub idle: u64,
 }
 
-impl Snapshot {
+impl SwitchSnapshot {
     pub fn merge(&mut self, other: Self) {
         for (class, server, tally) in other.tallies {
             match self.tallies.iter_mut().find(|(c, s, _)| *c == class && *s == server) {
@@ -271,23 +261,21 @@ impl Snapshot {
         self.log_lost += other.log_lost;
     }
 
-    /// Requests that were refused for one reason.
-    pub fn refused_as(&self, reason: Reason) -> u64 {
+    pub fn refused_as(&self, reason: RefusalReason) -> u64 {
         self.refused[reason as usize]
     }
 
-    /// All requests that were refused.
+    /// Refused requests in total.
     pub fn refused(&self) -> u64 {
         self.refused.iter().sum()
     }
 
-    /// Requests and connections that got no server, for one reason.
-    pub fn no_server_as(&self, reason: NoServer) -> u64 {
+    pub fn no_server_as(&self, reason: NoServerReason) -> u64 {
         self.no_server[reason as usize]
     }
 
-    pub fn total(&self) -> Tally {
-        let mut total = Tally::default();
+    pub fn total(&self) -> ServerTally {
+        let mut total = ServerTally::default();
         self.tallies.iter().for_each(|(_, _, tally)| total.merge(tally));
         total
     }
@@ -309,7 +297,7 @@ mod tests {
 
         #[test]
         fn counts_below_a_power_of_two_are_exact(all in prop::collection::vec(0u64..100_000, 0..50), power in 0u32..20) {
-            let mut times = Times::default();
+            let mut times = TimeHistogram::default();
             all.iter().for_each(|us| times.record(*us));
             let expected = all.iter().filter(|us| **us < 1 << power).count() as u64;
             prop_assert_eq!(times.below(1 << power), expected);
@@ -321,7 +309,7 @@ mod tests {
             ones in prop::collection::vec(0u64..100_000, 0..20), others in prop::collection::vec(0u64..100_000, 0..20)
         ) {
             let times = |all: &[u64]| {
-                let mut times = Times::default();
+                let mut times = TimeHistogram::default();
                 all.iter().for_each(|us| times.record(*us));
                 times
             };
@@ -333,7 +321,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_a_quarter_too_long_at_most() {
-        let mut times = Times::default();
+        let mut times = TimeHistogram::default();
         assert_eq!(times.quantile_us(0.5), None);
         (1..=1000).for_each(|us| times.record(us));
         for (quantile, us) in [(0.5, 500), (0.99, 990)] {
@@ -347,12 +335,12 @@ mod tests {
 
     #[test]
     fn what_workers_counted_adds_up() {
-        let tally = |n| Tally { responses: [0, n, 0, 0, 0], ..Tally::default() };
-        let one = |n| Snapshot {
+        let tally = |n| ServerTally { responses: [0, n, 0, 0, 0], ..ServerTally::default() };
+        let one = |n| SwitchSnapshot {
             tallies: vec![("a".into(), Some("s".into()), tally(n)), ("b".into(), None, tally(1))],
-            servers: vec![ServerNow { name: "s".into(), up: true, weight: 1.0, in_flight: n, idle: 1 }],
+            servers: vec![ServerStatus { name: "s".into(), up: true, weight: 1.0, in_flight: n, idle: 1 }],
             clients: n,
-            ..Snapshot::default()
+            ..SwitchSnapshot::default()
         };
         let mut all = one(2);
         all.merge(one(3));

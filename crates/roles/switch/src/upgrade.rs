@@ -1,18 +1,18 @@
-//! Upgrades (RFC 9110, 7.8): whether a client wants another protocol on its connection, may have it, and the server agrees.
+//! Upgrades (RFC 9110, 7.8): whether a client requests another protocol on its connection, may have it, and the server agrees.
 //!
 //! Only protocols that the settings name are passed on: with any other one (h2c is the known case) a client could speak to a
-//! server past everything that the switch looks at.
+//! server past all checks of the switch.
 
 use assay_http::field::{has_token, tokens};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{RequestHead, ResponseHead, Version};
 use assay_net::fields;
 
-/// The protocol that a client wants, if it is among `allowed` and the request is one that can lead there: HTTP/1.1, without a
-/// body, and with `Upgrade` named in `Connection`.
+/// Protocol that a client requests, if it is among `allowed` and the request is one that can lead there: HTTP/1.1, without a
+/// body, and with `Upgrade` listed in `Connection`.
 pub fn requested<'a>(head: &RequestHead<'_>, body: BodyFraming, allowed: &'a [String]) -> Option<&'a str> {
     let may = head.facts.version == Version::Http11 && body == BodyFraming::None;
-    // Hardly any request names fields in `Connection`; only these are looked through.
+    // Hardly any request lists fields in `Connection`; only those are searched.
     if !may || !head.headers().names_others() || !names_upgrade(head.headers()) {
         return None;
     }
@@ -22,14 +22,14 @@ pub fn requested<'a>(head: &RequestHead<'_>, body: BodyFraming, allowed: &'a [St
         .map(String::as_str)
 }
 
-/// Whether a response with status 101 agrees to this protocol and no other.
+/// Whether a 101 response agrees to this protocol and no other.
 pub fn agrees(head: &ResponseHead<'_>, protocol: &str) -> bool {
     let mut named = head.header("upgrade").into_iter().flat_map(tokens);
     let is_it = named.next().is_some_and(|member| member.eq_ignore_ascii_case(protocol.as_bytes()));
     is_it && named.next().is_none() && names_upgrade(head.headers())
 }
 
-/// Puts the wish, or the consent to it, at the end of a head that is written already.
+/// Appends the upgrade fields to a complete head.
 pub fn append(out: &mut Vec<u8>, protocol: &str) {
     out.truncate(out.len().saturating_sub(2));
     fields::append(out, b"Connection", b"Upgrade");

@@ -1,5 +1,6 @@
 //! Fields of a settings file: what stands where, and what is said when it is not what was expected.
 
+use std::fmt::Display;
 use std::ops::Range;
 
 use toml::Spanned;
@@ -147,11 +148,11 @@ impl<'a> Value<'a> {
     }
 
     /// A text that is read by `read`; its complaint is passed on.
-    pub fn read<T>(&self, read: impl Fn(&str) -> Result<T, String>) -> Result<T, Mistake> {
+    pub fn read<T, E: Display>(&self, read: impl Fn(&str) -> Result<T, E>) -> Result<T, Mistake> {
         let digits = match self.value.get_ref() {
             DeValue::Integer(digits) => digits.as_str(),
             DeValue::Float(digits) => digits.as_str(),
-            _ => return read(self.text()?).map_err(|why| self.wrong(&why)),
+            _ => return read(self.text()?).map_err(|why| self.wrong(&why.to_string())),
         };
         // A number where a text belongs most often lacks its unit: that is worth more than a word on quotes alone.
         match read(digits) {

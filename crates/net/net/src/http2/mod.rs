@@ -21,7 +21,7 @@
 //! *Where a protocol enters.* TLS is another stream below `Connection`. HTTP/2 from clients is one too: `net::http2` owns a client's
 //! connection and makes each request a stream of bytes (`Pipe`) in the form of HTTP/1.1; the response that is written there goes out as frames.
 //! Handlers, and all rules for requests, are therefore the same for both versions, at the cost of writing and parsing a head once more. A pipe
-//! reports that its client has left when the stream is reset, also to a handler that waits for its server (`Stream::until_gone`, and `switch::worker::away`).
+//! reports that its client has left when the stream is reset, also to a handler that waits for its server (`Stream::until_gone`, and `switch::worker::exchange`).
 //! What pipes keep of responses is bounded for each, and for all of a connection together (`share`). A stream whose handler is done and whose window is closed has a
 //! deadline of its own; where nobody but the client can go on with any stream, the connection makes room for others (`Patience::Client`). After a complete response it is what a kept connection is: for a second it may
 //! bring its handler the next request, of whatever stream, and then it ends. The unread part of a stream's body stays

@@ -1,11 +1,10 @@
-//! Reads what requests of a class are like.
+//! Parses the conditions of a class.
 
 use assay_base::settings::{Fields, Mistake, Value};
 
-use super::table::texts;
-use crate::classes::{Condition, HeaderIs, Pattern, QueryIs};
+use super::values::texts;
+use crate::classes::{Condition, HeaderCondition, Pattern, QueryCondition};
 
-/// All conditions of a class.
 pub(super) fn conditions(fields: &Fields<'_>) -> Result<Vec<Condition>, Mistake> {
     let mut conditions = Vec::new();
     let mut add = |key: &str, make: fn(Vec<String>) -> Condition| -> Result<(), Mistake> {
@@ -26,12 +25,13 @@ pub(super) fn conditions(fields: &Fields<'_>) -> Result<Vec<Condition>, Mistake>
     if !patterns.is_empty() {
         conditions.push(Condition::Regex(patterns));
     }
-    let headers: Result<Vec<HeaderIs>, Mistake> = texts(fields, "header")?.iter().map(header).collect();
+    let headers: Result<Vec<HeaderCondition>, Mistake> =
+        texts(fields, "header")?.iter().map(header).collect();
     let headers = headers?;
     if !headers.is_empty() {
         conditions.push(Condition::Header(headers));
     }
-    let queries: Result<Vec<QueryIs>, Mistake> = texts(fields, "query")?.iter().map(query).collect();
+    let queries: Result<Vec<QueryCondition>, Mistake> = texts(fields, "query")?.iter().map(query).collect();
     let queries = queries?;
     if !queries.is_empty() {
         conditions.push(Condition::Query(queries));
@@ -43,8 +43,8 @@ fn pattern(value: &Value<'_>) -> Result<Pattern, Mistake> {
     Pattern::new(value.text()?).map_err(|why| value.wrong(&format!("this is no regular expression: {why}")))
 }
 
-/// `"X-Kind"` or `"X-Kind: value"`.
-fn header(value: &Value<'_>) -> Result<HeaderIs, Mistake> {
+/// Parses `"X-Kind"` or `"X-Kind: value"`.
+fn header(value: &Value<'_>) -> Result<HeaderCondition, Mistake> {
     let text = value.text()?;
     let (name, wanted) = match text.split_once(':') {
         Some((name, wanted)) => (name.trim(), Some(wanted.trim().to_owned())),
@@ -53,11 +53,11 @@ fn header(value: &Value<'_>) -> Result<HeaderIs, Mistake> {
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(value.wrong("a field is written like \"X-Kind\" or \"X-Kind: value\""));
     }
-    Ok(HeaderIs { name: name.to_owned(), value: wanted })
+    Ok(HeaderCondition { name: name.to_owned(), value: wanted })
 }
 
-/// `"debug"` or `"debug=1"`.
-fn query(value: &Value<'_>) -> Result<QueryIs, Mistake> {
+/// Parses `"debug"` or `"debug=1"`.
+fn query(value: &Value<'_>) -> Result<QueryCondition, Mistake> {
     let text = value.text()?;
     let (name, wanted) = match text.split_once('=') {
         Some((name, wanted)) => (name, Some(wanted.to_owned())),
@@ -66,5 +66,5 @@ fn query(value: &Value<'_>) -> Result<QueryIs, Mistake> {
     if name.is_empty() {
         return Err(value.wrong("a part of a query is written like \"debug\" or \"debug=1\""));
     }
-    Ok(QueryIs { name: name.to_owned(), value: wanted })
+    Ok(QueryCondition { name: name.to_owned(), value: wanted })
 }

@@ -1,14 +1,14 @@
-//! A switch's settings as text, and what is odd about them.
+//! Settings of a switch as text, with notes on what is unusual about them.
 
 use std::fmt::Write;
 use std::time::Duration;
 
 use assay_cluster::dispatch::Choice;
 
-use super::{Check, Config, GroupSpec, Http2, LogFormat, Mode, ServerTls, Splice};
+use super::{ClientHttp2, Config, GroupSpec, HealthCheck, LogFormat, Mode, ServerTls, Splice};
 use crate::classes::Condition;
 
-/// A switch as text; what is odd comes last.
+/// Describes a switch; notes come last.
 pub fn explain(config: &Config) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
@@ -51,21 +51,21 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
     }
     match config.http2 {
         _ if config.mode == Mode::Tcp => {}
-        Http2::None => writeln!(out, "speaks HTTP/1.1 to clients (http2: none)")?,
-        Http2::OverTls if config.tls.is_none() => {
+        ClientHttp2::None => writeln!(out, "speaks HTTP/1.1 to clients (http2: none)")?,
+        ClientHttp2::OverTls if config.tls.is_none() => {
             writeln!(out, "speaks HTTP/1.1 to clients, as none speaks TLS (http2: tls)")?
         }
-        Http2::OverTls => {
+        ClientHttp2::OverTls => {
             writeln!(out, "speaks HTTP/2 to clients that agree on it over TLS, else HTTP/1.1 (http2: tls)")?
         }
-        Http2::All => {
+        ClientHttp2::All => {
             writeln!(out, "speaks HTTP/2 to clients that begin with it, else HTTP/1.1 (http2: all)")?
         }
     }
     if config.mode == Mode::Http {
         writeln!(out, "calls itself {} (name)", config.name)?;
     }
-    match config.longest_rest {
+    match config.max_pause {
         Duration::ZERO => writeln!(out, "never rests (rest-us)")?,
         rest => writeln!(
             out,
@@ -74,7 +74,7 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
     }
     for (number, class) in config.classes.iter().enumerate() {
         let group = &config.groups[class.group];
-        let what = if config.mode == Mode::Tcp {
+        let unit = if config.mode == Mode::Tcp {
             "all connections".to_owned()
         } else if class.conditions.is_empty() {
             "all other requests".to_owned()
@@ -83,7 +83,7 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
         };
         writeln!(
             out,
-            "class {:<12} {what}\n{:18} {}{} over {}",
+            "class {:<12} {unit}\n{:18} {}{} over {}",
             class.name,
             "",
             group.choice.name(),
@@ -93,12 +93,12 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
     }
     for server in &config.servers {
         write!(out, "server {:<11} {}, weight {}", server.name, server.address, server.weight)?;
-        write!(out, ", at most {} {} at once", server.connections, what(config))?;
+        write!(out, ", at most {} {} at once", server.connections, unit(config))?;
         if let Some(slow) = server.slow_start {
             write!(out, ", slow start {slow:?}")?;
         }
         if let Some(tls) = &server.tls {
-            write!(out, ", {}", tls_to(tls))?;
+            write!(out, ", {}", upstream_tls(tls))?;
         }
         if server.speaks_http2 {
             write!(out, ", HTTP/2")?;
@@ -120,11 +120,11 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
             out,
             "a server that fails {} {} within {:?} is out for {:?} (passive)",
             rules.failures,
-            what(config),
+            unit(config),
             rules.within,
-            rules.out
+            rules.ejection
         )?,
-        None => writeln!(out, "a server that fails {} goes on getting them (passive)", what(config))?,
+        None => writeln!(out, "a server that fails {} goes on getting them (passive)", unit(config))?,
     }
     match config.state.interval {
         Some(every) => {
@@ -164,7 +164,7 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
     Ok(())
 }
 
-/// How much there may be, and for how long.
+/// Writes limits and timeouts.
 fn bounds(out: &mut String, config: &Config) -> std::fmt::Result {
     let (limits, times) = (&config.limits, &config.timeouts);
     writeln!(
@@ -172,7 +172,7 @@ fn bounds(out: &mut String, config: &Config) -> std::fmt::Result {
         "up to {} connections of clients; up to {} {} wait for a server, {:?} at most",
         limits.connections,
         limits.queue,
-        what(config),
+        unit(config),
         times.queue
     )?;
     if config.mode == Mode::Tcp {
@@ -220,7 +220,7 @@ fn bounds(out: &mut String, config: &Config) -> std::fmt::Result {
     writeln!(out, "told to stop, it leaves running requests {:?}", times.stop)
 }
 
-/// The settings of a policy: those of its paper, where a file says nothing.
+/// Settings of a policy, with the defaults of its paper filled in.
 fn settings(choice: &Choice) -> String {
     match choice {
         Choice::PeakEwma(own) => format!(" (decay {} s)", own.decay_s),
@@ -244,8 +244,7 @@ fn settings(choice: &Choice) -> String {
     }
 }
 
-/// How the health of a server is checked.
-fn checks(check: &Check) -> String {
+fn checks(check: &HealthCheck) -> String {
     let counts = format!(
         "{:?} for a response; {} good ones bring it up, {} bad ones down",
         check.timeout, check.rules.rise, check.rules.fall
@@ -267,8 +266,7 @@ fn checks(check: &Check) -> String {
     )
 }
 
-/// TLS to a server.
-fn tls_to(tls: &ServerTls) -> String {
+fn upstream_tls(tls: &ServerTls) -> String {
     let oldest = tls.oldest.name();
     match (&tls.ca, &tls.name) {
         (None, _) => format!("TLS {oldest} and later that is not verified"),
@@ -277,7 +275,7 @@ fn tls_to(tls: &ServerTls) -> String {
     }
 }
 
-fn what(config: &Config) -> &'static str {
+fn unit(config: &Config) -> &'static str {
     match config.mode {
         Mode::Http => "requests",
         Mode::Tcp => "connections",
@@ -329,7 +327,6 @@ fn condition(condition: &Condition) -> String {
     }
 }
 
-/// Whether a policy heeds weights.
 fn heeds_weights(choice: &Choice) -> bool {
     matches!(
         choice,
@@ -344,7 +341,7 @@ fn heeds_weights(choice: &Choice) -> bool {
     )
 }
 
-/// What is allowed, and perhaps not meant.
+/// Notes on what is allowed, and perhaps not meant.
 fn notes(config: &Config) -> Vec<String> {
     let mut notes = Vec::new();
     if config.workers > 1 {
@@ -369,7 +366,7 @@ fn notes(config: &Config) -> Vec<String> {
         }
         if group.choice.wants_reports() && config.state.interval.is_none() {
             notes.push(format!(
-                "{} knows only what servers say in their responses (endpoint-load-metrics); `state-interval` has them asked",
+                "{} knows only unit servers say in their responses (endpoint-load-metrics); `state-interval` has them asked",
                 group.choice.name()
             ));
         }
@@ -393,13 +390,13 @@ mod tests {
 
     #[test]
     fn rests_are_told_as_they_are_in_force() {
-        let said = |rest: &str| {
+        let text = |rest: &str| {
             let server = "[[server]]\naddress = \"127.0.0.1:9001\"\n";
             explain(&read("s.toml", &format!("listen = \"127.0.0.1:0\"\n{rest}{server}")).expect("is right"))
         };
-        assert!(said("").contains("rests 50µs before"));
-        assert!(said("rest-us = 200\n").contains("rests 200µs before"));
-        assert!(said("rest-us = 0\n").contains("never rests"));
+        assert!(text("").contains("rests 50µs before"));
+        assert!(text("rest-us = 200\n").contains("rests 200µs before"));
+        assert!(text("rest-us = 0\n").contains("never rests"));
     }
 
     #[test]
@@ -407,7 +404,7 @@ mod tests {
         let file = "listen = \"127.0.0.1:0\"\n[health]\n[[server]]\nname = \"a\"\naddress = \"127.0.0.1:9001\"\n\
                     [[server]]\nname = \"b\"\naddress = \"127.0.0.1:9002\"\nhealth = false\n\
                     [[class]]\nname = \"c\"\npolicy = \"lard\"\n";
-        let said = explain(&read("s.toml", file).expect("is right"));
+        let text = explain(&read("s.toml", file).expect("is right"));
         for part in [
             "fewer are copied (splice)",
             "HTTP/1.1 to clients, as none speaks TLS (http2: tls)",
@@ -420,14 +417,14 @@ mod tests {
             "seed 1",
             "believes nobody on who the client is",
         ] {
-            assert!(said.contains(part), "{part} is not in:\n{said}");
+            assert!(text.contains(part), "{part} is not in:\n{text}");
         }
         let file = file.replace(
             "[health]",
             "access-log = \"a.log\"\nname = \"front\"\nseed = 7\nstate-interval = \"1s\"\n\
                     trusted-proxies = \"10.0.0.0/8\"\n[passive]\n[health]\nhost = \"h\"\nstatus = \"204\"",
         );
-        let said = explain(&read("s.toml", &file).expect("is right"));
+        let text = explain(&read("s.toml", &file).expect("is right"));
         for part in [
             "calls itself front",
             "at / of h every",
@@ -438,7 +435,7 @@ mod tests {
             "believes 10.0.0.0/8",
             "a.log in the format switch",
         ] {
-            assert!(said.contains(part), "{part} is not in:\n{said}");
+            assert!(text.contains(part), "{part} is not in:\n{text}");
         }
     }
 
@@ -447,7 +444,7 @@ mod tests {
         let text = "listen = \"127.0.0.1:8080\"\nworkers = 2\npolicy = \"rr\"\n[[server]]\nname = \"a\"\n\
                     address = \"127.0.0.1:9001\"\nweight = 3\ndrain = true\n[[class]]\nname = \"cgi\"\n\
                     suffix = [\".cgi\", \".php\"]\nquery = \"x=1\"\n";
-        let said = explain(&read("s.toml", text).expect("is right"));
+        let text = explain(&read("s.toml", text).expect("is right"));
         for part in [
             "listens on 127.0.0.1:8080 with 2 workers",
             "path ends with .cgi or .php and query has x=1",
@@ -464,7 +461,7 @@ mod tests {
             "may go over to websocket",
             "leaves running requests 30s",
         ] {
-            assert!(said.contains(part), "{part} is not in:\n{said}");
+            assert!(text.contains(part), "{part} is not in:\n{text}");
         }
     }
 }

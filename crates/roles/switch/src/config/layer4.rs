@@ -1,21 +1,30 @@
-//! The mode of a switch file, and what the mode of layer 4 has no use for: it sees connections, and no request.
+//! The mode of a switch file, and the settings that layer 4 has no use for: it sees connections, and no request.
 
 use assay_base::settings::{Fields, Mistake, Value};
 use assay_cluster::dispatch::Choice;
+use thiserror::Error;
 
 use super::{Mode, Splice};
 
-/// Settings at the top that are about requests, or about what lies on a connection.
+/// Top-level settings about requests, or about protocols above TCP.
 const OF_REQUESTS: [&str; 8] =
     ["tls", "certificate", "http2", "name", "access-log", "trusted-proxies", "upgrades", "class"];
-/// The same of `[limits]` and of `[timeouts]`.
+/// Those of `[limits]` and of `[timeouts]`.
 const LIMITS: [&str; 5] = ["head-size", "head-fields", "target-size", "body-size", "client-rate"];
 const TIMEOUTS: [&str; 4] = ["client-idle", "client-request", "response", "server-idle"];
 
-/// Reads `mode` and `splice`; an error names what the mode has no use for.
+#[derive(Debug, Error)]
+enum UnknownValue {
+    #[error("`{0}` is neither \"http\" nor \"tcp\"")]
+    Mode(String),
+    #[error("`{0}` is none of \"auto\", \"always\" and \"never\"")]
+    Splice(String),
+}
+
+/// Parses `mode` and `splice`; an error names settings that have no use in the mode.
 pub(super) fn mode(top: &Fields<'_>) -> Result<(Mode, Splice), Mistake> {
-    let mode = top.get("mode").map_or(Ok(Mode::Http), |value| value.read(named))?;
-    let splice = top.get("splice").map_or(Ok(Splice::Auto), |value| value.read(moved))?;
+    let mode = top.get("mode").map_or(Ok(Mode::Http), |value| value.read(parse_mode))?;
+    let splice = top.get("splice").map_or(Ok(Splice::Auto), |value| value.read(parse_splice))?;
     if mode == Mode::Tcp {
         let nested = [("limits", &LIMITS[..]), ("timeouts", &TIMEOUTS[..])];
         refuse(top, &OF_REQUESTS)?;
@@ -31,7 +40,7 @@ pub(super) fn mode(top: &Fields<'_>) -> Result<(Mode, Splice), Mistake> {
     Ok((mode, splice))
 }
 
-/// Refuses a policy that chooses by what is requested, in the mode that does not know it.
+/// Refuses a policy that chooses by request in layer-4 mode.
 pub(super) fn check_policy(mode: Mode, choice: &Choice, value: Option<&Value<'_>>) -> Result<(), Mistake> {
     match value {
         Some(value) if mode == Mode::Tcp && choice.needs_request() => {
@@ -55,20 +64,20 @@ fn refuse(fields: &Fields<'_>, keys: &[&str]) -> Result<(), Mistake> {
     })
 }
 
-fn named(text: &str) -> Result<Mode, String> {
+fn parse_mode(text: &str) -> Result<Mode, UnknownValue> {
     match text {
         "http" => Ok(Mode::Http),
         "tcp" => Ok(Mode::Tcp),
-        other => Err(format!("`{other}` is neither \"http\" nor \"tcp\"")),
+        other => Err(UnknownValue::Mode(other.to_owned())),
     }
 }
 
-fn moved(text: &str) -> Result<Splice, String> {
+fn parse_splice(text: &str) -> Result<Splice, UnknownValue> {
     match text {
         "auto" => Ok(Splice::Auto),
         "always" => Ok(Splice::Always),
         "never" => Ok(Splice::Never),
-        other => Err(format!("`{other}` is none of \"auto\", \"always\" and \"never\"")),
+        other => Err(UnknownValue::Splice(other.to_owned())),
     }
 }
 
@@ -129,8 +138,8 @@ mod tests {
             let mistake = read("s.toml", &text(setting)).expect_err(setting);
             assert!(mistake.message.contains("sees no request"), "{setting}: {mistake}");
         }
-        let secured = format!("{}tls = {{ verify = false }}\n", text(""));
-        assert!(read("s.toml", &secured).expect_err("TLS").message.contains("sees no request"));
+        let tls_addresses = format!("{}tls = {{ verify = false }}\n", text(""));
+        assert!(read("s.toml", &tls_addresses).expect_err("TLS").message.contains("sees no request"));
         let kept = "[timeouts]\ntunnel = \"5s\"\nconnect = \"1s\"\n[limits]\nconnections = 5\nqueue = 0";
         let config = read("s.toml", &text(kept)).expect("is right");
         assert_eq!(config.limits.connections, 5);

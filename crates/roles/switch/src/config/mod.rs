@@ -1,12 +1,12 @@
-//! Switch files. Its settings as values, with all that it leaves out filled in.
+//! Switch files: their settings as values, with defaults filled in.
 
 mod conditions;
 mod explain;
 mod layer4;
 mod policy;
 mod read;
-mod table;
 mod tls;
+mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,19 +23,19 @@ use crate::health::{ActiveRules, PassiveRules};
 pub use explain::explain;
 pub use read::read;
 
-/// What a switch looks at.
+/// Layer on which the switch works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Requests: each gets a server by the policy of its class (layer 7).
+    /// Layer 7: each request gets a server by the policy of its class.
     Http,
-    /// Connections: each gets a server, and what goes over it is not looked at (layer 4).
+    /// Layer 4: each connection gets a server, and its bytes are not looked at.
     Tcp,
 }
 
-/// When the kernel moves bytes from one connection to the other, without a copy to the switch and back.
+/// When the kernel moves bytes between connections, without a copy to the switch and back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Splice {
-    /// Where much comes at once.
+    /// For bulk data only.
     Auto,
     Always,
     Never,
@@ -43,51 +43,42 @@ pub enum Splice {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// What it looks at.
     pub mode: Mode,
-    /// When the kernel moves bytes.
     pub splice: Splice,
-    /// Where clients connect in the clear.
+    /// Addresses for clients in the clear.
     pub listen: Vec<SocketAddr>,
-    /// TLS to clients.
     pub tls: Option<ListenTls>,
-    /// To which clients HTTP/2 is spoken.
-    pub http2: Http2,
-    /// Threads; each has policies of its own and an even part of every limit.
+    pub http2: ClientHttp2,
+    /// Worker threads; each has policies of its own and an even part of every limit.
     pub workers: usize,
-    /// How long a busy worker may rest before it looks for messages, so that several come together; none: 0.
-    pub longest_rest: Duration,
-    /// How it calls itself in `Via`, and in `Forwarded` as `by`.
+    /// How long a busy worker may pause before it polls sockets, so that several events come together; 0: never.
+    pub max_pause: Duration,
+    /// Name of the switch in `Via`, and in `Forwarded` as `by`.
     pub name: String,
-    /// Where it shows its counters to Prometheus.
+    /// Address at which counters are served to Prometheus.
     pub metrics: Option<SocketAddr>,
-    pub access_log: Option<AccessLog>,
+    pub access_log: Option<AccessLogSettings>,
     /// Peers whose forwarding fields are trusted.
     pub trusted: Vec<Network>,
-    /// How long things may take.
     pub timeouts: Timeouts,
-    /// How much there may be.
-    pub limits: Limits,
+    pub limits: SwitchLimits,
     /// Protocols that a client's connection may be upgraded to, in lower case.
     pub upgrades: Vec<String>,
-    /// How often a request that is lost may be sent to another server.
+    /// Further servers that a failed request may be sent to.
     pub retries: u32,
-    /// Failures of ordinary requests that take a server out.
     pub passive: Option<PassiveRules>,
-    /// Where servers report their state, and how often they are polled for it.
     pub state: StateQuery,
-    /// Seed of whatever policies draw.
+    /// Seed of the policies' random numbers.
     pub seed: u64,
-    /// The servers; a server's number is its place here.
+    /// Index in this list = server number in the settings.
     pub servers: Vec<ServerSpec>,
-    /// The classes, in the order in which they are tried. The last takes what is left.
+    /// In the order in which they are tried. The last takes every other request.
     pub classes: Vec<ClassSpec>,
-    /// Groups of classes that share a policy.
     pub groups: Vec<GroupSpec>,
 }
 
 impl Config {
-    /// Where clients connect, in the clear or with TLS.
+    /// Addresses for clients, in the clear or with TLS.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.listen.iter().chain(self.tls.iter().flat_map(|tls| &tls.listen)).copied()
     }
@@ -97,145 +88,136 @@ impl Config {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenTls {
     pub listen: Vec<SocketAddr>,
-    /// Certificates; a client gets the first that is valid for the name that it sends, else the first of all.
+    /// A client gets the first certificate that is valid for the name that it sends, else the first of all.
     pub certificates: Vec<CertificateFiles>,
-    /// The oldest version.
+    /// Oldest version accepted.
     pub oldest: Version,
 }
 
 /// Files of a certificate, read at the start and on every reload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The certificate, and those that lead from it to its authority (PEM).
+    /// Certificate chain (PEM).
     pub certificate: PathBuf,
-    /// Its private key (PEM).
+    /// Private key (PEM).
     pub key: PathBuf,
 }
 
-/// To which clients HTTP/2 is spoken.
+/// Clients to which HTTP/2 is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Http2 {
-    /// To none.
+pub enum ClientHttp2 {
     None,
-    /// To those that agree on it over TLS (ALPN).
+    /// Those that agree on it over TLS (ALPN).
     OverTls,
-    /// Also to those that begin with it in the clear (prior knowledge).
+    /// Also those that begin with it in the clear (prior knowledge).
     All,
 }
 
 /// TLS to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerTls {
-    /// Authorities that its certificate is verified by (PEM); none: it is not verified.
+    /// Authorities that verify the certificate (PEM); `None`: it is not verified.
     pub ca: Option<PathBuf>,
-    /// The name that it is verified for, and that is sent (SNI); none: its address, which is not sent.
+    /// Name that the certificate is verified for, and that is sent (SNI); `None`: the address, which is not sent.
     pub name: Option<String>,
-    /// The oldest version.
+    /// Oldest version accepted.
     pub oldest: Version,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerSpec {
-    /// What it is called; it stays the same server over a reload by name, address, TLS and version of HTTP.
+    /// A server keeps its identity over a reload if its name, address, TLS and version of HTTP stay the same.
     pub name: String,
     pub address: SocketAddr,
-    /// Its weight; 1 is usual.
+    /// Relative to 1, the default.
     pub weight: f64,
-    /// Its weight grows from a tenth to the whole of it in this time after it comes up.
+    /// Time in which the weight grows from a tenth to the whole after the server comes up.
     pub slow_start: Option<Duration>,
-    /// Most requests that it has at once.
+    /// Maximum of concurrent requests.
     pub connections: u32,
-    /// Only used when no other server of a class is there.
+    /// Used only while no other server of a class is available.
     pub is_backup: bool,
-    /// Gets no new requests; those it has may finish.
+    /// Gets no new requests; those under way may finish.
     pub drains: bool,
-    pub check: Option<Check>,
-    /// It speaks TLS; its health checks do too.
+    pub check: Option<HealthCheck>,
+    /// Also used by health checks.
     pub tls: Option<ServerTls>,
-    /// It is spoken to over HTTP/2, in its health checks too.
+    /// Also used by health checks.
     pub speaks_http2: bool,
 }
 
-/// How the health of a server is checked.
+/// Settings of active health checks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Check {
-    /// It is enough that the server accepts a connection: nothing is requested.
+pub struct HealthCheck {
+    /// An accepted connection is enough: nothing is requested.
     pub connects: bool,
     pub path: String,
-    /// The host that is named.
+    /// Value of `Host`.
     pub host: Option<String>,
     pub interval: Duration,
-    /// How long a response may take.
     pub timeout: Duration,
-    /// The first and last status that count as well.
+    /// Ranges (first and last) of statuses that count as healthy.
     pub statuses: Vec<(u16, u16)>,
-    /// How many responses change the verdict.
     pub rules: ActiveRules,
 }
 
-/// A class of requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassSpec {
-    /// What it is called.
     pub name: String,
-    /// What a request must be like; empty: any is.
+    /// Conditions that a request must meet; none: every request does.
     pub conditions: Vec<Condition>,
-    /// Place of the group whose policy serves it.
+    /// Index of the group whose policy serves the class.
     pub group: usize,
 }
 
-/// Classes that share a policy, and the servers that it chooses from.
+/// Classes that share a policy, and the servers that it selects from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupSpec {
     pub choice: Choice,
-    /// Places of its servers, ascending.
+    /// Indices of the servers, ascending.
     pub servers: Vec<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AccessLog {
-    /// Where it is; opened anew on every reload.
+pub struct AccessLogSettings {
+    /// Opened anew on every reload.
     pub file: PathBuf,
-    /// What its lines are like.
     pub format: LogFormat,
 }
 
-/// What lines of an access log are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Combined, followed by class, server and times.
+    /// `Combined`, followed by class, server and times.
     Switch,
     Combined,
     Common,
 }
 
-/// How a server's state is fetched.
+/// How servers are polled for their state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateQuery {
     pub path: String,
-    /// How often every server is polled, whether or not a policy needs that.
+    /// Interval at which every server is polled, whether or not a policy needs it.
     pub interval: Option<Duration>,
 }
 
-/// How long things may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// A client between two requests.
+    /// Idle client connection.
     pub client_idle: Duration,
-    /// A client from the first byte of a request's head to its last, and between parts of its body or of the response that
-    /// it takes.
+    /// Head of a request from first to last byte, and each gap in its body or in taking the response.
     pub client_request: Duration,
-    /// A server to accept a connection.
+    /// Connection establishment to a server.
     pub connect: Duration,
-    /// A server until its response begins, and between parts of it.
+    /// Time to the beginning of a response, and each gap in it.
     pub response: Duration,
-    /// A request that waits for a server with room.
+    /// Wait of a request in the queue.
     pub queue: Duration,
-    /// A connection to a server that is not used.
+    /// Idle connection to a server.
     pub server_idle: Duration,
-    /// A connection that was upgraded, while nothing comes from either side.
+    /// Silence of an upgraded connection.
     pub tunnel: Duration,
-    /// Running requests, once the switch is to end.
+    /// Requests under way after a stop.
     pub stop: Duration,
 }
 
@@ -255,12 +237,11 @@ impl Default for Timeouts {
     }
 }
 
-/// How much there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Connections of clients; more wait to be accepted.
+pub struct SwitchLimits {
+    /// Client connections; more wait to be accepted.
     pub connections: u32,
-    /// Requests that wait for a server with room; more are refused with 503.
+    /// Requests in the queue; more are refused with 503.
     pub queue: u32,
     /// Bytes of a request's head; more are refused with 431.
     pub head_bytes: u64,
@@ -270,11 +251,11 @@ pub struct Limits {
     pub target_bytes: u64,
     /// Bytes of a request's body; more are refused with 413.
     pub body_bytes: Option<u64>,
-    /// Bytes of a body that a client has to send or take in a second at least, after `client-request`; 0: any.
+    /// Lower bound, in bytes a second, on the rate at which a client sends or takes a body after `client-request`; 0: any.
     pub client_rate: u64,
 }
 
-impl Default for Limits {
+impl Default for SwitchLimits {
     fn default() -> Self {
         Self {
             connections: 9000,

@@ -1,4 +1,4 @@
-//! The policy that is meant, with its settings.
+//! Parses policies and their settings.
 
 use assay_base::settings::suggest::nearest;
 use assay_base::settings::{Fields, Mistake, Value};
@@ -11,10 +11,10 @@ use assay_cluster::dispatch::policies::peak_ewma::PeakEwmaSettings;
 use assay_cluster::dispatch::policies::prequal::PrequalSettings;
 use assay_cluster::dispatch::policies::weighted_by_load::WeightedByLoadSettings;
 
-use super::table::{target, texts, time_or, whole_or};
-use crate::document::document;
+use super::values::{target, texts, time_or, whole_or};
+use crate::target_hash::hash_target;
 
-/// Reads `policy = "lc"` or `policy = { name = "lard", t-low = 25 }`.
+/// Parses `policy = "lc"` or `policy = { name = "lard", t-low = 25 }`.
 pub(super) fn policy(value: &Value<'_>) -> Result<Choice, Mistake> {
     let Ok(name) = value.text() else {
         let fields = value.fields("a policy")?;
@@ -56,8 +56,8 @@ fn with_settings(choice: Choice, fields: &Fields<'_>) -> Result<Choice, Mistake>
         fields.get(key).map_or(Ok(usual), |value| value.number(above, 1e6))
     };
     let lard = |usual: LardSettings| -> Result<LardSettings, Mistake> {
-        let t_low = whole_or(fields, "t-low", u64::from(usual.t_low), (1, 1 << 30))? as u32;
-        let t_high = whole_or(fields, "t-high", u64::from(usual.t_high), (1, 1 << 30))? as u32;
+        let t_low = whole_or(fields, "t-low", u64::from(usual.t_low), 1..=1 << 30)? as u32;
+        let t_high = whole_or(fields, "t-high", u64::from(usual.t_high), 1..=1 << 30)? as u32;
         if t_high <= t_low {
             return Err(fields.wrong(&format!("t-high ({t_high}) must be above t-low ({t_low})")));
         }
@@ -80,7 +80,7 @@ fn with_settings(choice: Choice, fields: &Fields<'_>) -> Result<Choice, Mistake>
         Choice::Prequal(usual) => {
             let settings = PrequalSettings {
                 probes: number("probes", 0.0, usual.probes)?,
-                pool: whole_or(fields, "pool", usual.pool as u64, (1, 100_000))? as usize,
+                pool: whole_or(fields, "pool", usual.pool as u64, 1..=100_000)? as usize,
                 age_s: secs("age", usual.age_s)?,
                 ..usual
             };
@@ -90,7 +90,7 @@ fn with_settings(choice: Choice, fields: &Fields<'_>) -> Result<Choice, Mistake>
             fields.need("core", "the documents that every server keeps")?;
             let core: Result<Vec<u64>, Mistake> = texts(fields, "core")?
                 .iter()
-                .map(|value| target(value).map(|path| document(path.as_bytes())))
+                .map(|value| target(value).map(|path| hash_target(path.as_bytes())))
                 .collect();
             (&["core"], Choice::Ward(core?))
         }
@@ -117,7 +117,7 @@ fn with_settings(choice: Choice, fields: &Fields<'_>) -> Result<Choice, Mistake>
     Ok(choice)
 }
 
-/// Reads `needs = { processor = 0.9, disk = 0.1 }`.
+/// Parses `needs = { processor = 0.9, disk = 0.1 }`.
 pub(super) fn needs(value: &Value<'_>) -> Result<Profile, Mistake> {
     let fields = value.fields("needs")?;
     fields.only(&["processor", "disk", "network"])?;

@@ -1,4 +1,4 @@
-//! From the text of a switch file to a [`Config`]: what its fields mean.
+//! Parses the text of a switch file into a [`Config`].
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,9 +11,10 @@ use assay_cluster::dispatch::{Choice, ServerId};
 
 use super::conditions::conditions;
 use super::policy::{needs, policy};
-use super::table::{address, name, network, size, statuses, target, texts, time, time_or, whole_or};
+use super::values::{address, name, network, size, statuses, target, texts, time, time_or, whole_or};
 use super::{
-    AccessLog, Check, ClassSpec, Config, GroupSpec, Limits, LogFormat, ServerSpec, StateQuery, Timeouts,
+    AccessLogSettings, ClassSpec, Config, GroupSpec, HealthCheck, LogFormat, ServerSpec, StateQuery,
+    SwitchLimits, Timeouts,
 };
 use super::{layer4, tls};
 use crate::health::{ActiveRules, PassiveRules};
@@ -65,18 +66,17 @@ const CLASS: [&str; 11] =
     ["name", "path", "prefix", "suffix", "regex", "method", "header", "query", "servers", "policy", "needs"];
 const ACCESS_LOG: [&str; 2] = ["file", "format"];
 
-/// The most servers, and the most classes.
-const MOST_SERVERS: usize = 10_000;
-const MOST_CLASSES: usize = 1_000;
-/// Threads; more than any machine has processors.
-const MOST_WORKERS: u64 = 256;
-/// The usual rest of a busy worker and the longest, in microseconds.
-const USUAL_REST_US: u64 = 50;
-const LONGEST_REST_US: u64 = 1000;
-/// What the class is called that takes what no other does.
-const REST: &str = "other";
+const SERVERS_MAX: usize = 10_000;
+const CLASSES_MAX: usize = 1_000;
+/// More than any machine has processors.
+const WORKERS_MAX: u64 = 256;
+/// Default and maximum pause of a busy worker, in microseconds.
+const DEFAULT_PAUSE_US: u64 = 50;
+const PAUSE_MAX_US: u64 = 1000;
+/// Name of the class that takes what no other class does.
+const CATCH_ALL_CLASS: &str = "other";
 
-/// Reads a switch file; `file` names it in messages.
+/// Parses a switch file; `file` names it in messages.
 pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
     let source = Source { file, text };
     let table = source.parse()?;
@@ -87,8 +87,8 @@ pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
         top.need("listen", "where clients connect, like \"127.0.0.1:8080\"")?;
     }
     let listen = texts(&top, "listen")?.iter().map(address).collect::<Result<Vec<_>, Mistake>>()?;
-    let metrics = top.get("metrics").map(|value| beside(&value, &listen)).transpose()?;
-    let workers = whole_or(&top, "workers", 1, (1, MOST_WORKERS))? as usize;
+    let metrics = top.get("metrics").map(|value| metrics_address(&value, &listen)).transpose()?;
+    let workers = whole_or(&top, "workers", 1, 1..=WORKERS_MAX)? as usize;
     let section = |key: &'static str, what: &'static str, known: &[&str]| {
         top.get(key)
             .map(|value| {
@@ -115,7 +115,7 @@ pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
         http2: tls::http2(&top)?,
         listen,
         workers,
-        longest_rest: Duration::from_micros(whole_or(&top, "rest-us", USUAL_REST_US, (0, LONGEST_REST_US))?),
+        max_pause: Duration::from_micros(whole_or(&top, "rest-us", DEFAULT_PAUSE_US, 0..=PAUSE_MAX_US)?),
         name: top.get("name").map_or(Ok("assay"), |value| name(&value))?.to_owned(),
         metrics,
         access_log: top.get("access-log").map(|value| access_log(&value)).transpose()?,
@@ -123,21 +123,21 @@ pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
         timeouts,
         limits,
         upgrades: upgrades(&top)?,
-        retries: whole_or(&top, "retries", 2, (0, 100))? as u32,
+        retries: whole_or(&top, "retries", 2, 0..=100)? as u32,
         passive,
         state: StateQuery {
             path: top.get("state-path").map_or(Ok("/assay/state".to_owned()), |value| target(&value))?,
             interval: time(&top, "state-interval")?,
         },
-        seed: whole_or(&top, "seed", 1, (0, u64::MAX >> 1))?,
+        seed: whole_or(&top, "seed", 1, 0..=u64::MAX >> 1)?,
         servers,
         classes,
         groups,
     })
 }
 
-/// Where counters are shown: not where clients connect.
-fn beside(value: &Value<'_>, listen: &[SocketAddr]) -> Result<SocketAddr, Mistake> {
+/// Address of the counters, which must not be one for clients.
+fn metrics_address(value: &Value<'_>, listen: &[SocketAddr]) -> Result<SocketAddr, Mistake> {
     let metrics = address(value)?;
     match metrics.port() > 0 && listen.contains(&metrics) {
         true => Err(value.wrong("clients connect there (`listen`); counters need an address of their own")),
@@ -145,7 +145,7 @@ fn beside(value: &Value<'_>, listen: &[SocketAddr]) -> Result<SocketAddr, Mistak
     }
 }
 
-/// Protocols that may be upgraded to; only WebSocket if nothing is said.
+/// Protocols that may be upgraded to; only WebSocket by default.
 fn upgrades(top: &Fields<'_>) -> Result<Vec<String>, Mistake> {
     let Some(value) = top.get("upgrades") else { return Ok(vec!["websocket".to_owned()]) };
     if value.text().is_ok_and(|text| text == "none") {
@@ -164,41 +164,42 @@ fn upgrades(top: &Fields<'_>) -> Result<Vec<String>, Mistake> {
         .collect()
 }
 
-fn limits(fields: Option<&Fields<'_>>, workers: usize) -> Result<(Limits, u32), Mistake> {
-    let usual = Limits::default();
+fn limits(fields: Option<&Fields<'_>>, workers: usize) -> Result<(SwitchLimits, u32), Mistake> {
+    let defaults = SwitchLimits::default();
     let usual_server: u32 = 1000;
-    let Some(fields) = fields else { return Ok((usual, usual_server)) };
-    let each = (workers as u64, 1 << 30);
-    let limits = Limits {
-        connections: whole_or(fields, "connections", u64::from(usual.connections), each)? as u32,
-        queue: whole_or(fields, "queue", u64::from(usual.queue), (0, 1 << 30))? as u32,
-        head_bytes: size(fields, "head-size", (256, 64 << 10))?.unwrap_or(usual.head_bytes),
-        head_fields: whole_or(fields, "head-fields", u64::from(usual.head_fields), (1, 100))? as u32,
-        target_bytes: size(fields, "target-size", (16, 64 << 10))?.unwrap_or(usual.target_bytes),
-        body_bytes: size(fields, "body-size", (0, u64::MAX >> 1))?,
-        client_rate: size(fields, "client-rate", (0, 1 << 30))?.unwrap_or(usual.client_rate),
+    let Some(fields) = fields else { return Ok((defaults, usual_server)) };
+    let per_worker = workers as u64..=1 << 30;
+    let limits = SwitchLimits {
+        connections: whole_or(fields, "connections", u64::from(defaults.connections), per_worker.clone())?
+            as u32,
+        queue: whole_or(fields, "queue", u64::from(defaults.queue), 0..=1 << 30)? as u32,
+        head_bytes: size(fields, "head-size", 256..=64 << 10)?.unwrap_or(defaults.head_bytes),
+        head_fields: whole_or(fields, "head-fields", u64::from(defaults.head_fields), 1..=100)? as u32,
+        target_bytes: size(fields, "target-size", 16..=64 << 10)?.unwrap_or(defaults.target_bytes),
+        body_bytes: size(fields, "body-size", 0..=u64::MAX >> 1)?,
+        client_rate: size(fields, "client-rate", 0..=1 << 30)?.unwrap_or(defaults.client_rate),
     };
-    let server = whole_or(fields, "server-connections", u64::from(usual_server), each)? as u32;
+    let server = whole_or(fields, "server-connections", u64::from(usual_server), per_worker)? as u32;
     Ok((limits, server))
 }
 
 fn timeouts(fields: &Fields<'_>) -> Result<Timeouts, Mistake> {
-    let usual = Timeouts::default();
+    let defaults = Timeouts::default();
     Ok(Timeouts {
-        client_idle: time_or(fields, "client-idle", usual.client_idle)?,
-        client_request: time_or(fields, "client-request", usual.client_request)?,
-        connect: time_or(fields, "connect", usual.connect)?,
-        response: time_or(fields, "response", usual.response)?,
-        queue: time_or(fields, "queue", usual.queue)?,
-        server_idle: time_or(fields, "server-idle", usual.server_idle)?,
-        tunnel: time_or(fields, "tunnel", usual.tunnel)?,
-        stop: time_or(fields, "stop", usual.stop)?,
+        client_idle: time_or(fields, "client-idle", defaults.client_idle)?,
+        client_request: time_or(fields, "client-request", defaults.client_request)?,
+        connect: time_or(fields, "connect", defaults.connect)?,
+        response: time_or(fields, "response", defaults.response)?,
+        queue: time_or(fields, "queue", defaults.queue)?,
+        server_idle: time_or(fields, "server-idle", defaults.server_idle)?,
+        tunnel: time_or(fields, "tunnel", defaults.tunnel)?,
+        stop: time_or(fields, "stop", defaults.stop)?,
     })
 }
 
-/// A check; what it does not say is as in `common`.
-fn check(fields: &Fields<'_>, common: Option<&Check>) -> Result<Check, Mistake> {
-    let usual = Check {
+/// Parses a health check; `common` has the defaults.
+fn check(fields: &Fields<'_>, common: Option<&HealthCheck>) -> Result<HealthCheck, Mistake> {
+    let defaults = HealthCheck {
         connects: false,
         path: "/".to_owned(),
         host: None,
@@ -207,37 +208,37 @@ fn check(fields: &Fields<'_>, common: Option<&Check>) -> Result<Check, Mistake> 
         statuses: vec![(200, 399)],
         rules: ActiveRules { rise: 2, fall: 3 },
     };
-    let usual = common.unwrap_or(&usual);
+    let defaults = common.unwrap_or(&defaults);
     let all = fields.get("status").map(|value| value.list()).transpose()?;
     let all = all.map(|all| all.iter().map(statuses).collect::<Result<Vec<_>, _>>()).transpose()?;
-    Ok(Check {
-        connects: fields.get("connect").map_or(Ok(usual.connects), |value| value.flag())?,
-        path: fields.get("path").map_or(Ok(usual.path.clone()), |value| target(&value))?,
+    Ok(HealthCheck {
+        connects: fields.get("connect").map_or(Ok(defaults.connects), |value| value.flag())?,
+        path: fields.get("path").map_or(Ok(defaults.path.clone()), |value| target(&value))?,
         host: match fields.get("host") {
             Some(value) => Some(name(&value)?.to_owned()),
-            None => usual.host.clone(),
+            None => defaults.host.clone(),
         },
-        interval: time_or(fields, "interval", usual.interval)?,
-        timeout: time_or(fields, "timeout", usual.timeout)?,
-        statuses: all.unwrap_or_else(|| usual.statuses.clone()),
+        interval: time_or(fields, "interval", defaults.interval)?,
+        timeout: time_or(fields, "timeout", defaults.timeout)?,
+        statuses: all.unwrap_or_else(|| defaults.statuses.clone()),
         rules: ActiveRules {
-            rise: whole_or(fields, "rise", u64::from(usual.rules.rise), (1, 1000))? as u32,
-            fall: whole_or(fields, "fall", u64::from(usual.rules.fall), (1, 1000))? as u32,
+            rise: whole_or(fields, "rise", u64::from(defaults.rules.rise), 1..=1000)? as u32,
+            fall: whole_or(fields, "fall", u64::from(defaults.rules.fall), 1..=1000)? as u32,
         },
     })
 }
 
 fn passive(fields: &Fields<'_>) -> Result<PassiveRules, Mistake> {
     Ok(PassiveRules {
-        failures: whole_or(fields, "failures", 5, (1, 10_000))? as u32,
+        failures: whole_or(fields, "failures", 5, 1..=10_000)? as u32,
         within: time_or(fields, "within", Duration::from_secs(10))?,
-        out: time_or(fields, "out", Duration::from_secs(10))?,
+        ejection: time_or(fields, "out", Duration::from_secs(10))?,
     })
 }
 
-fn access_log(value: &Value<'_>) -> Result<AccessLog, Mistake> {
+fn access_log(value: &Value<'_>) -> Result<AccessLogSettings, Mistake> {
     if let Ok(file) = value.text() {
-        return Ok(AccessLog { file: PathBuf::from(file), format: LogFormat::Switch });
+        return Ok(AccessLogSettings { file: PathBuf::from(file), format: LogFormat::Switch });
     }
     let fields = value.fields("access-log")?;
     fields.only(&ACCESS_LOG)?;
@@ -255,12 +256,12 @@ fn access_log(value: &Value<'_>) -> Result<AccessLog, Mistake> {
             }
         },
     };
-    Ok(AccessLog { file, format })
+    Ok(AccessLogSettings { file, format })
 }
 
-/// What servers have that they do not say themselves.
+/// Defaults of servers.
 struct Defaults {
-    check: Option<Check>,
+    check: Option<HealthCheck>,
     connections: u32,
     workers: usize,
 }
@@ -268,8 +269,8 @@ struct Defaults {
 fn servers(top: &Fields<'_>, defaults: &Defaults) -> Result<Vec<ServerSpec>, Mistake> {
     let mut found: Vec<ServerSpec> = Vec::new();
     for fields in top.tables("server", "[[server]]", &SERVER)? {
-        if found.len() == MOST_SERVERS {
-            return Err(top.wrong(&format!("there can be {MOST_SERVERS} servers")));
+        if found.len() == SERVERS_MAX {
+            return Err(top.wrong(&format!("there can be {SERVERS_MAX} servers")));
         }
         let server = server(&fields, defaults)?;
         if found.iter().any(|other| other.name == server.name) {
@@ -299,7 +300,7 @@ fn server(fields: &Fields<'_>, defaults: &Defaults) -> Result<ServerSpec, Mistak
             Some(check(&own, defaults.check.as_ref())?)
         }
     };
-    let each = (defaults.workers as u64, 1 << 30);
+    let per_worker = defaults.workers as u64..=1 << 30;
     Ok(ServerSpec {
         name: match fields.get("name") {
             Some(value) => name(&value)?.to_owned(),
@@ -308,7 +309,7 @@ fn server(fields: &Fields<'_>, defaults: &Defaults) -> Result<ServerSpec, Mistak
         address,
         weight: fields.get("weight").map_or(Ok(1.0), |value| value.number(0.0, 1e6))?,
         slow_start: time(fields, "slow-start")?,
-        connections: whole_or(fields, "connections", u64::from(defaults.connections), each)? as u32,
+        connections: whole_or(fields, "connections", u64::from(defaults.connections), per_worker)? as u32,
         is_backup: flag("backup")?,
         drains: flag("drain")?,
         check,
@@ -317,8 +318,8 @@ fn server(fields: &Fields<'_>, defaults: &Defaults) -> Result<ServerSpec, Mistak
     })
 }
 
-/// A class as it stands in the file.
-struct Read {
+/// A class as it stands in the file, before grouping.
+struct ParsedClass {
     spec: ClassSpec,
     servers: Option<Vec<usize>>,
     policy: Option<Choice>,
@@ -326,10 +327,10 @@ struct Read {
 }
 
 fn classes(top: &Fields<'_>, servers: &[ServerSpec]) -> Result<(Vec<ClassSpec>, Vec<GroupSpec>), Mistake> {
-    let mut found: Vec<Read> = Vec::new();
+    let mut found: Vec<ParsedClass> = Vec::new();
     for fields in top.tables("class", "[[class]]", &CLASS)? {
-        if found.len() == MOST_CLASSES {
-            return Err(top.wrong(&format!("there can be {MOST_CLASSES} classes")));
+        if found.len() == CLASSES_MAX {
+            return Err(top.wrong(&format!("there can be {CLASSES_MAX} classes")));
         }
         let class = class(&fields, servers)?;
         if found.iter().any(|other| other.spec.name == class.spec.name) {
@@ -345,24 +346,24 @@ fn classes(top: &Fields<'_>, servers: &[ServerSpec]) -> Result<(Vec<ClassSpec>, 
         found.push(class);
     }
     if found.last().is_none_or(|last| !last.spec.conditions.is_empty()) {
-        let spec = ClassSpec { name: REST.to_owned(), conditions: Vec::new(), group: 0 };
-        found.push(Read { spec, servers: None, policy: None, needs: None });
+        let spec = ClassSpec { name: CATCH_ALL_CLASS.to_owned(), conditions: Vec::new(), group: 0 };
+        found.push(ParsedClass { spec, servers: None, policy: None, needs: None });
     }
     let common = top.get("policy").map_or(Ok(Choice::LeastConnections), |value| policy(&value))?;
     Ok(group(found, common, servers.len()))
 }
 
-fn class(fields: &Fields<'_>, servers: &[ServerSpec]) -> Result<Read, Mistake> {
+fn class(fields: &Fields<'_>, servers: &[ServerSpec]) -> Result<ParsedClass, Mistake> {
     let conditions = conditions(fields)?;
     let own = texts(fields, "servers")?;
-    let own: Result<Vec<usize>, Mistake> = own.iter().map(|value| place(value, servers)).collect();
+    let own: Result<Vec<usize>, Mistake> = own.iter().map(|value| server_index(value, servers)).collect();
     let own = own?;
     let spec = ClassSpec {
         name: name(&fields.need("name", "what the class is called")?)?.to_owned(),
         conditions,
         group: 0,
     };
-    Ok(Read {
+    Ok(ParsedClass {
         spec,
         servers: (!own.is_empty()).then_some(own),
         policy: fields.get("policy").map(|value| policy(&value)).transpose()?,
@@ -370,8 +371,8 @@ fn class(fields: &Fields<'_>, servers: &[ServerSpec]) -> Result<Read, Mistake> {
     })
 }
 
-/// The place of a server that is named.
-fn place(value: &Value<'_>, servers: &[ServerSpec]) -> Result<usize, Mistake> {
+/// Index of the server that `value` names.
+fn server_index(value: &Value<'_>, servers: &[ServerSpec]) -> Result<usize, Mistake> {
     let named = value.text()?;
     servers.iter().position(|server| server.name == named).ok_or_else(|| {
         let all: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
@@ -384,8 +385,9 @@ fn place(value: &Value<'_>, servers: &[ServerSpec]) -> Result<usize, Mistake> {
 }
 
 /// Puts classes into groups. The first group has all servers and the policy of the file: classes without servers or policy of
-/// their own share it, and so does, when it is CAP, a class that has a list of servers only: lists are CAP's own matter.
-fn group(found: Vec<Read>, common: Choice, servers: usize) -> (Vec<ClassSpec>, Vec<GroupSpec>) {
+/// their own share it. So does, if that policy is CAP, a class that only has a list of servers: CAP itself restricts classes to
+/// lists.
+fn group(found: Vec<ParsedClass>, common: Choice, servers: usize) -> (Vec<ClassSpec>, Vec<GroupSpec>) {
     let all: Vec<usize> = (0..servers).collect();
     let mut groups = vec![GroupSpec { choice: common.clone(), servers: all.clone() }];
     let mut classes: Vec<ClassSpec> = Vec::new();
@@ -438,8 +440,8 @@ mod tests {
     fn what_is_left_out_is_filled_in() {
         let config = read("s.toml", SMALL).expect("is right");
         assert_eq!((config.workers, config.retries, config.name.as_str()), (1, 2, "assay"));
-        assert_eq!(config.longest_rest, Duration::from_micros(USUAL_REST_US));
-        assert_eq!((config.timeouts, config.limits), (Timeouts::default(), Limits::default()));
+        assert_eq!(config.max_pause, Duration::from_micros(DEFAULT_PAUSE_US));
+        assert_eq!((config.timeouts, config.limits), (Timeouts::default(), SwitchLimits::default()));
         assert_eq!(config.servers[0].name, "127.0.0.1:9001");
         assert_eq!(config.classes.len(), 1);
         assert_eq!(config.groups, [GroupSpec { choice: Choice::LeastConnections, servers: vec![0] }]);
@@ -505,7 +507,7 @@ policy = { name = "bounded-hash", bound = 1.5 }
 name = "rest"
 "#;
         let config = read("s.toml", text).expect("is right");
-        assert_eq!((config.listen.len(), config.longest_rest), (2, Duration::ZERO));
+        assert_eq!((config.listen.len(), config.max_pause), (2, Duration::ZERO));
         assert_eq!(config.trusted[0].to_string(), "10.0.0.0/8");
         assert_eq!(config.limits.body_bytes, Some(1 << 20));
         let [a, b] = &config.servers[..] else { panic!("two servers") };

@@ -1,4 +1,4 @@
-//! The fields of a switch file about TLS and HTTP/2.
+//! Parses the settings of a switch file on TLS and HTTP/2.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use assay_base::settings::{Fields, Mistake, Value};
 use assay_net::tls::settings::Version;
 
-use super::table::{address, texts};
-use super::{CertificateFiles, Http2, ListenTls, ServerTls};
+use super::values::{address, texts};
+use super::{CertificateFiles, ClientHttp2, ListenTls, ServerTls};
 
 const TLS: [&str; 2] = ["listen", "min-version"];
 const CERTIFICATE: [&str; 2] = ["file", "key"];
 const SERVER_TLS: [&str; 4] = ["ca", "name", "verify", "min-version"];
 
-/// `[tls]` and `[[certificate]]`: TLS to clients.
+/// Parses `[tls]` and `[[certificate]]`: TLS to clients.
 pub(super) fn to_clients(top: &Fields<'_>, clear: &[SocketAddr]) -> Result<Option<ListenTls>, Mistake> {
     let certificates: Vec<CertificateFiles> = top
         .tables("certificate", "[[certificate]]", &CERTIFICATE)?
@@ -53,18 +53,18 @@ pub(super) fn to_clients(top: &Fields<'_>, clear: &[SocketAddr]) -> Result<Optio
     Ok(Some(ListenTls { listen, certificates, oldest: oldest(&fields)? }))
 }
 
-/// `http2`: to which clients HTTP/2 is spoken.
-pub(super) fn http2(top: &Fields<'_>) -> Result<Http2, Mistake> {
-    let Some(value) = top.get("http2") else { return Ok(Http2::OverTls) };
+/// Parses `http2`: the clients to which HTTP/2 is spoken.
+pub(super) fn http2(top: &Fields<'_>) -> Result<ClientHttp2, Mistake> {
+    let Some(value) = top.get("http2") else { return Ok(ClientHttp2::OverTls) };
     match value.text()? {
-        "none" => Ok(Http2::None),
-        "tls" => Ok(Http2::OverTls),
-        "all" => Ok(Http2::All),
+        "none" => Ok(ClientHttp2::None),
+        "tls" => Ok(ClientHttp2::OverTls),
+        "all" => Ok(ClientHttp2::All),
         other => Err(value.wrong(&format!("`{other}` means nothing here; there are none, tls, all"))),
     }
 }
 
-/// `tls` of a server.
+/// Parses `tls` of a server.
 pub(super) fn to_server(value: &Value<'_>) -> Result<ServerTls, Mistake> {
     let fields = value.fields("tls")?;
     fields.only(&SERVER_TLS)?;
@@ -83,7 +83,7 @@ pub(super) fn to_server(value: &Value<'_>) -> Result<ServerTls, Mistake> {
     })
 }
 
-/// `http` of a server: whether it is spoken to over HTTP/2.
+/// Parses `http` of a server.
 pub(super) fn is_http2(value: &Value<'_>) -> Result<bool, Mistake> {
     match value.text()? {
         "1.1" => Ok(false),
@@ -117,7 +117,10 @@ mod tests {
         )
         .expect("is right");
         let tls = config.tls.expect("is there");
-        assert_eq!((tls.oldest, tls.certificates.len(), config.http2), (Version::Tls12, 1, Http2::OverTls));
+        assert_eq!(
+            (tls.oldest, tls.certificates.len(), config.http2),
+            (Version::Tls12, 1, ClientHttp2::OverTls)
+        );
     }
 
     #[test]

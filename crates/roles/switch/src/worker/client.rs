@@ -1,4 +1,4 @@
-//! One client connection: requests are sent to servers, and their responses sent back, one after the other.
+//! Client connections: requests are forwarded to servers, and responses sent back, one after the other.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,19 +8,19 @@ use assay_cluster::dispatch::{Request, ServerId};
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 
+use super::context::{WorkerContext, unix_s};
 use super::layer4;
 use super::runtime::{now_ns, spawn};
 use super::setup::Setup;
-use super::shared::{Shared, unix_s};
-use super::slot::{Standing, Waiting};
+use super::slot::{RoutingContext, WaitingClient};
 use super::socket::Socket;
-use super::stream::Stream;
+use super::transport::Transport;
 use crate::access_log::Line;
-use crate::config::{Config, Http2, Mode};
-use crate::document::document;
+use crate::config::{ClientHttp2, Config, Mode};
 use crate::forwarded::Peer;
-use crate::request::{self, Facts, Refusal};
-use crate::response::{self, For};
+use crate::request::{self, RequestFacts, RequestRefusal};
+use crate::response::{self, ResponseContext};
+use crate::target_hash::hash_target;
 use crate::upgrade;
 use assay_net::connection::Connection;
 use assay_net::exchange::{self, ClientLimits, Exchange, Handler, Next};
@@ -28,73 +28,69 @@ use assay_net::fields::Received;
 use assay_net::http2;
 use assay_net::tls::server::Server;
 
-/// A body up to this size that is here already goes out with its head.
+/// A body up to this size that has arrived with its head is sent in the same write.
 const INLINE_BYTES: u64 = 16 * 1024;
 
-pub struct Client {
-    pub(super) exchange: Exchange<Stream>,
-    /// What goes to the client next.
+pub struct SwitchClient {
+    pub(super) exchange: Exchange<Transport>,
+    /// Bytes for the client.
     pub(super) out: Vec<u8>,
-    /// What goes to the server: the head, and a small body.
+    /// Bytes for the server: the head, and a small body.
     pub(super) request: Vec<u8>,
-    pub(super) shared: Rc<Shared>,
+    pub(super) shared: Rc<WorkerContext>,
     peer: Peer,
-    own: SocketAddr,
-    said: Said,
-    /// None: a request of HTTP/2, whose connection is counted elsewhere.
-    _connected: Option<Connected>,
+    local: SocketAddr,
+    log_fields: LogFields,
+    /// `None` for HTTP/2 requests, whose connection is counted elsewhere.
+    _connected: Option<ClientGuard>,
 }
 
-/// What the log tells of a request; empty when there is no log.
+/// Fields that only the log needs; empty without a log.
 #[derive(Default)]
-struct Said {
+struct LogFields {
     line: Vec<u8>,
     referer: Vec<u8>,
     agent: Vec<u8>,
     client: String,
 }
 
-/// A request whose head was read.
-pub struct Order {
-    /// What it is like.
-    pub facts: Facts,
-    /// What it goes by.
-    pub standing: Standing,
-    /// The protocol that the client wants to go over to, if it may.
+/// A request whose head was read, and which awaits its response.
+pub struct PendingRequest {
+    pub facts: RequestFacts,
+    pub routing: RoutingContext,
+    /// Protocol to upgrade to, if the client requests one that is allowed.
     pub upgrade: Option<String>,
-    /// When its head was here, in nanoseconds.
-    pub at_ns: u64,
+    /// Arrival of the complete head.
+    pub received_ns: u64,
 }
 
-/// How a request ended.
+/// Result of a request, for counters and the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Done {
-    /// The status that the client got.
+pub struct ForwardedResponse {
     pub status: u16,
-    /// Bytes of the body that it got.
+    /// Bytes of the body.
     pub bytes: u64,
-    /// The server that responded; none: the switch.
+    /// `None` for responses of the switch itself.
     pub server: Option<ServerId>,
-    /// When it had a server, and when the response began, in nanoseconds.
+    /// When a server was selected, and when the response began.
     pub reached_ns: [u64; 2],
 }
 
-/// A connection of a client, as it is counted.
-pub(super) struct Connected(Rc<Shared>);
+/// Counts a client connection while it is open.
+pub(super) struct ClientGuard(Rc<WorkerContext>);
 
-impl Connected {
-    fn new(shared: &Rc<Shared>) -> Self {
+impl ClientGuard {
+    fn new(shared: &Rc<WorkerContext>) -> Self {
         shared.counts.clients.set(shared.counts.clients.get() + 1);
         Self(Rc::clone(shared))
     }
 
-    /// What everything in the worker shares.
-    pub(super) fn shared(&self) -> &Rc<Shared> {
+    pub(super) fn shared(&self) -> &Rc<WorkerContext> {
         &self.0
     }
 }
 
-impl Drop for Connected {
+impl Drop for ClientGuard {
     fn drop(&mut self) {
         let Self(shared) = self;
         shared.counts.clients.set(shared.counts.clients.get() - 1);
@@ -102,58 +98,58 @@ impl Drop for Connected {
     }
 }
 
-/// Serves a connection in the background.
-pub fn start(socket: Socket, peer: SocketAddr, own: SocketAddr, shared: &Rc<Shared>) {
-    let connected = Connected::new(shared);
+/// Serves a connection in a task of its own.
+pub fn start(socket: Socket, peer: SocketAddr, local: SocketAddr, shared: &Rc<WorkerContext>) {
+    let connected = ClientGuard::new(shared);
     let setup = shared.setup();
     if setup.config.mode == Mode::Tcp {
-        spawn(layer4::serve(Stream::Clear(socket), connected));
+        spawn(layer4::serve(Transport::Clear(socket), connected));
         return;
     }
-    let server = setup.secure.clients.as_ref().filter(|_| setup.secured.contains(&own));
+    let server = setup.tls_context.clients.as_ref().filter(|_| setup.tls_addresses.contains(&local));
     let stream = match server.map(Server::accept) {
-        None => Stream::Clear(socket),
-        Some(Ok(session)) => Stream::secured(socket, session),
-        // The library cannot begin: the connection ends.
+        None => Transport::Clear(socket),
+        Some(Ok(session)) => Transport::tls(socket, session),
+        // The TLS library could not start a session: the connection ends.
         Some(Err(_)) => return,
     };
     let peer = Peer::new(peer, &setup.config.name, &setup.config.trusted, server.is_some());
     let speaks_http2 = match setup.config.http2 {
-        Http2::None => false,
-        Http2::OverTls => server.is_some(),
-        Http2::All => true,
+        ClientHttp2::None => false,
+        ClientHttp2::OverTls => server.is_some(),
+        ClientHttp2::All => true,
     };
     if speaks_http2 {
-        spawn(begin(stream, (peer, own), connected));
+        spawn(serve_negotiated(stream, peer, local, connected));
     } else {
         let exchange = Exchange::new(stream, &shared.resources, limits(&setup.config));
-        spawn(Client::new(exchange, (peer, own), shared, Some(connected)).serve());
+        spawn(SwitchClient::new(exchange, peer, local, shared, Some(connected)).serve());
     }
 }
 
 /// Serves a connection in the version of HTTP that the client begins with.
-async fn begin(stream: Stream, (peer, own): (Peer, SocketAddr), connected: Connected) {
+async fn serve_negotiated(stream: Transport, peer: Peer, local: SocketAddr, connected: ClientGuard) {
     let shared = Rc::clone(&connected.0);
     let limits = limits(&shared.setup().config);
     let mut connection = Connection::new(stream, &shared.resources);
     match http2::is_begun(&mut connection, &limits).await {
         Ok(true) => {
             let start = |pipe| {
-                let exchange = Exchange::new(Stream::Http2(pipe), &shared.resources, limits);
-                spawn(Client::new(exchange, (peer.clone(), own), &shared, None).serve());
+                let exchange = Exchange::new(Transport::Http2(pipe), &shared.resources, limits);
+                spawn(SwitchClient::new(exchange, peer.clone(), local, &shared, None).serve());
             };
             drop(http2::serve(connection, limits, start).await);
         }
         Ok(false) => {
             let exchange = Exchange::of(connection, limits);
-            Client::new(exchange, (peer, own), &shared, Some(connected)).serve().await;
+            SwitchClient::new(exchange, peer, local, &shared, Some(connected)).serve().await;
         }
-        // The client has gone, or has said nothing for too long.
+        // The client has gone, or was silent for too long.
         Err(_) => {}
     }
 }
 
-/// How long clients may take by a configuration, and how long their heads may be.
+/// Limits on clients, by a configuration.
 fn limits(config: &Config) -> ClientLimits {
     let timeouts = &config.timeouts;
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -168,28 +164,28 @@ fn limits(config: &Config) -> ClientLimits {
     }
 }
 
-impl Handler for Client {
-    type Stream = Stream;
+impl Handler for SwitchClient {
+    type Stream = Transport;
 
-    fn exchange(&mut self) -> &mut Exchange<Stream> {
+    fn exchange(&mut self) -> &mut Exchange<Transport> {
         &mut self.exchange
     }
 
     async fn respond(&mut self, request: &exchange::Request<'_>) -> io::Result<Next> {
-        let order = self.take_head(request);
+        let pending = self.read_head(request);
         let shared = Rc::clone(&self.shared);
         self.out = shared.resources.memory.take();
-        let ended = match order {
-            Ok(mut order) => {
-                let done = if order.facts.is_for_switch {
-                    Box::pin(self.send_own(&order, 200, "")).await
+        let ended = match pending {
+            Ok(mut pending) => {
+                let forwarded = if pending.facts.is_for_switch {
+                    Box::pin(self.send_own(&pending, 200, "")).await
                 } else {
-                    self.exchange(&mut order).await
+                    self.exchange(&mut pending).await
                 };
-                if let Ok(done) = &done {
-                    self.count(&order, done);
+                if let Ok(forwarded) = &forwarded {
+                    self.count(&pending, forwarded);
                 }
-                done.map(drop)
+                forwarded.map(drop)
             }
             Err(refusal) => Box::pin(self.send_refusal(refusal, request.head.method == "HEAD")).await,
         };
@@ -204,12 +200,13 @@ impl Handler for Client {
     }
 }
 
-impl Client {
+impl SwitchClient {
     fn new(
-        exchange: Exchange<Stream>,
-        (peer, own): (Peer, SocketAddr),
-        shared: &Rc<Shared>,
-        connected: Option<Connected>,
+        exchange: Exchange<Transport>,
+        peer: Peer,
+        local: SocketAddr,
+        shared: &Rc<WorkerContext>,
+        connected: Option<ClientGuard>,
     ) -> Self {
         Self {
             exchange,
@@ -217,8 +214,8 @@ impl Client {
             request: Vec::new(),
             shared: Rc::clone(shared),
             peer,
-            own,
-            said: Said::default(),
+            local,
+            log_fields: LogFields::default(),
             _connected: connected,
         }
     }
@@ -228,34 +225,34 @@ impl Client {
         drop(exchange::serve(&mut self).await);
     }
 
-    /// Takes what is to be known of a request from its head, and writes the one for the server.
-    fn take_head(&mut self, request: &exchange::Request<'_>) -> Result<Order, Refusal> {
+    /// Classifies a request and writes its head for the server.
+    fn read_head(&mut self, request: &exchange::Request<'_>) -> Result<PendingRequest, RequestRefusal> {
         let exchange::Request { head, received, .. } = request;
         let setup = self.shared.setup();
         let limits = &setup.config.limits;
         let target = request::target(head, self.exchange.connection.stream.scheme())?;
         let facts = request::facts(head, limits)?;
-        let class = setup.classes.of(head, target.path.as_bytes());
-        let requested = Request { class, document: document(target.path.as_bytes()) };
+        let class = setup.classes.classify(head, target.path.as_bytes());
+        let requested = Request { class, document: hash_target(target.path.as_bytes()) };
         self.request = self.shared.resources.memory.take();
         let name = &setup.config.name;
-        request::append(&mut self.request, request, target, facts, &self.peer, name, self.own);
+        request::append(&mut self.request, request, target, facts, &self.peer, name, self.local);
         let upgrade = upgrade::requested(head, facts.body, &setup.config.upgrades).map(str::to_owned);
         if let Some(protocol) = &upgrade {
             upgrade::append(&mut self.request, protocol);
         }
         if setup.logs {
-            self.said.take((head, *received), &self.peer, &setup);
+            self.log_fields.record(head, *received, &self.peer, &setup);
         }
         self.exchange.persists &= !self.shared.is_stopping.get();
-        self.take_small_body(&facts);
+        self.take_inline_body(&facts);
         self.exchange.connection.input.rest(&self.shared.resources.memory);
-        let standing = Standing { setup, request: requested };
-        Ok(Order { facts, standing, upgrade, at_ns: now_ns() })
+        let routing = RoutingContext { setup, request: requested };
+        Ok(PendingRequest { facts, routing, upgrade, received_ns: now_ns() })
     }
 
-    /// A small body that is here already goes out with the head.
-    fn take_small_body(&mut self, facts: &Facts) {
+    /// Appends a small body that has arrived with the head.
+    fn take_inline_body(&mut self, facts: &RequestFacts) {
         if let BodyFraming::Length(bytes @ 1..=INLINE_BYTES) = facts.body
             && let Some(body) = self.exchange.connection.input.unread().get(..bytes as usize)
         {
@@ -265,66 +262,72 @@ impl Client {
         }
     }
 
-    /// What is needed while its request waits for a server.
-    pub(super) fn waiting(&mut self) -> Waiting<'_> {
+    /// Parts of the client's connection that are watched while its request is queued.
+    pub(super) fn waiting(&mut self) -> WaitingClient<'_> {
         let Connection { stream, input, deadline, .. } = &mut self.exchange.connection;
-        Waiting { stream, input, deadline, half_closed: None }
+        WaitingClient { stream, input, deadline, half_closed: None }
     }
 
-    /// The request that a response is for.
-    pub(super) fn requested(&self, facts: &Facts) -> For {
-        For { is_head: facts.is_head, is_11: facts.is_11, persists: self.exchange.persists }
+    pub(super) fn requested(&self, facts: &RequestFacts) -> ResponseContext {
+        ResponseContext { is_head: facts.is_head, is_11: facts.is_11, persists: self.exchange.persists }
     }
 
-    /// Responds to a malformed or too large request; after that the connection cannot be used.
-    async fn send_refusal(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
+    /// Responds to a malformed or oversized request; the connection cannot be used afterwards.
+    async fn send_refusal(&mut self, refusal: RequestRefusal, is_head: bool) -> io::Result<()> {
         self.shared.counts.refuse(refusal);
         self.exchange.give_up();
-        let requested = For { is_head, is_11: true, persists: false };
+        let requested = ResponseContext { is_head, is_11: true, persists: false };
         self.write_own(refusal.status(), &refusal.to_string(), requested).await
     }
 
-    /// Sends a response of the switch's own for want of a server's.
-    pub(super) async fn send_own(&mut self, order: &Order, status: u16, why: &str) -> io::Result<Done> {
+    /// Sends a response of the switch itself.
+    pub(super) async fn send_own(
+        &mut self,
+        pending: &PendingRequest,
+        status: u16,
+        why: &str,
+    ) -> io::Result<ForwardedResponse> {
         if self.exchange.leaves_unread {
             self.exchange.persists = false;
         }
-        self.write_own(status, why, self.requested(&order.facts)).await?;
+        self.write_own(status, why, self.requested(&pending.facts)).await?;
         let ended_ns = now_ns();
-        Ok(Done { status, bytes: why.len() as u64 + 1, server: None, reached_ns: [ended_ns; 2] })
+        Ok(ForwardedResponse { status, bytes: why.len() as u64 + 1, server: None, reached_ns: [ended_ns; 2] })
     }
 
-    async fn write_own(&mut self, status: u16, why: &str, requested: For) -> io::Result<()> {
+    async fn write_own(&mut self, status: u16, why: &str, requested: ResponseContext) -> io::Result<()> {
         self.out.clear();
         response::append_own(&mut self.out, status, why, &self.shared.date(), requested);
         self.exchange.write(&[&self.out]).await
     }
 
-    /// Counts a request that has ended, and writes it down.
-    fn count(&mut self, order: &Order, done: &Done) {
-        let setup = &order.standing.setup;
-        let class = order.standing.class();
+    /// Counts and logs a finished request.
+    fn count(&mut self, pending: &PendingRequest, forwarded: &ForwardedResponse) {
+        let setup = &pending.routing.setup;
+        let class = pending.routing.class();
         let ended_ns = now_ns();
-        let since_us = |at_ns: u64| at_ns.saturating_sub(order.at_ns) / 1000;
-        let times_us = [since_us(done.reached_ns[0]), since_us(done.reached_ns[1]), since_us(ended_ns)];
-        setup.tally(class, done.server).with(|tally| {
-            let first_digit = usize::from(done.status / 100).clamp(1, 5);
+        let since_us = |received_ns: u64| received_ns.saturating_sub(pending.received_ns) / 1000;
+        let times_us =
+            [since_us(forwarded.reached_ns[0]), since_us(forwarded.reached_ns[1]), since_us(ended_ns)];
+        setup.tally(class, forwarded.server).with(|tally| {
+            let first_digit = usize::from(forwarded.status / 100).clamp(1, 5);
             tally.responses[first_digit - 1] += 1;
-            tally.bytes += done.bytes;
+            tally.bytes += forwarded.bytes;
             tally.first_byte.record(times_us[1]);
             tally.times.record(times_us[2]);
         });
         let mut must_flush = false;
         if let Some(log) = &mut *self.shared.log.borrow_mut() {
-            let server = done.server.and_then(|id| setup.servers.get(&id)).map(|server| server.name.as_str());
+            let server =
+                forwarded.server.and_then(|id| setup.servers.get(&id)).map(|server| server.name.as_str());
             let is_much = log.add(&Line {
-                client: &self.said.client,
+                client: &self.log_fields.client,
                 at_unix_s: unix_s(),
-                request: &self.said.line,
-                status: done.status,
-                bytes: done.bytes,
-                referer: &self.said.referer,
-                agent: &self.said.agent,
+                request: &self.log_fields.line,
+                status: forwarded.status,
+                bytes: forwarded.bytes,
+                referer: &self.log_fields.referer,
+                agent: &self.log_fields.agent,
                 class: setup.class_name(class),
                 server,
                 times_us,
@@ -337,8 +340,8 @@ impl Client {
     }
 }
 
-impl Said {
-    fn take(&mut self, (head, received): (&RequestHead<'_>, Received), peer: &Peer, setup: &Setup) {
+impl LogFields {
+    fn record(&mut self, head: &RequestHead<'_>, received: Received, peer: &Peer, setup: &Setup) {
         let set = |kept: &mut Vec<u8>, parts: &[&[u8]]| {
             kept.clear();
             parts.iter().for_each(|part| kept.extend_from_slice(part));

@@ -1,15 +1,15 @@
-//! A request on its way to a server, and the response back: by another server where one is lost, if that is safe.
+//! Forwarding of a request, and of its response; with another server if one fails and a repetition is safe.
 //!
-//! Safe is: nothing of the request was sent (no connection came about), or it is idempotent and has no body, and no byte of
-//! a response was there. What cannot be repeated gets a connection of its own, so that it does not meet one that the server is
-//! just closing.
+//! A repetition is safe if nothing of the request was sent (no connection was established), or if the request is idempotent, has
+//! no body, and no byte of a response has arrived. A request that cannot be repeated gets a new connection, so that it does not
+//! meet one that the server is just closing.
 //!
-//! What happens seldom is boxed: a future is as large as the largest that it may wait for, and is moved whenever it begins.
+//! Rare paths are boxed: a future is as large as the largest one that it may await, and is moved whenever it starts.
 
 use std::future::{Future, poll_fn};
 use std::io;
 use std::iter;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -18,15 +18,15 @@ use assay_cluster::dispatch::ServerId;
 use assay_http::head::{HeadError, ResponseHead};
 use thiserror::Error;
 
-use super::away::unless_gone;
-use super::client::{Client, Done, Order};
+use super::client::{ForwardedResponse, PendingRequest, SwitchClient};
 use super::runtime::now_ns;
 use super::server::{Server, Upstream};
-use super::slot::{Slot, Unserved, acquire};
-use super::spliced::Moved;
-use crate::plan::News;
-use crate::request::Refusal;
-use crate::response::{self, Framing};
+use super::slot::{AcquireError, Slot, acquire};
+use super::splice::SpliceEnd;
+use super::transport::Transport;
+use crate::messages::WorkerReport;
+use crate::request::RequestRefusal;
+use crate::response::{self, ClientFraming};
 use crate::tally::add;
 use crate::upgrade;
 use assay_net::carrier::Carrier;
@@ -37,214 +37,217 @@ use assay_net::interim;
 use assay_net::limits::MOST_INTERIM_RESPONSES;
 use assay_net::memory::{Input, wait, write_all};
 use assay_net::relay::{Part, next_part};
+use assay_net::watch::Deadline;
 
-/// The part of a body that came with its head is copied behind it up to this size: cheaper than two slices.
-const COPIED_BYTES: usize = 4096;
+/// Bytes of a body that arrived with the head are copied behind it up to this size: cheaper than a second slice.
+const COPY_MAX_BYTES: usize = 4096;
 
-/// Whose place a client keeps whose request has no server.
-const NOBODY: u32 = 0;
+/// Slot key of a client whose request has no server.
+const NO_SLOT: u32 = 0;
 
-/// How the place of a server is called that a client keeps ([`assay_net::watch::Deadline::keep`]).
-pub fn keeper_of(server: ServerId) -> u32 {
+/// Key under which a client holds a server slot ([`assay_net::watch::Deadline::keep`]).
+pub fn slot_key(server: ServerId) -> u32 {
     server.0 + 1
 }
 
-/// Why a server gave no usable response. The texts go to the client.
+/// Failure of a server to give a usable response. The texts go to the client.
 #[derive(Debug, Error)]
-pub enum Loss {
+pub enum ServerError {
     #[error("server {0} could not be reached: {1}")]
     Unreachable(String, io::Error),
-    /// It did not accept a connection in time.
     #[error("server {0} did not accept a connection in time")]
     NoConnection(String),
-    /// It did not respond in time.
     #[error("server {0} did not respond in time")]
     TimedOut(String),
-    /// It closed the connection without a response.
     #[error("server {0} closed the connection without a response")]
     Lost(String),
-    /// Its response is not HTTP, or makes no sense here.
     #[error("the response of server {0} is not usable: {1}")]
     BadResponse(String, HeadError),
 }
 
-impl Loss {
-    /// The status that tells the client.
+impl ServerError {
     pub fn status(&self) -> u16 {
         match self {
-            Loss::TimedOut(_) | Loss::NoConnection(_) => 504,
-            Loss::Unreachable(..) | Loss::Lost(_) | Loss::BadResponse(..) => 502,
+            ServerError::TimedOut(_) | ServerError::NoConnection(_) => 504,
+            ServerError::Unreachable(..) | ServerError::Lost(_) | ServerError::BadResponse(..) => 502,
         }
     }
 }
 
-/// Why an exchange did not come about.
-pub enum Fault {
-    Client(io::Error),
-    Refused(Refusal),
-    /// The server; and whether another may be tried.
-    Server(Loss, bool),
+/// Failure of an attempt to forward a request.
+pub enum ForwardError {
+    SwitchClient(io::Error),
+    Refused(RequestRefusal),
+    /// The server failed; and whether another may be tried.
+    Server(ServerError, bool),
 }
 
-/// A response whose head was read and written anew.
-pub struct Response {
+/// A response whose head was read and rewritten.
+pub struct UpstreamResponse {
     pub(super) upstream: Upstream,
-    facts: response::Facts,
-    /// The server has all of the request.
+    facts: response::ResponseFacts,
+    /// The server has the whole request.
     is_sent: bool,
 }
 
-impl Client {
-    /// Sends the request, and the response back.
-    pub(super) async fn exchange(&mut self, order: &mut Order) -> io::Result<Done> {
+impl SwitchClient {
+    /// Forwards the request, and the response back.
+    pub(super) async fn exchange(&mut self, pending: &mut PendingRequest) -> io::Result<ForwardedResponse> {
         let shared = Rc::clone(&self.shared);
         let mut tried: Vec<ServerId> = Vec::new();
-        let mut last: Option<Loss> = None;
+        let mut last: Option<ServerError> = None;
         loop {
-            let mut slot = match acquire(&shared, &mut order.standing, &tried, self.waiting()).await {
+            let mut slot = match acquire(&shared, &mut pending.routing, &tried, self.waiting()).await {
                 Ok(slot) => slot,
-                Err(Unserved::Left) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Err(unserved) => {
+                Err(AcquireError::ClientGone) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) => {
                     return match last {
-                        Some(loss) if unserved == Unserved::Nobody => {
-                            Box::pin(self.send_own(order, loss.status(), &loss.to_string())).await
+                        Some(loss) if error == AcquireError::NoServer => {
+                            Box::pin(self.send_own(pending, loss.status(), &loss.to_string())).await
                         }
                         _ => {
-                            shared.count_unserved(unserved);
-                            Box::pin(self.send_own(order, 503, unserved.text())).await
+                            shared.count_no_server(error);
+                            Box::pin(self.send_own(pending, 503, error.text())).await
                         }
                     };
                 }
             };
-            // While the client is waited for, it keeps a place of that server.
-            self.exchange.connection.deadline.keep(keeper_of(slot.server.id));
-            let fault = match self.attempt(&slot, order).await {
+            // A client that stalls holds this server's slot, and may be dismissed for it.
+            self.exchange.connection.deadline.keep(slot_key(slot.server.id));
+            let error = match self.attempt(&slot, pending).await {
                 Ok(response) if response.facts.status == 101 => {
-                    return Box::pin(self.tunnel(slot, order, response)).await;
+                    return Box::pin(self.tunnel(slot, pending, response)).await;
                 }
-                Ok(response) => return self.relay(slot, order, response).await,
-                Err(fault) => fault,
+                Ok(response) => return self.relay(slot, pending, response).await,
+                Err(error) => error,
             };
             let id = slot.server.id;
-            // Whatever the client did is not the server's failure.
-            slot.has_response = !matches!(fault, Fault::Server(..));
+            // A failure that the client caused does not count against the server.
+            slot.has_response = !matches!(error, ForwardError::Server(..));
             if !slot.has_response {
-                self.tell_failure(&slot);
+                self.report_failure(&slot);
             }
             drop(slot);
-            let (loss, can_repeat) = match fault {
-                Fault::Client(error) => {
-                    // One that is late is counted where it is seen to be.
+            let (loss, can_repeat) = match error {
+                ForwardError::SwitchClient(error) => {
+                    // A timeout is counted where it is noticed.
                     if error.kind() != io::ErrorKind::TimedOut {
                         add(&shared.counts.left);
                     }
                     return Err(error);
                 }
-                Fault::Refused(refusal) => {
+                ForwardError::Refused(refusal) => {
                     let status = refusal.status();
                     shared.counts.refuse(refusal);
                     self.exchange.give_up();
-                    return Box::pin(self.send_own(order, status, &refusal.to_string())).await;
+                    return Box::pin(self.send_own(pending, status, &refusal.to_string())).await;
                 }
-                Fault::Server(loss, can_repeat) => (loss, can_repeat),
+                ForwardError::Server(loss, can_repeat) => (loss, can_repeat),
             };
             let may_repeat =
-                can_repeat && (tried.len() as u64) < u64::from(order.standing.setup.config.retries);
-            order.standing.setup.tally(order.standing.class(), Some(id)).with(|tally| {
+                can_repeat && (tried.len() as u64) < u64::from(pending.routing.setup.config.retries);
+            pending.routing.setup.tally(pending.routing.class(), Some(id)).with(|tally| {
                 tally.failed += 1;
                 tally.retried += u64::from(may_repeat);
             });
             if !may_repeat {
-                return Box::pin(self.send_own(order, loss.status(), &loss.to_string())).await;
+                return Box::pin(self.send_own(pending, loss.status(), &loss.to_string())).await;
             }
             tried.push(id);
             last = Some(loss);
         }
     }
 
-    /// Sends the request to one server.
-    async fn attempt(&mut self, slot: &Slot, order: &Order) -> Result<Response, Fault> {
+    /// Forwards the request to one server.
+    async fn attempt(
+        &mut self,
+        slot: &Slot,
+        pending: &PendingRequest,
+    ) -> Result<UpstreamResponse, ForwardError> {
         self.exchange.connection.deadline.remind();
-        let kept = if order.facts.can_repeat { slot.server.take_idle() } else { None };
+        let kept = if pending.facts.can_repeat { slot.server.take_idle() } else { None };
         if let Some(upstream) = kept {
-            match self.converse(upstream, slot, order).await {
-                // The server had closed it: that is no failure, a new connection will do.
-                Err(Fault::Server(Loss::Lost(_), _)) => {}
+            match self.round_trip(upstream, slot, pending).await {
+                // The server had closed an idle connection: no failure, a new connection will do.
+                Err(ForwardError::Server(ServerError::Lost(_), _)) => {}
                 other => return other,
             }
         }
-        let upstream = Box::pin(self.connect(&slot.server, order)).await?;
+        let upstream = Box::pin(self.connect(&slot.server, pending)).await?;
         let is_reused = upstream.is_reused;
-        match self.converse(upstream, slot, order).await {
-            // The same with a connection of HTTP/2 that others had used before.
-            Err(Fault::Server(Loss::Lost(_), true)) if is_reused => {
-                let upstream = Box::pin(self.connect(&slot.server, order)).await?;
-                self.converse(upstream, slot, order).await
+        match self.round_trip(upstream, slot, pending).await {
+            // Likewise for a shared HTTP/2 connection.
+            Err(ForwardError::Server(ServerError::Lost(_), true)) if is_reused => {
+                let upstream = Box::pin(self.connect(&slot.server, pending)).await?;
+                self.round_trip(upstream, slot, pending).await
             }
             other => other,
         }
     }
 
-    async fn connect(&mut self, server: &Server, order: &Order) -> Result<Upstream, Fault> {
+    async fn connect(&mut self, server: &Server, pending: &PendingRequest) -> Result<Upstream, ForwardError> {
         let Connection { stream, deadline, .. } = &self.exchange.connection;
-        deadline.set(order.standing.setup.config.timeouts.connect);
+        deadline.set(pending.routing.setup.config.timeouts.connect);
         let shared = Rc::clone(&self.shared);
         let mut connecting = pin!(server.connect(&shared.resources));
         let connected = poll_fn(|cx| match connecting.as_mut().poll(cx) {
             Poll::Ready(connected) => Poll::Ready(connected),
             Poll::Pending => wait(deadline, cx),
         });
-        let connected = unless_gone(stream, deadline, connected).await.map_err(Fault::Client)?;
+        let connected =
+            until_client_gone(stream, deadline, connected).await.map_err(ForwardError::SwitchClient)?;
         if !connected.as_ref().is_ok_and(|upstream| upstream.is_reused) {
             add(&shared.counts.connects);
         }
         connected.map_err(|error| {
             let loss = match error.kind() {
-                io::ErrorKind::TimedOut => Loss::NoConnection(server.name.clone()),
-                _ => Loss::Unreachable(server.name.clone(), error),
+                io::ErrorKind::TimedOut => ServerError::NoConnection(server.name.clone()),
+                _ => ServerError::Unreachable(server.name.clone(), error),
             };
-            Fault::Server(loss, true)
+            ForwardError::Server(loss, true)
         })
     }
 
     /// Sends the request and waits for the head of the final response.
-    async fn converse(
+    async fn round_trip(
         &mut self,
         mut upstream: Upstream,
         slot: &Slot,
-        order: &Order,
-    ) -> Result<Response, Fault> {
-        self.exchange.connection.deadline.set(order.standing.setup.config.timeouts.response);
+        pending: &PendingRequest,
+    ) -> Result<UpstreamResponse, ForwardError> {
+        self.exchange.connection.deadline.set(pending.routing.setup.config.timeouts.response);
         let Connection { stream, deadline, .. } = &self.exchange.connection;
         let sent = write_all(&mut upstream.stream, deadline, None, iter::once(&self.request[..]));
-        if let Err(error) = unless_gone(stream, deadline, sent).await.map_err(Fault::Client)? {
-            let is_repeatable = order.facts.can_repeat || error.kind() == http2::UNPROCESSED;
+        if let Err(error) =
+            until_client_gone(stream, deadline, sent).await.map_err(ForwardError::SwitchClient)?
+        {
+            let is_repeatable = pending.facts.can_repeat || error.kind() == http2::UNPROCESSED;
             let can_repeat = is_repeatable && error.kind() != io::ErrorKind::TimedOut;
-            return Err(Fault::Server(loss(&slot.server, &error), can_repeat));
+            return Err(ForwardError::Server(server_error(&slot.server, &error), can_repeat));
         }
-        // A body that went with the head is read already.
+        // A small body went out with the head.
         let is_sent = if self.exchange.leaves_unread {
             upstream.has_upload = true;
-            Box::pin(self.upload(&mut upstream, slot, order)).await?
+            Box::pin(self.upload(&mut upstream, slot, pending)).await?
         } else {
             true
         };
-        self.exchange.connection.deadline.set(order.standing.setup.config.timeouts.response);
-        let facts = self.response_head(&mut upstream, slot, order).await?;
-        Ok(Response { upstream, facts, is_sent })
+        self.exchange.connection.deadline.set(pending.routing.setup.config.timeouts.response);
+        let facts = self.response_head(&mut upstream, slot, pending).await?;
+        Ok(UpstreamResponse { upstream, facts, is_sent })
     }
 
-    /// Waits for the head of the final response, and writes it anew into `out`. Interim responses go to the client at once.
+    /// Waits for the head of the final response, and rewrites it into `out`. Interim responses go to the client at once.
     async fn response_head(
         &mut self,
         upstream: &mut Upstream,
         slot: &Slot,
-        order: &Order,
-    ) -> Result<response::Facts, Fault> {
+        pending: &PendingRequest,
+    ) -> Result<response::ResponseFacts, ForwardError> {
         let shared = Rc::clone(&self.shared);
-        let name = &order.standing.setup.config.name;
+        let name = &pending.routing.setup.config.name;
         let server = &slot.server.name;
-        let bad = |error| Fault::Server(Loss::BadResponse(server.clone(), error), false);
+        let bad = |error| ForwardError::Server(ServerError::BadResponse(server.clone(), error), false);
         loop {
             match ResponseHead::parse(upstream.input.unread()).map_err(bad)? {
                 Some((head, _))
@@ -254,31 +257,33 @@ impl Client {
                 }
                 Some((head, length)) if head.is_interim() => {
                     upstream.interim_responses += 1;
-                    // The body is sent already, or was never waited with.
-                    let is_for_client = order.facts.is_11 && head.status != 100;
+                    // No 100 for the client: its body is sent already, or was never held back.
+                    let is_for_client = pending.facts.is_11 && head.status != 100;
                     self.out.clear();
                     if is_for_client {
                         interim::append(&mut self.out, &head, name);
                     }
                     upstream.input.consume(length);
                     if is_for_client {
-                        let timeouts = order.standing.setup.config.timeouts;
-                        Box::pin(self.send_on(0, &[], timeouts.client_request))
+                        let timeouts = pending.routing.setup.config.timeouts;
+                        Box::pin(self.write_to_client(0, &[], timeouts.client_request))
                             .await
-                            .map_err(Fault::Client)?;
+                            .map_err(ForwardError::SwitchClient)?;
                         self.exchange.connection.deadline.set(timeouts.response);
                     }
                     continue;
                 }
                 Some((head, length)) if head.status == 101 => {
-                    if let Some(protocol) = order.upgrade.as_deref().filter(|it| upgrade::agrees(&head, it)) {
+                    if let Some(protocol) = pending.upgrade.as_deref().filter(|it| upgrade::agrees(&head, it))
+                    {
                         slot.begun(&head);
                         self.out.clear();
-                        // What the connection will be is for the other protocol to say.
-                        let requested = response::For { persists: true, ..self.requested(&order.facts) };
+                        // Persistence is up to the new protocol.
+                        let requested =
+                            response::ResponseContext { persists: true, ..self.requested(&pending.facts) };
                         let raw = &upstream.input.unread()[..length];
                         let facts =
-                            response::append(&mut self.out, (&head, raw), requested, name, || shared.date());
+                            response::append(&mut self.out, &head, raw, requested, name, || shared.date());
                         upgrade::append(&mut self.out, protocol);
                         upstream.input.consume(length);
                         return Ok(facts);
@@ -288,10 +293,10 @@ impl Client {
                 Some((head, length)) => {
                     slot.begun(&head);
                     self.out.clear();
-                    let requested = self.requested(&order.facts);
+                    let requested = self.requested(&pending.facts);
                     let raw = &upstream.input.unread()[..length];
                     let facts =
-                        response::append(&mut self.out, (&head, raw), requested, name, || shared.date());
+                        response::append(&mut self.out, &head, raw, requested, name, || shared.date());
                     upstream.input.consume(length);
                     return Ok(facts);
                 }
@@ -299,30 +304,38 @@ impl Client {
             }
             let Connection { stream, deadline, .. } = &self.exchange.connection;
             let filled = shared.resources.memory.fill(&mut upstream.stream, deadline, &mut upstream.input);
-            match unless_gone(stream, deadline, filled).await.map_err(Fault::Client)? {
+            match until_client_gone(stream, deadline, filled).await.map_err(ForwardError::SwitchClient)? {
                 Ok(0) if upstream.input.unread().is_empty() => {
-                    return Err(Fault::Server(Loss::Lost(server.clone()), order.facts.can_repeat));
+                    return Err(ForwardError::Server(
+                        ServerError::Lost(server.clone()),
+                        pending.facts.can_repeat,
+                    ));
                 }
                 Ok(0) => return Err(bad(HeadError::Syntax("the connection ended within the head"))),
                 Ok(_) => {}
                 Err(error) => {
-                    // A server that is late is at work still: another would do it all again.
+                    // A server that is late is still at work: another one would do it all again.
                     let is_lost =
                         upstream.input.unread().is_empty() && error.kind() != io::ErrorKind::TimedOut;
                     let is_untouched = error.kind() == http2::UNPROCESSED && !upstream.has_upload;
-                    let can_repeat = (order.facts.can_repeat || is_untouched) && is_lost;
-                    return Err(Fault::Server(loss(&slot.server, &error), can_repeat));
+                    let can_repeat = (pending.facts.can_repeat || is_untouched) && is_lost;
+                    return Err(ForwardError::Server(server_error(&slot.server, &error), can_repeat));
                 }
             }
         }
     }
 
-    /// Sends the response on. What breaks off is broken off towards the client too.
-    async fn relay(&mut self, mut slot: Slot, order: &Order, response: Response) -> io::Result<Done> {
-        let Response { mut upstream, facts, is_sent } = response;
+    /// Relays the response. A body that breaks off is broken off towards the client too.
+    async fn relay(
+        &mut self,
+        mut slot: Slot,
+        pending: &PendingRequest,
+        response: UpstreamResponse,
+    ) -> io::Result<ForwardedResponse> {
+        let UpstreamResponse { mut upstream, facts, is_sent } = response;
         let shared = Rc::clone(&self.shared);
-        let timeouts = order.standing.setup.config.timeouts;
-        let mut done = Done {
+        let timeouts = pending.routing.setup.config.timeouts;
+        let mut forwarded = ForwardedResponse {
             status: facts.status,
             bytes: 0,
             server: Some(slot.server.id),
@@ -330,66 +343,68 @@ impl Client {
         };
         self.exchange.persists = facts.client_persists && is_sent;
         if !is_sent && facts.client_persists {
-            // The head says that the connection lives on; it does not.
-            self.say_close();
+            // The head, written already, states that the connection stays open; it does not, as part of the request is unread.
+            self.append_connection_close();
         }
-        let mut carrier = Carrier::new(facts.from_server, facts.to_client == Framing::Chunked);
-        let taken = self.first_part(&mut carrier, upstream.input.unread());
+        let mut carrier = Carrier::new(facts.from_server, facts.to_client == ClientFraming::Chunked);
+        let taken = self.take_buffered_body(&mut carrier, upstream.input.unread());
         let Ok((taken, plain)) = taken else {
-            // Nothing of it has gone to the client.
-            let loss = Loss::BadResponse(slot.server.name.clone(), HeadError::Syntax("its body is broken"));
-            self.tell_failure(&slot);
+            // Nothing was sent to the client yet, so it can still get an error response.
+            let loss =
+                ServerError::BadResponse(slot.server.name.clone(), HeadError::Syntax("its body is broken"));
+            self.report_failure(&slot);
             drop(slot);
-            return Box::pin(self.send_own(order, loss.status(), &loss.to_string())).await;
+            return Box::pin(self.send_own(pending, loss.status(), &loss.to_string())).await;
         };
         if carrier.is_done() && plain == 0 {
-            // All is here: the server is free before the client has it.
+            // The whole body is here: the server is free before the client has it.
             upstream.input.consume(taken);
             slot.has_response = true;
-            self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
+            self.release_upstream(upstream, &slot.server, facts.server_persists && is_sent);
             drop(slot);
-            self.exchange.connection.deadline.keep(NOBODY);
+            self.exchange.connection.deadline.keep(NO_SLOT);
             self.exchange.connection.deadline.await_peer(timeouts.client_request);
-            // A client that has said that it sends nothing more gets the response and the end in one packet; but some send a line
-            // end after a body.
-            let is_last = !order.facts.persists
-                && order.facts.can_repeat
+            // A client that has announced the end of its connection gets the response and the end in one packet. Not after a
+            // body: some clients send a line end behind it, and unread bytes would turn the close into a reset.
+            let is_last = !pending.facts.persists
+                && pending.facts.can_repeat
                 && self.exchange.connection.input.unread().is_empty();
             let written = if is_last { self.exchange.connection.stream.write_last(&self.out)? } else { 0 };
-            self.send_on(written, &[], timeouts.client_request).await?;
-            done.bytes = carrier.payload;
-            return Ok(done);
+            self.write_to_client(written, &[], timeouts.client_request).await?;
+            forwarded.bytes = carrier.payload;
+            return Ok(forwarded);
         }
-        self.send_on(0, &upstream.input.unread()[taken - plain..taken], timeouts.client_request).await?;
+        self.write_to_client(0, &upstream.input.unread()[taken - plain..taken], timeouts.client_request)
+            .await?;
         upstream.input.consume(taken);
         upstream.input.rest(&shared.resources.memory);
-        let is_whole = Box::pin(self.carry(&mut upstream, &mut carrier, &slot, order)).await;
-        done.bytes = carrier.payload;
-        // A client that goes away is not the server's failure.
+        let is_whole = Box::pin(self.relay_rest(&mut upstream, &mut carrier, &slot, pending)).await;
+        forwarded.bytes = carrier.payload;
+        // A client that goes away does not count against the server.
         slot.has_response = !matches!(is_whole, Ok(false));
         if is_whole? {
-            self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
+            self.release_upstream(upstream, &slot.server, facts.server_persists && is_sent);
         } else {
-            // What the client has is not all, and it will know by the end of the connection.
+            // The client recognises the truncated body by the end of the connection.
             self.exchange.persists = false;
-            if facts.to_client == Framing::UntilClose {
+            if facts.to_client == ClientFraming::UntilClose {
                 self.reset();
             }
         }
-        Ok(done)
+        Ok(forwarded)
     }
 
-    /// Sends on the rest of a body; false when it broke off. An error is the client's.
-    async fn carry(
+    /// Relays the rest of a body; false when the server broke it off. An error is the client's.
+    async fn relay_rest(
         &mut self,
         upstream: &mut Upstream,
         carrier: &mut Carrier,
         slot: &Slot,
-        order: &Order,
+        pending: &PendingRequest,
     ) -> io::Result<bool> {
-        let timeouts = order.standing.setup.config.timeouts;
-        if let Moved::Broken = Box::pin(self.move_body(upstream, carrier, slot, order)).await? {
-            self.tell_failure(slot);
+        let timeouts = pending.routing.setup.config.timeouts;
+        if let SpliceEnd::Broken = Box::pin(self.splice_body(upstream, carrier, slot, pending)).await? {
+            self.report_failure(slot);
             return Ok(false);
         }
         let mut earned = carrier.payload;
@@ -401,33 +416,32 @@ impl Client {
             let (memory, carried) = (&self.shared.resources.memory, (&mut *carrier, &mut self.out));
             let part =
                 next_part(memory, from, &mut upstream.input, carried, |bytes| to.stream.try_write(bytes));
-            let part = unless_gone(&to.stream, &to.deadline, pin!(part)).await?;
+            let part = until_client_gone(&to.stream, &to.deadline, pin!(part)).await?;
             match part {
                 Ok(Part::Some) => {}
                 Ok(Part::Broken) => {
-                    self.tell_failure(slot);
+                    self.report_failure(slot);
                     return Ok(false);
                 }
                 Ok(Part::ClientGone(error)) => return Err(error),
                 Err(_) => {
-                    self.tell_failure(slot);
+                    self.report_failure(slot);
                     return Ok(false);
                 }
             }
             let left = self.out.len() as u64;
             if left > 0 {
-                self.send_on(0, &[], timeouts.client_request).await?;
+                self.write_to_client(0, &[], timeouts.client_request).await?;
             }
-            // What it took at once; for the rest it has its due.
+            // Bytes that the client took at once earn it time here; the rest earned it while it was written.
             self.exchange.connection.deadline.earn((carrier.payload - earned).saturating_sub(left));
             earned = carrier.payload;
         }
         Ok(true)
     }
 
-    /// Sends to the client what is in `out` from there on, and these bytes behind it. Until it has taken the next of them, it may take
-    /// `limit`.
-    fn send_on<'a>(
+    /// Writes `out[from..]` and then `behind` to the client; each step may take `limit`.
+    fn write_to_client<'a>(
         &'a mut self,
         from: usize,
         behind: &'a [u8],
@@ -437,49 +451,70 @@ impl Client {
         write_all(stream, deadline, Some(limit), [&self.out[from..], behind].into_iter())
     }
 
-    /// Reports to the thread that steers that a server has failed a request.
-    fn tell_failure(&self, slot: &Slot) {
-        // Nobody steers any more when the switch ends.
-        let _ = self.shared.news.send(News::Failed(slot.server.id));
+    /// Reports a failed request to the control thread.
+    fn report_failure(&self, slot: &Slot) {
+        // The control thread is gone when the switch ends.
+        let _ = self.shared.reports.send(WorkerReport::Failed(slot.server.id));
     }
 
-    /// The end of the connection is the end of the body for this client: it must not look like one.
+    /// Resets the connection on close: a body without framing must not look complete.
     fn reset(&mut self) {
         self.exchange.connection.stream.reset_on_close();
         self.exchange.leaves_unread = false;
         self.exchange.connection.input = Input::default();
     }
 
-    /// Takes the part of the body that came with its head: how many bytes, and how many of them, at their end, are still to be
-    /// written from where they are. An error: its coding is broken.
-    fn first_part(&mut self, carrier: &mut Carrier, bytes: &[u8]) -> Result<(usize, usize), ()> {
-        if carrier.is_plain() && bytes.len() > COPIED_BYTES {
+    /// Takes the bytes of the body that arrived with its head. Returns how many were taken, and how many of those, at their end,
+    /// are still to be written from the input buffer. An error: the chunked coding is broken.
+    fn take_buffered_body(&mut self, carrier: &mut Carrier, bytes: &[u8]) -> Result<(usize, usize), ()> {
+        if carrier.is_plain() && bytes.len() > COPY_MAX_BYTES {
             let taken = carrier.take_plain(bytes.len());
             return Ok((taken, taken));
         }
         carrier.take(bytes, &mut self.out).map(|taken| (taken, 0)).map_err(drop)
     }
 
-    /// Keeps the connection to a server if it can be used again.
-    fn let_go(&self, mut upstream: Upstream, server: &Server, persists: bool) {
+    /// Returns a connection to the pool if it can be used again.
+    fn release_upstream(&self, mut upstream: Upstream, server: &Server, persists: bool) {
         let is_clean = upstream.input.unread().is_empty();
         upstream.input.rest(&self.shared.resources.memory);
-        if persists && is_clean && server.standing.get().is_some() {
+        if persists && is_clean && server.weight.get().is_some() {
             server.put_back(upstream.stream, now_ns());
         }
     }
 
-    /// Adds `Connection: close` to a head that is written already.
-    fn say_close(&mut self) {
+    /// Appends `Connection: close` to a complete head.
+    fn append_connection_close(&mut self) {
         self.out.truncate(self.out.len().saturating_sub(2));
         self.out.extend_from_slice(b"Connection: close\r\n\r\n");
     }
 }
 
-/// What an error of a server's connection means.
-pub fn loss(server: &Server, error: &io::Error) -> Loss {
+/// Classifies an I/O error of a server's connection.
+pub fn server_error(server: &Server, error: &io::Error) -> ServerError {
     match error.kind() {
-        io::ErrorKind::TimedOut => Loss::TimedOut(server.name.clone()),
-        _ => Loss::Lost(server.name.clone()),
+        io::ErrorKind::TimedOut => ServerError::TimedOut(server.name.clone()),
+        _ => ServerError::Lost(server.name.clone()),
     }
+}
+
+/// Waits for a server as long as the client is there; an error once the client has gone. `work` waits under the same deadline.
+///
+/// A client is gone when its HTTP/2 stream was reset, its HTTP/2 connection has ended, or its connection was reset. A half-close over HTTP/1.1
+/// does not count: such a client still gets its response. A short wait, as nearly all are, does not register the client's socket with epoll
+/// ([`Deadline::remind`]).
+pub fn until_client_gone<'c, T>(
+    client: &'c Transport,
+    deadline: &'c Deadline,
+    mut work: impl Future<Output = T> + Unpin + 'c,
+) -> impl Future<Output = io::Result<T>> + 'c
+where
+    T: 'c,
+{
+    poll_fn(move |cx| match Pin::new(&mut work).poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Ok(done)),
+        Poll::Pending => {
+            client.poll_gone(deadline.is_reminded(), cx).map(|()| Err(io::ErrorKind::ConnectionReset.into()))
+        }
+    })
 }

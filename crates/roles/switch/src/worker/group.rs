@@ -1,5 +1,4 @@
-//! The server that gets a request, and the queue when all have enough. A policy, told what happens, with the servers that it
-//! chooses from.
+//! Server groups: a balancing policy and the servers that it selects from.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -8,69 +7,66 @@ use assay_cluster::dispatch::{Choice, Moment, Policy, Request, ServerId};
 
 use super::server::Server;
 
-/// A policy that outlives a reload which leaves it as it is, and what it was told of each server.
-pub struct Shared {
-    /// What it was built from.
+/// A policy and the weights reported to it. Kept over a reload that does not change the policy.
+pub struct PolicyState {
+    /// Settings that the policy was built from.
     pub choice: Choice,
     policy: RefCell<Box<dyn Policy>>,
-    /// Weights that it was told, by server number.
-    told: RefCell<Vec<Option<f64>>>,
+    /// Weights that the policy knows, by server number.
+    reported: RefCell<Vec<Option<f64>>>,
 }
 
 /// Classes that share a policy.
 pub struct Group {
-    pub shared: Rc<Shared>,
-    /// Its servers, by number.
+    pub state: Rc<PolicyState>,
+    /// Servers by number.
     by_id: Vec<Option<Rc<Server>>>,
-    /// Requests that wait for one of its servers.
+    /// Requests queued for one of the servers.
     pub waiting: Cell<u32>,
-    /// The policy wants servers probed for their state.
+    /// The policy wants servers to be probed for their state.
     pub probes: bool,
-    /// The policy heeds what servers say of themselves.
+    /// The policy uses load reports of servers.
     pub listens: bool,
 }
 
-/// The result of a choice of a server.
-pub enum Chosen {
-    /// This one, which has room.
+/// Result of selecting a server.
+pub enum Selection {
     Server(Rc<Server>),
-    /// There are servers, and all have as many requests as they may have.
-    Full,
-    /// There is none, or all have been tried.
-    Nobody,
+    /// All available servers are at their limits.
+    AllFull,
+    /// No server is available, or all have been tried.
+    NoneAvailable,
 }
 
 impl Group {
-    /// With these servers. `former` is the policy's state before a reload.
+    /// Creates a group; `former` is the state of its policy before a reload.
     pub fn new(
         choice: Choice,
         seed: u64,
         servers: &[Rc<Server>],
-        former: Option<Rc<Shared>>,
+        former: Option<Rc<PolicyState>>,
         now: Moment,
     ) -> Self {
-        let shared = former.filter(|former| former.choice == choice).unwrap_or_else(|| {
+        let state = former.filter(|former| former.choice == choice).unwrap_or_else(|| {
             let policy = RefCell::new(choice.build(seed));
-            Rc::new(Shared { choice, policy, told: RefCell::default() })
+            Rc::new(PolicyState { choice, policy, reported: RefCell::default() })
         });
         let most = servers.iter().map(|server| server.id.0 as usize + 1).max().unwrap_or(0);
         let mut by_id: Vec<Option<Rc<Server>>> = vec![None; most];
         for server in servers {
             by_id[server.id.0 as usize] = Some(Rc::clone(server));
         }
-        let probes = matches!(shared.choice, Choice::Prequal(_));
-        let listens = probes || shared.choice.wants_reports();
-        let group = Self { shared, by_id, waiting: Cell::new(0), probes, listens };
-        group.tell_standings(now);
+        let probes = matches!(state.choice, Choice::Prequal(_));
+        let listens = probes || state.choice.wants_reports();
+        let group = Self { state, by_id, waiting: Cell::new(0), probes, listens };
+        group.report_weights(now);
         group
     }
 
-    /// Whether a server is one of its own.
     pub fn has(&self, server: ServerId) -> bool {
         self.server(server).is_some()
     }
 
-    /// One of its servers.
     pub fn server(&self, server: ServerId) -> Option<&Rc<Server>> {
         self.by_id.get(server.0 as usize)?.as_ref()
     }
@@ -79,58 +75,56 @@ impl Group {
         self.by_id.iter().flatten()
     }
 
-    /// Tells the policy which servers can be named, and with which weight, as far as it does not know. Backups only can when
-    /// no other can.
-    pub fn tell_standings(&self, now: Moment) {
-        let is_up = |server: &Rc<Server>| server.standing.get().is_some();
+    /// Reports changed weights to the policy. Backups are reported only while no other server is available.
+    pub fn report_weights(&self, now: Moment) {
+        let is_up = |server: &Rc<Server>| server.weight.get().is_some();
         let without_backups = self.servers().any(|server| !server.is_backup.get() && is_up(server));
-        let mut told = self.shared.told.borrow_mut();
-        let mut policy = self.shared.policy.borrow_mut();
-        let most = told.len().max(self.by_id.len());
-        told.resize(most, None);
-        for (number, known) in told.iter_mut().enumerate() {
+        let mut reported = self.state.reported.borrow_mut();
+        let mut policy = self.state.policy.borrow_mut();
+        let most = reported.len().max(self.by_id.len());
+        reported.resize(most, None);
+        for (number, known) in reported.iter_mut().enumerate() {
             let id = ServerId(number as u32);
-            let standing = self
+            let weight = self
                 .server(id)
                 .filter(|server| !(without_backups && server.is_backup.get()))
-                .and_then(|server| server.standing.get());
-            if *known == standing {
+                .and_then(|server| server.weight.get());
+            if *known == weight {
                 continue;
             }
-            match standing {
+            match weight {
                 Some(weight) => policy.server_up(id, weight, now),
                 None => policy.server_gone(id, now),
             }
-            *known = standing;
+            *known = weight;
         }
     }
 
     /// Lets the policy choose a server with room that is not among `tried`.
-    pub fn choose(&self, request: &Request, tried: &[ServerId], now: Moment) -> Chosen {
-        let mut policy = self.shared.policy.borrow_mut();
+    pub fn choose(&self, request: &Request, tried: &[ServerId], now: Moment) -> Selection {
+        let mut policy = self.state.policy.borrow_mut();
         let named = match tried {
             [] => policy.choose(request, now),
             tried => policy.choose_again(request, tried, now),
         };
-        let Some(server) = named.and_then(|id| self.server(id)) else { return Chosen::Nobody };
+        let Some(server) = named.and_then(|id| self.server(id)) else { return Selection::NoneAvailable };
         if server.has_room() {
-            return Chosen::Server(Rc::clone(server));
+            return Selection::Server(Rc::clone(server));
         }
-        // Full ones are passed over like those that have failed.
-        let mut passed: Vec<ServerId> = tried.to_vec();
-        passed.push(server.id);
-        while let Some(server) = policy.choose_again(request, &passed, now).and_then(|id| self.server(id)) {
+        // Full servers are skipped like failed ones.
+        let mut excluded: Vec<ServerId> = tried.to_vec();
+        excluded.push(server.id);
+        while let Some(server) = policy.choose_again(request, &excluded, now).and_then(|id| self.server(id)) {
             if server.has_room() {
-                return Chosen::Server(Rc::clone(server));
+                return Selection::Server(Rc::clone(server));
             }
-            passed.push(server.id);
+            excluded.push(server.id);
         }
-        Chosen::Full
+        Selection::AllFull
     }
 
-    /// The policy, to be told something.
     pub fn policy(&self) -> std::cell::RefMut<'_, Box<dyn Policy>> {
-        self.shared.policy.borrow_mut()
+        self.state.policy.borrow_mut()
     }
 }
 
@@ -145,8 +139,8 @@ mod tests {
         let one = |number: u32| {
             let address = ([127, 0, 0, 1], 9000 + number as u16).into();
             let server = Server::new(ServerId(number), format!("s{number}"), address);
-            server.standing.set(Some(1.0));
-            server.most.set(1);
+            server.weight.set(Some(1.0));
+            server.max_requests.set(1);
             Rc::new(server)
         };
         (0..count).map(one).collect()
@@ -154,8 +148,8 @@ mod tests {
 
     fn chosen(group: &Group, tried: &[ServerId]) -> Option<u32> {
         match group.choose(&REQUESTED, tried, NOW) {
-            Chosen::Server(server) => Some(server.id.0),
-            Chosen::Full | Chosen::Nobody => None,
+            Selection::Server(server) => Some(server.id.0),
+            Selection::AllFull | Selection::NoneAvailable => None,
         }
     }
 
@@ -168,12 +162,12 @@ mod tests {
             [chosen(&group, &[]), chosen(&group, &[]), chosen(&group, &[])],
             [Some(0), Some(1), Some(0)]
         );
-        all[0].standing.set(None);
-        all[1].standing.set(None);
-        group.tell_standings(NOW);
+        all[0].weight.set(None);
+        all[1].weight.set(None);
+        group.report_weights(NOW);
         assert_eq!(chosen(&group, &[]), Some(2));
-        all[1].standing.set(Some(1.0));
-        group.tell_standings(NOW);
+        all[1].weight.set(Some(1.0));
+        group.report_weights(NOW);
         assert_eq!([chosen(&group, &[]), chosen(&group, &[])], [Some(1), Some(1)]);
     }
 
@@ -184,12 +178,12 @@ mod tests {
             let group = Group::new(choice, 1, &all, None, NOW);
             all[0].in_flight.set(1);
             all[1].in_flight.set(1);
-            assert_eq!(chosen(&group, &[]), Some(2), "{}", group.shared.choice.name());
-            assert!(matches!(group.choose(&REQUESTED, &[ServerId(2)], NOW), Chosen::Full));
+            assert_eq!(chosen(&group, &[]), Some(2), "{}", group.state.choice.name());
+            assert!(matches!(group.choose(&REQUESTED, &[ServerId(2)], NOW), Selection::AllFull));
             all[2].in_flight.set(1);
-            assert!(matches!(group.choose(&REQUESTED, &[], NOW), Chosen::Full));
+            assert!(matches!(group.choose(&REQUESTED, &[], NOW), Selection::AllFull));
             let tried = [ServerId(0), ServerId(1), ServerId(2)];
-            assert!(matches!(group.choose(&REQUESTED, &tried, NOW), Chosen::Nobody));
+            assert!(matches!(group.choose(&REQUESTED, &tried, NOW), Selection::NoneAvailable));
         }
     }
 
@@ -198,10 +192,10 @@ mod tests {
         let all = servers(3);
         let group = Group::new(Choice::RoundRobin, 1, &all, None, NOW);
         assert_eq!(chosen(&group, &[]), Some(0));
-        let later = Group::new(Choice::RoundRobin, 1, &all[1..], Some(Rc::clone(&group.shared)), NOW);
-        assert!(Rc::ptr_eq(&group.shared, &later.shared) && !later.has(ServerId(0)));
+        let later = Group::new(Choice::RoundRobin, 1, &all[1..], Some(Rc::clone(&group.state)), NOW);
+        assert!(Rc::ptr_eq(&group.state, &later.state) && !later.has(ServerId(0)));
         assert_eq!([chosen(&later, &[]), chosen(&later, &[])], [Some(1), Some(2)]);
-        let other = Group::new(Choice::Random, 1, &all, Some(Rc::clone(&group.shared)), NOW);
-        assert!(!Rc::ptr_eq(&group.shared, &other.shared));
+        let other = Group::new(Choice::Random, 1, &all, Some(Rc::clone(&group.state)), NOW);
+        assert!(!Rc::ptr_eq(&group.state, &other.state));
     }
 }

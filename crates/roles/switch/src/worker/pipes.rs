@@ -1,5 +1,5 @@
-//! Pipes through which the kernel moves bytes from one socket to another without copying them to this process. Those of a worker
-//! that nobody uses are kept: making one costs as much as several reads.
+//! Pipes through which the kernel moves bytes between sockets without copying them to this process. A worker keeps its unused
+//! pipes: creating one costs as much as several reads.
 
 use std::cell::RefCell;
 use std::io;
@@ -8,12 +8,10 @@ use std::rc::Rc;
 
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-/// Empty pipes that are kept.
-const MOST_KEPT: usize = 64;
-/// Room that a pipe is to have. One that the system does not let grow so far is used as it is.
-const ROOM_BYTES: usize = 256 * 1024;
+const POOL_MAX: usize = 64;
+/// Capacity to request for a pipe. A pipe that the system does not let grow is used as it is.
+const CAPACITY_BYTES: usize = 256 * 1024;
 
-/// The pipes of a worker.
 #[derive(Default)]
 pub struct Pipes {
     empty: RefCell<Vec<Ends>>,
@@ -24,9 +22,9 @@ struct Ends {
     to: OwnedFd,
 }
 
-/// A pipe with what is in it. If it is dropped with something in it, it is closed; an empty one goes back to the others.
+/// A pipe and its fill level. On drop, an empty pipe returns to the pool; a filled one is closed.
 pub struct Pipe {
-    /// None only while it is dropped.
+    /// `None` only during drop.
     ends: Option<Ends>,
     /// Bytes that went in and have not come out.
     pub filled: usize,
@@ -34,15 +32,15 @@ pub struct Pipe {
 }
 
 impl Pipes {
-    /// An empty pipe. An error: no descriptor is left, or the user has too many pipes.
+    /// Takes an empty pipe. An error: no descriptor is left, or the user has too many pipes.
     pub fn take(self: &Rc<Self>) -> io::Result<Pipe> {
         let kept = self.empty.borrow_mut().pop();
         let ends = match kept {
             Some(ends) => ends,
             None => {
                 let (from, to) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-                // One that cannot grow is of use as it is.
-                let _ = fcntl_setpipe_size(&to, ROOM_BYTES);
+                // A pipe that cannot grow is usable as it is.
+                let _ = fcntl_setpipe_size(&to, CAPACITY_BYTES);
                 Ends { from, to }
             }
         };
@@ -51,7 +49,7 @@ impl Pipes {
 }
 
 impl Pipe {
-    /// Where bytes come out, and where they go in.
+    /// Read end and write end.
     pub fn ends(&self) -> io::Result<(&OwnedFd, &OwnedFd)> {
         let ends = self.ends.as_ref().ok_or_else(|| io::Error::other("a pipe was used after its end"))?;
         Ok((&ends.from, &ends.to))
@@ -62,7 +60,7 @@ impl Drop for Pipe {
     fn drop(&mut self) {
         let Some(ends) = self.ends.take().filter(|_| self.filled == 0) else { return };
         let mut empty = self.pipes.empty.borrow_mut();
-        if empty.len() < MOST_KEPT {
+        if empty.len() < POOL_MAX {
             empty.push(ends);
         }
     }

@@ -1,6 +1,6 @@
-//! Probes for the state of servers: when a policy wants them, and, if the settings say so, at an interval.
+//! Probes for the state of servers: when a policy wants them, and at an interval if the settings say so.
 //!
-//! What it says is in a field of its response ([`crate::load`]); what the response is otherwise does not matter.
+//! The state is in a field of the response ([`crate::orca`]); the rest of the response does not matter.
 
 use std::iter;
 use std::rc::Rc;
@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use assay_http::head::ResponseHead;
 
+use super::context::{WorkerContext, moment};
 use super::group::Group;
 use super::runtime::spawn;
 use super::server::Server;
-use super::shared::{Shared, moment};
-use crate::load;
+use crate::orca;
 use assay_net::memory::write_all;
 
-/// A response that takes longer is of no use.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A state that arrives later is of no use.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Probes the servers that a policy wants to know of, in the background.
-pub fn probe_wanted(shared: &Rc<Shared>, group: &Rc<Group>) {
+/// Probes, in the background, the servers that the policy wants to know of.
+pub fn probe_wanted(shared: &Rc<WorkerContext>, group: &Rc<Group>) {
     if !group.probes {
         return;
     }
@@ -32,19 +32,19 @@ pub fn probe_wanted(shared: &Rc<Shared>, group: &Rc<Group>) {
     }
 }
 
-/// Probes all servers of a configuration, for all policies that listen.
-pub fn probe_all(shared: &Rc<Shared>) {
+/// Probes all servers, for all policies that use load reports.
+pub fn probe_all(shared: &Rc<WorkerContext>) {
     for group in shared.setup().groups.iter().filter(|group| group.listens) {
-        for server in group.servers().filter(|server| server.standing.get().is_some()) {
+        for server in group.servers().filter(|server| server.weight.get().is_some()) {
             spawn(probe(Rc::clone(shared), Rc::clone(group), Rc::clone(server)));
         }
     }
 }
 
-async fn probe(shared: Rc<Shared>, group: Rc<Group>, server: Rc<Server>) {
+async fn probe(shared: Rc<WorkerContext>, group: Rc<Group>, server: Rc<Server>) {
     let setup = shared.setup();
     let deadline = shared.resources.watch.enter();
-    deadline.set(PATIENCE);
+    deadline.set(PROBE_TIMEOUT);
     let mut upstream = match server.take_idle() {
         Some(upstream) => upstream,
         None => match server.connect(&shared.resources).await {
@@ -61,11 +61,11 @@ async fn probe(shared: Rc<Shared>, group: Rc<Group>, server: Rc<Server>) {
     }
     loop {
         if let Ok(Some((head, length))) = ResponseHead::parse(upstream.input.unread()) {
-            let state = head.header(load::FIELD).and_then(|value| load::read(value, server.in_flight.get()));
+            let state = head.header(orca::FIELD).and_then(|value| orca::read(value, server.in_flight.get()));
             if let Some(state) = state {
                 group.policy().reported(server.id, &state, moment());
             }
-            // Only a response that is here as a whole leaves the connection usable.
+            // Only a complete response leaves the connection usable.
             let body = head.facts.content_length.unwrap_or(u64::MAX);
             if head.persists("GET") && (upstream.input.unread().len() - length) as u64 == body {
                 server.put_back(upstream.stream, moment().nanos());

@@ -1,7 +1,7 @@
-//! Requests that wait for a server with room, and which is next.
+//! FIFO queue of requests that wait for a server with room.
 //!
-//! Requests wait in the order in which they came. When a server has room again, the first one is woken whose group has that
-//! server; it stays in its place until it really got one.
+//! When a server has room again, the first request whose group has that server is woken; it stays in the queue until it has
+//! really got a server.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,16 +12,15 @@ use assay_cluster::dispatch::ServerId;
 
 use super::group::Group;
 
-/// The requests of a worker that wait.
 #[derive(Default)]
 pub struct Queue {
-    all: RefCell<VecDeque<Rc<Waiter>>>,
+    all: RefCell<VecDeque<Rc<QueuedRequest>>>,
 }
 
-struct Waiter {
+struct QueuedRequest {
     group: Rc<Group>,
-    /// It was woken and has not looked yet.
-    is_called: Cell<bool>,
+    /// Woken, and not polled since.
+    is_notified: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -30,49 +29,48 @@ impl Queue {
         self.all.borrow().len()
     }
 
-    /// Joins at the end.
-    pub fn join(self: &Rc<Self>, group: &Rc<Group>) -> Place {
+    pub fn push(self: &Rc<Self>, group: &Rc<Group>) -> QueueEntry {
         let group = Rc::clone(group);
         group.waiting.set(group.waiting.get() + 1);
-        let waiter = Waiter { group, is_called: Cell::new(true), waker: RefCell::default() };
+        let waiter = QueuedRequest { group, is_notified: Cell::new(true), waker: RefCell::default() };
         let waiter = Rc::new(waiter);
         self.all.borrow_mut().push_back(Rc::clone(&waiter));
-        Place { queue: Rc::clone(self), waiter }
+        QueueEntry { queue: Rc::clone(self), waiter }
     }
 
-    /// A server has room for one more request.
-    pub fn has_room(&self, server: ServerId) {
+    /// Wakes the first request that can use `server`, which has room for one more.
+    pub fn notify_one(&self, server: ServerId) {
         let all = self.all.borrow();
-        if let Some(first) = all.iter().find(|w| !w.is_called.get() && w.group.has(server)) {
-            first.call();
+        if let Some(first) = all.iter().find(|w| !w.is_notified.get() && w.group.has(server)) {
+            first.notify();
         }
     }
 
-    /// Everything may be different: servers have come or gone.
-    pub fn call_all(&self) {
-        self.all.borrow().iter().for_each(|waiter| waiter.call());
+    /// Wakes all requests: servers were added, removed or changed.
+    pub fn notify_all(&self) {
+        self.all.borrow().iter().for_each(|waiter| waiter.notify());
     }
 }
 
-impl Waiter {
-    fn call(&self) {
-        self.is_called.set(true);
+impl QueuedRequest {
+    fn notify(&self) {
+        self.is_notified.set(true);
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
     }
 }
 
-/// A place in the queue; given up when it is dropped.
-pub struct Place {
+/// A place in the queue, given up on drop.
+pub struct QueueEntry {
     queue: Rc<Queue>,
-    waiter: Rc<Waiter>,
+    waiter: Rc<QueuedRequest>,
 }
 
-impl Place {
-    /// Whether it was called since the last look; if not, it will be woken through `waker`.
-    pub fn is_called(&self, waker: &Waker) -> bool {
-        if self.waiter.is_called.replace(false) {
+impl QueueEntry {
+    /// Whether the request was notified since the last call; if not, `waker` is woken when it is.
+    pub fn is_notified(&self, waker: &Waker) -> bool {
+        if self.waiter.is_notified.replace(false) {
             return true;
         }
         *self.waiter.waker.borrow_mut() = Some(waker.clone());
@@ -80,17 +78,17 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueueEntry {
     fn drop(&mut self) {
         let group = Rc::clone(&self.waiter.group);
         group.waiting.set(group.waiting.get() - 1);
         let mut all = self.queue.all.borrow_mut();
         all.retain(|waiter| !Rc::ptr_eq(waiter, &self.waiter));
-        // It was called and goes without having looked: the next one of its group may.
-        if self.waiter.is_called.get()
-            && let Some(next) = all.iter().find(|w| !w.is_called.get() && Rc::ptr_eq(&w.group, &group))
+        // Notified, and gone without having used it: pass the notification on.
+        if self.waiter.is_notified.get()
+            && let Some(next) = all.iter().find(|w| !w.is_notified.get() && Rc::ptr_eq(&w.group, &group))
         {
-            next.call();
+            next.notify();
         }
     }
 }
@@ -111,16 +109,16 @@ mod tests {
     fn the_first_whose_group_has_the_server_is_called() {
         let queue = Rc::new(Queue::default());
         let (a, b) = (group(0), group(1));
-        let places = [queue.join(&a), queue.join(&b), queue.join(&b)];
-        let looked = || [0, 1, 2].map(|at: usize| places[at].is_called(Waker::noop()));
+        let entries = [queue.push(&a), queue.push(&b), queue.push(&b)];
+        let looked = || [0, 1, 2].map(|at: usize| entries[at].is_notified(Waker::noop()));
         assert_eq!(looked(), [true; 3], "each looks once by itself");
         assert_eq!(looked(), [false; 3]);
-        queue.has_room(ServerId(1));
+        queue.notify_one(ServerId(1));
         assert_eq!(looked(), [false, true, false]);
-        queue.has_room(ServerId(1));
-        queue.has_room(ServerId(1));
+        queue.notify_one(ServerId(1));
+        queue.notify_one(ServerId(1));
         assert_eq!(looked(), [false, true, true]);
-        queue.call_all();
+        queue.notify_all();
         assert_eq!(looked(), [true; 3]);
         assert_eq!((a.waiting.get(), b.waiting.get(), queue.len()), (1, 2, 3));
     }
@@ -129,11 +127,11 @@ mod tests {
     fn a_call_that_was_not_heard_is_passed_on() {
         let queue = Rc::new(Queue::default());
         let a = group(0);
-        let (first, second) = (queue.join(&a), queue.join(&a));
-        assert!(first.is_called(Waker::noop()) && second.is_called(Waker::noop()));
-        queue.has_room(ServerId(0));
+        let (first, second) = (queue.push(&a), queue.push(&a));
+        assert!(first.is_notified(Waker::noop()) && second.is_notified(Waker::noop()));
+        queue.notify_one(ServerId(0));
         drop(first);
-        assert!(second.is_called(Waker::noop()));
+        assert!(second.is_notified(Waker::noop()));
         drop(second);
         assert_eq!((a.waiting.get(), queue.len()), (0, 0));
     }

@@ -1,8 +1,8 @@
-//! The tasks of a worker, and what wakes them. One thread with tasks, sockets and a tick of its own.
+//! Single-threaded runtime of a worker: tasks, wakers, sockets and a tick.
 //!
-//! A runtime that serves every purpose counts references in ways that threads can share, locks what no other thread touches, and
-//! makes a place for every socket that it takes away again. Here tasks are numbers in a list, nothing is shared, and a socket
-//! is only made known to the system once a task has to wait for it ([`super::socket`]).
+//! A general-purpose runtime counts references atomically, locks what no other thread touches, and registers and deregisters
+//! every socket. Here tasks are numbers in a list, nothing is shared, and a socket is only registered once a task has to wait for
+//! it ([`super::socket`]).
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -25,54 +25,52 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::set_current_timer_slack;
 use rustix::time::TimerfdFlags;
 
-pub use sockets::{ENDED, FAILED, Place, READABLE, WRITABLE};
-use sockets::{FIRST_OTHER, Sockets};
+pub use reactor::{ENDED, FAILED, READABLE, Registration, WRITABLE};
+use reactor::{FIRST_NON_SOCKET, Reactor};
 
-mod sockets;
+mod reactor;
 
-/// Rounds of tasks that wake each other before sockets are looked at again.
+/// Rounds of tasks that wake each other before sockets are polled again.
 const ROUNDS: u32 = 8;
-/// Bytes that a task may read and write before sockets are looked at again. Others wait for so much work of each busy task.
-const SHARE: u32 = 256 * 1024;
-/// What a read or a write costs of it at least.
-const LEAST_COST: u32 = 4 * 1024;
-/// The number of the event that says that another thread has something.
-const CALLED: u64 = FIRST_OTHER;
-/// The number of the event that says that a tick has passed.
-const TICKED: u64 = FIRST_OTHER + 1;
+/// Bytes that a task may read and write before sockets are polled again: a bound on how long others wait for it.
+const BUDGET_BYTES: u32 = 256 * 1024;
+/// Minimum cost of a read or a write.
+const MIN_COST: u32 = 4 * 1024;
+/// Event number of a wake-up from another thread.
+const WAKE_EVENT: u64 = FIRST_NON_SOCKET;
+/// Event number of the tick.
+const TICK_EVENT: u64 = FIRST_NON_SOCKET + 1;
 
 thread_local! {
-    /// Tasks that are to be run.
     static READY: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     static RUNTIME: RefCell<Option<Rc<Runtime>>> = const { RefCell::new(None) };
-    /// When the running task read the time; 0: it has not.
+    /// Time read by the running task; 0: not read yet.
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
-    /// How often sockets were looked at.
-    static TURNS: Cell<u64> = const { Cell::new(0) };
-    /// For how long the thread may rest at most before it waits.
-    static LONGEST_REST_NS: Cell<u64> = const { Cell::new(0) };
-    /// Connections that were accepted since the thread last thought of a rest.
+    /// Polls of the sockets so far.
+    static POLLS: Cell<u64> = const { Cell::new(0) };
+    static MAX_PAUSE_NS: Cell<u64> = const { Cell::new(0) };
+    /// Connections accepted since the last decision on a pause.
     static ACCEPTED: Cell<u32> = const { Cell::new(0) };
     /// Bytes that the running task may still read and write.
-    static LEFT: Cell<u32> = const { Cell::new(SHARE) };
-    /// The running task wanted to go on, and its share was used up.
-    static IS_SPENT: Cell<bool> = const { Cell::new(false) };
+    static BUDGET_LEFT: Cell<u32> = const { Cell::new(BUDGET_BYTES) };
+    /// The running task was refused further I/O because its budget is used up.
+    static IS_EXHAUSTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a worker's thread has of tasks and sockets.
+/// Tasks and sockets of a worker's thread.
 pub struct Runtime {
-    sockets: Rc<Sockets>,
-    /// Ticks: it is set anew once a tick, where a limit of each wait would be set, and taken back, with each.
+    sockets: Rc<Reactor>,
+    /// Tick timer: set once a tick, in place of one timeout for each wait.
     timer: OwnedFd,
     tasks: RefCell<Tasks>,
-    /// Room for the tasks that are run now.
+    /// Tasks of the current round; kept for its allocation.
     batch: RefCell<Vec<u32>>,
-    /// Tasks that have used up their share, until sockets were looked at.
-    spent: RefCell<Vec<u32>>,
-    /// Tasks that wait for the next tick.
+    /// Tasks without budget until sockets are polled.
+    exhausted: RefCell<Vec<u32>>,
+    /// Task that waits for the next tick.
     ticker: RefCell<Option<Waker>>,
     lull: Cell<Lull>,
-    /// Sockets that something has happened to since it last thought of a rest.
+    /// Socket events since the last decision on a pause.
     arrived: Cell<u32>,
 }
 
@@ -82,70 +80,70 @@ struct Tasks {
     free: Vec<u32>,
 }
 
-/// A place for a task. Its waker outlives the task: waking whoever has the place by then does no harm.
+/// A task slot. Its waker outlives the task: waking the next occupant does no harm.
 struct Task {
     future: Option<Pin<Box<dyn Future<Output = ()>>>>,
     waker: Waker,
-    /// Its share is used up: whoever wakes it, it does not run before sockets were looked at.
-    is_spent: bool,
+    /// Budget used up: however often the task is woken, it does not run before sockets are polled.
+    is_exhausted: bool,
 }
 
-/// Wakes a task of the thread that made it. It must not be called on another: there, another task has its number, and its own
-/// would sleep on.
-struct Call {
+/// Waker of a task. Must not be used on another thread: task numbers are per thread, so another task would be woken.
+struct TaskWaker {
     task: u32,
-    /// Which thread it is for, as [`here`] tells threads apart.
+    /// Owning thread, as identified by [`thread_key`].
     thread: usize,
 }
 
-/// Tells this thread from all others that run: where its list of tasks lies.
-fn here(ready: &RefCell<Vec<u32>>) -> usize {
+/// Identifies the current thread by the address of its list of ready tasks.
+fn thread_key(ready: &RefCell<Vec<u32>>) -> usize {
     std::ptr::from_ref(ready).addr()
 }
 
-impl Wake for Call {
+impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // When the thread ends there is nothing left to run.
+        // At the end of the thread there is nothing left to run.
         let _ = READY.try_with(|ready| {
-            assert_eq!(here(ready), self.thread, "a task of a worker was woken on another thread");
+            assert_eq!(thread_key(ready), self.thread, "a task of a worker was woken on another thread");
             ready.borrow_mut().push(self.task);
         });
     }
 }
 
-/// Wakes the first task from any thread.
-struct CallFirst {
+/// Waker of the main task, usable from any thread.
+struct MainWaker {
     is_called: AtomicBool,
     event: OwnedFd,
 }
 
-impl Wake for CallFirst {
+impl Wake for MainWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.is_called.swap(true, Ordering::AcqRel) {
-            // It cannot be full: nobody adds that often.
+            // The counter of the eventfd cannot overflow: nobody adds that often.
             let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
         }
     }
 }
 
 fn current() -> io::Result<Rc<Runtime>> {
-    RUNTIME.with(|current| current.borrow().clone()).ok_or_else(|| io::Error::other("no worker runs here"))
+    RUNTIME
+        .with(|current| current.borrow().clone())
+        .ok_or_else(|| io::Error::other("no worker runs thread_key"))
 }
 
-/// A task that was started.
-pub struct Started(Option<(Rc<Runtime>, u32)>);
+pub struct TaskHandle(Option<(Rc<Runtime>, u32)>);
 
-impl Started {
-    /// Ends it where it is. Not for tasks that may have ended by themselves: another may have their place.
-    pub fn end(self) {
+impl TaskHandle {
+    /// Drops the task. Only for tasks that cannot have ended by themselves: their slot may have a new occupant.
+    pub fn abort(self) {
         let Some((runtime, number)) = self.0 else { return };
         let future = runtime.tasks.borrow_mut().all[number as usize].future.take();
         if future.is_some() {
@@ -155,24 +153,24 @@ impl Started {
 }
 
 /// Runs a task on this thread, beside others.
-pub fn spawn(future: impl Future<Output = ()> + 'static) -> Started {
-    // Without a runtime no task could wait for it.
-    let Ok(runtime) = current() else { return Started(None) };
+pub fn spawn(future: impl Future<Output = ()> + 'static) -> TaskHandle {
+    // Outside a runtime nothing would run the task.
+    let Ok(runtime) = current() else { return TaskHandle(None) };
     let mut tasks = runtime.tasks.borrow_mut();
     let number = tasks.free.pop().unwrap_or_else(|| {
         let number = tasks.all.len() as u32;
-        let call = Call { task: number, thread: READY.with(here) };
-        tasks.all.push(Task { future: None, waker: Arc::new(call).into(), is_spent: false });
+        let call = TaskWaker { task: number, thread: READY.with(thread_key) };
+        tasks.all.push(Task { future: None, waker: Arc::new(call).into(), is_exhausted: false });
         number
     });
     let task = &mut tasks.all[number as usize];
     task.future = Some(Box::pin(future));
     task.waker.wake_by_ref();
     drop(tasks);
-    Started(Some((runtime, number)))
+    TaskHandle(Some((runtime, number)))
 }
 
-/// Now, in nanoseconds: the instant of the running task's first call in this turn. A turn takes microseconds.
+/// Current time in nanoseconds, read once per turn of a task. A turn takes microseconds.
 pub fn now_ns() -> u64 {
     NOW_NS.with(|now| {
         if now.get() == 0 {
@@ -182,47 +180,46 @@ pub fn now_ns() -> u64 {
     })
 }
 
-/// This thread may rest for so long before it waits, so that messages come together; 0: not at all.
-pub fn may_rest(longest: Duration) {
-    LONGEST_REST_NS.set(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
+/// Sets how long this thread may pause before it waits, so that several events come together; 0: never.
+pub fn set_max_pause(longest: Duration) {
+    MAX_PAUSE_NS.set(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
 }
 
-/// A connection was accepted.
-pub fn accepted() {
+pub fn count_accepted() {
     ACCEPTED.set(ACCEPTED.get().saturating_add(1));
 }
 
-/// How often this thread has looked at its sockets.
-pub fn turn() -> u64 {
-    TURNS.get()
+/// Polls of this thread's sockets so far.
+pub fn polls() -> u64 {
+    POLLS.get()
 }
 
-/// Whether the running task may read or write once more; if not, it runs again once sockets were looked at.
-pub fn may_go_on() -> bool {
-    let may = LEFT.get() > 0;
-    IS_SPENT.set(!may);
+/// Whether the running task may do more I/O; if not, it runs again after the next poll.
+pub fn has_budget() -> bool {
+    let may = BUDGET_LEFT.get() > 0;
+    IS_EXHAUSTED.set(!may);
     may
 }
 
-/// The running task has read or written so many bytes.
-pub fn spend(bytes: usize) {
-    let cost = u32::try_from(bytes).unwrap_or(u32::MAX).max(LEAST_COST);
-    LEFT.set(LEFT.get().saturating_sub(cost));
+/// Charges a read or a write of `bytes` to the running task.
+pub fn consume_budget(bytes: usize) {
+    let cost = u32::try_from(bytes).unwrap_or(u32::MAX).max(MIN_COST);
+    BUDGET_LEFT.set(BUDGET_LEFT.get().saturating_sub(cost));
 }
 
-/// Another task runs, with a share of its own.
-fn begin_task() {
+/// Starts the turn of a task, with a full budget.
+fn reset_budget() {
     NOW_NS.set(0);
-    LEFT.set(SHARE);
-    IS_SPENT.set(false);
+    BUDGET_LEFT.set(BUDGET_BYTES);
+    IS_EXHAUSTED.set(false);
 }
 
-/// Waits for the next tick, which comes after this time ([`TICK_NS`], or less). One task may.
+/// Waits for the next tick, after `after_ns` or [`TICK_NS`], whichever is less. Only one task may.
 pub async fn tick(after_ns: u64) {
     if after_ns < TICK_NS
         && let Ok(runtime) = current()
     {
-        // If it cannot be set, it comes when it would have come.
+        // If the timer cannot be set, the tick comes at its usual time.
         let _ = arm(&runtime.timer, monotonic_ns() + after_ns);
     }
     let mut is_first = true;
@@ -239,30 +236,30 @@ pub async fn tick(after_ns: u64) {
     .await;
 }
 
-/// Runs `main`, and the tasks that come of it, until `main` has ended; the others end where they are.
+/// Runs `main`, and the tasks that it spawns, until `main` has ended; the others are dropped.
 pub fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
     let runtime = Rc::new(Runtime {
-        sockets: Rc::new(Sockets::new()?),
+        sockets: Rc::new(Reactor::new()?),
         timer: create(TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?,
         tasks: RefCell::default(),
         batch: RefCell::default(),
-        spent: RefCell::default(),
+        exhausted: RefCell::default(),
         ticker: RefCell::new(None),
         lull: Cell::default(),
         arrived: Cell::new(0),
     });
-    // Short rests would otherwise last 50 µs longer. A system that does not allow it rests longer.
+    // The default slack would lengthen short pauses by 50 µs. Where this is not permitted, they are longer.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
-    let call = Arc::new(CallFirst {
+    let call = Arc::new(MainWaker {
         is_called: AtomicBool::new(true),
         event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
     });
-    runtime.sockets.add(&call.event, CALLED)?;
-    runtime.sockets.add(&runtime.timer, TICKED)?;
+    runtime.sockets.add(&call.event, WAKE_EVENT)?;
+    runtime.sockets.add(&runtime.timer, TICK_EVENT)?;
     arm(&runtime.timer, monotonic_ns() + TICK_NS)?;
     RUNTIME.with(|current| *current.borrow_mut() = Some(Rc::clone(&runtime)));
     let ended = runtime.run(pin!(main), &call);
-    // Tasks may look for the runtime while they end.
+    // Tasks may look for the runtime while they are dropped.
     let tasks = std::mem::take(&mut *runtime.tasks.borrow_mut());
     drop(tasks);
     RUNTIME.with(|current| *current.borrow_mut() = None);
@@ -271,18 +268,18 @@ pub fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
 }
 
 impl Runtime {
-    fn run<T>(&self, mut main: Pin<&mut impl Future<Output = T>>, call: &Arc<CallFirst>) -> io::Result<T> {
+    fn run<T>(&self, mut main: Pin<&mut impl Future<Output = T>>, call: &Arc<MainWaker>) -> io::Result<T> {
         let waker = Waker::from(Arc::clone(call));
         let mut cx = Context::from_waker(&waker);
         loop {
             let mut rounds = 0;
             while rounds < ROUNDS {
                 let is_called = call.is_called.swap(false, Ordering::AcqRel);
-                begin_task();
+                reset_budget();
                 if is_called && let Poll::Ready(ended) = main.as_mut().poll(&mut cx) {
                     return Ok(ended);
                 }
-                if IS_SPENT.get() {
+                if IS_EXHAUSTED.get() {
                     waker.wake_by_ref();
                 }
                 if !self.run_ready() && !is_called {
@@ -292,24 +289,24 @@ impl Runtime {
             }
             let has_more = rounds == ROUNDS
                 || self.sockets.is_slow_due()
-                || !self.spent.borrow().is_empty()
+                || !self.exhausted.borrow().is_empty()
                 || READY.with(|ready| !ready.borrow().is_empty());
             self.wait(has_more)?;
-            self.renew_shares();
+            self.renew_budgets();
         }
     }
 
-    /// Sockets were looked at: those that have used up their share run again, behind those that something has happened to.
-    fn renew_shares(&self) {
+    /// Sockets were polled: tasks without budget get a new one, and run behind those that just got events.
+    fn renew_budgets(&self) {
         let mut tasks = self.tasks.borrow_mut();
-        for number in self.spent.borrow_mut().drain(..) {
+        for number in self.exhausted.borrow_mut().drain(..) {
             let task = &mut tasks.all[number as usize];
-            task.is_spent = false;
+            task.is_exhausted = false;
             task.waker.wake_by_ref();
         }
     }
 
-    /// Runs all tasks that are to be run; false: there was none.
+    /// Runs all ready tasks; returns whether there was any.
     fn run_ready(&self) -> bool {
         let mut batch = self.batch.take();
         READY.with(|ready| std::mem::swap(&mut *ready.borrow_mut(), &mut batch));
@@ -324,31 +321,33 @@ impl Runtime {
     fn run_task(&self, number: u32) {
         let (mut future, waker) = {
             let mut tasks = self.tasks.borrow_mut();
-            let Some(task) = tasks.all.get_mut(number as usize).filter(|task| !task.is_spent) else { return };
+            let Some(task) = tasks.all.get_mut(number as usize).filter(|task| !task.is_exhausted) else {
+                return;
+            };
             let Some(future) = task.future.take() else { return };
             (future, task.waker.clone())
         };
-        begin_task();
+        reset_budget();
         let mut cx = Context::from_waker(&waker);
-        // A bug in what one connection does must not end the others; the panic has said what it was.
+        // A bug in the code of one connection must not end the others; the panic hook has printed the panic.
         let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut cx)));
         if matches!(polled, Ok(Poll::Pending)) {
             let task = &mut self.tasks.borrow_mut().all[number as usize];
             task.future = Some(future);
-            task.is_spent = IS_SPENT.get();
-            if task.is_spent {
-                self.spent.borrow_mut().push(number);
+            task.is_exhausted = IS_EXHAUSTED.get();
+            if task.is_exhausted {
+                self.exhausted.borrow_mut().push(number);
             }
         } else {
-            // What it had may start others when it goes.
+            // Dropping the future may spawn other tasks.
             drop(future);
             self.tasks.borrow_mut().free.push(number);
         }
     }
 
-    /// Lets messages come together before the thread looks for them ([`Lull`]).
-    fn rest(&self) {
-        let longest_ns = LONGEST_REST_NS.get();
+    /// Lets events come together before the thread polls for them ([`Lull`]).
+    fn pause(&self) {
+        let longest_ns = MAX_PAUSE_NS.get();
         let (arrived, connections) = (self.arrived.take(), ACCEPTED.take());
         if longest_ns == 0 {
             return;
@@ -361,14 +360,14 @@ impl Runtime {
         }
     }
 
-    /// Waits until something happens; looks whether something has, when there is more to do.
+    /// Polls sockets; blocks unless there is more to do.
     fn wait(&self, has_more: bool) -> io::Result<()> {
-        TURNS.set(TURNS.get() + 1);
+        POLLS.set(POLLS.get() + 1);
         if !has_more {
-            self.rest();
+            self.pause();
         }
-        let happened = self.sockets.look(!has_more, |number| {
-            if number == TICKED {
+        let happened = self.sockets.poll(!has_more, |number| {
+            if number == TICK_EVENT {
                 arm(&self.timer, monotonic_ns() + TICK_NS)?;
                 self.sockets.tick();
                 if let Some(ticker) = self.ticker.borrow_mut().take() {
@@ -381,7 +380,7 @@ impl Runtime {
         Ok(())
     }
 
-    fn sockets(&self) -> Rc<Sockets> {
+    fn sockets(&self) -> Rc<Reactor> {
         Rc::clone(&self.sockets)
     }
 }

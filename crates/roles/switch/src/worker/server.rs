@@ -1,4 +1,4 @@
-//! What a worker knows of a server, and which connections to it are there to be used.
+//! Servers as a worker sees them, with their pools of connections.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -7,69 +7,64 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::runtime::spawn;
-use super::stream::Stream;
-use crate::secure::ToServer;
+use super::transport::Transport;
+use crate::tls::UpstreamTls;
 use assay_cluster::dispatch::ServerId;
 use assay_net::connection::{Connection, Resources};
 use assay_net::http2;
 use assay_net::memory::Input;
 use assay_net::watch::Longest;
 
-/// Most idle connections that are kept to one server.
-const MOST_IDLE: usize = 4096;
+/// Limit of idle connections to one server.
+const IDLE_MAX: usize = 4096;
 
-/// A server, as a worker sees it. It stays the same over a reload.
+/// State of a server in a worker, kept over a reload.
 pub struct Server {
     pub id: ServerId,
-    /// What it is called.
     pub name: String,
     pub address: SocketAddr,
-    /// Requests that it has now, from this worker.
+    /// Requests of this worker at the server.
     pub in_flight: Cell<u32>,
-    /// Those of its requests that end first when they leave others no room.
+    /// Requests in the order in which they are ended when they leave no room for others.
     pub longest: RefCell<Longest>,
-    /// Most requests that it may have from this worker.
-    pub most: Cell<u32>,
-    /// Its weight; none while it may not get requests.
-    pub standing: Cell<Option<f64>>,
-    /// Used only when no other server of a group is there.
+    /// Limit of requests of this worker.
+    pub max_requests: Cell<u32>,
+    /// `None` while the server may not get requests.
+    pub weight: Cell<Option<f64>>,
+    /// Used only while no other server of a group is available.
     pub is_backup: Cell<bool>,
-    /// It speaks TLS.
-    pub tls: RefCell<Option<Rc<ToServer>>>,
-    /// It is spoken to over HTTP/2.
+    pub tls: RefCell<Option<Rc<UpstreamTls>>>,
     pub speaks_http2: Cell<bool>,
-    /// Connections of HTTP/2.
-    shared: http2::Clients,
+    /// Shared HTTP/2 connections.
+    http2_connections: http2::Clients,
     idle: RefCell<Vec<Idle>>,
 }
 
 struct Idle {
-    stream: Stream,
+    stream: Transport,
     since_ns: u64,
 }
 
-/// A connection to a server, and what came and was not used.
+/// A connection to a server, with its input buffer.
 pub struct Upstream {
-    pub stream: Stream,
-    /// What came and was not used.
+    pub stream: Transport,
+    /// Bytes received and not yet consumed.
     pub input: Input,
     /// Interim responses to the current request so far.
     pub interim_responses: u32,
-    /// Other requests were there before it on its connection.
+    /// An HTTP/2 connection that other requests used before.
     pub is_reused: bool,
-    /// A body was sent on in parts, and is not here any more.
+    /// The body was streamed, and cannot be sent again.
     pub has_upload: bool,
 }
 
 impl Upstream {
-    /// A connection on which nothing has come for the current request.
-    pub fn new(stream: Stream) -> Self {
+    pub fn new(stream: Transport) -> Self {
         Self { stream, input: Input::default(), interim_responses: 0, is_reused: false, has_upload: false }
     }
 }
 
 impl Server {
-    /// One without connections.
     pub fn new(id: ServerId, name: String, address: SocketAddr) -> Self {
         Self {
             id,
@@ -77,17 +72,17 @@ impl Server {
             address,
             in_flight: Cell::new(0),
             longest: RefCell::default(),
-            most: Cell::new(u32::MAX),
-            standing: Cell::new(None),
+            max_requests: Cell::new(u32::MAX),
+            weight: Cell::new(None),
             is_backup: Cell::new(false),
             tls: RefCell::new(None),
             speaks_http2: Cell::new(false),
-            shared: http2::Clients::default(),
+            http2_connections: http2::Clients::default(),
             idle: RefCell::default(),
         }
     }
 
-    /// A connection for one request: a new one, or a stream of HTTP/2.
+    /// Opens a connection for one request, or a stream on a http2_connections HTTP/2 connection.
     pub async fn connect(&self, resources: &Rc<Resources>) -> io::Result<Upstream> {
         if !self.speaks_http2.get() {
             return Ok(Upstream::new(self.open().await?));
@@ -97,27 +92,27 @@ impl Server {
             if !stream.may_speak_http2() {
                 return Err(io::Error::other("it does not agree on HTTP/2 (ALPN)"));
             }
-            let is_secured = matches!(stream, Stream::Secured(_));
+            let is_secured = matches!(stream, Transport::Tls(_));
             let (client, carried) = http2::Client::new(Connection::new(stream, resources), is_secured);
-            // How it ends is told to the requests on it.
+            // Requests on the connection are told how it ends.
             spawn(async move { drop(carried.await) });
             Ok(client)
         };
-        let (pipe, is_reused) = self.shared.connect(connect).await?;
-        Ok(Upstream { is_reused, ..Upstream::new(Stream::Http2(pipe)) })
+        let (pipe, is_reused) = self.http2_connections.connect(connect).await?;
+        Ok(Upstream { is_reused, ..Upstream::new(Transport::Http2(pipe)) })
     }
 
-    async fn open(&self) -> io::Result<Stream> {
+    async fn open(&self) -> io::Result<Transport> {
         let tls = self.tls.borrow().clone();
-        Stream::connect(self.address, tls.as_deref()).await
+        Transport::connect(self.address, tls.as_deref()).await
     }
 
-    /// Whether one more request is allowed.
+    /// Whether the limit permits one more request.
     pub fn has_room(&self) -> bool {
-        self.in_flight.get() < self.most.get()
+        self.in_flight.get() < self.max_requests.get()
     }
 
-    /// The idle connection that was used last and is not known to be closed: bytes or an end make it useless.
+    /// The max_requests recently used idle connection that is still open and silent: unexpected bytes or an end make it useless.
     pub fn take_idle(&self) -> Option<Upstream> {
         let mut idle = self.idle.borrow_mut();
         while let Some(Idle { mut stream, .. }) = idle.pop() {
@@ -129,30 +124,30 @@ impl Server {
     }
 
     /// Keeps a connection whose exchange is complete.
-    pub fn put_back(&self, stream: Stream, now_ns: u64) {
+    pub fn put_back(&self, stream: Transport, now_ns: u64) {
         let mut idle = self.idle.borrow_mut();
-        // Those in use and those at rest together are never more than the server is to have.
-        let room = self.most.get().saturating_sub(self.in_flight.get()) as usize;
-        if idle.len() < room.min(MOST_IDLE) || (idle.is_empty() && room == 0) {
+        // Connections in use and idle ones together stay within the server's limit.
+        let room = self.max_requests.get().saturating_sub(self.in_flight.get()) as usize;
+        if idle.len() < room.min(IDLE_MAX) || (idle.is_empty() && room == 0) {
             idle.push(Idle { stream, since_ns: now_ns });
         }
     }
 
-    /// How many connections are idle.
+    /// Idle connections.
     pub fn idle(&self) -> usize {
-        self.idle.borrow().len() + self.shared.idle()
+        self.idle.borrow().len() + self.http2_connections.idle()
     }
 
-    /// Closes what has been idle for longer than this, or was closed by the server.
+    /// Closes connections that were idle for longer than `longest_ns`, or that the server has closed.
     pub fn sweep(&self, now_ns: u64, longest_ns: u64) {
         let is_young = |idle: &Idle| now_ns.saturating_sub(idle.since_ns) < longest_ns;
         self.idle.borrow_mut().retain_mut(|idle| is_young(idle) && idle.stream.is_quiet());
-        self.shared.close_older_than(Duration::from_nanos(longest_ns));
+        self.http2_connections.close_older_than(Duration::from_nanos(longest_ns));
     }
 
-    /// Closes all that are idle; those of HTTP/2 take no new requests, and end with the last that they have.
+    /// Closes idle connections; HTTP/2 connections take no new requests, and end with their last one.
     pub fn close_idle(&self) {
         self.idle.borrow_mut().clear();
-        self.shared.close();
+        self.http2_connections.close();
     }
 }

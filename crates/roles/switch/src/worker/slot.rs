@@ -1,4 +1,4 @@
-//! A request that has a server: the policy knows it, the server has one more, until it ends in any way.
+//! The slot that a request occupies at a server: counted, and known to the policy, until the request ends in any way.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -8,74 +8,72 @@ use std::task::{Context, Poll};
 use assay_cluster::dispatch::{ClassId, End, Finish, Request, ServerId};
 use assay_http::head::ResponseHead;
 
-use super::group::{Chosen, Group};
+use super::context::{WorkerContext, moment};
+use super::group::{Group, Selection};
 use super::server::Server;
 use super::setup::Setup;
-use super::shared::{Shared, moment};
-use super::stream::Stream;
-use crate::load;
-use crate::reason::NoServer;
+use super::transport::Transport;
+use crate::orca;
+use crate::reason::NoServerReason;
 use crate::tally::add;
 use assay_net::memory::{Input, Memory};
 use assay_net::watch::Deadline;
 
-/// So much is read from a client whose request waits for a server; one that has sent more is not watched.
-const MOST_AHEAD_BYTES: usize = 64 * 1024;
+/// Bytes read from a client whose request is queued. A client that has sent more is not watched for a close.
+const READ_AHEAD_MAX_BYTES: usize = 64 * 1024;
 
-/// What a request goes by: the configuration that it began with, or a later one if it had to look again.
-pub struct Standing {
+/// Configuration by which a request is routed: the one it began with, or a later one if it had to select again.
+pub struct RoutingContext {
     pub setup: Rc<Setup>,
-    /// What policies know of the request; its class is one of that configuration.
+    /// The request as policies see it; its class belongs to `setup`.
     pub request: Request,
 }
 
 /// Why a request got no server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unserved {
-    /// None can get requests.
-    Nobody,
-    /// All have enough, and so does the queue.
+pub enum AcquireError {
+    /// No server of the group is available.
+    NoServer,
+    /// All servers are at their limits, and the queue is full.
     QueueFull,
-    /// None had room in time.
-    TooLong,
-    /// The client has gone away.
-    Left,
+    /// No server had room in time.
+    QueueTimeout,
+    ClientGone,
 }
 
-impl Unserved {
-    /// As counters tell it; none: nothing is wrong with the servers.
-    pub fn reason(self) -> Option<NoServer> {
+impl AcquireError {
+    /// Reason to count; `None` where the client left, which is no fault of the servers.
+    pub fn reason(self) -> Option<NoServerReason> {
         match self {
-            Unserved::Nobody => Some(NoServer::Unavailable),
-            Unserved::QueueFull => Some(NoServer::QueueFull),
-            Unserved::TooLong => Some(NoServer::QueueTimeout),
-            Unserved::Left => None,
+            AcquireError::NoServer => Some(NoServerReason::Unavailable),
+            AcquireError::QueueFull => Some(NoServerReason::QueueFull),
+            AcquireError::QueueTimeout => Some(NoServerReason::QueueTimeout),
+            AcquireError::ClientGone => None,
         }
     }
 
-    /// What the client is told.
+    /// Text for the client.
     pub fn text(self) -> &'static str {
         match self {
-            Unserved::Nobody => "no server is available now",
-            Unserved::QueueFull => {
+            AcquireError::NoServer => "no server is available now",
+            AcquireError::QueueFull => {
                 "all servers have as many requests as they may have, and as many wait as may wait"
             }
-            Unserved::TooLong => {
+            AcquireError::QueueTimeout => {
                 "all servers have as many requests as they may have, and none had room in time"
             }
-            Unserved::Left => "the client has gone away",
+            AcquireError::ClientGone => "the client has gone away",
         }
     }
 }
 
-impl Standing {
-    /// The class, by the configuration.
+impl RoutingContext {
     pub fn class(&self) -> ClassId {
         self.request.class
     }
 
-    /// Goes by the configuration of now.
-    fn renew(&mut self, shared: &Shared) {
+    /// Switches to the current configuration.
+    fn renew(&mut self, shared: &WorkerContext) {
         let current = shared.setup();
         if !Rc::ptr_eq(&current, &self.setup) {
             self.request.class = current.class_named(self.setup.class_name(self.request.class));
@@ -84,24 +82,24 @@ impl Standing {
     }
 }
 
-/// A request that has a server. Dropped, it reports that the request has ended.
+/// A request in flight at a server. Dropping it reports the end of the request to the policy.
 pub struct Slot {
     pub server: Rc<Server>,
-    /// When it got it, in nanoseconds.
+    /// When the request got its server.
     pub started_ns: u64,
     /// Whether the server did its part.
     pub has_response: bool,
-    /// When the response was complete for the policy, where that is before the end.
+    /// When the response was complete as far as the policy is concerned, if before the end (tunnels).
     pub responded_ns: Option<u64>,
-    /// Something of the response has come.
+    /// A byte of the response has arrived.
     has_begun: Cell<bool>,
     group: Rc<Group>,
     request: Request,
-    shared: Rc<Shared>,
+    shared: Rc<WorkerContext>,
 }
 
 impl Slot {
-    fn new(server: Rc<Server>, group: Rc<Group>, request: Request, shared: Rc<Shared>) -> Self {
+    fn new(server: Rc<Server>, group: Rc<Group>, request: Request, shared: Rc<WorkerContext>) -> Self {
         let now = moment();
         server.in_flight.set(server.in_flight.get() + 1);
         shared.counts.in_flight.set(shared.counts.in_flight.get() + 1);
@@ -118,7 +116,7 @@ impl Slot {
         }
     }
 
-    /// The server has sent something, and nobody looks at what.
+    /// Reports the first byte of a connection that is not parsed (layer 4).
     pub fn first_byte(&self) {
         self.has_begun.set(true);
         let now = moment();
@@ -126,15 +124,15 @@ impl Slot {
         self.group.policy().first_byte(self.server.id, &self.request, after_nanos, now);
     }
 
-    /// The response has begun; the server may have said in it how it is.
+    /// Reports the head of the response to the policy, with the load report that it may carry (ORCA).
     pub fn begun(&self, head: &ResponseHead<'_>) {
         self.has_begun.set(true);
         let now = moment();
         let after_nanos = now.nanos().saturating_sub(self.started_ns);
         let mut policy = self.group.policy();
         policy.first_byte(self.server.id, &self.request, after_nanos, now);
-        let load = if self.group.listens { head.header(load::FIELD) } else { None };
-        if let Some(state) = load.and_then(|value| load::read(value, self.server.in_flight.get())) {
+        let load = if self.group.listens { head.header(orca::FIELD) } else { None };
+        if let Some(state) = load.and_then(|value| orca::read(value, self.server.in_flight.get())) {
             policy.reported(self.server.id, &state, now);
         }
     }
@@ -151,29 +149,30 @@ impl Drop for Slot {
             (true, true) => End::Responded,
             (true, false) => End::Left,
         };
-        let how = Finish { took_nanos, end };
-        self.group.policy().finished(self.server.id, &self.request, &how, now);
+        let finish = Finish { took_nanos, end };
+        self.group.policy().finished(self.server.id, &self.request, &finish, now);
         if self.shared.queue.len() > 0 {
-            self.shared.queue.has_room(self.server.id);
+            self.shared.queue.notify_one(self.server.id);
         }
     }
 }
 
-/// A request that waits, and for how long it may. If its client has closed the connection, it leaves the queue.
-pub struct Waiting<'c> {
-    pub stream: &'c mut Stream,
-    /// What came from it and was not used.
+/// Client of a queued request. If it closes its connection, the request leaves the queue.
+pub struct WaitingClient<'c> {
+    pub stream: &'c mut Transport,
+    /// Bytes received and not yet consumed.
     pub input: &'c mut Input,
     pub deadline: &'c Deadline,
-    /// A client that sends nothing more may wait for what it gets, if it has sent something: it is noted here. None: it has left.
+    /// Layer 4 only: set when the client has closed its sending side after it sent something, and may still wait for a response. `None`:
+    /// any close ends the request.
     pub half_closed: Option<&'c mut bool>,
 }
 
-impl Waiting<'_> {
-    /// Whether the client has closed its connection; if not, the waiting task is woken when it does. To find out, what it sends
-    /// meanwhile is read, up to a limit.
-    fn has_left(&mut self, memory: &Memory, cx: &mut Context<'_>) -> bool {
-        while self.input.unread().len() < MOST_AHEAD_BYTES
+impl WaitingClient<'_> {
+    /// Whether the client has closed its connection; if not, the task is woken when it does. The close is only seen by reading, so up to
+    /// [`READ_AHEAD_MAX_BYTES`] are read ahead.
+    fn has_closed(&mut self, memory: &Memory, cx: &mut Context<'_>) -> bool {
+        while self.input.unread().len() < READ_AHEAD_MAX_BYTES
             && !self.half_closed.as_ref().is_some_and(|it| **it)
         {
             let input = &mut *self.input;
@@ -190,76 +189,76 @@ impl Waiting<'_> {
                 Poll::Pending => return false,
             }
         }
-        // It is not read any more: it is seen to leave only if its connection is reset.
+        // Beyond the read-ahead limit only a reset is seen.
         self.stream.poll_gone(true, cx).is_ready()
     }
 }
 
-/// Gets a server for a request that those of `tried` have failed, and waits for one with room if need be.
+/// Selects a server that is not among `tried`, and queues the request if all are at their limits.
 pub async fn acquire(
-    shared: &Rc<Shared>,
-    standing: &mut Standing,
+    shared: &Rc<WorkerContext>,
+    routing: &mut RoutingContext,
     tried: &[ServerId],
-    waiting: Waiting<'_>,
-) -> Result<Slot, Unserved> {
-    standing.renew(shared);
-    let group = Rc::clone(standing.setup.group(standing.class()));
+    waiting: WaitingClient<'_>,
+) -> Result<Slot, AcquireError> {
+    routing.renew(shared);
+    let group = Rc::clone(routing.setup.group(routing.class()));
     super::probe::probe_wanted(shared, &group);
-    // Whoever came before goes first.
+    // First come, first served: not ahead of requests that are queued already.
     if group.waiting.get() == 0 {
-        match group.choose(&standing.request, tried, moment()) {
-            Chosen::Server(server) => {
-                return Ok(Slot::new(server, group, standing.request, Rc::clone(shared)));
+        match group.choose(&routing.request, tried, moment()) {
+            Selection::Server(server) => {
+                return Ok(Slot::new(server, group, routing.request, Rc::clone(shared)));
             }
-            Chosen::Nobody => return Err(Unserved::Nobody),
-            Chosen::Full => {}
+            Selection::NoneAvailable => return Err(AcquireError::NoServer),
+            Selection::AllFull => {}
         }
     }
-    Box::pin(wait(shared, standing, tried, waiting, &group)).await
+    Box::pin(wait(shared, routing, tried, waiting, &group)).await
 }
 
 async fn wait(
-    shared: &Rc<Shared>,
-    standing: &mut Standing,
+    shared: &Rc<WorkerContext>,
+    routing: &mut RoutingContext,
     tried: &[ServerId],
-    mut waiting: Waiting<'_>,
+    mut waiting: WaitingClient<'_>,
     group: &Rc<Group>,
-) -> Result<Slot, Unserved> {
-    if shared.queue.len() as u64 >= u64::from(standing.setup.most_waiting) {
-        return Err(Unserved::QueueFull);
+) -> Result<Slot, AcquireError> {
+    if shared.queue.len() as u64 >= u64::from(routing.setup.max_waiting) {
+        return Err(AcquireError::QueueFull);
     }
-    waiting.deadline.set(standing.setup.config.timeouts.queue);
-    let mut place = shared.queue.join(group);
+    waiting.deadline.set(routing.setup.config.timeouts.queue);
+    let mut entry = shared.queue.push(group);
     let mut group = Rc::clone(group);
     loop {
-        let called = poll_fn(|cx| {
-            if waiting.has_left(&shared.resources.memory, cx) {
-                return Poll::Ready(Err(Unserved::Left));
+        let notified = poll_fn(|cx| {
+            if waiting.has_closed(&shared.resources.memory, cx) {
+                return Poll::Ready(Err(AcquireError::ClientGone));
             }
-            if place.is_called(cx.waker()) {
+            if entry.is_notified(cx.waker()) {
                 return Poll::Ready(Ok(()));
             }
-            assay_net::memory::wait::<()>(waiting.deadline, cx).map_err(|_| Unserved::TooLong)
+            assay_net::memory::wait::<()>(waiting.deadline, cx).map_err(|_| AcquireError::QueueTimeout)
         });
-        if let Err(unserved) = called.await {
-            if unserved == Unserved::Left {
+        if let Err(error) = notified.await {
+            if error == AcquireError::ClientGone {
                 add(&shared.counts.left);
             }
-            return Err(unserved);
+            return Err(error);
         }
-        standing.renew(shared);
-        let current = standing.setup.group(standing.class());
+        routing.renew(shared);
+        let current = routing.setup.group(routing.class());
         if !Rc::ptr_eq(current, &group) {
-            // A reload: the request stays in line, among those of the new group.
+            // After a reload the request stays in line, in its new group.
             group = Rc::clone(current);
-            place = shared.queue.join(&group);
+            entry = shared.queue.push(&group);
         }
-        match group.choose(&standing.request, tried, moment()) {
-            Chosen::Server(server) => {
-                return Ok(Slot::new(server, group, standing.request, Rc::clone(shared)));
+        match group.choose(&routing.request, tried, moment()) {
+            Selection::Server(server) => {
+                return Ok(Slot::new(server, group, routing.request, Rc::clone(shared)));
             }
-            Chosen::Nobody => return Err(Unserved::Nobody),
-            Chosen::Full => {}
+            Selection::NoneAvailable => return Err(AcquireError::NoServer),
+            Selection::AllFull => {}
         }
     }
 }

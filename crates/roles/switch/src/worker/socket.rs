@@ -1,8 +1,8 @@
-//! Sockets that read and write with no more system calls than they must.
+//! Non-blocking sockets that need as few system calls as possible.
 //!
-//! A connection is only made known to the system ([`Place`]) when a task has to wait for it: one that brings its request with
-//! it, gets its response and goes costs no such call. It is told of once per change, and what is known of a socket (nothing more
-//! to read, no room) saves the call that would say so again.
+//! A socket is registered with epoll only when a task has to wait for it: a connection that brings its request with it, gets its
+//! response and closes needs no such call. Registration is edge-triggered, and the known readiness (nothing more to read, no
+//! room) saves calls that would return `EAGAIN`.
 
 use std::cell::{Cell, OnceCell};
 use std::future::poll_fn;
@@ -23,23 +23,25 @@ use rustix::net::{
 use rustix::pipe::{SpliceFlags, splice};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::runtime::{ENDED, FAILED, Place, READABLE, WRITABLE, accepted, may_go_on, spend, turn};
+use super::runtime::{
+    ENDED, FAILED, READABLE, Registration, WRITABLE, consume_budget, count_accepted, has_budget, polls,
+};
 
 const OPENED: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
-/// How the kernel moves bytes: neither side waits.
+/// Flags of `splice`: neither side blocks.
 const SPLICED: SpliceFlags = SpliceFlags::NONBLOCK.union(SpliceFlags::MOVE);
 
 pub struct Socket {
-    /// What it is ready for while it has no place.
+    /// Readiness while the socket is not registered.
     flags: Cell<u8>,
-    place: OnceCell<Place>,
+    registration: OnceCell<Registration>,
     socket: OwnedFd,
 }
 
 impl Socket {
     fn new(socket: OwnedFd, flags: u8) -> Self {
-        Self { flags: Cell::new(flags), place: OnceCell::new(), socket }
+        Self { flags: Cell::new(flags), registration: OnceCell::new(), socket }
     }
 
     pub async fn connect(address: SocketAddr) -> io::Result<Self> {
@@ -48,14 +50,14 @@ impl Socket {
         tune(&socket)?;
         let stream = Self::new(socket, 0);
         let begun = connect(&stream.socket, &address);
-        // The end of an idle connection must be heard of: it gets its place in any case.
-        stream.take_place()?;
+        // Registered in any case: the close of an idle connection must be noticed.
+        stream.register()?;
         match begun {
             Ok(()) => stream.set(WRITABLE),
             Err(Errno::INPROGRESS) => {
                 poll_fn(|cx| if stream.has(WRITABLE) { Poll::Ready(Ok(())) } else { stream.wait(cx) })
                     .await?;
-                // One that has come about has nothing to tell.
+                // A connection that was established has no error to fetch.
                 if stream.has(ENDED) {
                     sockopt::socket_error(&stream.socket)??;
                 }
@@ -66,7 +68,7 @@ impl Socket {
     }
 
     fn flags(&self) -> &Cell<u8> {
-        self.place.get().map_or(&self.flags, |place| &place.source.flags)
+        self.registration.get().map_or(&self.flags, |registration| &registration.source.flags)
     }
 
     pub(super) fn has(&self, flag: u8) -> bool {
@@ -78,26 +80,26 @@ impl Socket {
         flags.set(flags.get() | flag);
     }
 
-    /// There is nothing more to read, or no more room.
+    /// Clears a readiness flag: nothing more to read, or no more room.
     pub(super) fn clear(&self, flag: u8) {
         let flags = self.flags();
         flags.set(flags.get() & !flag);
     }
 
-    fn take_place(&self) -> io::Result<&Place> {
-        if let Some(place) = self.place.get() {
-            return Ok(place);
+    fn register(&self) -> io::Result<&Registration> {
+        if let Some(registration) = self.registration.get() {
+            return Ok(registration);
         }
-        // What it is ready for already is told at once.
-        let place = Place::new(self.socket.as_fd(), self.flags.get(), false)?;
-        Ok(self.place.get_or_init(|| place))
+        // Existing readiness is reported at once.
+        let registration = Registration::new(self.socket.as_fd(), self.flags.get(), false)?;
+        Ok(self.registration.get_or_init(|| registration))
     }
 
-    /// Has this task woken when something happens.
+    /// Registers this task to be woken on events.
     pub(super) fn wait<T>(&self, cx: &Context<'_>) -> Poll<io::Result<T>> {
-        match self.take_place() {
-            Ok(place) => {
-                place.source.wake_me(cx);
+        match self.register() {
+            Ok(registration) => {
+                registration.source.set_waker(cx);
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(error)),
@@ -108,7 +110,8 @@ impl Socket {
         let size = room.len();
         loop {
             match recv(&self.socket, &mut *room, RecvFlags::empty()) {
-                // Room is left: that was all, and more will be told of. An end is told of once, and stays.
+                // A short read: nothing more for now, and epoll reports the next bytes. An end is reported once only, so its flag
+                // stays.
                 Ok((_, count @ 1..)) => {
                     if count < size && !self.has(ENDED) {
                         self.clear(READABLE);
@@ -148,14 +151,14 @@ impl Socket {
         cx: &Context<'_>,
         mut write: impl FnMut(BorrowedFd<'_>) -> Result<usize, Errno>,
     ) -> Poll<io::Result<usize>> {
-        if !may_go_on() {
+        if !has_budget() {
             return Poll::Pending;
         }
         if self.has(WRITABLE) {
             match self.write_now(&mut write) {
                 Err(Errno::AGAIN) => {}
                 other => {
-                    spend(other.unwrap_or(0));
+                    consume_budget(other.unwrap_or(0));
                     return Poll::Ready(other.map_err(io::Error::from));
                 }
             }
@@ -168,9 +171,9 @@ impl Socket {
         self.poll_write_with(cx, |socket| send(socket, bytes, SendFlags::NOSIGNAL))
     }
 
-    /// Has the kernel move what has come into a pipe that is empty; 0: the other side has ended.
+    /// Moves received bytes into an empty pipe, in the kernel; 0 at the end of the stream.
     pub fn poll_splice(&self, pipe: &OwnedFd, most: usize, cx: &Context<'_>) -> Poll<Result<usize, Errno>> {
-        if !may_go_on() {
+        if !has_budget() {
             return Poll::Pending;
         }
         while self.has(READABLE) {
@@ -178,7 +181,7 @@ impl Socket {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.clear(READABLE),
                 other => {
-                    spend(other.unwrap_or(0));
+                    consume_budget(other.unwrap_or(0));
                     return Poll::Ready(other);
                 }
             }
@@ -186,26 +189,26 @@ impl Socket {
         self.wait::<usize>(cx).map_err(|_| Errno::IO)
     }
 
-    /// Has the kernel move what is in a pipe out to the other side; how much.
+    /// Moves bytes from a pipe to the peer, in the kernel; returns how many.
     pub fn poll_fill_from(&self, pipe: &OwnedFd, count: usize, cx: &Context<'_>) -> Poll<io::Result<usize>> {
         self.poll_write_with(cx, |socket| splice(pipe, None, socket, None, count, SPLICED))
     }
 
-    /// After a read that left room: the other side has ended, and that was the last of it. A further read would say so too.
+    /// Whether a short read was the last: the peer has closed, and a further read would return 0.
     pub fn is_drained(&self) -> bool {
         self.flags().get() & (ENDED | FAILED) == ENDED
     }
 
-    /// Tells the other side that nothing more is sent.
+    /// Closes the sending side.
     pub fn shut_writing(&self) -> io::Result<()> {
         match shutdown(&self.socket, Shutdown::Write) {
-            // It has gone meanwhile.
+            // The peer has gone meanwhile.
             Ok(()) | Err(Errno::NOTCONN) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Writes what there is room for now.
+    /// Writes without waiting.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         if !self.has(WRITABLE) {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -213,8 +216,8 @@ impl Socket {
         self.write_now(|socket| send(socket, bytes, SendFlags::NOSIGNAL)).map_err(io::Error::from)
     }
 
-    /// Writes as much as there is room for, to go out together with the end of the connection: it is to be dropped next. One
-    /// packet instead of two. Only for a peer that sends nothing more: what it sent and was not read takes all of it back.
+    /// Writes without waiting, as the last thing before the socket is dropped: data and FIN go out in one packet instead of two.
+    /// Only for a peer that sends nothing more: unread input would turn the close into a reset, which discards the data.
     pub fn write_last(&self, bytes: &[u8]) -> io::Result<usize> {
         if !self.has(WRITABLE) {
             return Ok(0);
@@ -225,20 +228,20 @@ impl Socket {
         }
     }
 
-    /// Ready when the connection was reset; not when the other side only sends nothing more, since it may wait for its response. The system
-    /// tells of it only if this takes a place, or has one.
-    pub fn poll_gone(&self, takes_place: bool, cx: &Context<'_>) -> Poll<()> {
+    /// Ready when the connection was reset. Not when the peer only closes its sending side: it may wait for its response. The
+    /// reset is only noticed if the socket is registered, which `registers` asks for.
+    pub fn poll_gone(&self, registers: bool, cx: &Context<'_>) -> Poll<()> {
         if self.has(FAILED) {
             return Poll::Ready(());
         }
-        if takes_place || self.place.get().is_some() {
-            // Without a place it will be known when something is written.
+        if registers || self.registration.get().is_some() {
+            // Without a registration, the next write notices it.
             let _: Poll<io::Result<()>> = self.wait(cx);
         }
         Poll::Pending
     }
 
-    /// Nothing has come, and not the end. Costs no system call unless something came.
+    /// Whether no bytes and no end have arrived. Needs no system call unless something has.
     pub fn is_quiet(&self) -> bool {
         !self.has(READABLE) || matches!(self.read_now(&mut [0]), Err(Errno::AGAIN))
     }
@@ -258,12 +261,12 @@ impl AsRawFd for Socket {
 
 impl exchange::Stream for Socket {
     fn reset_on_close(&self) {
-        // Nothing more can be done if that fails.
+        // Without the option the close is an ordinary one.
         let _ = sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
     }
 
     fn set_slow(&self, is_slow: bool) {
-        self.place.get().inspect(|place| place.set_slow(self.socket.as_fd(), is_slow));
+        self.registration.get().inspect(|registration| registration.set_slow(self.socket.as_fd(), is_slow));
     }
 }
 
@@ -273,13 +276,13 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !may_go_on() {
+        if !has_budget() {
             return Poll::Pending;
         }
         if self.has(READABLE) {
             match self.read_now(buffer.initialize_unfilled()) {
                 Ok(count) => {
-                    spend(count);
+                    consume_budget(count);
                     buffer.advance(count);
                     return Poll::Ready(Ok(()));
                 }
@@ -318,65 +321,63 @@ impl AsyncWrite for Socket {
 }
 
 pub struct Listener {
-    place: Option<Place>,
-    /// Connections come so fast that a call that finds none costs less than being told of each.
+    registration: Option<Registration>,
+    /// Connections arrive so fast that an `accept` that finds none costs less than an event for each.
     is_busy: bool,
-    /// Accepted since a call found none.
+    /// Connections accepted since an `accept` found none.
     taken: u32,
-    /// When it was last told of one, in turns of the worker.
-    told_at: u64,
+    /// Poll in which the last event arrived.
+    notified_at: u64,
     socket: TcpListener,
 }
 
 impl Listener {
-    /// Of a socket that does not block.
     pub fn new(socket: TcpListener) -> Self {
-        Self { place: None, is_busy: false, taken: 0, told_at: 0, socket }
+        Self { registration: None, is_busy: false, taken: 0, notified_at: 0, socket }
     }
 
-    /// Accepts no connection for the time being, and is not told of any.
-    pub fn rest(&mut self) {
-        if let Some(place) = self.place.take() {
-            place.leave(self.socket.as_fd());
+    /// Stops accepting, and deregisters the socket.
+    pub fn pause(&mut self) {
+        if let Some(registration) = self.registration.take() {
+            registration.deregister(self.socket.as_fd());
         }
     }
 
-    /// Accepts a connection that is there already.
+    /// Accepts a connection that is waiting already.
     pub fn try_accept(&self) -> io::Result<(Socket, SocketAddr)> {
         let (socket, peer) = acceptfrom_with(&self.socket, OPENED)?;
         let peer = peer.ok_or(Errno::AFNOSUPPORT).and_then(SocketAddr::try_from)?;
-        // The request may well be there too. That nothing waits for acknowledgements is inherited.
+        // The request may be here already, so both flags are set. `TCP_NODELAY` is inherited from the listener.
         Ok((Socket::new(socket, READABLE | WRITABLE), peer))
     }
 
-    /// Accepts a connection, or has this task woken when there is one.
     pub fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(Socket, SocketAddr)>> {
-        let source = match &self.place {
-            Some(place) => &place.source,
-            None => &self.place.insert(Place::new(self.socket.as_fd(), 0, true)?).source,
+        let source = match &self.registration {
+            Some(registration) => &registration.source,
+            None => &self.registration.insert(Registration::new(self.socket.as_fd(), 0, true)?).source,
         };
-        source.wake_me(cx);
-        if source.flags.get() & READABLE == 0 || !may_go_on() {
+        source.set_waker(cx);
+        if source.flags.get() & READABLE == 0 || !has_budget() {
             return Poll::Pending;
         }
         if !self.is_busy {
-            // One is there for certain; the system will tell again if there are more.
+            // One connection is waiting for certain; level-triggered epoll reports further ones.
             source.flags.set(0);
-            self.is_busy = turn() == self.told_at + 1;
-            (self.told_at, self.taken) = (turn(), 0);
+            self.is_busy = polls() == self.notified_at + 1;
+            (self.notified_at, self.taken) = (polls(), 0);
         }
         let taken = self.try_accept();
-        spend(0);
+        consume_budget(0);
         match &taken {
             Ok(_) => {
                 self.taken += 1;
-                accepted();
+                count_accepted();
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.is_busy = self.taken > 1;
                 self.taken = 0;
-                if let Some(place) = &self.place {
-                    place.source.flags.set(0);
+                if let Some(registration) = &self.registration {
+                    registration.source.flags.set(0);
                 }
                 return Poll::Pending;
             }
@@ -393,7 +394,7 @@ mod tests {
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    use super::super::runtime::{may_rest, run, spawn};
+    use super::super::runtime::{run, set_max_pause, spawn};
     use super::*;
 
     fn listener() -> (TcpListener, SocketAddr) {
@@ -470,7 +471,7 @@ mod tests {
             })
             .collect();
         let served = run(async move {
-            may_rest(Duration::from_micros(50));
+            set_max_pause(Duration::from_micros(50));
             spawn(echo(Listener::new(socket)));
             for _ in 0..CLIENTS {
                 heard.recv().await.expect("a client that was served");

@@ -1,5 +1,4 @@
-//! A connection whose client and server have agreed on another protocol: bytes go both ways, as they are, until both have ended
-//! or nothing has come for too long.
+//! Tunnels after an upgrade (101): bytes are relayed both ways unchanged until both sides have ended or the tunnel is idle for too long.
 
 use std::future::poll_fn;
 use std::io;
@@ -11,36 +10,38 @@ use std::time::Duration;
 
 use tokio::io::AsyncWrite;
 
-use super::client::{Client, Done, Order};
-use super::exchange::Response;
+use super::client::{ForwardedResponse, PendingRequest, SwitchClient};
+use super::exchange::UpstreamResponse;
 use super::runtime::now_ns;
 use super::slot::Slot;
-use super::stream::Stream;
+use super::transport::Transport;
 use assay_net::connection::Connection;
 use assay_net::memory::{Input, Memory, wait, write_all};
 use assay_net::watch::Deadline;
 
-struct Way {
-    /// What was received and not yet sent on.
+struct TunnelDirection {
+    /// Bytes received and not yet sent on.
     input: Input,
     has_ended: bool,
     is_closed: bool,
     bytes: u64,
 }
 
-impl Way {
-    /// What came behind the head goes first.
+impl TunnelDirection {
+    /// Starts with the bytes that followed the head.
     fn new(input: Input) -> Self {
         let bytes = input.unread().len() as u64;
         Self { input, has_ended: false, is_closed: false, bytes }
     }
 
-    /// Sends on what there is; ready when all was sent, and the end too.
+    /// Relays what has arrived; ready once everything, including the end of the stream, was sent on.
     fn poll(
         &mut self,
-        (from, to): (&mut Stream, &mut Stream),
+        from: &mut Transport,
+        to: &mut Transport,
         memory: &Memory,
-        (deadline, limit): (&Deadline, Duration),
+        deadline: &Deadline,
+        limit: Duration,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
@@ -71,17 +72,17 @@ impl Way {
     }
 }
 
-impl Client {
-    /// Tells the client that the server has agreed, and carries bytes both ways from then on. The connection is of no other
-    /// use any more. For the policy, the server's response was the agreement, however long the tunnel is there.
+impl SwitchClient {
+    /// Sends the 101 response to the client and relays bytes both ways from then on; the connection is not used for HTTP again. The
+    /// policy sees the 101 as the complete response, however long the tunnel lasts.
     pub(super) async fn tunnel(
         &mut self,
         mut slot: Slot,
-        order: &Order,
-        response: Response,
-    ) -> io::Result<Done> {
+        pending: &PendingRequest,
+        response: UpstreamResponse,
+    ) -> io::Result<ForwardedResponse> {
         let shared = Rc::clone(&self.shared);
-        let timeouts = order.standing.setup.config.timeouts;
+        let timeouts = pending.routing.setup.config.timeouts;
         let agreed_ns = now_ns();
         slot.has_response = true;
         slot.responded_ns = Some(agreed_ns);
@@ -89,19 +90,18 @@ impl Client {
         let Connection { stream: client, input, deadline, .. } = &mut self.exchange.connection;
         write_all(client, deadline, Some(timeouts.client_request), iter::once(&self.out[..])).await?;
         let mut upstream = response.upstream;
-        let mut up = Way::new(std::mem::take(input));
-        let mut down = Way::new(std::mem::take(&mut upstream.input));
-        let patience = (&*deadline, timeouts.tunnel);
+        let mut up = TunnelDirection::new(std::mem::take(input));
+        let mut down = TunnelDirection::new(std::mem::take(&mut upstream.input));
         deadline.set(timeouts.tunnel);
         let ended = poll_fn(|cx| {
-            let server = &mut upstream.stream;
-            let up = up.poll((&mut *client, &mut *server), &shared.resources.memory, patience, cx)?;
-            let down = down.poll((&mut *server, &mut *client), &shared.resources.memory, patience, cx)?;
+            let (server, memory) = (&mut upstream.stream, &shared.resources.memory);
+            let up = up.poll(client, server, memory, deadline, timeouts.tunnel, cx)?;
+            let down = down.poll(server, client, memory, deadline, timeouts.tunnel, cx)?;
             if up.is_ready() && down.is_ready() { Poll::Ready(Ok(())) } else { wait(deadline, cx) }
         });
-        // However it ends, it has ended: both connections are closed, and what was carried is counted.
+        // However the tunnel ends, both connections are closed, and the bytes relayed are counted.
         let _: io::Result<()> = ended.await;
         let reached_ns = [slot.started_ns, agreed_ns];
-        Ok(Done { status: 101, bytes: down.bytes, server: Some(slot.server.id), reached_ns })
+        Ok(ForwardedResponse { status: 101, bytes: down.bytes, server: Some(slot.server.id), reached_ns })
     }
 }

@@ -1,7 +1,7 @@
-//! The body of a request on its way to a server that may respond before it has all of it.
+//! Streaming of a request body to a server that may respond before it has all of it.
 //!
-//! Both directions are looked at whenever anything happens: the server's responses (100 goes to a client that waits for it, a
-//! final response ends the upload), and the client's bytes.
+//! Both directions are polled on every event: the server's responses (100 goes to a client that waits for it, a final response
+//! ends the upload), and the client's bytes.
 
 use std::future::poll_fn;
 use std::io;
@@ -14,64 +14,60 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;
 use tokio::io::AsyncWrite;
 
-use super::client::{Client, Order};
-use super::exchange::{Fault, loss};
+use super::client::{PendingRequest, SwitchClient};
+use super::exchange::{ForwardError, server_error};
 use super::server::Upstream;
 use super::slot::Slot;
-use crate::request::Refusal;
+use crate::request::RequestRefusal;
 use assay_net::carrier::Carrier;
 use assay_net::connection::Connection;
 use assay_net::interim;
 use assay_net::limits::MOST_INTERIM_RESPONSES;
 use assay_net::memory::wait;
 
-/// An upload under way.
 struct Upload<'u> {
     upstream: &'u mut Upstream,
     carrier: Carrier,
-    /// What goes to the server next; so much of it is written.
+    /// Bytes for the server, of which `written` are written.
     out: Vec<u8>,
     written: usize,
-    /// Interim responses that go to the client; so much of them is written.
+    /// Interim responses for the client, of which `interim_written` bytes are written.
     interim: Vec<u8>,
     interim_written: usize,
     takes_interim: bool,
-    most_bytes: Option<u64>,
+    max_bytes: Option<u64>,
     client_limit: Duration,
     server_limit: Duration,
 }
 
-/// How an upload ended.
-enum End {
-    /// The server has all of it.
+enum UploadEnd {
+    /// The server has the whole body.
     Whole,
     /// The server has responded, or takes no more.
     Early,
-    /// The client's connection has ended.
     ClientGone,
-    /// The body is refused.
-    Refused(Refusal),
+    Refused(RequestRefusal),
 }
 
-impl Client {
-    /// Sends the body; false when the server did not take all of it.
+impl SwitchClient {
+    /// Sends the body; false if the server did not take all of it.
     pub(super) async fn upload(
         &mut self,
         upstream: &mut Upstream,
         slot: &Slot,
-        order: &Order,
-    ) -> Result<bool, Fault> {
+        pending: &PendingRequest,
+    ) -> Result<bool, ForwardError> {
         let shared = Rc::clone(&self.shared);
-        let config = &order.standing.setup.config;
+        let config = &pending.routing.setup.config;
         let mut upload = Upload {
             upstream,
-            carrier: Carrier::new(order.facts.body, order.facts.body == BodyFraming::Chunked),
+            carrier: Carrier::new(pending.facts.body, pending.facts.body == BodyFraming::Chunked),
             out: shared.resources.memory.take(),
             written: 0,
             interim: Vec::new(),
             interim_written: 0,
-            takes_interim: order.facts.is_11,
-            most_bytes: config.limits.body_bytes,
+            takes_interim: pending.facts.is_11,
+            max_bytes: config.limits.body_bytes,
             client_limit: config.timeouts.client_request,
             server_limit: config.timeouts.response,
         };
@@ -80,27 +76,32 @@ impl Client {
         let waits_for_server = upload.written < upload.out.len();
         shared.resources.memory.give(std::mem::take(&mut upload.out));
         match end {
-            Ok(End::Whole) => {
+            Ok(UploadEnd::Whole) => {
                 self.exchange.leaves_unread = false;
                 Ok(true)
             }
-            Ok(End::Early) => Ok(false),
-            Ok(End::Refused(refusal)) => Err(Fault::Refused(refusal)),
-            Ok(End::ClientGone) => Err(Fault::Client(io::ErrorKind::UnexpectedEof.into())),
+            Ok(UploadEnd::Early) => Ok(false),
+            Ok(UploadEnd::Refused(refusal)) => Err(ForwardError::Refused(refusal)),
+            Ok(UploadEnd::ClientGone) => Err(ForwardError::SwitchClient(io::ErrorKind::UnexpectedEof.into())),
             Err(error) if error.kind() == io::ErrorKind::TimedOut && waits_for_server => {
-                Err(Fault::Server(loss(&slot.server, &error), false))
+                Err(ForwardError::Server(server_error(&slot.server, &error), false))
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 self.exchange.note_late();
-                Err(Fault::Refused(Refusal::TooSlow))
+                Err(ForwardError::Refused(RequestRefusal::TooSlow))
             }
-            Err(error) => Err(Fault::Client(error)),
+            Err(error) => Err(ForwardError::SwitchClient(error)),
         }
     }
 }
 
 impl Upload<'_> {
-    fn poll(&mut self, client: &mut Client, name: &str, cx: &mut Context<'_>) -> Poll<io::Result<End>> {
+    fn poll(
+        &mut self,
+        client: &mut SwitchClient,
+        name: &str,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<UploadEnd>> {
         loop {
             let has_responded = self.poll_server(client, name, cx).is_ready();
             if !self.interim.is_empty() {
@@ -117,7 +118,7 @@ impl Upload<'_> {
                 continue;
             }
             if has_responded {
-                return Poll::Ready(Ok(End::Early));
+                return Poll::Ready(Ok(UploadEnd::Early));
             }
             if self.written < self.out.len() {
                 match Pin::new(&mut self.upstream.stream).poll_write(cx, &self.out[self.written..]) {
@@ -125,18 +126,18 @@ impl Upload<'_> {
                         self.written += written;
                         client.exchange.connection.deadline.set(self.server_limit);
                     }
-                    // It may have responded before it closed.
-                    Poll::Ready(_) => return Poll::Ready(Ok(End::Early)),
-                    // Its body is not read meanwhile, so that this alone tells.
+                    // The server may have responded before it closed.
+                    Poll::Ready(_) => return Poll::Ready(Ok(UploadEnd::Early)),
+                    // The client's body is not read meanwhile, so only this notices a reset.
                     Poll::Pending if client.exchange.connection.stream.poll_gone(true, cx).is_ready() => {
-                        return Poll::Ready(Ok(End::ClientGone));
+                        return Poll::Ready(Ok(UploadEnd::ClientGone));
                     }
                     Poll::Pending => return wait(&client.exchange.connection.deadline, cx),
                 }
                 continue;
             }
             if self.carrier.is_done() {
-                return Poll::Ready(Ok(End::Whole));
+                return Poll::Ready(Ok(UploadEnd::Whole));
             }
             if self.written > 0 {
                 self.out.clear();
@@ -152,12 +153,12 @@ impl Upload<'_> {
         }
     }
 
-    /// Takes what the server sends; ready: it has responded, or closed, and takes no more. Nothing is read while the
-    /// client has yet to take interim responses, so what is kept of them is bounded by one read.
-    fn poll_server(&mut self, client: &Client, name: &str, cx: &mut Context<'_>) -> Poll<()> {
+    /// Reads responses of the server; ready when it has responded, or takes no more. Reads nothing while interim responses are
+    /// still to be written to the client, so at most one read of them is kept.
+    fn poll_server(&mut self, client: &SwitchClient, name: &str, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             while let Ok(Some((head, length))) = ResponseHead::parse(self.upstream.input.unread()) {
-                // One too many is refused by whoever reads the head of the response next.
+                // One interim response too many is rejected when the head of the response is read.
                 if !head.is_interim() || self.upstream.interim_responses == MOST_INTERIM_RESPONSES {
                     return Poll::Ready(());
                 }
@@ -177,7 +178,7 @@ impl Upload<'_> {
                 bytes.len()
             });
             match read {
-                // What makes no sense as a head is found out by whoever reads it next.
+                // A malformed head is reported when the head of the response is read.
                 Poll::Ready(Ok(1..)) if ResponseHead::parse(input.unread()).is_ok() => {}
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
@@ -185,8 +186,12 @@ impl Upload<'_> {
         }
     }
 
-    /// Takes what the client sends: none when there was something.
-    fn poll_client(&mut self, client: &mut Client, cx: &mut Context<'_>) -> Poll<io::Result<Option<End>>> {
+    /// Reads from the client; `None` after progress.
+    fn poll_client(
+        &mut self,
+        client: &mut SwitchClient,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<Option<UploadEnd>>> {
         let shared = Rc::clone(&client.shared);
         let memory = &shared.resources.memory;
         let Self { carrier, out, .. } = self;
@@ -209,11 +214,11 @@ impl Upload<'_> {
             }
             (taken.map(drop), false)
         };
-        Poll::Ready(Ok(match (taken, has_ended, self.most_bytes) {
-            (Err(_), _, _) => Some(End::Refused(Refusal::BadChunk)),
-            (_, true, _) => Some(End::ClientGone),
+        Poll::Ready(Ok(match (taken, has_ended, self.max_bytes) {
+            (Err(_), _, _) => Some(UploadEnd::Refused(RequestRefusal::BadChunk)),
+            (_, true, _) => Some(UploadEnd::ClientGone),
             (_, _, Some(most)) if self.carrier.payload > most => {
-                Some(End::Refused(Refusal::BodyTooLong(most)))
+                Some(UploadEnd::Refused(RequestRefusal::BodyTooLong(most)))
             }
             _ => None,
         }))

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
-use assay_switch::reason::NoServer;
+use assay_switch::reason::NoServerReason;
 use proptest::prelude::*;
 use rustix::net::sockopt::set_socket_linger;
 
@@ -120,7 +120,7 @@ fn a_connection_without_a_server_is_closed_and_counted() {
     let (_kept, _) = greeted(&full);
     assert!(is_turned_away(Client::new(&full)), "the server has all that it may have, and nobody may wait");
     eventually("the reason is counted", || {
-        full.snapshot().expect("runs").no_server_as(NoServer::QueueFull) == 1
+        full.snapshot().expect("runs").no_server_as(NoServerReason::QueueFull) == 1
     });
 }
 

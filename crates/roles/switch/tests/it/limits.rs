@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use assay_switch::reason::{NoServer, Reason};
+use assay_switch::reason::{NoServerReason, RefusalReason};
 
 use crate::harness::{Client, Server, eventually, file, on_command, switch};
 
@@ -42,8 +42,14 @@ fn requests_that_are_refused_say_why_and_get_nowhere() {
     let counted = switch.snapshot().expect("runs");
     assert_eq!(counted.refused(), 12);
     let of = |reason| counted.refused_as(reason);
-    assert_eq!((of(Reason::Malformed), of(Reason::AmbiguousFraming), of(Reason::NotServed)), (3, 2, 2));
-    assert_eq!((of(Reason::HeadTooLong), of(Reason::TooManyFields), of(Reason::BodyTooLong)), (3, 1, 1));
+    assert_eq!(
+        (of(RefusalReason::Malformed), of(RefusalReason::AmbiguousFraming), of(RefusalReason::NotServed)),
+        (3, 2, 2)
+    );
+    assert_eq!(
+        (of(RefusalReason::HeadTooLong), of(RefusalReason::TooManyFields), of(RefusalReason::BodyTooLong)),
+        (3, 1, 1)
+    );
     let (_, _, body) = Client::to(switch.metrics().expect("are shown")).get("/metrics");
     let text = String::from_utf8(body).expect("text");
     for line in ["ambiguous_framing\"} 2", "head_too_long\"} 3", "too_slow\"} 0"] {
@@ -76,7 +82,7 @@ fn requests_that_are_refused_over_http_2_are_counted_and_get_nowhere() {
         eventually("one more is counted", || switch.snapshot().expect("runs").refused() == number as u64 + 1);
     }
     let counted = switch.snapshot().expect("runs");
-    let reasons = [Reason::Malformed, Reason::NotServed, Reason::HeadTooLong];
+    let reasons = [RefusalReason::Malformed, RefusalReason::NotServed, RefusalReason::HeadTooLong];
     assert_eq!(reasons.map(|reason| counted.refused_as(reason)), [3, 2, 1]);
     assert_eq!(server.count(), 0);
 }
@@ -94,7 +100,10 @@ fn bodies_in_chunks_are_held_against_their_limit_and_their_grammar() {
         assert!(client.is_closed());
     }
     let counted = switch.snapshot().expect("runs");
-    assert_eq!([Reason::BodyTooLong, Reason::Malformed].map(|reason| counted.refused_as(reason)), [1, 1]);
+    assert_eq!(
+        [RefusalReason::BodyTooLong, RefusalReason::Malformed].map(|reason| counted.refused_as(reason)),
+        [1, 1]
+    );
     assert_eq!(server.count(), 0);
 }
 
@@ -118,7 +127,7 @@ fn requests_wait_for_a_server_with_room_in_their_order() {
     let (status, _, why) = refused.get("/4");
     assert!(status == 503 && String::from_utf8_lossy(&why).contains("wait"), "{why:?}");
     let no_server = |reason| switch.snapshot().expect("runs").no_server_as(reason);
-    assert_eq!(NoServer::ALL.map(no_server), [0, 1, 0]);
+    assert_eq!(NoServerReason::ALL.map(no_server), [0, 1, 0]);
     for (number, client) in clients.iter_mut().enumerate() {
         go.send(()).expect("it waits");
         assert_eq!(client.response().0, 200);

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use assay_switch::reason::{NoServer, Reason};
+use assay_switch::reason::{NoServerReason, RefusalReason};
 
 use crate::harness::{Client, Server, eventually, file, on_command, switch};
 
@@ -19,7 +19,7 @@ fn clients_that_are_slow_are_told_or_sent_away() {
     assert_eq!(half.response().0, 408);
     assert_eq!(bodiless.response().0, 408);
     assert!(idle.is_closed() && half.is_closed() && bodiless.is_closed());
-    assert_eq!(switch.snapshot().expect("runs").refused_as(Reason::TooSlow), 2);
+    assert_eq!(switch.snapshot().expect("runs").refused_as(RefusalReason::TooSlow), 2);
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_request_waits_no_longer_than_it_may() {
     let (status, _, why) = second.get("/");
     assert!(status == 503 && String::from_utf8_lossy(&why).contains("in time"), "{why:?}");
     let no_server = |reason| switch.snapshot().expect("runs").no_server_as(reason);
-    assert_eq!(NoServer::ALL.map(no_server), [0, 0, 1]);
+    assert_eq!(NoServerReason::ALL.map(no_server), [0, 0, 1]);
     go.send(()).expect("it waits");
     assert_eq!(first.response().0, 200);
     go.send(()).expect("it waits");

@@ -10,7 +10,7 @@ use assay_cluster::dispatch::Choice;
 use assay_cluster::simulate::{Cell, Experiment, Service, choice, document_of, path_of};
 use assay_net::HEALTH_PATH;
 use assay_switch::Switch;
-use assay_switch::document::document;
+use assay_switch::target_hash::hash_target;
 
 use super::ClusterArgs;
 use crate::exit::Failure;
@@ -115,6 +115,6 @@ fn as_the_switch_knows(experiment: &Experiment, core: &[u64]) -> Vec<u64> {
         (0..service.documents).map(move |number| (document_of(place, number), service, number))
     });
     all.filter(|(hash, ..)| core.contains(hash))
-        .map(|(_, service, number)| document(path_of(service, number).as_bytes()))
+        .map(|(_, service, number)| hash_target(path_of(service, number).as_bytes()))
         .collect()
 }

@@ -7,7 +7,7 @@ use std::io::{IsTerminal, stderr};
 use std::net::SocketAddr;
 
 use assay_switch::Switch;
-use assay_switch::tally::{Snapshot, Tally};
+use assay_switch::tally::{ServerTally, SwitchSnapshot};
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
@@ -28,7 +28,7 @@ pub struct Show {
     /// Lines of the view that are on the terminal and can be drawn over.
     drawn: usize,
     /// What was counted by the last second.
-    before: Option<Tally>,
+    before: Option<ServerTally>,
     /// Requests of each server by the last second.
     by_server: HashMap<String, u64>,
     /// Lines of the access log that were told to be lost.
@@ -104,7 +104,7 @@ impl Show {
     }
 
     /// A second has passed.
-    pub fn second(&mut self, now: &Snapshot) -> Result<(), Failure> {
+    pub fn second(&mut self, now: &SwitchSnapshot) -> Result<(), Failure> {
         self.warn_of_lost_lines(now.log_lost);
         let total = now.total();
         let before = self.before.replace(total.clone()).unwrap_or_default();
@@ -143,7 +143,7 @@ impl Show {
     }
 }
 
-fn second_as_json(now: &Snapshot, total: &Tally, before: &Tally) -> Value {
+fn second_as_json(now: &SwitchSnapshot, total: &ServerTally, before: &ServerTally) -> Value {
     let times = total.times.since(&before.times);
     json!({
         "event": "second",
@@ -168,7 +168,7 @@ fn second_as_json(now: &Snapshot, total: &Tally, before: &Tally) -> Value {
     })
 }
 
-fn second_in_words(now: &Snapshot, total: &Tally, before: &Tally) -> String {
+fn second_in_words(now: &SwitchSnapshot, total: &ServerTally, before: &ServerTally) -> String {
     let times = total.times.since(&before.times);
     let ms =
         |quantile| times.quantile_us(quantile).map_or("-".to_owned(), |us| format!("{:.1}", us as f64 / 1e3));
@@ -209,7 +209,7 @@ fn second_in_words(now: &Snapshot, total: &Tally, before: &Tally) -> String {
     line
 }
 
-fn requests_by_server(now: &Snapshot) -> HashMap<String, u64> {
+fn requests_by_server(now: &SwitchSnapshot) -> HashMap<String, u64> {
     let mut all = HashMap::new();
     for (_, server, tally) in &now.tallies {
         if let Some(server) = server {
@@ -221,7 +221,7 @@ fn requests_by_server(now: &Snapshot) -> HashMap<String, u64> {
 
 /// All of it in a line, and a line for each server.
 fn view(
-    now: &Snapshot,
+    now: &SwitchSnapshot,
     line: &str,
     requests: &HashMap<String, u64>,
     before: &HashMap<String, u64>,
@@ -249,19 +249,25 @@ fn view(
 
 #[cfg(test)]
 mod tests {
-    use assay_switch::tally::ServerNow;
+    use assay_switch::tally::ServerStatus;
 
     use super::*;
 
     #[test]
     fn a_second_is_told_as_the_difference_to_the_one_before() {
-        let server = |up| ServerNow { name: "a".into(), up, weight: 1.0, in_flight: 3, idle: 0 };
+        let server = |up| ServerStatus { name: "a".into(), up, weight: 1.0, in_flight: 3, idle: 0 };
         let tally = |ok, failed| {
-            let mut tally = Tally { responses: [0, ok, 0, 0, failed], retried: failed, ..Tally::default() };
+            let mut tally =
+                ServerTally { responses: [0, ok, 0, 0, failed], retried: failed, ..ServerTally::default() };
             (0..ok).for_each(|_| tally.times.record(1500));
             tally
         };
-        let now = Snapshot { in_flight: 3, clients: 9, servers: vec![server(true)], ..Snapshot::default() };
+        let now = SwitchSnapshot {
+            in_flight: 3,
+            clients: 9,
+            servers: vec![server(true)],
+            ..SwitchSnapshot::default()
+        };
         let said = second_in_words(&now, &tally(30, 1), &tally(10, 0));
         assert!(
             said.contains(" 21 req/s") && said.contains("1 × 5xx  1 retried") && said.ends_with("| a 3\n"),
@@ -277,7 +283,7 @@ mod tests {
         let lines: Vec<&str> = seen.lines().collect();
         assert!(lines.len() == 3 && !lines[0].contains('|'), "{seen}");
         assert_eq!(lines[2].split_whitespace().collect::<Vec<_>>(), ["a", "20", "3", "0", "1.00"]);
-        let out = Snapshot { servers: vec![server(false)], ..Snapshot::default() };
+        let out = SwitchSnapshot { servers: vec![server(false)], ..SwitchSnapshot::default() };
         assert!(second_in_words(&out, &tally(0, 0), &tally(0, 0)).contains("p50 - ms"));
         assert!(second_in_words(&out, &tally(0, 0), &tally(0, 0)).ends_with("| a out\n"));
     }

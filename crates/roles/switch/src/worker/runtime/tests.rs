@@ -1,4 +1,4 @@
-//! Tasks, what wakes them, and in which order they run.
+//! Tasks, what wakes them, and in which pending they run.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -8,8 +8,8 @@ use super::*;
 
 #[test]
 fn tasks_wake_each_other_and_end_with_the_first() {
-    let order: Rc<RefCell<Vec<u32>>> = Rc::default();
-    let notes = Rc::clone(&order);
+    let pending: Rc<RefCell<Vec<u32>>> = Rc::default();
+    let notes = Rc::clone(&pending);
     let ended = run(async move {
         let notify = Rc::new(tokio::sync::Notify::new());
         for number in [1, 2] {
@@ -25,7 +25,7 @@ fn tasks_wake_each_other_and_end_with_the_first() {
         7
     });
     assert_eq!(ended.expect("runs"), 7);
-    assert_eq!(*order.borrow(), [1, 2]);
+    assert_eq!(*pending.borrow(), [1, 2]);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_task_is_not_woken_on_another_thread() {
         }));
         let waker = given.recv().await.expect("is given");
         let woken = std::thread::spawn(move || waker.wake()).join();
-        task.end();
+        task.abort();
         woken
     });
     assert!(woken.expect("runs").is_err());
@@ -69,11 +69,11 @@ fn a_task_that_has_used_its_share_waits_for_the_next_look_at_sockets_whoever_wak
         let waking = Rc::clone(&woken);
         spawn(poll_fn(move |cx| {
             let mut bytes = 0;
-            while may_go_on() {
+            while has_budget() {
                 bytes += 1000;
-                spend(1000);
+                consume_budget(1000);
             }
-            let _ = told.send((turn(), bytes));
+            let _ = told.send((polls(), bytes));
             *waking.borrow_mut() = Some(cx.waker().clone());
             Poll::Pending
         }));
@@ -87,12 +87,12 @@ fn a_task_that_has_used_its_share_waits_for_the_next_look_at_sockets_whoever_wak
         while seen.len() < 4 {
             seen.extend(heard.recv().await);
         }
-        waking.end();
+        waking.abort();
         seen
     });
     let seen = ended.expect("runs");
     let first = seen[0].0;
-    let bytes = 1000 * SHARE.div_ceil(LEAST_COST);
+    let bytes = 1000 * BUDGET_BYTES.div_ceil(MIN_COST);
     let expected: Vec<(u64, u32)> = (0..4).map(|number| (first + number, bytes)).collect();
     assert_eq!(seen, expected, "once for each look, and small reads count for more");
 }
@@ -106,7 +106,7 @@ fn a_task_that_is_ended_goes_and_its_place_is_used_again() {
             let _held = held;
             std::future::pending::<()>().await;
         });
-        task.end();
+        task.abort();
         let count = Rc::strong_count(&kept);
         let runtime = current().expect("runs");
         (count, runtime.tasks.borrow().free.len())
@@ -115,15 +115,15 @@ fn a_task_that_is_ended_goes_and_its_place_is_used_again() {
 }
 
 /// A socket that the worker is told of, and its other side.
-fn pair() -> (OwnedFd, UnixStream, Place) {
+fn pair() -> (OwnedFd, UnixStream, Registration) {
     let (own, other) = UnixStream::pair().expect("sockets");
     let own = OwnedFd::from(own);
-    let place = Place::new(own.as_fd(), 0, false).expect("a place");
+    let place = Registration::new(own.as_fd(), 0, false).expect("a place");
     (own, other, place)
 }
 
 /// How many bytes have come to, as far as is known.
-fn told(pairs: &[(OwnedFd, UnixStream, Place)]) -> usize {
+fn told(pairs: &[(OwnedFd, UnixStream, Registration)]) -> usize {
     pairs.iter().filter(|(_, _, place)| place.source.flags.get() & READABLE != 0).count()
 }
 
@@ -143,7 +143,7 @@ fn slow_sockets_are_looked_at_once_a_tick_and_a_few_at_a_time_while_others_are_l
                 sockets.tick();
             }
             (&usual[0].1).write_all(b"x").expect("is open");
-            let happened = sockets.look(false, |_| Ok(())).expect("looks");
+            let happened = sockets.poll(false, |_| Ok(())).expect("looks");
             looks.push((happened, told(&slow), sockets.is_slow_due()));
         }
         looks
@@ -158,26 +158,26 @@ fn a_socket_that_is_not_slow_any_more_is_looked_at_with_the_usual_ones_and_misse
     let seen = run(async {
         let sockets = current().expect("runs").sockets();
         let pairs = [pair(), pair()];
-        let look = |expected: u32| {
-            assert_eq!(sockets.look(false, |_| Ok(())).expect("looks"), expected);
+        let poll = |expected: u32| {
+            assert_eq!(sockets.poll(false, |_| Ok(())).expect("looks"), expected);
         };
         // There is room for bytes to go.
-        look(2);
+        poll(2);
         pairs.iter().for_each(|(socket, _, place)| place.set_slow(socket.as_fd(), true));
         let [(first, other, place), (_, gone, _)] = &pairs;
         (&*other).write_all(b"x").expect("is open");
         gone.shutdown(std::net::Shutdown::Both).expect("is open");
-        look(0);
+        poll(0);
         place.set_slow(first.as_fd(), false);
-        look(1);
+        poll(1);
         let came = told(&pairs);
         sockets.tick();
-        look(0);
+        poll(0);
         let flags = pairs[1].2.source.flags.get();
         let [(first, other, place), _] = pairs;
-        place.leave(first.as_fd());
+        place.deregister(first.as_fd());
         (&other).write_all(b"x").expect("is open");
-        look(0);
+        poll(0);
         (came, flags & ENDED)
     });
     assert_eq!(seen.expect("runs"), (1, ENDED));
@@ -194,7 +194,7 @@ fn many_that_are_slow_have_a_part_of_a_worker_that_has_much_to_do() {
             (&*other).write_all(b"x").expect("is open");
         }
         sockets.tick();
-        sockets.look(false, |_| Ok(())).expect("looks");
+        sockets.poll(false, |_| Ok(())).expect("looks");
         (told(&slow), usual.len())
     });
     assert_eq!(seen.expect("runs"), (72, 256), "eight, and eight for each 32 of others");

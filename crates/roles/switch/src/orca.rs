@@ -1,16 +1,16 @@
-//! What a server says of its own load.
+//! Load reports of servers, in a field of their responses: the text form of ORCA (the Open Request Cost Aggregation of Envoy and
+//! gRPC).
 //!
-//! In a field of its responses, as in ORCA (the Open Request Cost Aggregation of Envoy and gRPC), in its text form:
 //! `endpoint-load-metrics: TEXT cpu_utilization=0.4, named_metrics.disk=0.1, named_metrics.network=0.2,
-//! named_metrics.in_flight=3, named_metrics.latency_ns=1200000`. What it does not say is taken for none; requests in flight
-//! that it does not tell are those that the switch knows of. The other forms (JSON, binary) are ignored.
+//! named_metrics.in_flight=3, named_metrics.latency_ns=1200000`. Missing values count as zero; missing requests in flight are
+//! those that the switch knows of. The other forms (JSON, binary) are ignored.
 
 use assay_cluster::dispatch::ServerState;
 use assay_http::field::{list, trim};
 
 pub const FIELD: &str = "endpoint-load-metrics";
 
-/// Reads the value of the field; none when it is in no form that is known. `in_flight` is what is known here.
+/// Parses the value of the field; `None` if its form is unknown. `in_flight` is used where the report has no such value.
 pub fn read(value: &[u8], in_flight: u32) -> Option<ServerState> {
     let (form, rest) = value.split_at_checked(4)?;
     if !form.eq_ignore_ascii_case(b"TEXT") {

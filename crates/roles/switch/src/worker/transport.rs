@@ -1,4 +1,4 @@
-//! What a connection lies on: a socket in the clear, TLS on a socket, or a stream of HTTP/2.
+//! Transports of a connection: a socket in the clear, TLS on a socket, or an HTTP/2 stream.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -13,71 +13,70 @@ use assay_net::http2::Pipe;
 use assay_net::tls::session::Session;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::runtime::{ENDED, READABLE, WRITABLE, may_go_on, spend};
+use super::runtime::{ENDED, READABLE, WRITABLE, consume_budget, has_budget};
 use super::socket::Socket;
-use crate::secure::ToServer;
+use crate::tls::UpstreamTls;
 
 thread_local! {
-    /// Room for data that should not come.
-    static QUIET: RefCell<Vec<u8>> = RefCell::new(vec![0; LEAST_ROOM]);
+    /// Buffer for data that should not arrive.
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; LEAST_ROOM]);
 }
 
-pub enum Stream {
+pub enum Transport {
     Clear(Socket),
-    /// With TLS.
-    Secured(Box<Secured>),
-    /// Requests on a connection of HTTP/2: from a client, one after the other, or one to a server.
+    Tls(Box<TlsTransport>),
+    /// HTTP/2: from a client, one request after the other; to a server, one request.
     Http2(Pipe),
 }
 
 /// TLS on a socket.
-pub struct Secured {
+pub struct TlsTransport {
     stream: ByteStream<Socket>,
-    /// Bytes that were taken, and not told to be: some of their records have not gone to the socket.
-    claimed: Option<usize>,
+    /// Plaintext bytes whose records are not all written to the socket yet; the write is not reported before.
+    unflushed: Option<usize>,
 }
 
-impl Stream {
+impl Transport {
     /// TLS on a client's socket.
-    pub fn secured(socket: Socket, session: Session) -> Self {
-        Self::Secured(Box::new(Secured { stream: ByteStream::secured(socket, session), claimed: None }))
+    pub fn tls(socket: Socket, session: Session) -> Self {
+        Self::Tls(Box::new(TlsTransport { stream: ByteStream::secured(socket, session), unflushed: None }))
     }
 
-    /// Connects to a server, and makes the handshake if it speaks TLS.
-    pub async fn connect(address: SocketAddr, tls: Option<&ToServer>) -> io::Result<Self> {
+    /// Connects to a server, with a TLS handshake if required.
+    pub async fn connect(address: SocketAddr, tls: Option<&UpstreamTls>) -> io::Result<Self> {
         let socket = Socket::connect(address).await?;
         let Some(tls) = tls else { return Ok(Self::Clear(socket)) };
         let session = tls.client.connect(&tls.name, true).map_err(io::Error::other)?;
-        let mut secured = Secured { stream: ByteStream::secured(socket, session), claimed: None };
+        let mut secured = TlsTransport { stream: ByteStream::secured(socket, session), unflushed: None };
         poll_fn(|cx| secured.poll_open(cx)).await?;
-        Ok(Self::Secured(Box::new(secured)))
+        Ok(Self::Tls(Box::new(secured)))
     }
 
-    /// Both sides have agreed on HTTP/2 (ALPN), or speak in the clear, where nothing is agreed on. To be called once.
+    /// Whether HTTP/2 was negotiated (ALPN), or the connection is in the clear, where nothing is negotiated. To be called once.
     pub fn may_speak_http2(&mut self) -> bool {
         match self {
-            Self::Secured(secured) => {
+            Self::Tls(secured) => {
                 secured.stream.take_handshake().is_some_and(|handshake| handshake.agreed.is_http2)
             }
             Self::Clear(_) | Self::Http2(_) => true,
         }
     }
 
-    /// What the scheme of an absolute URL must be. Requests of HTTP/2 have none of these.
+    /// Scheme that an absolute URL must have. HTTP/2 requests have none of these.
     pub fn scheme(&self) -> &'static str {
         match self {
-            Self::Secured(_) => "https",
+            Self::Tls(_) => "https",
             Self::Clear(_) | Self::Http2(_) => "http",
         }
     }
 
-    /// Writes what there is room for now.
+    /// Writes without waiting.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Clear(socket) => socket.try_write(bytes),
             Self::Http2(pipe) => pipe.try_write(bytes),
-            // Records of which the socket takes a part would wait for a next write, and there may be none.
-            Self::Secured(_) => Err(io::ErrorKind::WouldBlock.into()),
+            // A partly written record would have to wait for a next write, and there may be none.
+            Self::Tls(_) => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
 
@@ -85,36 +84,35 @@ impl Stream {
     pub fn write_last(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Clear(socket) => socket.write_last(bytes),
-            Self::Secured(_) | Self::Http2(_) => Ok(0),
+            Self::Tls(_) | Self::Http2(_) => Ok(0),
         }
     }
 
-    /// Ready when the other side has gone for certain. Of a socket that the system does not tell of yet, it is known only if the wait is
-    /// long enough to be worth it.
+    /// Ready when the peer has certainly gone. A socket that is not registered yet is only registered if the wait `is_long`.
     pub fn poll_gone(&self, is_long: bool, cx: &Context<'_>) -> Poll<()> {
         match self {
             Self::Clear(socket) => socket.poll_gone(is_long, cx),
-            Self::Secured(secured) => secured.socket().poll_gone(is_long, cx),
+            Self::Tls(secured) => secured.socket().poll_gone(is_long, cx),
             Self::Http2(pipe) => pipe.poll_gone(cx),
         }
     }
 
-    /// Nothing has come, and not the end; what belongs to TLS alone may have.
+    /// Whether no data and no end have arrived; TLS records without data may have.
     pub fn is_quiet(&mut self) -> bool {
         match self {
             Self::Clear(socket) => socket.is_quiet(),
-            Self::Secured(secured) => secured.is_quiet(),
+            Self::Tls(secured) => secured.is_quiet(),
             Self::Http2(_) => false,
         }
     }
 }
 
-impl Secured {
+impl TlsTransport {
     fn socket(&self) -> &Socket {
         self.stream.socket()
     }
 
-    /// Nothing can be read for now. Once the end has come, a read always has a result: the next one is tried at once.
+    /// Whether another read has a result although nothing is readable for now: after an end it always does.
     fn has_more(&self) -> bool {
         let has_ended = self.socket().has(ENDED);
         if !has_ended {
@@ -123,7 +121,6 @@ impl Secured {
         has_ended
     }
 
-    /// Makes the handshake of a client.
     fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             match self.stream.shake_hands() {
@@ -140,7 +137,7 @@ impl Secured {
         }
     }
 
-    /// Gives the socket all that it was not given.
+    /// Writes all pending records to the socket.
     fn poll_flush(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         while self.stream.has_unsent() {
             if !self.socket().has(WRITABLE) {
@@ -155,7 +152,7 @@ impl Secured {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if !may_go_on() {
+        if !has_budget() {
             return Poll::Pending;
         }
         // The client may wait for the end of the handshake.
@@ -168,7 +165,7 @@ impl Secured {
                     if !read.more && read.length > 0 {
                         self.has_more();
                     }
-                    spend(read.length);
+                    consume_budget(read.length);
                     room.advance(read.length);
                     return Poll::Ready(Ok(()));
                 }
@@ -186,33 +183,33 @@ impl Secured {
         self.socket().wait(cx)
     }
 
-    /// Writes, and says so only when the socket has all records of it.
+    /// Writes, and completes only when the socket has all records of the data.
     fn poll_write(&mut self, cx: &Context<'_>, parts: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        if !may_go_on() {
+        if !has_budget() {
             return Poll::Pending;
         }
-        while self.claimed.is_none() {
+        while self.unflushed.is_none() {
             if !self.socket().has(WRITABLE) {
                 return self.socket().wait(cx);
             }
             match self.stream.send_parts(parts) {
                 Ok(count) => {
-                    spend(count);
-                    self.claimed = Some(count);
+                    consume_budget(count);
+                    self.unflushed = Some(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.socket().clear(WRITABLE),
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
         match self.poll_flush(cx) {
-            Poll::Ready(flushed) => Poll::Ready(flushed.map(|()| self.claimed.take().unwrap_or(0))),
+            Poll::Ready(flushed) => Poll::Ready(flushed.map(|()| self.unflushed.take().unwrap_or(0))),
             Poll::Pending => Poll::Pending,
         }
     }
 
     fn is_quiet(&mut self) -> bool {
         while self.socket().has(READABLE) {
-            let read = QUIET.with_borrow_mut(|room| self.stream.recv_unstamped(room));
+            let read = SCRATCH.with_borrow_mut(|room| self.stream.recv_unstamped(room));
             match read {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if self.has_more() {
@@ -226,11 +223,11 @@ impl Secured {
     }
 }
 
-impl exchange::Stream for Stream {
+impl exchange::Stream for Transport {
     fn reset_on_close(&self) {
         match self {
             Self::Clear(socket) => socket.reset_on_close(),
-            Self::Secured(secured) => {
+            Self::Tls(secured) => {
                 secured.stream.break_off();
                 secured.socket().reset_on_close();
             }
@@ -247,13 +244,13 @@ impl exchange::Stream for Stream {
     fn set_slow(&self, is_slow: bool) {
         match self {
             Self::Clear(socket) => socket.set_slow(is_slow),
-            Self::Secured(secured) => secured.socket().set_slow(is_slow),
+            Self::Tls(secured) => secured.socket().set_slow(is_slow),
             Self::Http2(_) => {}
         }
     }
 
     fn is_opening(&self) -> bool {
-        matches!(self, Self::Secured(secured) if !secured.stream.is_open())
+        matches!(self, Self::Tls(secured) if !secured.stream.is_open())
     }
 
     fn is_http2(&self) -> bool {
@@ -267,21 +264,21 @@ impl exchange::Stream for Stream {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for Transport {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Clear(socket) => Pin::new(socket).poll_read(cx, room),
-            Self::Secured(secured) => secured.poll_read(cx, room),
+            Self::Tls(secured) => secured.poll_read(cx, room),
             Self::Http2(pipe) => Pin::new(pipe).poll_read(cx, room),
         }
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for Transport {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Clear(socket) => Pin::new(socket).poll_write(cx, bytes),
-            Self::Secured(secured) => secured.poll_write(cx, &[IoSlice::new(bytes)]),
+            Self::Tls(secured) => secured.poll_write(cx, &[IoSlice::new(bytes)]),
             Self::Http2(pipe) => Pin::new(pipe).poll_write(cx, bytes),
         }
     }
@@ -293,7 +290,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Clear(socket) => Pin::new(socket).poll_write_vectored(cx, parts),
-            Self::Secured(secured) => secured.poll_write(cx, parts),
+            Self::Tls(secured) => secured.poll_write(cx, parts),
             Self::Http2(pipe) => Pin::new(pipe).poll_write_vectored(cx, parts),
         }
     }
@@ -304,7 +301,7 @@ impl AsyncWrite for Stream {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Secured(secured) => secured.poll_flush(cx),
+            Self::Tls(secured) => secured.poll_flush(cx),
             Self::Clear(_) | Self::Http2(_) => Poll::Ready(Ok(())),
         }
     }
@@ -312,7 +309,7 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Clear(socket) => Pin::new(socket).poll_shutdown(cx),
-            Self::Secured(secured) => {
+            Self::Tls(secured) => {
                 if let Poll::Ready(Ok(())) = secured.poll_flush(cx) {
                     secured.stream.say_end();
                 }

@@ -1,4 +1,4 @@
-//! What everything in a worker shares: data alone, so that those who use it need not know who drives the worker.
+//! State that all tasks of a worker share: data only, so that its users need not know who drives the worker.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,34 +14,33 @@ use super::pipes::Pipes;
 use super::queue::Queue;
 use super::runtime::now_ns;
 use super::setup::{Registry, Setup};
-use super::slot::Unserved;
+use super::slot::AcquireError;
 use crate::access_log::LogWriter;
-use crate::plan::NewsSender;
+use crate::messages::ReportSender;
 use crate::tally::{LiveCounts, add};
 
-/// What everything in a worker shares.
-pub struct Shared {
+pub struct WorkerContext {
     pub(super) resources: Rc<Resources>,
     pub(super) pipes: Rc<Pipes>,
     pub(super) queue: Rc<Queue>,
     pub(super) setup: RefCell<Rc<Setup>>,
     pub(super) registry: Registry,
     pub(super) counts: LiveCounts,
-    /// Connections that end first when there is no room for others.
+    /// Connections in the order in which they are closed to make room for others.
     pub(super) longest: RefCell<Longest>,
     pub(super) log: RefCell<Option<LogWriter>>,
     pub(super) date: RefCell<DateCache>,
-    pub(super) news: NewsSender,
+    pub(super) reports: ReportSender,
     pub(super) is_stopping: Cell<bool>,
-    /// A client has gone, a tick has passed, or the switch is to stop: the accepting tasks look again.
+    /// Notified when a client has gone, a tick has passed, or the switch stops: accepting tasks check again.
     pub(super) changed: Notify,
     pub(super) worker: usize,
 }
 
-impl Shared {
-    /// Counts a request that got no server. One whose client has left is counted where that is seen.
-    pub(super) fn count_unserved(&self, unserved: Unserved) {
-        if let Some(reason) = unserved.reason() {
+impl WorkerContext {
+    /// Counts a request that got no server. A client that left is counted where that is noticed.
+    pub(super) fn count_no_server(&self, error: AcquireError) {
+        if let Some(reason) = error.reason() {
             add(&self.counts.no_server[reason as usize]);
         }
     }
@@ -50,7 +49,7 @@ impl Shared {
         Rc::clone(&self.setup.borrow())
     }
 
-    /// Writes out what there is of the log, and counts what could not be written.
+    /// Writes out the buffered log, and counts lost lines.
     pub(super) fn flush_log(&self) {
         if let Some(log) = &mut *self.log.borrow_mut() {
             let lost = &self.counts.log_lost;
@@ -58,13 +57,13 @@ impl Shared {
         }
     }
 
-    /// The date of now, as fields have it.
+    /// Current date, as header fields have it.
     pub(super) fn date(&self) -> [u8; DATE_BYTES] {
         *self.date.borrow_mut().at(unix_s())
     }
 }
 
-/// Now, as policies count it.
+/// Current time, as policies count it.
 pub fn moment() -> Moment {
     Moment::from_nanos(now_ns())
 }

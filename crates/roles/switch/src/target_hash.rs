@@ -1,7 +1,7 @@
-//! The number that stands for what a request requests. Equal targets, equal numbers.
+//! The document number by which policies recognise a requested target.
 
-/// A hash of a request's target: what policies that look at content know of it.
-pub fn document(target: &[u8]) -> u64 {
+/// Hash of a request's target: all that content-aware policies know of it.
+pub fn hash_target(target: &[u8]) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut hash = target.len() as u64 ^ 0x5851_f42d_4c95_7f2d;
     let mut words = target.chunks_exact(8);
@@ -28,13 +28,13 @@ mod tests {
 
     #[test]
     fn targets_that_differ_in_one_place_have_other_numbers_in_every_quarter_of_the_range() {
-        let all: Vec<u64> = (0..10_000).map(|n| document(format!("/a/file{n}.html").as_bytes())).collect();
+        let all: Vec<u64> = (0..10_000).map(|n| hash_target(format!("/a/file{n}.html").as_bytes())).collect();
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
         for quarter in 0..4 {
             let count = all.iter().filter(|hash| **hash >> 62 == quarter).count();
             assert!((2300..2700).contains(&count), "{quarter}: {count}");
         }
-        assert_eq!(document(b"/a"), document(b"/a"));
-        assert_ne!(document(b"/a"), document(b"/a\0"));
+        assert_eq!(hash_target(b"/a"), hash_target(b"/a"));
+        assert_ne!(hash_target(b"/a"), hash_target(b"/a\0"));
     }
 }

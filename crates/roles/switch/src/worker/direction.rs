@@ -1,8 +1,8 @@
-//! One direction of a connection whose bytes are sent on as they are: copied through this process, or moved by the kernel through
-//! a pipe (`splice`).
+//! One direction of a layer-4 connection: bytes are copied through this process, or moved by the kernel through a pipe
+//! (`splice(2)`).
 //!
-//! A copy costs two system calls and twice the memory traffic, a move two system calls and a pipe. So short messages are copied,
-//! and what comes in plenty is moved: once a read has filled all the room there was, until nothing more is there.
+//! A copy costs two system calls and twice the memory traffic, a splice two system calls and a pipe. So short messages are copied,
+//! and bulk data is spliced: from when a read has filled its whole buffer until nothing more is there.
 
 use std::io;
 use std::rc::Rc;
@@ -18,73 +18,69 @@ use assay_net::limits::READ_BYTES;
 use assay_net::memory::{Input, Memory};
 use assay_net::watch::Deadline;
 
-/// Most that is asked of the kernel at once.
-const MOST_MOVED: usize = 1 << 20;
+/// Upper bound on one `splice` call.
+const SPLICE_MAX_BYTES: usize = 1 << 20;
 
-/// What all directions of a worker use.
-pub struct Means<'a> {
-    /// Room for a read.
+/// Resources of the worker, and settings, for both directions of a connection.
+pub struct RelayContext<'a> {
     pub memory: &'a Memory,
     pub pipes: &'a Rc<Pipes>,
-    /// When bytes are moved.
     pub splice: Splice,
-    /// The deadline of the connection, and how long it may be silent.
     pub deadline: &'a Deadline,
-    pub silence: Duration,
+    /// How long the connection may be silent.
+    pub idle_limit: Duration,
 }
 
 #[derive(Default)]
-pub struct Way {
-    /// What was read and could not be sent on yet.
+pub struct Direction {
+    /// Bytes read and not yet sent on.
     input: Input,
-    /// There while bytes are moved.
+    /// Held only while bytes are spliced.
     pipe: Option<Pipe>,
-    /// A read has filled all the room.
-    is_much: bool,
-    /// The kernel does not move bytes between these.
+    /// The last read filled its whole buffer.
+    is_bulk: bool,
+    /// The kernel cannot splice between these sockets.
     cannot_splice: bool,
     has_ended: bool,
     is_closed: bool,
-    /// Bytes that were copied.
     pub copied: u64,
-    /// Bytes that were moved.
-    pub moved: u64,
+    pub spliced: u64,
 }
 
-impl Way {
-    /// What was read already goes first.
+impl Direction {
+    /// Starts with bytes that were read already.
     pub fn new(input: Input) -> Self {
         let copied = input.unread().len() as u64;
         Self { input, copied, ..Self::default() }
     }
 
-    /// One whose sender has ended already.
-    pub fn ended(mut self, has_ended: bool) -> Self {
+    /// Sets whether the sender has ended already.
+    pub fn with_end(mut self, has_ended: bool) -> Self {
         self.has_ended = has_ended;
         self
     }
 
-    /// All bytes so far.
     pub fn bytes(&self) -> u64 {
-        self.copied + self.moved
+        self.copied + self.spliced
     }
 
-    /// Everything was sent on, and the end too.
+    /// Everything, including the end of the stream, was sent on.
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Sends on what there is; ready when all was sent, and the end too. `is_last`: the other direction has ended, and the end of
-    /// this one is that of the connection.
+    /// Relays what has arrived; ready once everything, including the end of the stream, was sent on. `is_last`: the other direction
+    /// has ended, so no half-close is needed.
     pub fn poll(
         &mut self,
-        (from, to): (&mut Socket, &mut Socket),
-        means: &Means<'_>,
+        from: &mut Socket,
+        to: &mut Socket,
+        relay: &RelayContext<'_>,
         is_last: bool,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
-            ready!(self.poll_send(to, means, cx))?;
+            ready!(self.poll_send(to, relay, cx))?;
             if self.is_closed {
                 return Poll::Ready(Ok(()));
             }
@@ -95,17 +91,17 @@ impl Way {
                 self.is_closed = true;
                 return Poll::Ready(Ok(()));
             }
-            if self.wants_pipe(means.splice)
+            if self.wants_pipe(relay.splice)
                 && self.pipe.is_none()
-                && let Ok(pipe) = means.pipes.take()
+                && let Ok(pipe) = relay.pipes.take()
             {
                 self.pipe = Some(pipe);
             }
             let ended = match &mut self.pipe {
-                Some(pipe) => match from.poll_splice(pipe.ends()?.1, MOST_MOVED, cx) {
+                Some(pipe) => match from.poll_splice(pipe.ends()?.1, SPLICE_MAX_BYTES, cx) {
                     Poll::Ready(Ok(count)) => {
                         pipe.filled += count;
-                        self.moved += count as u64;
+                        self.spliced += count as u64;
                         count == 0
                     }
                     Poll::Ready(Err(Errno::INVAL | Errno::NOSYS)) => {
@@ -114,15 +110,15 @@ impl Way {
                     }
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                     Poll::Pending => {
-                        // A connection at rest holds no pipe.
-                        (self.pipe, self.is_much) = (None, false);
+                        // An idle connection holds no pipe.
+                        (self.pipe, self.is_bulk) = (None, false);
                         return Poll::Pending;
                     }
                 },
-                None => ready!(self.poll_copy(from, to, means.memory, cx))?,
+                None => ready!(self.poll_copy(from, to, relay.memory, cx))?,
             };
             self.has_ended = ended;
-            means.deadline.set(means.silence);
+            relay.deadline.set(relay.idle_limit);
         }
     }
 
@@ -130,36 +126,36 @@ impl Way {
         let wants = match splice {
             Splice::Never => false,
             Splice::Always => true,
-            Splice::Auto => self.is_much,
+            Splice::Auto => self.is_bulk,
         };
         wants && !self.cannot_splice
     }
 
-    /// Sends on what was read, or lies in the pipe.
+    /// Sends what was read, or lies in the pipe.
     fn poll_send(
         &mut self,
         to: &mut Socket,
-        means: &Means<'_>,
+        relay: &RelayContext<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         while !self.input.unread().is_empty() {
             let written = ready!(to.poll_send(self.input.unread(), cx))?;
             self.input.consume(written);
-            means.deadline.set(means.silence);
+            relay.deadline.set(relay.idle_limit);
         }
-        self.input.rest(means.memory);
+        self.input.rest(relay.memory);
         while let Some(pipe) = self.pipe.as_mut().filter(|pipe| pipe.filled > 0) {
             let taken = ready!(to.poll_fill_from(pipe.ends()?.0, pipe.filled, cx))?;
             if taken == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             pipe.filled -= taken.min(pipe.filled);
-            means.deadline.set(means.silence);
+            relay.deadline.set(relay.idle_limit);
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Reads once, and sends on at once what there is room for; whether that was the last.
+    /// Reads once and sends at once what there is room for; returns whether the stream has ended.
     fn poll_copy(
         &mut self,
         from: &mut Socket,
@@ -178,7 +174,7 @@ impl Way {
         });
         let count = ready!(read)??;
         self.copied += count as u64;
-        self.is_much = count == READ_BYTES;
-        Poll::Ready(Ok(count == 0 || (!self.is_much && from.is_drained())))
+        self.is_bulk = count == READ_BYTES;
+        Poll::Ready(Ok(count == 0 || (!self.is_bulk && from.is_drained())))
     }
 }

@@ -1,46 +1,42 @@
-//! The plain values of a switch file: times, sizes, addresses, lists.
+//! Parses plain values of a switch file: times, sizes, addresses, lists.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use assay_base::settings::{Fields, Mistake, Value, units};
 use assay_protocol::network::{Network, NotANetwork};
 
-/// A time, if it is there.
 pub(super) fn time(fields: &Fields<'_>, key: &str) -> Result<Option<Duration>, Mistake> {
     fields.get(key).map(|value| value.read(units::duration)).transpose()
 }
 
-/// A time, or what is usual.
 pub(super) fn time_or(fields: &Fields<'_>, key: &str, usual: Duration) -> Result<Duration, Mistake> {
     Ok(time(fields, key)?.unwrap_or(usual))
 }
 
-/// A whole number, or what is usual.
 pub(super) fn whole_or(
     fields: &Fields<'_>,
     key: &str,
     usual: u64,
-    (least, most): (u64, u64),
+    bounds: RangeInclusive<u64>,
 ) -> Result<u64, Mistake> {
-    fields.get(key).map_or(Ok(usual), |value| value.whole(least, most))
+    fields.get(key).map_or(Ok(usual), |value| value.whole(*bounds.start(), *bounds.end()))
 }
 
-/// A size from `least` to `most`, if it is there.
 pub(super) fn size(
     fields: &Fields<'_>,
     key: &str,
-    (least, most): (u64, u64),
+    bounds: RangeInclusive<u64>,
 ) -> Result<Option<u64>, Mistake> {
     let Some(value) = fields.get(key) else { return Ok(None) };
     let bytes = value.read(units::size)?;
-    if !(least..=most).contains(&bytes) {
-        return Err(value.wrong(&format!("it can be {least} to {most} bytes")));
+    if !bounds.contains(&bytes) {
+        return Err(value.wrong(&format!("it can be {} to {} bytes", bounds.start(), bounds.end())));
     }
     Ok(Some(bytes))
 }
 
-/// Texts of a list.
 pub(super) fn texts<'a>(fields: &Fields<'a>, key: &str) -> Result<Vec<Value<'a>>, Mistake> {
     fields.get(key).map_or(Ok(Vec::new()), |value| value.list())
 }
@@ -53,12 +49,12 @@ pub(super) fn address(value: &Value<'_>) -> Result<SocketAddr, Mistake> {
     value.read(read)
 }
 
-/// `10.0.0.0/8`, or one address.
+/// Parses `10.0.0.0/8`, or a single address.
 pub(super) fn network(value: &Value<'_>) -> Result<Network, Mistake> {
     value.read(|text| text.parse().map_err(|wrong: NotANetwork| wrong.to_string()))
 }
 
-/// `200`, `"200-299"`: first and last status.
+/// Parses `200` or `"200-299"` into the first and last status.
 pub(super) fn statuses(value: &Value<'_>) -> Result<(u16, u16), Mistake> {
     let text = value.plain()?;
     let mut ends = text.splitn(2, '-').map(|end| end.trim().parse::<u16>().ok());
@@ -70,7 +66,7 @@ pub(super) fn statuses(value: &Value<'_>) -> Result<(u16, u16), Mistake> {
     }
 }
 
-/// A name: what can stand in logs, labels and fields without quotes.
+/// Parses a name that can stand in logs, labels and fields without quotes.
 pub(super) fn name<'a>(value: &Value<'a>) -> Result<&'a str, Mistake> {
     let text = value.text()?;
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
@@ -80,7 +76,7 @@ pub(super) fn name<'a>(value: &Value<'a>) -> Result<&'a str, Mistake> {
     Ok(text)
 }
 
-/// A valid path: begins with a slash, and has nothing that cannot stand in a request line.
+/// Parses a path that can stand in a request line.
 pub(super) fn target(value: &Value<'_>) -> Result<String, Mistake> {
     let text = value.text()?;
     if !text.starts_with('/') || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
