@@ -1,7 +1,7 @@
-//! What the proxy writes down of each request. A line, as [`ACCESS_LOG_FORMAT`] has it.
+//! Access log of the proxy, a line per request in the format [`ACCESS_LOG_FORMAT`].
 //!
-//! Lines are kept until a kilobyte or some are there, or a second has passed. A file that cannot be written ends the log, and
-//! nothing else: what the proxy does matters more than what it says of that.
+//! Lines are buffered for up to a second. A file that cannot be written ends the log, and nothing else: serving requests matters
+//! more than logging them.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -12,16 +12,15 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use assay_http::head::RequestHead;
 use assay_workload::mark::HEADER;
 
-use crate::handling::{Handling, Source};
+use crate::cache_status::{CacheStatus, ResponseSource};
 #[cfg(doc)]
 use crate::spec::ACCESS_LOG_FORMAT;
 
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The log of a proxy.
 #[derive(Debug)]
 pub struct AccessLog {
-    /// None: it could not be written any more.
+    /// `None` after a failed write.
     file: Option<BufWriter<File>>,
     line: Vec<u8>,
 }
@@ -32,37 +31,37 @@ impl AccessLog {
         Ok(Self { file: Some(file), line: Vec::with_capacity(256) })
     }
 
-    /// Writes what is kept.
+    /// Writes out buffered lines.
     pub fn flush(&mut self) {
         if self.file.as_mut().is_some_and(|file| file.flush().is_err()) {
             self.file = None;
         }
     }
 
-    /// Writes a line; `complete`: the client has got all of the response.
-    pub fn write(&mut self, note: &Note, client: IpAddr, complete: bool) {
+    /// Writes a line; `complete`: the client received the whole response.
+    pub fn write(&mut self, entry: &LogEntry, client: IpAddr, complete: bool) {
         let Some(file) = &mut self.file else { return };
         self.line.clear();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (word, route) = words(note.handling);
+        let (result, route) = result_codes(entry.cache_status);
         let aborted = if complete { "" } else { "_ABORTED" };
         // Writing to a vector cannot fail.
         let _ = write!(
             self.line,
-            "{}.{:06} {} {client} {word}{aborted}/{} {} ",
+            "{}.{:06} {} {client} {result}{aborted}/{} {} ",
             now.as_secs(),
             now.subsec_micros(),
-            note.began.elapsed().as_micros(),
-            note.status,
-            note.bytes
+            entry.began.elapsed().as_micros(),
+            entry.status,
+            entry.bytes
         );
-        for (part, end) in [(&note.method, b' '), (&note.url, b' ')] {
+        for (part, end) in [(&entry.method, b' '), (&entry.url, b' ')] {
             self.line.extend(part.iter().map(|byte| if byte.is_ascii_graphic() { *byte } else { b'?' }));
             self.line.push(end);
         }
         self.line.extend_from_slice(route.as_bytes());
         self.line.push(b' ');
-        let xact: &[u8] = if note.xact.is_empty() { b"-" } else { &note.xact };
+        let xact: &[u8] = if entry.xact.is_empty() { b"-" } else { &entry.xact };
         self.line.extend(xact.iter().map(|byte| if byte.is_ascii_graphic() { *byte } else { b'?' }));
         self.line.push(b'\n');
         if file.write_all(&self.line).is_err() {
@@ -71,23 +70,22 @@ impl AccessLog {
     }
 }
 
-/// What is known of a request until it has its response.
+/// Log entry of a request under way.
 #[derive(Debug)]
-pub struct Note {
+pub struct LogEntry {
     began: Instant,
     method: Vec<u8>,
     url: Vec<u8>,
     xact: Vec<u8>,
-    /// How it is handled; none: with an error of our own.
-    pub handling: Option<Handling>,
-    /// Status of the response; 0: there is none yet.
+    /// `None` for errors of our own.
+    pub cache_status: Option<CacheStatus>,
+    /// 0: no response yet.
     pub status: u16,
-    /// Bytes of its body.
     pub bytes: u64,
 }
 
-impl Note {
-    /// Of a request for this URL.
+impl LogEntry {
+    /// Starts an entry; without `url`, the target is logged as received.
     pub fn new(head: &RequestHead<'_>, url: Option<String>) -> Self {
         let xact = head.header(HEADER).unwrap_or_default();
         Self {
@@ -95,31 +93,31 @@ impl Note {
             method: head.method.as_bytes().to_vec(),
             url: url.map_or_else(|| head.target.as_bytes().to_vec(), String::into_bytes),
             xact: xact.to_vec(),
-            handling: None,
+            cache_status: None,
             status: 0,
             bytes: 0,
         }
     }
 }
 
-/// The outcome, and the server that the request was sent to, in Squid's terms where it has one.
-fn words(handling: Option<Handling>) -> (&'static str, &'static str) {
-    match handling {
-        None | Some(Handling::NotRequested) => ("MISS", "NONE"),
-        Some(Handling::Hit { .. }) => ("HIT", "NONE"),
-        Some(Handling::OnError { .. }) => ("STALE", "DIRECT"),
-        Some(Handling::Forwarded { is_confirmed, is_collapsed, source, .. }) => {
-            let word = match (is_collapsed, is_confirmed) {
+/// Result and hierarchy codes, in Squid's terms where it has one.
+fn result_codes(cache_status: Option<CacheStatus>) -> (&'static str, &'static str) {
+    match cache_status {
+        None | Some(CacheStatus::NotForwarded) => ("MISS", "NONE"),
+        Some(CacheStatus::Hit { .. }) => ("HIT", "NONE"),
+        Some(CacheStatus::StaleOnError { .. }) => ("STALE", "DIRECT"),
+        Some(CacheStatus::Forwarded { is_confirmed, is_collapsed, source, .. }) => {
+            let result = match (is_collapsed, is_confirmed) {
                 (true, _) => "CF_HIT",
                 (false, true) => "REVALIDATED",
                 (false, false) => "MISS",
             };
             let route = match source {
-                Source::Origin => "DIRECT",
-                Source::Sibling => "SIBLING_HIT",
-                Source::Parent => "PARENT",
+                ResponseSource::Origin => "DIRECT",
+                ResponseSource::Sibling => "SIBLING_HIT",
+                ResponseSource::Parent => "PARENT",
             };
-            (word, route)
+            (result, route)
         }
     }
 }
@@ -129,7 +127,7 @@ mod tests {
     use crate::spec::ACCESS_LOG_FORMAT;
 
     use super::*;
-    use crate::handling::Why;
+    use crate::cache_status::ForwardReason;
 
     #[test]
     fn a_line_says_what_became_of_a_request_whatever_stands_in_it() {
@@ -138,18 +136,18 @@ mod tests {
         let mut log = AccessLog::create(&path).unwrap();
         let text = b"GET / HTTP/1.1\r\nHost: a\r\nX-Assay: 1-2-0-3-b\r\n\r\n";
         let (head, _) = RequestHead::parse(text).unwrap().unwrap();
-        let mut note = Note::new(&head, Some("http://a/\u{e9}".into()));
-        (note.status, note.bytes) = (200, 7);
-        note.handling = Some(Handling::Forwarded {
-            why: Why::Miss,
+        let mut entry = LogEntry::new(&head, Some("http://a/\u{e9}".into()));
+        (entry.status, entry.bytes) = (200, 7);
+        entry.cache_status = Some(CacheStatus::Forwarded {
+            reason: ForwardReason::Miss,
             is_confirmed: false,
             is_stored: true,
             is_collapsed: false,
-            source: Source::Sibling,
+            source: ResponseSource::Sibling,
         });
-        log.write(&note, IpAddr::from([127, 0, 0, 1]), true);
-        (note.handling, note.xact) = (Some(Handling::Hit { ttl_s: 1 }), Vec::new());
-        log.write(&note, IpAddr::from([127, 0, 0, 1]), false);
+        log.write(&entry, IpAddr::from([127, 0, 0, 1]), true);
+        (entry.cache_status, entry.xact) = (Some(CacheStatus::Hit { ttl_s: 1 }), Vec::new());
+        log.write(&entry, IpAddr::from([127, 0, 0, 1]), false);
         log.flush();
         let text = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text.lines().collect();

@@ -1,4 +1,4 @@
-//! What a client wants, as far as a cache minds it.
+//! The properties of a client's request that matter to a cache.
 
 use assay_cache::conditional::{Conditions, IfRange};
 use assay_cache::freshness::RequestControl;
@@ -11,29 +11,26 @@ use assay_http::head::RequestHead;
 use assay_http::range::{ByteRange, parse_range};
 use assay_net::fields::Received;
 
-/// A request, read once.
+/// A request whose fields were read in one pass.
 pub struct ClientRequest<'b> {
     pub head: &'b RequestHead<'b>,
-    /// The version of HTTP that the client has sent it in.
     pub received: Received,
-    /// What its method means.
     pub class: MethodClass,
-    /// `Cache-Control` and `Pragma`.
+    /// From `Cache-Control` and `Pragma`.
     pub control: RequestControl,
-    /// `If-None-Match` and `If-Modified-Since`.
+    /// From `If-None-Match` and `If-Modified-Since`.
     pub conditions: Conditions<'b>,
-    /// It has `Authorization`.
+    /// Has `Authorization`.
     pub is_authorised: bool,
-    /// `Range` of a GET; none also when it is no list of byte ranges, and so to be ignored.
+    /// `Range` of a GET; `None` also for an invalid one, which is ignored.
     pub ranges: Option<Vec<ByteRange>>,
-    /// `If-Range`.
     pub if_range: Option<IfRange<'b>>,
-    /// Only the origin can respond to it: conditions on changing an object, or fields that contradict each other.
+    /// Only the origin can respond: conditions on changing an object, repeated fields, or a body.
     pub is_for_origin: bool,
 }
 
 impl<'b> ClientRequest<'b> {
-    /// Reads a request that came in this version of HTTP.
+    /// Reads the fields of `head`.
     pub fn new(head: &'b RequestHead<'b>, received: impl Into<Received>) -> Self {
         let mut client_request = Self {
             class: MethodClass::from_method(head.method),
@@ -63,7 +60,7 @@ impl<'b> ClientRequest<'b> {
                 17 if field.is("if-modified-since") => {
                     client_request.conditions.if_modified_since_s = http_fields::date_s(field.value);
                 }
-                // Of two, the origin shall say which one counts.
+                // The origin decides which of two counts.
                 5 if field.is("range") => {
                     client_request.is_for_origin |= range.replace(field.value).is_some()
                 }
@@ -80,12 +77,12 @@ impl<'b> ClientRequest<'b> {
         client_request
     }
 
-    /// Whether it has conditions that a cache evaluates on what it has stored.
+    /// Whether there are conditions that a cache evaluates on a stored response.
     pub fn has_conditions(&self) -> bool {
         self.conditions.if_none_match.is_some() || self.conditions.if_modified_since_s.is_some()
     }
 
-    /// Whether it may be served from the store.
+    /// Whether the request may be served from the store.
     pub fn is_for_cache(&self) -> bool {
         matches!(self.class, MethodClass::Get | MethodClass::Head) && !self.is_for_origin
     }

@@ -1,8 +1,8 @@
-//! Fetching an object from its origin, once, for all simultaneous requests for it.
+//! Fetching of an object from its origin, once for all simultaneous requests for it.
 //!
-//! A fetch is a task of its own: the client that caused it may go away. It *settles* when the head of the
-//! response is there: then every waiting request decides whether that response suits it. The body follows through
-//! a [`Flow`](assay_net::flow::Flow); when it is complete and may be stored, it is.
+//! A fetch is a task of its own: the client that caused it may go away. It *settles* when the head of the response has arrived:
+//! then every waiting request decides whether that response suits it. The body follows through a [`Flow`](assay_net::flow::Flow),
+//! and is stored once complete, if it may be.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -18,15 +18,15 @@ use assay_http::head::{RequestHead, ResponseHead};
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 
-use crate::fetched::{Fetch, Fetched, Outcome, variant};
-use crate::handling::Source;
-use crate::origin::{self, Failure, OriginResponse};
+use crate::cache_status::ResponseSource;
+use crate::fetched::{Fetch, FetchOutcome, FetchedHead, variant};
+use crate::origin::{self, OriginFailure, OriginResponse};
 use crate::peers;
-use crate::prefetch::{Page, Reading};
-use crate::response::Times;
-use crate::shared::Shared;
-use crate::store::{Key, Stored};
-use crate::way::Way;
+use crate::prefetch::{PageReader, PrefetchPage};
+use crate::response::ResponseTimes;
+use crate::shared::ProxyShared;
+use crate::store::{CacheKey, StoredResponse};
+use crate::upstream_route::UpstreamRoute;
 use assay_net::body::{BodyReader, Chunk};
 use assay_net::fields;
 use assay_net::flow::{End, Reader};
@@ -34,42 +34,41 @@ use assay_net::interim::Interim;
 use assay_net::limits::LEAST_RATE;
 use assay_net::upstream::{Received, Upstream, UpstreamError};
 
-/// The head of a response, and what follows it.
-pub struct Heard {
+/// Head of a response whose body has not been read.
+pub struct PendingResponse {
     pub origin_response: OriginResponse,
-    /// Where the body comes from.
+    /// Connection with the body.
     pub upstream: Box<Upstream>,
-    pub source: Source,
-    /// When the request was sent, in ticks of the store.
+    pub source: ResponseSource,
+    /// Tick of the store at which the request was sent.
     pub began: u64,
 }
 
-/// What to fetch, and what for.
-pub struct Order {
-    /// Name of the resource.
-    pub key: Key,
-    /// The server that the request goes to if no other cache has the object.
-    pub way: Way,
-    /// The complete head for the origin, without conditions.
+/// Parameters of a fetch.
+pub struct FetchPlan {
+    pub key: CacheKey,
+    /// Server to use unless another cache has the object.
+    pub route: UpstreamRoute,
+    /// Complete head for the origin, without conditions.
     pub request: Vec<u8>,
-    /// The stale response that the origin may confirm.
-    pub validating: Option<Rc<Stored>>,
-    /// The URL that other caches are queried for first; none: they are not queried.
+    /// Stale response that the origin may confirm.
+    pub validating: Option<Rc<StoredResponse>>,
+    /// URL for queries to other caches; `None`: they are not queried.
     pub peers_url: Option<String>,
     /// Directives of the client.
     pub control: RequestControl,
     /// The request has credentials.
     pub is_authorised: bool,
-    /// Something is stored that this response makes obsolete.
+    /// A stored response becomes obsolete by this one.
     pub replaces: bool,
-    /// What it may name is to be fetched too, if this is a page.
-    pub page: Option<Page>,
-    /// No client has requested it yet.
+    /// Set if the resources that a page names are to be prefetched.
+    pub page: Option<PrefetchPage>,
+    /// Prefetched: no client has requested it yet.
     pub is_unrequested: bool,
 }
 
-impl Order {
-    /// What the fields that a response varies by are in the request.
+impl FetchPlan {
+    /// Values, in the request, of the fields that a response varies by.
     fn variant(&self, vary: &Vary) -> Vec<u8> {
         match RequestHead::parse(&self.request) {
             Ok(Some((head, _))) => variant(vary, head.headers()),
@@ -78,109 +77,109 @@ impl Order {
     }
 }
 
-/// Begins a fetch; its first reader comes with it. `is_open`: others may join.
-pub fn start(shared: &Rc<Shared>, order: Order, is_open: bool) -> (Rc<Fetch>, Reader) {
+/// Starts a fetch and returns it with its first reader. `is_open`: other requests may join.
+pub fn start(shared: &Rc<ProxyShared>, plan: FetchPlan, is_open: bool) -> (Rc<Fetch>, Reader) {
     let began = shared.store.borrow_mut().next_tick();
     let (fetch, reader) = Fetch::new();
     if is_open {
-        shared.fetches.borrow_mut().insert(Rc::clone(&order.key), Rc::clone(&fetch));
+        shared.fetches.borrow_mut().insert(Rc::clone(&plan.key), Rc::clone(&fetch));
     }
-    let task = Task { fetch: Rc::clone(&fetch), shared: Rc::clone(shared), order, began };
+    let task = FetchTask { fetch: Rc::clone(&fetch), shared: Rc::clone(shared), plan, began };
     spawn_local(task.run());
     (fetch, reader)
 }
 
-/// Goes on with what a client has begun on its own: no other request may join. Its first reader comes with it.
-pub fn go_on(shared: &Rc<Shared>, order: Order, heard: Heard) -> (Rc<Fetch>, Reader) {
+/// Continues a response that a client received on its own. Other requests cannot join.
+pub fn resume(shared: &Rc<ProxyShared>, plan: FetchPlan, pending: PendingResponse) -> (Rc<Fetch>, Reader) {
     let (fetch, reader) = Fetch::new();
-    let Heard { origin_response, upstream, source, began } = heard;
-    let task = Task { fetch: Rc::clone(&fetch), shared: Rc::clone(shared), order, began };
+    let PendingResponse { origin_response, upstream, source, began } = pending;
+    let task = FetchTask { fetch: Rc::clone(&fetch), shared: Rc::clone(shared), plan, began };
     spawn_local(async move { task.deliver(origin_response, upstream, source).await });
     (fetch, reader)
 }
 
-/// What carries a fetch out.
-struct Task {
+/// Task that executes a fetch.
+struct FetchTask {
     fetch: Rc<Fetch>,
-    shared: Rc<Shared>,
-    order: Order,
-    /// When it began, in ticks of the store.
+    shared: Rc<ProxyShared>,
+    plan: FetchPlan,
+    /// Tick of the store at which the fetch began.
     began: u64,
 }
 
-impl Task {
+impl FetchTask {
     async fn run(self) {
         if let Err(failure) = self.fetch().await {
             self.shared.count(|c| c.origin_errors += 1);
-            self.fetch.settle(match self.rescue() {
-                Some(stored) => Outcome::Stale { stored, status: None },
-                None => Outcome::Failed(Rc::new(self.unconfirmed(failure))),
+            self.fetch.settle(match self.stale_fallback() {
+                Some(stored) => FetchOutcome::Stale { stored, status: None },
+                None => FetchOutcome::Failed(Rc::new(self.unconfirmed(failure))),
             });
         }
         self.close();
     }
 
-    /// Nobody can join any more.
+    /// Removes the fetch from those that can be joined.
     fn close(&self) {
         let mut fetches = self.shared.fetches.borrow_mut();
-        if fetches.get(&self.order.key).is_some_and(|current| Rc::ptr_eq(current, &self.fetch)) {
-            fetches.remove(&self.order.key);
+        if fetches.get(&self.plan.key).is_some_and(|current| Rc::ptr_eq(current, &self.fetch)) {
+            fetches.remove(&self.plan.key);
         }
     }
 
-    async fn fetch(&self) -> Result<(), Failure> {
-        let (shared, order) = (&self.shared, &self.order);
-        if let Some(url) = &order.peers_url
+    async fn fetch(&self) -> Result<(), OriginFailure> {
+        let (shared, plan) = (&self.shared, &self.plan);
+        if let Some(url) = &plan.peers_url
             && self.fetch_from_peers(url).await?
         {
             return Ok(());
         }
-        let address = origin::address_of(&order.way.route, shared.address, shared.patience()).await?;
-        let mut validating = order.validating.as_ref();
+        let address = origin::address_of(&plan.route.destination, shared.address, shared.patience()).await?;
+        let mut validating = plan.validating.as_ref();
         loop {
-            let request = conditional(&order.request, validating);
-            order.way.count(shared);
+            let request = conditional(&plan.request, validating);
+            plan.route.count(shared);
             let (origin, origin_response, times) =
                 get(shared, address, &request, &self.fetch.interim).await?;
             let status = origin_response.response.status;
-            if let Some(stored) = is_failure(status).then(|| self.rescue()).flatten() {
-                // Its connection goes with its body, which nobody wants.
+            if let Some(stored) = is_failure(status).then(|| self.stale_fallback()).flatten() {
+                // The body is unwanted, so the connection is closed.
                 shared.count(|c| c.origin_errors += 1);
-                self.fetch.settle(Outcome::Stale { stored, status: Some(status) });
+                self.fetch.settle(FetchOutcome::Stale { stored, status: Some(status) });
                 return Ok(());
             }
             if status != 304 {
-                self.deliver(origin_response, origin, order.way.source()).await;
+                self.deliver(origin_response, origin, plan.route.source()).await;
                 return Ok(());
             }
             if origin_response.persists {
                 shared.pool.put_back(origin);
             }
-            let stored = validating.take().ok_or(Failure::BadConfirmation(address))?;
+            let stored = validating.take().ok_or(OriginFailure::BadConfirmation(address))?;
             if confirms(&origin_response.response.validators(), &stored.response.validators()) {
                 let updated = stored.response.updated_by(&origin_response.response, times);
                 let response = Rc::new(updated.map_err(|error| UpstreamError::BadResponse(address, error))?);
-                self.confirm(Stored { response, ..Stored::clone(stored) });
+                self.confirm(StoredResponse { response, ..StoredResponse::clone(stored) });
                 return Ok(());
             }
-            // It confirmed another version than the one we have: fetch that.
+            // Another version than the stored one was confirmed: fetch that.
         }
     }
 
     /// Requests the object from other caches, the most promising first; false: it is left to the origin.
-    async fn fetch_from_peers(&self, url: &str) -> Result<bool, Failure> {
+    async fn fetch_from_peers(&self, url: &str) -> Result<bool, OriginFailure> {
         let shared = &self.shared;
-        let promising = shared.peers.choose(url).await;
-        for peer in &promising {
-            let request = peers::request(&self.order.request, url, peer.source);
+        let candidates = shared.peers.choose(url).await;
+        for peer in &candidates {
+            let request = peers::request(&self.plan.request, url, peer.source);
             if !shared.peers.delay().is_zero() {
                 tokio::time::sleep(shared.peers.delay()).await;
             }
             match get(shared, peer.address, &request, &self.fetch.interim).await {
                 Err(_) => shared.peers.count(|c| c.peer_errors += 1),
-                // Its store has changed since it said hit. The connection goes with a body that nobody wants.
+                // The sibling has evicted the object since it said hit. The body is unwanted, so the connection is closed.
                 Ok((_, origin_response, _))
-                    if peer.source == Source::Sibling && origin_response.response.status == 504 =>
+                    if peer.source == ResponseSource::Sibling && origin_response.response.status == 504 =>
                 {
                     shared.peers.count(|c| c.false_hits += 1);
                 }
@@ -191,84 +190,90 @@ impl Task {
                 }
             }
         }
-        if shared.peers.never_direct() { Err(Failure::NoParent) } else { Ok(false) }
+        if shared.peers.never_direct() { Err(OriginFailure::NoParent) } else { Ok(false) }
     }
 
-    fn confirm(&self, stored: Stored) {
-        let order = &self.order;
-        // A request that forbids storing may still learn that what is stored is good.
-        if may_store(MethodClass::Get, &order.control, order.is_authorised, &stored.response.facts).is_ok() {
+    fn confirm(&self, stored: StoredResponse) {
+        let plan = &self.plan;
+        // A request that forbids storing may still update what is stored.
+        if may_store(MethodClass::Get, &plan.control, plan.is_authorised, &stored.response.facts).is_ok() {
             self.store(stored.clone());
         }
-        self.fetch.settle(Outcome::Confirmed(Rc::new(stored)));
+        self.fetch.settle(FetchOutcome::Confirmed(Rc::new(stored)));
     }
 
-    fn store(&self, stored: Stored) {
-        if let Ok(Some((head, _))) = RequestHead::parse(&self.order.request) {
-            self.shared.store.borrow_mut().insert(&self.order.key, head.headers(), stored, self.began);
+    fn store(&self, stored: StoredResponse) {
+        if let Ok(Some((head, _))) = RequestHead::parse(&self.plan.request) {
+            self.shared.store.borrow_mut().insert(&self.plan.key, head.headers(), stored, self.began);
         }
     }
 
-    /// The stale response that may be sent because the origin has failed.
-    fn rescue(&self) -> Option<Rc<Stored>> {
-        let (shared, stored) = (&self.shared, self.order.validating.as_ref()?);
+    /// Stale response that may be sent because the origin has failed.
+    fn stale_fallback(&self) -> Option<Rc<StoredResponse>> {
+        let (shared, stored) = (&self.shared, self.plan.validating.as_ref()?);
         let freshness = &stored.response.freshness;
         let now_ms = shared.clock.now_ms();
-        let may = freshness.serves_on_error(&self.order.control, shared.stale_if_error_s, now_ms);
+        let may = freshness.serves_on_error(&self.plan.control, shared.stale_if_error_s, now_ms);
         may.then(|| Rc::clone(stored))
     }
 
-    /// A failure of the origin, where it was to confirm what may not be used without it.
-    fn unconfirmed(&self, failure: Failure) -> Failure {
-        let stored = self.order.validating.as_ref();
+    /// Adjusts the failure where the stored response may not be used without confirmation (`must-revalidate`).
+    fn unconfirmed(&self, failure: OriginFailure) -> OriginFailure {
+        let stored = self.plan.validating.as_ref();
         match failure {
-            Failure::Upstream(error)
+            OriginFailure::Upstream(error)
                 if stored.is_some_and(|stored| stored.response.freshness.is_never_stale()) =>
             {
-                Failure::Unconfirmed(error)
+                OriginFailure::Unconfirmed(error)
             }
             other => other,
         }
     }
 
-    /// The response, of this status, is not stored: nobody else gets it, and what it makes obsolete goes.
-    fn leave_to_one(&self, status: u16) {
+    /// Ends sharing of a response that is not stored, and removes the stored one that it makes obsolete.
+    fn stop_sharing(&self, status: u16) {
         self.close();
-        if self.order.replaces && status < 500 {
-            self.shared.store.borrow_mut().remove(&self.order.key);
+        if self.plan.replaces && status < 500 {
+            self.shared.store.borrow_mut().remove(&self.plan.key);
         }
     }
 
-    /// Hands a full response to the requests that wait for it, and stores it. What comes more slowly than a client may is not stored:
-    /// nobody could say how long it would take room from others.
-    async fn deliver(&self, origin_response: OriginResponse, mut origin: Box<Upstream>, source: Source) {
-        let (shared, order, flow) = (&self.shared, &self.order, &self.fetch.flow);
+    /// Passes a full response to the waiting requests, and stores it. A body that arrives more slowly than a client may send is
+    /// not stored, since it would occupy reserved memory for an unbounded time.
+    async fn deliver(
+        &self,
+        origin_response: OriginResponse,
+        mut origin: Box<Upstream>,
+        source: ResponseSource,
+    ) {
+        let (shared, plan, flow) = (&self.shared, &self.plan, &self.fetch.flow);
         let length = origin_response.body_length();
         let response = Rc::new(origin_response.response);
-        let mut room = Room::default();
+        let mut reservation = StoreReservation::default();
         let storable =
-            may_store(MethodClass::Get, &order.control, order.is_authorised, &response.facts).is_ok();
-        let is_copy = source == Source::Sibling && shared.peers.is_proxy_only();
+            may_store(MethodClass::Get, &plan.control, plan.is_authorised, &response.facts).is_ok();
+        let is_copy = source == ResponseSource::Sibling && shared.peers.is_proxy_only();
         let may_be_kept = storable && !is_copy && response.vary != Vary::Everything;
-        let is_admitted = may_be_kept && shared.store.borrow_mut().admits(&order.key);
-        // Room is taken as the body comes: a length that is only announced takes none from others.
+        let is_admitted = may_be_kept && shared.store.borrow_mut().admits(&plan.key);
+        // Memory is reserved as the body arrives: an announced length alone takes none from others.
         let mut is_kept = is_admitted && length.unwrap_or(0) <= shared.store.borrow().largest_bytes();
         flow.keep(is_kept);
-        // What is said instead of the object (an error, a redirection) says nothing about the object, nor does a request that forbids
-        // storing, and what is refused now may be stored the next time.
-        let is_refused = order.control.no_store || (may_be_kept && shared.store.borrow().is_selective());
+        // Errors and redirections say nothing about whether the object can be shared, nor does a request that forbids storing;
+        // and what admission refuses now may be stored the next time.
+        let is_refused = plan.control.no_store || (may_be_kept && shared.store.borrow().is_selective());
         if is_kept || (matches!(response.status, 200..=299) && !is_copy && !is_refused) {
-            shared.store.borrow_mut().note_shared(&order.key, order.is_authorised, is_kept);
+            shared.store.borrow_mut().note_shared(&plan.key, plan.is_authorised, is_kept);
         }
         if !is_kept {
-            self.leave_to_one(response.status);
+            self.stop_sharing(response.status);
         }
-        let variant = order.variant(&response.vary);
-        let fetched = Fetched { response: Rc::clone(&response), length, is_shared: is_kept, source, variant };
-        let mut reading = Reading::new(shared, order.page.as_ref(), &order.request, &fetched);
-        self.fetch.settle(Outcome::Response(Rc::new(fetched)));
+        let variant = plan.variant(&response.vary);
+        let fetched =
+            FetchedHead { response: Rc::clone(&response), length, is_shared: is_kept, source, variant };
+        let mut reading = PageReader::new(shared, plan.page.as_ref(), &plan.request, &fetched);
+        self.fetch.settle(FetchOutcome::Response(Rc::new(fetched)));
         let mut body = BodyReader::new(origin_response.framing);
-        let (started, mut come) = (Instant::now(), 0);
+        let (started, mut received_bytes) = (Instant::now(), 0);
         let end = loop {
             if !flow.is_wanted().await {
                 break End::Broken;
@@ -285,13 +290,14 @@ impl Task {
                     if reading.as_mut().is_some_and(|page| !page.push(shared, &chunk)) {
                         reading = None;
                     }
-                    come += chunk.len() as u64;
-                    let is_slow = started.elapsed() > limit + Duration::from_secs(come / LEAST_RATE);
-                    if is_kept && (is_slow || !room.grow(shared, &order.key, chunk.len() as u64)) {
+                    received_bytes += chunk.len() as u64;
+                    let is_slow =
+                        started.elapsed() > limit + Duration::from_secs(received_bytes / LEAST_RATE);
+                    if is_kept && (is_slow || !reservation.grow(shared, &plan.key, chunk.len() as u64)) {
                         is_kept = false;
-                        room.release(shared);
-                        self.leave_to_one(response.status);
-                        shared.store.borrow_mut().note_shared(&order.key, order.is_authorised, false);
+                        reservation.release(shared);
+                        self.stop_sharing(response.status);
+                        shared.store.borrow_mut().note_shared(&plan.key, plan.is_authorised, false);
                         flow.keep(false);
                     }
                     flow.append(chunk);
@@ -303,35 +309,34 @@ impl Task {
                 }
             }
         };
-        room.release(shared);
+        reservation.release(shared);
         if end == End::Complete {
             if origin_response.persists {
                 shared.pool.put_back(origin);
             }
             let chunks: Option<Vec<Chunk>> = if is_kept { flow.all_chunks() } else { None };
             if let Some(chunks) = chunks {
-                let stored = Stored::new(response, chunks);
-                stored.is_unrequested.set(order.is_unrequested);
+                let stored = StoredResponse::new(response, chunks);
+                stored.is_unrequested.set(plan.is_unrequested);
                 self.store(stored);
             }
         }
-        // After storing, so that there is no instant at which a new request finds neither the fetch nor the
-        // object.
+        // After storing, so that at no instant a new request finds neither the fetch nor the object.
         self.close();
         flow.finish(end);
     }
 }
 
-/// Sends the request to a server: the connection, the head of its response, and when that was.
+/// Sends the request to a server and returns the connection, the head of the response, and its times.
 async fn get(
-    shared: &Shared,
+    shared: &ProxyShared,
     address: SocketAddr,
     request: &[u8],
     interim: &Interim,
-) -> Result<(Box<Upstream>, OriginResponse, Times), UpstreamError> {
+) -> Result<(Box<Upstream>, OriginResponse, ResponseTimes), UpstreamError> {
     let requested_ms = shared.clock.now_ms();
     let take = |received: Received<'_>| {
-        let times = Times { requested_ms, received_ms: shared.clock.now_ms() };
+        let times = ResponseTimes { requested_ms, received_ms: shared.clock.now_ms() };
         OriginResponse::of(&received.head, "GET", &shared.name, times)
             .map(|origin_response| (origin_response, times))
     };
@@ -343,15 +348,15 @@ async fn get(
     Ok((upstream, origin_response, times))
 }
 
-/// Room in the store that is reserved for a body on its way.
+/// Memory of the store that is reserved for a body under way.
 #[derive(Default)]
-struct Room {
+struct StoreReservation {
     bytes: u64,
 }
 
-impl Room {
-    /// Takes more for this object; false when it is too large, or there is no room for it.
-    fn grow(&mut self, shared: &Shared, key: &[u8], bytes: u64) -> bool {
+impl StoreReservation {
+    /// Reserves more; false if the object is too large, or memory is short.
+    fn grow(&mut self, shared: &ProxyShared, key: &[u8], bytes: u64) -> bool {
         let mut store = shared.store.borrow_mut();
         let fits = self.bytes.saturating_add(bytes) <= store.largest_bytes() && store.reserve(key, bytes);
         if fits {
@@ -360,13 +365,13 @@ impl Room {
         fits
     }
 
-    fn release(&mut self, shared: &Shared) {
+    fn release(&mut self, shared: &ProxyShared) {
         shared.store.borrow_mut().release(std::mem::take(&mut self.bytes));
     }
 }
 
-/// The request with conditions that validate the stored response.
-fn conditional<'r>(request: &'r [u8], validating: Option<&Rc<Stored>>) -> Cow<'r, [u8]> {
+/// Adds conditions that validate the stored response.
+fn conditional<'r>(request: &'r [u8], validating: Option<&Rc<StoredResponse>>) -> Cow<'r, [u8]> {
     let Some(stored) = validating else { return Cow::Borrowed(request) };
     let mut conditional = request[..request.len() - 2].to_vec();
     let validators = stored.response.validators();

@@ -1,4 +1,4 @@
-//! A fetch as seen by the requests that wait for it: whether its head is there, what came, and the body as it arrives.
+//! A fetch as seen by the requests that wait for it: its outcome, and the body as it arrives.
 
 use std::cell::RefCell;
 use std::io;
@@ -12,71 +12,69 @@ use assay_net::flow::{Flow, Reader};
 use assay_net::interim::Interim;
 use tokio::sync::Notify;
 
-use crate::handling::Source;
-use crate::origin::Failure;
-use crate::response::Response;
-use crate::store::Stored;
+use crate::cache_status::ResponseSource;
+use crate::origin::OriginFailure;
+use crate::response::ProxyResponse;
+use crate::store::StoredResponse;
 
 /// A fetch under way.
 pub struct Fetch {
-    /// None while the head is not there.
-    outcome: RefCell<Option<Outcome>>,
+    /// `None` until the head has arrived.
+    outcome: RefCell<Option<FetchOutcome>>,
     settled: Notify,
-    /// What the origin sent before the head.
+    /// Interim responses of the origin.
     pub interim: Interim,
     pub flow: Rc<Flow>,
 }
 
-/// What came of a fetch, as soon as that is known.
+/// Outcome of a fetch, known when the head has arrived.
 #[derive(Clone)]
-pub enum Outcome {
-    /// No head that can be used.
-    Failed(Rc<Failure>),
-    /// The origin confirmed what was stored; this is it now.
-    Confirmed(Rc<Stored>),
-    /// The origin failed, and what is stored, though stale, may go to the requests that this was fetched for.
+pub enum FetchOutcome {
+    /// No usable head.
+    Failed(Rc<OriginFailure>),
+    /// The origin confirmed the stored response, updated here.
+    Confirmed(Rc<StoredResponse>),
+    /// The origin failed, and the stale stored response may be sent to the requests that this was fetched for.
     Stale {
-        stored: Rc<Stored>,
-        /// Status of the origin's response; none: there was none that can be used.
+        stored: Rc<StoredResponse>,
+        /// Status of the origin's response; `None` without a usable one.
         status: Option<u16>,
     },
-    /// The head; the body follows.
-    Response(Rc<Fetched>),
+    Response(Rc<FetchedHead>),
 }
 
-/// The head of a response whose body follows.
-pub struct Fetched {
-    pub response: Rc<Response>,
-    /// Bytes of the body, if the origin has said so.
+/// Head of a response whose body follows.
+pub struct FetchedHead {
+    pub response: Rc<ProxyResponse>,
+    /// Bytes of the body, if known.
     pub length: Option<u64>,
-    /// It is going to be stored, so it may be sent to other requests too.
+    /// Being stored, so it may be sent to other requests too.
     pub is_shared: bool,
-    /// The server that responded.
-    pub source: Source,
-    /// What the fields that it varies by are in the request that was sent.
+    pub source: ResponseSource,
+    /// Values, in the request sent, of the fields that the response varies by.
     pub variant: Vec<u8>,
 }
 
-impl Fetched {
-    /// Whether it may be the response to a request with these fields.
+impl FetchedHead {
+    /// Whether the response may be sent to a request with these fields.
     pub fn suits(&self, fields: Fields<'_>) -> bool {
         self.is_shared && self.variant == variant(&self.response.vary, fields)
     }
 
-    /// Whether a request with these conditions gets a 304 instead. On what is not stored they are not evaluated (RFC 9111, 4.3.2): they
-    /// were for the origin, and who has sent them gets all of it.
+    /// Whether a request with these conditions gets a 304. Conditions are not evaluated on a response that is not stored (RFC
+    /// 9111, 4.3.2): they were meant for the origin, and the client gets the whole response.
     pub fn is_not_modified_for(&self, conditions: &Conditions<'_>) -> bool {
         self.is_shared && self.response.is_not_modified_for(conditions)
     }
 }
 
-/// What the fields that a response varies by are among these.
+/// Values of the fields that a response varies by.
 pub fn variant(vary: &Vary, fields: Fields<'_>) -> Vec<u8> {
     vary.secondary_key(fields.map(|field| (field.name, field.value)))
 }
 
 impl Fetch {
-    /// One that begins; its first reader comes with it.
+    /// Creates a fetch with its first reader.
     pub fn new() -> (Rc<Self>, Reader) {
         let (flow, reader) = Flow::new();
         (
@@ -90,13 +88,13 @@ impl Fetch {
         )
     }
 
-    /// Waits for the head, and sends to the client the interim responses before it.
-    pub async fn pass_on<S: Stream>(&self, client: &mut Exchange<S>) -> io::Result<Outcome> {
+    /// Waits for the outcome, and relays interim responses to the client meanwhile.
+    pub async fn pass_on<S: Stream>(&self, client: &mut Exchange<S>) -> io::Result<FetchOutcome> {
         self.interim.pass_on(client, self.settled()).await
     }
 
-    /// Waits for the head.
-    pub async fn settled(&self) -> Outcome {
+    /// Waits for the outcome.
+    pub async fn settled(&self) -> FetchOutcome {
         loop {
             let settled = self.settled.notified();
             if let Some(outcome) = &*self.outcome.borrow() {
@@ -106,8 +104,8 @@ impl Fetch {
         }
     }
 
-    /// The head is there, or there is none.
-    pub fn settle(&self, outcome: Outcome) {
+    /// Publishes the outcome.
+    pub fn settle(&self, outcome: FetchOutcome) {
         *self.outcome.borrow_mut() = Some(outcome);
         self.settled.notify_waiters();
     }

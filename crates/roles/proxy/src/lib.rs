@@ -19,7 +19,7 @@
 //! - A reload (`no-cache`) is always fetched, and its response replaces what is stored.
 //! - POST, and every method that is not known to be safe, goes through; when it succeeds it drops what is
 //!   stored under its URL, and what is being fetched under it at the time is not stored.
-//! - Interim responses (102, 103 and others, but not 100) reach every client that waits for the final one, on every way.
+//! - Interim responses (102, 103 and others, but not 100) reach every client that waits for the final one, on every path.
 //! - A response whose `Connection` names a field that a cache minds (`Cache-Control`, `Vary`) is not stored: the field goes no
 //!   further, and what would be kept lacks it.
 //! - Requests for what is being fetched join that fetch, if its response turns out to be fresh and shared; if
@@ -39,30 +39,30 @@
 //! - An object of more than a quarter of the memory is not stored. Bytes that arrive for the store count
 //!   towards its bound; bytes that are still being sent after they were dropped from it do not.
 //!
-//! # Three ways through the proxy
+//! # Three paths through the proxy
 //!
 //! *Stored*: one vectored write of the stored response. *Fetched*: a separate task sends the request to the origin, decides on storing when
-//! the head has arrived, and lets all waiting clients read the body at their own pace (`proxy::fetch`, `net::flow`). *Through*: a response
+//! the head has arrived, and lets all waiting clients read the body at their own pace (`proxy::fetch`, `net::flow`). *Uncached*: a response
 //! that cannot be shared, because the request forbids it or the last response with its key could not be shared, is handled in the client's own
-//! task: one parse, the head rewritten into one buffer with the first part of the body, the rest read by read (`proxy::through`). If it turns
+//! task: one parse, the head rewritten into one buffer with the first part of the body, the rest read by read (`proxy::uncached`). If it turns
 //! out that the response may be stored, it becomes a fetch immediately; the client's view and the counts are the same. Deadlines are numbers in
 //! cells, checked twenty times a second (`net::watch`), not timers.
 //!
 //! *Does not:* know robots, workloads or results; it is a proxy like any other. No tunnels, no
-//! HTTP/2 to origins, no trailers, no disk.
+//! trailers, no disk.
 
 mod access_log;
+mod bypass;
+mod cache_status;
 mod client;
 mod client_request;
 mod error;
 mod fetch;
 mod fetched;
-mod handling;
 mod origin;
-mod part;
-mod pass;
 mod peers;
 mod prefetch;
+mod ranges;
 mod respond;
 mod response;
 mod role;
@@ -71,10 +71,10 @@ mod shared;
 pub mod spec;
 mod store;
 mod target;
-mod through;
-mod way;
+mod uncached;
+mod upstream_route;
 
 pub use error::ProxyError;
 pub use role::run;
 pub use server::Proxy;
-pub use shared::{Clock, Limits};
+pub use shared::{Clock, ProxyLimits};

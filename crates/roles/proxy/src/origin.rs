@@ -1,4 +1,4 @@
-//! The response of an origin, or why there is none.
+//! Responses of origins, and failures to get one.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,50 +10,47 @@ use assay_net::listen::leads_to;
 use assay_net::upstream::{self, Patience, UpstreamError};
 use thiserror::Error;
 
-use crate::response::{Response, Times};
-use crate::target::Route;
+use crate::response::{ProxyResponse, ResponseTimes};
+use crate::target::Destination;
 
-/// Why there is no usable response. The texts go to the client.
+/// Reasons for which there is no usable response. The texts go to the client.
 #[derive(Debug, Error)]
-pub enum Failure {
-    /// There is no origin for the request.
+pub enum OriginFailure {
     #[error("no origin is configured for this request")]
     Nowhere,
-    /// It is this proxy itself.
+    /// The origin is this proxy itself.
     #[error("the request leads back to this proxy")]
     Loop,
-    /// No parent could serve the request, and it may not go to the origin.
     #[error("no parent cache is available, and the origin may be reached through one only")]
     NoParent,
     /// A 304 to a request without a condition of ours.
     #[error("the origin at {0} confirmed what was not in the request")]
     BadConfirmation(SocketAddr),
-    /// What is stored may not be used without it (RFC 9111, 5.2.2.2), and it did not respond.
+    /// The stored response must be revalidated (RFC 9111, 5.2.2.2), and the origin did not respond.
     #[error("what is stored may not be used without its origin: {0}")]
     Unconfirmed(UpstreamError),
-    /// It did not respond, or not in HTTP.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
 }
 
-impl Failure {
-    /// The status that tells the client.
+impl OriginFailure {
+    /// Status for the client.
     pub fn status(&self) -> u16 {
         match self {
-            Failure::Upstream(error) => error.status(),
-            Failure::Unconfirmed(_) => 504,
-            Failure::Loop => 508,
+            OriginFailure::Upstream(error) => error.status(),
+            OriginFailure::Unconfirmed(_) => 504,
+            OriginFailure::Loop => 508,
             _ => 502,
         }
     }
 
-    /// Its type among those of RFC 9209, 2.3.
+    /// Error type of RFC 9209, 2.3.
     fn error_type(&self) -> &'static str {
         match self {
-            Failure::Nowhere | Failure::NoParent => "destination_not_found",
-            Failure::Loop => "proxy_loop_detected",
-            Failure::BadConfirmation(_) => "http_protocol_error",
-            Failure::Unconfirmed(error) | Failure::Upstream(error) => match error {
+            OriginFailure::Nowhere | OriginFailure::NoParent => "destination_not_found",
+            OriginFailure::Loop => "proxy_loop_detected",
+            OriginFailure::BadConfirmation(_) => "http_protocol_error",
+            OriginFailure::Unconfirmed(error) | OriginFailure::Upstream(error) => match error {
                 UpstreamError::Unknown(_) => "dns_error",
                 UpstreamError::Full(_) => "connection_limit_reached",
                 UpstreamError::Unreachable(_, cause) if cause.kind() == io::ErrorKind::ConnectionRefused => {
@@ -75,7 +72,7 @@ impl Failure {
         }
     }
 
-    /// Appends the field that says what went wrong; `name` is ours.
+    /// Appends `Proxy-Status` (RFC 9209); `name` identifies this proxy.
     pub fn append_proxy_status(&self, name: &str, out: &mut Vec<u8>) {
         let detail: String = self.to_string().chars().filter(|c| matches!(c, ' '..='~')).collect();
         let detail = detail.replace('\\', "\\\\").replace('"', "\\\"");
@@ -84,30 +81,34 @@ impl Failure {
     }
 }
 
-/// The head of a response, and what it says about the rest.
+/// Head of an origin's response, with what it determines about the body.
 pub struct OriginResponse {
-    /// The part that goes to clients.
-    pub response: Response,
-    /// How the body is delimited.
+    /// The end-to-end part.
+    pub response: ProxyResponse,
     pub framing: BodyFraming,
     /// `Content-Length`, whether or not there is a body.
     pub described_length: Option<u64>,
-    /// The connection can be used again when the body was read.
+    /// The connection can be reused after the body.
     pub persists: bool,
 }
 
 impl OriginResponse {
-    /// Of the final response to a request of `method`; `name` is ours.
-    pub fn of(head: &ResponseHead<'_>, method: &str, name: &str, times: Times) -> Result<Self, HeadError> {
+    /// Reads the final response to a request of `method`; `name` identifies this proxy.
+    pub fn of(
+        head: &ResponseHead<'_>,
+        method: &str,
+        name: &str,
+        times: ResponseTimes,
+    ) -> Result<Self, HeadError> {
         Ok(Self {
-            response: Response::from_origin(head, name, times)?,
+            response: ProxyResponse::from_origin(head, name, times)?,
             framing: head.body(method),
             described_length: head.facts.content_length,
             persists: head.persists(method),
         })
     }
 
-    /// Bytes of the body, if they are known.
+    /// Bytes of the body, if known.
     pub fn body_length(&self) -> Option<u64> {
         match self.framing {
             BodyFraming::None => Some(0),
@@ -117,14 +118,18 @@ impl OriginResponse {
     }
 }
 
-/// The address of a route; names are looked up.
-pub async fn address_of(route: &Route, own: SocketAddr, patience: Patience) -> Result<SocketAddr, Failure> {
+/// Resolves a destination to an address.
+pub async fn address_of(
+    route: &Destination,
+    own: SocketAddr,
+    patience: Patience,
+) -> Result<SocketAddr, OriginFailure> {
     let address = match route {
-        Route::Nowhere => return Err(Failure::Nowhere),
-        Route::Address(address) => *address,
-        Route::Name(name) => upstream::resolve(name, patience).await?,
+        Destination::Nowhere => return Err(OriginFailure::Nowhere),
+        Destination::Address(address) => *address,
+        Destination::Name(name) => upstream::resolve(name, patience).await?,
     };
-    if leads_to(address, own) { Err(Failure::Loop) } else { Ok(address) }
+    if leads_to(address, own) { Err(OriginFailure::Loop) } else { Ok(address) }
 }
 
 #[cfg(test)]
@@ -133,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_failure_says_in_proxy_status_what_went_wrong_and_keeps_its_string_whole() {
-        let said = |failure: Failure| {
+        let said = |failure: OriginFailure| {
             let mut line = Vec::new();
             failure.append_proxy_status("assay", &mut line);
             String::from_utf8(line).unwrap()
@@ -145,7 +150,7 @@ mod tests {
             "{lost}"
         );
         assert!(
-            said(Failure::Unconfirmed(UpstreamError::TimedOut(address)))
+            said(OriginFailure::Unconfirmed(UpstreamError::TimedOut(address)))
                 .contains("error=http_response_timeout;")
         );
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);

@@ -1,7 +1,7 @@
-//! Responses, as they are written to a client.
+//! Writing of responses to clients.
 //!
-//! What is stored goes out as it lies: one vectored write of the stored head, the few fields that are made
-//! for this response, and the chunks of the body.
+//! A stored response is sent without copies: one vectored write of the stored head, the few fields that are made for this
+//! response, and the chunks of the body.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,15 +11,15 @@ use assay_cache::storage::MethodClass;
 use assay_http::range::{ContentRange, Span};
 use assay_http::status::reason;
 
-use crate::access_log::Note;
+use crate::access_log::LogEntry;
+use crate::cache_status::CacheStatus;
 use crate::client_request::ClientRequest;
-use crate::fetched::Fetched;
-use crate::handling::Handling;
-use crate::origin::Failure;
-use crate::part::{self, Layout, Selection};
-use crate::response::Response;
-use crate::shared::Shared;
-use crate::store::Stored;
+use crate::fetched::FetchedHead;
+use crate::origin::OriginFailure;
+use crate::ranges::{self, PartsLayout, RangeSelection};
+use crate::response::ProxyResponse;
+use crate::shared::ProxyShared;
+use crate::store::StoredResponse;
 use assay_net::body::Chunk;
 use assay_net::exchange::{Exchange, Framing, unless_gone};
 use assay_net::fields;
@@ -28,85 +28,83 @@ use assay_net::http_stream::HttpStream;
 
 const PARTIAL_CONTENT: &[u8] = b"HTTP/1.1 206 Partial Content\r\n";
 
-/// A client connection, with what it takes to send responses.
-pub struct Client {
-    pub shared: Rc<Shared>,
+/// A client connection, with buffers for its responses.
+pub struct ProxyClient {
+    pub shared: Rc<ProxyShared>,
     pub exchange: Exchange<HttpStream>,
     /// The request came from another cache.
     pub is_from_cache: bool,
-    /// It has been here before.
+    /// The request has passed this proxy before.
     pub was_here: bool,
-    /// The key of the last request; kept for its memory.
+    /// Key of the last request; kept for its allocation.
     pub key: Vec<u8>,
-    /// What the log gets about the current request; none where there is no log.
-    pub noted: Option<Note>,
-    /// The fields made for one response, and the end of its head.
+    /// `None` without a log.
+    pub log_entry: Option<LogEntry>,
+    /// Fields made for one response, and the end of its head.
     tail: Vec<u8>,
     batch: Vec<Chunk>,
 }
 
-impl Client {
-    pub fn new(shared: Rc<Shared>, exchange: Exchange<HttpStream>) -> Self {
+impl ProxyClient {
+    pub fn new(shared: Rc<ProxyShared>, exchange: Exchange<HttpStream>) -> Self {
         Self {
             exchange,
             shared,
             is_from_cache: false,
             was_here: false,
             key: Vec::new(),
-            noted: None,
+            log_entry: None,
             tail: Vec::with_capacity(256),
             batch: Vec::new(),
         }
     }
 
-    /// Logs how the request was handled; `complete`: the client got all of the response.
-    pub fn write_down(&mut self, complete: bool) {
-        let (Some(note), Some(log)) = (self.noted.take(), &self.shared.access_log) else { return };
+    /// Logs the request; `complete`: the client received the whole response.
+    pub fn log_request(&mut self, complete: bool) {
+        let (Some(entry), Some(log)) = (self.log_entry.take(), &self.shared.access_log) else { return };
         let unknown = IpAddr::from([0, 0, 0, 0]);
         let address = self.exchange.connection.stream.peer().unwrap_or(unknown);
-        log.borrow_mut().write(&note, address, complete);
+        log.borrow_mut().write(&entry, address, complete);
     }
 
-    fn note(&mut self, status: u16, handling: Option<Handling>) {
-        if let Some(note) = &mut self.noted {
-            (note.status, note.handling) = (status, handling);
+    fn record(&mut self, status: u16, cache_status: Option<CacheStatus>) {
+        if let Some(entry) = &mut self.log_entry {
+            (entry.status, entry.cache_status) = (status, cache_status);
         }
     }
 
-    /// Notes bytes of the body.
-    pub fn note_bytes(&mut self, bytes: u64) {
-        if let Some(note) = &mut self.noted {
-            note.bytes += bytes;
+    pub fn record_bytes(&mut self, bytes: u64) {
+        if let Some(entry) = &mut self.log_entry {
+            entry.bytes += bytes;
         }
     }
 
-    /// Sends a stored response.
     pub async fn send_stored(
         &mut self,
         client_request: &ClientRequest<'_>,
-        stored: &Stored,
-        handling: Handling,
+        stored: &StoredResponse,
+        cache_status: CacheStatus,
         now_ms: i64,
     ) -> io::Result<()> {
         let response = &stored.response;
         let age_s = Some(response.freshness.age_s(now_ms));
         if response.is_not_modified_for(&client_request.conditions) {
-            return Box::pin(self.send_not_modified(response, handling, age_s)).await;
+            return Box::pin(self.send_not_modified(response, cache_status, age_s)).await;
         }
         if client_request.class == MethodClass::Head {
-            return Box::pin(self.send_stored_head(stored, handling, now_ms)).await;
+            return Box::pin(self.send_stored_head(stored, cache_status, now_ms)).await;
         }
-        match part::select(client_request, response, Some(stored.length)) {
-            Selection::Whole => {}
-            Selection::Unsatisfied { total } => {
-                return Box::pin(self.send_unsatisfied(total, handling)).await;
+        match ranges::select(client_request, response, Some(stored.length)) {
+            RangeSelection::Whole => {}
+            RangeSelection::Unsatisfied { total } => {
+                return Box::pin(self.send_unsatisfied(total, cache_status)).await;
             }
-            Selection::Parts(spans) => {
-                return Box::pin(self.send_parts(stored, &spans, handling, age_s)).await;
+            RangeSelection::Parts(spans) => {
+                return Box::pin(self.send_parts(stored, &spans, cache_status, age_s)).await;
             }
         }
         let framing = self.exchange.framing(response.status, Some(stored.length));
-        self.write_tail(response.status, handling, age_s, framing);
+        self.write_tail(response.status, cache_status, age_s, framing);
         let body: &[Chunk] = if matches!(framing, Framing::Length(_)) { &stored.body } else { &[] };
         self.exchange.write_with(&[response.head(), &self.tail], body).await
     }
@@ -114,8 +112,8 @@ impl Client {
     /// Responds to a HEAD from the store.
     pub async fn send_stored_head(
         &mut self,
-        stored: &Stored,
-        handling: Handling,
+        stored: &StoredResponse,
+        cache_status: CacheStatus,
         now_ms: i64,
     ) -> io::Result<()> {
         let response = &stored.response;
@@ -123,37 +121,38 @@ impl Client {
             Framing::Length(bytes) => Framing::Described(bytes),
             framing => framing,
         };
-        self.write_tail(response.status, handling, Some(response.freshness.age_s(now_ms)), framing);
+        self.write_tail(response.status, cache_status, Some(response.freshness.age_s(now_ms)), framing);
         self.exchange.write(&[response.head(), &self.tail]).await
     }
 
     /// Sends parts of a complete response.
     pub async fn send_parts(
         &mut self,
-        stored: &Stored,
+        stored: &StoredResponse,
         spans: &[Span],
-        handling: Handling,
+        cache_status: CacheStatus,
         age_s: Option<u64>,
     ) -> io::Result<()> {
         let response = &stored.response;
-        let layout = Layout::new(spans, stored.length, response.content_type());
-        let fields = self.write_parts_head(response, &layout, handling, age_s);
+        let layout = PartsLayout::new(spans, stored.length, response.content_type());
+        let fields = self.write_parts_head(response, &layout, cache_status, age_s);
         let head = [PARTIAL_CONTENT, fields.as_deref().unwrap_or(response.field_lines()), &self.tail];
         let pieces = layout.pieces(spans, &stored.body);
         self.exchange.write(&[&head[..], &pieces].concat()).await
     }
 
-    /// Sends one part of a response that is still arriving, as it arrives.
+    /// Sends one part of a response that is still arriving.
     pub async fn send_part_of_flow(
         &mut self,
-        (response, total): (&Response, u64),
+        response: &ProxyResponse,
+        total: u64,
         reader: &mut Reader,
         span: Span,
-        handling: Handling,
+        cache_status: CacheStatus,
         age_s: Option<u64>,
     ) -> io::Result<()> {
-        let layout = Layout::new(&[span], total, None);
-        self.write_parts_head(response, &layout, handling, age_s);
+        let layout = PartsLayout::new(&[span], total, None);
+        self.write_parts_head(response, &layout, cache_status, age_s);
         let head = [PARTIAL_CONTENT, response.field_lines(), &self.tail];
         self.exchange.write(&head).await?;
         let mut at = 0;
@@ -163,58 +162,57 @@ impl Client {
             if let Taken::End(_) = unless_gone(&self.exchange.connection, taking).await? {
                 return Err(self.exchange.break_off(Framing::Length(layout.length)));
             }
-            let pieces: Vec<&[u8]> = part::slices(&self.batch, at, span).collect();
+            let pieces: Vec<&[u8]> = ranges::slices(&self.batch, at, span).collect();
             at += self.batch.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
             self.exchange.write(&pieces).await?;
         }
         Ok(())
     }
 
-    /// Writes the tail of a response with parts; gives the fields that go before it, if they are not the response's.
+    /// Writes the tail of a partial response; returns the fields to send before it if they differ from the response's.
     fn write_parts_head(
         &mut self,
-        response: &Response,
-        layout: &Layout,
-        handling: Handling,
+        response: &ProxyResponse,
+        layout: &PartsLayout,
+        cache_status: CacheStatus,
         age_s: Option<u64>,
     ) -> Option<Vec<u8>> {
-        self.note(206, Some(handling));
-        self.write_tail_with(&layout.fields, handling, age_s, Framing::Length(layout.length));
+        self.record(206, Some(cache_status));
+        self.write_tail_with(&layout.fields, cache_status, age_s, Framing::Length(layout.length));
         layout.is_multipart.then(|| response.field_lines_without_type())
     }
 
-    /// Responds to a request for parts that the object does not have.
-    pub async fn send_unsatisfied(&mut self, total: u64, handling: Handling) -> io::Result<()> {
+    /// Sends a 416 response.
+    pub async fn send_unsatisfied(&mut self, total: u64, cache_status: CacheStatus) -> io::Result<()> {
         let mut value = Vec::new();
         ContentRange::Unsatisfied { total }.write(&mut value);
         let mut line = b"HTTP/1.1 416 Range Not Satisfiable\r\n".to_vec();
         fields::append(&mut line, b"Content-Range", &value);
-        self.write_tail(416, handling, None, Framing::Length(0));
+        self.write_tail(416, cache_status, None, Framing::Length(0));
         self.exchange.write(&[&line, &self.tail]).await
     }
 
-    /// Sends a 304 response.
     pub async fn send_not_modified(
         &mut self,
-        response: &Response,
-        handling: Handling,
+        response: &ProxyResponse,
+        cache_status: CacheStatus,
         age_s: Option<u64>,
     ) -> io::Result<()> {
-        self.write_tail(304, handling, age_s, Framing::None);
+        self.write_tail(304, cache_status, age_s, Framing::None);
         let parts = [b"HTTP/1.1 304 Not Modified\r\n", response.field_lines(), &self.tail];
         self.exchange.write(&parts).await
     }
 
-    /// Sends a response that is still arriving, as it arrives.
+    /// Sends a response that is still arriving.
     pub async fn send_flow(
         &mut self,
-        fetched: &Fetched,
+        fetched: &FetchedHead,
         reader: &mut Reader,
-        handling: Handling,
+        cache_status: CacheStatus,
         age_s: Option<u64>,
     ) -> io::Result<()> {
         let framing = self.exchange.framing(fetched.response.status, fetched.length);
-        self.write_tail(fetched.response.status, handling, age_s, framing);
+        self.write_tail(fetched.response.status, cache_status, age_s, framing);
         let mut is_first = true;
         loop {
             self.batch.clear();
@@ -232,7 +230,7 @@ impl Client {
                 None => None,
             };
             if !matches!(framing, Framing::Length(_)) {
-                self.note_bytes(self.batch.iter().map(|chunk| chunk.len() as u64).sum());
+                self.record_bytes(self.batch.iter().map(|chunk| chunk.len() as u64).sum());
             }
             let head: [&[u8]; 2] = if is_first { [fetched.response.head(), &self.tail] } else { [&[], &[]] };
             is_first = false;
@@ -246,72 +244,71 @@ impl Client {
         }
     }
 
-    /// Sends the head of a response whose body follows part by part.
+    /// Sends the head of a response whose body follows in parts.
     pub async fn send_head(
         &mut self,
-        response: &Response,
-        handling: Handling,
+        response: &ProxyResponse,
+        cache_status: CacheStatus,
         framing: Framing,
     ) -> io::Result<()> {
         let age_s = response.has_age.then(|| response.freshness.age_s(self.shared.clock.now_ms()));
-        self.write_tail(response.status, handling, age_s, framing);
+        self.write_tail(response.status, cache_status, age_s, framing);
         self.exchange.write(&[response.head(), &self.tail]).await
     }
 
     /// Sends a part of the body, or, without chunks, its end.
     pub async fn send_body(&mut self, chunks: &[Chunk], framing: Framing) -> io::Result<()> {
         if !matches!(framing, Framing::Length(_)) {
-            self.note_bytes(chunks.iter().map(|chunk| chunk.len() as u64).sum());
+            self.record_bytes(chunks.iter().map(|chunk| chunk.len() as u64).sum());
         }
         self.exchange.write_body(&[], chunks, framing, chunks.is_empty()).await
     }
 
-    /// Responds to OPTIONS with the methods of the proxy itself.
     pub async fn send_options(&mut self) -> io::Result<()> {
-        self.note(200, None);
+        self.record(200, None);
         self.tail.clear();
         self.write_framing(Framing::Length(0));
         let line = b"HTTP/1.1 200 OK\r\nAllow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n";
         self.exchange.write(&[line, &self.tail]).await
     }
 
-    /// Sends an error of our own.
     pub async fn send_error(
         &mut self,
         status: u16,
         text: &str,
-        handling: Option<Handling>,
+        cache_status: Option<CacheStatus>,
         is_head: bool,
     ) -> io::Result<()> {
-        self.send_error_with(&[], (status, text), handling, is_head).await
+        self.send_error_with(&[], status, text, cache_status, is_head).await
     }
 
-    /// Sends the error that a failure of the origin comes to, and says in `Proxy-Status` (RFC 9209) what went wrong.
+    /// Sends the error for a failure of the origin, with `Proxy-Status` (RFC 9209).
     pub async fn send_failure(
         &mut self,
-        failure: &Failure,
-        handling: Handling,
+        failure: &OriginFailure,
+        cache_status: CacheStatus,
         is_head: bool,
     ) -> io::Result<()> {
         let text = failure.to_string();
         let mut line = Vec::with_capacity(128);
         failure.append_proxy_status(&self.shared.name, &mut line);
-        self.send_error_with(&line, (failure.status(), &text), Some(handling), is_head).await
+        self.send_error_with(&line, failure.status(), &text, Some(cache_status), is_head).await
     }
 
     async fn send_error_with(
         &mut self,
         fields: &[u8],
-        (status, text): (u16, &str),
-        handling: Option<Handling>,
+        status: u16,
+        text: &str,
+        cache_status: Option<CacheStatus>,
         is_head: bool,
     ) -> io::Result<()> {
         let body = format!("{status} {}: {text}\n", reason(status));
-        self.note(status, handling);
+        self.record(status, cache_status);
         self.tail.clear();
         let line = format!("HTTP/1.1 {status} {}\r\nContent-Type: text/plain\r\n", reason(status));
-        if let Some(handling) = handling {
-            handling.append(&self.shared.name, &mut self.tail);
+        if let Some(cache_status) = cache_status {
+            cache_status.append(&self.shared.name, &mut self.tail);
         }
         self.write_framing(Framing::Length(body.len() as u64));
         let body = if is_head { &[] } else { body.as_bytes() };
@@ -319,37 +316,50 @@ impl Client {
         self.exchange.write(&parts).await
     }
 
-    fn write_tail(&mut self, status: u16, handling: Handling, age_s: Option<u64>, framing: Framing) {
-        self.note(status, Some(handling));
-        self.write_tail_with(&[], handling, age_s, framing);
+    fn write_tail(&mut self, status: u16, cache_status: CacheStatus, age_s: Option<u64>, framing: Framing) {
+        self.record(status, Some(cache_status));
+        self.write_tail_with(&[], cache_status, age_s, framing);
     }
 
-    /// With field lines of one's own.
-    fn write_tail_with(&mut self, lines: &[u8], handling: Handling, age_s: Option<u64>, framing: Framing) {
-        let mut tail = std::mem::take(&mut self.tail);
-        tail.clear();
-        tail.extend_from_slice(lines);
-        self.append_tail(&mut tail, handling, age_s, framing);
-        self.tail = tail;
-    }
-
-    /// Appends what is made for this response to the head of a response that came, up to its end; noted as such.
-    pub fn append_noted_tail(
+    /// Writes the tail with additional field lines.
+    fn write_tail_with(
         &mut self,
-        out: &mut Vec<u8>,
-        (status, handling): (u16, Handling),
+        lines: &[u8],
+        cache_status: CacheStatus,
         age_s: Option<u64>,
         framing: Framing,
     ) {
-        self.note(status, Some(handling));
-        self.append_tail(out, handling, age_s, framing);
+        let mut tail = std::mem::take(&mut self.tail);
+        tail.clear();
+        tail.extend_from_slice(lines);
+        self.append_tail(&mut tail, cache_status, age_s, framing);
+        self.tail = tail;
     }
 
-    fn append_tail(&mut self, out: &mut Vec<u8>, handling: Handling, age_s: Option<u64>, framing: Framing) {
+    /// Appends the fields made for this response, up to the end of the head, and records the status for the log.
+    pub fn append_recorded_tail(
+        &mut self,
+        out: &mut Vec<u8>,
+        status: u16,
+        cache_status: CacheStatus,
+        age_s: Option<u64>,
+        framing: Framing,
+    ) {
+        self.record(status, Some(cache_status));
+        self.append_tail(out, cache_status, age_s, framing);
+    }
+
+    fn append_tail(
+        &mut self,
+        out: &mut Vec<u8>,
+        cache_status: CacheStatus,
+        age_s: Option<u64>,
+        framing: Framing,
+    ) {
         if let Some(seconds) = age_s {
             fields::append_number(out, "Age", seconds);
         }
-        handling.append(&self.shared.name, out);
+        cache_status.append(&self.shared.name, out);
         self.append_framing(out, framing);
     }
 
@@ -359,10 +369,10 @@ impl Client {
         self.tail = tail;
     }
 
-    /// The fields of this connection, and the empty line that ends the head.
+    /// Appends the hop-by-hop fields, and the empty line that ends the head.
     fn append_framing(&mut self, out: &mut Vec<u8>, framing: Framing) {
         if let Framing::Length(bytes) = framing {
-            self.note_bytes(bytes);
+            self.record_bytes(bytes);
         }
         self.exchange.append_framing(out, framing);
     }

@@ -1,4 +1,4 @@
-//! The part of an origin's response that is stored and sent to clients, without its body.
+//! Heads of origins' responses, as they are stored and sent to clients.
 
 use assay_cache::conditional::{Conditions, IfRange, Validators, is_updated};
 use assay_cache::freshness::{Freshness, ResponseFacts};
@@ -10,36 +10,34 @@ use assay_http::head::{HeadError, ResponseHead};
 use assay_cache::http_fields::{self, ResponseFields};
 use assay_net::fields;
 
-/// When a response was requested and when its head came, in Unix milliseconds.
+/// Times of a request and of the head of its response, in Unix milliseconds.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
-    /// When the request was sent.
+pub struct ResponseTimes {
     pub requested_ms: i64,
     pub received_ms: i64,
 }
 
-/// The head of a response, as it goes to clients.
+/// Head of a response, as it goes to clients.
 #[derive(Debug)]
-pub struct Response {
+pub struct ProxyResponse {
     pub status: u16,
     pub freshness: Freshness,
-    /// Which requests it is a response to.
     pub vary: Vary,
-    /// It came with an `Age`: another cache had it before us.
+    /// Came with an `Age`: from another cache.
     pub has_age: bool,
-    /// What the storing rules depend on.
+    /// Input of the storing rules.
     pub facts: ResponseFacts,
     /// Status line and end-to-end fields, without `Age` and `Content-Length`.
     head: Box<[u8]>,
-    /// Where in `head` the fields begin.
+    /// Offset of the fields in `head`.
     fields_at: usize,
     etag: Option<Box<[u8]>>,
     last_modified_s: Option<i64>,
 }
 
-impl Response {
-    /// From the head of an origin's response; `name` is ours.
-    pub fn from_origin(head: &ResponseHead<'_>, name: &str, times: Times) -> Result<Self, HeadError> {
+impl ProxyResponse {
+    /// Reads the head of an origin's response; `name` identifies this proxy.
+    pub fn from_origin(head: &ResponseHead<'_>, name: &str, times: ResponseTimes) -> Result<Self, HeadError> {
         let mut text = Vec::with_capacity(512);
         let found = append_head(&mut text, head, name, || times.received_ms);
         let age_s = found.age_s();
@@ -64,16 +62,16 @@ impl Response {
         })
     }
 
-    /// The same, fresh for `lifetime_s` if it does not say how long it is and heuristics are allowed.
+    /// Sets the freshness lifetime for a response that states none, if heuristics are allowed.
     #[must_use]
-    pub fn with_default_lifetime(mut self, lifetime_s: u64, times: Times) -> Self {
+    pub fn with_default_lifetime(mut self, lifetime_s: u64, times: ResponseTimes) -> Self {
         self.facts.default_lifetime_s = lifetime_s;
         self.freshness = Freshness::new(&self.facts, times.requested_ms, times.received_ms);
         self
     }
 
-    /// From a status line and fields that go to clients as they are.
-    fn from_text(mut text: Vec<u8>, age_s: Option<u64>, times: Times) -> Result<Self, HeadError> {
+    /// Parses a status line and fields that go to clients unchanged.
+    fn from_text(mut text: Vec<u8>, age_s: Option<u64>, times: ResponseTimes) -> Result<Self, HeadError> {
         text.extend_from_slice(b"\r\n");
         let (head, length) = ResponseHead::parse(&text)?.ok_or(HeadError::Syntax("the head has no end"))?;
         let facts = http_fields::response_facts(&head, age_s.unwrap_or(0));
@@ -96,8 +94,8 @@ impl Response {
         })
     }
 
-    /// This response after a 304 has confirmed it (RFC 9111, 3.2 and 4.3.4).
-    pub fn updated_by(&self, confirmation: &Response, times: Times) -> Result<Self, HeadError> {
+    /// Returns this response updated by a 304 (RFC 9111, 3.2 and 4.3.4).
+    pub fn updated_by(&self, confirmation: &ProxyResponse, times: ResponseTimes) -> Result<Self, HeadError> {
         let newer = confirmation.fields().filter(|field| is_updated(field.name));
         let mut text = self.head[..self.fields_at].to_vec();
         for field in self.fields() {
@@ -109,12 +107,11 @@ impl Response {
         let age_s = confirmation.has_age.then_some(confirmation.facts.age_s);
         let updated = Self::from_text(text, age_s, times)?;
         let mut updated = updated.with_default_lifetime(self.facts.default_lifetime_s, times);
-        // It may say so in a field that goes no further.
+        // The directive may be in a hop-by-hop field, which `fields` does not have.
         updated.facts.control.no_store |= confirmation.facts.control.no_store;
         Ok(updated)
     }
 
-    /// Status line and fields.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
@@ -123,33 +120,32 @@ impl Response {
         &self.head[self.fields_at..]
     }
 
-    /// What names this version.
     pub fn validators(&self) -> Validators<'_> {
         Validators { etag: self.etag.as_deref(), last_modified_s: self.last_modified_s }
     }
 
-    /// Whether a request with these conditions gets a 304 response instead of this one.
+    /// Whether a request with these conditions gets a 304 instead of this response.
     pub fn is_not_modified_for(&self, conditions: &Conditions<'_>) -> bool {
         self.status == 200 && conditions.are_not_modified(&self.validators())
     }
 
-    /// Whether parts of it may be sent under this condition.
-    pub fn is_same_for(&self, condition: &IfRange<'_>) -> bool {
+    /// Whether the condition of `If-Range` permits parts of this response.
+    pub fn allows_range(&self, condition: &IfRange<'_>) -> bool {
         condition.holds(&self.validators(), self.facts.date_s)
     }
 
-    /// The bytes that it stands for are coded: parts of them are of no use to who wants parts of the object.
+    /// Whether the response has a content coding: parts of coded bytes are useless to a client that wants parts of the object.
     pub fn is_coded(&self) -> bool {
         self.coding().is_some()
     }
 
-    /// How its bytes are coded; none: not at all.
+    /// Content coding, except `identity`.
     pub fn coding(&self) -> Option<&[u8]> {
         let coding = self.fields().find(|field| field.name.eq_ignore_ascii_case(b"content-encoding"));
         coding.map(|field| field.value).filter(|coding| !coding.eq_ignore_ascii_case(b"identity"))
     }
 
-    /// The cache that it came from says that it had it: in the last word of `Cache-Status` (RFC 9211), or of `X-Cache`.
+    /// Whether the peer cache reported a hit, in the last member of `Cache-Status` (RFC 9211) or of `X-Cache`.
     pub fn is_peers_hit(&self) -> bool {
         let last = |name: &[u8]| {
             let lines = self.fields().filter(|field| field.name.eq_ignore_ascii_case(name));
@@ -162,13 +158,11 @@ impl Response {
         }
     }
 
-    /// `Content-Type`.
     pub fn content_type(&self) -> Option<&str> {
         let kind = self.fields().find(|field| field.name.eq_ignore_ascii_case(b"content-type"));
         kind.and_then(|field| std::str::from_utf8(field.value).ok())
     }
 
-    /// The fields without `Content-Type`.
     pub fn field_lines_without_type(&self) -> Vec<u8> {
         let mut lines = Vec::with_capacity(self.head.len());
         let others = self.fields().filter(|field| !field.name.eq_ignore_ascii_case(b"content-type"));
@@ -176,19 +170,18 @@ impl Response {
         lines
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory used.
     pub fn weight_bytes(&self) -> usize {
         size_of::<Self>() + self.head.len() + self.etag.as_ref().map_or(0, |tag| tag.len())
     }
 
-    fn fields(&self) -> impl Iterator<Item = Line<'_>> + Clone {
+    fn fields(&self) -> impl Iterator<Item = FieldLine<'_>> + Clone {
         lines(self.field_lines())
     }
 }
 
-/// Appends the head of a response as it goes to clients: status line and end-to-end fields, without `Age` and
-/// `Content-Length`. What of them a cache minds, too: all is found in one walk. `received_ms` is called when there is no
-/// `Date`.
+/// Appends the head as it goes to clients: status line and end-to-end fields, without `Age` and `Content-Length`; and collects,
+/// in the same pass, the fields that matter to a cache. `received_ms` is called when there is no `Date`.
 pub fn append_head<'h>(
     out: &mut Vec<u8>,
     head: &ResponseHead<'h>,
@@ -213,7 +206,7 @@ pub fn append_head<'h>(
         found.hide();
     }
     if found.date.is_none() {
-        // Without it, nobody behind us could compute an age (RFC 9110, 6.6.1).
+        // Without a date, no downstream cache could compute an age (RFC 9110, 6.6.1).
         let mut date = [0; DATE_BYTES];
         write_date(u64::try_from(received_ms() / 1000).unwrap_or(0), &mut date);
         fields::append(out, b"Date", &date);
@@ -221,22 +214,22 @@ pub fn append_head<'h>(
     found
 }
 
-/// Where the fields begin.
+/// Offset of the fields.
 fn fields_at(text: &[u8]) -> usize {
     text.iter().position(|&b| b == b'\n').map_or(0, |at| at + 1)
 }
 
-/// A field line of our own making.
+/// A field of a head that we have written ourselves.
 #[derive(Debug, Clone, Copy)]
-struct Line<'r> {
+struct FieldLine<'r> {
     name: &'r [u8],
     value: &'r [u8],
 }
 
-fn lines(block: &[u8]) -> impl Iterator<Item = Line<'_>> + Clone {
+fn lines(block: &[u8]) -> impl Iterator<Item = FieldLine<'_>> + Clone {
     block.split(|&b| b == b'\n').filter_map(|line| {
         let colon = line.iter().position(|&b| b == b':')?;
-        Some(Line { name: &line[..colon], value: line[colon + 1..].trim_ascii() })
+        Some(FieldLine { name: &line[..colon], value: line[colon + 1..].trim_ascii() })
     })
 }
 
@@ -244,14 +237,14 @@ fn lines(block: &[u8]) -> impl Iterator<Item = Line<'_>> + Clone {
 mod tests {
     use super::*;
 
-    const NOW: Times = Times { requested_ms: 1_000_000_000, received_ms: 1_000_000_000 };
+    const NOW: ResponseTimes = ResponseTimes { requested_ms: 1_000_000_000, received_ms: 1_000_000_000 };
 
-    fn response(text: &str) -> Response {
+    fn response(text: &str) -> ProxyResponse {
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-        Response::from_origin(&head, "assay", NOW).unwrap()
+        ProxyResponse::from_origin(&head, "assay", NOW).unwrap()
     }
 
-    fn head(response: &Response) -> &str {
+    fn head(response: &ProxyResponse) -> &str {
         std::str::from_utf8(response.head()).unwrap()
     }
 

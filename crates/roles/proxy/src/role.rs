@@ -1,4 +1,4 @@
-//! The proxy as a process of its own, told by standard input and reporting on standard output.
+//! The proxy as a role process, controlled by standard input and reporting on standard output.
 
 use std::time::Duration;
 
@@ -11,13 +11,12 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::error::ProxyError;
 use crate::server::Proxy;
-use crate::shared::{Clock, Limits};
+use crate::shared::{Clock, ProxyLimits};
 
-/// How often counters are reported.
-const REPORT: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs the proxy as the whole process: says `Ready` when it listens, reports its counters once a second,
-/// says `Done` when it is told to stop, and ends at once when its standard input does.
+/// Runs the proxy as the whole process: emits `Ready` when it listens, its counters once a second, and `Done` when it is stopped;
+/// ends at once when its standard input does.
 ///
 /// An interrupt from the terminal is left to the parent, which drains the run and then stops its roles.
 pub fn run(spec: ProxySpec) -> Result<(), ProxyError> {
@@ -29,17 +28,17 @@ pub fn run(spec: ProxySpec) -> Result<(), ProxyError> {
         .enable_all()
         .build_local(LocalOptions::default())
         .map_err(ProxyError::Runtime)?;
-    let result = runtime.block_on(obey(&spec));
-    // A look-up of a name may still be running; it is not waited for.
+    let result = runtime.block_on(serve_until_stopped(&spec));
+    // A name lookup may still be running; it is not waited for.
     runtime.shutdown_background();
     result
 }
 
-async fn obey(spec: &ProxySpec) -> Result<(), ProxyError> {
+async fn serve_until_stopped(spec: &ProxySpec) -> Result<(), ProxyError> {
     let mut commands = Commands::from_stdin().map_err(ProxyError::Runtime)?;
-    let proxy = Proxy::bind(spec, Clock::System, Limits::default())?;
+    let proxy = Proxy::bind(spec, Clock::System, ProxyLimits::default())?;
     emit(&Event::Ready { listening: vec![proxy.address()] })?;
-    let mut tick = interval(REPORT);
+    let mut tick = interval(REPORT_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let serving = proxy.serve();
     tokio::pin!(serving);

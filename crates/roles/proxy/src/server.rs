@@ -1,4 +1,4 @@
-//! The proxy as it listens, and what it does between requests.
+//! The listening proxy, and its periodic tasks.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,24 +24,24 @@ use crate::access_log::AccessLog;
 use crate::client;
 use crate::error::ProxyError;
 use crate::peers::Peers;
-use crate::shared::{Clock, Limits, Shared};
+use crate::shared::{Clock, ProxyLimits, ProxyShared};
 
-/// When it is looked again for connections that can be ended, where there may be no more.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// How often idle origin connections are looked through.
-const SWEEP: Duration = Duration::from_secs(1);
+/// Interval at which a full proxy checks again for connections to close.
+const FULL_RECHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// Interval at which idle origin connections are checked.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A proxy that listens. It belongs to one tokio runtime that can run local tasks.
+/// A listening proxy. Belongs to one tokio runtime that can run local tasks.
 pub struct Proxy {
     listener: TcpListener,
-    /// How clients are spoken to over TLS; none: in the clear.
+    /// `None`: in the clear.
     tls: Option<Server>,
-    shared: Rc<Shared>,
+    shared: Rc<ProxyShared>,
 }
 
 impl Proxy {
-    /// Listens. Nothing is accepted before [`Proxy::serve`].
-    pub fn bind(spec: &ProxySpec, clock: Clock, limits: Limits) -> Result<Self, ProxyError> {
+    /// Binds the sockets. Nothing is accepted before [`Proxy::serve`].
+    pub fn bind(spec: &ProxySpec, clock: Clock, limits: ProxyLimits) -> Result<Self, ProxyError> {
         if spec.threads > 1 {
             return Err(ProxyError::Threads(spec.threads));
         }
@@ -55,8 +55,8 @@ impl Proxy {
         };
         let log = spec.access_log.as_ref().map(create).transpose()?;
         let tls = spec.tls.as_ref().map(setup::server).transpose()?.map(|tls| tls.speaking_both());
-        let origin_tls = spec.origin_tls.as_ref().map(|told| to_origins(spec, told)).transpose()?;
-        let shared = Rc::new(Shared::new(spec, peers, clock, limits, address, log, origin_tls));
+        let origin_tls = spec.origin_tls.as_ref().map(|settings| origin_tls(spec, settings)).transpose()?;
+        let shared = Rc::new(ProxyShared::new(spec, peers, clock, limits, address, log, origin_tls));
         Ok(Self { listener, tls, shared })
     }
 
@@ -64,17 +64,16 @@ impl Proxy {
         self.shared.address
     }
 
-    /// What it has done so far.
     pub fn counters(&self) -> ProxyCounters {
         self.shared.counters()
     }
 
-    /// Where it receives other caches' ICP queries.
+    /// Address for ICP queries of other caches.
     pub fn icp_address(&self) -> Option<SocketAddr> {
         self.shared.peers.address()
     }
 
-    /// Writes what is kept of the access log.
+    /// Writes out the buffered access log.
     pub fn flush(&self) {
         if let Some(log) = &self.shared.access_log {
             log.borrow_mut().flush();
@@ -86,20 +85,20 @@ impl Proxy {
         let listening = self.shared.peers.listen(|target| self.shared.holds(target));
         tokio::pin!(listening);
         self.shared.resources.keep_deadlines();
-        let mut sweep = interval(SWEEP);
+        let mut sweep = interval(SWEEP_INTERVAL);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut longest = Longest::default();
         loop {
             let is_full = self.is_full(&mut longest);
             tokio::select! {
-                // A connection that has not waited for long enough to be ended may have by then.
-                () = sleep(LOOK_AGAIN), if is_full => {}
+                // A connection too young to be closed a moment ago may be old enough now.
+                () = sleep(FULL_RECHECK_INTERVAL), if is_full => {}
                 () = self.shared.client_left.notified(), if is_full => {}
                 (stream, _) = accept(&self.listener), if !is_full => {
-                    // A session that cannot begin is a client that gets no response.
+                    // Without a TLS session the client gets no response.
                     let Ok(session) = self.tls.as_ref().map(Server::accept).transpose() else { continue };
                     let stream = ByteStream::new(stream, session);
-                    let connected = Connected::new(&self.shared);
+                    let connected = ConnectionGuard::new(&self.shared);
                     spawn_local(async move {
                         client::serve(stream, Rc::clone(&connected.0)).await;
                         drop(connected);
@@ -116,8 +115,8 @@ impl Proxy {
 }
 
 impl Proxy {
-    /// Whether no more connections may be accepted now. One that its client keeps without a use ends where there is not much room, that
-    /// which has waited longest.
+    /// Whether no more connections may be accepted now. Close to the limit, the connection that has been idle for longest is
+    /// closed.
     fn is_full(&self, longest: &mut Longest) -> bool {
         let most = self.shared.limits.clients;
         let room = most.saturating_sub(self.shared.clients.get());
@@ -128,29 +127,29 @@ impl Proxy {
     }
 }
 
-/// A connection of a client, as it is counted.
-struct Connected(Rc<Shared>);
+/// Counts a client connection while it is open.
+struct ConnectionGuard(Rc<ProxyShared>);
 
-impl Connected {
-    fn new(shared: &Rc<Shared>) -> Self {
+impl ConnectionGuard {
+    fn new(shared: &Rc<ProxyShared>) -> Self {
         shared.clients.set(shared.clients.get() + 1);
         Self(Rc::clone(shared))
     }
 }
 
-impl Drop for Connected {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.0.clients.set(self.0.clients.get() - 1);
         self.0.client_left.notify_one();
     }
 }
 
-/// How origins are spoken to: the certificate of each is verified for the host that clients know it by.
-fn to_origins(spec: &ProxySpec, told: &ClientTls) -> Result<UpstreamTls, ProxyError> {
+/// TLS to origins: each certificate is verified for the host by which clients know the origin.
+fn origin_tls(spec: &ProxySpec, settings: &ClientTls) -> Result<UpstreamTls, ProxyError> {
     let name = |authority: &str| {
         Name::of_authority(authority)
             .map_err(|cause| ProxyError::Name { authority: authority.to_owned(), cause })
     };
     let names = spec.origins.iter().map(|origin| Ok((origin.address, name(&origin.authority)?)));
-    Ok(UpstreamTls { client: setup::client(told)?, names: names.collect::<Result<_, ProxyError>>()? })
+    Ok(UpstreamTls { client: setup::client(settings)?, names: names.collect::<Result<_, ProxyError>>()? })
 }

@@ -1,4 +1,4 @@
-//! What all connections of the worker share.
+//! State that all connections of the worker share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -14,8 +14,8 @@ use crate::fetched::Fetch;
 use crate::peers::Peers;
 use crate::prefetch::Prefetcher;
 use crate::spec::{OriginRoute, ProxySpec};
-use crate::store::{Key, Store};
-use crate::target::{Routes, Target};
+use crate::store::{CacheKey, Store};
+use crate::target::{RoutingTable, Target};
 use assay_net::connection::Resources;
 use assay_net::exchange::ClientLimits;
 use assay_net::pool::{Pool, UpstreamTls};
@@ -23,17 +23,15 @@ use assay_net::upstream::Patience;
 use assay_net::worker::descriptor_limit;
 use tokio::sync::Notify;
 
-/// Where the time comes from.
 #[derive(Debug, Clone)]
 pub enum Clock {
     /// The system's wall clock.
     System,
-    /// Whatever is set, in Unix milliseconds.
+    /// Unix milliseconds set by a test.
     Manual(Rc<Cell<i64>>),
 }
 
 impl Clock {
-    /// Unix time in milliseconds.
     pub fn now_ms(&self) -> i64 {
         match self {
             Clock::System => SystemTime::now()
@@ -44,24 +42,24 @@ impl Clock {
     }
 }
 
-/// How long the proxy waits for others.
+/// Timeouts and limits of the proxy.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// A client connection without a request, and each step of receiving one.
+pub struct ProxyLimits {
+    /// Idle client connection, and each step of receiving a request.
     pub client_read: Duration,
     /// Each step of sending a response.
     pub client_write: Duration,
-    /// Until an origin accepts a connection.
+    /// Connection establishment to an origin.
     pub origin_connect: Duration,
-    /// Each step of an origin's response, its first byte among them.
+    /// Each step of an origin's response, including the first byte.
     pub origin_response: Duration,
-    /// An origin connection that is not used.
+    /// Idle origin connection.
     pub origin_idle: Duration,
-    /// Most connections of clients.
+    /// Maximum of client connections.
     pub clients: usize,
 }
 
-impl Default for Limits {
+impl Default for ProxyLimits {
     fn default() -> Self {
         Self {
             client_read: Duration::from_secs(120),
@@ -74,72 +72,68 @@ impl Default for Limits {
     }
 }
 
-/// Descriptors for what is neither a client's connection nor an origin's.
+/// Descriptors reserved for anything but connections of clients and origins.
 const OTHER_DESCRIPTORS: u64 = 200;
-/// As many connections of clients as this process may have if each needs one to an origin; where there is no limit of
-/// descriptors, as many as there are ports at one address.
+/// Client connections that the descriptor limit permits if each needs one to an origin; without a limit, as many as there are
+/// ports at one address.
 fn most_clients() -> usize {
     (descriptor_limit().saturating_sub(OTHER_DESCRIPTORS) / 2).clamp(1, 1 << 16) as usize
 }
 
-impl Limits {
-    /// As far as clients are concerned.
+impl ProxyLimits {
     pub fn of_clients(&self) -> ClientLimits {
         ClientLimits::new(self.client_read, self.client_write)
     }
 }
 
-/// Connections to origins. Where there are several, one gets three quarters of what clients may have at most: a slow one leaves the
-/// rest of them to the others.
+/// Pool of origin connections. With several origins, each may use three quarters of the client limit: a slow one leaves the rest
+/// to the others.
 fn pool(
     resources: &Rc<Resources>,
     origins: &[OriginRoute],
     tls: Option<UpstreamTls>,
-    limits: Limits,
+    limits: ProxyLimits,
 ) -> Pool {
     let pool = Pool::with_tls(resources, tls);
     let is_only_one = origins.windows(2).all(|two| two[0].address == two[1].address) && !origins.is_empty();
     if is_only_one { pool } else { pool.with_most_per_server((limits.clients * 3 / 4).max(1)) }
 }
 
-/// Everything that outlives a connection.
-pub struct Shared {
-    /// What it calls itself.
+/// State that outlives a connection.
+pub struct ProxyShared {
+    /// Name in `Via` and `Cache-Status`.
     pub name: String,
     pub peers: Peers,
-    /// There are other caches, which it queries or which query it.
+    /// Other caches are configured, as peers or as clients.
     pub is_cooperating: bool,
     pub store: RefCell<Store>,
-    /// Fetches that others may join, by name.
-    pub fetches: RefCell<HashMap<Key, Rc<Fetch>>>,
+    /// Fetches that other requests may join.
+    pub fetches: RefCell<HashMap<CacheKey, Rc<Fetch>>>,
     pub pool: Pool,
     pub resources: Rc<Resources>,
     pub clients: Cell<usize>,
-    /// One of them has ended.
+    /// Notified when a client connection ends.
     pub client_left: Notify,
-    /// Which origin is where.
-    pub routes: Routes,
+    pub routes: RoutingTable,
     pub clock: Clock,
-    pub limits: Limits,
-    /// How stale a response may be served when its origin fails and it says nothing about that, in seconds.
+    pub limits: ProxyLimits,
+    /// Default for `stale-if-error`, in seconds.
     pub stale_if_error_s: u64,
-    /// How long a response is fresh that does not say so, in seconds.
+    /// Freshness lifetime of responses that state none, in seconds.
     pub default_lifetime_s: u64,
     pub prefetcher: Prefetcher,
-    /// Where this proxy listens.
     pub address: SocketAddr,
-    /// Where each request is written down; none: nowhere.
+    /// `None`: requests are not logged.
     pub access_log: Option<RefCell<AccessLog>>,
-    /// What happened so far.
     counters: RefCell<ProxyCounters>,
 }
 
-impl Shared {
+impl ProxyShared {
     pub fn new(
         spec: &ProxySpec,
         peers: Peers,
         clock: Clock,
-        limits: Limits,
+        limits: ProxyLimits,
         address: SocketAddr,
         access_log: Option<AccessLog>,
         origin_tls: Option<UpstreamTls>,
@@ -156,7 +150,7 @@ impl Shared {
             resources,
             clients: Cell::new(0),
             client_left: Notify::new(),
-            routes: Routes::new(&spec.origins, spec.tls.is_some()),
+            routes: RoutingTable::new(&spec.origins, spec.tls.is_some()),
             clock,
             limits,
             stale_if_error_s: spec.stale_if_error_s,
@@ -172,7 +166,7 @@ impl Shared {
         add(&mut self.counters.borrow_mut());
     }
 
-    /// The counters, with the state of the store.
+    /// Counters, with the state of the store.
     pub fn counters(&self) -> ProxyCounters {
         let (store, counters) = (self.store.borrow(), *self.counters.borrow());
         ProxyCounters {
@@ -188,12 +182,11 @@ impl Shared {
         }
     }
 
-    /// How long origins may take.
     pub fn patience(&self) -> Patience {
         Patience { connect: self.limits.origin_connect, response: self.limits.origin_response }
     }
 
-    /// What this names is stored, and fresh for a request that requests nothing special.
+    /// Whether a response is stored that is fresh for a plain request.
     pub fn holds(&self, target: &Target<'_>) -> bool {
         let mut key = Vec::new();
         self.routes.write_key(target, &mut key);
@@ -204,7 +197,7 @@ impl Shared {
         })
     }
 
-    /// Drops what is stored under a name and keeps what is being fetched for it from being stored or joined.
+    /// Removes the response stored under a key, and keeps fetches under way for it from being stored or joined.
     pub fn invalidate(&self, key: &[u8]) {
         self.store.borrow_mut().invalidate(key);
         self.fetches.borrow_mut().remove(key);

@@ -1,4 +1,4 @@
-//! What is stored under which name, and what is known about names under which nothing is stored.
+//! The store: responses by key, and what is known about keys without one.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
@@ -10,40 +10,37 @@ use assay_cache::policy::Admission;
 use assay_cache::vary::Vary;
 use assay_http::field::Fields;
 
-use crate::response::Response;
+use crate::response::ProxyResponse;
 use crate::spec::Storing;
 use assay_net::body::Chunk;
 
-/// Name of a resource: authority and path.
-pub type Key = Rc<[u8]>;
+/// Cache key: authority and path.
+pub type CacheKey = Rc<[u8]>;
 
-/// The share of the memory that one object may take.
+/// Inverse of the share of the memory that one object may take.
 const LARGEST_SHARE: u64 = 4;
-/// What the allocator and the reference counts add to each separately allocated part, in bytes.
+/// Overhead of the allocator and the reference counts for each allocation.
 const ALLOCATION_OVERHEAD: usize = 32;
-/// Chunks of a stored body are brought to about this size when they are much smaller.
+/// Bodies whose chunks are smaller than [`SMALL_CHUNK_BYTES`] on average are stored in chunks of this size.
 const STORED_CHUNK_BYTES: usize = 64 * 1024;
 const SMALL_CHUNK_BYTES: usize = 4 * 1024;
-/// Slots of the table of marks; a power of two.
+/// A power of two.
 const MARKS: usize = 1 << 16;
 
-/// A complete stored response.
 #[derive(Debug, Clone)]
-pub struct Stored {
-    pub response: Rc<Response>,
+pub struct StoredResponse {
+    pub response: Rc<ProxyResponse>,
     pub body: Rc<[Chunk]>,
-    /// Bytes of the body.
     pub length: u64,
-    /// It was prefetched, and no client has requested it since.
+    /// Prefetched, and not requested by a client since.
     pub is_unrequested: Cell<bool>,
 }
 
-impl Stored {
-    /// From a head and the parts of a body.
-    pub fn new(response: Rc<Response>, chunks: Vec<Chunk>) -> Self {
+impl StoredResponse {
+    pub fn new(response: Rc<ProxyResponse>, chunks: Vec<Chunk>) -> Self {
         let length = chunks.iter().map(|chunk| chunk.len()).sum();
         let body = if chunks.len() > 1 && length / chunks.len() < SMALL_CHUNK_BYTES {
-            join(&chunks, length)
+            merge_chunks(&chunks, length)
         } else {
             chunks.into()
         };
@@ -57,59 +54,58 @@ impl Stored {
     }
 }
 
-/// Bytes of memory that the names of fields take.
+/// Memory used by field names.
 fn vary_bytes(vary: &Vary) -> usize {
     vary.name_bytes() + vary.names().len() * ALLOCATION_OVERHEAD
 }
 
-/// The same bytes in larger pieces.
-fn join(chunks: &[Chunk], length: usize) -> Rc<[Chunk]> {
+/// Copies the body into larger chunks.
+fn merge_chunks(chunks: &[Chunk], length: usize) -> Rc<[Chunk]> {
     let mut all = Vec::with_capacity(length);
     chunks.iter().for_each(|chunk| all.extend_from_slice(chunk));
     all.chunks(STORED_CHUNK_BYTES).map(Chunk::from).collect()
 }
 
 #[derive(Debug)]
-enum Entry {
-    Response(Rc<Stored>),
-    /// Responses under this name depend on request fields; they are stored under names of their own, which hold
-    /// this number. A new number makes the old ones unreachable.
+enum StoreEntry {
+    Response(Rc<StoredResponse>),
+    /// Responses under this key depend on request fields; each variant has a key of its own, which includes the generation. A new
+    /// generation makes the old variants unreachable.
     Varies {
         vary: Vary,
         generation: u64,
     },
 }
 
-/// What a lookup found.
-pub enum Found {
+/// Result of a lookup.
+pub enum StoreLookup {
     /// A response for this request, fresh or not.
-    Response(Rc<Stored>),
-    /// Responses for the same resource, but other request fields.
+    Response(Rc<StoredResponse>),
+    /// Only responses for other request fields.
     OtherVariant,
     Nothing,
 }
 
-/// What is known about a name beside what is stored; shared by all names with the same slot.
+/// Knowledge about a key beside its response; shared by all keys with the same slot.
 #[derive(Debug, Clone, Copy, Default)]
-struct Mark {
-    /// Fetches that began before this tick may not be stored.
+struct KeyMark {
+    /// Responses to fetches that began before this tick may not be stored.
     barrier: u64,
-    /// Hash of a name whose last response could not be shared; zero: none.
+    /// Hash of a key whose last response could not be shared; 0: none.
     unshared: u64,
 }
 
 pub struct Store {
-    kept: KeyedStore<Entry>,
-    /// Most bytes of a body that is stored, by choice.
+    kept: KeyedStore<StoreEntry>,
+    /// Limit of a body's size by the admission setting.
     admitted_bytes: u64,
-    marks: Box<[Mark]>,
+    marks: Box<[KeyMark]>,
     seed: u64,
-    /// Counts fetches, reloads and invalidations, so that they have an order.
+    /// Orders fetches, reloads and invalidations.
     tick: u64,
 }
 
 impl Store {
-    /// An empty store of so many bytes, in which this is stored.
     pub fn new(memory_bytes: u64, storing: Storing) -> Self {
         let (filter, admitted_bytes) = match storing.admission {
             Admission::All => (AdmissionFilter::All, u64::MAX),
@@ -120,43 +116,43 @@ impl Store {
         Self {
             kept: KeyedStore::new(memory_bytes, storing.policy, filter),
             admitted_bytes,
-            marks: vec![Mark::default(); MARKS].into_boxed_slice(),
+            marks: vec![KeyMark::default(); MARKS].into_boxed_slice(),
             seed: RandomState::new().hash_one(0),
             tick: 0,
         }
     }
 
-    /// Looks for a response to a request with these fields.
-    pub fn find(&mut self, key: &[u8], fields: Fields<'_>) -> Found {
+    /// Looks up a response to a request with these fields.
+    pub fn find(&mut self, key: &[u8], fields: Fields<'_>) -> StoreLookup {
         let variant = match self.kept.get(key) {
-            None => return Found::Nothing,
-            Some(Entry::Response(stored)) => return Found::Response(Rc::clone(stored)),
-            Some(Entry::Varies { vary, generation }) => variant_key(key, *generation, vary, fields),
+            None => return StoreLookup::Nothing,
+            Some(StoreEntry::Response(stored)) => return StoreLookup::Response(Rc::clone(stored)),
+            Some(StoreEntry::Varies { vary, generation }) => variant_key(key, *generation, vary, fields),
         };
         match self.kept.get(&variant[..]) {
-            Some(Entry::Response(stored)) => Found::Response(Rc::clone(stored)),
-            _ => Found::OtherVariant,
+            Some(StoreEntry::Response(stored)) => StoreLookup::Response(Rc::clone(stored)),
+            _ => StoreLookup::OtherVariant,
         }
     }
 
-    /// What is stored for all requests alike under this name, without counting as a use of it.
-    pub fn peek(&self, key: &[u8]) -> Option<&Stored> {
+    /// Looks up a response that does not vary, without counting as a use of it.
+    pub fn peek(&self, key: &[u8]) -> Option<&StoredResponse> {
         match self.kept.peek(key)? {
-            Entry::Response(stored) => Some(stored),
-            Entry::Varies { .. } => None,
+            StoreEntry::Response(stored) => Some(stored),
+            StoreEntry::Varies { .. } => None,
         }
     }
 
-    /// Stores a response to a request with these fields, unless something newer is known since `began`, its
-    /// tick. What is too large replaces nothing, but what it should have replaced goes.
-    pub fn insert(&mut self, key: &Key, fields: Fields<'_>, stored: Stored, began: u64) {
+    /// Stores a response to a request with these fields, unless something newer is known since tick `began`. A response that is
+    /// too large is not stored, but what it should have replaced is removed.
+    pub fn insert(&mut self, key: &CacheKey, fields: Fields<'_>, stored: StoredResponse, began: u64) {
         if began < self.mark(key).barrier {
             return;
         }
         self.mark(key).barrier = began;
         let inserted = match stored.response.vary.clone() {
             Vary::Nothing => self.insert_entry(Rc::clone(key), stored),
-            // It suits no other request.
+            // Suits no other request.
             Vary::Everything => return self.remove(key),
             vary => self.insert_variant(key, vary, fields, stored),
         };
@@ -167,17 +163,17 @@ impl Store {
 
     fn insert_variant(
         &mut self,
-        key: &Key,
+        key: &CacheKey,
         vary: Vary,
         fields: Fields<'_>,
-        stored: Stored,
+        stored: StoredResponse,
     ) -> Result<(), TooLarge> {
         let generation = match self.kept.get(&key[..]) {
-            Some(Entry::Varies { vary: known, generation }) if *known == vary => *generation,
+            Some(StoreEntry::Varies { vary: known, generation }) if *known == vary => *generation,
             _ => {
                 self.tick += 1;
                 let bytes = (key.len() + 2 * ALLOCATION_OVERHEAD + 256 + vary_bytes(&vary)) as u64;
-                let entry = Entry::Varies { vary: vary.clone(), generation: self.tick };
+                let entry = StoreEntry::Varies { vary: vary.clone(), generation: self.tick };
                 self.kept.insert(Rc::clone(key), entry, bytes)?;
                 self.tick
             }
@@ -185,44 +181,43 @@ impl Store {
         self.insert_entry(variant_key(key, generation, &vary, fields).into(), stored)
     }
 
-    fn insert_entry(&mut self, key: Key, stored: Stored) -> Result<(), TooLarge> {
+    fn insert_entry(&mut self, key: CacheKey, stored: StoredResponse) -> Result<(), TooLarge> {
         let bytes = stored.weight_bytes() + key.len() as u64;
-        self.kept.insert(key, Entry::Response(Rc::new(stored)), bytes)
+        self.kept.insert(key, StoreEntry::Response(Rc::new(stored)), bytes)
     }
 
-    /// Drops everything under a name.
+    /// Removes everything under a key.
     pub fn remove(&mut self, key: &[u8]) {
         self.kept.remove(key);
     }
 
-    /// Drops everything under a name, and what is being fetched for it now will not be stored.
+    /// Removes everything under a key, and keeps fetches under way for it from being stored.
     pub fn invalidate(&mut self, key: &[u8]) {
         let tick = self.next_tick();
         self.mark(key).barrier = tick;
         self.remove(key);
     }
 
-    /// What began before this tick will not be stored under this name.
-    pub fn outdate(&mut self, key: &[u8], tick: u64) {
+    /// Keeps responses to fetches that began before this tick from being stored under this key.
+    pub fn set_barrier(&mut self, key: &[u8], tick: u64) {
         self.mark(key).barrier = tick;
     }
 
-    /// A number larger than all before.
     pub fn next_tick(&mut self) -> u64 {
         self.tick += 1;
         self.tick
     }
 
-    /// Whether the last response under this name could not be shared, so that waiting for another's fetch is in
-    /// vain. What is known of authorised requests says nothing about others, which may be for something else.
+    /// Whether the last response under this key could not be shared, so that waiting for another request's fetch is in vain.
+    /// Authorised and other requests are distinguished.
     pub fn is_unshared(&mut self, key: &[u8], is_authorised: bool) -> bool {
         let hash = self.hash(key);
-        self.mark(key).unshared == of_requests(hash, is_authorised)
+        self.mark(key).unshared == hash_for(hash, is_authorised)
     }
 
-    /// Notes whether a response under this name could be shared.
+    /// Records whether a response under this key could be shared.
     pub fn note_shared(&mut self, key: &[u8], is_authorised: bool, is_shared: bool) {
-        let hash = of_requests(self.hash(key), is_authorised);
+        let hash = hash_for(self.hash(key), is_authorised);
         let mark = self.mark(key);
         if !is_shared {
             mark.unshared = hash;
@@ -231,22 +226,22 @@ impl Store {
         }
     }
 
-    /// Most body bytes that an object may have to be stored.
+    /// Upper bound on the body of a stored object.
     pub fn largest_bytes(&self) -> u64 {
         self.admitted_bytes.min(self.kept.bound_bytes() / LARGEST_SHARE)
     }
 
-    /// Counts a request for what is not stored and may be; false: by the rule of admission, it will not be.
+    /// Counts a request for an object that is not stored; false if the admission filter refuses it.
     pub fn admits(&mut self, key: &[u8]) -> bool {
         self.kept.admits(key)
     }
 
-    /// True if there is such a rule, and what it refuses may be admitted the next time.
+    /// Whether an admission filter is used, which may admit the next time what it refuses now.
     pub fn is_selective(&self) -> bool {
         self.kept.is_selective()
     }
 
-    /// Takes room for body bytes that are arriving; false: there is none for this object.
+    /// Reserves memory for body bytes that are arriving; false if there is none for this object.
     pub fn reserve(&mut self, key: &[u8], bytes: u64) -> bool {
         self.kept.reserve(key, bytes)
     }
@@ -264,12 +259,11 @@ impl Store {
         self.kept.used_bytes() + self.kept.reserved_bytes()
     }
 
-    /// Entries dropped to make room.
     pub fn evictions(&self) -> u64 {
         self.kept.evictions()
     }
 
-    fn mark(&mut self, key: &[u8]) -> &mut Mark {
+    fn mark(&mut self, key: &[u8]) -> &mut KeyMark {
         let at = self.hash(key) as usize % MARKS;
         &mut self.marks[at]
     }
@@ -287,20 +281,19 @@ impl Store {
     }
 }
 
-/// The hash of a name for authorised requests, and that for others.
-fn of_requests(hash: u64, is_authorised: bool) -> u64 {
+/// Distinguishes authorised requests from others.
+fn hash_for(hash: u64, is_authorised: bool) -> u64 {
     if is_authorised { (!hash).max(1) } else { hash }
 }
 
-/// A mark that hits another name costs a fetch that could have been joined, and nothing else: this need not be more than quick,
-/// with a seed that nobody knows.
+// A fast hash with a secret seed suffices: a collision costs a fetch that could have been joined, and nothing else.
 fn mixed(hash: u64, word: u64) -> u64 {
     // The fractional part of the golden ratio.
     let product = u128::from(hash ^ word) * 0x9e37_79b9_7f4a_7c15;
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// Neither hosts nor paths hold a line end, so no resource has such a name.
+// A line end occurs neither in hosts nor in paths, so no resource has such a key.
 fn variant_key(key: &[u8], generation: u64, vary: &Vary, fields: Fields<'_>) -> Vec<u8> {
     let secondary = vary.secondary_key(fields.map(|field| (field.name, field.value)));
     let mut variant = Vec::with_capacity(key.len() + 9 + secondary.len());
@@ -318,13 +311,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::response::Times;
+    use crate::response::ResponseTimes;
 
-    fn stored(fields: &str, body: &[u8]) -> Stored {
+    fn stored(fields: &str, body: &[u8]) -> StoredResponse {
         let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-        let times = Times { requested_ms: 0, received_ms: 0 };
-        Stored::new(Rc::new(Response::from_origin(&head, "assay", times).unwrap()), vec![Chunk::from(body)])
+        let times = ResponseTimes { requested_ms: 0, received_ms: 0 };
+        StoredResponse::new(
+            Rc::new(ProxyResponse::from_origin(&head, "assay", times).unwrap()),
+            vec![Chunk::from(body)],
+        )
     }
 
     fn fields(text: &str) -> Fields<'static> {
@@ -332,14 +328,14 @@ mod tests {
         RequestHead::parse(text.as_bytes()).unwrap().unwrap().0.headers()
     }
 
-    fn body(found: Found) -> Option<Vec<u8>> {
+    fn body(found: StoreLookup) -> Option<Vec<u8>> {
         match found {
-            Found::Response(stored) => Some(stored.body.concat()),
+            StoreLookup::Response(stored) => Some(stored.body.concat()),
             _ => None,
         }
     }
 
-    fn key(name: &str) -> Key {
+    fn key(name: &str) -> CacheKey {
         name.as_bytes().into()
     }
 
@@ -352,11 +348,11 @@ mod tests {
         store.insert(&key("a/"), de.clone(), stored(vary, b"hallo"), 2);
         assert_eq!(body(store.find(b"a/", en.clone())).unwrap(), b"hello");
         assert_eq!(body(store.find(b"a/", de.clone())).unwrap(), b"hallo");
-        assert!(matches!(store.find(b"a/", fields("")), Found::OtherVariant));
+        assert!(matches!(store.find(b"a/", fields("")), StoreLookup::OtherVariant));
         store.invalidate(b"a/");
         store.insert(&key("a/"), en.clone(), stored(vary, b"again"), 1000);
         assert_eq!(body(store.find(b"a/", en)).unwrap(), b"again");
-        assert!(matches!(store.find(b"a/", de), Found::OtherVariant));
+        assert!(matches!(store.find(b"a/", de), StoreLookup::OtherVariant));
     }
 
     #[test]
@@ -365,7 +361,7 @@ mod tests {
         let early = store.next_tick();
         store.invalidate(b"a/");
         store.insert(&key("a/"), fields(""), stored("", b"old"), early);
-        assert!(matches!(store.find(b"a/", fields("")), Found::Nothing));
+        assert!(matches!(store.find(b"a/", fields("")), StoreLookup::Nothing));
         let (slow, fast) = (store.next_tick(), store.next_tick());
         store.insert(&key("a/"), fields(""), stored("", b"new"), fast);
         store.insert(&key("a/"), fields(""), stored("", b"old"), slow);
@@ -406,7 +402,7 @@ mod tests {
         let response = stored("", b"").response;
         let parts: Vec<Chunk> = (0..40_000u32).map(|i| Chunk::from(i.to_be_bytes())).collect();
         let whole = parts.concat();
-        let stored = Stored::new(response, parts);
+        let stored = StoredResponse::new(response, parts);
         assert_eq!(stored.body.len(), 3);
         assert_eq!(stored.body.concat(), whole);
     }

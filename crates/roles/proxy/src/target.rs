@@ -1,4 +1,4 @@
-//! The origin that has what a request names.
+//! Routing of requests to origins.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,88 +9,85 @@ use assay_http::target::without_default_port;
 
 use crate::spec::{EVERY_HOST, OriginRoute};
 
-/// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Route {
+pub enum Destination {
     Address(SocketAddr),
-    /// To `host:port`, whose address has to be looked up.
+    /// `host:port`, whose address has to be looked up.
     Name(String),
-    /// Nowhere: no origins are configured, and the request is not an absolute URL.
+    /// No origins are configured, and the request is not an absolute URL.
     Nowhere,
 }
 
-/// Which origin is where. Where origins are listed (reverse), nothing but their addresses is ever connected to, whatever a
-/// request names and in which form; without any (forward), a whole URL says where to go.
+/// Addresses of origins. If origins are listed (reverse proxy), only their addresses are ever connected to, whatever a request
+/// names and in whichever form; without any (forward proxy), an absolute URL determines the origin.
 #[derive(Debug)]
-pub struct Routes {
-    /// Everything goes there, whatever it names.
+pub struct RoutingTable {
+    /// Origin of all requests ([`EVERY_HOST`]).
     all: Option<SocketAddr>,
     by_authority: HashMap<String, SocketAddr>,
     first: Option<OriginRoute>,
-    /// Clients speak TLS: the port that a name without one means is another.
+    /// Clients speak TLS, so the default port is 443.
     is_secured: bool,
 }
 
-impl Routes {
-    /// From what the proxy was told.
+impl RoutingTable {
     pub fn new(origins: &[OriginRoute], is_secured: bool) -> Self {
         let name =
             |origin: &OriginRoute| without_default_port(&origin.authority, is_secured).to_ascii_lowercase();
-        // The first of two that have the same name is the one that counts.
+        // Of two origins with the same name, the first counts.
         let by_authority = origins.iter().rev().map(|origin| (name(origin), origin.address)).collect();
         let all = origins.iter().find(|origin| origin.authority == EVERY_HOST).map(|origin| origin.address);
         let first = origins.iter().find(|origin| origin.authority != EVERY_HOST).cloned();
         Self { all, by_authority, first, is_secured }
     }
 
-    /// What stands for the host of a request that names none.
+    /// Authority of a request that names none.
     pub fn fallback_authority(&self) -> &str {
         self.first.as_ref().map_or("", |origin| &origin.authority)
     }
 
-    /// Writes the name under which the response to a request is stored.
+    /// Writes the key under which the response to a request is stored.
     pub fn write_key(&self, target: &Target<'_>, key: &mut Vec<u8>) {
         target.write_key(self.fallback_authority(), self.is_secured, key);
     }
 
-    /// The URL that a request names, for other caches and the access log; none: its host is not known.
+    /// URL of a request, for other caches and the access log; `None` if its host is unknown.
     pub fn url(&self, target: &Target<'_>) -> Option<String> {
         target.url(self.fallback_authority(), self.is_secured)
     }
 
-    /// Whether the host of a request has a place: it was listed, or none was, so that each is where it says.
+    /// Whether the origin of a request is known: it is listed, or none is, so that each name is its own address.
     pub fn knows(&self, target: &Target<'_>) -> bool {
         let authority = target.authority.unwrap_or(self.fallback_authority());
         self.all.is_some() || self.first.is_none() || self.by_authority.contains_key(&*self.name(authority))
     }
 
-    /// Where this request goes.
-    pub fn route(&self, target: &Target<'_>) -> Route {
+    pub fn route(&self, target: &Target<'_>) -> Destination {
         if let Some(address) = self.all {
-            return Route::Address(address);
+            return Destination::Address(address);
         }
         let authority = target.authority.unwrap_or(self.fallback_authority());
         if let Some(first) = self.first.as_ref().filter(|first| first.authority == authority) {
-            return Route::Address(first.address);
+            return Destination::Address(first.address);
         }
         let name = self.name(authority);
         if let Some(&address) = self.by_authority.get(&*name) {
-            return Route::Address(address);
+            return Destination::Address(address);
         }
         match &self.first {
-            Some(first) => Route::Address(first.address),
-            None if !target.is_absolute => Route::Nowhere,
+            Some(first) => Destination::Address(first.address),
+            None if !target.is_absolute => Destination::Nowhere,
             None => forward(&name),
         }
     }
 
-    /// By which an origin is found.
+    /// Lookup key of an origin.
     fn name<'a>(&self, authority: &'a str) -> Cow<'a, str> {
         in_lower_case(without_default_port(authority, self.is_secured))
     }
 }
 
-/// Nearly every name comes in lower case.
+// Nearly every name arrives in lower case.
 fn in_lower_case(name: &str) -> Cow<'_, str> {
     if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         Cow::Owned(name.to_ascii_lowercase())
@@ -99,15 +96,15 @@ fn in_lower_case(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The address that an authority is, or the name to look up.
-fn forward(authority: &str) -> Route {
+/// Parses an authority as an address, or else as a name to look up.
+fn forward(authority: &str) -> Destination {
     let after_address = authority.rfind(']').unwrap_or(0);
     let with_port = if authority[after_address..].contains(':') {
         authority.to_owned()
     } else {
         format!("{authority}:80")
     };
-    with_port.parse().map_or(Route::Name(with_port), Route::Address)
+    with_port.parse().map_or(Destination::Name(with_port), Destination::Address)
 }
 
 #[cfg(test)]
@@ -116,21 +113,21 @@ mod tests {
 
     use super::*;
 
-    fn routes() -> Routes {
+    fn routes() -> RoutingTable {
         let origin = |authority: &str, port| OriginRoute {
             authority: authority.into(),
             address: SocketAddr::from(([127, 0, 0, 1], port)),
         };
-        Routes::new(&[origin("a:8000", 1), origin("B", 2)], false)
+        RoutingTable::new(&[origin("a:8000", 1), origin("B", 2)], false)
     }
 
-    fn routed(routes: &Routes, text: &str) -> Route {
+    fn routed(routes: &RoutingTable, text: &str) -> Destination {
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
         routes.route(&Target::of(&head).unwrap())
     }
 
-    fn at(address: &str) -> Route {
-        Route::Address(address.parse().unwrap())
+    fn at(address: &str) -> Destination {
+        Destination::Address(address.parse().unwrap())
     }
 
     #[test]
@@ -149,18 +146,21 @@ mod tests {
             assert_eq!(routed(&routes(), request), at(&format!("127.0.0.1:{port}")), "{request}");
         }
         let all = OriginRoute { authority: EVERY_HOST.into(), address: "127.0.0.1:9".parse().unwrap() };
-        let routes = Routes::new(&[all], false);
+        let routes = RoutingTable::new(&[all], false);
         assert_eq!(routed(&routes, "GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n"), at("127.0.0.1:9"));
         assert_eq!(routes.fallback_authority(), "");
     }
 
     #[test]
     fn forward_goes_where_it_is_told() {
-        let none = Routes::new(&[], false);
+        let none = RoutingTable::new(&[], false);
         assert_eq!(routed(&none, "GET http://127.0.0.9:77/ HTTP/1.1\r\nHost: x\r\n\r\n"), at("127.0.0.9:77"));
         assert_eq!(routed(&none, "GET http://[::1]/ HTTP/1.1\r\nHost: x\r\n\r\n"), at("[::1]:80"));
         assert_eq!(routed(&none, "GET http://127.0.0.9:/ HTTP/1.1\r\nHost: x\r\n\r\n"), at("127.0.0.9:80"));
-        assert_eq!(routed(&none, "GET http://C/ HTTP/1.1\r\nHost: x\r\n\r\n"), Route::Name("c:80".into()));
-        assert_eq!(routed(&none, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"), Route::Nowhere);
+        assert_eq!(
+            routed(&none, "GET http://C/ HTTP/1.1\r\nHost: x\r\n\r\n"),
+            Destination::Name("c:80".into())
+        );
+        assert_eq!(routed(&none, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"), Destination::Nowhere);
     }
 }

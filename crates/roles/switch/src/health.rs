@@ -145,7 +145,7 @@ mod tests {
             "the first is long ago"
         );
         assert!(server.on_failure(18 * S) && !server.is_admitted());
-        assert!(!server.on_failure(19 * S), "it is ejection already");
+        assert!(!server.on_failure(19 * S), "it is out already");
         assert_eq!(server.returns_ns(), Some(23 * S));
         assert!(!server.on_time(23 * S - 1) && server.on_time(23 * S) && server.is_admitted());
         assert!(!server.on_time(24 * S) && !server.on_failure(24 * S), "it begins anew");

@@ -14,7 +14,7 @@ use assay_cache::ideal::{FOREVER, IdealCache, Lookup, RequestClass};
 use assay_http::head::{RequestHead, ResponseHead};
 use assay_pgl::{SearchPath, compile};
 use assay_proxy::spec::{OriginRoute, ProxySpec};
-use assay_proxy::{Clock, Limits, Proxy};
+use assay_proxy::{Clock, Proxy, ProxyLimits};
 use assay_workload::model::OriginIndex;
 use assay_workload::{Launch, Slice, Stream, Timeline, Universe, UniverseOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -158,7 +158,7 @@ fn through_the_proxy(universe: &Arc<Universe>, launches: &[Launch]) -> Vec<bool>
             cooperation: None,
         };
         let clock = Clock::Manual(Rc::clone(&now_ms));
-        let proxy = Rc::new(Proxy::bind(&spec, clock, Limits::default()).expect("a proxy"));
+        let proxy = Rc::new(Proxy::bind(&spec, clock, ProxyLimits::default()).expect("a proxy"));
         let address = proxy.address();
         spawn_local(async move { proxy.serve().await });
         let mut client = TcpStream::connect(address).await.expect("the proxy listens");

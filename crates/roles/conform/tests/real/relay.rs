@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use assay_conform::message::Message;
 use assay_proxy::spec::{EVERY_HOST, OriginRoute, ProxySpec, Storing};
-use assay_proxy::{Clock, Limits, Proxy};
+use assay_proxy::{Clock, Proxy, ProxyLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_local;
@@ -28,7 +28,7 @@ pub fn built_in(origin: SocketAddr) -> SocketAddr {
         origin_tls: None,
         origin_http2: false,
     };
-    let proxy = Rc::new(Proxy::bind(&spec, Clock::System, Limits::default()).unwrap());
+    let proxy = Rc::new(Proxy::bind(&spec, Clock::System, ProxyLimits::default()).unwrap());
     let address = proxy.address();
     spawn_local(async move { proxy.serve().await });
     address

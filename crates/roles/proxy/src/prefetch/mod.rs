@@ -1,13 +1,13 @@
-//! Prefetching: what the proxy fetches before a client requests it.
+//! Prefetching of resources before a client requests them.
 //!
-//! While a page arrives that is going to be stored, it is read for what it is shown with ([`scan`]), and, if that is wanted,
-//! for the pages that it leads to; what those references mean ([`resolve`]) is fetched into the store, so that it is there
-//! when the client has seen the page, or is on its way. Everything is bounded: how much a page may cause, how much is
-//! fetched at once, how much waits. What was fetched in this way is not read in its turn.
+//! While a page arrives that is going to be stored, it is scanned ([`scanner`]) for embedded resources and, if that is wanted,
+//! for links; the URLs that those references mean ([`resolve`]) are fetched into the store, for when the client has seen the
+//! page. Everything is bounded: how much a page may cause, how many fetches run at a time, how many wait. Prefetched pages are
+//! not scanned in their turn.
 
+mod queue;
 mod resolve;
-mod scan;
-mod waiting;
+mod scanner;
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -21,25 +21,25 @@ use assay_net::fields;
 use assay_net::flow::Taken;
 use tokio::task::spawn_local;
 
-pub use self::resolve::Base;
-use self::scan::{Kind, Scanner};
-use self::waiting::Job;
-pub use self::waiting::{Page, Prefetcher};
-use crate::fetch::{self, Order};
-use crate::fetched::{Fetched, Outcome};
-use crate::shared::Shared;
-use crate::store::Found;
-use crate::target::{Route, Target};
-use crate::way::Way;
+use self::queue::PrefetchJob;
+pub use self::queue::{PrefetchPage, Prefetcher};
+pub use self::resolve::BaseUrl;
+use self::scanner::{ReferenceKind, Scanner};
+use crate::fetch::{self, FetchPlan};
+use crate::fetched::{FetchOutcome, FetchedHead};
+use crate::shared::ProxyShared;
+use crate::store::StoreLookup;
+use crate::target::{Destination, Target};
+use crate::upstream_route::UpstreamRoute;
 
-/// Most bytes of a page that are read, decoded.
-const MOST_OF_A_PAGE: u64 = 1 << 20;
-/// Fields of the page's request that are repeated: what negotiated responses usually depend on.
-const REPEATED: [&str; 3] = ["accept-encoding", "accept-language", "user-agent"];
+/// Decoded bytes of a page that are scanned.
+const PAGE_MAX_BYTES: u64 = 1 << 20;
+/// Fields of the page's request that prefetches repeat: negotiated responses usually depend on them.
+const REPEATED_FIELDS: [&str; 3] = ["accept-encoding", "accept-language", "user-agent"];
 
-/// Reads one page while it arrives.
-pub struct Reading {
-    page: Page,
+/// Scans one page while it arrives.
+pub struct PageReader {
+    page: PrefetchPage,
     own_authority: String,
     scanner: Scanner,
     decoder: Option<GzipReader>,
@@ -50,9 +50,14 @@ pub struct Reading {
     budget: Rc<Cell<u64>>,
 }
 
-impl Reading {
-    /// For the response to this request; none: it is not to be read.
-    pub fn new(shared: &Shared, page: Option<&Page>, request: &[u8], fetched: &Fetched) -> Option<Self> {
+impl PageReader {
+    /// Starts scanning a response; `None` if it is not a page to be scanned.
+    pub fn new(
+        shared: &ProxyShared,
+        page: Option<&PrefetchPage>,
+        request: &[u8],
+        fetched: &FetchedHead,
+    ) -> Option<Self> {
         let (settings, page) = (shared.prefetcher.settings()?, page?);
         let response = &fetched.response;
         let kind = response.content_type().map(str::to_ascii_lowercase)?;
@@ -62,12 +67,12 @@ impl Reading {
         }
         let decoder = match response.coding() {
             None => None,
-            Some(coding) if coding.eq_ignore_ascii_case(b"gzip") => Some(GzipReader::new(MOST_OF_A_PAGE)),
+            Some(coding) if coding.eq_ignore_ascii_case(b"gzip") => Some(GzipReader::new(PAGE_MAX_BYTES)),
             Some(_) => return None,
         };
         let (head, _) = RequestHead::parse(request).ok()??;
         let mut repeated = Vec::new();
-        for field in head.headers().filter(|field| REPEATED.iter().any(|name| field.is(name))) {
+        for field in head.headers().filter(|field| REPEATED_FIELDS.iter().any(|name| field.is(name))) {
             fields::append(&mut repeated, field.name, field.value);
         }
         Some(Self {
@@ -83,9 +88,9 @@ impl Reading {
         })
     }
 
-    /// Reads on. False: there is nothing more to be found.
-    pub fn push(&mut self, shared: &Rc<Shared>, bytes: &[u8]) -> bool {
-        let mut found: Vec<(Kind, String)> = Vec::new();
+    /// Scans the next bytes; false: nothing more will be found.
+    pub fn push(&mut self, shared: &Rc<ProxyShared>, bytes: &[u8]) -> bool {
+        let mut found: Vec<(ReferenceKind, String)> = Vec::new();
         let (scanner, read_bytes) = (&mut self.scanner, &mut self.read_bytes);
         let mut read = |bytes: &[u8]| {
             *read_bytes += bytes.len() as u64;
@@ -101,22 +106,22 @@ impl Reading {
         for (kind, reference) in found {
             self.follow(shared, kind, &reference);
         }
-        is_sound && self.read_bytes < MOST_OF_A_PAGE && self.seen.len() < self.settings.per_page as usize
+        is_sound && self.read_bytes < PAGE_MAX_BYTES && self.seen.len() < self.settings.per_page as usize
     }
 
-    fn follow(&mut self, shared: &Rc<Shared>, kind: Kind, reference: &str) {
-        let Some(what) = self.page.base.resolve(reference) else { return };
+    fn follow(&mut self, shared: &Rc<ProxyShared>, kind: ReferenceKind, reference: &str) {
+        let Some(url) = self.page.base.resolve(reference) else { return };
         match kind {
-            Kind::Base => self.page.base = what,
-            Kind::Link if !self.settings.links => {}
-            Kind::Link | Kind::Embedded => {
-                let name = (what.authority.clone(), what.path.clone());
+            ReferenceKind::Base => self.page.base = url,
+            ReferenceKind::Link if !self.settings.links => {}
+            ReferenceKind::Link | ReferenceKind::Embedded => {
+                let name = (url.authority.clone(), url.path.clone());
                 if self.seen.len() < self.settings.per_page as usize && self.seen.insert(name) {
                     let (fields, budget) = (Rc::clone(&self.fields), Rc::clone(&self.budget));
-                    let is_own = what.authority.eq_ignore_ascii_case(&self.own_authority);
-                    let job = Job { what, is_absolute: self.page.is_absolute, is_own, fields, budget };
+                    let is_own = url.authority.eq_ignore_ascii_case(&self.own_authority);
+                    let job = PrefetchJob { url, is_absolute: self.page.is_absolute, is_own, fields, budget };
                     if shared.prefetcher.submit(job) {
-                        spawn_local(work(Rc::clone(shared)));
+                        spawn_local(run_queue(Rc::clone(shared)));
                     }
                 }
             }
@@ -124,22 +129,22 @@ impl Reading {
     }
 }
 
-/// Does what waits, one after the other.
-async fn work(shared: Rc<Shared>) {
+/// Executes queued jobs, one after the other.
+async fn run_queue(shared: Rc<ProxyShared>) {
     while let Some(job) = shared.prefetcher.next() {
-        carry_out(&shared, &job).await;
+        prefetch(&shared, &job).await;
     }
 }
 
-async fn carry_out(shared: &Rc<Shared>, job: &Job) {
+async fn prefetch(shared: &Rc<ProxyShared>, job: &PrefetchJob) {
     let target =
-        Target { authority: Some(&job.what.authority), path: &job.what.path, is_absolute: job.is_absolute };
-    let Some(order) = order(shared, job, &target) else { return };
+        Target { authority: Some(&job.url.authority), path: &job.url.path, is_absolute: job.is_absolute };
+    let Some(plan) = plan_fetch(shared, job, &target) else { return };
     shared.prefetcher.count(|c| c.prefetched += 1);
-    let (fetch, mut reader) = fetch::start(shared, order, true);
-    let Outcome::Response(fetched) = fetch.settled().await else { return };
+    let (fetch, mut reader) = fetch::start(shared, plan, true);
+    let FetchOutcome::Response(fetched) = fetch.settled().await else { return };
     if !fetched.is_shared || fetched.length.is_some_and(|bytes| bytes > job.budget.get()) {
-        // Nobody is going to have any use for it, or it is too much, and so is what follows.
+        // Not shared, so of no use to any client; or too large, and so would be whatever follows.
         fetch.flow.keep(false);
         if fetched.is_shared {
             job.budget.set(0);
@@ -161,8 +166,8 @@ async fn carry_out(shared: &Rc<Shared>, job: &Job) {
     }
 }
 
-/// What to fetch for a job; none: it is there, on its way, known to be of no use, or nobody knows where it is.
-fn order(shared: &Shared, job: &Job, target: &Target<'_>) -> Option<Order> {
+/// Plans the fetch of a job; `None` if the object is stored, under way, known not to be shared, or at an unknown host.
+fn plan_fetch(shared: &ProxyShared, job: &PrefetchJob, target: &Target<'_>) -> Option<FetchPlan> {
     let mut key = Vec::new();
     shared.routes.write_key(target, &mut key);
     let is_elsewhere = !job.is_own && !shared.routes.knows(target);
@@ -170,8 +175,8 @@ fn order(shared: &Shared, job: &Job, target: &Target<'_>) -> Option<Order> {
         return None;
     }
     let mut request = Vec::with_capacity(256);
-    let way = Way::to(shared, target);
-    way.write_request_line(shared, "GET", target, &mut request);
+    let route = UpstreamRoute::to(shared, target);
+    route.write_request_line(shared, "GET", target, &mut request);
     fields::append(&mut request, b"Accept", b"*/*");
     request.extend_from_slice(&job.fields);
     fields::append(&mut request, b"Via", format!("1.1 {}", shared.name).as_bytes());
@@ -183,17 +188,19 @@ fn order(shared: &Shared, job: &Job, target: &Target<'_>) -> Option<Order> {
         return None;
     }
     let stored = match store.find(&key, head.headers()) {
-        Found::Response(stored) => match stored.response.freshness.reuse(&control, shared.clock.now_ms()) {
-            Reuse::Serve => return None,
-            Reuse::Validate | Reuse::Refetch => Some(stored),
-        },
-        Found::OtherVariant | Found::Nothing => None,
+        StoreLookup::Response(stored) => {
+            match stored.response.freshness.reuse(&control, shared.clock.now_ms()) {
+                Reuse::Serve => return None,
+                Reuse::Validate | Reuse::Refetch => Some(stored),
+            }
+        }
+        StoreLookup::OtherVariant | StoreLookup::Nothing => None,
     };
     let from_peers = !shared.peers.is_alone() && stored.is_none();
     let peers_url = from_peers.then(|| shared.routes.url(target)).flatten();
-    (way.route != Route::Nowhere).then(|| Order {
+    (route.destination != Destination::Nowhere).then(|| FetchPlan {
         key: key[..].into(),
-        way,
+        route,
         request,
         peers_url,
         replaces: stored.is_some(),

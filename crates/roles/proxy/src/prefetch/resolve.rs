@@ -1,21 +1,21 @@
-//! The resource that a reference in a page means (RFC 3986, 5).
+//! Resolution of references in a page (RFC 3986, 5).
 
-/// Longest reference that is followed, in bytes.
-const LONGEST: usize = 2048;
+/// Longer references are ignored.
+const REFERENCE_MAX_BYTES: usize = 2048;
 
-/// Where a page is, and so what its references are relative to.
+/// Base URL of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Base {
+pub struct BaseUrl {
     /// `host[:port]`.
     pub authority: String,
     pub path: String,
 }
 
-impl Base {
-    /// What a reference means; none: nothing that can be fetched, or the page itself.
-    pub fn resolve(&self, reference: &str) -> Option<Base> {
+impl BaseUrl {
+    /// Resolves a reference; `None` if it cannot be fetched, or is the page itself.
+    pub fn resolve(&self, reference: &str) -> Option<BaseUrl> {
         let reference = reference.split('#').next().unwrap_or_default();
-        if reference.is_empty() || reference.len() > LONGEST {
+        if reference.is_empty() || reference.len() > REFERENCE_MAX_BYTES {
             return None;
         }
         let reference = match scheme(reference) {
@@ -28,7 +28,7 @@ impl Base {
             let fits = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
             let authority = &rest[..end];
             let is_host = !authority.is_empty() && authority.bytes().all(fits);
-            return is_host.then(|| Base { authority: authority.into(), path: clean("/", &rest[end..]) });
+            return is_host.then(|| BaseUrl { authority: authority.into(), path: clean("/", &rest[end..]) });
         }
         let own_path = self.path.split('?').next().unwrap_or("/");
         let path = if reference.starts_with('?') {
@@ -37,17 +37,17 @@ impl Base {
             let folder = &own_path[..own_path.rfind('/').map_or(0, |at| at + 1)];
             clean(folder, reference)
         };
-        Some(Base { authority: self.authority.clone(), path })
+        Some(BaseUrl { authority: self.authority.clone(), path })
     }
 }
 
-/// Scheme and what follows its colon; none: it is relative.
+/// Scheme of a reference, and the rest; `None` if it is relative.
 fn scheme(reference: &str) -> Option<(&str, &str)> {
     let end = reference.find([':', '/', '?'])?;
     reference[end..].strip_prefix(':').map(|rest| (&reference[..end], rest))
 }
 
-/// A path, relative to a folder where it does not begin with a slash, without dots.
+/// Resolves a path against a folder, and removes dot segments.
 fn clean(folder: &str, path: &str) -> String {
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let whole = if path.starts_with('/') { path.to_owned() } else { format!("{folder}{path}") };
@@ -73,7 +73,7 @@ fn clean(folder: &str, path: &str) -> String {
     escaped(&cleaned)
 }
 
-/// With everything escaped that may not stand in a request line.
+/// Escapes what may not stand in a request line.
 fn escaped(text: &str) -> String {
     text.bytes().fold(String::with_capacity(text.len()), |mut out, byte| {
         match byte {
@@ -92,8 +92,8 @@ mod tests {
 
     use super::*;
 
-    fn base() -> Base {
-        Base { authority: "a:81".into(), path: "/d/page.html?x".into() }
+    fn base() -> BaseUrl {
+        BaseUrl { authority: "a:81".into(), path: "/d/page.html?x".into() }
     }
 
     fn resolved(reference: &str) -> Option<String> {

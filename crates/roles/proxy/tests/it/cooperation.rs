@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use assay_http::icp::{Message, Opcode};
-use assay_proxy::Limits;
+use assay_proxy::ProxyLimits;
 use assay_proxy::spec::{Cooperation, Peer, ProxySpec, Relation};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
@@ -41,7 +41,7 @@ fn told(name: &str, origin: SocketAddr, cooperation: Cooperation) -> Bed {
     let origins = [("a", origin)];
     let spec =
         ProxySpec { name: name.into(), cooperation: Some(cooperation), ..spec(&origins, 10_000_000, 0) };
-    Bed::of(&spec, Limits::default())
+    Bed::of(&spec, ProxyLimits::default())
 }
 
 #[test]

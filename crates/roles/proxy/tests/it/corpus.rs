@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread::{JoinHandle, spawn};
 
 use assay_proxy::spec::{OriginRoute, ProxySpec};
-use assay_proxy::{Clock, Limits, Proxy};
+use assay_proxy::{Clock, Proxy, ProxyLimits};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 
@@ -47,7 +47,7 @@ impl Running {
             let runtime =
                 Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
             runtime.block_on(async {
-                let proxy = Proxy::bind(&spec, Clock::System, Limits::default()).unwrap();
+                let proxy = Proxy::bind(&spec, Clock::System, ProxyLimits::default()).unwrap();
                 ready.send(proxy.address()).unwrap();
                 tokio::select! {
                     () = proxy.serve() => {}

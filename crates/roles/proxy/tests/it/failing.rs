@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use assay_proxy::Limits;
+use assay_proxy::ProxyLimits;
 use tokio::net::TcpSocket;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
@@ -213,7 +213,7 @@ fn a_slow_origin_leaves_a_quarter_of_the_connections_of_clients_to_others() {
         let permits = Rc::new(Semaphore::new(0));
         let slow = slow(&permits).await;
         let quick = Origin::start(|_, _| ok("Cache-Control: no-store\r\n", "quick")).await;
-        let limits = Limits { clients: 4, ..Limits::default() };
+        let limits = ProxyLimits { clients: 4, ..ProxyLimits::default() };
         let bed = Bed::with_limits(&[("slow", slow.address), ("quick", quick.address)], limits);
         let clients: Vec<_> = (0..3)
             .map(|n| {
@@ -247,7 +247,7 @@ fn an_only_origin_gets_all_connections_that_clients_may_have() {
     run(async {
         let permits = Rc::new(Semaphore::new(0));
         let origin = slow(&permits).await;
-        let limits = Limits { clients: 2, ..Limits::default() };
+        let limits = ProxyLimits { clients: 2, ..ProxyLimits::default() };
         let bed = Bed::with_limits(&[("a", origin.address), ("b", origin.address)], limits);
         let clients: Vec<_> = (0..2)
             .map(|n| {

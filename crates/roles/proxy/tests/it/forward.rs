@@ -1,6 +1,6 @@
 //! Where requests go: by Host, by absolute URL.
 
-use assay_proxy::Limits;
+use assay_proxy::ProxyLimits;
 use assay_proxy::spec::{Cooperation, OriginRoute, Peer, Prefetch, ProxySpec, Relation};
 use assay_testbed::{elsewhere, response_to};
 
@@ -69,7 +69,7 @@ fn a_request_that_leads_back_by_another_spelling_is_refused() {
             ("0.0.0.0:0", &["127.0.0.1", "127.9.9.9", "0.0.0.0", "[::ffff:127.0.0.1]"][..]),
         ] {
             let spec = ProxySpec { listen: listen.parse().unwrap(), ..spec(Vec::new()) };
-            let bed = Bed::of(&spec, Limits::default());
+            let bed = Bed::of(&spec, ProxyLimits::default());
             let port = bed.proxy.address().port();
             let mut client = Client::connect(([127, 0, 0, 1], port).into()).await;
             for host in ways {
@@ -143,7 +143,7 @@ fn in_front_of_an_origin_no_other_gets_requests() {
             for authority in ["named", "*"] {
                 let before = named.count();
                 let route = OriginRoute { authority: authority.into(), address: named.address };
-                let bed = Bed::of(&spec(vec![route]), Limits::default());
+                let bed = Bed::of(&spec(vec![route]), ProxyLimits::default());
                 let served = try_everything(&bed, &named, &other).await;
                 let requested = named.count() - before;
                 assert!(served >= requested && requested > 100, "{served} {requested}");
@@ -158,7 +158,7 @@ fn a_parent_gets_requests_in_place_of_the_origin() {
         let named = Origin::of(ok(FRESH, "named")).await;
         let other = Origin::of(ok(FRESH, "other")).await;
         let route = || vec![OriginRoute { authority: "named".into(), address: named.address }];
-        let parent = Bed::of(&spec(route()), Limits::default());
+        let parent = Bed::of(&spec(route()), ProxyLimits::default());
         let peer = Peer {
             name: "parent".into(),
             relation: Relation::Parent,
@@ -173,7 +173,7 @@ fn a_parent_gets_requests_in_place_of_the_origin() {
                 ..Cooperation::default()
             };
             let child = ProxySpec { name: "child".into(), cooperation: Some(cooperation), ..spec(route()) };
-            let child = Bed::of(&child, Limits::default());
+            let child = Bed::of(&child, ProxyLimits::default());
             assert!(try_everything(&child, &named, &other).await > 100);
         }
         assert!(parent.counters().requests > 100);
@@ -194,7 +194,7 @@ fn what_a_page_names_elsewhere_is_not_fetched_in_front_of_an_origin_though_it_wa
         .await;
         let route = OriginRoute { authority: "named".into(), address: named.address };
         let prefetch = Prefetch::from_word("embedded").unwrap();
-        let bed = Bed::of(&ProxySpec { prefetch, ..spec(vec![route]) }, Limits::default());
+        let bed = Bed::of(&ProxySpec { prefetch, ..spec(vec![route]) }, ProxyLimits::default());
         let request = "GET http://named/page HTTP/1.1\r\nHost: named\r\nConnection: close\r\n\r\n";
         assert_eq!(response_to(bed.proxy.address(), request).await.0, 200);
         until(|| bed.counters().objects == 2).await;

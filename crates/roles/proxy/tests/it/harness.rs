@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use assay_protocol::message::ProxyCounters;
 use assay_proxy::spec::{OriginRoute, ProxySpec, Storing};
-use assay_proxy::{Clock, Limits, Proxy};
+use assay_proxy::{Clock, Proxy, ProxyLimits};
 use tokio::task::spawn_local;
 
 pub use assay_testbed::{Client, Part, Response, Seen, Server as Origin, ok, run, send, until};
@@ -27,16 +27,16 @@ impl Bed {
     }
 
     pub fn with_memory(origins: &[(&str, SocketAddr)], memory_bytes: u64) -> Self {
-        Self::of(&spec(origins, memory_bytes, 0), Limits::default())
+        Self::of(&spec(origins, memory_bytes, 0), ProxyLimits::default())
     }
 
     /// In front of these origins, with this patience.
-    pub fn with_limits(origins: &[(&str, SocketAddr)], limits: Limits) -> Self {
+    pub fn with_limits(origins: &[(&str, SocketAddr)], limits: ProxyLimits) -> Self {
         Self::of(&spec(origins, 10_000_000, 0), limits)
     }
 
     /// As it is told, on a clock of its own.
-    pub fn of(spec: &ProxySpec, limits: Limits) -> Self {
+    pub fn of(spec: &ProxySpec, limits: ProxyLimits) -> Self {
         let now_ms = Rc::new(Cell::new(START_S * 1000));
         let proxy = Rc::new(Proxy::bind(spec, Clock::Manual(Rc::clone(&now_ms)), limits).unwrap());
         let serving = Rc::clone(&proxy);

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use assay_proxy::Limits;
+use assay_proxy::ProxyLimits;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Semaphore;
 
@@ -29,7 +29,7 @@ async fn origin(stalls: &'static str) -> Origin {
 
 /// A proxy that waits for its origin as long as it may, and knows that `/known` is for one client.
 async fn bed(origin: &Origin) -> Bed {
-    let bed = Bed::with_limits(&[("a", origin.address)], Limits::default());
+    let bed = Bed::with_limits(&[("a", origin.address)], ProxyLimits::default());
     assert_eq!(bed.get("/known", "").await.body(), "own");
     until(|| origin.open() == 0).await;
     bed
@@ -96,7 +96,7 @@ fn who_only_sends_nothing_more_gets_its_response() {
             [vec![Part::Wait(Rc::clone(&held))], ok("Cache-Control: private\r\n", "own")].concat()
         })
         .await;
-        let bed = Bed::with_limits(&[("a", origin.address)], Limits::default());
+        let bed = Bed::with_limits(&[("a", origin.address)], ProxyLimits::default());
         for way in ["GET /x", "GET /x", "POST /post"] {
             let seen = origin.count();
             let mut half = bed.client().await;
@@ -120,7 +120,7 @@ fn a_fetch_that_fills_the_store_goes_on_without_who_has_caused_it() {
             [vec![Part::Wait(Rc::clone(&held))], ok("Cache-Control: max-age=60\r\n", "all")].concat()
         })
         .await;
-        let bed = Bed::with_limits(&[("a", origin.address)], Limits::default());
+        let bed = Bed::with_limits(&[("a", origin.address)], ProxyLimits::default());
         let mut gone = bed.client().await;
         gone.send(request("GET /x")).await;
         until(|| origin.count() == 1).await;

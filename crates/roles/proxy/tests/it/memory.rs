@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_proxy::Limits;
+use assay_proxy::ProxyLimits;
 use tokio::io::AsyncReadExt;
 
 use crate::harness::{Bed, Origin, Part, ok, run, send, spec, until};
@@ -136,7 +136,7 @@ fn a_length_that_is_only_announced_takes_no_room_from_others() {
             false => ok(FRESH, &"x".repeat(100_000)),
         })
         .await;
-        let limits = Limits { origin_response: Duration::from_secs(60), ..Limits::default() };
+        let limits = ProxyLimits { origin_response: Duration::from_secs(60), ..ProxyLimits::default() };
         let bed = Bed::of(&spec(&[("a", origin.address)], 1_000_000, 0), limits);
         assert_eq!(bed.get("/before", "").await.status, 200);
         for n in 0..4 {

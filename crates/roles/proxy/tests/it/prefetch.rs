@@ -1,7 +1,7 @@
 //! What pages name is there before it is requested, within bounds.
 
 use assay_http::coding::GzipWriter;
-use assay_proxy::Limits;
+use assay_proxy::ProxyLimits;
 use assay_proxy::spec::{OriginRoute, Prefetch, ProxySpec};
 
 use crate::harness::{Bed, Origin, Part, Seen, ok, run, send, until};
@@ -46,7 +46,7 @@ fn usual(word: &str) -> Prefetch {
 }
 
 fn bed(origin: &Origin, prefetch: Prefetch) -> Bed {
-    Bed::of(&spec(origin, prefetch), Limits::default())
+    Bed::of(&spec(origin, prefetch), ProxyLimits::default())
 }
 
 fn lines(origin: &Origin) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use assay_proxy::spec::ProxySpec;
-use assay_proxy::{Clock, Limits, Proxy, ProxyError};
+use assay_proxy::{Clock, Proxy, ProxyError, ProxyLimits};
 
 use assay_protocol::message::{Command as Word, Event};
 
@@ -35,7 +35,7 @@ fn an_address_in_use_is_named() {
     run(async {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
-        let error = Proxy::bind(&spec(address, 1), Clock::System, Limits::default()).err().unwrap();
+        let error = Proxy::bind(&spec(address, 1), Clock::System, ProxyLimits::default()).err().unwrap();
         assert!(error.to_string().contains(&address.to_string()), "{error}");
     });
 }
@@ -43,7 +43,8 @@ fn an_address_in_use_is_named() {
 #[test]
 fn more_than_one_thread_is_refused() {
     run(async {
-        let refused = Proxy::bind(&spec("127.0.0.1:0".parse().unwrap(), 2), Clock::System, Limits::default());
+        let refused =
+            Proxy::bind(&spec("127.0.0.1:0".parse().unwrap(), 2), Clock::System, ProxyLimits::default());
         assert!(matches!(refused.err(), Some(ProxyError::Threads(2))));
     });
 }

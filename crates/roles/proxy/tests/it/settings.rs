@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use assay_http::date::{DATE_BYTES, write_date};
-use assay_proxy::Limits;
+use assay_proxy::ProxyLimits;
 use assay_proxy::spec::{ProxySpec, Storing};
 
 use crate::harness::{Bed, spec};
@@ -17,17 +17,17 @@ pub fn date(unix_s: i64) -> String {
 impl Bed {
     /// One that may serve what is so stale when an origin fails.
     pub fn with_stale_if_error(origins: &[(&str, SocketAddr)], stale_if_error_s: u64) -> Self {
-        Self::of(&spec(origins, 10_000_000, stale_if_error_s), Limits::default())
+        Self::of(&spec(origins, 10_000_000, stale_if_error_s), ProxyLimits::default())
     }
 
     /// In front of these origins, which speak HTTP/2.
     pub fn with_http2(origins: &[(&str, SocketAddr)]) -> Self {
         let spec = ProxySpec { origin_http2: true, ..spec(origins, 10_000_000, 0) };
-        Self::of(&spec, Limits::default())
+        Self::of(&spec, ProxyLimits::default())
     }
 
     /// One that stores this.
     pub fn storing(origins: &[(&str, SocketAddr)], memory_bytes: u64, storing: Storing) -> Self {
-        Self::of(&ProxySpec { storing, ..spec(origins, memory_bytes, 0) }, Limits::default())
+        Self::of(&ProxySpec { storing, ..spec(origins, memory_bytes, 0) }, ProxyLimits::default())
     }
 }

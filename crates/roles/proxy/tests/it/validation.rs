@@ -1,6 +1,6 @@
 //! Stale objects, conditional requests, and 304 responses in both directions.
 
-use assay_proxy::Limits;
+use assay_proxy::ProxyLimits;
 use assay_proxy::spec::{ProxySpec, Storing};
 
 use crate::harness::{Bed, Origin, Part, START_S, ok, run, send, spec};
@@ -156,7 +156,7 @@ fn an_object_without_lifetime_is_fresh_for_the_default_one_and_each_confirmation
             let storing = Storing { default_lifetime_s, ..Storing::default() };
             Bed::of(
                 &ProxySpec { storing, ..spec(&[("a", origin.address)], 10_000_000, 0) },
-                Limits::default(),
+                ProxyLimits::default(),
             )
         };
         let bed = lasting(60);

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use assay_proxy::Limits;
+use assay_proxy::ProxyLimits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::harness::{Bed, Origin, Part, ok, run};
 
 /// In front of an origin that is waited for no longer than this.
 fn impatient(origin: &Origin) -> Bed {
-    let limits = Limits { origin_response: Duration::from_millis(300), ..Limits::default() };
+    let limits = ProxyLimits { origin_response: Duration::from_millis(300), ..ProxyLimits::default() };
     Bed::with_limits(&[("a", origin.address)], limits)
 }
 
@@ -63,7 +63,7 @@ fn an_origin_that_says_nothing_where_no_other_request_may_get_the_response_is_a_
 fn a_head_that_drips_is_refused_in_time_however_often_a_byte_comes() {
     run(async {
         let origin = Origin::of(ok("", "hello")).await;
-        let limits = Limits { client_read: Duration::from_millis(300), ..Limits::default() };
+        let limits = ProxyLimits { client_read: Duration::from_millis(300), ..ProxyLimits::default() };
         let bed = Bed::with_limits(&[("a", origin.address)], limits);
         let mut client = bed.client().await;
         client.send("GET / HTTP/1.1\r\nHost: a\r\nX-Long: ").await;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_proxy::Limits;
+use assay_proxy::ProxyLimits;
 use assay_testbed::pause_ms;
 use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;
@@ -21,7 +21,7 @@ fn what_comes_byte_by_byte_is_not_stored_and_ends_with_its_last_client() {
             [head].into_iter().chain(drops).chain([Part::Hang]).collect()
         })
         .await;
-        let limits = Limits { origin_response: Duration::from_millis(300), ..Limits::default() };
+        let limits = ProxyLimits { origin_response: Duration::from_millis(300), ..ProxyLimits::default() };
         let bed = Bed::with_limits(&[("a", origin.address)], limits);
         let mut client = bed.client().await;
         client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
@@ -44,7 +44,7 @@ fn a_client_that_takes_nothing_of_what_turns_out_too_large_keeps_no_other_waitin
             vec![Part::Wait(Rc::clone(&wait)), send(head), send(chunk)]
         })
         .await;
-        let bed = Bed::with_limits(&[("a", origin.address)], Limits::default());
+        let bed = Bed::with_limits(&[("a", origin.address)], ProxyLimits::default());
         let (mut idle, mut client) = (bed.client().await, bed.client().await);
         idle.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
         until(|| origin.count() == 1).await;

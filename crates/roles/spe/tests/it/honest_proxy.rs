@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use assay_proxy::spec::ProxySpec;
-use assay_proxy::{Clock, Limits, Proxy};
+use assay_proxy::{Clock, Proxy, ProxyLimits};
 use tokio::task::spawn_local;
 
 /// A built-in proxy that is led to a listener for everything.
@@ -25,7 +25,7 @@ pub fn proxy(listener: SocketAddr) -> SocketAddr {
         prefetch: None,
         storing: assay_proxy::spec::Storing::default(),
     };
-    let proxy = Rc::new(Proxy::bind(&spec, Clock::System, Limits::default()).unwrap());
+    let proxy = Rc::new(Proxy::bind(&spec, Clock::System, ProxyLimits::default()).unwrap());
     let address = proxy.address();
     spawn_local(async move { proxy.serve().await });
     address

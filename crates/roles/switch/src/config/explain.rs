@@ -366,7 +366,7 @@ fn notes(config: &Config) -> Vec<String> {
         }
         if group.choice.wants_reports() && config.state.interval.is_none() {
             notes.push(format!(
-                "{} knows only unit servers say in their responses (endpoint-load-metrics); `state-interval` has them asked",
+                "{} knows only what servers say in their responses (endpoint-load-metrics); `state-interval` has them asked",
                 group.choice.name()
             ));
         }

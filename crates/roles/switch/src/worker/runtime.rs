@@ -134,9 +134,7 @@ impl Wake for MainWaker {
 }
 
 fn current() -> io::Result<Rc<Runtime>> {
-    RUNTIME
-        .with(|current| current.borrow().clone())
-        .ok_or_else(|| io::Error::other("no worker runs thread_key"))
+    RUNTIME.with(|current| current.borrow().clone()).ok_or_else(|| io::Error::other("no worker runs here"))
 }
 
 pub struct TaskHandle(Option<(Rc<Runtime>, u32)>);

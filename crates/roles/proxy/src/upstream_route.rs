@@ -1,45 +1,44 @@
-//! The upstream for an object that no cache has, and the head of the request as it goes there.
+//! Upstream server for an object that no cache has, and the head of the request to it.
 
 use assay_net::fields;
 
+use crate::cache_status::ResponseSource;
 use crate::client_request::ClientRequest;
-use crate::handling::Source;
-use crate::shared::Shared;
-use crate::target::{Route, Target};
+use crate::shared::ProxyShared;
+use crate::target::{Destination, Target};
 
-/// The upstream for an object that no cache has.
-pub struct Way {
-    pub route: Route,
-    /// It is a parent, and this URL is requested from it; none: it is the origin.
+pub struct UpstreamRoute {
+    pub destination: Destination,
+    /// Set if the upstream is a parent, which is sent this URL; `None`: it is the origin.
     parent_url: Option<String>,
 }
 
-impl Way {
-    /// To the origin, or, where requests may not go there, to a parent.
-    pub fn to(shared: &Shared, target: &Target<'_>) -> Self {
+impl UpstreamRoute {
+    /// Routes a request to the origin, or, where requests may not go there, to a parent.
+    pub fn to(shared: &ProxyShared, target: &Target<'_>) -> Self {
         let url = shared.peers.never_direct().then(|| shared.routes.url(target)).flatten();
-        match url.as_deref().and_then(|url| shared.peers.only_way(url)) {
-            Some(parent) => Self { route: Route::Address(parent), parent_url: url },
-            None => Self { route: shared.routes.route(target), parent_url: None },
+        match url.as_deref().and_then(|url| shared.peers.required_parent(url)) {
+            Some(parent) => Self { destination: Destination::Address(parent), parent_url: url },
+            None => Self { destination: shared.routes.route(target), parent_url: None },
         }
     }
 
-    pub fn source(&self) -> Source {
-        if self.parent_url.is_some() { Source::Parent } else { Source::Origin }
+    pub fn source(&self) -> ResponseSource {
+        if self.parent_url.is_some() { ResponseSource::Parent } else { ResponseSource::Origin }
     }
 
-    /// Counts a request on its way.
-    pub fn count(&self, shared: &Shared) {
+    /// Counts a request.
+    pub fn count(&self, shared: &ProxyShared) {
         match self.source() {
-            Source::Parent => shared.peers.count(|c| c.parent_fetches += 1),
-            Source::Origin | Source::Sibling => shared.count(|c| c.origin_requests += 1),
+            ResponseSource::Parent => shared.peers.count(|c| c.parent_fetches += 1),
+            ResponseSource::Origin | ResponseSource::Sibling => shared.count(|c| c.origin_requests += 1),
         }
     }
 
-    /// `METHOD path HTTP/1.1` and `Host`.
+    /// Writes `METHOD path HTTP/1.1` and `Host`.
     pub fn write_request_line(
         &self,
-        shared: &Shared,
+        shared: &ProxyShared,
         method: &str,
         target: &Target<'_>,
         request: &mut Vec<u8>,
@@ -55,10 +54,10 @@ impl Way {
         fields::append(request, b"Host", authority.as_bytes());
     }
 
-    /// Appends the head as the origin gets it, without the client's conditions: what is missing is fetched whole.
+    /// Appends the head for the origin, without the client's conditions and ranges: missing objects are fetched whole.
     pub fn append_fetch_request(
         &self,
-        shared: &Shared,
+        shared: &ProxyShared,
         client_request: &ClientRequest<'_>,
         target: &Target<'_>,
         request: &mut Vec<u8>,

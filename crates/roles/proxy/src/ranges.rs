@@ -1,62 +1,65 @@
-//! The bytes of a stored response that a request gets (RFC 9110, chapter 14), and how they are put into a response.
+//! Range requests (RFC 9110, chapter 14): selection of bytes, and the layout of partial responses.
 //!
-//! Everything here is about a response whose length is known: one that is stored, or is on its way and says how long it is.
+//! The length of the response must be known: it is stored, or under way with a `Content-Length`.
 
 use std::hash::{BuildHasher, RandomState};
 
 use assay_http::range::{ContentRange, MultipartWriter, Span, satisfy};
 
 use crate::client_request::ClientRequest;
-use crate::response::Response;
+use crate::response::ProxyResponse;
 use assay_net::body::Chunk;
 use assay_net::fields;
 
-/// What of a response a request gets.
+/// The bytes of a response that a request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
+pub enum RangeSelection {
     Whole,
-    /// These bytes, in the order requested; never none.
+    /// In the order requested; never empty.
     Parts(Vec<Span>),
-    /// None of the bytes requested are there (416).
+    /// None of the bytes requested exist (416).
     Unsatisfied {
-        /// How many there are.
+        /// Length of the response.
         total: u64,
     },
 }
 
-/// What of this response, `length` bytes long if that is known, a request gets.
+/// Selects the bytes of a response of `length` bytes.
 ///
-/// All of it where parts would be wrong (the condition of `If-Range` does not hold, the response is no 200), where their place
-/// in it is not known, where they would be parts of a coding, and where together they are more than all of it.
-pub fn select(client_request: &ClientRequest<'_>, response: &Response, length: Option<u64>) -> Selection {
-    let (Some(ranges), Some(total)) = (&client_request.ranges, length) else { return Selection::Whole };
-    let is_same = client_request.if_range.is_none_or(|condition| response.is_same_for(&condition));
+/// The whole response if parts would be wrong (the condition of `If-Range` does not hold, the status is not 200), if the length
+/// is unknown, if they would be parts of a content coding, or if together they exceed the whole.
+pub fn select(
+    client_request: &ClientRequest<'_>,
+    response: &ProxyResponse,
+    length: Option<u64>,
+) -> RangeSelection {
+    let (Some(ranges), Some(total)) = (&client_request.ranges, length) else { return RangeSelection::Whole };
+    let is_same = client_request.if_range.is_none_or(|condition| response.allows_range(&condition));
     if response.status != 200 || !is_same || response.is_coded() {
-        return Selection::Whole;
+        return RangeSelection::Whole;
     }
     let spans = satisfy(ranges, total);
     let bytes = spans.iter().fold(0, |sum: u64, span| sum.saturating_add(span.len()));
     match spans.len() {
-        0 => Selection::Unsatisfied { total },
-        2.. if bytes > total => Selection::Whole,
-        _ => Selection::Parts(spans),
+        0 => RangeSelection::Unsatisfied { total },
+        2.. if bytes > total => RangeSelection::Whole,
+        _ => RangeSelection::Parts(spans),
     }
 }
 
-/// How parts lie in the body of a response.
-pub struct Layout {
-    /// What the head says of them, beside the fields of the response: lines.
+/// Layout of parts in the body of a response.
+pub struct PartsLayout {
+    /// Field lines for the head, in addition to those of the response.
     pub fields: Vec<u8>,
-    /// There are several: `Content-Type` is said in `fields`.
+    /// Several parts: `fields` has the `Content-Type`.
     pub is_multipart: bool,
-    /// Bytes of the body.
     pub length: u64,
-    /// What stands before each part, and after the last; empty when there is only one.
+    /// Bytes before each part and after the last; empty for a single part.
     between: Vec<Vec<u8>>,
 }
 
-impl Layout {
-    /// Of these spans of a response of `total` bytes.
+impl PartsLayout {
+    /// Lays out `spans` of a response of `total` bytes.
     pub fn new(spans: &[Span], total: u64, mime_type: Option<&str>) -> Self {
         let mut layout = Self { fields: Vec::new(), is_multipart: false, length: 0, between: Vec::new() };
         layout.length = spans.iter().map(Span::len).sum();
@@ -83,7 +86,7 @@ impl Layout {
         layout
     }
 
-    /// The pieces of the body, from the whole response's.
+    /// Slices of the body to write, out of the whole response's.
     pub fn pieces<'p>(&'p self, spans: &[Span], body: &'p [Chunk]) -> Vec<&'p [u8]> {
         let mut pieces: Vec<&[u8]> = Vec::new();
         let mut between = self.between.iter();
@@ -96,20 +99,20 @@ impl Layout {
     }
 }
 
-/// What of these chunks, the first of which begins at `at` of its response, belongs to a span.
+/// Slices of `chunks` that belong to a span, where the first chunk begins at offset `at` of the response.
 pub fn slices(chunks: &[Chunk], at: u64, span: Span) -> impl Iterator<Item = &[u8]> {
     let mut at = at;
     chunks.iter().filter_map(move |chunk| {
         let from = at;
         at += chunk.len() as u64;
-        // Neither is beyond the chunk's length, so both fit.
+        // Neither value exceeds the chunk's length, so the casts are lossless.
         let within = |position: u64| position.clamp(from, at).saturating_sub(from) as usize;
         let slice = &chunk[within(span.from)..within(span.to)];
         (!slice.is_empty()).then_some(slice)
     })
 }
 
-/// A boundary that nobody can have foreseen, and so put into an object.
+/// Random boundary, which nobody can have placed in an object.
 fn boundary() -> String {
     let word = || RandomState::new().hash_one(0);
     format!("assay-{:016x}{:016x}", word(), word())
@@ -122,16 +125,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::response::Times;
+    use crate::response::ResponseTimes;
 
-    fn selected(request: &str, response: &str, length: Option<u64>) -> Selection {
+    fn selected(request: &str, response: &str, length: Option<u64>) -> RangeSelection {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{request}\r\n");
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
         let client_request = ClientRequest::new(&head, head.facts.version);
         let text = format!("HTTP/1.1 200 OK\r\n{response}\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-        let times = Times { requested_ms: 1_000_000, received_ms: 1_000_000 };
-        select(&client_request, &Response::from_origin(&head, "assay", times).unwrap(), length)
+        let times = ResponseTimes { requested_ms: 1_000_000, received_ms: 1_000_000 };
+        select(&client_request, &ProxyResponse::from_origin(&head, "assay", times).unwrap(), length)
     }
 
     fn span(from: u64, to: u64) -> Span {
@@ -141,21 +144,21 @@ mod tests {
     #[test]
     fn parts_are_taken_out_of_what_has_a_known_length() {
         let range = "Range: bytes=0-1,-3\r\n";
-        assert_eq!(selected(range, "", Some(10)), Selection::Parts(vec![span(0, 2), span(7, 10)]));
-        assert_eq!(selected(range, "", Some(0)), Selection::Unsatisfied { total: 0 });
-        assert_eq!(selected("Range: bytes=10-\r\n", "", Some(10)), Selection::Unsatisfied { total: 10 });
-        assert_eq!(selected(range, "", None), Selection::Whole);
-        assert_eq!(selected("", "", Some(10)), Selection::Whole);
+        assert_eq!(selected(range, "", Some(10)), RangeSelection::Parts(vec![span(0, 2), span(7, 10)]));
+        assert_eq!(selected(range, "", Some(0)), RangeSelection::Unsatisfied { total: 0 });
+        assert_eq!(selected("Range: bytes=10-\r\n", "", Some(10)), RangeSelection::Unsatisfied { total: 10 });
+        assert_eq!(selected(range, "", None), RangeSelection::Whole);
+        assert_eq!(selected("", "", Some(10)), RangeSelection::Whole);
     }
 
     #[test]
     fn all_is_sent_where_parts_would_be_wrong_or_more() {
         let range = "Range: bytes=0-1\r\n";
-        assert_eq!(selected(range, "Content-Encoding: gzip\r\n", Some(10)), Selection::Whole);
-        assert_eq!(selected("Range: bytes=0-,0-,0-\r\n", "", Some(10)), Selection::Whole);
+        assert_eq!(selected(range, "Content-Encoding: gzip\r\n", Some(10)), RangeSelection::Whole);
+        assert_eq!(selected("Range: bytes=0-,0-,0-\r\n", "", Some(10)), RangeSelection::Whole);
         let conditional = format!("{range}If-Range: \"a\"\r\n");
-        assert_eq!(selected(&conditional, "ETag: \"b\"\r\n", Some(10)), Selection::Whole);
-        let parts = Selection::Parts(vec![span(0, 2)]);
+        assert_eq!(selected(&conditional, "ETag: \"b\"\r\n", Some(10)), RangeSelection::Whole);
+        let parts = RangeSelection::Parts(vec![span(0, 2)]);
         assert_eq!(selected(&conditional, "ETag: \"a\"\r\n", Some(10)), parts);
     }
 
@@ -176,7 +179,7 @@ mod tests {
                 let at = at.index(bytes.len());
                 span(at as u64, (at + length).min(bytes.len()) as u64)
             }).collect();
-            let layout = Layout::new(&spans, bytes.len() as u64, Some("a/b"));
+            let layout = PartsLayout::new(&spans, bytes.len() as u64, Some("a/b"));
             let body = layout.pieces(&spans, &chunks).concat();
             prop_assert_eq!(body.len() as u64, layout.length);
             let text = std::str::from_utf8(&layout.fields).unwrap();

@@ -1,4 +1,4 @@
-//! What is to be prefetched and waits for that, within bounds, and what was counted of it.
+//! Bounded queue of prefetches, and their counters.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,50 +7,46 @@ use std::rc::Rc;
 use crate::spec::Prefetch;
 use assay_protocol::message::PrefetchCounters;
 
-use super::resolve::Base;
+use super::resolve::BaseUrl;
 
-/// A page, as far as what it names depends on it.
+/// Properties of a page that its references depend on.
 #[derive(Debug, Clone)]
-pub struct Page {
-    pub base: Base,
-    /// The page was requested in absolute form, as the objects that it names will be.
+pub struct PrefetchPage {
+    pub base: BaseUrl,
+    /// The page was requested in absolute form; its resources will be, too.
     pub is_absolute: bool,
 }
 
-/// What is going to be fetched.
-pub struct Job {
-    pub what: Base,
-    /// It is requested in absolute form.
+/// A resource to prefetch.
+pub struct PrefetchJob {
+    pub url: BaseUrl,
     pub is_absolute: bool,
     /// On the page's own host.
     pub is_own: bool,
-    /// Field lines of the page's request that are repeated.
+    /// Field lines repeated from the page's request.
     pub fields: Rc<[u8]>,
-    /// Bytes that the page may still cause.
+    /// Bytes that prefetches for the page may still fetch.
     pub budget: Rc<Cell<u64>>,
 }
 
-/// What is waiting, and what has been done.
 #[derive(Default)]
 pub struct Prefetcher {
     settings: Option<Prefetch>,
-    waiting: RefCell<VecDeque<Job>>,
-    under_way: Cell<u32>,
+    waiting: RefCell<VecDeque<PrefetchJob>>,
+    running: Cell<u32>,
     counters: Cell<PrefetchCounters>,
 }
 
 impl Prefetcher {
-    /// As it is told; none: it never does anything.
+    /// Creates a queue; without settings nothing is ever prefetched.
     pub fn new(settings: Option<Prefetch>) -> Self {
         Self { settings, ..Self::default() }
     }
 
-    /// What it has done.
     pub fn counters(&self) -> PrefetchCounters {
         self.counters.get()
     }
 
-    /// Pages are to be read.
     pub fn is_on(&self) -> bool {
         self.settings.is_some()
     }
@@ -61,31 +57,30 @@ impl Prefetcher {
         self.counters.set(counters);
     }
 
-    /// How much it may do; none: it never does anything.
     pub fn settings(&self) -> Option<Prefetch> {
         self.settings
     }
 
-    /// Puts a job where it waits, if there is room. True: a task has to be started for it.
-    pub fn submit(&self, job: Job) -> bool {
+    /// Queues a job if there is room; true: the caller must start a task for it.
+    pub fn submit(&self, job: PrefetchJob) -> bool {
         let Some(settings) = self.settings else { return false };
         if self.waiting.borrow().len() >= settings.waiting as usize {
             self.count(|c| c.prefetches_dropped += 1);
             return false;
         }
         self.waiting.borrow_mut().push_back(job);
-        let begins = self.under_way.get() < settings.at_once;
+        let begins = self.running.get() < settings.at_once;
         if begins {
-            self.under_way.set(self.under_way.get() + 1);
+            self.running.set(self.running.get() + 1);
         }
         begins
     }
 
-    /// What is to be done next, by somebody who has begun; none: that is the end of it.
-    pub fn next(&self) -> Option<Job> {
+    /// Next job of a running task; `None` ends the task.
+    pub fn next(&self) -> Option<PrefetchJob> {
         let job = self.waiting.borrow_mut().pop_front();
         if job.is_none() {
-            self.under_way.set(self.under_way.get() - 1);
+            self.running.set(self.running.get() - 1);
         }
         job
     }

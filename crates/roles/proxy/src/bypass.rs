@@ -1,5 +1,5 @@
-//! Exchanges that the store has no part in: POST and the like, HEAD that is not stored, parts of what is not stored, requests
-//! with a body.
+//! Exchanges in which the store has no part: POST and other uncacheable methods, HEAD that is not stored, parts of what is not
+//! stored, requests with a body.
 
 use std::io;
 use std::rc::Rc;
@@ -10,49 +10,53 @@ use assay_http::chunked::{ChunkError, LAST_CHUNK};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{RequestHead, ResponseHead};
 
+use crate::cache_status::{CacheStatus, ForwardReason};
 use crate::client_request::ClientRequest;
-use crate::handling::{Handling, Why};
-use crate::origin::{self, Failure, OriginResponse};
-use crate::respond::Client;
-use crate::response::Times;
-use crate::shared::Shared;
-use crate::store::{Found, Key, Stored};
+use crate::origin::{self, OriginFailure, OriginResponse};
+use crate::respond::ProxyClient;
+use crate::response::ResponseTimes;
+use crate::shared::ProxyShared;
+use crate::store::{CacheKey, StoreLookup, StoredResponse};
 use crate::target::Target;
-use crate::way::Way;
+use crate::upstream_route::UpstreamRoute;
 use assay_net::body::{BodyError, BodyReader};
 use assay_net::exchange::{Framing, Refusal, unless_gone};
 use assay_net::fields;
 use assay_net::interim::{self, Interim};
 use assay_net::upstream::{MOST_TRIES, Received, SWITCHING, Upstream, UpstreamError};
 
-/// What is kept of a body while it is sent.
-const MOST_KEPT_BYTES: usize = 64 * 1024;
+/// Upper bound on the bytes of a request body kept for a repetition.
+const KEPT_MAX_BYTES: usize = 64 * 1024;
 
-/// What to pass on.
-pub struct PassOrder {
-    way: Way,
-    key: Key,
+/// A request to forward without the store.
+pub struct BypassPlan {
+    route: UpstreamRoute,
+    key: CacheKey,
     class: MethodClass,
     method: Box<str>,
-    /// The complete head for the origin.
+    /// Complete head for the origin.
     request: Vec<u8>,
     body: BodyFraming,
     expects_continue: bool,
-    why: Why,
-    /// The stored response that may be sent to a HEAD if the origin fails.
-    fallback: Option<Fallback>,
+    reason: ForwardReason,
+    /// Stored response for a HEAD whose origin fails.
+    fallback: Option<StaleFallback>,
 }
 
-/// A stale response that may be shown, should the origin fail.
-pub struct Fallback {
-    stored: Rc<Stored>,
-    /// The condition of the request is met by it.
+/// A stale response to send if the origin fails.
+pub struct StaleFallback {
+    stored: Rc<StoredResponse>,
+    /// The request's condition holds, so a 304 is sent.
     is_not_modified: bool,
 }
 
-impl Fallback {
-    /// The stored response, if it may be sent to this request in that case.
-    pub fn new(shared: &Shared, attempt: &ClientRequest<'_>, stored: Rc<Stored>) -> Option<Self> {
+impl StaleFallback {
+    /// Creates a fallback if `stale-if-error` permits it for this request.
+    pub fn new(
+        shared: &ProxyShared,
+        attempt: &ClientRequest<'_>,
+        stored: Rc<StoredResponse>,
+    ) -> Option<Self> {
         let response = &stored.response;
         let may = response.freshness.serves_on_error(
             &attempt.control,
@@ -63,35 +67,35 @@ impl Fallback {
         may.then_some(Self { stored, is_not_modified })
     }
 
-    /// Sends it; `status` is that of the origin's response, if there was one.
-    async fn send(&self, client: &mut Client, status: Option<u16>) -> io::Result<()> {
+    /// Sends the stale response; `status` is that of the origin's response, if there was one.
+    async fn send(&self, client: &mut ProxyClient, status: Option<u16>) -> io::Result<()> {
         client.shared.count(|c| c.hits += 1);
         let now_ms = client.shared.clock.now_ms();
         let freshness = &self.stored.response.freshness;
         let ttl_s = freshness.remaining_ms(now_ms).div_euclid(1000);
-        let handling = Handling::OnError { ttl_s, status, is_collapsed: false };
+        let cache_status = CacheStatus::StaleOnError { ttl_s, status, is_collapsed: false };
         if self.is_not_modified {
             let age_s = Some(freshness.age_s(now_ms));
-            return client.send_not_modified(&self.stored.response, handling, age_s).await;
+            return client.send_not_modified(&self.stored.response, cache_status, age_s).await;
         }
-        client.send_stored_head(&self.stored, handling, now_ms).await
+        client.send_stored_head(&self.stored, cache_status, now_ms).await
     }
 }
 
-impl PassOrder {
-    /// Of a request that goes through for this reason.
+impl BypassPlan {
+    /// Prepares a request that is forwarded for `reason`.
     pub fn new(
-        shared: &Shared,
+        shared: &ProxyShared,
         attempt: &ClientRequest<'_>,
         target: &Target<'_>,
         key: &[u8],
-        why: Why,
+        reason: ForwardReason,
     ) -> Self {
         let head = &attempt.head;
         let body = head.body();
-        let way = Way::to(shared, target);
+        let route = UpstreamRoute::to(shared, target);
         let mut request = Vec::with_capacity(512);
-        way.write_request_line(shared, head.method, target, &mut request);
+        route.write_request_line(shared, head.method, target, &mut request);
         fields::append_end_to_end(&mut request, head.headers(), (attempt.received, &shared.name), |field| {
             let is_own = ["host", "content-length", "expect"].iter().any(|name| field.is(name));
             is_own || (head.max_forwards().is_some() && field.is("max-forwards"))
@@ -109,96 +113,97 @@ impl PassOrder {
         }
         request.extend_from_slice(b"\r\n");
         Self {
-            way,
+            route,
             key: key.into(),
             class: attempt.class,
             method: head.method.into(),
             request,
             body,
             expects_continue: head.expect_continue,
-            why,
+            reason,
             fallback: None,
         }
     }
 
-    /// With this response if the origin fails.
-    pub fn or(self, fallback: Option<Fallback>) -> Self {
+    pub fn or(self, fallback: Option<StaleFallback>) -> Self {
         Self { fallback, ..self }
     }
 }
 
-/// Why an exchange did not come about.
-enum PassError {
-    Client(io::Error),
-    /// The client's body makes no sense.
+/// Reasons for which a forwarded request has no response.
+enum BypassError {
+    ProxyClient(io::Error),
+    /// Malformed body of the client.
     BadBody(ChunkError),
-    /// The client's body does not come.
+    /// Client that does not send its body.
     Slow,
-    Origin(Failure),
+    Origin(OriginFailure),
 }
 
-/// Passes the request on, and its body; then the response back.
-pub async fn run(client: &mut Client, order: PassOrder) -> io::Result<()> {
+/// Forwards the request with its body, and relays the response.
+pub async fn run(client: &mut ProxyClient, plan: BypassPlan) -> io::Result<()> {
     client.shared.count(|c| c.passed += 1);
-    order.way.count(&client.shared);
-    let is_head = order.class == MethodClass::Head;
-    let refusal = match attempt(client, &order).await {
-        Ok((origin, origin_response)) => return relay(client, &order, origin, origin_response).await,
-        Err(PassError::Client(error)) => return Err(error),
-        Err(PassError::BadBody(error)) => {
+    plan.route.count(&client.shared);
+    let is_head = plan.class == MethodClass::Head;
+    let refusal = match attempt(client, &plan).await {
+        Ok((origin, origin_response)) => return relay(client, &plan, origin, origin_response).await,
+        Err(BypassError::ProxyClient(error)) => return Err(error),
+        Err(BypassError::BadBody(error)) => {
             client.exchange.give_up();
             client.shared.count(|c| c.refused += 1);
             return client.send_error(400, &error.to_string(), None, is_head).await;
         }
-        Err(PassError::Slow) => {
+        Err(BypassError::Slow) => {
             client.exchange.give_up();
             let refusal = Refusal::TooSlow;
             return client.send_error(refusal.status(), &refusal.to_string(), None, is_head).await;
         }
-        Err(PassError::Origin(failure)) => failure,
+        Err(BypassError::Origin(failure)) => failure,
     };
     client.shared.count(|c| c.origin_errors += 1);
-    if !matches!(order.body, BodyFraming::None | BodyFraming::Length(0)) {
-        // How much of the body was read is not known.
+    if !matches!(plan.body, BodyFraming::None | BodyFraming::Length(0)) {
+        // An unknown part of the body was read.
         client.exchange.give_up();
     }
-    if let Some(fallback) = &order.fallback {
+    if let Some(fallback) = &plan.fallback {
         return fallback.send(client, None).await;
     }
-    client.send_failure(&refusal, Handling::passed(order.why), is_head).await
+    client.send_failure(&refusal, CacheStatus::bypass(plan.reason), is_head).await
 }
 
 /// Sends the request and waits for the head of the final response.
 async fn attempt(
-    client: &mut Client,
-    order: &PassOrder,
-) -> Result<(Box<Upstream>, OriginResponse), PassError> {
+    client: &mut ProxyClient,
+    plan: &BypassPlan,
+) -> Result<(Box<Upstream>, OriginResponse), BypassError> {
     let shared = client.shared.clone();
     let patience = shared.patience();
     let requested_ms = shared.clock.now_ms();
-    let address =
-        origin::address_of(&order.way.route, shared.address, patience).await.map_err(PassError::Origin)?;
-    let has_body = !matches!(order.body, BodyFraming::None | BodyFraming::Length(0));
+    let address = origin::address_of(&plan.route.destination, shared.address, patience)
+        .await
+        .map_err(BypassError::Origin)?;
+    let has_body = !matches!(plan.body, BodyFraming::None | BodyFraming::Length(0));
     let take = |received: Received<'_>| {
-        let times = Times { requested_ms, received_ms: shared.clock.now_ms() };
-        OriginResponse::of(&received.head, &order.method, &shared.name, times)
+        let times = ResponseTimes { requested_ms, received_ms: shared.clock.now_ms() };
+        OriginResponse::of(&received.head, &plan.method, &shared.name, times)
     };
-    let (origin, origin_response) = if is_idempotent(&order.method) && !has_body {
+    let (origin, origin_response) = if is_idempotent(&plan.method) && !has_body {
         let interim = Interim::default();
         let keep = |head: &ResponseHead<'_>| interim.push(head, &shared.name);
-        let requested = shared.pool.exchange(address, &order.request, patience, keep, take);
-        let taken = interim.pass_on(&mut client.exchange, requested).await.map_err(PassError::Client)?;
-        taken.map_err(upstream_fault)?
+        let requested = shared.pool.exchange(address, &plan.request, patience, keep, take);
+        let taken =
+            interim.pass_on(&mut client.exchange, requested).await.map_err(BypassError::ProxyClient)?;
+        taken.map_err(upstream_error)?
     } else {
-        // This cannot be sent twice, so it does not risk a connection that the origin may just be closing. Over HTTP/2 an origin says
-        // what it has not acted on.
+        // Not idempotent, so not sent on a pooled connection that the origin may just be closing. Only over HTTP/2 does an origin
+        // state what it has not processed.
         let mut tries = 1..=MOST_TRIES;
-        let mut sent = Sent::default();
+        let mut sent = SentBody::default();
         loop {
             let connecting = unless_gone(&client.exchange.connection, shared.pool.connect(address, patience));
-            let mut origin = connecting.await.map_err(PassError::Client)?.map_err(upstream_fault)?;
-            match upload(client, &mut origin, order, &mut sent, &take).await {
-                Err(PassError::Origin(Failure::Upstream(UpstreamError::Unprocessed(_))))
+            let mut origin = connecting.await.map_err(BypassError::ProxyClient)?.map_err(upstream_error)?;
+            match upload(client, &mut origin, plan, &mut sent, &take).await {
+                Err(BypassError::Origin(OriginFailure::Upstream(UpstreamError::Unprocessed(_))))
                     if sent.is_kept && tries.next().is_some() => {}
                 taken => break (origin, taken?),
             }
@@ -206,26 +211,26 @@ async fn attempt(
     };
     match origin_response {
         Ok(origin_response) => Ok((origin, origin_response)),
-        Err(error) => Err(upstream_fault(UpstreamError::BadResponse(address, error))),
+        Err(error) => Err(upstream_error(UpstreamError::BadResponse(address, error))),
     }
 }
 
-/// What was sent of a body, to be sent again where the origin has not acted on it.
-struct Sent {
+/// Bytes of the body sent so far, for a repetition where the origin has not processed them.
+struct SentBody {
     body: Vec<u8>,
-    /// All of it is here: there was not too much of it.
+    /// The body has not outgrown [`KEPT_MAX_BYTES`].
     is_kept: bool,
 }
 
-impl Default for Sent {
+impl Default for SentBody {
     fn default() -> Self {
         Self { body: Vec::new(), is_kept: true }
     }
 }
 
-impl Sent {
-    fn note(&mut self, part: &[u8]) {
-        self.is_kept &= self.body.len() + part.len() <= MOST_KEPT_BYTES;
+impl SentBody {
+    fn keep(&mut self, part: &[u8]) {
+        self.is_kept &= self.body.len() + part.len() <= KEPT_MAX_BYTES;
         if self.is_kept {
             self.body.extend_from_slice(part);
         } else {
@@ -234,24 +239,24 @@ impl Sent {
     }
 }
 
-/// Sends the request and its body while listening for a response that does not wait for it; what `take` takes of the final head.
+/// Sends the request and its body while watching for an early response; `take` is applied to the final head.
 async fn upload<T>(
-    client: &mut Client,
+    client: &mut ProxyClient,
     origin: &mut Upstream,
-    order: &PassOrder,
-    sent: &mut Sent,
+    plan: &BypassPlan,
+    sent: &mut SentBody,
     take: impl Fn(Received<'_>) -> T,
-) -> Result<T, PassError> {
+) -> Result<T, BypassError> {
     let limit = client.shared.limits.origin_response;
     let patience = client.shared.patience();
     let name = client.shared.name.clone();
-    let is_chunked = order.body == BodyFraming::Chunked;
-    let mut awaits_continue = order.expects_continue && client.exchange.takes_interim();
-    // Over HTTP/1.1 nobody says what was not acted on.
+    let is_chunked = plan.body == BodyFraming::Chunked;
+    let mut awaits_continue = plan.expects_continue && client.exchange.takes_interim();
+    // An HTTP/1.1 origin cannot state what it has not processed.
     sent.is_kept &= origin.is_http2();
-    origin.send(&[&order.request], patience).await.map_err(upstream_fault)?;
+    origin.send(&[&plan.request], patience).await.map_err(upstream_error)?;
     if !sent.body.is_empty() {
-        origin.send_part(&sent.body, is_chunked, patience).await.map_err(upstream_fault)?;
+        origin.send_part(&sent.body, is_chunked, patience).await.map_err(upstream_error)?;
     }
     while !client.exchange.is_read() {
         let interim_or_taken = |received: Received<'_>| match received.head.is_interim() {
@@ -260,36 +265,36 @@ async fn upload<T>(
         };
         tokio::select! {
             biased;
-            head = origin.head(limit, interim_or_taken) => match head.map_err(upstream_fault)? {
+            head = origin.head(limit, interim_or_taken) => match head.map_err(upstream_error)? {
                 Err((101, _)) => {
-                    return Err(upstream_fault(UpstreamError::BadResponse(origin.address, SWITCHING)));
+                    return Err(upstream_error(UpstreamError::BadResponse(origin.address, SWITCHING)));
                 }
                 Err((100, _)) => {
                     if std::mem::take(&mut awaits_continue) {
-                        client.exchange.send_continue().await.map_err(PassError::Client)?;
+                        client.exchange.send_continue().await.map_err(BypassError::ProxyClient)?;
                     }
                 }
                 Err((_, passing)) => {
                     if let Some(passing) = passing.filter(|_| client.exchange.takes_interim()) {
-                        client.exchange.write(&[&passing]).await.map_err(PassError::Client)?;
+                        client.exchange.write(&[&passing]).await.map_err(BypassError::ProxyClient)?;
                     }
                 }
                 Ok(taken) => {
-                    // Decided without the body; what is left of it is nobody's business any more.
+                    // The response does not depend on the rest of the body, which stays unread.
                     client.exchange.give_up();
                     return Ok(taken);
                 }
             },
             part = client.exchange.next_part() => {
-                let Some(part) = part.map_err(client_fault)? else { break };
-                sent.note(&part);
+                let Some(part) = part.map_err(client_error)? else { break };
+                sent.keep(&part);
                 let sending = origin.send_part(&part, is_chunked, patience);
                 let sent_part = unless_gone(&client.exchange.connection, sending).await;
-                if let Err(error) = sent_part.map_err(PassError::Client)? {
+                if let Err(error) = sent_part.map_err(BypassError::ProxyClient)? {
                     if matches!(error, UpstreamError::Unprocessed(_)) && sent.is_kept {
-                        return Err(upstream_fault(error));
+                        return Err(upstream_error(error));
                     }
-                    // It may have sent a response before it closed.
+                    // The origin may have sent a response before it closed.
                     client.exchange.give_up();
                     break;
                 }
@@ -302,46 +307,49 @@ async fn upload<T>(
     }
     let interim = Interim::default();
     let last = origin.final_head_after(limit, |head| interim.push(head, &name), take);
-    interim.pass_on(&mut client.exchange, last).await.map_err(PassError::Client)?.map_err(upstream_fault)
+    interim
+        .pass_on(&mut client.exchange, last)
+        .await
+        .map_err(BypassError::ProxyClient)?
+        .map_err(upstream_error)
 }
 
-fn upstream_fault(error: UpstreamError) -> PassError {
-    PassError::Origin(error.into())
+fn upstream_error(error: UpstreamError) -> BypassError {
+    BypassError::Origin(error.into())
 }
 
-fn client_fault(error: BodyError) -> PassError {
+fn client_error(error: BodyError) -> BypassError {
     match error {
-        BodyError::Truncated => PassError::Client(io::ErrorKind::UnexpectedEof.into()),
-        BodyError::Io(error) if error.kind() == io::ErrorKind::TimedOut => PassError::Slow,
-        BodyError::Io(error) => PassError::Client(error),
-        BodyError::Coding(error) => PassError::BadBody(error),
+        BodyError::Truncated => BypassError::ProxyClient(io::ErrorKind::UnexpectedEof.into()),
+        BodyError::Io(error) if error.kind() == io::ErrorKind::TimedOut => BypassError::Slow,
+        BodyError::Io(error) => BypassError::ProxyClient(error),
+        BodyError::Coding(error) => BypassError::BadBody(error),
     }
 }
 
-/// Sends the response on.
 async fn relay(
-    client: &mut Client,
-    order: &PassOrder,
+    client: &mut ProxyClient,
+    plan: &BypassPlan,
     mut origin: Box<Upstream>,
     origin_response: OriginResponse,
 ) -> io::Result<()> {
     let shared = client.shared.clone();
     let response = &origin_response.response;
-    if let Some(fallback) = order.fallback.as_ref().filter(|_| is_failure(response.status)) {
+    if let Some(fallback) = plan.fallback.as_ref().filter(|_| is_failure(response.status)) {
         shared.count(|c| c.origin_errors += 1);
         return fallback.send(client, Some(response.status)).await;
     }
-    if invalidates(order.class, response.status) {
-        shared.invalidate(&order.key);
+    if invalidates(plan.class, response.status) {
+        shared.invalidate(&plan.key);
     }
-    if order.class == MethodClass::Head {
-        drop_if_outdated(&shared, order, &origin_response);
+    if plan.class == MethodClass::Head {
+        drop_if_changed(&shared, plan, &origin_response);
     }
     let framing = match (origin_response.framing, origin_response.described_length) {
-        (BodyFraming::None, Some(bytes)) if order.class == MethodClass::Head => Framing::Described(bytes),
+        (BodyFraming::None, Some(bytes)) if plan.class == MethodClass::Head => Framing::Described(bytes),
         (framing, _) => client.exchange.framing_of(response.status, framing),
     };
-    client.send_head(response, Handling::passed(order.why), framing).await?;
+    client.send_head(response, CacheStatus::bypass(plan.reason), framing).await?;
     let mut body = BodyReader::new(origin_response.framing);
     let limit = shared.limits.origin_response;
     loop {
@@ -358,24 +366,23 @@ async fn relay(
     if framing == Framing::Chunked {
         client.send_body(&[], framing).await?;
     }
-    // A response that came before the whole request was sent leaves the connection in the middle of that
-    // request.
+    // After an early response, the connection is in the middle of the request.
     if origin_response.persists && !client.exchange.leaves_unread {
         shared.pool.put_back(origin);
     }
     Ok(())
 }
 
-/// The response to a HEAD may show that what is stored is no longer what the origin has (RFC 9111, 4.3.5).
-fn drop_if_outdated(shared: &Shared, order: &PassOrder, origin_response: &OriginResponse) {
-    let Ok(Some((request, _))) = RequestHead::parse(&order.request) else { return };
+/// Removes a stored response that the response to a HEAD shows to be outdated (RFC 9111, 4.3.5).
+fn drop_if_changed(shared: &ProxyShared, plan: &BypassPlan, origin_response: &OriginResponse) {
+    let Ok(Some((request, _))) = RequestHead::parse(&plan.request) else { return };
     let mut store = shared.store.borrow_mut();
-    if let Found::Response(stored) = store.find(&order.key, request.headers()) {
+    if let StoreLookup::Response(stored) = store.find(&plan.key, request.headers()) {
         let is_other_length = origin_response.described_length.is_some_and(|bytes| bytes != stored.length);
         let is_other =
             origin_response.response.validators() != stored.response.validators() || is_other_length;
         if origin_response.response.status == 200 && is_other {
-            store.remove(&order.key);
+            store.remove(&plan.key);
         }
     }
 }

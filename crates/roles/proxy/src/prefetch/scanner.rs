@@ -1,108 +1,113 @@
-//! The resources that a page names, as far as can be said while it arrives.
+//! Incremental scanner for the resources that a page names.
 //!
-//! Pure, and tolerant: whatever the bytes are, there is a response. Tags are found across the borders of what arrives;
-//! scripts, styles and comments are passed over; a tag that does not end in time is none.
+//! Pure and tolerant: any bytes are accepted. Tags are found across the borders of chunks; scripts, styles and comments are
+//! skipped; a tag that does not end within [`TAG_MAX_BYTES`] is ignored.
 
-/// Longest tag that is looked at, in bytes.
-const LONGEST_TAG: usize = 4096;
+/// Longer tags are ignored.
+const TAG_MAX_BYTES: usize = 4096;
 
-/// What a reference is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A part of the page: an image, a script, a style sheet, a frame.
+pub enum ReferenceKind {
+    /// Part of the page: an image, a script, a style sheet, a frame.
     Embedded,
     Link,
-    /// Not fetched: what the page's relative references are relative to.
+    /// Not fetched: the base of the page's relative references.
     Base,
 }
 
-/// Reads a page piece by piece.
 #[derive(Debug, Default)]
 pub struct Scanner {
-    state: State,
-    /// The tag that is being read, without its angle brackets.
+    state: ScanState,
+    /// Current tag, without its angle brackets.
     tag: Vec<u8>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ScanState {
     #[default]
     Text,
-    /// Within a tag; the quote that an attribute's value began with.
+    /// Within a tag; holds the quote of the current attribute value.
     Tag(Option<u8>),
-    /// Within a comment; so many of its last bytes were hyphens.
+    /// Within a comment; holds the number of hyphens just read.
     Comment(u8),
-    /// Within a script or a style sheet, until its end tag; so many bytes of that were seen.
+    /// Within a script or a style sheet; holds its end tag, and how many bytes of that have matched.
     Raw(&'static [u8], usize),
 }
 
 impl Scanner {
-    /// Reads on, and hands out what it finds.
-    pub fn push(&mut self, mut bytes: &[u8], mut found: impl FnMut(Kind, &str)) {
+    /// Scans the next bytes and reports references.
+    pub fn push(&mut self, mut bytes: &[u8], mut found: impl FnMut(ReferenceKind, &str)) {
         while !bytes.is_empty() {
-            if self.state == State::Text {
+            if self.state == ScanState::Text {
                 let Some(open) = memchr::memchr(b'<', bytes) else { return };
                 bytes = &bytes[open + 1..];
                 self.tag.clear();
-                self.state = State::Tag(None);
+                self.state = ScanState::Tag(None);
                 continue;
             }
             let byte = bytes[0];
             bytes = &bytes[1..];
             self.state = match self.state {
-                State::Text => State::Text,
-                State::Tag(quote) => self.within_tag(quote, byte, &mut found),
-                State::Comment(hyphens) => match byte {
-                    b'-' => State::Comment(hyphens.saturating_add(1)),
-                    b'>' if hyphens >= 2 => State::Text,
-                    _ => State::Comment(0),
+                ScanState::Text => ScanState::Text,
+                ScanState::Tag(quote) => self.within_tag(quote, byte, &mut found),
+                ScanState::Comment(hyphens) => match byte {
+                    b'-' => ScanState::Comment(hyphens.saturating_add(1)),
+                    b'>' if hyphens >= 2 => ScanState::Text,
+                    _ => ScanState::Comment(0),
                 },
-                State::Raw(end, seen) => match () {
-                    () if seen == end.len() && byte == b'>' => State::Text,
-                    () if seen == end.len() => State::Raw(end, seen),
-                    () if byte.to_ascii_lowercase() == end[seen] => State::Raw(end, seen + 1),
-                    () => State::Raw(end, usize::from(byte == end[0])),
+                ScanState::Raw(end, seen) => match () {
+                    () if seen == end.len() && byte == b'>' => ScanState::Text,
+                    () if seen == end.len() => ScanState::Raw(end, seen),
+                    () if byte.to_ascii_lowercase() == end[seen] => ScanState::Raw(end, seen + 1),
+                    () => ScanState::Raw(end, usize::from(byte == end[0])),
                 },
             };
         }
     }
 
-    fn within_tag(&mut self, quote: Option<u8>, byte: u8, found: &mut impl FnMut(Kind, &str)) -> State {
+    fn within_tag(
+        &mut self,
+        quote: Option<u8>,
+        byte: u8,
+        found: &mut impl FnMut(ReferenceKind, &str),
+    ) -> ScanState {
         if byte == b'>' && quote.is_none() {
             return report(&self.tag, found);
         }
-        if self.tag.len() == LONGEST_TAG {
-            return State::Text;
+        if self.tag.len() == TAG_MAX_BYTES {
+            return ScanState::Text;
         }
         self.tag.push(byte);
         if self.tag == b"!--" {
-            return State::Comment(0);
+            return ScanState::Comment(0);
         }
-        State::Tag(match quote {
+        ScanState::Tag(match quote {
             Some(mark) if mark == byte => None,
             Some(mark) => Some(mark),
-            // Elsewhere, a quote is a slip of the author's.
+            // A quote anywhere else is an author's mistake.
             None if matches!(byte, b'"' | b'\'') && follows_equals(&self.tag) => Some(byte),
             None => None,
         })
     }
 }
 
-/// Whether what stands before the last byte is an equals sign.
+/// Whether an equals sign precedes the last byte.
 fn follows_equals(tag: &[u8]) -> bool {
     tag[..tag.len() - 1].trim_ascii_end().ends_with(b"=")
 }
 
-/// Hands out what a complete tag names; how to go on after it.
-fn report(tag: &[u8], found: &mut impl FnMut(Kind, &str)) -> State {
+/// Reports what a complete tag names; returns the state after it.
+fn report(tag: &[u8], found: &mut impl FnMut(ReferenceKind, &str)) -> ScanState {
     let end = tag.iter().position(|b| b.is_ascii_whitespace() || *b == b'/').unwrap_or(tag.len());
     let (name, attributes) = (tag[..end].to_ascii_lowercase(), &tag[end..]);
-    let wanted: Option<(Kind, &str)> = match &name[..] {
-        b"img" | b"script" | b"iframe" | b"frame" | b"embed" | b"input" => Some((Kind::Embedded, "src")),
-        b"body" | b"table" | b"td" => Some((Kind::Embedded, "background")),
-        b"link" if is_of_the_page(attributes) => Some((Kind::Embedded, "href")),
-        b"a" | b"area" => Some((Kind::Link, "href")),
-        b"base" => Some((Kind::Base, "href")),
+    let wanted: Option<(ReferenceKind, &str)> = match &name[..] {
+        b"img" | b"script" | b"iframe" | b"frame" | b"embed" | b"input" => {
+            Some((ReferenceKind::Embedded, "src"))
+        }
+        b"body" | b"table" | b"td" => Some((ReferenceKind::Embedded, "background")),
+        b"link" if is_page_resource(attributes) => Some((ReferenceKind::Embedded, "href")),
+        b"a" | b"area" => Some((ReferenceKind::Link, "href")),
+        b"base" => Some((ReferenceKind::Base, "href")),
         _ => None,
     };
     if let Some((kind, attribute)) = wanted
@@ -112,26 +117,26 @@ fn report(tag: &[u8], found: &mut impl FnMut(Kind, &str)) -> State {
         found(kind, value.replace("&amp;", "&").trim());
     }
     match &name[..] {
-        b"script" => State::Raw(b"</script", 0),
-        b"style" => State::Raw(b"</style", 0),
-        _ => State::Text,
+        b"script" => ScanState::Raw(b"</script", 0),
+        b"style" => ScanState::Raw(b"</style", 0),
+        _ => ScanState::Text,
     }
 }
 
-/// Whether a `link` names what the page is shown with.
-fn is_of_the_page(attributes: &[u8]) -> bool {
+/// Whether a `link` is needed to display the page.
+fn is_page_resource(attributes: &[u8]) -> bool {
     let Some(relation) = value_of(attributes, "rel") else { return false };
     let words = [&b"stylesheet"[..], b"icon", b"preload", b"modulepreload"];
     relation.split(u8::is_ascii_whitespace).any(|word| words.iter().any(|one| word.eq_ignore_ascii_case(one)))
 }
 
-/// The value of the first attribute of this name.
+/// Value of the first attribute of this name.
 fn value_of<'t>(mut text: &'t [u8], name: &str) -> Option<&'t [u8]> {
     loop {
         let begin = text.iter().position(|b| !b.is_ascii_whitespace() && *b != b'/')?;
         text = &text[begin..];
         let end = text.iter().position(|b| b.is_ascii_whitespace() || *b == b'=').unwrap_or(text.len());
-        // An equals sign where a name should begin is a name of one byte.
+        // An equals sign where a name should begin counts as a name of one byte.
         let end = end.max(1);
         let (found, rest) = text.split_at(end);
         let after = rest.trim_ascii_start();
@@ -160,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    fn scan(page: &[u8], step: usize) -> Vec<(Kind, String)> {
+    fn scan(page: &[u8], step: usize) -> Vec<(ReferenceKind, String)> {
         let (mut scanner, mut all) = (Scanner::default(), Vec::new());
         for piece in page.chunks(step.max(1)) {
             scanner.push(piece, |kind, url| all.push((kind, url.to_owned())));
@@ -169,7 +174,7 @@ mod tests {
     }
 
     fn embedded(page: &str) -> Vec<String> {
-        let of_page = |(kind, url): (Kind, String)| (kind == Kind::Embedded).then_some(url);
+        let of_page = |(kind, url): (ReferenceKind, String)| (kind == ReferenceKind::Embedded).then_some(url);
         scan(page.as_bytes(), 7).into_iter().filter_map(of_page).collect()
     }
 
@@ -183,13 +188,13 @@ mod tests {
     fn references_are_found_by_tag_and_attribute_whatever_their_spelling() {
         assert_eq!(embedded(PAGE), ["a.css", "b.js", "c.png", "d.gif?x=1&y=2", "e", "", "g"]);
         let others: Vec<_> =
-            scan(PAGE.as_bytes(), 1000).into_iter().filter(|(k, _)| *k != Kind::Embedded).collect();
-        assert_eq!(others, [(Kind::Base, "/dir/".into()), (Kind::Link, "f.html".into())]);
+            scan(PAGE.as_bytes(), 1000).into_iter().filter(|(k, _)| *k != ReferenceKind::Embedded).collect();
+        assert_eq!(others, [(ReferenceKind::Base, "/dir/".into()), (ReferenceKind::Link, "f.html".into())]);
     }
 
     #[test]
     fn a_quote_that_does_not_end_swallows_no_more_than_a_tag() {
-        let page = format!("<img src=\"a{}<img src=b>", "x".repeat(LONGEST_TAG));
+        let page = format!("<img src=\"a{}<img src=b>", "x".repeat(TAG_MAX_BYTES));
         assert_eq!(embedded(&page), ["b"]);
         assert_eq!(embedded("<p it's><img src=a>"), ["a"], "a quote that no value begins with is none");
     }

@@ -1,0 +1,326 @@
+//! Responses that no other request may get, relayed to the client in its own task.
+//!
+//! There is no fetch that others could join: the request is sent, the head of the response is rewritten into one buffer together
+//! with the bytes of the body that came with it, and the rest follows read by read. A response that may be stored after all
+//! becomes an ordinary fetch.
+
+use std::io;
+use std::rc::Rc;
+
+use assay_cache::freshness::Freshness;
+use assay_cache::http_fields::ResponseFields;
+use assay_cache::storage::{MethodClass, may_store};
+use assay_http::framing::BodyFraming;
+use assay_http::head::{HeadError, ResponseHead};
+use assay_net::carrier::Carrier;
+use assay_net::exchange::{Framing, unless_gone};
+use assay_net::interim;
+use assay_net::listen::leads_to;
+use assay_net::relay::{Part, next_part};
+use assay_net::upstream::{MOST_TRIES, SWITCHING, Upstream, UpstreamError};
+
+use crate::cache_status::{CacheStatus, ForwardReason, ResponseSource};
+use crate::client_request::ClientRequest;
+use crate::fetch::PendingResponse;
+use crate::origin::{self, OriginFailure, OriginResponse};
+use crate::respond::ProxyClient;
+use crate::response::{self, ResponseTimes};
+use crate::shared::ProxyShared;
+use crate::target::{Destination, Target};
+use crate::upstream_route::UpstreamRoute;
+
+pub enum UncachedOutcome {
+    /// The client has its response.
+    Sent,
+    /// Nothing was sent yet, and the response may be stored for other requests.
+    Cacheable(Box<PendingResponse>),
+}
+
+/// Whether the response to this request can be relayed without a fetch.
+pub fn is_eligible(shared: &ProxyShared, client_request: &ClientRequest<'_>) -> bool {
+    // Ranges, conditions and prefetching need the whole response.
+    let is_plain = client_request.ranges.is_none() && !client_request.has_conditions();
+    is_plain && !shared.peers.never_direct() && !shared.prefetcher.is_on()
+}
+
+/// A request whose response is relayed.
+struct UncachedPlan<'o> {
+    client_request: &'o ClientRequest<'o>,
+    key: &'o [u8],
+    /// The last response under this key could not be shared, which is recorded already.
+    is_unshared: bool,
+    source: ResponseSource,
+    reason: ForwardReason,
+    requested_ms: i64,
+}
+
+/// Classified head of a response.
+enum UncachedHead {
+    /// The rewritten head, and the bytes of the body at hand, are in `out`.
+    Relay(UncachedRelay),
+    Cacheable(Box<OriginResponse>),
+    /// A 304 although the request had no condition.
+    NotModified,
+}
+
+/// State of a relayed body.
+struct UncachedRelay {
+    carrier: Carrier,
+    framing: Framing,
+    /// Input bytes after the head that were consumed.
+    used: usize,
+    /// The chunked coding of the body is broken.
+    is_broken: bool,
+    persists: bool,
+}
+
+/// Sends the request, and relays the response unless it is for other requests too.
+pub async fn run(
+    client: &mut ProxyClient,
+    client_request: &ClientRequest<'_>,
+    target: &Target<'_>,
+    key: &[u8],
+    is_unshared: bool,
+    reason: ForwardReason,
+) -> io::Result<UncachedOutcome> {
+    let shared = Rc::clone(&client.shared);
+    let began = shared.store.borrow_mut().next_tick();
+    let route = UpstreamRoute::to(&shared, target);
+    let memory = &shared.resources.memory;
+    let mut request = memory.take();
+    route.append_fetch_request(&shared, client_request, target, &mut request);
+    let mut out = memory.take();
+    let mut plan =
+        UncachedPlan { client_request, key, is_unshared, source: route.source(), reason, requested_ms: 0 };
+    let pending = exchange(client, &route, &mut plan, &request, &mut out).await?;
+    memory.give(request);
+    let failure = match pending {
+        Ok((upstream, UncachedHead::Relay(relay))) => {
+            let sent = relay_response(client, upstream, &mut out, relay).await;
+            memory.give(out);
+            return sent.map(|()| UncachedOutcome::Sent);
+        }
+        Ok((upstream, UncachedHead::Cacheable(origin_response))) => {
+            let pending =
+                PendingResponse { origin_response: *origin_response, upstream, source: plan.source, began };
+            return Ok(UncachedOutcome::Cacheable(Box::new(pending)));
+        }
+        Ok((upstream, UncachedHead::NotModified)) => OriginFailure::BadConfirmation(upstream.address),
+        Err(failure) => failure,
+    };
+    shared.count(|c| c.origin_errors += 1);
+    let cache_status = CacheStatus::bypass(reason);
+    Box::pin(client.send_failure(&failure, cache_status, false)).await?;
+    Ok(UncachedOutcome::Sent)
+}
+
+/// Sends the request and waits for the head of the final response. A pooled connection may just have been closed by the server:
+/// then a new one is tried. The outer error is the client's: it has gone.
+async fn exchange(
+    client: &mut ProxyClient,
+    route: &UpstreamRoute,
+    plan: &mut UncachedPlan<'_>,
+    request: &[u8],
+    out: &mut Vec<u8>,
+) -> io::Result<Result<(Box<Upstream>, UncachedHead), OriginFailure>> {
+    let shared = Rc::clone(&client.shared);
+    let patience = shared.patience();
+    let address = match route.destination {
+        Destination::Address(address) if !leads_to(address, shared.address) => address,
+        _ => match Box::pin(origin::address_of(&route.destination, shared.address, patience)).await {
+            Ok(address) => address,
+            Err(failure) => return Ok(Err(failure)),
+        },
+    };
+    plan.requested_ms = shared.clock.now_ms();
+    route.count(&shared);
+    if let Some(mut upstream) = shared.pool.take(&address) {
+        match send_and_read_head(client, &mut upstream, plan, request, out).await? {
+            Ok(head) => return Ok(Ok((upstream, head))),
+            Err(UpstreamError::Lost(_) | UpstreamError::Unprocessed(_)) => {}
+            Err(failure) => return Ok(Err(failure.into())),
+        }
+    }
+    let mut tries = 1..=MOST_TRIES;
+    loop {
+        let connecting = Box::pin(shared.pool.connect(address, patience));
+        let mut upstream = match unless_gone(&client.exchange.connection, connecting).await? {
+            Ok(upstream) => upstream,
+            Err(failure) => return Ok(Err(failure.into())),
+        };
+        match send_and_read_head(client, &mut upstream, plan, request, out).await? {
+            Ok(head) => return Ok(Ok((upstream, head))),
+            Err(UpstreamError::Unprocessed(_)) if tries.next().is_some() => {}
+            Err(failure) => return Ok(Err(failure.into())),
+        }
+    }
+}
+
+async fn send_and_read_head(
+    client: &mut ProxyClient,
+    upstream: &mut Upstream,
+    plan: &UncachedPlan<'_>,
+    request: &[u8],
+    out: &mut Vec<u8>,
+) -> io::Result<Result<UncachedHead, UpstreamError>> {
+    let patience = client.shared.patience();
+    let shared = Rc::clone(&client.shared);
+    if let Err(error) = upstream.send(&[request], patience).await {
+        return Ok(Err(error));
+    }
+    let classified = loop {
+        // `classify` borrows the whole client, so its connection is watched beforehand, until the response begins.
+        let begun = unless_gone(&client.exchange.connection, upstream.begin(patience.response));
+        if let Err(error) = begun.await? {
+            return Ok(Err(error));
+        }
+        let pending = upstream.head(patience.response, |received| match received.head.status {
+            101 => Ok(Err(SWITCHING)),
+            100..=199 => Err(interim::passing(&received.head, &shared.name)),
+            _ => Ok(classify(client, plan, &received.head, received.rest, out)),
+        });
+        match pending.await {
+            Ok(Ok(classified)) => break classified,
+            Ok(Err(Some(passing))) if client.exchange.takes_interim() => {
+                client.exchange.write(&[&passing]).await?;
+            }
+            Ok(Err(_)) => {}
+            Err(error) => return Ok(Err(error)),
+        }
+    };
+    let head = classified.map_err(|error| UpstreamError::BadResponse(upstream.address, error));
+    if let Ok(UncachedHead::Relay(relay)) = &head {
+        upstream.connection.input.consume(relay.used);
+    }
+    Ok(head)
+}
+
+/// Decides what becomes of a response; for a relayed one, writes its head and the bytes of the body at hand to `out`.
+fn classify(
+    client: &mut ProxyClient,
+    plan: &UncachedPlan<'_>,
+    head: &ResponseHead<'_>,
+    rest: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<UncachedHead, HeadError> {
+    if head.status == 304 {
+        return Ok(UncachedHead::NotModified);
+    }
+    let shared = Rc::clone(&client.shared);
+    let from = head.body("GET");
+    out.clear();
+    let found = response::append_head(out, head, &shared.name, || shared.clock.now_ms());
+    if is_cacheable(&shared, plan, head, &found, from) {
+        let times = ResponseTimes { requested_ms: plan.requested_ms, received_ms: shared.clock.now_ms() };
+        return OriginResponse::of(head, "GET", &shared.name, times)
+            .map(|origin_response| UncachedHead::Cacheable(Box::new(origin_response)));
+    }
+    shared.count(|c| c.misses += 1);
+    // Errors and redirections say nothing about whether the object can be shared, nor does a request that forbids storing.
+    let ClientRequest { control, is_authorised, .. } = plan.client_request;
+    if matches!(head.status, 200..=299) && !plan.is_unshared && !control.no_store {
+        shared.store.borrow_mut().note_shared(plan.key, *is_authorised, false);
+    }
+    if plan.client_request.control.no_cache && head.status < 500 {
+        shared.store.borrow_mut().remove(plan.key);
+    }
+    let age_s = found.age_s().map(|age_s| {
+        let now_ms = shared.clock.now_ms();
+        let facts = found.facts(head.status, age_s);
+        Freshness::new(&facts, plan.requested_ms, now_ms).age_s(now_ms)
+    });
+    let length = match from {
+        BodyFraming::None => Some(0),
+        BodyFraming::Length(bytes) => Some(bytes),
+        BodyFraming::Chunked | BodyFraming::UntilClose => None,
+    };
+    let framing = client.exchange.framing(head.status, length);
+    let cache_status = CacheStatus::Forwarded {
+        reason: plan.reason,
+        is_confirmed: false,
+        is_stored: false,
+        is_collapsed: false,
+        source: plan.source,
+    };
+    client.append_recorded_tail(out, head.status, cache_status, age_s, framing);
+    let mut carrier = Carrier::new(from, framing == Framing::Chunked);
+    let taken = carrier.take(rest, out);
+    let (used, is_broken) = (taken.unwrap_or(rest.len()), taken.is_err());
+    Ok(UncachedHead::Relay(UncachedRelay {
+        carrier,
+        framing,
+        used,
+        is_broken,
+        persists: head.persists("GET"),
+    }))
+}
+
+/// Whether the response may be stored, and is small enough.
+fn is_cacheable(
+    shared: &ProxyShared,
+    plan: &UncachedPlan<'_>,
+    head: &ResponseHead<'_>,
+    found: &ResponseFields<'_>,
+    framing: BodyFraming,
+) -> bool {
+    let control = found.control();
+    if control.no_store || control.private || plan.client_request.control.no_store {
+        return false;
+    }
+    let bytes = if let BodyFraming::Length(bytes) = framing { bytes } else { 0 };
+    if bytes > shared.store.borrow().largest_bytes() {
+        return false;
+    }
+    let facts = found.facts(head.status, 0);
+    may_store(MethodClass::Get, &plan.client_request.control, plan.client_request.is_authorised, &facts)
+        .is_ok()
+}
+
+/// Sends `out`, and then the rest of the body.
+async fn relay_response(
+    client: &mut ProxyClient,
+    mut upstream: Box<Upstream>,
+    out: &mut Vec<u8>,
+    mut relay: UncachedRelay,
+) -> io::Result<()> {
+    let shared = Rc::clone(&client.shared);
+    let is_noted = matches!(relay.framing, Framing::Length(_));
+    let mut log_entry = 0;
+    loop {
+        if !is_noted {
+            client.record_bytes(relay.carrier.payload - log_entry);
+            log_entry = relay.carrier.payload;
+        }
+        let is_done = relay.carrier.is_done();
+        if is_done && relay.persists && upstream.connection.input.unread().is_empty() {
+            // The whole body is here: the server is free before the client has it.
+            shared.pool.put_back(upstream);
+            return client.exchange.write(&[out]).await;
+        }
+        client.exchange.write(&[out]).await?;
+        if is_done {
+            return Ok(());
+        }
+        out.clear();
+        let part = match relay.is_broken {
+            true => Part::Broken,
+            false => {
+                let to = &client.exchange.connection;
+                upstream.connection.deadline.set(shared.limits.origin_response);
+                let (from, deadline, input, memory) = upstream.connection.parts();
+                let carried = (&mut relay.carrier, &mut *out);
+                let part =
+                    next_part(memory, (from, deadline), input, carried, |bytes| to.stream.try_write(bytes));
+                unless_gone(to, part).await?.unwrap_or(Part::Broken)
+            }
+        };
+        match part {
+            Part::Some => {}
+            Part::ClientGone(error) => return Err(error),
+            Part::Broken => {
+                shared.count(|c| c.origin_errors += 1);
+                return Err(client.exchange.break_off(relay.framing));
+            }
+        }
+    }
+}
