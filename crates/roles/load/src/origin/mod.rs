@@ -1,30 +1,31 @@
-//! The origins: simulated servers that respond to the requests that reach them.
+//! Origins: simulated servers that respond to the requests that reach them.
 //!
-//! `assay role origins` is [`run`]: it listens where it is told, serves every object of the universe with bytes
-//! of the static pool ([`head`]), and counts what it did by the phase that requests name ([`tally`]). A worker
-//! ([`server`]) owns one listening socket per origin; a connection is a task ([`connection`]) that holds no buffer while
-//! it is idle. Nothing is allocated per xact, and nothing is shared between workers but what never changes ([`config`]).
+//! `assay role origins` is [`run`]: it listens as its spec says, serves every object of the universe with bytes of the
+//! static pool ([`head`]), and counts by the phase that requests name ([`tally`]). A worker ([`server`]) owns one
+//! listening socket per origin; a connection is a task ([`connection`], [`http2`]) that holds no buffer while it is idle.
+//! Nothing is allocated per xact, and workers share only what never changes ([`config`]).
 //!
-//! Where a workload has more than plain requests for objects, a request has a special part ([`request::SpecialRequest`]); its response is
-//! decided in one place ([`special`]), with its own fields ([`fields`]) and pieces of bodies ([`response_body`]). Request bodies are
-//! compared with what their robots send ([`upload`]), clients are authenticated ([`authentication`]), and a deliberate fault is met
-//! once ([`fault`]). None of it costs a plain request more than a look at a flag.
+//! Where a workload has more than plain requests for objects, a request has a special part ([`request::SpecialRequest`]);
+//! its response is decided in one place ([`special`]), with its own fields ([`fields`]) and segments of bodies
+//! ([`response_body`]). Request bodies are compared with those that their robots send ([`upload`]), clients are
+//! authenticated ([`authentication`]), and an injected fault is met once ([`fault`]). None of it costs a plain request
+//! more than a look at a flag.
 //!
-//! A request without our mark (a fetch that a proxy makes on its own, or one whose mark it dropped) gets a response with the
-//! mark of nobody ([`assay_workload::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` responds with `ok` and its name to
-//! every client and is not counted.
+//! A request without our mark (a fetch that a proxy makes on its own, or one whose mark it dropped) gets a response with
+//! the mark of nobody ([`assay_workload::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` responds
+//! with `ok` and its name to every client and is not counted.
 //!
 //! # Bodies and responses
 //!
 //! *Bodies* are of a kind (`BodySource`). A page's body is text that contains its links as markup, each ending at its
 //! `link_end`; a page is at least as long as its links. With `unique` below 1, objects share a body: its key is then the
-//! content type's, and the object's own key is still in `X-Assay`. A coded body (gzip) is made by the origin from the same
-//! bytes; robots decode and compare.
+//! content type's, and the object's own key is still in `X-Assay`. A coded body (gzip) is made by the origin from the
+//! same bytes; robots decode and compare.
 //!
-//! *Responses of an origin* are decided in this order: an injected fault, 401, 417, 406, 302, 304, 416, then 200 or 206. A
-//! `Location` is a path without a host, so it has the same meaning through every kind of proxy, and a 302 must not be stored. Parts use
-//! the identity coding; if only gzip is acceptable, the whole object is sent. A second attempt at a request that met a fault, within ten
-//! seconds, gets the regular response. PUT is handled like POST.
+//! *Responses of an origin* are decided in this order: an injected fault, 401, 417, 406, 302, 304, 416, then 200 or 206.
+//! A `Location` is a path without a host, so it has the same meaning through every kind of proxy, and a 302 must not be
+//! stored. Parts use the identity coding; if only gzip is acceptable, the whole object is sent. A second attempt at a
+//! request that met a fault, within ten seconds, gets the regular response. PUT is handled like POST.
 
 mod accept_request;
 mod authentication;

@@ -1,23 +1,24 @@
-//! What follows when Assay itself was late: requests that were held back go out in a burst, and the target, which had less
-//! to do before, has more to do for a while. Requests that were not late themselves meet that.
+//! Backlog at the target after Assay itself was late: requests that were held back go out in a burst, and the target,
+//! which had less to do before, has more to do for a while. Requests that were not late themselves meet that.
 //!
-//! What is held back for a time D is as much work for the target as it does in D: that is by how much requests that were in
-//! flight then can have been faster, and those that meet the burst slower. (A server that takes requests in the order in which
-//! they come finishes none of them later by more than the longest delay of arrivals.) So D is recorded with every request that
-//! was in flight from the first delayed one on, until the burst was digested; how busy the target was is known later.
+//! A delay of length D holds back as much work as the target does in D: by that much, requests in flight can have been
+//! faster, and those that meet the burst slower. (A server that takes requests in the order of their arrival finishes
+//! none of them later by more than the longest delay of arrivals.) So D is recorded with every request that was in flight
+//! from the first delayed one on, until the burst has drained; how busy the target was is known later.
 //!
-//! One of them is shared by all workers of a process, as numbers: a worker's stall disturbs what others have in flight.
+//! All workers of a process share one `Backlog`, as numbers: a worker's stall disturbs what others have in flight.
 //!
 //! # Own delays
 //!
-//! *Own delays.* For each xact a robot measures how late it was sent, how long its response lay unread (the kernel timestamps what it receives,
-//! `net::arrival`; converted to `CLOCK_MONOTONIC` every 20 ms), and how late the origin was (`-d<µs>` in its mark: how long the request lay
-//! unread there, and by how much its think time ended late). `load::robot::backlog` computes what a delay of a millisecond or more does to
-//! others (held-back requests go out in a burst): no departure moves by more than the longest delay of arrivals. Xacts that were held back or
-//! sent in the burst are recorded separately from those that were merely in flight, which met it only if the target was busy. Up to 0.1 ms that
-//! a response lay unread is subtracted from its times (`net::arrival::sooner_us`): the last byte counts at the kernel's timestamp. Up to 50
-//! µs of lateness is subtracted, too (`Xact::begun_late_us`): a time begins when its request was sent. An xact that can have been delayed by 50
-//! µs or more is recorded once more, with its time as seen and the least that it can have been (`Times::disturbed`).
+//! For each xact a robot measures how late it was sent, how long its response lay unread (the kernel timestamps what it
+//! receives, `net::arrival`; converted to `CLOCK_MONOTONIC` every 20 ms), and how late the origin was (`-d<µs>` in its
+//! mark: how long the request lay unread there, and by how much its think time ended late). This file computes the effect
+//! of a delay of a millisecond or more on others: no departure moves by more than the longest delay of arrivals. Xacts
+//! that were held back or sent in the burst are recorded separately from those that were merely in flight, which met it
+//! only if the target was busy. Up to 0.1 ms for which a response lay unread is subtracted from its times
+//! (`net::arrival::sooner_us`): the last byte counts at the kernel's timestamp. Up to 50 µs of lateness is subtracted,
+//! too (`Xact::begun_late_us`): a time begins when its request was sent. An xact that can have been delayed by 50 µs or
+//! more is recorded once more, with its time as seen and the least that it can have been (`Times::disturbed`).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

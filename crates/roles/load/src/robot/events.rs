@@ -28,7 +28,7 @@ const LONGEST_DRAIN_NS: u64 = 10 * SECOND_NS;
 /// Longest wait after a stop.
 const DRAIN_AFTER_STOP_NS: u64 = 2 * SECOND_NS;
 impl Worker {
-    /// Sets the first alarms. Call once, before the start.
+    /// Sets the first timers. Call once, before the start.
     pub fn start_timers(&mut self) {
         self.wake_at(self.control.clock.start_ns);
         self.timer.schedule(self.control.clock.start_ns, RobotTimerEvent::Tick);
@@ -67,11 +67,11 @@ impl Worker {
         }
     }
 
-    /// Takes in the changes of load that were announced since; true if there are any. To be called after the clock
+    /// Applies the load changes that were announced since; true if there are any. To be called after the clock
     /// was read, and before anything is done with that.
     fn apply_load_changes(&mut self) -> bool {
-        let Some(seen) = self.schedule.announced() else { return false };
-        let changes = self.control.changes_after(seen);
+        let Some(known) = self.schedule.announced() else { return false };
+        let changes = self.control.changes_after(known);
         let are_any = !changes.is_empty();
         changes.into_iter().for_each(|change| self.schedule.announce(change));
         are_any

@@ -1,32 +1,37 @@
-//! The robots: simulated users that request objects and check what comes back.
+//! Robots: simulated users that request objects and check the responses.
 //!
 //! `assay role robots` is [`run`]. The main thread ([`coordinator`]) reads the spec ([`setup`]), starts the workers and
-//! merges what they report. A worker owns a slice of the robots ([`worker`]): a timer hands it the launches of the
-//! stream ([`schedule`], [`events`], [`launching`]), each goes to a connection of its robot or waits for one ([`connecting`], [`pool`], [`securing`],
-//! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`response`], [`judge`]), and however it ends it is counted
-//! ([`completion`]). What a robot keeps from one request to the next lies in its [`memory`] ([`login`], [`session`]). Meanwhile it watches itself ([`reporting`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
-//! Where load adapts, workers tell the coordinator what they measure ([`sampling`], [`reporting`]), and it decides for all ([`load_controller`]).
-//! Where the parent watches the target, the times of xacts are joined with its waits for processors before they are reported ([`wait_joiner`]).
+//! merges their snapshots. A worker owns a slice of the robots ([`worker`]). Its timer launches the requests of the
+//! stream ([`schedule`], [`events`], [`launching`]). Each goes to a connection of its robot or waits for one
+//! ([`connecting`], [`pool`], [`securing`], [`pipeline`], [`multiplex`]); requests are written and responses judged as
+//! they come ([`exchange`], [`request`], [`response`], [`judge`]), and every xact is counted at its end ([`completion`]).
+//! The state of a robot between its requests is its [`memory`] ([`login`], [`session`]). A worker also monitors its own
+//! thread ([`reporting`]). Workers share what never changes, and a few numbers about phases ([`control`]). Where load
+//! adapts, workers send samples to the coordinator ([`sampling`], [`reporting`]), which decides for all
+//! ([`load_controller`]). Where the parent watches the target, the times of xacts are joined with its waits for
+//! processors before they are reported ([`wait_joiner`]).
 //!
-//! *How an xact is counted:* it belongs to the phase it was due in. Due = sent + unsent + not reached + errors of
-//! requests that never got a connection (a full queue, no descriptor, no port, a lifetime that was over), and sent = completed + errors of
-//! those that were sent, once nothing is under way.
+//! *Counting.* An xact belongs to the phase it was due in. Due = sent + unsent + not reached + errors of requests that
+//! never got a connection (a full queue, no descriptor, no port, a lifetime that was over), and sent = completed + errors
+//! of those that were sent, once nothing is under way.
 //!
-//! # Robots
+//! # Special requests and identity
 //!
-//! *Robots*: an xact has `RequestFeatures` if it may need special handling (determined in advance by flags of its group, content type and origin);
-//! plain ones execute none of that code. Features that are not implemented yet are marked in `pgl`'s schema, and nowhere else.
+//! An xact has `RequestFeatures` if it may need special handling (determined in advance by flags of its group, content
+//! type and origin); plain ones execute none of that code. Features that are not implemented yet are marked in `pgl`'s
+//! schema, and nowhere else.
 //!
-//! *Identity of robots.* The state of a robot between requests is its `RobotMemory`, which is created when it is first needed. After a 401 or 407,
-//! the xact continues with a further step that uses the better of the schemes offered; from then on every request to that origin (or through
-//! that target) carries the credentials. A rejected password is not sent again: the robot is refused, which is not an error. Cookies are kept
-//! for each origin, up to the robot's limit (and 50), for 256 origins. A request with `Expect` waits a second for 100 before sending its body;
-//! after 417 it is sent without `Expect`. When a session ends, the robot forgets which servers required credentials, its session cookies and
-//! its own cache, closes idle connections, and cancels requests that wait for one (*unsent*). An embedded object is in a robot's own cache from
-//! the instant at which its page is due, whatever the outcome of the request, so the due requests are the same for all targets; an object that
-//! is found there is never due.
+//! *Identity of robots.* The state of a robot between requests is its `RobotMemory`, which is created when it is first
+//! needed. After a 401 or 407, the xact continues with a further step that uses the better of the schemes offered; from
+//! then on every request to that origin (or through that target) carries the credentials. A rejected password is not sent
+//! again: the robot is refused, which is not an error. Cookies are kept for each origin, up to the robot's limit (and
+//! 50), for 256 origins. A request with `Expect` waits a second for 100 before sending its body; after 417 it is sent
+//! without `Expect`. When a session ends, the robot forgets which servers required credentials, its session cookies and
+//! its own cache, closes idle connections, and cancels requests that wait for one (*unsent*). An embedded object is in a
+//! robot's own cache from the instant at which its page is due, whatever the outcome of the request, so the due requests
+//! are the same for all targets; an object that is found there is never due.
 //!
-//! *Basic* keeps its meaning: a GET of type Basic that was neither redirected, refused, cut off on purpose, nor met an
+//! *Basic* keeps its meaning: a GET of type Basic that was neither redirected, refused, aborted on purpose, nor met an
 //! injected fault. Those are counted in separate classes, and are not errors: the proxy's handling of them is a result.
 
 mod backlog;

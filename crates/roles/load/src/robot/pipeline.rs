@@ -1,30 +1,21 @@
 //! Pipelining: several requests on one connection at once, in order; none is lost when the connection ends early.
 //!
-//! A connection draws its depth when it is opened: so many requests may be under way on it. Only embedded objects are put
-//! behind others. When one becomes due, the choice is, in this order: an idle connection to its destination; a busy one
-//! with room, the one with the fewest requests under way; a new one, if the robot may have it; the place of an idle one
-//! to another destination; the end of the robot's queue. A busy connection has room when
+//! A connection draws its depth (`pipeline_depth`) when it is opened: the number of requests that may be under way on it.
+//! Only embedded objects are pipelined behind other requests. A request that is due takes, in this order: an idle
+//! connection to its destination, or to a substitute where the workload says so; a busy one with room, the one with the
+//! fewest requests under way; a new one, if the robot may open it; the place of an idle one to another destination; the
+//! end of the robot's queue. A busy connection has room when
 //!
-//! - it is established, its depth and its use limit allow one more, and all that was given to it has been written;
-//! - the target has not said that it will close it, and
-//! - what is under way can be repeated: nothing is put behind a POST.
+//! - it is established, its depth and its use limit allow one more, and all requests given to it have been written;
+//! - the target has not announced that it will close it, and
+//! - what is under way can be repeated: nothing is pipelined behind a POST.
 //!
-//! Robots that speak HTTP/1.0 do not pipeline. A request counts as sent when it is written, so its service time holds
-//! the responses before it: that is what pipelining costs.
+//! Robots that speak HTTP/1.0 do not pipeline. A request is *sent* when it is written, so its service time includes the
+//! responses before it: that is the cost of pipelining.
 //!
-//! When a connection ends before the turn of those behind, they are sent again (counted as retries) on a new one, one by
-//! one as each has its response, since one of them may be why the first ended (RFC 9112, 9.3.2). As they were sent, the end
-//! of a phase does not cancel them.
-//!
-//! # Rules
-//!
-//! A connection draws its depth (`pipeline_depth`) when it is opened. Only embedded objects are pipelined behind other requests. A
-//! request that is due takes an idle connection to its destination, or to a substitute where the workload says so; else a busy one
-//! with room, the one with the fewest requests in progress; else a new one, if the robot may open it; else the place of an idle one
-//! to another destination; else it waits. Robots that speak HTTP/1.0 do not pipeline, nothing is pipelined behind a POST, or on a
-//! connection that will be closed. A request is *sent* when it is written, so its service time includes the responses before it. When
-//! a connection ends early, the requests behind the current one go to a new connection, one at a time, and count as retries; only the
-//! current one may be an error.
+//! When a connection ends early, only the request whose turn it is may be an error. Those behind it are sent again on a
+//! new connection and count as retries, each when the one before it has its response, since one of them may be why the
+//! first connection ended (RFC 9112, 9.3.2). As they were sent, the end of a phase does not cancel them.
 
 use assay_measurement::error_kind::ErrorKind;
 

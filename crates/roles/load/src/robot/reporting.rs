@@ -53,7 +53,7 @@ impl Worker {
         }
     }
 
-    /// Hands over the samples that have ended by now.
+    /// Sends the samples that have ended by now.
     pub fn report_samples(&mut self, now_ns: u64) {
         self.sample_counts(false);
         let (phase, now) = (self.phase(), self.control.clock.since_start_ns(now_ns) / SAMPLE_NS);

@@ -1,13 +1,13 @@
-//! Joining of snapshots with the target's waits for processors: they are held until these are known. The parent watches the
-//! target and reports its waits a few times a second.
+//! Joining of snapshots with the target's waits for processors.
 //!
 //! # Waits of the target
 //!
-//! *Waits of the target.* If the lab starts or watches the target, `host::metrics::waits` determines when its threads waited for processors that
+//! If the lab starts or watches the target, `host::metrics::waits` determines when its threads waited for processors that
 //! others had, and how long these waits had an effect. Robots receive the waits ten times a second (`Command::Waits`, a
-//! `measurement::waits::WaitReport`). Workers keep the instants of completed xacts until the end of the interval (`load::tally::flights`); the coordinator
-//! holds their snapshot until it has the waits up to then (`load::robot::wait_joiner`), and adds to the delays of each xact the waits that it can
-//! have met. `joined` counts these xacts; the rest of a phase, where they are few, count as delayed by an unknown time.
+//! `measurement::waits::WaitReport`). Workers keep the instants of completed xacts until the end of the interval
+//! (`load::tally::flights`); the coordinator holds their snapshots until it has the waits up to then, and adds to the
+//! delays of each xact the waits that it can have met. `joined` counts these xacts; the rest of a phase, where they are
+//! few, count as delayed by an unknown time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
