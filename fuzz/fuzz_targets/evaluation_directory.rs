@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use assay_fuzz::Template;
 use assay_record::spe::{ResponseWriter, SpeDir, read_responses};
 use assay_report::terminal::Style;
-use assay_report::review::spe::evaluate;
+use assay_report::spe::evaluate;
 use libfuzzer_sys::fuzz_target;
 
 thread_local! {

@@ -8,8 +8,8 @@
 //! # Own error
 //!
 //! *Own error.* `measurement::own_error` computes bounds of any figure, apart from chance, from these delays, from the processors that others
-//! took from the target where xacts were not joined with its waits (`report::influence`: how long these were, and who had the processors), from
-//! segments sent again, and from requests lost by Assay. `report::stated` states a figure with its interval: *known* (own error below a tenth
+//! took from the target where xacts were not joined with its waits (`report::disturbance`: how long these were, and who had the processors), from
+//! segments sent again, and from requests lost by Assay. `report::estimate` states a figure with its interval: *known* (own error below a tenth
 //! or 0.1 ms), *roughly* known, or *unknown*; the summary, requirements and comparisons all read figures there, so there is one function for
 //! each. A run is neither valid nor invalid: `report::headline` lists how well each headline number is known, and what follows
 //! (`Summary::conclusion`: the exit code).

@@ -6,9 +6,9 @@ use anyhow::anyhow;
 use assay_base::junit::{Case, Outcome, Suite, document};
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use assay_report::calendar::Utc;
-use assay_report::compare::{CheckOutcome, Comparison, Gate, Outcome as Held};
-use assay_report::headline::Conclusion;
-use assay_report::require::{Decision, Judged};
+use assay_report::compare::{CheckOutcome, Comparison, Gate, GateOutcome};
+use assay_report::headline::RunConclusion;
+use assay_report::require::{Decision, RequirementResult};
 use assay_report::summary::Summary;
 
 use crate::exit::Failure;
@@ -23,7 +23,7 @@ pub fn of_run(file: Option<&Path>, summary: &Summary) -> Result<(), Failure> {
 pub fn of_experiment(
     file: Option<&Path>,
     info: &ExperimentInfo,
-    judged: &[(String, Vec<Judged>)],
+    judged: &[(String, Vec<RequirementResult>)],
 ) -> Result<(), Failure> {
     write(file, "assay lab", || experiment(info, judged))
 }
@@ -52,7 +52,7 @@ fn write(file: Option<&Path>, command: &str, suite: impl FnOnce() -> Suite) -> R
 
 /// `2026-01-02T03:04:05`.
 fn timestamp(unix_ms: u64) -> String {
-    let Utc { year, month, day, hour, minute, second } = Utc::of(unix_ms / 1000);
+    let Utc { year, month, day, hour, minute, second } = Utc::from_unix_s(unix_ms / 1000);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }
 
@@ -76,14 +76,14 @@ fn whole(summary: &Summary) -> Outcome {
     let a_requirement_failed = summary.requirements.iter().any(|one| one.decision == Some(Decision::Failed));
     match summary.conclusion() {
         _ if summary.partial => Outcome::Skipped("it was ended before its schedule was over".into()),
-        Conclusion::ServedNothing | Conclusion::NothingMeasured => Outcome::Error(why),
-        Conclusion::Failed if !a_requirement_failed => Outcome::Failed(why),
-        Conclusion::Undecided if summary.requires_nothing() => Outcome::Skipped(why),
-        Conclusion::Fine | Conclusion::Failed | Conclusion::Undecided => Outcome::Passed,
+        RunConclusion::ServedNothing | RunConclusion::NothingMeasured => Outcome::Error(why),
+        RunConclusion::Failed if !a_requirement_failed => Outcome::Failed(why),
+        RunConclusion::Undecided if summary.requires_nothing() => Outcome::Skipped(why),
+        RunConclusion::Fine | RunConclusion::Failed | RunConclusion::Undecided => Outcome::Passed,
     }
 }
 
-fn requirement(class: &str, judged: &Judged) -> Case {
+fn requirement(class: &str, judged: &RequirementResult) -> Case {
     let outcome = match judged.held {
         Some(true) => Outcome::Passed,
         Some(false) => Outcome::Failed(judged.seen.clone()),
@@ -92,7 +92,7 @@ fn requirement(class: &str, judged: &Judged) -> Case {
     Case { class: class.into(), name: judged.text.clone(), outcome }
 }
 
-fn experiment(info: &ExperimentInfo, judged: &[(String, Vec<Judged>)]) -> Suite {
+fn experiment(info: &ExperimentInfo, judged: &[(String, Vec<RequirementResult>)]) -> Suite {
     let mut cases: Vec<Case> = info.cells.iter().map(cell).collect();
     for (id, requirements) in judged {
         cases.extend(requirements.iter().map(|one| requirement(id, one)));
@@ -116,10 +116,10 @@ fn cell(cell: &CellInfo) -> Case {
 fn tolerances(gate: &Gate) -> Vec<Case> {
     let why = || gate.why.clone();
     let verdict = match gate.outcome {
-        Held::Held => Outcome::Passed,
-        Held::Regressed => Outcome::Failed(why()),
-        Held::NotCompared => Outcome::Error(why()),
-        Held::Invalid => Outcome::Skipped(why()),
+        GateOutcome::Held => Outcome::Passed,
+        GateOutcome::Regressed => Outcome::Failed(why()),
+        GateOutcome::NotCompared => Outcome::Error(why()),
+        GateOutcome::Invalid => Outcome::Skipped(why()),
     };
     let mut cases = vec![Case { class: "comparison".into(), name: "verdict".into(), outcome: verdict }];
     cases.extend(gate.checks.iter().map(|check| Case {
@@ -144,9 +144,15 @@ fn tolerances(gate: &Gate) -> Vec<Case> {
 mod tests {
     use super::*;
 
-    fn judged(text: &str, held: Option<bool>) -> Judged {
+    fn judged(text: &str, held: Option<bool>) -> RequirementResult {
         let decision = held.map(|held| if held { Decision::Held } else { Decision::Failed });
-        Judged { text: text.into(), held, decision, seen: "seen".into(), ..Judged::default() }
+        RequirementResult {
+            text: text.into(),
+            held,
+            decision,
+            seen: "seen".into(),
+            ..RequirementResult::default()
+        }
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn plain(name: &str) -> String {
 
 /// `YYYYMMDD-HHMMSS` of a Unix time (UTC).
 fn stamp(unix_s: u64) -> String {
-    let Utc { year, month, day, hour, minute, second } = Utc::of(unix_s);
+    let Utc { year, month, day, hour, minute, second } = Utc::from_unix_s(unix_s);
     format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use assay_measurement::measured::Measured;
 use assay_protocol::message::PhaseEvent;
 use assay_record::event::RunEvent;
-use assay_report::require::{Requirement, Standing, State, Watch};
+use assay_report::require::{Requirement, RequirementState, RequirementStatus, RequirementTracker};
 use tokio::sync::watch;
 
 use crate::listeners::Heard;
@@ -15,7 +15,7 @@ use crate::listeners::Heard;
 const LOOK: Duration = Duration::from_millis(500);
 
 /// How all requirements stand, in their order; empty before the start, and where nothing is required.
-pub type Standings = Arc<Vec<Standing>>;
+pub type Standings = Arc<Vec<RequirementStatus>>;
 
 /// Where standings are told.
 pub fn channel() -> (watch::Sender<Standings>, watch::Receiver<Standings>) {
@@ -37,7 +37,7 @@ pub async fn listen(mut heard: Heard, required: Vec<Requirement>, told: watch::S
             },
             _ = look.tick() => {
                 let Some(watched) = &watched else { continue };
-                let now: Standings = Arc::new(Watch::standing(watched));
+                let now: Standings = Arc::new(RequirementTracker::statuses(watched));
                 told.send_if_modified(|before| {
                     let changed = *before != now;
                     *before = now;
@@ -48,16 +48,16 @@ pub async fn listen(mut heard: Heard, required: Vec<Requirement>, told: watch::S
     }
 }
 
-fn take(watched: &mut Option<Watch>, required: &[Requirement], event: &RunEvent) {
+fn take(watched: &mut Option<RequirementTracker>, required: &[Requirement], event: &RunEvent) {
     if let RunEvent::Started { phases, .. } = event {
-        *watched = Some(Watch::new(required, phases));
+        *watched = Some(RequirementTracker::new(required, phases));
     }
     let Some(watched) = watched else { return };
     match event {
-        RunEvent::Measured(Measured::Robots(interval)) => watched.robots(interval),
-        RunEvent::Measured(Measured::Origins(interval)) => watched.origins(interval),
-        RunEvent::Phase(PhaseEvent::Began { phase, at_ms }) => watched.began(*phase, *at_ms),
-        RunEvent::Phase(PhaseEvent::Ended { phase, at_ms, .. }) => watched.ended(*phase, *at_ms),
+        RunEvent::Measured(Measured::Robots(interval)) => watched.add_robots(interval),
+        RunEvent::Measured(Measured::Origins(interval)) => watched.add_origins(interval),
+        RunEvent::Phase(PhaseEvent::Began { phase, at_ms }) => watched.phase_began(*phase, *at_ms),
+        RunEvent::Phase(PhaseEvent::Ended { phase, at_ms, .. }) => watched.phase_ended(*phase, *at_ms),
         _ => {}
     }
 }
@@ -65,7 +65,8 @@ fn take(watched: &mut Option<Watch>, required: &[Requirement], event: &RunEvent)
 /// Waits until a requirement has failed, whatever is still to come; gives it in words. Never ends when none does.
 pub async fn failed(mut told: watch::Receiver<Standings>) -> String {
     loop {
-        let first = told.borrow_and_update().iter().find(|one| one.state == State::Failed).cloned();
+        let first =
+            told.borrow_and_update().iter().find(|one| one.state == RequirementState::Failed).cloned();
         if let Some(one) = first {
             return format!("{} ({})", one.text, one.seen);
         }

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use assay_lab::RunPlan;
-use assay_report::serve::{About, Collector, Settings, Watcher, from_environment, listen_address};
+use assay_report::serve::{
+    OtlpCollector, RunIdentity, WatchSettings, Watcher, from_environment, listen_address,
+};
 use clap::Args;
 
 use crate::exit::Failure;
@@ -26,10 +28,10 @@ pub struct WatchArgs {
     /// Send metrics to an OpenTelemetry collector (OTLP over http) every 5 seconds; `env`: to where
     /// OTEL_EXPORTER_OTLP_METRICS_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT says
     #[arg(long, value_name = "URL", value_parser = collector)]
-    pub otlp: Option<Collector>,
+    pub otlp: Option<OtlpCollector>,
 }
 
-fn collector(url: &str) -> Result<Collector, String> {
+fn collector(url: &str) -> Result<OtlpCollector, String> {
     from_environment(url, |name| std::env::var(name).ok()).map_err(|error| error.to_string())
 }
 
@@ -44,13 +46,13 @@ impl WatchArgs {
         if self.serve.is_none() && self.otlp.is_none() {
             return Ok(None);
         }
-        let about = About {
+        let about = RunIdentity {
             workload: plan.workload.name.clone(),
             target: plan.target.name(),
             seed: plan.seed,
             version: plan.assay_version.clone(),
         };
-        let settings = Settings { serve: self.serve, collector: self.otlp.clone() };
+        let settings = WatchSettings { serve: self.serve, collector: self.otlp.clone() };
         let (later, said) = std::sync::mpsc::channel();
         let say = move |words: String| {
             let words = format!("note: {words}\n");

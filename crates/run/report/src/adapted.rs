@@ -2,11 +2,11 @@
 
 use assay_measurement::adapted::{Adapted, Decided};
 
-use crate::chart::{Chart, Line, short, time_chart};
+use crate::chart::{Chart, ChartLine, short, time_chart};
 use crate::document::PhaseFigures;
 use crate::format::{duration_s, number};
 
-/// What can be decided, as it is called here, and the colour of its line.
+/// Kinds of decisions that are charted, each with its name and the colour of its line.
 const KINDS: [(Decided, &str, &str); 2] =
     [(Decided::Load, "load factor", "all"), (Decided::Population, "share of robots alive", "origin")];
 
@@ -18,13 +18,13 @@ pub(crate) fn chart(
     adapted: &[Adapted],
     time_s: &[f64],
 ) -> Option<Chart> {
-    let lines: Vec<Line> = KINDS
+    let lines: Vec<ChartLine> = KINDS
         .into_iter()
         .filter(|(kind, ..)| adapted.iter().any(|decision| decision.what == *kind))
         .map(|(kind, name, role)| {
             let values = time_s.iter().map(|at_s| value_at(kind, phases, adapted, at_s * 1000.0).map(short));
             let values = values.collect();
-            Line::new(name, role, values)
+            ChartLine::new(name, role, values)
         })
         .collect();
     let about = "What thermostats and scripts decided, from when it took effect; a phase begins as planned.";
@@ -32,7 +32,7 @@ pub(crate) fn chart(
         .then(|| time_chart(section, "adapted", "Load that adapts", "of what is planned at 1", about, lines))
 }
 
-/// What holds in the phase that is on: what was decided last, or what it began with.
+/// Value in force at an instant: that of the last decision in the phase, else the one that the phase began with.
 fn value_at(kind: Decided, phases: &[PhaseFigures], adapted: &[Adapted], at_ms: f64) -> Option<f64> {
     let is_on = |phase: &PhaseFigures| {
         let (start, end) = (phase.start_ms, phase.end_ms);

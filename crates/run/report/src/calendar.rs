@@ -17,7 +17,7 @@ pub struct Utc {
 
 impl Utc {
     /// The date and time of a Unix time.
-    pub fn of(unix_s: u64) -> Self {
+    pub fn from_unix_s(unix_s: u64) -> Self {
         let (days, time) = (unix_s / 86_400, unix_s % 86_400);
         let (year, month, day) = civil(days);
         Self { year, month, day, hour: time / 3600, minute: time % 3600 / 60, second: time % 60 }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     fn text(unix_s: u64) -> String {
-        let Utc { year, month, day, hour, minute, second } = Utc::of(unix_s);
+        let Utc { year, month, day, hour, minute, second } = Utc::from_unix_s(unix_s);
         format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
     }
 

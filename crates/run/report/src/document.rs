@@ -20,8 +20,8 @@ pub use crate::cache_logs::document::{
 pub use crate::own::health::{
     Health, Lags, NetworkHealth, RoleHealth, StallCause, StallHealth, ThreadHealth,
 };
-pub use crate::percentiles::{ByClass, Figure, Percentiles};
-pub use crate::require::Judged;
+pub use crate::percentiles::{BoundedFigure, ByClass, Percentiles};
+pub use crate::require::RequirementResult;
 pub use crate::special::Special;
 pub use crate::under_load::{CaseUnderLoad, UnderLoad};
 
@@ -63,7 +63,7 @@ pub struct Summary {
     pub verdict: Vec<Finding>,
     /// What was required of the run, and whether it held; empty: nothing was.
     #[serde(default)]
-    pub requirements: Vec<Judged>,
+    pub requirements: Vec<RequirementResult>,
     /// Conformance cases that were tried beside the load; absent: none were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conform: Option<UnderLoad>,
@@ -388,7 +388,7 @@ pub struct Figures {
 impl Figures {
     /// The figure of this name that is no time, such as `rate.measured`, with its own error; none: nothing to measure, or no
     /// such name.
-    pub fn figure(&self, name: &str) -> Option<Figure> {
+    pub fn figure(&self, name: &str) -> Option<BoundedFigure> {
         let value = match name {
             "rate.measured" => self.rate.measured,
             "dhr.measured" => self.dhr.measured,
@@ -398,7 +398,7 @@ impl Figures {
             _ => None,
         };
         let own = self.own.get(name).copied();
-        (value.is_some() || own.is_some()).then_some(Figure { value, at_least: false, own })
+        (value.is_some() || own.is_some()).then_some(BoundedFigure { value, at_least: false, own })
     }
 }
 
@@ -432,7 +432,7 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// How many are of the kinds that are `wanted`.
+    /// Number of errors of the kinds that are `wanted`.
     pub fn of(&self, wanted: impl Fn(ErrorKind) -> bool) -> u64 {
         let kinds = ErrorKind::ALL.into_iter().filter(|kind| wanted(*kind));
         kinds.filter_map(|kind| self.by_kind.get(kind.name())).sum()

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use assay_record::dir::RunDirError;
 use assay_record::spe::SpeDirError;
 
-/// What can go wrong with a report.
+/// Failure to make a report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
@@ -26,7 +26,7 @@ pub enum ReportError {
     #[error("cannot read {}: {cause}; check its permissions", assay_base::quote::line::path(path))]
     ReadExperiment {
         path: PathBuf,
-        /// What the system said. It is part of the message, and so no `source` of this error.
+        /// The system's error. Part of the message, and so no `source`.
         cause: io::Error,
     },
     /// The head of an experiment does not hold what its name says.
@@ -36,7 +36,7 @@ pub enum ReportError {
     )]
     DamagedExperiment {
         path: PathBuf,
-        /// What is wrong with it.
+        /// The parser's message.
         detail: String,
     },
     /// The comparison cannot be written into the experiment directory.
@@ -46,7 +46,7 @@ pub enum ReportError {
     )]
     WriteComparison {
         path: PathBuf,
-        /// What the system said. It is part of the message, and so no `source` of this error.
+        /// The system's error. Part of the message, and so no `source`.
         cause: io::Error,
     },
     /// Somebody wants a table that there is none of.
@@ -56,7 +56,7 @@ pub enum ReportError {
         name: String,
         known: Vec<&'static str>,
     },
-    /// What is taken along cannot be written.
+    /// An export cannot be written.
     #[error(
         "cannot write {}: {cause}; check that there is room and that you may write there",
         assay_base::quote::line::path(path)
@@ -64,7 +64,7 @@ pub enum ReportError {
     Export {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said. It is part of the message, and so no `source` of this error.
+        /// The system's error. Part of the message, and so no `source`.
         cause: io::Error,
     },
     /// The page could not be put together.

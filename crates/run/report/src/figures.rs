@@ -11,10 +11,10 @@ use crate::document::{
     Bandwidth, ByClass, Connections, Disk, Errors, Figures, HitRatio, Lateness, OriginFigures, Outcomes,
     Percentiles, Rate, Resources, Seeks,
 };
+use crate::estimate::{FigureEstimate, TimesEstimate, XactClass};
 use crate::host::seek_mb;
 use crate::special::special;
-use crate::stated::{Class, Stated, StatedTimes};
-use crate::tally::{DiskUse, Tally, Use};
+use crate::tally::{DiskUsage, ProcessUsage, Tally};
 
 /// Rounds for people; every digit that is left is measured.
 pub fn round(value: f64, digits: i32) -> f64 {
@@ -55,9 +55,9 @@ pub fn percentiles(histogram: &Histogram) -> Percentiles {
 }
 
 /// Percentiles in milliseconds with their own error. Bounds from below where requests without an end leave them open.
-fn stated_percentiles(times: &StatedTimes) -> Percentiles {
+fn percentiles_with_error(times: &TimesEstimate) -> Percentiles {
     let (mut at_least, mut own) = (Vec::new(), BTreeMap::new());
-    let mut figure = |name: &str, stated: Option<Stated>, digits: i32| -> Option<f64> {
+    let mut figure = |name: &str, stated: Option<FigureEstimate>, digits: i32| -> Option<f64> {
         let stated = stated?.map(|us| round(us / 1000.0, digits));
         if times.is_recorded() {
             own.insert(name.to_owned(), stated.own);
@@ -88,13 +88,13 @@ fn lateness(histogram: &Histogram) -> Lateness {
 }
 
 fn by_class(tally: &Tally, span: SpanOf) -> ByClass {
-    let of = |class| stated_percentiles(&tally.times(span, class));
+    let of = |class| percentiles_with_error(&tally.times(span, class));
     ByClass {
-        all: of(Class::All),
-        completed: of(Class::Completed),
-        hit: of(Class::Hit),
-        miss: of(Class::Miss),
-        other: of(Class::Other),
+        all: of(XactClass::All),
+        completed: of(XactClass::Completed),
+        hit: of(XactClass::Hit),
+        miss: of(XactClass::Miss),
+        other: of(XactClass::Other),
     }
 }
 
@@ -180,7 +180,7 @@ fn add_own_errors(figures: &mut Figures, tally: &Tally) {
     ];
     for (name, value, stated) in stated {
         let Some(stated) = stated else { continue };
-        if stated.own != Stated::exact(stated.value).own {
+        if stated.own != FigureEstimate::exact(stated.value).own {
             own.insert(name.to_owned(), stated.own.map(six_digits));
         }
         if stated.own.certainty == Certainty::Unknown {
@@ -200,7 +200,7 @@ fn add_resources(figures: &mut Figures, tally: &Tally) {
     }
 }
 
-fn resources(role: &str, used: &Use) -> Resources {
+fn resources(role: &str, used: &ProcessUsage) -> Resources {
     let mean = |us: f64| (used.watched_ms > 0.0).then(|| round(us / 1000.0 / used.watched_ms, 4));
     let told_apart = |us: f64| (used.user_us + used.system_us > 0.0).then(|| mean(us)).flatten();
     let per_second = |count: f64| {
@@ -223,7 +223,7 @@ fn resources(role: &str, used: &Use) -> Resources {
     }
 }
 
-fn disk(used: &DiskUse) -> Disk {
+fn disk(used: &DiskUsage) -> Disk {
     const MB: f64 = (1 << 20) as f64;
     let [reads, read_bytes, writes, written_bytes, busy_ms, queue_ms] = used.sums;
     let seconds = used.watched_ms / 1000.0;

@@ -4,7 +4,8 @@ use assay_record::run::{FleetInfo, FleetMachine};
 
 /// Each machine, and how well their clocks are known, which leaves so many outcomes open: names and values.
 pub(crate) fn facts(fleet: &FleetInfo, unsure: u64) -> Vec<(String, String)> {
-    let machines = fleet.machines.iter().map(|machine| (format!("machine {}", machine.name), what(machine)));
+    let machines =
+        fleet.machines.iter().map(|machine| (format!("machine {}", machine.name), machine_text(machine)));
     machines.chain([("clocks".to_owned(), clocks(fleet, unsure))]).collect()
 }
 
@@ -23,7 +24,7 @@ fn roles(machine: &FleetMachine) -> String {
     machine.roles.iter().map(role).collect::<Vec<_>>().join(" and ")
 }
 
-fn what(machine: &FleetMachine) -> String {
+fn machine_text(machine: &FleetMachine) -> String {
     let mut words = vec![roles(machine), machine.address.clone(), format!("{} processors", machine.cpus)];
     words.push(match machine.clock_error_us {
         Some(error_us) => format!("clock known to {}", ms(error_us)),

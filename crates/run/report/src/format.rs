@@ -5,7 +5,7 @@ pub use assay_base::settings::show::{bytes, count, number};
 use assay_measurement::own_error::{Certainty, OwnInterval};
 
 use crate::calendar::Utc;
-use crate::document::Figure;
+use crate::document::BoundedFigure;
 
 /// Shown where there is nothing to measure.
 pub const NOTHING: &str = "–";
@@ -19,13 +19,13 @@ pub fn opt_number(value: Option<f64>) -> String {
 pub const UNKNOWN: &str = "?";
 
 /// A figure that may be a lower bound, known roughly, or not known: `54.3`, `≥ 2,759`, `1.20–3.40`, `?`.
-pub fn figure(figure: Option<Figure>) -> String {
+pub fn figure(figure: Option<BoundedFigure>) -> String {
     figure_with(figure, number)
 }
 
 /// The same in another notation of numbers, which may have a unit.
-pub fn figure_with(figure: Option<Figure>, show: impl Fn(f64) -> String) -> String {
-    let Some(Figure { value, at_least, own }) = figure else { return NOTHING.to_owned() };
+pub fn figure_with(figure: Option<BoundedFigure>, show: impl Fn(f64) -> String) -> String {
+    let Some(BoundedFigure { value, at_least, own }) = figure else { return NOTHING.to_owned() };
     let Some(value) = value else { return UNKNOWN.to_owned() };
     let bound = if at_least { "≥ " } else { "" };
     match own {
@@ -96,7 +96,7 @@ pub fn duration_s(seconds: f64) -> String {
 
 /// Unix milliseconds as a date and time in UTC: `2026-01-31 13:05:09 UTC`.
 pub fn date(unix_ms: u64) -> String {
-    let Utc { year, month, day, hour, minute, second } = Utc::of(unix_ms / 1000);
+    let Utc { year, month, day, hour, minute, second } = Utc::from_unix_s(unix_ms / 1000);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_figure_shows_how_well_it_is_known() {
         let shown = |value, at_least, own: Option<OwnInterval>| {
-            figure_with(Some(Figure { value, at_least, own }), time_ms)
+            figure_with(Some(BoundedFigure { value, at_least, own }), time_ms)
         };
         let own = |low, high| Some(OwnInterval::of(3.0, low, high, 0.1));
         assert_eq!(shown(Some(3.0), false, None), "3.00 ms");

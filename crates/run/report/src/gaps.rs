@@ -3,7 +3,7 @@
 use assay_record::missing::Missing;
 
 use crate::document::{Finding, Mood, Summary, Topic};
-use crate::words::finding;
+use crate::text::finding;
 
 /// A sentence for each thing that is missing.
 pub(crate) fn warnings(missing: &[Missing]) -> Vec<String> {

@@ -6,20 +6,20 @@ use assay_measurement::own_error::Certainty;
 use assay_record::run::PhaseInfo;
 
 use crate::document::{Figures, Headline, Percentiles, Summary};
+use crate::failed_requests;
 use crate::figures::figures;
 use crate::format::count;
-use crate::left_out;
-use crate::origins_alone;
-use crate::require::{Decision, Judged, Requirement};
-use crate::speed::{self, KeptUp};
+use crate::origins_only;
+use crate::require::{Decision, Requirement, RequirementResult};
+use crate::speed::{self, KeepUp};
 use crate::tally::Tally;
 
 /// Loads this close to the highest count as the highest.
 const SAME_LOAD: f64 = 0.99;
 
-/// What follows from a run.
+/// Conclusion from a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Conclusion {
+pub enum RunConclusion {
     /// All that was required holds, and nothing is wrong.
     Fine,
     /// A requirement cannot be decided; or nothing was required, and a headline number or whether the target kept up is not known.
@@ -33,43 +33,43 @@ pub enum Conclusion {
 }
 
 impl Summary {
-    /// What follows from the run, as far as the target is concerned.
-    pub fn conclusion(&self) -> Conclusion {
+    /// Conclusion from the run, as far as the target is concerned.
+    pub fn conclusion(&self) -> RunConclusion {
         let total = &self.total;
         let decided = |decision| self.requirements.iter().any(|one| one.decision == Some(decision));
-        let has_nothing = total.counts.completed == 0 && !origins_alone::is_so(self);
+        let has_nothing = total.counts.completed == 0 && !origins_only::is_origins_only(self);
         if has_nothing && self.is_counted() && served_nothing(total) {
-            Conclusion::ServedNothing
+            RunConclusion::ServedNothing
         } else if has_nothing && !self.is_own_fault() {
-            Conclusion::NothingMeasured
+            RunConclusion::NothingMeasured
         } else if decided(Decision::Failed) || self.fault().is_some() {
-            Conclusion::Failed
+            RunConclusion::Failed
         } else if has_nothing || decided(Decision::Undecided) || (self.requires_nothing() && self.is_open()) {
-            Conclusion::Undecided
+            RunConclusion::Undecided
         } else {
-            Conclusion::Fine
+            RunConclusion::Fine
         }
     }
 
-    /// What the target did wrong, whatever was required of it; none: nothing.
+    /// Faults of the target, whatever was required of it; none: it has none.
     pub fn fault(&self) -> Option<String> {
         let wrong = self.wrong_responses();
         if !self.is_counted() {
             return wrong;
         }
         let mut faults: Vec<String> = wrong.into_iter().collect();
-        if speed::kept_up(self) == KeptUp::No && !self.requirements.iter().any(allows_shortfall) {
+        if speed::keep_up(self) == KeepUp::No && !self.requirements.iter().any(allows_shortfall) {
             faults.push(speed::fell_behind(self));
         }
-        if left_out::most_failed(&self.total) {
+        if failed_requests::most_failed(&self.total) {
             faults.push("most of the requests sent ended in errors".to_owned());
         }
         (!faults.is_empty()).then(|| faults.join("; "))
     }
 
-    /// How many responses were wrong, by kind, of kinds that the run does not allow; none: no response was.
+    /// Number of wrong responses, by kind, without the kinds that the run allows; none: no response was wrong.
     pub fn wrong_responses(&self) -> Option<String> {
-        let allowed: Vec<ErrorKind> = self.requirements.iter().filter_map(allowed).collect();
+        let allowed: Vec<ErrorKind> = self.requirements.iter().filter_map(allowed_error).collect();
         let is_wrong = |kind: ErrorKind| kind.is_wrong_content() && !allowed.contains(&kind);
         let all = self.total.errors.of(is_wrong);
         let by_kind = |kind: ErrorKind| {
@@ -83,12 +83,12 @@ impl Summary {
 
     /// A headline number is not known, or whether the target kept up.
     fn is_open(&self) -> bool {
-        !self.headline.unknown.is_empty() || !matches!(speed::kept_up(self), KeptUp::Yes | KeptUp::No)
+        !self.headline.unknown.is_empty() || !matches!(speed::keep_up(self), KeepUp::Yes | KeepUp::No)
     }
 
-    /// What it allows is no requirement.
+    /// True without requirements other than allowances.
     pub fn requires_nothing(&self) -> bool {
-        self.requirements.iter().all(|judged| allowed(judged).is_some())
+        self.requirements.iter().all(|judged| allowed_error(judged).is_some())
     }
 
     /// Assay itself lost requests, or did not report all that became of them.
@@ -110,18 +110,18 @@ fn served_nothing(figures: &Figures) -> bool {
 }
 
 /// The kind of wrong content that a requirement is about, for the whole run: it says how much of that there may be.
-fn allowed(judged: &Judged) -> Option<ErrorKind> {
+fn allowed_error(judged: &RequirementResult) -> Option<ErrorKind> {
     judged.text.parse::<Requirement>().ok()?.allows()
 }
 
 /// A requirement says how many requests of the whole run may get no correct response.
-fn allows_shortfall(judged: &Judged) -> bool {
+fn allows_shortfall(judged: &RequirementResult) -> bool {
     judged.text.parse().is_ok_and(|requirement: Requirement| requirement.allows_shortfall())
 }
 
 /// The phases that measure, by index: those that are marked as primary, else those of constant full load that are in the
 /// statistics, else all; only such as ran.
-pub(crate) fn measuring(planned: &[PhaseInfo], ran: impl Fn(usize) -> bool) -> Vec<usize> {
+pub(crate) fn measured_phases(planned: &[PhaseInfo], ran: impl Fn(usize) -> bool) -> Vec<usize> {
     let of = |wanted: &dyn Fn(&PhaseInfo) -> bool| -> Vec<usize> {
         let numbered = planned.iter().enumerate();
         numbered.filter(|(index, phase)| ran(*index) && wanted(phase)).map(|(index, _)| index).collect()
@@ -150,7 +150,7 @@ pub(crate) fn measuring(planned: &[PhaseInfo], ran: impl Fn(usize) -> bool) -> V
 /// The headline of a run, from its phases.
 pub(crate) fn headline(planned: &[PhaseInfo], parts: &[Tally]) -> Headline {
     let due = |index: usize| parts.get(index).is_some_and(|part| part.robots.due > 0);
-    let indices = measuring(planned, due);
+    let indices = measured_phases(planned, due);
     if indices.is_empty() {
         return Headline::default();
     }
@@ -160,7 +160,7 @@ pub(crate) fn headline(planned: &[PhaseInfo], parts: &[Tally]) -> Headline {
         phases: indices.iter().map(|index| planned[*index].name.clone()).collect(),
         ..Headline::default()
     };
-    for (name, certainty) in certainties(&figures, tally.influence.unknown) {
+    for (name, certainty) in certainties(&figures, tally.disturbance.unknown) {
         let list = match certainty {
             Certainty::Known => &mut headline.known,
             Certainty::Roughly => &mut headline.roughly,
@@ -172,7 +172,7 @@ pub(crate) fn headline(planned: &[PhaseInfo], parts: &[Tally]) -> Headline {
     headline
 }
 
-/// How well each headline number is known; one that there is nothing to measure of is left out.
+/// Certainty of each headline number; those without anything to measure are left out.
 fn certainties(figures: &Figures, unknown: Extent) -> Vec<(&'static str, Certainty)> {
     let number = |name: &str, value: Option<f64>| match figures.own.get(name) {
         Some(own) => Some(own.certainty),
@@ -200,12 +200,16 @@ mod tests {
     use assay_measurement::times::TimesRecorder;
 
     use super::*;
-    use crate::document::{Judged, PhaseFigures};
+    use crate::document::{PhaseFigures, RequirementResult};
     use crate::tally::Span;
 
     /// A requirement that held.
-    fn held(text: &&str) -> Judged {
-        Judged { text: (*text).to_owned(), decision: Some(Decision::Held), ..Judged::default() }
+    fn held(text: &&str) -> RequirementResult {
+        RequirementResult {
+            text: (*text).to_owned(),
+            decision: Some(Decision::Held),
+            ..RequirementResult::default()
+        }
     }
 
     fn planned(name: &str, load: (f64, f64), log_stats: bool, primary: bool) -> PhaseInfo {
@@ -222,12 +226,16 @@ mod tests {
             planned("idle", (0.1, 0.1), true, false),
             planned("cool", (1.0, 0.0), true, false),
         ];
-        assert_eq!(measuring(&phases, |_| true), [2, 3]);
-        assert_eq!(measuring(&phases, |index| index < 3), [2], "top2 never ran");
-        assert_eq!(measuring(&phases, |_| false), [] as [usize; 0]);
+        assert_eq!(measured_phases(&phases, |_| true), [2, 3]);
+        assert_eq!(measured_phases(&phases, |index| index < 3), [2], "top2 never ran");
+        assert_eq!(measured_phases(&phases, |_| false), [] as [usize; 0]);
         phases[4].primary = true;
-        assert_eq!(measuring(&phases, |_| true), [4]);
-        assert_eq!(measuring(&[planned("a", (1.0, 0.0), true, false)], |_| true), [0], "there is no other");
+        assert_eq!(measured_phases(&phases, |_| true), [4]);
+        assert_eq!(
+            measured_phases(&[planned("a", (1.0, 0.0), true, false)], |_| true),
+            [0],
+            "there is no other"
+        );
     }
 
     fn tally() -> Tally {
@@ -253,7 +261,7 @@ mod tests {
         assert_eq!(late.roughly, ["p50(hit)"]);
         assert_eq!(late.known, ["dhr", "rate", "errors", "p50(miss)"]);
         let mut gone = tally();
-        gone.influence.unknown = Extent::Times;
+        gone.disturbance.unknown = Extent::Times;
         assert_eq!(of(gone).unknown, ["rate", "p50(hit)", "p50(miss)"]);
         assert_eq!(headline(&[], &[]), Headline::default());
     }
@@ -268,33 +276,35 @@ mod tests {
                 summary.total.errors.by_kind.insert((*kind).to_owned(), *count);
                 summary.total.errors.total += count;
             }
-            summary.requirements =
-                decision.map(|one| Judged { decision: Some(one), ..Judged::default() }).into_iter().collect();
+            summary.requirements = decision
+                .map(|one| RequirementResult { decision: Some(one), ..RequirementResult::default() })
+                .into_iter()
+                .collect();
             summary.headline.unknown = unknown.iter().map(|name| (*name).to_owned()).collect();
             summary.conclusion()
         };
-        assert_eq!(run(&[], None, &[]), Conclusion::Fine);
-        assert_eq!(run(&[("timed_out", 10), ("bad_status", 90)], None, &[]), Conclusion::Fine);
-        assert_eq!(run(&[("timed_out", 11)], None, &[]), Conclusion::Failed);
-        assert_eq!(run(&[("stale", 1)], None, &["rate"]), Conclusion::Failed);
-        assert_eq!(run(&[], None, &["rate"]), Conclusion::Undecided);
-        assert_eq!(run(&[], Some(Decision::Held), &["rate"]), Conclusion::Fine, "it was not required");
-        assert_eq!(run(&[], Some(Decision::Undecided), &[]), Conclusion::Undecided);
-        assert_eq!(run(&[], Some(Decision::Failed), &[]), Conclusion::Failed);
-        assert_eq!(run(&[("connect_failed", 1_000)], None, &[]), Conclusion::ServedNothing);
-        assert_eq!(run(&[("ports_exhausted", 1_000)], None, &["rate"]), Conclusion::Undecided);
-        assert_eq!(run(&[("connection_lost", 10)], Some(Decision::Held), &[]), Conclusion::Fine);
-        assert_eq!(run(&[("connection_lost", 11)], Some(Decision::Held), &[]), Conclusion::Failed);
-        assert_eq!(run(&[("bad_status", 500)], Some(Decision::Held), &[]), Conclusion::Fine);
-        assert_eq!(run(&[("bad_status", 501)], Some(Decision::Held), &[]), Conclusion::Failed);
-        assert_eq!(Summary::default().conclusion(), Conclusion::NothingMeasured);
+        assert_eq!(run(&[], None, &[]), RunConclusion::Fine);
+        assert_eq!(run(&[("timed_out", 10), ("bad_status", 90)], None, &[]), RunConclusion::Fine);
+        assert_eq!(run(&[("timed_out", 11)], None, &[]), RunConclusion::Failed);
+        assert_eq!(run(&[("stale", 1)], None, &["rate"]), RunConclusion::Failed);
+        assert_eq!(run(&[], None, &["rate"]), RunConclusion::Undecided);
+        assert_eq!(run(&[], Some(Decision::Held), &["rate"]), RunConclusion::Fine, "it was not required");
+        assert_eq!(run(&[], Some(Decision::Undecided), &[]), RunConclusion::Undecided);
+        assert_eq!(run(&[], Some(Decision::Failed), &[]), RunConclusion::Failed);
+        assert_eq!(run(&[("connect_failed", 1_000)], None, &[]), RunConclusion::ServedNothing);
+        assert_eq!(run(&[("ports_exhausted", 1_000)], None, &["rate"]), RunConclusion::Undecided);
+        assert_eq!(run(&[("connection_lost", 10)], Some(Decision::Held), &[]), RunConclusion::Fine);
+        assert_eq!(run(&[("connection_lost", 11)], Some(Decision::Held), &[]), RunConclusion::Failed);
+        assert_eq!(run(&[("bad_status", 500)], Some(Decision::Held), &[]), RunConclusion::Fine);
+        assert_eq!(run(&[("bad_status", 501)], Some(Decision::Held), &[]), RunConclusion::Failed);
+        assert_eq!(Summary::default().conclusion(), RunConclusion::NothingMeasured);
         let mut unreported = Summary::default();
         unreported.headline.unknown = vec!["errors".to_owned()];
-        assert_eq!(unreported.conclusion(), Conclusion::Undecided, "requests may have come to their end");
+        assert_eq!(unreported.conclusion(), RunConclusion::Undecided, "requests may have come to their end");
         unreported.total.counts.due = 1_000;
         unreported.total.errors.by_kind.insert("timed_out".to_owned(), 1_000);
         unreported.total.errors.total = 1_000;
-        assert_eq!(unreported.conclusion(), Conclusion::Undecided, "the origins may have stood still");
+        assert_eq!(unreported.conclusion(), RunConclusion::Undecided, "the origins may have stood still");
     }
 
     #[test]
@@ -310,28 +320,28 @@ mod tests {
         };
         let never_sent = |summary: &mut Summary| summary.total.counts.unsent = 130;
         let (conclusion, fault) = run(&never_sent, &[]);
-        assert_eq!(conclusion, Conclusion::Failed);
+        assert_eq!(conclusion, RunConclusion::Failed);
         assert!(fault.is_some_and(|fault| fault.contains("130 of 1,000")));
-        assert_eq!(run(&never_sent, &["dhr > 0.5"]).0, Conclusion::Failed);
-        assert_eq!(run(&never_sent, &["run.completed >= 80%"]), (Conclusion::Fine, None));
+        assert_eq!(run(&never_sent, &["dhr > 0.5"]).0, RunConclusion::Failed);
+        assert_eq!(run(&never_sent, &["run.completed >= 80%"]), (RunConclusion::Fine, None));
         assert_eq!(
             run(&never_sent, &["completed >= 80%"]).0,
-            Conclusion::Failed,
+            RunConclusion::Failed,
             "other phases may lose more"
         );
         let disturbed = |summary: &mut Summary| {
             summary.total.counts.unsent = 130;
             summary.disturbance = Some("Assay stood still for a while".to_owned());
         };
-        assert_eq!(run(&disturbed, &[]), (Conclusion::Undecided, None));
-        assert_eq!(run(&disturbed, &["dhr > 0.5"]).0, Conclusion::Fine, "it was not required");
+        assert_eq!(run(&disturbed, &[]), (RunConclusion::Undecided, None));
+        assert_eq!(run(&disturbed, &["dhr > 0.5"]).0, RunConclusion::Fine, "it was not required");
         let timed_out = |summary: &mut Summary| {
             disturbed(summary);
             summary.total.errors.by_kind.insert("timed_out".to_owned(), 11);
         };
         assert_eq!(
             run(&timed_out, &[]).0,
-            Conclusion::Failed,
+            RunConclusion::Failed,
             "nothing short makes a request wait that long"
         );
     }
@@ -349,10 +359,11 @@ mod tests {
                 (summary.conclusion(), summary.requires_nothing())
             };
             let name = kind.name();
-            let by_default = if kind.is_wrong_content() { Conclusion::Failed } else { Conclusion::Fine };
+            let by_default =
+                if kind.is_wrong_content() { RunConclusion::Failed } else { RunConclusion::Fine };
             assert_eq!(conclusion(&[]), (by_default, true), "{name}");
             let allowance = format!("run.errors({name}) <= 1");
-            assert_eq!(conclusion(&[&allowance]), (Conclusion::Fine, kind.is_wrong_content()), "{name}");
+            assert_eq!(conclusion(&[&allowance]), (RunConclusion::Fine, kind.is_wrong_content()), "{name}");
             assert_eq!(conclusion(&["run.errors <= 1"]).0, by_default, "{name}: it names no kind");
             let of_phase = format!("errors({name}) <= 1");
             assert_eq!(conclusion(&[&of_phase]).0, by_default, "{name}: other phases may have some");

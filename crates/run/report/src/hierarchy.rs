@@ -14,7 +14,7 @@ use crate::document::{CacheFigures, Hierarchy, IcpFigures, PhaseFigures};
 use crate::format::{NOTHING, bytes, count, percent, time_ms};
 use crate::page::{RowView, TableView};
 
-/// What the caches did in the phase called `baseline`, or in the whole run; none: there was one target only.
+/// Figures of the caches in the phase called `baseline`, or in the whole run; none: there was one target only.
 pub(crate) fn figures(
     info: &RunInfo,
     series: &Series,
@@ -150,7 +150,7 @@ const HEADS: [&str; 15] = [
     "bytes from others",
 ];
 
-/// What each cache did, as a table; none where there is one target only.
+/// Figures of each cache, as a table; none where there is one target only.
 pub(crate) fn table(hierarchy: Option<&Hierarchy>) -> Option<TableView> {
     let hierarchy = hierarchy?;
     let row = |cache: &CacheFigures, total: bool| RowView {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use assay_measurement::machine::BlockInterval;
 use assay_measurement::measured::Series;
 
-use crate::chart::{Chart, Line, dashed, logarithmic, short, time_chart};
+use crate::chart::{Chart, ChartLine, dashed, logarithmic, short, time_chart};
 
 /// Heading of what everybody used.
 pub(crate) const RESOURCES: &str = "Resources";
@@ -14,18 +14,25 @@ const MOST_INTERFACES: usize = 7;
 const COLOURS: [&str; MOST_INTERFACES] = ["all", "origin", "hit", "miss", "proxy", "offered", "accent"];
 const MB: f64 = (1 << 20) as f64;
 
-/// What was measured, and of what: a disk, an interface, a state.
-type Key<'a> = (&'static str, &'a str);
+/// Measurement and its subject: a disk, an interface, a state.
+type ResourceKey<'a> = (&'static str, &'a str);
+
+/// Time of a measurement.
+#[derive(Clone, Copy)]
+struct Interval {
+    start_ms: u64,
+    length_ms: u64,
+}
 
 /// Values by the second in which they began; what began in the same one is added up.
 #[derive(Default)]
-struct Seen<'a>(BTreeMap<Key<'a>, BTreeMap<u64, (f64, u64)>>);
+struct ResourceSeries<'a>(BTreeMap<ResourceKey<'a>, BTreeMap<u64, (f64, u64)>>);
 
-impl<'a> Seen<'a> {
-    fn add(&mut self, what: &'static str, of: &'a str, (start_ms, length_ms): (u64, u64), value: f64) {
-        let second = self.0.entry((what, of)).or_default().entry(start_ms).or_default();
+impl<'a> ResourceSeries<'a> {
+    fn add(&mut self, what: &'static str, of: &'a str, interval: Interval, value: f64) {
+        let second = self.0.entry((what, of)).or_default().entry(interval.start_ms).or_default();
         second.0 += value;
-        second.1 = second.1.max(length_ms);
+        second.1 = second.1.max(interval.length_ms);
     }
 
     fn has(&self, what: &'static str) -> bool {
@@ -39,41 +46,41 @@ impl<'a> Seen<'a> {
 
 /// Steps of the time axis.
 #[derive(Clone, Copy)]
-struct Axis {
+struct StepAxis {
     step_ms: u64,
     count: usize,
 }
 
-impl Axis {
+impl StepAxis {
     fn line(
         self,
-        seen: &Seen<'_>,
-        key: Key<'_>,
+        resources: &ResourceSeries<'_>,
+        key: ResourceKey<'_>,
         name: impl Into<String>,
         role: &'static str,
         value: impl Fn(&[(f64, u64)]) -> Option<f64>,
-    ) -> Line {
+    ) -> ChartLine {
         let mut steps: Vec<Vec<(f64, u64)>> = vec![Vec::new(); self.count];
-        for (start_ms, second) in seen.0.get(&key).into_iter().flatten() {
+        for (start_ms, second) in resources.0.get(&key).into_iter().flatten() {
             let index = usize::try_from(start_ms / self.step_ms).unwrap_or(usize::MAX);
             if let Some(step) = steps.get_mut(index) {
                 step.push(*second);
             }
         }
         let values = steps.iter().map(|step| value(step).map(short)).collect();
-        Line::new(name, role, values)
+        ChartLine::new(name, role, values)
     }
 
     /// A count as so much a second, divided by `unit`.
     fn rate(
         self,
-        seen: &Seen<'_>,
-        key: Key<'_>,
+        resources: &ResourceSeries<'_>,
+        key: ResourceKey<'_>,
         name: impl Into<String>,
         role: &'static str,
         unit: f64,
-    ) -> Line {
-        self.line(seen, key, name, role, |seconds| {
+    ) -> ChartLine {
+        self.line(resources, key, name, role, |seconds| {
             let (sum, length_ms) =
                 seconds.iter().fold((0.0, 0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
             (length_ms > 0).then(|| sum * 1000.0 / length_ms as f64 / unit)
@@ -83,13 +90,13 @@ impl Axis {
     /// The highest of a level, divided by `unit`.
     fn level(
         self,
-        seen: &Seen<'_>,
-        key: Key<'_>,
+        resources: &ResourceSeries<'_>,
+        key: ResourceKey<'_>,
         name: impl Into<String>,
         role: &'static str,
         unit: f64,
-    ) -> Line {
-        self.line(seen, key, name, role, |seconds| {
+    ) -> ChartLine {
+        self.line(resources, key, name, role, |seconds| {
             seconds.iter().map(|second| second.0 / unit).reduce(f64::max)
         })
     }
@@ -97,77 +104,84 @@ impl Axis {
 
 /// Charts of what the proxy used, and of the machine under it; what was not measured has none.
 pub(crate) fn charts(series: &Series, step_ms: u64, count: usize) -> Vec<Chart> {
-    let axis = Axis { step_ms, count };
-    let mut seen = Seen::default();
-    roles(series, &mut seen);
-    machine(series, &mut seen);
+    let axis = StepAxis { step_ms, count };
+    let mut resources = ResourceSeries::default();
+    roles(series, &mut resources);
+    machine(series, &mut resources);
     let mut charts = Vec::new();
-    charts.extend(processor_time(axis, &seen));
-    charts.extend(memory(axis, &seen));
-    charts.extend(machine_memory(axis, &seen));
-    charts.extend(disk(axis, &seen));
-    charts.extend(network(axis, &seen));
-    charts.extend(states(axis, &seen));
-    charts.extend(switches(axis, &seen));
+    charts.extend(processor_time(axis, &resources));
+    charts.extend(memory(axis, &resources));
+    charts.extend(machine_memory(axis, &resources));
+    charts.extend(disk(axis, &resources));
+    charts.extend(network(axis, &resources));
+    charts.extend(states(axis, &resources));
+    charts.extend(switches(axis, &resources));
     charts.extend(traced(axis, series));
     charts
 }
 
-fn roles<'a>(series: &'a Series, seen: &mut Seen<'a>) {
+fn roles<'a>(series: &'a Series, resources: &mut ResourceSeries<'a>) {
     for interval in &series.host {
-        let (when, role) = ((interval.start_ms, interval.length_ms), interval.role.as_str());
+        let role = interval.role.as_str();
+        let when = Interval { start_ms: interval.start_ms, length_ms: interval.length_ms };
         // Before these were told apart, there was neither.
         if interval.user_us + interval.system_us > 0 || interval.threads > 0 {
-            seen.add("user", role, when, interval.user_us as f64);
-            seen.add("system", role, when, interval.system_us as f64);
+            resources.add("user", role, when, interval.user_us as f64);
+            resources.add("system", role, when, interval.system_us as f64);
         }
         if interval.threads > 0 {
-            seen.add("voluntary", role, when, interval.voluntary_switches as f64);
-            seen.add("involuntary", role, when, interval.involuntary_switches as f64);
+            resources.add("voluntary", role, when, interval.voluntary_switches as f64);
+            resources.add("involuntary", role, when, interval.involuntary_switches as f64);
         }
         if role == "host" {
             continue;
         }
-        seen.add("rss", role, when, interval.rss_bytes as f64);
+        resources.add("rss", role, when, interval.rss_bytes as f64);
         let levels =
             [("pss", interval.pss_bytes), ("group", interval.group_bytes), ("cache", interval.cache_bytes)];
         for (what, level) in levels {
-            level.into_iter().for_each(|bytes| seen.add(what, role, when, bytes as f64));
+            level.into_iter().for_each(|bytes| resources.add(what, role, when, bytes as f64));
         }
     }
 }
 
-fn machine<'a>(series: &'a Series, seen: &mut Seen<'a>) {
+fn machine<'a>(series: &'a Series, resources: &mut ResourceSeries<'a>) {
     for interval in &series.machine {
-        let when = (interval.start_ms, interval.length_ms);
+        let when = Interval { start_ms: interval.start_ms, length_ms: interval.length_ms };
         for (of, value) in [
             ("used", interval.used_bytes),
             ("cached", interval.cached_bytes),
             ("dirty", interval.dirty_bytes + interval.writeback_bytes),
             ("swapped", interval.swapped_bytes),
         ] {
-            seen.add("memory", of, when, value as f64);
+            resources.add("memory", of, when, value as f64);
         }
-        seen.add("switches", "", when, interval.context_switches as f64);
+        resources.add("switches", "", when, interval.context_switches as f64);
     }
     let has_store = series.disks.iter().any(|disk| disk.holds == "store");
     for disk in series.disks.iter().filter(|disk| !has_store || disk.holds == "store") {
-        let (when, device) = ((disk.start_ms, disk.length_ms), disk.device.as_str());
-        seen.add("disk read", device, when, disk.read_bytes as f64);
-        seen.add("disk written", device, when, disk.written_bytes as f64);
-        seen.add("disk operations", device, when, (disk.reads + disk.writes) as f64);
-        seen.add("disk queue", device, when, disk.queue_ms as f64);
+        let device = disk.device.as_str();
+        let when = Interval { start_ms: disk.start_ms, length_ms: disk.length_ms };
+        resources.add("disk read", device, when, disk.read_bytes as f64);
+        resources.add("disk written", device, when, disk.written_bytes as f64);
+        resources.add("disk operations", device, when, (disk.reads + disk.writes) as f64);
+        resources.add("disk queue", device, when, disk.queue_ms as f64);
     }
     for traffic in &series.interfaces {
-        let when = (traffic.start_ms, traffic.length_ms);
+        let when = Interval { start_ms: traffic.start_ms, length_ms: traffic.length_ms };
         // On loopback both are the same; elsewhere the names say whose they are.
-        seen.add("traffic", &traffic.interface, when, (traffic.received_bytes + traffic.sent_bytes) as f64);
+        resources.add(
+            "traffic",
+            &traffic.interface,
+            when,
+            (traffic.received_bytes + traffic.sent_bytes) as f64,
+        );
     }
     for network in &series.network {
-        let when = (network.start_ms, network.length_ms);
+        let when = Interval { start_ms: network.start_ms, length_ms: network.length_ms };
         let Some(established) = network.established else { continue };
-        seen.add("state", "ESTABLISHED", when, established as f64);
-        seen.add("state", "TIME_WAIT", when, network.time_wait as f64);
+        resources.add("state", "ESTABLISHED", when, established as f64);
+        resources.add("state", "TIME_WAIT", when, network.time_wait as f64);
         for (state, level) in [
             ("SYN_SENT", network.syn_sent),
             ("SYN_RECV", network.syn_received),
@@ -176,41 +190,42 @@ fn machine<'a>(series: &'a Series, seen: &mut Seen<'a>) {
             ("CLOSE_WAIT", network.close_wait),
             ("LAST_ACK", network.last_ack),
         ] {
-            level.into_iter().for_each(|level| seen.add("state", state, when, level as f64));
+            level.into_iter().for_each(|level| resources.add("state", state, when, level as f64));
         }
     }
 }
 
-fn processor_time(axis: Axis, seen: &Seen<'_>) -> Option<Chart> {
-    let role = if seen.names("user").contains(&"proxy") { "proxy" } else { "host" };
+fn processor_time(axis: StepAxis, resources: &ResourceSeries<'_>) -> Option<Chart> {
+    let role = if resources.names("user").contains(&"proxy") { "proxy" } else { "host" };
     let about = match role {
         "proxy" => "Of the proxy's processor time: in the program itself, and in the kernel for it.",
         _ => "Of the machine's processor time: in programs, and in the kernel.",
     };
     let lines = vec![
-        axis.rate(seen, ("user", role), "user", "hit", 1e6),
-        axis.rate(seen, ("system", role), "system", "miss", 1e6),
+        axis.rate(resources, ("user", role), "user", "hit", 1e6),
+        axis.rate(resources, ("system", role), "system", "miss", 1e6),
     ];
     let title = "User and system time";
-    seen.has("user").then(|| time_chart(RESOURCES, "cpu-split", title, "processors", about, lines))
+    resources.has("user").then(|| time_chart(RESOURCES, "cpu-split", title, "processors", about, lines))
 }
 
-fn memory(axis: Axis, seen: &Seen<'_>) -> Option<Chart> {
+fn memory(axis: StepAxis, resources: &ResourceSeries<'_>) -> Option<Chart> {
     let of = |what| (what, "proxy");
-    let mut lines = vec![axis.level(seen, of("rss"), "resident", "proxy", MB)];
-    let pss = axis.level(seen, of("pss"), "shared pages in parts (PSS)", "miss", MB);
-    lines.push(Line { points: true, ..pss });
-    lines.push(axis.level(seen, of("cache"), "page cache of its control group", "origin", MB));
-    lines.push(dashed(axis.level(seen, of("group"), "charged to its control group", "offered", MB)));
-    lines.retain(Line::is_known);
+    let mut lines = vec![axis.level(resources, of("rss"), "resident", "proxy", MB)];
+    let pss = axis.level(resources, of("pss"), "shared pages in parts (PSS)", "miss", MB);
+    lines.push(ChartLine { points: true, ..pss });
+    lines.push(axis.level(resources, of("cache"), "page cache of its control group", "origin", MB));
+    lines.push(dashed(axis.level(resources, of("group"), "charged to its control group", "offered", MB)));
+    lines.retain(ChartLine::is_known);
     let about =
         "Of the proxy's processes together; PSS is added up every ten seconds. 1 MB is 1024 × 1024 bytes.";
-    let told = seen.names("pss").contains(&"proxy") || seen.names("cache").contains(&"proxy");
-    told.then(|| time_chart(RESOURCES, "proxy-memory", "Memory of the proxy", "MB", about, lines))
+    let is_measured =
+        resources.names("pss").contains(&"proxy") || resources.names("cache").contains(&"proxy");
+    is_measured.then(|| time_chart(RESOURCES, "proxy-memory", "Memory of the proxy", "MB", about, lines))
 }
 
-fn machine_memory(axis: Axis, seen: &Seen<'_>) -> Option<Chart> {
-    let level = |of, name, role| axis.level(seen, ("memory", of), name, role, MB);
+fn machine_memory(axis: StepAxis, resources: &ResourceSeries<'_>) -> Option<Chart> {
+    let level = |of, name, role| axis.level(resources, ("memory", of), name, role, MB);
     let lines = vec![
         level("used", "used", "all"),
         level("cached", "page cache", "origin"),
@@ -220,19 +235,19 @@ fn machine_memory(axis: Axis, seen: &Seen<'_>) -> Option<Chart> {
     let about =
         "Used is what could not be had any more; most of the page cache could. 1 MB is 1024 × 1024 bytes.";
     let chart = |lines| time_chart(RESOURCES, "page-cache", "Memory of this machine", "MB", about, lines);
-    seen.has("memory").then(|| chart(lines))
+    resources.has("memory").then(|| chart(lines))
 }
 
-fn disk(axis: Axis, seen: &Seen<'_>) -> Vec<Chart> {
-    let devices = seen.names("disk read");
+fn disk(axis: StepAxis, resources: &ResourceSeries<'_>) -> Vec<Chart> {
+    let devices = resources.names("disk read");
     let named = |what: &str, device: &str| {
         if devices.len() == 1 { what.to_owned() } else { format!("{device} {what}") }
     };
-    let lines = |parts: [(&'static str, &str, &[&'static str], f64); 2]| -> Vec<Line> {
+    let lines = |parts: [(&'static str, &str, &[&'static str], f64); 2]| -> Vec<ChartLine> {
         let of = |(index, device): (usize, &&str)| {
             let device = *device;
             parts.map(|(key, what, colours, unit)| {
-                axis.rate(seen, (key, device), named(what, device), colours[index % colours.len()], unit)
+                axis.rate(resources, (key, device), named(what, device), colours[index % colours.len()], unit)
             })
         };
         devices.iter().take(4).enumerate().flat_map(of).collect()
@@ -267,18 +282,19 @@ fn disk(axis: Axis, seen: &Seen<'_>) -> Vec<Chart> {
     ]
 }
 
-fn network(axis: Axis, seen: &Seen<'_>) -> Option<Chart> {
-    let names = seen.names("traffic");
+fn network(axis: StepAxis, resources: &ResourceSeries<'_>) -> Option<Chart> {
+    let names = resources.names("traffic");
     let shown = names.iter().take(MOST_INTERFACES).zip(COLOURS);
-    let lines: Vec<Line> =
-        shown.map(|(name, colour)| axis.rate(seen, ("traffic", name), *name, colour, 1e6 / 8.0)).collect();
+    let lines: Vec<ChartLine> = shown
+        .map(|(name, colour)| axis.rate(resources, ("traffic", name), *name, colour, 1e6 / 8.0))
+        .collect();
     let about = "Bytes through each network interface, both ways added, in millions of bits; on `lo` everything \
                  goes both ways.";
     (!lines.is_empty())
         .then(|| time_chart(RESOURCES, "interfaces", "Network interfaces", "Mbit/s", about, lines))
 }
 
-fn states(axis: Axis, seen: &Seen<'_>) -> Option<Chart> {
+fn states(axis: StepAxis, resources: &ResourceSeries<'_>) -> Option<Chart> {
     let known = [
         ("ESTABLISHED", "all"),
         ("TIME_WAIT", "offered"),
@@ -289,8 +305,10 @@ fn states(axis: Axis, seen: &Seen<'_>) -> Option<Chart> {
         ("SYN_SENT", "proxy"),
         ("SYN_RECV", "accent"),
     ];
-    let mut lines: Vec<Line> =
-        known.into_iter().map(|(state, role)| axis.level(seen, ("state", state), state, role, 1.0)).collect();
+    let mut lines: Vec<ChartLine> = known
+        .into_iter()
+        .map(|(state, role)| axis.level(resources, ("state", state), state, role, 1.0))
+        .collect();
     // A logarithmic axis has no place for what never was.
     lines.retain(|line| line.values.iter().flatten().any(|value| *value > 0.0));
     let about = "TCP sockets by state, of all roles, at the end of each second; a connection on this machine has two.";
@@ -298,31 +316,32 @@ fn states(axis: Axis, seen: &Seen<'_>) -> Option<Chart> {
     (!lines.is_empty()).then(|| logarithmic(chart(lines)))
 }
 
-fn switches(axis: Axis, seen: &Seen<'_>) -> Option<Chart> {
+fn switches(axis: StepAxis, resources: &ResourceSeries<'_>) -> Option<Chart> {
     let mut lines = Vec::new();
-    if seen.names("voluntary").contains(&"proxy") {
-        lines.push(axis.rate(seen, ("voluntary", "proxy"), "proxy: had to wait", "hit", 1.0));
-        lines.push(axis.rate(seen, ("involuntary", "proxy"), "proxy: was taken off", "error", 1.0));
+    if resources.names("voluntary").contains(&"proxy") {
+        lines.push(axis.rate(resources, ("voluntary", "proxy"), "proxy: had to wait", "hit", 1.0));
+        lines.push(axis.rate(resources, ("involuntary", "proxy"), "proxy: was taken off", "error", 1.0));
     }
-    if seen.has("switches") {
-        lines.push(dashed(axis.rate(seen, ("switches", ""), "whole machine", "offered", 1.0)));
+    if resources.has("switches") {
+        lines.push(dashed(axis.rate(resources, ("switches", ""), "whole machine", "offered", 1.0)));
     }
     let about = "How often threads gave up a processor because they had to wait, or it was taken from them.";
     let chart = |lines| time_chart(RESOURCES, "switches", "Context switches", "per second", about, lines);
     (!lines.is_empty()).then(|| chart(lines))
 }
 
-/// How far the traced disk had to go, and what it moved.
-fn traced(axis: Axis, series: &Series) -> Vec<Chart> {
+/// Seek distances of the traced disk, and its traffic.
+fn traced(axis: StepAxis, series: &Series) -> Vec<Chart> {
     if series.blocks.is_empty() {
         return Vec::new();
     }
-    let mut seen = Seen::default();
+    let mut resources = ResourceSeries::default();
     for block in &series.blocks {
-        let (when, kind) = ((block.start_ms, block.length_ms), block.operation.as_str());
-        seen.add("bytes", kind, when, block.bytes as f64);
+        let kind = block.operation.as_str();
+        let when = Interval { start_ms: block.start_ms, length_ms: block.length_ms };
+        resources.add("bytes", kind, when, block.bytes as f64);
         let seeks = block.requests.saturating_sub(block.sequential) as f64;
-        seen.add("seeks", "", when, seeks);
+        resources.add("seeks", "", when, seeks);
     }
     let quantiles = [("half are shorter", "all", 0.5), ("nine in ten are shorter", "miss", 0.9)];
     let mut steps: Vec<BTreeMap<u64, u64>> = vec![BTreeMap::new(); axis.count];
@@ -332,7 +351,7 @@ fn traced(axis: Axis, series: &Series) -> Vec<Chart> {
         block.distances.iter().for_each(|(low, count)| *step.entry(*low).or_default() += count);
     }
     let distances = quantiles.map(|(name, role, quantile)| {
-        Line::new(name, role, steps.iter().map(|step| seek_mb(step, quantile).map(short)).collect())
+        ChartLine::new(name, role, steps.iter().map(|step| seek_mb(step, quantile).map(short)).collect())
     });
     vec![
         logarithmic(time_chart(
@@ -350,7 +369,7 @@ fn traced(axis: Axis, series: &Series) -> Vec<Chart> {
             "Seeks",
             "per second",
             "Requests to the traced disk that did not begin where the one before had ended.",
-            vec![axis.rate(&seen, ("seeks", ""), "seeks", "all", 1.0)],
+            vec![axis.rate(&resources, ("seeks", ""), "seeks", "all", 1.0)],
         ),
         time_chart(
             RESOURCES,
@@ -359,8 +378,8 @@ fn traced(axis: Axis, series: &Series) -> Vec<Chart> {
             "MB/s",
             "Bytes of the requests that were handed to it.",
             vec![
-                axis.rate(&seen, ("bytes", "read"), "read", "hit", MB),
-                axis.rate(&seen, ("bytes", "write"), "write", "miss", MB),
+                axis.rate(&resources, ("bytes", "read"), "read", "hit", MB),
+                axis.rate(&resources, ("bytes", "write"), "write", "miss", MB),
             ],
         ),
     ]

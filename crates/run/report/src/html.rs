@@ -6,7 +6,7 @@
 //! code that has the numbers and rendered by `report::sheet`.
 //!
 //! *Charts* (`report::chart`) are numbers and text; the page's script, that of a comparison and the figures draw the same type. Each
-//! chart is also rendered as a sentence and a table (`chart::said`), from the same data. The script is assembled from the files in
+//! chart is also rendered as a sentence and a table (`chart::alt_text`), from the same data. The script is assembled from the files in
 //! `assets/page/`; all pages share it. The visible range (`view.js`) belongs to a time axis, never to a chart. No page loads anything
 //! from the network, except one that is *live*: `html::page` with `Live` marks it `<html data-live="URL">`, and it then fetches that
 //! URL every few seconds, replaces its sections and numbers, keeps zoom, scroll, focus, theme and open sections, and stops at a page
@@ -22,23 +22,23 @@ use minijinja::{Environment, Value};
 use serde::Serialize;
 
 use crate::cache_logs;
-use crate::chart::said::{Said, said};
+use crate::chart::alt_text::{AltText, alt_text};
 use crate::chart::{self, Charts};
 use crate::error::ReportError;
 use crate::format;
 use crate::hierarchy;
 use crate::own;
 use crate::own::tables::CalibrationView;
-use crate::own::words::DoubtView;
+use crate::own::text::DoubtView;
 use crate::page;
 use crate::summary::{Mood, Summary, Topic};
 use crate::terminal;
-use crate::words;
+use crate::text;
 use assay_base::quote::visible::visible;
 
 // Statics: of a constant, each crate that uses it has a copy in the program.
 
-/// What every page is made of: pieces of templates, the look, the script that draws charts, and uPlot.
+/// Parts of every page: template macros, style sheet, the script that draws charts, and uPlot.
 pub static MACROS: &str = include_str!("../assets/macros.html");
 /// The look of every page.
 pub static STYLE: &str = include_str!("../assets/report.css");
@@ -67,7 +67,7 @@ const TEMPLATE: &str = include_str!("../assets/report.html");
 /// The page follows a run that goes on: it fetches itself again from where it came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Live {
-    /// Where the page is to be had, relative to itself.
+    /// URL of the page, relative to itself.
     pub url: String,
     /// The run has ended: this is its last state, and the page need not fetch it again.
     pub ended: bool,
@@ -89,9 +89,9 @@ pub fn write(dir: &RunDir) -> Result<PathBuf, ReportError> {
     Ok(path)
 }
 
-/// What the template reads.
+/// Data of the template.
 #[derive(Serialize)]
-struct Page<'a> {
+struct RunPage<'a> {
     live: Option<&'a Live>,
     summary: &'a Summary,
     headline: String,
@@ -101,22 +101,22 @@ struct Page<'a> {
     started: String,
     rehearsed: Option<String>,
     tiles: Vec<page::Tile>,
-    sections: Vec<Section<'a>>,
+    sections: Vec<ChartSection<'a>>,
     own: OwnView<'a>,
-    errors: Vec<ErrorView<'a>>,
+    errors: Vec<ErrorClassView<'a>>,
     phase_tables: Vec<page::TableView>,
     percentiles: page::TableView,
     hierarchy: Option<page::TableView>,
     cache_logs: Vec<page::TableView>,
     schedule: page::TableView,
-    explained: Vec<page::Explained>,
+    explained: Vec<page::ExplainedLine>,
     workload: Vec<page::Fact>,
     setup: Vec<page::Fact>,
     placement: Vec<page::Fact>,
     counters: Vec<page::Fact>,
     commands: Vec<page::Fact>,
     files: Vec<page::FileView>,
-    /// These three are our own text and go in as they are.
+    /// Our own text, as the two that follow: not escaped.
     style: Value,
     script: Value,
     data: Value,
@@ -126,7 +126,7 @@ struct Page<'a> {
 #[derive(Serialize)]
 struct OwnView<'a> {
     doubts: Vec<DoubtView>,
-    /// They moved a headline number by more than a tenth, left one unknown, or a requirement undecided.
+    /// A headline number was moved by more than a tenth or left unknown, or a requirement undecided.
     matters: bool,
     worth_knowing: Vec<DoubtView>,
     /// Some phases are hatched in the charts.
@@ -148,35 +148,35 @@ struct FindingView<'a> {
 
 /// A heading and the charts under it.
 #[derive(Serialize)]
-struct Section<'a> {
+struct ChartSection<'a> {
     name: &'a str,
     id: String,
     charts: Vec<ChartHead<'a>>,
 }
 
-/// What stands around a chart.
+/// Frame of a chart.
 #[derive(Serialize)]
 pub struct ChartHead<'a> {
     /// Name of the chart in the page.
     pub id: &'a str,
     pub title: &'a str,
-    /// What is seen, in a sentence.
+    /// Content of the chart, in a sentence.
     pub about: &'a str,
     /// Unit of the values.
     pub unit: &'a str,
-    /// What it shows in words and numbers.
-    pub said: Option<Said>,
+    /// The chart in words and numbers.
+    pub alt_text: Option<AltText>,
 }
 
 /// An error class that occurred.
 #[derive(Serialize)]
-struct ErrorView<'a> {
+struct ErrorClassView<'a> {
     kind: &'a str,
     count: String,
     words: &'a str,
     /// Of all requests; none: none was sent.
     share: Option<String>,
-    /// What it means for users.
+    /// Consequence for users.
     meaning: &'static str,
     examples: Vec<&'a ErrorExample>,
 }
@@ -194,15 +194,15 @@ fn render(
     environment.add_filter("units", units);
     // The name's ending turns escaping on.
     environment.add_template("report.html", &template)?;
-    let page = Page {
+    let page = RunPage {
         live,
         summary,
-        headline: format!("{} → {}", summary.workload, words::target(summary)),
-        target: words::target(summary),
+        headline: format!("{} → {}", summary.workload, text::target(summary)),
+        target: text::target(summary),
         findings: findings(summary),
-        partial: words::sentence(words::partial(summary)),
+        partial: text::sentence(text::partial(summary)),
         started: format::date(summary.started_unix_ms),
-        rehearsed: words::rehearsed(summary.workload_info.scale),
+        rehearsed: text::rehearsed(summary.workload_info.scale),
         tiles: page::tiles(summary),
         sections,
         own: own_view(summary, series, own_charts),
@@ -239,18 +239,23 @@ pub fn embedded_json(charts: &impl Serialize) -> Result<String, ReportError> {
 }
 
 /// The charts of Assay itself; and headings in the order of their first chart, each with its charts.
-fn sections(charts: &Charts) -> (Vec<ChartHead<'_>>, Vec<Section<'_>>) {
-    let (mut own, mut sections): (_, Vec<Section<'_>>) = (Vec::new(), Vec::new());
+fn sections(charts: &Charts) -> (Vec<ChartHead<'_>>, Vec<ChartSection<'_>>) {
+    let (mut own, mut sections): (_, Vec<ChartSection<'_>>) = (Vec::new(), Vec::new());
     for chart in &charts.charts {
-        let said = said(chart, &charts.time, &charts.phases);
-        let head =
-            ChartHead { id: &chart.id, title: &chart.title, about: &chart.about, unit: &chart.unit, said };
+        let alt_text = alt_text(chart, &charts.time, &charts.phases);
+        let head = ChartHead {
+            id: &chart.id,
+            title: &chart.title,
+            about: &chart.about,
+            unit: &chart.unit,
+            alt_text,
+        };
         match sections.iter_mut().find(|section| section.name == chart.section) {
             _ if chart.section == own::charts::OWN => own.push(head),
             Some(section) => section.charts.push(head),
             None => {
                 let id = format!("charts-{}", sections.len() + 1);
-                sections.push(Section { name: &chart.section, id, charts: vec![head] });
+                sections.push(ChartSection { name: &chart.section, id, charts: vec![head] });
             }
         }
     }
@@ -260,9 +265,9 @@ fn sections(charts: &Charts) -> (Vec<ChartHead<'_>>, Vec<Section<'_>>) {
 fn own_view<'a>(summary: &Summary, series: &Series, charts: Vec<ChartHead<'a>>) -> OwnView<'a> {
     let stalls = series.stalls.iter().map(|stall| own::sums::stall_health(stall, &summary.phases)).collect();
     OwnView {
-        doubts: own::words::doubts(summary, true),
-        matters: own::words::matter(summary),
-        worth_knowing: own::words::doubts(summary, false),
+        doubts: own::text::doubts(summary, true),
+        matters: own::text::affects_headline(summary),
+        worth_knowing: own::text::doubts(summary, false),
         hatched: summary.phases.iter().any(|phase| phase.disturbed),
         calibration: summary.calibration.as_ref().and_then(own::tables::calibration),
         name: own::charts::OWN,
@@ -296,16 +301,16 @@ fn findings(summary: &Summary) -> Vec<FindingView<'_>> {
 }
 
 /// Every error class that occurred, in words, with its first examples.
-fn errors(summary: &Summary) -> Vec<ErrorView<'_>> {
+fn errors(summary: &Summary) -> Vec<ErrorClassView<'_>> {
     let kinds = summary.total.errors.by_kind.iter();
     kinds
-        .map(|(kind, count)| ErrorView {
+        .map(|(kind, count)| ErrorClassView {
             kind,
             count: format::count(*count),
-            words: words::kind_words(kind),
+            words: text::error_kind_text(kind),
             share: (summary.total.counts.requests > 0)
                 .then(|| format::share(*count, summary.total.counts.requests)),
-            meaning: words::kind_meaning(kind),
+            meaning: text::error_kind_meaning(kind),
             examples: summary.examples.iter().filter(|example| example.kind.name() == kind).collect(),
         })
         .collect()

@@ -13,7 +13,7 @@ pub(crate) struct LogAgreement {
 
 impl LogAgreement {
     /// Of requests that were put together one by one.
-    pub(crate) fn of<'a>(rows: impl Iterator<Item = &'a Responses>) -> Self {
+    pub(crate) fn from_rows<'a>(rows: impl Iterator<Item = &'a Responses>) -> Self {
         let mut all = Self::default();
         for row in rows.filter(|row| row.basic && !matches!(row.source, Source::Unlogged | Source::Unsaid)) {
             let is_misreported = match row.seen {
@@ -66,6 +66,6 @@ mod tests {
             response: Histogram::new().to_sparse(),
             duration: Histogram::new().to_sparse(),
         });
-        assert_eq!(LogAgreement::of(rows.iter()), LogAgreement { plain: 35, misreported: 8 });
+        assert_eq!(LogAgreement::from_rows(rows.iter()), LogAgreement { plain: 35, misreported: 8 });
     }
 }

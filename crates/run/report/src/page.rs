@@ -5,20 +5,20 @@ use std::path::Path;
 use assay_record::dir::RunDir;
 use serde::Serialize;
 
-use crate::document::{Figure, Figures, Percentiles, Summary};
-use crate::figure_words;
+use crate::document::{BoundedFigure, Figures, Percentiles, Summary};
+use crate::figure_text;
 use crate::format::{bytes, count, date, duration_s, number, opt_number, percent};
 use crate::resources::{host, resources};
 use crate::speed;
-use crate::{repeat, special, words};
+use crate::{repeat, special, text};
 
 /// A table: groups of columns, and rows that begin with a name.
 #[derive(Debug, Serialize)]
 pub struct TableView {
-    /// Its name in the page.
+    /// Name in the page.
     pub id: &'static str,
     pub title: &'static str,
-    /// What it shows, in a sentence.
+    /// Content of the table, in a sentence.
     pub about: &'static str,
     /// Heading of the first column.
     pub first: &'static str,
@@ -32,7 +32,7 @@ pub struct TableView {
 /// A row of a table.
 #[derive(Debug, Default, Serialize)]
 pub struct RowView {
-    /// What it begins with.
+    /// Heading of the row.
     pub name: String,
     pub cells: Vec<String>,
     /// The last row adds up the others.
@@ -45,7 +45,6 @@ pub struct RowView {
 #[derive(Debug, Serialize)]
 pub struct Fact {
     pub name: String,
-    /// What it stands for.
     pub text: String,
 }
 
@@ -75,17 +74,17 @@ pub fn fact(name: &str, text: impl Into<String>) -> Fact {
     Fact { name: name.to_owned(), text: text.into() }
 }
 
-/// What a column shows of a phase.
-pub type Cell = fn(&Figures) -> String;
+/// Formats a figure of a phase for a column.
+pub type FormatFigure = fn(&Figures) -> String;
 
 pub(crate) fn phase_table(
     summary: &Summary,
     id: &'static str,
     title: &'static str,
     about: &'static str,
-    groups: &[(&'static str, &[(&'static str, Cell)])],
+    groups: &[(&'static str, &[(&'static str, FormatFigure)])],
 ) -> TableView {
-    let columns: Vec<(&'static str, Cell)> =
+    let columns: Vec<(&'static str, FormatFigure)> =
         groups.iter().flat_map(|group| group.1.iter().copied()).collect();
     let row = |name: &str, figures: &Figures, disturbed| RowView {
         name: name.to_owned(),
@@ -238,7 +237,7 @@ fn special(summary: &Summary) -> Option<TableView> {
     let phases = summary.phases.iter().map(|phase| (phase.name.as_str(), &phase.figures, phase.disturbed));
     let rows: Vec<_> = phases.chain([("whole run", &summary.total, summary.disturbance.is_some())]).collect();
     let groups = special::columns(&rows.iter().map(|row| row.1).collect::<Vec<_>>());
-    let columns: Vec<&special::Column> = groups.iter().flat_map(|group| &group.1).collect();
+    let columns: Vec<&special::SpecialColumn> = groups.iter().flat_map(|group| &group.1).collect();
     let last = rows.len() - 1;
     let rows = rows.iter().enumerate().map(|(index, (name, _, disturbed))| RowView {
         name: (*name).to_owned(),
@@ -301,13 +300,13 @@ pub fn percentile_table(summary: &Summary) -> TableView {
 }
 
 /// A number, as well as it is known.
-fn figure(figure: Option<Figure>) -> String {
-    figure_words::cell(figure, number)
+fn figure(figure: Option<BoundedFigure>) -> String {
+    figure_text::cell(figure, number)
 }
 
 /// A hit ratio in percent, as well as it is known.
-fn ratio(ratio: Option<Figure>) -> String {
-    figure_words::cell(ratio, |ratio| percent(Some(ratio)))
+fn ratio(ratio: Option<BoundedFigure>) -> String {
+    figure_text::cell(ratio, |ratio| percent(Some(ratio)))
 }
 
 /// The large numbers at the top.
@@ -316,10 +315,11 @@ pub fn tiles(summary: &Summary) -> Vec<Tile> {
     let tile =
         |title, value: String, unit, detail: String| Tile { title, value, unit, detail, mood: "", bar: None };
     // What the baseline phase shows stands beside the whole run, if it is known.
-    let beside = |read: &dyn Fn(&Figures) -> Option<Figure>, show: &dyn Fn(Figure) -> String| {
-        let shown = words::baseline(summary).and_then(|phase| {
+    let beside = |read: &dyn Fn(&Figures) -> Option<BoundedFigure>,
+                  show: &dyn Fn(BoundedFigure) -> String| {
+        let shown = text::baseline(summary).and_then(|phase| {
             let figure = read(&phase.figures).filter(|figure| figure.value.is_some())?;
-            Some(format!("; {} in {}", show(figure), words::marked(phase)))
+            Some(format!("; {} in {}", show(figure), text::phase_label(phase)))
         });
         shown.unwrap_or_default()
     };
@@ -334,7 +334,7 @@ pub fn tiles(summary: &Summary) -> Vec<Tile> {
             count(total.counts.completed)
         ),
     )];
-    if !words::is_direct(summary) {
+    if !text::is_direct(summary) {
         for (title, of, name) in [
             ("Document hit ratio", &total.dhr, "dhr.measured"),
             ("Byte hit ratio", &total.bhr, "bhr.measured"),
@@ -379,7 +379,7 @@ pub fn tiles(summary: &Summary) -> Vec<Tile> {
         ..tile("Errors", count(total.errors.total), "", "every byte of every response is checked".into())
     });
     tiles.push(Tile {
-        mood: if speed::kept_up(summary) == speed::KeptUp::Yes && total.counts.unsent > 0 {
+        mood: if speed::keep_up(summary) == speed::KeepUp::Yes && total.counts.unsent > 0 {
             ""
         } else {
             bad(total.counts.unsent)
@@ -394,13 +394,13 @@ pub fn tiles(summary: &Summary) -> Vec<Tile> {
     tiles
 }
 
-/// What was run, on what.
+/// Target, machine and version of Assay.
 pub fn setup(summary: &Summary) -> Vec<Fact> {
     let target = &summary.target;
     let mut facts = vec![
         fact("Started", date(summary.started_unix_ms)),
         fact("Assay", summary.assay_version.clone()),
-        fact("Tested", words::target(summary)),
+        fact("Tested", text::target(summary)),
     ];
     if !target.address.is_empty() {
         facts.push(fact("Address", target.address.clone()));
@@ -423,16 +423,16 @@ pub fn setup(summary: &Summary) -> Vec<Fact> {
 
 /// A line of the workload in words.
 #[derive(Debug, Serialize)]
-pub struct Explained {
+pub struct ExplainedLine {
     pub(crate) text: String,
-    /// It says more about the line before it.
+    /// A detail of the line before it.
     pub more: bool,
 }
 
 /// The workload in words.
-pub fn explained(summary: &Summary) -> Vec<Explained> {
+pub fn explained(summary: &Summary) -> Vec<ExplainedLine> {
     let lines = summary.workload_info.explained.iter();
-    lines.map(|line| Explained { text: line.trim().to_owned(), more: line.starts_with(' ') }).collect()
+    lines.map(|line| ExplainedLine { text: line.trim().to_owned(), more: line.starts_with(' ') }).collect()
 }
 
 pub fn placement(summary: &Summary) -> Vec<Fact> {
@@ -455,7 +455,7 @@ pub fn placement(summary: &Summary) -> Vec<Fact> {
         }
         fact(&role.role, parts.join(", "))
     };
-    let network = summary.bed.iter().flat_map(crate::bed::facts).map(|(name, value)| fact(&name, value));
+    let network = summary.bed.iter().flat_map(crate::network::facts).map(|(name, value)| fact(&name, value));
     let unsure = summary.total.counts.unsure_outcomes;
     let machines = summary.fleet.iter().flat_map(|fleet| crate::fleet::facts(fleet, unsure));
     let machines = machines.map(|(name, value)| fact(&name, value));
@@ -479,7 +479,7 @@ pub fn workload(summary: &Summary) -> Vec<Fact> {
         ),
         fact("Digest of what came due", summary.total.due_digest.clone()),
     ];
-    facts.extend(words::working_set(summary).map(|text| fact("Working set", text)));
+    facts.extend(text::working_set(summary).map(|text| fact("Working set", text)));
     if let Some(scale) = info.scale.filter(|scale| *scale > 0.0) {
         facts.push(fact(
             "Schedule multiplied by",

@@ -10,7 +10,7 @@ const OUTCOMES: [(Outcome, &str, &str); 3] = [
     (Outcome::Broken, "broken", "error"),
     (Outcome::Undecided, "undecided", "offered"),
 ];
-/// What every step is described by; the parts of the promise, what became of the step and why follow.
+/// Columns of every step; those of the promise, the result of the step and its reason follow.
 const COLUMNS: [&str; 6] = ["offered/s", "completed/s", "errors %", "mean", "median", "99 %"];
 /// Rates within this ratio are the same, but for chance.
 const SAME: f64 = 1.005;
@@ -74,7 +74,7 @@ fn cells(step: &Step) -> Vec<String> {
     ]
 }
 
-/// What a part of the promise came to in a step, and whether it was kept.
+/// Result of a part of the promise in a step.
 fn part(check: Option<&Check>) -> String {
     let Some(check) = check else { return format::NOTHING.to_owned() };
     let mark = match check.outcome {
@@ -97,7 +97,7 @@ fn heads(peak: &Peak) -> Vec<String> {
 }
 
 /// The limit did not stay where it was.
-fn moved(peak: &Peak) -> Option<String> {
+fn shift_text(peak: &Peak) -> Option<String> {
     let words = |range: Between| match (range.low, range.high) {
         (Some(low), Some(high)) => format!("between {} and {}", number(low), number(high)),
         (Some(low), None) => format!("above {}", number(low)),
@@ -116,10 +116,10 @@ fn moved(peak: &Peak) -> Option<String> {
 }
 
 /// The result for a terminal.
-pub fn words(peak: &Peak) -> String {
+pub fn terminal_text(peak: &Peak) -> String {
     let mut text = format!("{}.\n{}; {}.\n", headline(peak), peak.ended, certainty(peak));
-    if let Some(moved) = moved(peak) {
-        text += &format!("{moved}\n");
+    if let Some(shift_text) = shift_text(peak) {
+        text += &format!("{shift_text}\n");
     }
     if !peak.suspects.is_empty() {
         text += "\nUsed up first\n";
@@ -167,7 +167,7 @@ pub fn sheet(peak: &Peak) -> Sheet {
         eyebrow: format!("{} → {} · {} steps", peak.workload, peak.target, peak.steps.len()),
         lead: [
             Some(format!("How it ended: {}.", peak.ended)),
-            moved(peak),
+            shift_text(peak),
             Some(format!(
                 "The cache was warmed for {}, then each rate was held for {} after it had settled (longer near the limit), on one \
                  stream of requests.",
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn the_words_say_the_rate_how_sure_it_is_and_what_was_used_up() {
-        let text = words(&peak());
+        let text = terminal_text(&peak());
         for part in [
             "squid keeps p99 < 50ms up to 980 requests/s",
             "between 970 and 999 with",
@@ -377,37 +377,40 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(
-            words(&Peak { is_confirmed: false, ..peak() })
+            terminal_text(&Peak { is_confirmed: false, ..peak() })
                 .contains("999 with a probability of 95 %, which is not")
         );
         let none = Peak { peak_per_s: None, low_per_s: None, is_confirmed: false, ..peak() };
-        assert!(words(&none).contains("at any rate") && words(&none).contains("not confirmed"));
+        assert!(
+            terminal_text(&none).contains("at any rate") && terminal_text(&none).contains("not confirmed")
+        );
         let early = Between { low: Some(970.0), high: Some(990.0) };
         let late = Between { low: None, high: Some(920.0) };
         let shift = Some(Shift { results_before: 9, early, late });
-        let moved = words(&Peak { shift, ..peak() });
-        assert!(moved.contains("between 970 and 990 by the first 9 steps, below 920 by"), "{moved}");
-        assert!(!words(&peak()).contains("moved"));
-        let own = words(&Peak { is_own_limit: true, high_per_s: None, is_confirmed: false, ..peak() });
+        let text = terminal_text(&Peak { shift, ..peak() });
+        assert!(text.contains("between 970 and 990 by the first 9 steps, below 920 by"), "{text}");
+        assert!(!terminal_text(&peak()).contains("moved"));
+        let own =
+            terminal_text(&Peak { is_own_limit: true, high_per_s: None, is_confirmed: false, ..peak() });
         assert!(own.contains("how much more is not known") && !own.contains("95 %"), "{own}");
-        assert!(words(&Peak { steps: Vec::new(), ..none }).contains("no rate was tried"));
+        assert!(terminal_text(&Peak { steps: Vec::new(), ..none }).contains("no rate was tried"));
     }
 
     #[test]
     fn a_rate_is_the_highest_that_was_tried_only_if_no_higher_one_was() {
         let mut none_broken = Peak { broken_per_s: None, ..peak() };
-        let open = words(&none_broken);
+        let open = terminal_text(&none_broken);
         assert!(
             open.contains("at 980 requests/s; whether it does at more, up to 2,000, is undecided"),
             "{open}"
         );
         none_broken.steps.retain(|step| step.outcome == Outcome::Kept);
-        assert!(words(&none_broken).contains("at 980 requests/s, the highest that was tried"));
+        assert!(terminal_text(&none_broken).contains("at 980 requests/s, the highest that was tried"));
     }
 
     #[test]
     fn what_was_promised_is_in_the_tables_and_plotted_with_its_limit() {
-        let text = words(&peak());
+        let text = terminal_text(&peak());
         assert!(
             text.contains("p99 < 50ms") && text.contains("24.5 ms ✓") && text.contains("50 ms ✗"),
             "{text}"

@@ -51,10 +51,10 @@ pub struct Percentiles {
 
 /// A figure that may be no more than a lower bound, or known only roughly.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figure {
-    /// Its value; none: it is not known.
+pub struct BoundedFigure {
+    /// Value; none: it is not known.
     pub value: Option<f64>,
-    /// It is this much or more.
+    /// The value is a lower bound.
     pub at_least: bool,
     /// Within which interval it lies, whatever Assay and the lab did; none: that was not recorded.
     pub own: Option<OwnInterval>,
@@ -62,7 +62,7 @@ pub struct Figure {
 
 impl Percentiles {
     /// The figure of this name; none: no values, or no such name.
-    pub fn figure(&self, name: &str) -> Option<Figure> {
+    pub fn figure(&self, name: &str) -> Option<BoundedFigure> {
         let value = match name {
             "mean" => self.mean,
             "p50" => self.p50,
@@ -74,6 +74,6 @@ impl Percentiles {
         };
         let own = self.own.get(name).copied();
         let at_least = self.at_least.iter().any(|open| open == name);
-        (value.is_some() || own.is_some()).then_some(Figure { value, at_least, own })
+        (value.is_some() || own.is_some()).then_some(BoundedFigure { value, at_least, own })
     }
 }

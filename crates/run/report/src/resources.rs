@@ -12,7 +12,6 @@ fn cores(figures: &Figures, role: &str) -> String {
     opt_number(figures.resources.get(role).and_then(|used| used.cpu_cores))
 }
 
-/// What the proxy used.
 fn proxy(figures: &Figures) -> Option<&Resources> {
     figures.resources.get("proxy")
 }

@@ -5,8 +5,8 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde::Serialize;
 
-use crate::chart::said::said;
-use crate::chart::{Band, Chart, Charts, Kind, Line, short, time_chart};
+use crate::chart::alt_text::alt_text;
+use crate::chart::{Band, Chart, ChartKind, ChartLine, Charts, short, time_chart};
 use crate::error::ReportError;
 use crate::html::{ChartHead, MACROS, SCRIPT, STYLE, UPLOT, UPLOT_STYLE, embedded_json};
 use assay_base::quote::visible::visible;
@@ -14,9 +14,9 @@ use assay_base::quote::visible::visible;
 const TEMPLATE: &str = include_str!("../assets/sheet.html");
 const OWN_STYLE: &str = include_str!("../assets/sheet.css");
 
-/// What the template reads.
+/// Data of the template.
 #[derive(Serialize)]
-struct Page<'a> {
+struct SheetPage<'a> {
     title: &'a str,
     eyebrow: &'a str,
     lead: &'a [String],
@@ -26,7 +26,7 @@ struct Page<'a> {
     timed: bool,
     footer: &'a str,
     version: &'static str,
-    /// These three are our own text and go in as they are.
+    /// Our own text, as the two that follow: not escaped.
     style: Value,
     script: Value,
     data: Value,
@@ -48,13 +48,13 @@ pub fn page(sheet: &Sheet) -> Result<String, ReportError> {
     // The name's ending turns escaping on.
     environment.add_template("sheet.html", &template)?;
     let charts = charts(sheet);
-    let page = Page {
+    let page = SheetPage {
         title: &sheet.title,
         eyebrow: &sheet.eyebrow,
         lead: &sheet.lead,
         tiles: &sheet.tiles,
         sections: sheet.sections.iter().map(|section| view(section, &charts)).collect(),
-        timed: charts.charts.iter().any(|chart| chart.kind == Kind::Time),
+        timed: charts.charts.iter().any(|chart| chart.kind == ChartKind::Time),
         footer: &sheet.footer,
         version: env!("CARGO_PKG_VERSION"),
         style: Value::from_safe_string(format!("{UPLOT_STYLE}\n{STYLE}\n{OWN_STYLE}")),
@@ -73,8 +73,8 @@ fn view<'a>(section: &'a Section, charts: &'a Charts) -> SectionView<'a> {
         about: &chart.about,
         unit: &chart.unit,
         // Points are in a table of the sheet.
-        said: (!matches!(chart.kind, Kind::Scatter | Kind::Lines))
-            .then(|| said(chart, &charts.time, &charts.phases))
+        alt_text: (!matches!(chart.kind, ChartKind::Scatter | ChartKind::Lines))
+            .then(|| alt_text(chart, &charts.time, &charts.phases))
             .flatten(),
     });
     SectionView {
@@ -86,7 +86,7 @@ fn view<'a>(section: &'a Section, charts: &'a Charts) -> SectionView<'a> {
     }
 }
 
-/// What the page's script draws.
+/// Data of the page's script.
 fn charts(sheet: &Sheet) -> Charts {
     let axis = sheet.time.clone().unwrap_or_default();
     let span = |(name, start, end): (String, f64, f64)| Band { name, start, end, disturbed: false };
@@ -102,11 +102,11 @@ fn charts(sheet: &Sheet) -> Charts {
 
 fn chart(section: &Section, plot: &Plot) -> Chart {
     let numbers = |values: &[Option<f64>]| values.iter().map(|value| value.map(short)).collect::<Vec<_>>();
-    let lines = plot.lines.iter().map(|line| Line {
+    let lines = plot.lines.iter().map(|line| ChartLine {
         x: (plot.kind != PlotKind::Time).then(|| line.x.iter().map(|x| Some(short(*x))).collect()),
         low: (!line.low.is_empty()).then(|| numbers(&line.low)),
         high: (!line.high.is_empty()).then(|| numbers(&line.high)),
-        ..Line::new(&line.name, line.role, numbers(&line.values))
+        ..ChartLine::new(&line.name, line.role, numbers(&line.values))
     });
     let chart = time_chart(
         section.title.clone(),
@@ -117,10 +117,10 @@ fn chart(section: &Section, plot: &Plot) -> Chart {
         lines.collect(),
     );
     let kind = match plot.kind {
-        PlotKind::Time => Kind::Time,
-        PlotKind::Points => Kind::Scatter,
-        PlotKind::Lines => Kind::Lines,
-        PlotKind::Cumulative => Kind::Cdf,
+        PlotKind::Time => ChartKind::Time,
+        PlotKind::Points => ChartKind::Scatter,
+        PlotKind::Lines => ChartKind::Lines,
+        PlotKind::Cumulative => ChartKind::Cdf,
     };
     let x_label = (plot.kind != PlotKind::Time).then(|| plot.x_label.clone().into());
     Chart { kind, log: plot.log, x_label, ..chart }

@@ -42,10 +42,10 @@ const GROUPS: [&str; 6] = [
 ];
 
 /// A column: its head, and what it shows of each row.
-pub(crate) type Column = (&'static str, Vec<u64>);
+pub(crate) type SpecialColumn = (&'static str, Vec<u64>);
 
 /// The columns in which at least one of `rows` has something, by group.
-pub(crate) fn columns(rows: &[&Figures]) -> Vec<(&'static str, Vec<Column>)> {
+pub(crate) fn columns(rows: &[&Figures]) -> Vec<(&'static str, Vec<SpecialColumn>)> {
     let shown = |of: &dyn Fn(&Special) -> u64| rows.iter().map(|row| of(&row.special)).collect::<Vec<u64>>();
     let made = ("faults on purpose", "made", shown(&|special| special.faults));
     let robots =
@@ -57,7 +57,7 @@ pub(crate) fn columns(rows: &[&Figures]) -> Vec<(&'static str, Vec<Column>)> {
     let of_group = |title: &'static str| {
         let columns =
             all.iter().filter(|column| column.0 == title).map(|(_, head, shown)| (*head, shown.clone()));
-        (title, columns.collect::<Vec<Column>>())
+        (title, columns.collect::<Vec<SpecialColumn>>())
     };
     GROUPS.into_iter().map(of_group).filter(|(_, columns)| !columns.is_empty()).collect()
 }

@@ -4,10 +4,10 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_record::run::BedInfo;
 
 use crate::document::{Figures, Finding, Mood, Percentiles, Summary, Topic};
-use crate::figure_words::{in_words, time};
+use crate::failed_requests::{FEW, is_more_than_few};
+use crate::figure_text::{in_words, time};
 use crate::format::{count, duration_s, number, share, time_ms};
-use crate::left_out::{FEW, is_more_than_few};
-use crate::words::{capital, finding, in_headline, is_direct, rehearsed, reported, sentence};
+use crate::text::{capital, completeness, finding, in_headline, is_direct, rehearsed, sentence};
 
 /// Share of requests due up to which those that were not sent before their phase ended leave open no more than any number may.
 const A_TENTH: f64 = 0.1;
@@ -24,21 +24,21 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
     }
     let it = if is_direct(summary) { "they" } else { "it" };
     let times = headline_times(summary);
-    let short = Shortfall::of(total);
-    let kept = kept_up(summary);
+    let short = Shortfall::from_figures(total);
+    let kept = keep_up(summary);
     let unknown = match kept {
-        KeptUp::Late => Some((
+        KeepUp::Late => Some((
             short.kept_waiting(),
             "were not sent before their phase ended, and that can be because of Assay or the machine",
         )),
-        KeptUp::ShortPhases => Some((
+        KeepUp::ShortPhases => Some((
             short.kept_waiting(),
             "were not sent before their phase ended: phases are short beside response times",
         )),
-        KeptUp::FullLink => {
+        KeepUp::FullLink => {
             Some((short.sum(), "got no response, and the queue of an emulated link was full"))
         }
-        KeptUp::Yes | KeptUp::No => None,
+        KeepUp::Yes | KeepUp::No => None,
     };
     if let Some((number, why)) = unknown {
         let text = format!(
@@ -49,7 +49,7 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
         );
         return finding(Topic::Speed, Mood::Doubtful, text);
     }
-    if kept == KeptUp::Yes {
+    if kept == KeepUp::Yes {
         let most = match short.sum() {
             0 => "all requests that came due got a response".to_owned(),
             some => format!(
@@ -79,7 +79,7 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
             own => format!(", apart from {} that Assay itself lost", with_share(own)),
         };
         let is_good = !is_more_than_few(wrong.max(own), due);
-        let (mood, reported) = reported(summary, if is_good { Mood::Good } else { Mood::Doubtful });
+        let (mood, reported) = completeness(summary, if is_good { Mood::Good } else { Mood::Doubtful });
         let text = sentence(&format!("{reported}{it} kept up: {most}{errors}{lost}"));
         return finding(Topic::Speed, mood, format!("{text}{times}"));
     }
@@ -90,11 +90,11 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
     finding(Topic::Speed, Mood::Bad, format!("{}.{times}{responded}", capital(&fell_behind(summary))))
 }
 
-/// That the target did not keep up, with what got no response.
+/// Clause that says that the target did not keep up, with the requests that got no response.
 pub(crate) fn fell_behind(summary: &Summary) -> String {
-    let (short, due) = (Shortfall::of(&summary.total), summary.total.counts.due);
+    let (short, due) = (Shortfall::from_figures(&summary.total), summary.total.counts.due);
     let it = if is_direct(summary) { "they" } else { "it" };
-    let worst = summary.phases.iter().max_by_key(|phase| Shortfall::of(&phase.figures).sum());
+    let worst = summary.phases.iter().max_by_key(|phase| Shortfall::from_figures(&phase.figures).sum());
     let place = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
     // A link keeps requests, too.
     let has_links = summary.bed.as_ref().is_some_and(|bed| !bed.links.is_empty());
@@ -105,12 +105,12 @@ pub(crate) fn fell_behind(summary: &Summary) -> String {
         count(short.sum()),
         count(due),
         share(short.sum(), due),
-        short.words(),
+        short.text(),
         waited.map_or_else(String::new, |waited| format!("; {waited}"))
     )
 }
 
-/// How long misses waited, beside what origins took; none: one of them is not known.
+/// Mean wait of misses, beside the origins' service time; none: one of them is not known.
 fn miss_time(figures: &Figures) -> Option<String> {
     let (misses, origins) = (figures.ttfb_ms.miss.mean?, figures.origins.service_time_ms.mean?);
     Some(format!(
@@ -120,7 +120,7 @@ fn miss_time(figures: &Figures) -> Option<String> {
     ))
 }
 
-/// Why there is nothing, and what to do.
+/// Sentence for a run without requests, with a remedy.
 fn nothing_due(summary: &Summary) -> String {
     let within = summary.total.duration_s.map_or_else(String::new, |s| format!(" in {}", duration_s(s)));
     if summary.partial {
@@ -156,7 +156,7 @@ struct Shortfall {
 }
 
 impl Shortfall {
-    fn of(figures: &Figures) -> Self {
+    fn from_figures(figures: &Figures) -> Self {
         let counts = &figures.counts;
         let without = ErrorKind::ALL.into_iter().filter(|kind| kind.is_without_response());
         let count = |kind: ErrorKind| figures.errors.by_kind.get(kind.name()).copied();
@@ -167,7 +167,7 @@ impl Shortfall {
         }
     }
 
-    /// Those that were not sent before their phase ended.
+    /// Requests that were not sent before their phase ended.
     fn kept_waiting(&self) -> u64 {
         self.unsent + self.not_reached
     }
@@ -176,7 +176,7 @@ impl Shortfall {
         self.kept_waiting() + self.errors.iter().map(|(_, count)| count).sum::<u64>()
     }
 
-    fn words(&self) -> String {
+    fn text(&self) -> String {
         let mut parts = Vec::new();
         for (number, what) in [
             (self.unsent, "were not sent before their phase ended"),
@@ -188,9 +188,9 @@ impl Shortfall {
         }
         let mut by_words: Vec<(&str, u64)> = Vec::new();
         for (kind, number) in &self.errors {
-            match by_words.iter_mut().find(|(words, _)| *words == what_became(*kind)) {
+            match by_words.iter_mut().find(|(words, _)| *words == error_text(*kind)) {
                 Some((_, all)) => *all += number,
-                None => by_words.push((what_became(*kind), *number)),
+                None => by_words.push((error_text(*kind), *number)),
             }
         }
         parts.extend(by_words.into_iter().map(|(words, number)| format!("{} {words}", count(number))));
@@ -198,8 +198,8 @@ impl Shortfall {
     }
 }
 
-/// What became of requests that ended in this error, which leaves them without a response.
-fn what_became(kind: ErrorKind) -> &'static str {
+/// Fate of requests that ended in this error, which leaves them without a response.
+fn error_text(kind: ErrorKind) -> &'static str {
     use ErrorKind::{
         ConnectFailed, QueueOverflow, StreamReset, TimedOut, TlsCertificateExpired, TlsCertificateName,
         TlsCertificateUntrusted, TlsFailed, TlsNoCommonParameters, TlsNotSpoken,
@@ -230,14 +230,18 @@ fn headline_times(summary: &Summary) -> String {
         let (p50, p99) = (times.figure("p50")?, times.figure("p99")?);
         Some(format!("{name} {} (99th percentile {})", time(p50), time(p99)))
     };
-    let told: Vec<String> = classes.iter().filter_map(class).collect();
+    let class_times: Vec<String> = classes.iter().filter_map(class).collect();
     let place = in_headline(summary);
     if figures.figure("rate.measured").is_some_and(|rate| rate.value.is_none()) {
         return format!(" Its rate and its times{place} are not known.");
     }
-    let text = match figures.figure("rate.measured").filter(|_| !told.is_empty()) {
+    let text = match figures.figure("rate.measured").filter(|_| !class_times.is_empty()) {
         Some(rate) => {
-            format!("at {} responses per second{place}, {}", in_words(rate, number), told.join(" and "))
+            format!(
+                "at {} responses per second{place}, {}",
+                in_words(rate, number),
+                class_times.join(" and ")
+            )
         }
         None => return String::new(),
     };
@@ -246,7 +250,7 @@ fn headline_times(summary: &Summary) -> String {
 
 /// Whether the target kept up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeptUp {
+pub(crate) enum KeepUp {
     /// Next to nothing was left without a response, but for a few objects of pages that were under way when their phase ended.
     Yes,
     /// Only requests that were not sent before their phase ended were, and that can have been because of Assay or the machine.
@@ -259,10 +263,10 @@ pub(crate) enum KeptUp {
 }
 
 /// Whether it kept up, in the whole run and in every phase that is long enough to judge.
-pub(crate) fn kept_up(summary: &Summary) -> KeptUp {
+pub(crate) fn keep_up(summary: &Summary) -> KeepUp {
     let phases: Vec<&Figures> = summary.phases.iter().map(|phase| &phase.figures).collect();
     match judge(&summary.total, &phases, summary.disturbance.is_some()) {
-        KeptUp::No if summary.bed.as_ref().is_some_and(has_full_link) => KeptUp::FullLink,
+        KeepUp::No if summary.bed.as_ref().is_some_and(has_full_link) => KeepUp::FullLink,
         judged => judged,
     }
 }
@@ -274,32 +278,32 @@ fn has_full_link(bed: &BedInfo) -> bool {
 }
 
 /// `disturbed`: Assay or the machine can have kept requests waiting until their phase ended, but not until they timed out.
-fn judge(total: &Figures, phases: &[&Figures], disturbed: bool) -> KeptUp {
+fn judge(total: &Figures, phases: &[&Figures], disturbed: bool) -> KeepUp {
     let few_short = |excused: &dyn Fn(&Figures) -> u64| {
         let few = |figures: &Figures, excused: u64| {
-            let short = Shortfall::of(figures).sum().saturating_sub(excused);
+            let short = Shortfall::from_figures(figures).sum().saturating_sub(excused);
             short as f64 <= figures.counts.due as f64 * FEW
         };
         let of_all = phases.iter().map(|figures| excused(figures)).sum();
         few(total, of_all)
             && phases.iter().all(|figures| figures.counts.due < ENOUGH || few(figures, excused(figures)))
     };
-    let under_way: u64 = phases.iter().map(|figures| cut_off(figures)).sum();
-    if few_short(&|_| 0) || (few_short(&cut_off) && under_way as f64 <= total.counts.due as f64 * A_TENTH) {
-        KeptUp::Yes
-    } else if disturbed && few_short(&|figures| Shortfall::of(figures).kept_waiting()) {
-        KeptUp::Late
-    } else if few_short(&cut_off) {
-        KeptUp::ShortPhases
+    let under_way: u64 = phases.iter().map(|figures| excusable(figures)).sum();
+    if few_short(&|_| 0) || (few_short(&excusable) && under_way as f64 <= total.counts.due as f64 * A_TENTH) {
+        KeepUp::Yes
+    } else if disturbed && few_short(&|figures| Shortfall::from_figures(figures).kept_waiting()) {
+        KeepUp::Late
+    } else if few_short(&excusable) {
+        KeepUp::ShortPhases
     } else {
-        KeptUp::No
+        KeepUp::No
     }
 }
 
 /// Requests that were not sent as others were still under way when the phase ended: embedded objects, of which as many at most came due
 /// as in the time that 99 of 100 responses took, and others, as many as came due while origins took theirs. In a phase that is short
 /// beside these times, those are many, however well the target keeps up. (How long others wait is for the target to answer for.)
-fn cut_off(figures: &Figures) -> u64 {
+fn excusable(figures: &Figures) -> u64 {
     let Some(duration_s) = figures.duration_s else { return 0 };
     let due_within = |ms: Option<f64>| {
         let share = ms.unwrap_or(0.0) / 1000.0 / duration_s;
@@ -323,19 +327,19 @@ mod tests {
             counts: RobotRequests { due, unsent, ..RobotRequests::default() },
             ..Figures::default()
         };
-        let kept_up = |phases: &[Figures]| {
+        let keep_up = |phases: &[Figures]| {
             let sum = |of: fn(&Figures) -> u64| phases.iter().map(of).sum();
             let total = figures(sum(|f| f.counts.due), sum(|f| f.counts.unsent));
-            judge(&total, &phases.iter().collect::<Vec<_>>(), false) == KeptUp::Yes
+            judge(&total, &phases.iter().collect::<Vec<_>>(), false) == KeepUp::Yes
         };
-        assert!(kept_up(&[figures(200, 20), figures(30_000, 60)]));
-        assert!(!kept_up(&[figures(200, 20)]));
-        assert!(!kept_up(&[figures(200, 0), figures(5_000, 60), figures(100_000, 0)]));
+        assert!(keep_up(&[figures(200, 20), figures(30_000, 60)]));
+        assert!(!keep_up(&[figures(200, 20)]));
+        assert!(!keep_up(&[figures(200, 0), figures(5_000, 60), figures(100_000, 0)]));
     }
 
     #[test]
     fn pages_that_are_under_way_when_a_short_phase_ends_are_no_failure_of_the_target() {
-        let kept_up = |not_reached: u64, p99_ms: f64, errors: u64| {
+        let keep_up = |not_reached: u64, p99_ms: f64, errors: u64| {
             let mut figures = Figures { duration_s: Some(2.0), ..Figures::default() };
             (figures.counts.due, figures.counts.not_reached) = (1000, not_reached);
             figures.response_time_ms.all.p99 = Some(p99_ms);
@@ -343,39 +347,39 @@ mod tests {
             judge(&figures, &[&figures], false)
         };
         // 1,000 in 2 s are 30 in 60 ms, and 200 in 400 ms.
-        assert_eq!(kept_up(25, 60.0, 0), KeptUp::Yes);
-        assert_eq!(kept_up(100, 400.0, 0), KeptUp::Yes);
-        assert_eq!(kept_up(101, 400.0, 0), KeptUp::ShortPhases, "more than a tenth is open");
-        assert_eq!(kept_up(25, 60.0, 11), KeptUp::No, "others got no response either");
-        assert_eq!(kept_up(60, 60.0, 0), KeptUp::No, "more than were under way");
-        assert_eq!(kept_up(9, 60.0, 0), KeptUp::Yes);
+        assert_eq!(keep_up(25, 60.0, 0), KeepUp::Yes);
+        assert_eq!(keep_up(100, 400.0, 0), KeepUp::Yes);
+        assert_eq!(keep_up(101, 400.0, 0), KeepUp::ShortPhases, "more than a tenth is open");
+        assert_eq!(keep_up(25, 60.0, 11), KeepUp::No, "others got no response either");
+        assert_eq!(keep_up(60, 60.0, 0), KeepUp::No, "more than were under way");
+        assert_eq!(keep_up(9, 60.0, 0), KeepUp::Yes);
     }
 
     #[test]
     fn requests_that_wait_while_origins_think_are_no_failure_of_the_target_and_others_are() {
-        let kept_up = |unsent: u64, origins_ms: f64, responses_ms: f64| {
+        let keep_up = |unsent: u64, origins_ms: f64, responses_ms: f64| {
             let mut figures = Figures { duration_s: Some(2.0), ..Figures::default() };
             (figures.counts.due, figures.counts.unsent) = (1000, unsent);
             figures.origins.service_time_ms.p99 = Some(origins_ms);
             figures.response_time_ms.all.p99 = Some(responses_ms);
             judge(&figures, &[&figures], false)
         };
-        assert_eq!(kept_up(300, 2500.0, 2600.0), KeptUp::ShortPhases);
-        assert_eq!(kept_up(25, 60.0, 70.0), KeptUp::Yes);
-        assert_eq!(kept_up(300, 60.0, 1800.0), KeptUp::No, "they waited for the target");
+        assert_eq!(keep_up(300, 2500.0, 2600.0), KeepUp::ShortPhases);
+        assert_eq!(keep_up(25, 60.0, 70.0), KeepUp::Yes);
+        assert_eq!(keep_up(300, 60.0, 1800.0), KeepUp::No, "they waited for the target");
     }
 
     #[test]
     fn a_target_behind_a_full_link_is_not_blamed() {
-        let kept_up = |queue_full| {
+        let keep_up = |queue_full| {
             let mut summary = Summary::default();
             (summary.total.counts.due, summary.total.counts.unsent) = (1_000, 130);
             let way = LinkTotals { packets: 10_000, queue_full, ..LinkTotals::default() };
             let link = LinkInfo { directions: vec![way], ..LinkInfo::default() };
             summary.bed = Some(BedInfo { links: vec![link], ..BedInfo::default() });
-            kept_up(&summary)
+            keep_up(&summary)
         };
-        assert_eq!([0, 100, 101].map(kept_up), [KeptUp::No, KeptUp::No, KeptUp::FullLink]);
+        assert_eq!([0, 100, 101].map(keep_up), [KeepUp::No, KeepUp::No, KeepUp::FullLink]);
     }
 
     #[test]
@@ -390,14 +394,14 @@ mod tests {
         ] {
             figures.errors.by_kind.insert(kind.to_owned(), number);
         }
-        let words = Shortfall::of(&figures).words();
+        let words = Shortfall::from_figures(&figures).text();
         let expected = "7 found a certificate that is not valid, 5 failed in TLS, 6 had their stream reset, 7 lost their connection";
         assert_eq!(words, expected);
     }
 
     #[test]
     fn every_way_to_get_no_response_counts_and_what_assay_lost_does_not() {
-        let kept_up = |change: &dyn Fn(&mut Figures), disturbed: bool| {
+        let keep_up = |change: &dyn Fn(&mut Figures), disturbed: bool| {
             let mut figures = Figures::default();
             figures.counts.due = 10_000;
             change(&mut figures);
@@ -406,21 +410,21 @@ mod tests {
         let error = |kind: &'static str| {
             move |figures: &mut Figures| _ = figures.errors.by_kind.insert(kind.to_owned(), 101)
         };
-        assert_eq!(kept_up(&|_| {}, false), KeptUp::Yes);
+        assert_eq!(keep_up(&|_| {}, false), KeepUp::Yes);
         for kind in ["timed_out", "connect_failed", "stream_reset", "connection_lost", "queue_overflow"] {
-            assert_eq!(kept_up(&error(kind), true), KeptUp::No, "{kind}");
+            assert_eq!(keep_up(&error(kind), true), KeepUp::No, "{kind}");
         }
-        assert_eq!(kept_up(&|figures| figures.counts.unsent = 101, false), KeptUp::No);
-        assert_eq!(kept_up(&|figures| figures.counts.unsent = 101, true), KeptUp::Late);
-        assert_eq!(kept_up(&|figures| figures.counts.not_reached = 101, false), KeptUp::No);
-        let late_by_assay = kept_up(&|figures| figures.counts.not_reached = 101, true);
-        assert_eq!(late_by_assay, KeptUp::Late, "pages can have come late by Assay's fault");
-        assert_eq!(kept_up(&|figures| figures.counts.not_reached = 99, true), KeptUp::Yes);
+        assert_eq!(keep_up(&|figures| figures.counts.unsent = 101, false), KeepUp::No);
+        assert_eq!(keep_up(&|figures| figures.counts.unsent = 101, true), KeepUp::Late);
+        assert_eq!(keep_up(&|figures| figures.counts.not_reached = 101, false), KeepUp::No);
+        let late_by_assay = keep_up(&|figures| figures.counts.not_reached = 101, true);
+        assert_eq!(late_by_assay, KeepUp::Late, "pages can have come late by Assay's fault");
+        assert_eq!(keep_up(&|figures| figures.counts.not_reached = 99, true), KeepUp::Yes);
         for kind in ["wrong_bytes", "ports_exhausted"] {
-            assert_eq!(kept_up(&error(kind), false), KeptUp::Yes, "{kind}: it came, or never got there");
+            assert_eq!(keep_up(&error(kind), false), KeepUp::Yes, "{kind}: it came, or never got there");
         }
         let late =
-            kept_up(&|figures| (figures.counts.unsent, figures.counts.unsent_late) = (101, 101), false);
-        assert_eq!(late, KeptUp::Yes);
+            keep_up(&|figures| (figures.counts.unsent, figures.counts.unsent_late) = (101, 101), false);
+        assert_eq!(late, KeepUp::Yes);
     }
 }

@@ -10,7 +10,7 @@ use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::RobotLevels;
 use assay_measurement::measured::Series;
 
-/// What happened in one step.
+/// Measurements of one step.
 #[derive(Default)]
 pub struct Step<'a> {
     /// The schedule is over and only what was under way still ends: ratios and means would be of stragglers.
@@ -35,13 +35,13 @@ pub struct Step<'a> {
     pub origin_connections: u64,
     /// Bytes read from and written to the disk that the target's files are on; none: nobody watched it.
     pub store_disk_bytes: Option<u64>,
-    /// What roles used, by their names.
-    pub roles: BTreeMap<&'a str, Use>,
+    /// Usage of roles, by their names.
+    pub roles: BTreeMap<&'a str, StepUsage>,
 }
 
-/// What a role's processes used in a step.
+/// Usage of a role's processes in a step.
 #[derive(Default)]
-pub struct Use {
+pub struct StepUsage {
     /// Processor time, in microseconds.
     pub cpu_us: u64,
     /// Time that threads waited for a processor, in microseconds.
@@ -107,7 +107,7 @@ pub fn steps(series: &Series, step_ms: u64, count: u64, end_ms: u64) -> Vec<Step
 }
 
 /// Some merged histograms: what a chart needs of them.
-pub struct Merged {
+pub struct MergedTimes {
     pub(crate) count: u64,
     sum_us: u64,
     max_us: u64,
@@ -115,8 +115,8 @@ pub struct Merged {
     buckets: Vec<(u64, u64)>,
 }
 
-impl Merged {
-    pub fn of<'a>(histograms: impl Iterator<Item = &'a SparseHistogram>) -> Self {
+impl MergedTimes {
+    pub fn new<'a>(histograms: impl Iterator<Item = &'a SparseHistogram>) -> Self {
         let (mut sum_us, mut max_us) = (0, 0);
         let mut all: Vec<(u64, u64)> = Vec::new();
         for histogram in histograms {
@@ -170,7 +170,7 @@ mod tests {
             if value % 3 == 0 { one.record(value * value) } else { other.record(value * 7) }
         }
         let (first, second) = (one.to_sparse(), other.to_sparse());
-        let merged = Merged::of([&first, &second].into_iter());
+        let merged = MergedTimes::new([&first, &second].into_iter());
         one.merge(&other);
         assert_eq!(merged.count, one.count());
         assert_eq!(merged.mean_us(), one.mean_us());
@@ -178,6 +178,6 @@ mod tests {
             let expected = one.quantile_us(quantile).map(|us| us as f64);
             assert_eq!(merged.quantile_us(quantile, &one), expected, "{quantile}");
         }
-        assert_eq!(Merged::of(std::iter::empty()).quantile_us(0.5, &one), None);
+        assert_eq!(MergedTimes::new(std::iter::empty()).quantile_us(0.5, &one), None);
     }
 }

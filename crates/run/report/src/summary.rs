@@ -19,12 +19,12 @@ use crate::figures::{figures, round};
 use crate::gaps;
 use crate::headline;
 use crate::hierarchy;
-use crate::origins_alone;
+use crate::origins_only;
 use crate::own;
 use crate::require;
 use crate::tally::{self, Tally};
+use crate::text;
 use crate::under_load;
-use crate::words;
 
 impl Summary {
     /// Summarises the run in a directory; also one that was killed, or damaged.
@@ -71,7 +71,7 @@ impl Summary {
             seed: info.seed,
             stream_digest: info.stream_digest.clone(),
             own_errors_recorded: info.own_errors,
-            disturbance: own::words::disturbance(&doubts),
+            disturbance: own::text::disturbance(&doubts),
             headline: headline::headline(&info.phases, &parts),
             partial: info.verdict.partial || unfinished || missing.iter().any(Missing::is_loss),
             unfinished,
@@ -113,7 +113,7 @@ impl Summary {
         let (phases, counted) = (&summary.phases, summary.baseline.as_deref());
         summary.hierarchy = hierarchy::figures(info, series, phases, counted);
         summary.cache_logs = cache_logs::figures(info, series, there.caches.as_ref(), counted);
-        summary.notes = words::notes(info);
+        summary.notes = text::notes(info);
         summary.notes.extend(adapted::sentences(&summary.phases, &series.adapted));
         // What the numbers show comes before what the lab has to say of itself and of the workload.
         summary.warnings = gaps::warnings(&summary.missing);
@@ -122,13 +122,13 @@ impl Summary {
                 summary.requirements.extend(found.as_ref().map(UnderLoad::judged));
                 summary.conform = found;
             }
-            Err(words) => summary.warnings.push(words::sentence(&words)),
+            Err(error) => summary.warnings.push(text::sentence(&error.to_string())),
         }
-        summary.warnings.extend(words::warnings(&summary));
-        summary.warnings.extend(info.verdict.warnings.iter().map(|warning| words::sentence(warning)));
-        let findings = match origins_alone::is_so(&summary) {
-            true => origins_alone::verdict(&summary),
-            false => words::verdict(&summary),
+        summary.warnings.extend(text::warnings(&summary));
+        summary.warnings.extend(info.verdict.warnings.iter().map(|warning| text::sentence(warning)));
+        let findings = match origins_only::is_origins_only(&summary) {
+            true => origins_only::verdict(&summary),
+            false => text::verdict(&summary),
         };
         summary.verdict = gaps::verdict(&summary, findings);
         summary
@@ -163,7 +163,7 @@ fn phases(
         .collect()
 }
 
-/// How much of the calibrated rate the busiest phase used.
+/// Share of the calibrated rate that the busiest phase used.
 fn calibration(known: &Calibration, phases: &[PhaseFigures]) -> CalibrationUse {
     let measured = phases.iter().filter_map(|phase| Some((phase.figures.rate.measured?, &phase.name)));
     let busiest = measured.max_by(|a, b| a.0.total_cmp(&b.0));

@@ -12,7 +12,7 @@ use assay_measurement::times::TimesSum;
 use assay_record::caches::CacheLogs;
 use assay_record::run::RunInfo;
 
-use crate::influence::Influence;
+use crate::disturbance::Disturbance;
 use crate::log_agreement::LogAgreement;
 
 /// A stretch of the run, in milliseconds since its start.
@@ -23,7 +23,6 @@ pub struct Span {
 }
 
 impl Span {
-    /// Its length in seconds.
     pub fn length_s(self) -> f64 {
         self.end_ms.saturating_sub(self.start_ms) as f64 / 1000.0
     }
@@ -35,7 +34,7 @@ impl Span {
     }
 }
 
-/// When each phase really went; none: it never ran.
+/// Actual time of each phase; none: it never ran.
 ///
 /// A run that was killed may not have written when its last phase began or ended: then its intervals say it.
 pub fn spans(info: &RunInfo, series: &Series) -> Vec<Option<Span>> {
@@ -67,9 +66,9 @@ pub fn whole(spans: &[Option<Span>]) -> Option<Span> {
     })
 }
 
-/// What a role's processes used.
+/// Usage of a role's processes.
 #[derive(Default, Clone)]
-pub struct Use {
+pub struct ProcessUsage {
     pub(crate) cpu_us: f64,
     pub(crate) run_delay_us: f64,
     pub(crate) steal_us: f64,
@@ -88,26 +87,26 @@ pub struct Use {
     pub(crate) disk_written_bytes: Option<f64>,
 }
 
-/// What the disk of the proxy's store did.
+/// Activity of the disk of the proxy's store.
 #[derive(Default, Clone)]
-pub struct DiskUse {
+pub struct DiskUsage {
     pub(crate) device: String,
     pub(crate) watched_ms: f64,
     /// Reads, bytes read, writes, bytes written, ms busy, ms of all requests.
     pub sums: [f64; 6],
-    pub(crate) traced: Option<Traced>,
+    pub(crate) traced: Option<TracedRequests>,
 }
 
 /// Requests that were traced.
 #[derive(Default, Clone)]
-pub struct Traced {
+pub struct TracedRequests {
     pub(crate) requests: u64,
     pub(crate) sequential: u64,
     pub(crate) lost: u64,
     pub(crate) distances: BTreeMap<u64, u64>,
 }
 
-impl Use {
+impl ProcessUsage {
     fn watch(&mut self, interval: &HostInterval, share: f64) {
         let part = |value: u64| value as f64 * share;
         self.cpu_us += part(interval.cpu_us);
@@ -132,8 +131,8 @@ impl Use {
     }
 }
 
-impl Use {
-    fn add(&mut self, other: &Use) {
+impl ProcessUsage {
+    fn add(&mut self, other: &ProcessUsage) {
         self.cpu_us += other.cpu_us;
         self.run_delay_us += other.run_delay_us;
         self.steal_us += other.steal_us;
@@ -157,8 +156,8 @@ impl Use {
     }
 }
 
-impl DiskUse {
-    fn add(&mut self, other: &DiskUse) {
+impl DiskUsage {
+    fn add(&mut self, other: &DiskUsage) {
         self.device.clone_from(&other.device);
         self.watched_ms += other.watched_ms;
         for (sum, more) in self.sums.iter_mut().zip(other.sums) {
@@ -186,7 +185,7 @@ impl DiskUse {
     }
 }
 
-impl Traced {
+impl TracedRequests {
     fn add(&mut self, block: &BlockInterval) {
         self.requests += block.requests;
         self.sequential += block.sequential;
@@ -218,12 +217,12 @@ pub struct Tally {
     pub(crate) origin_connections_peak: u64,
     /// Origins were measured, so that no request at them means that they got none.
     pub(crate) origins_seen: bool,
-    /// How far the logs of caches and robots agree; none: their requests were not put together one by one.
+    /// Agreement between the logs of caches and robots; none: their requests were not joined one by one.
     pub(crate) log_agreement: Option<LogAgreement>,
-    pub(crate) resources: BTreeMap<String, Use>,
-    pub(crate) disk: Option<DiskUse>,
-    /// What Assay and the lab did to it, beyond what is in the times.
-    pub(crate) influence: Influence,
+    pub(crate) resources: BTreeMap<String, ProcessUsage>,
+    pub(crate) disk: Option<DiskUsage>,
+    /// Effects of Assay and the lab, beyond those that are in the times.
+    pub(crate) disturbance: Disturbance,
 }
 
 impl Tally {
@@ -244,7 +243,7 @@ impl Tally {
             tally.origins_seen = !series.origins.is_empty() && info.part.is_none();
             tally.add_host(series);
             if let Some(span) = tally.span {
-                tally.influence = Influence::of_phase(info, series, index, span);
+                tally.disturbance = Disturbance::of_phase(info, series, index, span);
             }
         }
         tallies
@@ -256,7 +255,7 @@ impl Tally {
         let last = parts.len().saturating_sub(1);
         for (index, part) in parts.iter_mut().enumerate() {
             let rows = logs.responses.iter().filter(|row| usize::from(row.phase).min(last) == index);
-            part.log_agreement = Some(LogAgreement::of(rows));
+            part.log_agreement = Some(LogAgreement::from_rows(rows));
         }
     }
 
@@ -307,7 +306,7 @@ impl Tally {
         self.origin_service.merge(&part.origin_service);
         self.origin_lateness.merge(&part.origin_lateness);
         self.raise_peaks(part.peaks);
-        self.influence.merge(&part.influence);
+        self.disturbance.merge(&part.disturbance);
         match (&mut self.log_agreement, part.log_agreement) {
             (Some(all), Some(more)) => all.add(more),
             (all, more) => *all = all.or(more),
@@ -315,7 +314,7 @@ impl Tally {
         self.origin_connections_peak = self.origin_connections_peak.max(part.origin_connections_peak);
     }
 
-    /// What the origins were spared; none where they were not measured, as in a part of a run that has only robots.
+    /// Offload of the origins; none where they were not measured, as in a part of a run that has only robots.
     pub(crate) fn offload(&self) -> Offload {
         if self.origins_seen { Offload::of(&self.robots, &self.origins) } else { Offload::default() }
     }

@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use crate::cache_logs;
-use crate::document::{Figure, Figures, Mood, Percentiles, PhaseFigures, Summary};
-use crate::figure_words;
+use crate::document::{BoundedFigure, Figures, Mood, Percentiles, PhaseFigures, Summary};
+use crate::figure_text;
 use crate::format::{NOTHING, count, number, opt_number, percent};
 use crate::hierarchy;
-use crate::origins_alone;
+use crate::origins_only;
 use crate::own;
-use crate::own::words::DoubtView;
+use crate::own::text::DoubtView;
 use crate::require::Decision;
 use crate::special;
-use crate::words;
+use crate::text;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
@@ -32,7 +32,7 @@ pub const CYAN: &str = "36";
 
 /// The summary as text, with a newline at its end; `report` is the HTML page, if there is one to point to.
 pub fn render(summary: &Summary, report: Option<&Path>, style: &Style) -> String {
-    let mut page = Page { style: Style { width: style.width.max(40), ..*style }, text: String::new() };
+    let mut page = SummaryPage { style: Style { width: style.width.max(40), ..*style }, text: String::new() };
     page.headline(summary);
     page.verdict(summary);
     page.requirements(summary);
@@ -47,12 +47,12 @@ pub fn render(summary: &Summary, report: Option<&Path>, style: &Style) -> String
     page.text
 }
 
-struct Page {
+struct SummaryPage {
     style: Style,
     text: String,
 }
 
-impl Page {
+impl SummaryPage {
     fn paint(&self, code: &str, text: &str) -> String {
         if self.style.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
@@ -63,11 +63,11 @@ impl Page {
     }
 
     fn headline(&mut self, summary: &Summary) {
-        let title = format!("{} → {}", summary.workload, words::target(summary));
+        let title = format!("{} → {}", summary.workload, text::target(summary));
         let title = self.paint(BOLD, &clean(&title));
         self.line(&title);
         if summary.partial {
-            self.banner(YELLOW, &format!("PARTIAL: {}", words::partial(summary)));
+            self.banner(YELLOW, &format!("PARTIAL: {}", text::partial(summary)));
         }
         self.line("");
     }
@@ -88,7 +88,7 @@ impl Page {
         }
     }
 
-    /// What was seen, where, whose fault it is, why it matters, what to do: a paragraph each.
+    /// A doubt: observation, place, party at fault, consequence and remedy, a paragraph each.
     fn doubt(&mut self, mark: &str, code: &str, doubt: &DoubtView) {
         for found in &doubt.found {
             self.item(mark, code, &found.seen);
@@ -118,12 +118,12 @@ impl Page {
         self.line("");
     }
 
-    /// What Assay and this machine did, with advice.
+    /// Doubts about Assay and this machine, with advice.
     fn disturbances(&mut self, summary: &Summary) {
         for (serious, heading) in
             [(true, "What disturbed the run"), (false, "Worth knowing of Assay and this machine")]
         {
-            let doubts = own::words::doubts(summary, serious);
+            let doubts = own::text::doubts(summary, serious);
             if !doubts.is_empty() {
                 self.heading(heading);
                 self.doubts("!", YELLOW, &doubts);
@@ -176,10 +176,11 @@ impl Page {
         rows.push(&summary.total);
         let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
 
-        let mut block: Vec<Group> = Vec::new();
+        let mut block: Vec<ColumnGroup> = Vec::new();
         let mut used = name_width;
-        let groups = if origins_alone::is_so(summary) { origin_groups(&rows) } else { groups(&rows) };
-        for group in groups.into_iter().filter(Group::says_something) {
+        let groups =
+            if origins_only::is_origins_only(summary) { origin_groups(&rows) } else { groups(&rows) };
+        for group in groups.into_iter().filter(ColumnGroup::says_something) {
             if !block.is_empty() && used + 3 + group.width() > self.style.width {
                 self.block(&names, name_width, &std::mem::take(&mut block));
                 used = name_width;
@@ -191,7 +192,7 @@ impl Page {
     }
 
     /// Groups of columns side by side, with the phases' names before them.
-    fn block(&mut self, names: &[String], name_width: usize, groups: &[Group]) {
+    fn block(&mut self, names: &[String], name_width: usize, groups: &[ColumnGroup]) {
         let mut titles = " ".repeat(name_width);
         let mut heads = format!("{:<name_width$}", "phase");
         for group in groups {
@@ -238,7 +239,7 @@ impl Page {
 
     fn facts(&mut self, summary: &Summary) {
         let total = &summary.total;
-        if origins_alone::is_so(summary) {
+        if origins_only::is_origins_only(summary) {
             self.origin_traffic(total);
         } else {
             self.traffic(total);
@@ -255,13 +256,13 @@ impl Page {
             })
             .collect();
         if !cpu.is_empty() {
-            let name = if origins_alone::is_so(summary) { "CPU" } else { "CPU/request" };
+            let name = if origins_only::is_origins_only(summary) { "CPU" } else { "CPU/request" };
             self.fact(name, &cpu.join(", "));
         }
-        if let Some(text) = words::working_set(summary) {
+        if let Some(text) = text::working_set(summary) {
             self.fact("working set", &text);
         }
-        for (name, text) in words::used(total) {
+        for (name, text) in text::resource_lines(total) {
             self.fact(name, &text);
         }
         self.fact("stream", &format!("seed {}, digest {}", summary.seed, summary.stream_digest));
@@ -304,8 +305,8 @@ impl Page {
                 [Some(requests), Some(bytes)] if requests.value.is_some() => {
                     format!(
                         "{} of requests, {} of bytes",
-                        figure_words::ratio(requests),
-                        figure_words::ratio(bytes)
+                        figure_text::ratio(requests),
+                        figure_text::ratio(bytes)
                     )
                 }
                 [None, _] | [_, None] => NOTHING.to_owned(),
@@ -332,7 +333,7 @@ impl Page {
                 count(connections.origin_peak)
             ),
         );
-        if let Some(spoken) = words::tls(total) {
+        if let Some(spoken) = text::tls(total) {
             self.fact("TLS", &spoken);
         }
     }
@@ -393,12 +394,12 @@ impl Page {
 }
 
 /// Columns that belong together.
-struct Group {
+struct ColumnGroup {
     title: &'static str,
     columns: Vec<(&'static str, Vec<String>)>,
 }
 
-impl Group {
+impl ColumnGroup {
     fn new(title: &'static str) -> Self {
         Self { title, columns: Vec::new() }
     }
@@ -448,19 +449,20 @@ impl Group {
     }
 }
 
-fn groups(rows: &[&Figures]) -> Vec<Group> {
+fn groups(rows: &[&Figures]) -> Vec<ColumnGroup> {
     let mut groups = plain_groups(rows);
     for (title, columns) in special::columns(rows) {
-        let shown =
-            |column: &special::Column| (column.0, column.1.iter().map(|number| count(*number)).collect());
-        groups.push(Group { title, columns: columns.iter().map(shown).collect() });
+        let shown = |column: &special::SpecialColumn| {
+            (column.0, column.1.iter().map(|number| count(*number)).collect())
+        };
+        groups.push(ColumnGroup { title, columns: columns.iter().map(shown).collect() });
     }
     groups
 }
 
-fn origin_groups(rows: &[&Figures]) -> Vec<Group> {
+fn origin_groups(rows: &[&Figures]) -> Vec<ColumnGroup> {
     vec![
-        Group::new("requests")
+        ColumnGroup::new("requests")
             .column("received", rows, |f| count(f.origins.counts.requests))
             .column("per second", rows, |f| opt_number(f.origins.rate))
             .column("304", rows, |f| count(f.origins.counts.not_modified))
@@ -470,22 +472,22 @@ fn origin_groups(rows: &[&Figures]) -> Vec<Group> {
     ]
 }
 
-fn plain_groups(rows: &[&Figures]) -> Vec<Group> {
+fn plain_groups(rows: &[&Figures]) -> Vec<ColumnGroup> {
     vec![
-        Group::new("requests")
+        ColumnGroup::new("requests")
             .column("sent", rows, |f| count(f.counts.requests))
             .column("unsent", rows, |f| count(f.counts.unsent))
             .column("errors", rows, |f| count(f.errors.total)),
-        Group::new("rate, per second").column("offered", rows, |f| opt_number(f.rate.offered)).column(
+        ColumnGroup::new("rate, per second").column("offered", rows, |f| opt_number(f.rate.offered)).column(
             "measured",
             rows,
             |f| figure(f.figure("rate.measured")),
         ),
-        Group::new("document hit ratio, %")
+        ColumnGroup::new("document hit ratio, %")
             .column("offered", rows, |f| percent(f.dhr.offered))
             .column("ideal", rows, |f| percent(f.dhr.ideal))
             .column("measured", rows, |f| ratio(f.figure("dhr.measured"))),
-        Group::new("byte hit ratio, %")
+        ColumnGroup::new("byte hit ratio, %")
             .column("offered", rows, |f| percent(f.bhr.offered))
             .column("ideal", rows, |f| percent(f.bhr.ideal))
             .column("measured", rows, |f| ratio(f.figure("bhr.measured"))),
@@ -498,17 +500,17 @@ fn plain_groups(rows: &[&Figures]) -> Vec<Group> {
 }
 
 /// A number, as well as it is known.
-fn figure(figure: Option<Figure>) -> String {
-    figure_words::cell(figure, number)
+fn figure(figure: Option<BoundedFigure>) -> String {
+    figure_text::cell(figure, number)
 }
 
 /// A hit ratio in percent, as well as it is known.
-fn ratio(figure: Option<Figure>) -> String {
-    figure_words::cell(figure, |ratio| percent(Some(ratio)))
+fn ratio(figure: Option<BoundedFigure>) -> String {
+    figure_text::cell(figure, |ratio| percent(Some(ratio)))
 }
 
-fn times(title: &'static str, rows: &[&Figures], pick: impl Fn(&Figures) -> &Percentiles) -> Group {
-    Group::new(title)
+fn times(title: &'static str, rows: &[&Figures], pick: impl Fn(&Figures) -> &Percentiles) -> ColumnGroup {
+    ColumnGroup::new(title)
         .column("mean", rows, |f| figure(pick(f).figure("mean")))
         .column("p50", rows, |f| figure(pick(f).figure("p50")))
         .column("p99", rows, |f| figure(pick(f).figure("p99")))
@@ -586,7 +588,7 @@ mod tests {
     fn columns_are_as_wide_as_their_widest_cell() {
         let counts = RobotRequests { requests: 1_234_567, ..RobotRequests::default() };
         let figures = Figures { counts, ..Figures::default() };
-        let group = Group::new("requests").column("sent", &[&figures], |f| count(f.counts.requests));
+        let group = ColumnGroup::new("requests").column("sent", &[&figures], |f| count(f.counts.requests));
         assert_eq!(group.row(&group.heads()), "     sent");
         assert_eq!(group.row(&group.cells(0)), "1,234,567");
     }

@@ -1,6 +1,8 @@
 //! Conformance cases that were tried while the run put load on its target: what they have shown, as a requirement of the run.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
 
 use assay_conform::case::Level;
 use assay_conform::document::Document;
@@ -9,7 +11,7 @@ use assay_record::dir::RunDir;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::require::{Decision, Judged};
+use crate::require::{Decision, RequirementResult};
 
 /// The document of `assay conform` in a run directory.
 const FILE: &str = "conform.json";
@@ -17,6 +19,15 @@ const FILE: &str = "conform.json";
 const TEXT: &str = "conformance under load: every MUST is met";
 /// Cases that a sentence names.
 const MOST_NAMED: usize = 5;
+
+/// Failure to read the results of conformance cases.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UnderLoadError {
+    #[error("{} cannot be read: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{} has no results of conformance cases: {source}", path.display())]
+    Parse { path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+}
 
 /// Cases that were tried beside the load. The exchanges are in `conform.json` of the run directory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,20 +65,20 @@ pub struct CaseUnderLoad {
     pub failed: usize,
 }
 
-/// What the cases of a run have shown; none: none were tried. What is wrong with their file, if it cannot be read.
-pub(crate) fn read(dir: &RunDir) -> Result<Option<UnderLoad>, String> {
+/// Reads the results of the cases of a run; none: none were tried.
+pub(crate) fn read(dir: &RunDir) -> Result<Option<UnderLoad>, UnderLoadError> {
     let path = dir.path().join(FILE);
     let text = match assay_base::files::text(&path, assay_base::files::DOCUMENT_MAX) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(format!("{} cannot be read: {error}", path.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(UnderLoadError::Read { path, source }),
     };
-    let document = Document::from_json(&text)
-        .map_err(|why| format!("{} has no results of conformance cases: {why}", path.display()))?;
-    Ok(Some(of(&document)))
+    let document =
+        Document::from_json(&text).map_err(|error| UnderLoadError::Parse { path, source: error.into() })?;
+    Ok(Some(summarise(&document)))
 }
 
-fn of(document: &Document) -> UnderLoad {
+fn summarise(document: &Document) -> UnderLoad {
     let mut found = UnderLoad { cases: document.results.len(), ..UnderLoad::default() };
     for result in &document.results {
         let Times { held, unheld, open } = result.under_load.unwrap_or_default();
@@ -104,7 +115,7 @@ fn name(verdict: Verdict) -> String {
 
 impl UnderLoad {
     /// The requirement that a run with cases has.
-    pub(crate) fn judged(&self) -> Judged {
+    pub(crate) fn judged(&self) -> RequirementResult {
         let must = Level::Must.word();
         let failed: Vec<&CaseUnderLoad> = self.failures.iter().filter(|one| one.level == must).collect();
         // A case that does not hold takes longer than one that does: if no MUST was decided, it says nothing that none failed.
@@ -142,7 +153,7 @@ impl UnderLoad {
                 )
             }
         };
-        Judged {
+        RequirementResult {
             text: TEXT.to_owned(),
             decision: Some(decision),
             held: match decision {
@@ -153,7 +164,7 @@ impl UnderLoad {
             value: Some(failed.len() as f64),
             unit: "count".to_owned(),
             seen,
-            ..Judged::default()
+            ..RequirementResult::default()
         }
     }
 

@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use assay_report::compare::{self as compare, Comparison, Liberties, Named, Outcome, Tolerance};
+use assay_report::compare::{
+    self as compare, CompareOptions, Comparison, GateOutcome, InputDirectory, Tolerance,
+};
 use clap::Args;
 
 use super::report::Form;
@@ -38,7 +40,7 @@ Exit codes:
 pub struct CompareArgs {
     /// Directories of runs, of experiments, or that hold directories of runs; LABEL= names their subject
     #[arg(value_name = "[LABEL=]DIR", required = true, value_parser = named)]
-    pub runs: Vec<Named>,
+    pub runs: Vec<InputDirectory>,
     /// How much worse than the baseline something may be: `5%` for all headline metrics and errors, `p99=10%`,
     /// `p99=2ms`, `dhr=1pt` for one metric; may be given several times
     #[arg(long, value_name = "[METRIC=]AMOUNT")]
@@ -70,14 +72,14 @@ pub struct CompareArgs {
 }
 
 /// `LABEL=DIR`; a directory whose name has a `=` in it is taken as it is.
-fn named(text: &str) -> Result<Named, String> {
+fn named(text: &str) -> Result<InputDirectory, String> {
     let whole = Path::new(text);
     match text.split_once('=') {
         Some((label, path)) if !whole.exists() && !label.is_empty() && !path.is_empty() => {
-            Ok(Named { label: Some(label.to_owned()), path: path.into() })
+            Ok(InputDirectory { label: Some(label.to_owned()), path: path.into() })
         }
         _ if text.is_empty() => Err("it is empty; name a directory".to_owned()),
-        _ => Ok(Named { label: None, path: whole.to_owned() }),
+        _ => Ok(InputDirectory { label: None, path: whole.to_owned() }),
     }
 }
 
@@ -86,7 +88,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     output::check_results(args.output.as_deref(), [args.html.as_deref(), args.junit.as_deref()])?;
     args.take.check()?;
     form(args)?;
-    let liberties = Liberties { any_stream: args.any_stream, with_invalid: args.with_invalid };
+    let liberties = CompareOptions { any_stream: args.any_stream, with_invalid: args.with_invalid };
     let command: Vec<String> =
         std::iter::once("assay".to_owned()).chain(std::env::args_os().skip(1).map(text)).collect();
     let mut comparison = compare::runs(&args.runs, liberties, &command).map_err(Failure::usage)?;
@@ -96,7 +98,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
             .hint("name a second directory, or say which runs belong together: base=DIR head=DIR"));
     }
     if !args.tolerance.is_empty() {
-        comparison.hold(&args.tolerance);
+        comparison.check_tolerances(&args.tolerance);
     }
     args.take.write(&comparison)?;
     print(args, &comparison)?;
@@ -154,10 +156,10 @@ fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<Exit, Failure>
         output::say(&gate.why);
     }
     match gate.outcome {
-        Outcome::Invalid => Ok(Exit::Undecided),
-        Outcome::Regressed => Ok(Exit::Unmet),
-        Outcome::Held => Ok(Exit::Fine),
-        Outcome::NotCompared => Err(Failure::failed(anyhow!("{}", gate.why)).hint(
+        GateOutcome::Invalid => Ok(Exit::Undecided),
+        GateOutcome::Regressed => Ok(Exit::Unmet),
+        GateOutcome::Held => Ok(Exit::Fine),
+        GateOutcome::NotCompared => Err(Failure::failed(anyhow!("{}", gate.why)).hint(
             "the table of what differs says why; --any-stream compares runs that were sent different requests",
         )),
     }
@@ -170,9 +172,12 @@ mod tests {
     #[test]
     fn a_label_stands_before_a_directory() {
         let named = |text| super::named(text).unwrap();
-        assert_eq!(named("base=runs/a=b"), Named { label: Some("base".into()), path: "runs/a=b".into() });
-        assert_eq!(named("runs/a"), Named { label: None, path: "runs/a".into() });
-        assert_eq!(named("=x"), Named { label: None, path: "=x".into() });
+        assert_eq!(
+            named("base=runs/a=b"),
+            InputDirectory { label: Some("base".into()), path: "runs/a=b".into() }
+        );
+        assert_eq!(named("runs/a"), InputDirectory { label: None, path: "runs/a".into() });
+        assert_eq!(named("=x"), InputDirectory { label: None, path: "=x".into() });
         assert!(super::named("").is_err());
     }
 }

@@ -6,10 +6,9 @@ use std::time::Duration;
 use assay_record::cluster_parts;
 use assay_record::dir::RunDir;
 use assay_record::merge::{MergeError, Wish, merge as join};
-use assay_report::review::policies as review;
+use assay_report::policies;
 use clap::Args;
 
-use super::policies;
 use super::report::{self, Form};
 use crate::exit::{Exit, Failure};
 use crate::{output, units};
@@ -62,16 +61,17 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
 /// Adds up the results of clients on several machines.
 fn merge_results(args: &MergeArgs) -> Result<Exit, Failure> {
     output::check_result(Some(&args.output))?;
-    let named =
-        |path: &PathBuf| -> Result<_, Failure> { Ok((path.display().to_string(), policies::read(path)?)) };
+    let named = |path: &PathBuf| -> Result<_, Failure> {
+        Ok((path.display().to_string(), super::policies::read(path)?))
+    };
     let parts = args.runs.iter().map(named).collect::<Result<Vec<_>, Failure>>()?;
     let whole = cluster_parts::whole(&parts).map_err(Failure::usage)?;
-    let document = output::json(&review::document(&whole, None))?;
+    let document = output::json(&policies::document(&whole, None))?;
     output::result(&document, Some(&args.output))?;
     if args.output != Path::new("-") {
         let text = match args.json {
             true => document,
-            false => review::words(&whole) + &review::services_words(&whole),
+            false => policies::terminal_text(&whole) + &policies::services_text(&whole),
         };
         output::stdout(&text)?;
     }

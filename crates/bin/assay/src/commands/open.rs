@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::commands::doctor::BROWSERS;
 use anyhow::{Context, anyhow};
 use assay_record::dir::RunDir;
-use assay_report::archive::{Entry, Kind, list};
+use assay_report::archive::{ArchiveEntry, ResultKind, list};
 use assay_report::compare;
 use assay_report::html;
 use clap::Args;
@@ -57,7 +57,7 @@ pub fn open(args: &OpenArgs) -> Result<Exit, Failure> {
 }
 
 /// The run that is named, or the latest.
-fn chosen(named: Option<&Path>) -> Result<Entry, Failure> {
+fn chosen(named: Option<&Path>) -> Result<ArchiveEntry, Failure> {
     let dir = Path::new(run_name::RUNS);
     let Some(named) = named else {
         let latest = list(dir).map_err(Failure::usage)?.into_iter().next();
@@ -66,17 +66,19 @@ fn chosen(named: Option<&Path>) -> Result<Entry, Failure> {
                 .hint("name the directory of a run, or make one: assay run demo")
         });
     };
-    Entry::read(named).or_else(|| Entry::read(&dir.join(named))).ok_or_else(|| {
+    ArchiveEntry::read(named).or_else(|| ArchiveEntry::read(&dir.join(named))).ok_or_else(|| {
         Failure::usage(anyhow!("{} is not the directory of a run or of an experiment", named.display()))
             .hint("`assay runs` lists them")
     })
 }
 
 /// Writes the page that a run without a report, or an experiment that was not compared yet, lacks.
-fn made(entry: &Entry) -> Result<PathBuf, Failure> {
+fn made(entry: &ArchiveEntry) -> Result<PathBuf, Failure> {
     let made = match entry.kind {
-        Kind::Run => html::write(&RunDir::open(&entry.path).map_err(Failure::usage)?),
-        Kind::Experiment => compare::experiment(&entry.path).and_then(|all| all.write_html(&entry.path)),
+        ResultKind::Run => html::write(&RunDir::open(&entry.path).map_err(Failure::usage)?),
+        ResultKind::Experiment => {
+            compare::experiment(&entry.path).and_then(|all| all.write_html(&entry.path))
+        }
     };
     made.map_err(Failure::failed)
 }

@@ -116,7 +116,7 @@ fn conclude(args: &RunArgs, peak: &Peak, outcome: &RunOutcome) -> Result<Exit, F
     let text = if args.results.form()? == Form::Json {
         json
     } else {
-        let words = assay_report::peak::words(peak);
+        let words = assay_report::peak::terminal_text(peak);
         format!("\n{words}\nKept in {}: {}\n", outcome.run_dir.display(), kept.join(", "))
     };
     output::result(&text, args.results.output.as_deref())?;

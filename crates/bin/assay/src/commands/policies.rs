@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use assay_load::node::clients::ClientsOutcome;
 use assay_record::cluster::{ClusterResult, SCHEMA};
-use assay_report::review::policies;
+use assay_report::policies;
 use clap::Args;
 
 use crate::exit::{Exit, Failure};
@@ -122,9 +122,9 @@ impl Results {
         let text = match self.json {
             true => output::json(&policies::document(result, other.as_ref()))?,
             false => {
-                let off = other.as_ref().map(|other| policies::against(result, other));
-                let mut text = policies::words(result) + &more(result);
-                text.extend(off.iter().map(policies::against_words));
+                let off = other.as_ref().map(|other| policies::difference(result, other));
+                let mut text = policies::terminal_text(result) + &more(result);
+                text.extend(off.iter().map(policies::difference_text));
                 text
             }
         };

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use assay_lab::{RunOutcome, RunPlan, TargetChoice};
 use assay_record::dir::RunDir;
-use assay_report::headline::Conclusion;
+use assay_report::headline::RunConclusion;
 use assay_report::require::Decision;
 use assay_report::summary::Summary;
 
@@ -36,7 +36,7 @@ pub fn again(plan: &mut RunPlan, outcome: &RunOutcome, retries: u32, world: u32)
     }
     let dir = RunDir::open(&outcome.run_dir).map_err(Failure::failed)?;
     let summary = Summary::from_run(&dir).map_err(Failure::failed)?;
-    if summary.conclusion() != Conclusion::Undecided {
+    if summary.conclusion() != RunConclusion::Undecided {
         return Ok(false);
     }
     let aside = aside(&plan.run_dir, plan.tries, Path::exists);

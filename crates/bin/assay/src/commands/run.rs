@@ -10,7 +10,7 @@ use assay_lab::checks;
 use assay_lab::conformance::ConformPlan;
 use assay_lab::watched_processes::WatchPlan;
 use assay_lab::{LabError, Limits, RunOutcome, RunPart, RunPlan, TargetChoice};
-use assay_report::headline::Conclusion;
+use assay_report::headline::RunConclusion;
 use assay_report::require::Requirement;
 use assay_workload::overrides::Overrides;
 use tokio::sync::{mpsc, watch};
@@ -193,11 +193,11 @@ fn finish(results: &ResultArgs, outcome: &RunOutcome, stopped: bool) -> Result<E
         return Ok(Exit::Interrupted);
     }
     Ok(match summary.conclusion() {
-        Conclusion::ServedNothing | Conclusion::NothingMeasured => Exit::Failed,
+        RunConclusion::ServedNothing | RunConclusion::NothingMeasured => Exit::Failed,
         _ if stopped => Exit::Unmet,
-        Conclusion::Failed => Exit::Unmet,
-        Conclusion::Undecided => Exit::Undecided,
-        Conclusion::Fine => Exit::Fine,
+        RunConclusion::Failed => Exit::Unmet,
+        RunConclusion::Undecided => Exit::Undecided,
+        RunConclusion::Fine => Exit::Fine,
     })
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::anyhow;
 use assay_base::quote::line::{line, path};
 use assay_base::settings::show::bytes;
-use assay_report::archive::selection::{Age, may_go_on, old};
-use assay_report::archive::{Entry, list, remove};
+use assay_report::archive::selection::{AgeLimits, may_go_on, select_old};
+use assay_report::archive::{ArchiveEntry, list, remove};
 use assay_report::calendar::Utc;
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -71,7 +71,7 @@ pub struct RemoveArgs {
 #[derive(Debug, Serialize)]
 struct Document {
     schema: &'static str,
-    runs: Vec<Entry>,
+    runs: Vec<ArchiveEntry>,
 }
 
 /// Lists or removes runs.
@@ -92,11 +92,11 @@ pub fn runs(args: &RunsArgs) -> Result<Exit, Failure> {
 }
 
 /// A line for each, and their number and size.
-fn table(entries: &[Entry]) -> String {
+fn table(entries: &[ArchiveEntry]) -> String {
     // Titles are of workloads and targets: as many characters as before, none of which ends a line.
     let width = entries.iter().map(|entry| entry.title.chars().count()).max().unwrap_or(0);
-    let row = |entry: &Entry| {
-        let (when, size, verdict) = (when(entry.started_unix_ms), bytes(entry.bytes), entry.state.word());
+    let row = |entry: &ArchiveEntry| {
+        let (when, size, verdict) = (when(entry.started_unix_ms), bytes(entry.bytes), entry.state.label());
         format!("{when}  {:<width$}  {verdict:<14}  {size:>7}  {}\n", line(&entry.title), path(&entry.path))
     };
     let lines: String = entries.iter().map(row).collect();
@@ -113,7 +113,7 @@ fn counted(number: usize) -> String {
 }
 
 fn when(unix_ms: u64) -> String {
-    let Utc { year, month, day, hour, minute, .. } = Utc::of(unix_ms / 1000);
+    let Utc { year, month, day, hour, minute, .. } = Utc::from_unix_s(unix_ms / 1000);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }
 
@@ -123,9 +123,9 @@ fn now_unix_ms() -> u64 {
 
 fn remove_some(args: &RemoveArgs) -> Result<Exit, Failure> {
     let entries = list(&args.dir).map_err(Failure::usage)?;
-    let age = Age { older_than: args.older, keep: args.keep };
-    let chosen: Vec<Entry> = match args.runs.as_slice() {
-        [] => old(&entries, age, now_unix_ms()).into_iter().cloned().collect(),
+    let age = AgeLimits { older_than: args.older, keep: args.keep };
+    let chosen: Vec<ArchiveEntry> = match args.runs.as_slice() {
+        [] => select_old(&entries, age, now_unix_ms()).into_iter().cloned().collect(),
         // All are looked up before the first is removed: a mistake in one of the names leaves everything as it is.
         named => named.iter().map(|name| find(name, &args.dir)).collect::<Result<_, _>>()?,
     };
@@ -144,9 +144,9 @@ fn remove_some(args: &RemoveArgs) -> Result<Exit, Failure> {
 }
 
 /// The run at a path, or of that name in the directory of runs. One that may still go on is refused.
-pub fn find(named: &Path, dir: &Path) -> Result<Entry, Failure> {
+pub fn find(named: &Path, dir: &Path) -> Result<ArchiveEntry, Failure> {
     let inner = dir.join(named);
-    let found = Entry::read(named).or_else(|| Entry::read(&inner));
+    let found = ArchiveEntry::read(named).or_else(|| ArchiveEntry::read(&inner));
     let Some(entry) = found else {
         return Err(Failure::usage(anyhow!(
             "{} is not the directory of a run or of an experiment",

@@ -6,8 +6,8 @@ use anyhow::anyhow;
 use assay_base::settings::suggest::or_did_you_mean;
 use assay_load::replay::results::ReplayResults;
 use assay_report::compare::Comparison;
-use assay_report::review::{policies, spe};
 use assay_report::summary::Summary;
+use assay_report::{policies, spe};
 use clap::Args;
 use serde_json::Value;
 

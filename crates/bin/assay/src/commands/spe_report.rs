@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use assay_record::spe::SpeDir;
-use assay_report::review::spe;
+use assay_report::spe;
 use clap::Args;
 
 use super::take_along::{check_figures, told_figures};

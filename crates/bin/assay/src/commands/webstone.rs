@@ -14,7 +14,7 @@ use assay_load::node::webstone::{FileList, Testbed, file_list, testbed};
 use assay_protocol::network::is_private;
 use assay_record::cluster::{ClusterPoint, ClusterResult, Labels, Origin, PointSum, SCHEMA};
 use assay_record::cluster_parts::Part;
-use assay_report::review::policies::services_words;
+use assay_report::policies::services_text;
 use clap::Args;
 use tokio::sync::watch;
 
@@ -123,7 +123,7 @@ pub fn webstone(args: &WebstoneArgs) -> Result<Exit, Failure> {
         output::eprint("interrupted before the first run was complete; nothing was measured\n");
         return Ok(Exit::Interrupted);
     }
-    args.results.show_with(&result(args, &plan, &sums), services_words)?;
+    args.results.show_with(&result(args, &plan, &sums), services_text)?;
     if complete {
         return Ok(verdict.conclude());
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_measurement::measured::Measured;
 use assay_record::event::{RunEvent, Stage};
-use assay_report::require::State as Stands;
+use assay_report::require::RequirementState;
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
 use tokio::sync::{mpsc, watch};
@@ -151,9 +151,10 @@ impl View {
         if self.screen.is_some() {
             return;
         }
-        let failed_before = |index: usize| before.get(index).is_some_and(|one| one.state == Stands::Failed);
+        let failed_before =
+            |index: usize| before.get(index).is_some_and(|one| one.state == RequirementState::Failed);
         for (index, one) in now.iter().enumerate() {
-            if one.state == Stands::Failed && !failed_before(index) {
+            if one.state == RequirementState::Failed && !failed_before(index) {
                 output::say(&format!("requirement failed: {} ({})", one.text, one.seen));
             }
         }

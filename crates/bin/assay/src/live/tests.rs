@@ -15,7 +15,7 @@ use assay_record::run::{PhaseInfo, PlannedWorkingSet, TargetInfo};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-use assay_report::require::Standing;
+use assay_report::require::RequirementStatus;
 
 use super::*;
 
@@ -149,12 +149,13 @@ fn a_larger_screen_gives_the_curves_more_room() {
 /// As a run stands of which much is required.
 fn required() -> State {
     let mut state = state(8);
-    let one = |text: &str, state, seen: &str| Standing { text: text.into(), state, seen: seen.into() };
+    let one =
+        |text: &str, state, seen: &str| RequirementStatus { text: text.into(), state, seen: seen.into() };
     state.requirements = std::sync::Arc::new(vec![
-        one("errors == 0", Stands::Holding, "0"),
-        one("fill.p99(hit) < 5ms", Stands::Held, "0.25 ms"),
-        one("top1.dhr / ideal > 95%", Stands::Early, "nothing to measure"),
-        one("p99(miss) < 250ms", Stands::Failing, "299 ms"),
+        one("errors == 0", RequirementState::Holding, "0"),
+        one("fill.p99(hit) < 5ms", RequirementState::Held, "0.25 ms"),
+        one("top1.dhr / ideal > 95%", RequirementState::Early, "nothing to measure"),
+        one("p99(miss) < 250ms", RequirementState::Failing, "299 ms"),
     ]);
     state
 }
@@ -201,7 +202,7 @@ fn help_and_questions_lie_over_the_page() {
 fn what_fails_is_on_every_screen() {
     let mut state = required();
     assert!(drawn(&state, 80, 24).contains("! failing so far: p99(miss) < 250ms (299 ms)"));
-    std::sync::Arc::make_mut(&mut state.requirements)[3].state = Stands::Failed;
+    std::sync::Arc::make_mut(&mut state.requirements)[3].state = RequirementState::Failed;
     assert!(drawn(&state, 72, 22).contains("✗ failed: p99(miss) < 250ms (299 ms)"));
 }
 

@@ -35,7 +35,7 @@ const HARMLESS: [(&str, &str); 21] = [
     ("net/net/src/places.rs", "a lower bound"),
     ("net/net/src/timer/mod.rs", "a lower bound"),
     ("roles/load/tests/it/replay/replaying.rs", "a limit that ends a hang"),
-    ("run/report/src/serve/desk.rs", "a lower bound"),
+    ("run/report/src/serve/report_cache.rs", "a lower bound"),
     ("run/report/tests/it/serve/requested.rs", "a limit that ends a hang"),
     ("roles/spe/src/multiplier/later.rs", "an instant as an argument"),
     ("roles/switch/tests/it/harness.rs", "a limit that ends a hang"),

@@ -8,7 +8,7 @@
 //! # Evaluations and replays
 //!
 //! `record::spe` defines the results of an evaluation: `spe.json`, a row per response of each target (0 is `direct`, the Collector's own
-//! response), a row per second and listener. `report::review::spe` reads only these: response time is connection + first byte +
+//! response), a row per second and listener. `report::spe` reads only these: response time is connection + first byte +
 //! transfer, differences are computed request by request, and intervals come from sections (stretches of consecutive requests), so
 //! that they are valid if neighbours are correlated. A *replay* (`load::replay::plan`) is a pure plan of clients, requests and times: it keeps
 //! the gaps of a log and keeps clients apart, spreads timestamps of whole seconds evenly, and holds no more of a log than necessary to sort

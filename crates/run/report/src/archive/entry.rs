@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::headline::Conclusion;
+use crate::headline::RunConclusion;
 use crate::summary::Summary;
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellState, ExperimentInfo};
@@ -14,19 +14,19 @@ const EXPERIMENT: &str = "experiment.json";
 /// The page of an experiment's directory.
 const COMPARISON: &str = "comparison.html";
 
-/// What a directory holds.
+/// Type of a result directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ResultKind {
     Run,
     /// An experiment: its runs, and their comparison.
     Experiment,
 }
 
-/// How a run or an experiment ended.
+/// Result of a run or an experiment, as far as its directory tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum ResultState {
     /// All that was required holds, and nothing is wrong; of an experiment: every cell has a result.
     Fine,
     /// A requirement or a headline number is not known, or a cell's numbers are not.
@@ -37,61 +37,61 @@ pub enum State {
     ServedNothing,
     /// A run in which no request came to its end.
     NothingMeasured,
-    /// It was ended before its time, and has a result up to then.
+    /// Ended before its time, with a result up to then.
     Interrupted,
-    /// It still goes on, or it was killed; an experiment: cells wait.
+    /// In progress, or killed; an experiment: cells wait.
     Unfinished,
-    /// It ended, and no summary that this version can read says how.
+    /// Ended, without a summary that this version can read.
     Unknown,
 }
 
-impl State {
+impl ResultState {
     /// As it is shown in a list.
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
-            State::Fine => "fine",
-            State::Undecided => "undecided",
-            State::Failed => "failed",
-            State::ServedNothing => "served nothing",
-            State::NothingMeasured => "nothing was measured",
-            State::Interrupted => "interrupted",
-            State::Unfinished => "unfinished",
-            State::Unknown => "not known",
+            ResultState::Fine => "fine",
+            ResultState::Undecided => "undecided",
+            ResultState::Failed => "failed",
+            ResultState::ServedNothing => "served nothing",
+            ResultState::NothingMeasured => "nothing was measured",
+            ResultState::Interrupted => "interrupted",
+            ResultState::Unfinished => "unfinished",
+            ResultState::Unknown => "not known",
         }
     }
 }
 
 /// One that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct ArchiveEntry {
     /// Name of its directory.
     pub name: String,
     pub path: PathBuf,
-    pub kind: Kind,
-    /// What ran: `demo through builtin`; of an experiment its name and the number of its runs.
+    pub kind: ResultKind,
+    /// Workload and target, as in `demo through builtin`; of an experiment its name and the number of its runs.
     pub title: String,
-    /// When it began, Unix time in milliseconds; of one without a head: when its directory was last changed.
+    /// Start, Unix time in milliseconds; without a head: the last change of the directory.
     pub started_unix_ms: u64,
-    pub state: State,
+    pub state: ResultState,
     /// Bytes of all files in it.
     pub bytes: u64,
-    /// When a file of it was last written, Unix time in milliseconds.
+    /// Last write to any of its files, Unix time in milliseconds.
     pub written_unix_ms: u64,
-    /// Its HTML report, if there is one.
+    /// HTML report, if there is one.
     pub page: Option<PathBuf>,
 }
 
-impl Entry {
-    /// What is in a directory; none: neither a run nor an experiment.
+impl ArchiveEntry {
+    /// Reads a directory; none: neither a run nor an experiment.
     pub fn read(path: &Path) -> Option<Self> {
-        let extent = Extent::of(path);
+        let extent = DirectorySize::measure(path);
         let entry = Self {
             name: path.file_name()?.to_string_lossy().into_owned(),
             path: path.to_owned(),
-            kind: Kind::Run,
+            kind: ResultKind::Run,
             title: "a run whose head is lost".into(),
             started_unix_ms: extent.written_unix_ms,
-            state: State::Unknown,
+            state: ResultState::Unknown,
             bytes: extent.bytes,
             written_unix_ms: extent.written_unix_ms,
             page: None,
@@ -104,7 +104,7 @@ impl Entry {
     }
 
     fn of_experiment(mut self) -> Self {
-        self.kind = Kind::Experiment;
+        self.kind = ResultKind::Experiment;
         self.page = Some(self.path.join(COMPARISON)).filter(|page| page.is_file());
         let text = assay_base::files::bytes(&self.path.join(EXPERIMENT), assay_base::files::DOCUMENT_MAX)
             .unwrap_or_default();
@@ -117,12 +117,12 @@ impl Entry {
         self.started_unix_ms = info.started_unix_ms;
         let any = |state| info.cells.iter().any(|cell| cell.state == state);
         self.state = match info.finished {
-            false => State::Unfinished,
+            false => ResultState::Unfinished,
             true if any(CellState::Failed) || info.cells.iter().any(|cell| cell.fault.is_some()) => {
-                State::Failed
+                ResultState::Failed
             }
-            true if any(CellState::Invalid) => State::Undecided,
-            true => State::Fine,
+            true if any(CellState::Invalid) => ResultState::Undecided,
+            true => ResultState::Fine,
         };
         self
     }
@@ -138,31 +138,31 @@ impl Entry {
         let summary = assay_base::files::bytes(&dir.summary_path(), assay_base::files::DOCUMENT_MAX).ok();
         let summary = summary.and_then(|text| serde_json::from_slice::<Summary>(&text).ok());
         self.state = match (info.finished, summary) {
-            (false, _) => State::Unfinished,
-            (true, _) if info.verdict.partial => State::Interrupted,
-            (true, None) => State::Unknown,
+            (false, _) => ResultState::Unfinished,
+            (true, _) if info.verdict.partial => ResultState::Interrupted,
+            (true, None) => ResultState::Unknown,
             (true, Some(summary)) => match summary.conclusion() {
-                Conclusion::Fine => State::Fine,
-                Conclusion::Undecided => State::Undecided,
-                Conclusion::Failed => State::Failed,
-                Conclusion::ServedNothing => State::ServedNothing,
-                Conclusion::NothingMeasured => State::NothingMeasured,
+                RunConclusion::Fine => ResultState::Fine,
+                RunConclusion::Undecided => ResultState::Undecided,
+                RunConclusion::Failed => ResultState::Failed,
+                RunConclusion::ServedNothing => ResultState::ServedNothing,
+                RunConclusion::NothingMeasured => ResultState::NothingMeasured,
             },
         };
         self
     }
 }
 
-/// How much there is in a directory, and how new it is.
+/// Size of a directory, and the time of the last write to it.
 #[derive(Debug, Clone, Copy, Default)]
-struct Extent {
+struct DirectorySize {
     bytes: u64,
     written_unix_ms: u64,
 }
 
-impl Extent {
+impl DirectorySize {
     /// Of all files below a directory. What cannot be read counts as nothing; links are not followed.
-    fn of(dir: &Path) -> Self {
+    fn measure(dir: &Path) -> Self {
         let mut extent = Self::default();
         let mut open = vec![dir.to_owned()];
         while let Some(dir) = open.pop() {
@@ -232,15 +232,15 @@ mod tests {
     fn a_run_is_named_after_what_ran_and_is_as_large_as_its_files() {
         let tmp = tempfile::tempdir().unwrap();
         let dir = run(tmp.path(), "one", 5_000);
-        let before = Entry::read(dir.path()).unwrap();
+        let before = ArchiveEntry::read(dir.path()).unwrap();
         std::fs::write(dir.proxy_dir().join("log"), [0; 1000]).unwrap();
-        let entry = Entry::read(dir.path()).unwrap();
-        assert_eq!((entry.title.as_str(), entry.kind), ("demo through builtin", Kind::Run));
-        assert_eq!((entry.started_unix_ms, entry.state), (5_000, State::Unknown));
+        let entry = ArchiveEntry::read(dir.path()).unwrap();
+        assert_eq!((entry.title.as_str(), entry.kind), ("demo through builtin", ResultKind::Run));
+        assert_eq!((entry.started_unix_ms, entry.state), (5_000, ResultState::Unknown));
         assert_eq!(entry.bytes, before.bytes + 1000);
         assert_eq!(entry.page, None);
         std::fs::write(dir.report_path(), "<html>").unwrap();
-        assert_eq!(Entry::read(dir.path()).unwrap().page, Some(dir.report_path()));
+        assert_eq!(ArchiveEntry::read(dir.path()).unwrap().page, Some(dir.report_path()));
     }
 
     #[test]
@@ -250,24 +250,24 @@ mod tests {
         let mut info = dir.read_info().unwrap();
         info.verdict.partial = true;
         dir.write_info(&info).unwrap();
-        assert_eq!(Entry::read(dir.path()).unwrap().state, State::Interrupted);
+        assert_eq!(ArchiveEntry::read(dir.path()).unwrap().state, ResultState::Interrupted);
         info.finished = false;
         dir.write_info(&info).unwrap();
-        assert_eq!(Entry::read(dir.path()).unwrap().state, State::Unfinished);
+        assert_eq!(ArchiveEntry::read(dir.path()).unwrap().state, ResultState::Unfinished);
     }
 
     #[test]
     fn an_experiment_is_as_well_off_as_the_worst_of_its_cells() {
         let tmp = tempfile::tempdir().unwrap();
         for (name, states, expected) in [
-            ("a", &["done", "done"][..], State::Fine),
-            ("b", &["done", "invalid"], State::Undecided),
-            ("c", &["invalid", "failed"], State::Failed),
-            ("d", &["done", "waiting"], State::Unfinished),
+            ("a", &["done", "done"][..], ResultState::Fine),
+            ("b", &["done", "invalid"], ResultState::Undecided),
+            ("c", &["invalid", "failed"], ResultState::Failed),
+            ("d", &["done", "waiting"], ResultState::Unfinished),
         ] {
             experiment(tmp.path(), name, 1, states);
-            let entry = Entry::read(&tmp.path().join(name)).unwrap();
-            assert_eq!((entry.kind, entry.state), (Kind::Experiment, expected), "{name}");
+            let entry = ArchiveEntry::read(&tmp.path().join(name)).unwrap();
+            assert_eq!((entry.kind, entry.state), (ResultKind::Experiment, expected), "{name}");
             assert_eq!(entry.title, "six, 2 runs");
         }
     }
@@ -279,8 +279,8 @@ mod tests {
             let dir = tmp.path().join(format!("of-{file}"));
             std::fs::create_dir(&dir).unwrap();
             std::fs::write(dir.join(file), "{").unwrap();
-            assert_eq!(Entry::read(&dir).unwrap().state, State::Unknown, "{file}");
+            assert_eq!(ArchiveEntry::read(&dir).unwrap().state, ResultState::Unknown, "{file}");
         }
-        assert_eq!(Entry::read(tmp.path()), None);
+        assert_eq!(ArchiveEntry::read(tmp.path()), None);
     }
 }

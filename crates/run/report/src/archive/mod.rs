@@ -10,10 +10,10 @@ pub mod selection;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use entry::{Entry, Kind, State};
+pub use entry::{ArchiveEntry, ResultKind, ResultState};
 pub use remove::remove;
 
-/// Why the directory of results could not be read or changed.
+/// Failure to read or change the directory of results.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
@@ -24,24 +24,24 @@ pub enum ArchiveError {
     )]
     List {
         path: PathBuf,
-        /// What the system said. It is part of the message, and so no `source` of this error.
+        /// The system's error. Part of the message, and so no `source`.
         cause: io::Error,
     },
     /// Something that was named is not the directory of a run or of an experiment.
     #[error("{} is not the directory of a run or of an experiment; `assay runs` lists them", assay_base::quote::line::path(.0))]
     NotAResult(PathBuf),
-    /// It cannot be removed.
+    /// Removal failed.
     #[error("cannot remove {}: {cause}; check its permissions", assay_base::quote::line::path(path))]
     Remove {
         path: PathBuf,
-        /// What the system said. It is part of the message, and so no `source` of this error.
+        /// The system's error. Part of the message, and so no `source`.
         cause: io::Error,
     },
 }
 
 /// The runs and experiments that are directly in a directory, the latest first. A directory that does not exist holds none.
 /// Anything else that is in it (calibrations, files of the user's own) is passed over.
-pub fn list(dir: &Path) -> Result<Vec<Entry>, ArchiveError> {
+pub fn list(dir: &Path) -> Result<Vec<ArchiveEntry>, ArchiveError> {
     let cannot = |cause| ArchiveError::List { path: dir.to_owned(), cause };
     let inner = match std::fs::read_dir(dir) {
         Ok(inner) => inner,
@@ -53,7 +53,7 @@ pub fn list(dir: &Path) -> Result<Vec<Entry>, ArchiveError> {
         let one = one.map_err(cannot)?;
         // A link to a run is not a run of this directory: removing it would not remove what it leads to.
         if one.file_type().map_err(cannot)?.is_dir() {
-            found.extend(Entry::read(&one.path()));
+            found.extend(ArchiveEntry::read(&one.path()));
         }
     }
     found.sort_by(|one, other| (other.started_unix_ms, &other.name).cmp(&(one.started_unix_ms, &one.name)));

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use crate::archive::ArchiveError;
-use crate::archive::entry::Entry;
+use crate::archive::entry::ArchiveEntry;
 
 /// Removes the directory of a run or of an experiment, and nothing else: any other directory is refused.
 pub fn remove(path: &Path) -> Result<(), ArchiveError> {
     let is_directory = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
-    if !is_directory || Entry::read(path).is_none() {
+    if !is_directory || ArchiveEntry::read(path).is_none() {
         return Err(ArchiveError::NotAResult(path.to_owned()));
     }
     std::fs::remove_dir_all(path).map_err(|cause| ArchiveError::Remove { path: path.to_owned(), cause })

@@ -3,9 +3,9 @@
 //! From `caches.json`, in which the lab has put both together request by request. Where robots kept no log of every request,
 //! their sums are held against the logs' sums.
 
-mod agree;
+mod agreement;
 pub mod document;
-mod show;
+mod views;
 
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::histogram::Histogram;
@@ -15,9 +15,9 @@ use assay_record::run::RunInfo;
 
 use self::document::{CacheLogFigures, CacheSources, SourceFigures, TrafficFigures};
 use crate::figures::{percentiles, ratio};
-pub use show::{sentences, tables};
+pub use views::{sentences, tables};
 
-/// What stands for all caches together.
+/// Name of the row for all caches together.
 const ALL: &str = "all";
 
 /// The figures of the phase called `baseline` (of the whole run, where there is none), and what both sides counted in all.
@@ -48,18 +48,19 @@ pub fn figures(
         joined: logs.joined,
         caches,
         traffic: traffic(logs.traffic.iter().filter(|row| counts(row.phase))),
-        agreement: agree::agreement(logs, &robots, &origins),
+        agreement: agreement::agreement(logs, &robots, &origins),
     })
 }
 
-/// What came from where in some phases, for all of several caches together; none: there is one only, or nothing is known.
+/// Sources of the responses in some phases, over all of several caches; none: there is only one cache, or nothing is
+/// known.
 pub fn together(logs: &CacheLogs, phases: &[usize]) -> Option<CacheSources> {
     let rows = logs.responses.iter().filter(|row| row.basic && phases.contains(&usize::from(row.phase)));
     let is_known = logs.logs.len() > 1 && logs.logs.iter().any(|log| log.unread.is_empty());
     is_known.then(|| sources(ALL, rows)).filter(|all| all.requests > 0)
 }
 
-/// What came from where, for one cache or all.
+/// Sources of the responses of one cache, or of all.
 fn sources<'a>(name: &str, rows: impl Iterator<Item = &'a Responses> + Clone) -> CacheSources {
     let whole: u64 = rows.clone().map(|row| row.requests).sum();
     let of = |source: Source| {
@@ -110,7 +111,7 @@ fn traffic<'a>(rows: impl Iterator<Item = &'a Traffic>) -> Vec<TrafficFigures> {
     finished.collect()
 }
 
-/// Its name in the document, as in `caches.json`.
+/// Name of a source in the document, as in `caches.json`.
 fn source_name(source: Source) -> &'static str {
     match source {
         Source::Local => "local",

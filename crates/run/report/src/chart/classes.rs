@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_measurement::counts::RobotCounts;
 
-use super::{Chart, Kind, Line, line, time_chart};
+use super::{Chart, ChartKind, ChartLine, line, time_chart};
 use crate::steps::Step;
 
 /// Heading of the classes.
@@ -84,8 +84,11 @@ fn bars(sum: &RobotCounts) -> Chart {
     let (x_names, values) = names.into_iter().map(|(name, count)| (name, Some(count as f64))).unzip();
     let about = "Responses of the whole run, by outcome, request type, method and status, and those that are more than a \
                  plain GET. A response is in several of these.";
-    let line = Line { x_names, ..Line::new("responses", "all", values) };
-    Chart { kind: Kind::Bars, ..time_chart(CLASSES, "classes", "Classes", "responses", about, vec![line]) }
+    let line = ChartLine { x_names, ..ChartLine::new("responses", "all", values) };
+    Chart {
+        kind: ChartKind::Bars,
+        ..time_chart(CLASSES, "classes", "Classes", "responses", about, vec![line])
+    }
 }
 
 #[cfg(test)]

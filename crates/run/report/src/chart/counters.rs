@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use assay_measurement::measured::Series;
 use assay_measurement::ratios::Outcomes;
 
-use super::{Chart, Line, Text, dashed, line, short, time_chart};
+use super::{Chart, ChartLine, ChartText, dashed, line, short, time_chart};
 use crate::steps::Step;
 
 /// Heading of the target's own counters.
@@ -31,24 +31,24 @@ const KNOWN: [&str; 14] = [
 ];
 
 /// One chart: id, title, unit, what is seen, and its lines by counter.
-struct Pair<'a> {
+struct CounterChart<'a> {
     id: &'static str,
     title: &'static str,
     about: &'static str,
     lines: Vec<(&'static str, &'static str, &'a str)>,
-    ours: Vec<Line>,
+    ours: Vec<ChartLine>,
 }
 
 /// Charts of the target's counters; none: it has none that moved.
 pub(super) fn charts(steps: &[Step<'_>], series: &Series, step_ms: u64) -> Vec<Chart> {
     let together = Series { proxy: series.proxy_together().into_owned(), ..Series::default() };
-    let read = Readings { series: &together, step_ms, count: steps.len() };
+    let read = CounterReadings { series: &together, step_ms, count: steps.len() };
     let hits = |s: &Step<'_>| {
         let outcomes = Outcomes::of(&s.robots, &s.origins);
         s.per_second(outcomes.hit + outcomes.collapsed)
     };
     let pairs = [
-        Pair {
+        CounterChart {
             id: "own-requests",
             title: "Requests",
             about: "What robots sent and origins got, and what the target says of the same. Health checks and fetches of \
@@ -62,7 +62,7 @@ pub(super) fn charts(steps: &[Step<'_>], series: &Series, step_ms: u64) -> Vec<C
                 dashed(line("origins got", "origin", steps, |s| s.per_second(s.origins.requests))),
             ],
         },
-        Pair {
+        CounterChart {
             id: "own-hits",
             title: "Hits and misses",
             about: "What was told apart by what responses carry, of plain GETs, and what the target counts as such, of all \
@@ -84,11 +84,11 @@ pub(super) fn charts(steps: &[Step<'_>], series: &Series, step_ms: u64) -> Vec<C
     charts
 }
 
-fn pair_chart(read: &Readings<'_>, pair: Pair<'_>) -> Option<Chart> {
-    let theirs: Vec<Line> = pair
+fn pair_chart(read: &CounterReadings<'_>, pair: CounterChart<'_>) -> Option<Chart> {
+    let theirs: Vec<ChartLine> = pair
         .lines
         .into_iter()
-        .map(|(name, role, counter)| Line::new(name, role, read.rate(counter)))
+        .map(|(name, role, counter)| ChartLine::new(name, role, read.rate(counter)))
         .filter(moved)
         .collect();
     if theirs.is_empty() {
@@ -98,10 +98,10 @@ fn pair_chart(read: &Readings<'_>, pair: Pair<'_>) -> Option<Chart> {
     Some(time_chart(COUNTERS, pair.id, pair.title, "per second", pair.about, lines))
 }
 
-/// What it holds, and what it throws out.
-fn store(read: &Readings<'_>) -> Vec<Chart> {
+/// Charts of the target's store: its contents and its evictions.
+fn store(read: &CounterReadings<'_>) -> Vec<Chart> {
     let mb = |value: f64| value / f64::from(1 << 20);
-    let chart = |id, title, unit, about, line: Line| {
+    let chart = |id, title, unit, about, line: ChartLine| {
         moved(&line).then(|| time_chart(COUNTERS, id, title, unit, about, vec![line]))
     };
     let charts = [
@@ -110,14 +110,14 @@ fn store(read: &Readings<'_>) -> Vec<Chart> {
             "Kept in its store",
             "MB",
             "As the target says, at the end of each step; 1 MB is 1024 × 1024 bytes.",
-            Line::new("stored", "proxy", read.level("stored_bytes", mb)),
+            ChartLine::new("stored", "proxy", read.level("stored_bytes", mb)),
         ),
         chart(
             "own-objects",
             "Objects in its store",
             "objects",
             "As the target says, at the end of each step.",
-            Line::new("objects", "proxy", read.level("objects", |value| value)),
+            ChartLine::new("objects", "proxy", read.level("objects", |value| value)),
         ),
         chart(
             "own-evictions",
@@ -125,14 +125,14 @@ fn store(read: &Readings<'_>) -> Vec<Chart> {
             "per second",
             "Objects that had to make room, as the target says. From here on, hit ratios fall below those of a cache \
              without bounds.",
-            Line::new("evictions", "error", read.rate("evictions")),
+            ChartLine::new("evictions", "error", read.rate("evictions")),
         ),
     ];
     charts.into_iter().flatten().collect()
 }
 
 /// Counters under names that only the target knows.
-fn foreign(read: &Readings<'_>) -> Vec<Chart> {
+fn foreign(read: &CounterReadings<'_>) -> Vec<Chart> {
     let names = read.series.proxy.iter().flat_map(|sample| sample.counters.keys());
     let mut names: Vec<&String> = names.filter(|name| !KNOWN.contains(&name.as_str())).collect();
     names.sort_unstable();
@@ -146,26 +146,26 @@ fn foreign(read: &Readings<'_>) -> Vec<Chart> {
             true => ("per second", read.rate(name)),
             false => ("", read.level(name, |value| value)),
         };
-        let line = Line::new(name, "proxy", values);
+        let line = ChartLine::new(name, "proxy", values);
         let about = "Read from the target, in its own words.";
-        let id = Text::from(format!("own-{number}"));
+        let id = ChartText::from(format!("own-{number}"));
         moved(&line).then(|| time_chart(COUNTERS, id, name.clone(), unit, about, vec![line]))
     };
     names.into_iter().enumerate().filter_map(chart).take(MOST_FOREIGN).collect()
 }
 
-fn moved(line: &Line) -> bool {
+fn moved(line: &ChartLine) -> bool {
     line.values.iter().flatten().any(|value| *value != 0.0)
 }
 
 /// The counters on the time axis.
-struct Readings<'a> {
+struct CounterReadings<'a> {
     series: &'a Series,
     step_ms: u64,
     count: usize,
 }
 
-impl Readings<'_> {
+impl CounterReadings<'_> {
     /// The step in which a reading was taken; one at the very end of a step belongs to it.
     fn step(&self, at_ms: u64) -> usize {
         usize::try_from(at_ms.saturating_sub(1) / self.step_ms).unwrap_or(usize::MAX)
@@ -219,9 +219,9 @@ mod tests {
     #[test]
     fn a_counter_is_shown_as_what_it_grew_by_in_a_second() {
         let series = series("hits", &[(1_000, 10.0), (2_000, 30.0), (3_000, 4.0), (4_000, 5.0)]);
-        let read = Readings { series: &series, step_ms: 1_000, count: 5 };
+        let read = CounterReadings { series: &series, step_ms: 1_000, count: 5 };
         assert_eq!(read.rate("hits"), [None, Some(20.0), None, Some(1.0), None], "it was reset once");
-        let coarse = Readings { step_ms: 2_000, count: 2, ..read };
+        let coarse = CounterReadings { step_ms: 2_000, count: 2, ..read };
         assert_eq!(coarse.rate("hits"), [Some(20.0), Some(1.0)]);
         assert_eq!(coarse.level("hits", |v| v), [Some(30.0), Some(5.0)]);
     }

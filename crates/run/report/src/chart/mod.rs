@@ -4,10 +4,10 @@
 //! A chart holds numbers and words, never colours or pixels. What the run's own charts show is in [`run`],
 //! [`times`], [`classes`] and [`counters`].
 
+pub mod alt_text;
 mod classes;
 mod counters;
 mod run;
-pub mod said;
 mod times;
 
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ pub use run::charts;
 pub use times::{cdf, distribution};
 
 /// Words that are mostly known beforehand.
-pub type Text = Cow<'static, str>;
+pub type ChartText = Cow<'static, str>;
 
 /// Everything that the script of a run's page draws.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -39,9 +39,9 @@ pub struct Charts {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Band {
     pub name: String,
-    /// Where it begins, in seconds.
+    /// Start, in seconds.
     pub start: f64,
-    /// Where it ends, in seconds.
+    /// End, in seconds.
     pub end: f64,
     /// Assay or the lab could have shaped it.
     pub disturbed: bool,
@@ -49,34 +49,33 @@ pub struct Band {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chart {
-    /// Its name in the page.
-    pub id: Text,
+    /// Name in the page.
+    pub id: ChartText,
     /// Heading of the page that it stands under.
-    pub section: Text,
-    pub title: Text,
+    pub section: ChartText,
+    pub title: ChartText,
     /// One sentence: what is seen here.
-    pub about: Text,
+    pub about: ChartText,
     /// Unit of its values.
-    pub unit: Text,
-    /// How it is drawn.
-    pub kind: Kind,
+    pub unit: ChartText,
+    pub kind: ChartKind,
     /// The y axis is logarithmic.
     pub log: bool,
-    /// What the x axis says, where it is not time.
+    /// Label of the x axis, where it is not time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub x_label: Option<Text>,
-    /// Which time axis of the page it has; a run has one.
+    pub x_label: Option<ChartText>,
+    /// Number of the page's time axis; a run has only one.
     pub axis: usize,
-    pub lines: Vec<Line>,
-    /// What a heat map shows; it has no lines.
+    pub lines: Vec<ChartLine>,
+    /// Content of a heat map, which has no lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heat: Option<Heat>,
 }
 
-/// How a chart is drawn.
+/// Form of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ChartKind {
     /// Over time; values are in the order of the time axis.
     Time,
     /// Points; each line has its own x.
@@ -87,7 +86,7 @@ pub enum Kind {
     Distribution,
     /// The share of requests, in percent, that took no longer than x; x is logarithmic.
     Cdf,
-    /// How many there were of each value, over time: see [`Heat`].
+    /// Counts of each value, over time: see [`Heat`].
     Heat,
     /// Bars: names are `x_names`, one value per name and line.
     Bars,
@@ -95,26 +94,23 @@ pub enum Kind {
 
 /// One line of a chart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Line {
-    /// What it is called.
+pub struct ChartLine {
     pub name: String,
-    /// What colour it has, by meaning.
+    /// Colour, by meaning.
     pub role: &'static str,
-    /// It is drawn dashed.
     pub dashed: bool,
-    /// How it is broken, where many lines must be told apart without their colours: pixels drawn and left out in turn.
+    /// Dash pattern, where many lines must be told apart without their colours: pixels drawn and left out in turn.
     #[serde(skip_serializing_if = "<[u8]>::is_empty")]
     pub dash: &'static [u8],
     /// Single events: points without a line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub points: bool,
-    /// Where its values lie on the x axis; none: on the axis of the page.
+    /// Positions of the values on the x axis; none: those of the page's axis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub x: Option<Vec<Option<f64>>>,
-    /// What each bar stands for.
+    /// Name of each bar.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub x_names: Vec<String>,
-    /// Its values; none where there is none.
     pub values: Vec<Option<f64>>,
     /// The lowest and the highest of several runs, where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,7 +160,7 @@ pub fn short(value: f64) -> f64 {
     }
 }
 
-impl Line {
+impl ChartLine {
     /// A line of known values.
     pub fn new(name: impl Into<String>, role: &'static str, values: Vec<Option<f64>>) -> Self {
         Self { name: name.into(), role, values, ..Self::default() }
@@ -182,12 +178,12 @@ pub fn line(
     role: &'static str,
     steps: &[Step<'_>],
     value: impl Fn(&Step<'_>) -> Option<f64>,
-) -> Line {
-    Line::new(name, role, steps.iter().map(|step| value(step).map(short)).collect())
+) -> ChartLine {
+    ChartLine::new(name, role, steps.iter().map(|step| value(step).map(short)).collect())
 }
 
 /// Leaves out what ended after the schedule: ratios and means of a few stragglers mislead.
-fn on_schedule(mut line: Line, steps: &[Step<'_>]) -> Line {
+fn on_schedule(mut line: ChartLine, steps: &[Step<'_>]) -> ChartLine {
     for (value, step) in line.values.iter_mut().zip(steps) {
         if step.after_the_end {
             *value = None;
@@ -197,19 +193,19 @@ fn on_schedule(mut line: Line, steps: &[Step<'_>]) -> Line {
 }
 
 /// The line, drawn dashed.
-pub fn dashed(mut line: Line) -> Line {
+pub fn dashed(mut line: ChartLine) -> ChartLine {
     line.dashed = true;
     line
 }
 
 /// A chart over time.
 pub fn time_chart(
-    section: impl Into<Text>,
-    id: impl Into<Text>,
-    title: impl Into<Text>,
-    unit: impl Into<Text>,
-    about: impl Into<Text>,
-    lines: Vec<Line>,
+    section: impl Into<ChartText>,
+    id: impl Into<ChartText>,
+    title: impl Into<ChartText>,
+    unit: impl Into<ChartText>,
+    about: impl Into<ChartText>,
+    lines: Vec<ChartLine>,
 ) -> Chart {
     Chart {
         id: id.into(),
@@ -217,7 +213,7 @@ pub fn time_chart(
         title: title.into(),
         about: about.into(),
         unit: unit.into(),
-        kind: Kind::Time,
+        kind: ChartKind::Time,
         log: false,
         x_label: None,
         axis: 0,

@@ -8,15 +8,16 @@ use assay_measurement::ratios::HitRatio;
 
 use super::times::{self, RESPONSE};
 use super::{
-    Band, Chart, Charts, Kind, Line, classes, counters, dashed, line, on_schedule, short, time_chart,
+    Band, Chart, ChartKind, ChartLine, Charts, classes, counters, dashed, line, on_schedule, short,
+    time_chart,
 };
 use crate::adapted;
 use crate::document::Summary;
 use crate::host;
 use crate::own;
 use crate::own::steps::own_steps;
-use crate::steps::{Merged, Step, steps};
-use crate::words;
+use crate::steps::{MergedTimes, Step, steps};
+use crate::text;
 
 /// Steps that a chart shows at most.
 const MOST_STEPS: u64 = 1800;
@@ -48,7 +49,7 @@ pub fn charts(summary: &Summary, series: &Series) -> Charts {
             })
         })
         .collect();
-    let mut charts = all(&steps, words::is_direct(summary));
+    let mut charts = all(&steps, text::is_direct(summary));
     // After the response times over time.
     let place = charts.iter().rposition(|chart| chart.section == RESPONSE).map_or(0, |last| last + 1);
     let names: Vec<&str> = summary.phases.iter().map(|phase| phase.name.as_str()).collect();
@@ -131,17 +132,18 @@ fn hit_ratios(steps: &[Step<'_>]) -> Vec<Chart> {
 }
 
 fn against_rate(steps: &[Step<'_>]) -> Vec<Chart> {
-    let client =
-        line("all", "all", steps, |s| Merged::of(s.all.iter().copied()).mean_us().map(|us| us / 1000.0));
+    let client = line("all", "all", steps, |s| {
+        MergedTimes::new(s.all.iter().copied()).mean_us().map(|us| us / 1000.0)
+    });
     let client_rate = steps.iter().map(|s| s.per_second(s.robots.completed).map(short)).collect();
     let origin = line("origins", "origin", steps, |s| {
-        Merged::of(s.origin_service.iter().copied()).mean_us().map(|us| us / 1000.0)
+        MergedTimes::new(s.origin_service.iter().copied()).mean_us().map(|us| us / 1000.0)
     });
     let origin_rate = steps.iter().map(|s| s.per_second(s.origins.responses).map(short)).collect();
-    let scatter = |id, title, about, x_label: &'static str, line: Line, x| {
-        let lines = vec![Line { x: Some(x), ..on_schedule(line, steps) }];
+    let scatter = |id, title, about, x_label: &'static str, line: ChartLine, x| {
+        let lines = vec![ChartLine { x: Some(x), ..on_schedule(line, steps) }];
         let chart = time_chart("Response time against rate", id, title, "ms", about, lines);
-        Chart { kind: Kind::Scatter, x_label: Some(x_label.into()), ..chart }
+        Chart { kind: ChartKind::Scatter, x_label: Some(x_label.into()), ..chart }
     };
     vec![
         scatter(
@@ -205,7 +207,7 @@ fn connections(steps: &[Step<'_>]) -> Vec<Chart> {
 fn errors(steps: &[Step<'_>]) -> Option<Chart> {
     let kinds: BTreeSet<_> = steps.iter().flat_map(|step| step.robots.errors.keys().copied()).collect();
     let roles = ["error", "miss", "ideal", "all", "hit", "origin", "offered"];
-    let lines: Vec<Line> = kinds
+    let lines: Vec<ChartLine> = kinds
         .into_iter()
         .zip(roles.iter().cycle())
         .map(|(kind, role)| {
@@ -269,7 +271,7 @@ fn resources(steps: &[Step<'_>]) -> Vec<Chart> {
 fn starved(steps: &[Step<'_>]) -> Option<Chart> {
     let known = [("robots", "all"), ("origins", "origin"), ("proxy", "proxy")];
     let present = known.iter().filter(|(name, _)| steps.iter().any(|step| step.roles.contains_key(name)));
-    let lines: Vec<Line> = present
+    let lines: Vec<ChartLine> = present
         .map(|&(name, role)| {
             line(name, role, steps, |s| {
                 let used = s.roles.get(name)?;

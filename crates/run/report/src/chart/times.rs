@@ -4,8 +4,8 @@ use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{RobotInterval, Times};
 use assay_measurement::measured::Series;
 
-use super::{Chart, Heat, Kind, Line, Text, line, logarithmic, short, time_chart};
-use crate::steps::{Merged, Step};
+use super::{Chart, ChartKind, ChartLine, ChartText, Heat, line, logarithmic, short, time_chart};
+use crate::steps::{MergedTimes, Step};
 
 /// Heading of the response times.
 pub(super) const RESPONSE: &str = "Response time";
@@ -22,17 +22,17 @@ const COLOURS: [&str; MOST_PHASES] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", 
 pub(super) fn response(steps: &[Step<'_>]) -> Vec<Chart> {
     let ruler = Histogram::new();
     let ms = |us: f64| us / 1000.0;
-    let lines = |value: &dyn Fn(&Merged) -> Option<f64>| {
-        let of = |merged: Merged| value(&merged).map(ms);
+    let lines = |value: &dyn Fn(&MergedTimes) -> Option<f64>| {
+        let of = |merged: MergedTimes| value(&merged).map(ms);
         vec![
             line("all", "all", steps, |s| of(all(s))),
-            line("hits", "hit", steps, |s| of(Merged::of(s.hit.iter().copied()))),
-            line("misses", "miss", steps, |s| of(Merged::of(s.miss.iter().copied()))),
+            line("hits", "hit", steps, |s| of(MergedTimes::new(s.hit.iter().copied()))),
+            line("misses", "miss", steps, |s| of(MergedTimes::new(s.miss.iter().copied()))),
         ]
     };
     let quantiles =
         [("median", "p50", 0.5), ("90 %", "p90", 0.9), ("99 %", "p99", 0.99), ("99.9 %", "p999", 0.999)];
-    let mut spread: Vec<Line> = quantiles
+    let mut spread: Vec<ChartLine> = quantiles
         .iter()
         .map(|(name, role, q)| line(*name, role, steps, |s| all(s).quantile_us(*q, &ruler).map(ms)))
         .collect();
@@ -41,13 +41,13 @@ pub(super) fn response(steps: &[Step<'_>]) -> Vec<Chart> {
          that were given up or never sent are as long as they had waited.";
     let chart = |id, title, lines| logarithmic(time_chart(RESPONSE, id, title, "ms", about, lines));
     let mut charts = vec![
-        chart("response-mean", "Mean response time", lines(&Merged::mean_us)),
+        chart("response-mean", "Mean response time", lines(&MergedTimes::mean_us)),
         chart("response-percentiles", "Percentiles", spread),
         chart("response-p50", "Median response time", lines(&|merged| merged.quantile_us(0.5, &ruler))),
         chart("response-p99", "99th percentile", lines(&|merged| merged.quantile_us(0.99, &ruler))),
     ];
-    type Class = for<'a, 's> fn(&'s Step<'a>) -> &'s [&'a SparseHistogram];
-    let maps: [(&str, &str, Class); 2] = [
+    type PickTimes = for<'a, 's> fn(&'s Step<'a>) -> &'s [&'a SparseHistogram];
+    let maps: [(&str, &str, PickTimes); 2] = [
         ("response-heat-hit", "Every hit", |step| &step.hit),
         ("response-heat-miss", "Every miss", |step| &step.miss),
     ];
@@ -55,11 +55,11 @@ pub(super) fn response(steps: &[Step<'_>]) -> Vec<Chart> {
     charts
 }
 
-fn all(step: &Step<'_>) -> Merged {
-    Merged::of(step.all.iter().copied())
+fn all(step: &Step<'_>) -> MergedTimes {
+    MergedTimes::new(step.all.iter().copied())
 }
 
-/// How many took how long, over time. A row is a twelfth of a decade.
+/// Response times as a heat map over time. A row is a twelfth of a decade.
 fn heat_map(
     id: &'static str,
     title: &'static str,
@@ -85,19 +85,19 @@ fn heat_map(
     let about = "All response times, by the second in which they ended: the stronger a spot's colour, the more requests \
                  took that long. Nothing is averaged away here.";
     let chart = logarithmic(time_chart(RESPONSE, id, title, "ms", about, Vec::new()));
-    Some(Chart { kind: Kind::Heat, heat: Some(heat), ..chart })
+    Some(Chart { kind: ChartKind::Heat, heat: Some(heat), ..chart })
 }
 
 /// Times of the whole run by class.
-struct Classes {
+struct TimesByClass {
     all: Histogram,
     hit: Histogram,
     miss: Histogram,
 }
 
-impl Classes {
+impl TimesByClass {
     /// `of` picks a kind of time; open waits count as long as they were.
-    fn of(
+    fn from_series(
         series: &Series,
         of: fn(&Times) -> &SparseHistogram,
         unsent: Option<fn(&RobotInterval) -> &SparseHistogram>,
@@ -120,8 +120,9 @@ impl Classes {
 
 /// Response times of the whole run: percentile curves by class and by phase, and the share that took so long at most.
 pub(super) fn whole_run(series: &Series, phases: &[&str]) -> Vec<Chart> {
-    let response = Classes::of(series, |times| &times.response, Some(|interval| &interval.unsent_wait));
-    let first_byte = Classes::of(series, |times| &times.ttfb, None);
+    let response =
+        TimesByClass::from_series(series, |times| &times.response, Some(|interval| &interval.unsent_wait));
+    let first_byte = TimesByClass::from_series(series, |times| &times.ttfb, None);
     let mut charts = vec![distribution(
         "response-distribution",
         "Percentile curves",
@@ -173,36 +174,39 @@ fn by_phase(series: &Series, phases: &[&str]) -> Option<Chart> {
 }
 
 /// A name, its colour, and times.
-pub type Named<'a> = (&'a str, &'static str, &'a Histogram);
+pub type NamedTimes<'a> = (&'a str, &'static str, &'a Histogram);
 
 /// Times from the shortest to the longest.
 pub fn distribution(
-    id: impl Into<Text>,
-    title: impl Into<Text>,
-    about: impl Into<Text>,
-    classes: &[Named<'_>],
+    id: impl Into<ChartText>,
+    title: impl Into<ChartText>,
+    about: impl Into<ChartText>,
+    classes: &[NamedTimes<'_>],
 ) -> Chart {
     // Fine at the end: tenths of a decade, as far as there are requests to speak of.
     let largest = classes.iter().map(|class| class.2.count()).max().unwrap_or(0);
     let most = (largest.max(10) as f64).log10().min(5.0);
     let shares: Vec<f64> =
         (0..=(most * 10.0) as i32).map(|tenth| 1.0 - 10f64.powf(-f64::from(tenth) / 10.0)).collect();
-    let line = |&(name, role, histogram): &Named<'_>| {
+    let line = |&(name, role, histogram): &NamedTimes<'_>| {
         let values = shares
             .iter()
             // A class of few requests has no far end.
             .map(|share| (histogram.count() as f64 * (1.0 - share) >= 1.0 - 1e-9).then_some(*share))
             .map(|share| histogram.quantile_us(share?).map(|us| short(us as f64 / 1000.0)));
         let values = values.collect();
-        Line { x: Some(shares.iter().map(|share| Some(*share)).collect()), ..Line::new(name, role, values) }
+        ChartLine {
+            x: Some(shares.iter().map(|share| Some(*share)).collect()),
+            ..ChartLine::new(name, role, values)
+        }
     };
     let lines = classes.iter().map(line).collect();
     let chart = time_chart(RESPONSE, id, title, "ms", about, lines);
-    Chart { kind: Kind::Distribution, ..logarithmic(chart) }
+    Chart { kind: ChartKind::Distribution, ..logarithmic(chart) }
 }
 
 /// The share of times up to each time.
-pub fn cdf(id: &'static str, title: &'static str, about: &'static str, classes: &[Named<'_>]) -> Chart {
+pub fn cdf(id: &'static str, title: &'static str, about: &'static str, classes: &[NamedTimes<'_>]) -> Chart {
     let place = |us: u64| f64::from(POINTS_PER_DECADE) * (us.max(1) as f64).log10();
     let known = || classes.iter().map(|class| class.2).filter(|histogram| histogram.count() > 0);
     let first = known().filter_map(|h| h.quantile_us(0.0)).map(|us| place(us).floor() as i32 - 1).min();
@@ -213,7 +217,7 @@ pub fn cdf(id: &'static str, title: &'static str, about: &'static str, classes: 
         }
         _ => Vec::new(),
     };
-    let line = |&(name, role, histogram): &Named<'_>| {
+    let line = |&(name, role, histogram): &NamedTimes<'_>| {
         let mut buckets = histogram.buckets().peekable();
         let mut upto = 0;
         let values = marks.iter().map(|mark_us| {
@@ -224,13 +228,13 @@ pub fn cdf(id: &'static str, title: &'static str, about: &'static str, classes: 
             (histogram.count() > 0).then(|| short(upto as f64 * 100.0 / histogram.count() as f64))
         });
         let values = values.collect();
-        Line {
+        ChartLine {
             x: Some(marks.iter().map(|us| Some(short(us / 1000.0))).collect()),
-            ..Line::new(name, role, values)
+            ..ChartLine::new(name, role, values)
         }
     };
     let chart = time_chart(RESPONSE, id, title, "%", about, classes.iter().map(line).collect());
-    Chart { kind: Kind::Cdf, x_label: Some("ms".into()), ..chart }
+    Chart { kind: ChartKind::Cdf, x_label: Some("ms".into()), ..chart }
 }
 
 #[cfg(test)]

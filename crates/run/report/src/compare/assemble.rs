@@ -4,45 +4,45 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use assay_measurement::histogram::Histogram;
 
-use super::charts::{self, Stretch};
+use super::chart_group::{ChartGroup, StepRow};
+use super::charts::{self, ScopeTimes};
 use super::document::{
     COMPARISON_SCHEMA, Comparison, Contrast, MetricRow, MetricTable, Scenario, ScenarioCell, Subject, Values,
     Weight, WithinRuns,
 };
-use super::measured::Number;
-use super::metric::{self, Direction, Metric};
+use super::measured::MetricValue;
+use super::metric::{self, ComparedMetric, Direction};
 use super::paired::{self, FEWEST_PAIRS};
-use super::panel::{Panel, Row};
-use super::read::{Cell, Experiment};
-use super::requests::{Common, LARGEST_LOG_BYTES, Responses};
+use super::read::{ExperimentRuns, RunCell};
+use super::requests::{CommonXacts, LARGEST_LOG_BYTES, ResponseLog};
 use super::scope::{Scope, WHOLE};
-use super::verdict::{self, Case, ERROR_PROBABILITY};
-use super::{settings, winners, words};
+use super::verdict::{self, ContrastTest, ERROR_PROBABILITY};
+use super::{settings, text, winners};
 
 use crate::format;
 
 /// A workload under a condition: cells of each subject, by repetition.
-struct Bench<'a> {
+struct RunGroup<'a> {
     workload: usize,
     condition: usize,
     scopes: &'a [Scope],
-    subjects: Vec<BTreeMap<u32, &'a Cell>>,
+    subjects: Vec<BTreeMap<u32, &'a RunCell>>,
     /// Runs of different streams are compared nevertheless.
     any_stream: bool,
     /// Means over common requests: by repetition and both subjects, of each scope.
-    common: BTreeMap<(u32, usize, usize), Vec<Option<Common>>>,
+    common: BTreeMap<(u32, usize, usize), Vec<Option<CommonXacts>>>,
 }
 
 /// The metric that pairing by request is used for.
 const BY_REQUEST: &str = "response_mean_ms";
 
-impl Bench<'_> {
-    fn number(&self, subject: usize, repetition: u32, scope: usize, key: &str) -> Option<Number> {
+impl RunGroup<'_> {
+    fn number(&self, subject: usize, repetition: u32, scope: usize, key: &str) -> Option<MetricValue> {
         self.subjects[subject].get(&repetition)?.numbers.get(scope)?.values.get(key).copied()
     }
 
     fn values(&self, subject: usize, scope: usize, key: &str) -> Values {
-        let numbers: Vec<Number> = self.subjects[subject]
+        let numbers: Vec<MetricValue> = self.subjects[subject]
             .keys()
             .filter_map(|repetition| self.number(subject, *repetition, scope, key))
             .collect();
@@ -56,46 +56,52 @@ impl Bench<'_> {
     }
 
     /// The difference between two subjects.
-    fn case(&self, labels: &[String], metric: &'static Metric, scope: usize, pair: (usize, usize)) -> Case {
-        let (base, subject) = pair;
+    fn contrast(
+        &self,
+        labels: &[String],
+        metric: &'static ComparedMetric,
+        scope: usize,
+        base: usize,
+        subject: usize,
+    ) -> ContrastTest {
         let both = |repetition: u32| {
             let one = self.number(base, repetition, scope, metric.key)?;
             Some((repetition, one, self.number(subject, repetition, scope, metric.key)?))
         };
         let found: Vec<_> = self.subjects[base].keys().filter_map(|repetition| both(*repetition)).collect();
-        let exact = Number::exact;
-        let common: Option<Vec<Common>> = (metric.key == BY_REQUEST && !found.is_empty())
+        let exact = MetricValue::exact;
+        let common: Option<Vec<CommonXacts>> = (metric.key == BY_REQUEST && !found.is_empty())
             .then(|| {
                 let of = |repetition| *self.common.get(&(repetition, base, subject))?.get(scope)?;
                 found.iter().map(|(repetition, ..)| of(*repetition)).collect()
             })
             .flatten();
-        let pairs: Vec<(Number, Number)> = match &common {
+        let pairs: Vec<(MetricValue, MetricValue)> = match &common {
             Some(common) => common.iter().map(|c| (exact(c.base_ms), exact(c.other_ms))).collect(),
             None => found.iter().map(|(_, one, other)| (*one, *other)).collect(),
         };
         let xacts = common.as_ref().map(|common| common.iter().map(|common| common.xacts).sum());
-        let mut case = Case::new(metric, &labels[base], &labels[subject], &pairs, xacts);
+        let mut case = ContrastTest::new(metric, &labels[base], &labels[subject], &pairs, xacts);
         if let Some([only]) = common.as_deref() {
             case.contrast.within_runs = only.within.map(|within| WithinRuns {
                 stretches: within.stretches as u32,
                 interval: within.interval_ms,
             });
         }
-        if let Some(why) = self.incomparable(pair) {
+        if let Some(why) = self.incomparable(base, subject) {
             case.incomparable(&why);
         }
         case
     }
 
-    /// Why two subjects cannot be compared here; none: they can.
-    fn incomparable(&self, (base, subject): (usize, usize)) -> Option<String> {
+    /// Reason why two subjects cannot be compared here; none: they can.
+    fn incomparable(&self, base: usize, subject: usize) -> Option<String> {
         let both = |repetition: &u32| {
             Some((*self.subjects[base].get(repetition)?, *self.subjects[subject].get(repetition)?))
         };
         let mut pairs = self.subjects[base].keys().filter_map(both);
         pairs.find_map(|(one, other)| {
-            let differs = one.requested.differs(&other.requested).filter(|_| !self.any_stream);
+            let differs = one.requested.difference_from(&other.requested).filter(|_| !self.any_stream);
             let invalid = one.invalid || other.invalid;
             let mixed = one.own_errors != other.own_errors;
             differs
@@ -116,17 +122,17 @@ impl Bench<'_> {
     }
 }
 
-pub fn comparison(experiment: &Experiment, directory: &str) -> Comparison {
+pub fn comparison(experiment: &ExperimentRuns, directory: &str) -> Comparison {
     let info = &experiment.info;
     let mut warnings = Vec::new();
-    let benches = benches(experiment, &mut warnings);
+    let groups = groups(experiment, &mut warnings);
     let labels: Vec<String> = info.subjects.iter().map(|subject| subject.label.clone()).collect();
-    let scenarios = scenarios(experiment, &benches, &labels);
-    let tables = tables(experiment, &benches, &labels, &scenarios);
+    let scenarios = scenarios(experiment, &groups, &labels);
+    let tables = tables(experiment, &groups, &labels, &scenarios);
     let subjects = subjects(experiment);
     warnings.extend(mixed_versions(&subjects, experiment));
-    warnings.extend(one_stream(&benches));
-    let incomparable = incomparable(experiment, &benches, &labels);
+    warnings.extend(one_stream(&groups));
+    let incomparable = incomparable(experiment, &groups, &labels);
     let mut comparison = Comparison {
         schema: COMPARISON_SCHEMA.to_owned(),
         name: info.name.clone(),
@@ -153,14 +159,14 @@ pub fn comparison(experiment: &Experiment, directory: &str) -> Comparison {
         tables,
         left_out: experiment.left_out.clone(),
         warnings,
-        panels: panels(experiment, &benches, &labels),
+        chart_groups: chart_groups(experiment, &groups, &labels),
     };
-    comparison.verdict = words::verdict(&comparison);
+    comparison.verdict = text::verdict(&comparison);
     comparison
 }
 
-fn benches<'a>(experiment: &'a Experiment, warnings: &mut Vec<String>) -> Vec<Bench<'a>> {
-    let mut benches = Vec::new();
+fn groups<'a>(experiment: &'a ExperimentRuns, warnings: &mut Vec<String>) -> Vec<RunGroup<'a>> {
+    let mut groups = Vec::new();
     for (workload, plan) in experiment.plans.iter().enumerate() {
         let Some(plan) = plan else { continue };
         for condition in 0..experiment.info.conditions.len() {
@@ -173,7 +179,7 @@ fn benches<'a>(experiment: &'a Experiment, warnings: &mut Vec<String>) -> Vec<Be
             if subjects.iter().any(|runs| !runs.is_empty()) {
                 let common = common(&subjects, &plan.scopes, warnings);
                 let any_stream = experiment.liberties.any_stream;
-                benches.push(Bench {
+                groups.push(RunGroup {
                     workload,
                     condition,
                     scopes: &plan.scopes,
@@ -184,19 +190,19 @@ fn benches<'a>(experiment: &'a Experiment, warnings: &mut Vec<String>) -> Vec<Be
             }
         }
     }
-    benches
+    groups
 }
 
 /// Pairs by request, where both runs of a pair kept their log. Logs of one repetition are in memory at a time.
 fn common(
-    subjects: &[BTreeMap<u32, &Cell>],
+    subjects: &[BTreeMap<u32, &RunCell>],
     scopes: &[Scope],
     warnings: &mut Vec<String>,
-) -> BTreeMap<(u32, usize, usize), Vec<Option<Common>>> {
+) -> BTreeMap<(u32, usize, usize), Vec<Option<CommonXacts>>> {
     let mut found = BTreeMap::new();
     let repetitions: BTreeSet<u32> = subjects.iter().flat_map(|runs| runs.keys().copied()).collect();
     for repetition in repetitions {
-        let logs: Vec<Option<Responses>> =
+        let logs: Vec<Option<ResponseLog>> =
             subjects.iter().map(|runs| log(runs.get(&repetition)?, warnings)).collect();
         for (base, one) in logs.iter().enumerate() {
             for (subject, other) in logs.iter().enumerate().skip(base + 1) {
@@ -209,7 +215,7 @@ fn common(
     found
 }
 
-fn log(cell: &Cell, warnings: &mut Vec<String>) -> Option<Responses> {
+fn log(cell: &RunCell, warnings: &mut Vec<String>) -> Option<ResponseLog> {
     let path = cell.xacts.as_ref()?;
     let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
     if bytes > LARGEST_LOG_BYTES {
@@ -220,7 +226,7 @@ fn log(cell: &Cell, warnings: &mut Vec<String>) -> Option<Responses> {
         ));
         return None;
     }
-    match Responses::read(path) {
+    match ResponseLog::read(path) {
         Ok(log) => Some(log),
         Err(error) => {
             warnings.push(format!("A log of xacts was not used: {error}."));
@@ -229,34 +235,37 @@ fn log(cell: &Cell, warnings: &mut Vec<String>) -> Option<Responses> {
     }
 }
 
-fn title(experiment: &Experiment, bench: &Bench<'_>) -> String {
-    let workload = &experiment.info.workloads[bench.workload];
+fn title(experiment: &ExperimentRuns, group: &RunGroup<'_>) -> String {
+    let workload = &experiment.info.workloads[group.workload];
     match experiment.info.conditions.len() {
         1 => workload.clone(),
-        _ => format!("{workload}, {}", experiment.info.conditions[bench.condition].label),
+        _ => format!("{workload}, {}", experiment.info.conditions[group.condition].label),
     }
 }
 
 /// The cells of a scenario before their verdicts: of each metric the differences between all pairs.
-type Undecided = Vec<(&'static Metric, Vec<Case>)>;
+type PendingCells = Vec<(&'static ComparedMetric, Vec<ContrastTest>)>;
 
 /// The table of scenarios. All of its verdicts are one family.
-fn scenarios(experiment: &Experiment, benches: &[Bench<'_>], labels: &[String]) -> Vec<Scenario> {
-    let mut rows: Vec<(Scenario, Undecided)> = Vec::new();
-    for bench in benches {
-        let several = bench.scopes.iter().filter(|scope| scope.judged).count() > 1;
-        for (index, scope) in bench.scopes.iter().enumerate().filter(|(_, scope)| scope.judged) {
-            let base = title(experiment, bench);
+fn scenarios(experiment: &ExperimentRuns, groups: &[RunGroup<'_>], labels: &[String]) -> Vec<Scenario> {
+    let mut rows: Vec<(Scenario, PendingCells)> = Vec::new();
+    for group in groups {
+        let several = group.scopes.iter().filter(|scope| scope.judged).count() > 1;
+        for (index, scope) in group.scopes.iter().enumerate().filter(|(_, scope)| scope.judged) {
+            let base = title(experiment, group);
             let name = if several { format!("{base}: {}", scope.name) } else { base };
             let headlines = metric::all().filter(|metric| metric.heading.is_some());
-            let cells = headlines.filter(|metric| bench.measured(index, metric.key)).map(|metric| {
+            let cells = headlines.filter(|metric| group.measured(index, metric.key)).map(|metric| {
                 let pairs = (0..labels.len()).flat_map(|a| (a + 1..labels.len()).map(move |b| (a, b)));
-                (metric, pairs.map(|pair| bench.case(labels, metric, index, pair)).collect())
+                (
+                    metric,
+                    pairs.map(|(base, other)| group.contrast(labels, metric, index, base, other)).collect(),
+                )
             });
             let scenario = Scenario {
                 name,
-                workload: experiment.info.workloads[bench.workload].clone(),
-                condition: experiment.info.conditions[bench.condition].label.clone(),
+                workload: experiment.info.workloads[group.workload].clone(),
+                condition: experiment.info.conditions[group.condition].label.clone(),
                 scope: scope.name.clone(),
                 cells: Vec::new(),
             };
@@ -272,9 +281,13 @@ fn scenarios(experiment: &Experiment, benches: &[Bench<'_>], labels: &[String]) 
         .collect()
 }
 
-fn scenario_cell(metric: &'static Metric, cases: Vec<Case>, labels: &[String]) -> ScenarioCell {
+fn scenario_cell(
+    metric: &'static ComparedMetric,
+    cases: Vec<ContrastTest>,
+    labels: &[String],
+) -> ScenarioCell {
     let contrasts: Vec<Contrast> = cases.into_iter().map(|case| case.contrast).collect();
-    let outcome = winners::of(metric, &contrasts, labels);
+    let outcome = winners::scenario_outcome(metric, &contrasts, labels);
     ScenarioCell {
         metric: metric.key.to_owned(),
         heading: metric.heading.unwrap_or(metric.title).to_owned(),
@@ -288,22 +301,22 @@ fn scenario_cell(metric: &'static Metric, cases: Vec<Case>, labels: &[String]) -
 /// A table for every stretch of every bench. The headlines of a judged stretch keep the verdicts that they have in the
 /// table of scenarios; the others of a table are a family of their own.
 fn tables(
-    experiment: &Experiment,
-    benches: &[Bench<'_>],
+    experiment: &ExperimentRuns,
+    groups: &[RunGroup<'_>],
     labels: &[String],
     scenarios: &[Scenario],
 ) -> Vec<MetricTable> {
     let mut tables = Vec::new();
-    for bench in benches {
-        let workload = &experiment.info.workloads[bench.workload];
-        let condition = &experiment.info.conditions[bench.condition].label;
-        for (index, scope) in bench.scopes.iter().enumerate() {
+    for group in groups {
+        let workload = &experiment.info.workloads[group.workload];
+        let condition = &experiment.info.conditions[group.condition].label;
+        for (index, scope) in group.scopes.iter().enumerate() {
             let scenario = scenarios.iter().find(|scenario| {
                 (&scenario.workload, &scenario.condition, &scenario.scope)
                     == (workload, condition, &scope.name)
             });
-            let (rows, tests) = metric_rows(bench, labels, index, scenario.filter(|_| scope.judged));
-            let phases = experiment.plans[bench.workload].as_ref().map(|plan| &plan.phases);
+            let (rows, tests) = metric_rows(group, labels, index, scenario.filter(|_| scope.judged));
+            let phases = experiment.plans[group.workload].as_ref().map(|plan| &plan.phases);
             let name = |phase: &usize| phases.and_then(|names| names.get(*phase)).cloned();
             tables.push(MetricTable {
                 workload: workload.clone(),
@@ -313,7 +326,7 @@ fn tables(
                 judged: scope.judged,
                 tests,
                 rows,
-                errors: errors(bench, index),
+                errors: errors(group, index),
             });
         }
     }
@@ -323,25 +336,25 @@ fn tables(
 }
 
 fn metric_rows(
-    bench: &Bench<'_>,
+    group: &RunGroup<'_>,
     labels: &[String],
     scope: usize,
     scenario: Option<&Scenario>,
 ) -> (Vec<MetricRow>, u32) {
-    let known = |metric: &Metric| {
+    let known = |metric: &ComparedMetric| {
         scenario.and_then(|scenario| scenario.cells.iter().find(|cell| cell.metric == metric.key))
     };
-    let measured: Vec<&'static Metric> =
-        metric::all().filter(|metric| bench.measured(scope, metric.key)).collect();
-    let mut own: BTreeMap<&str, Vec<Case>> = BTreeMap::new();
+    let measured: Vec<&'static ComparedMetric> =
+        metric::all().filter(|metric| group.measured(scope, metric.key)).collect();
+    let mut own: BTreeMap<&str, Vec<ContrastTest>> = BTreeMap::new();
     for metric in measured.iter().filter(|metric| known(metric).is_none()) {
-        let cases = (1..labels.len()).map(|other| bench.case(labels, metric, scope, (0, other)));
+        let cases = (1..labels.len()).map(|other| group.contrast(labels, metric, scope, 0, other));
         own.insert(metric.key, cases.collect());
     }
     let tests = verdict::decide(own.values_mut().flatten());
     let rows = measured.into_iter().map(|metric| {
         let values: Vec<Values> =
-            (0..labels.len()).map(|subject| bench.values(subject, scope, metric.key)).collect();
+            (0..labels.len()).map(|subject| group.values(subject, scope, metric.key)).collect();
         let contrasts = match known(metric) {
             Some(cell) => {
                 cell.contrasts.iter().filter(|contrast| contrast.base == labels[0]).cloned().collect()
@@ -366,10 +379,10 @@ fn metric_rows(
 }
 
 /// Errors by kind: mean number per run of each subject.
-fn errors(bench: &Bench<'_>, scope: usize) -> BTreeMap<String, Vec<Option<f64>>> {
-    let of = |cell: &&Cell| cell.numbers.get(scope).map(|numbers| numbers.errors.clone());
+fn errors(group: &RunGroup<'_>, scope: usize) -> BTreeMap<String, Vec<Option<f64>>> {
+    let of = |cell: &&RunCell| cell.numbers.get(scope).map(|numbers| numbers.errors.clone());
     let runs: Vec<Vec<BTreeMap<String, u64>>> =
-        bench.subjects.iter().map(|runs| runs.values().filter_map(of).collect()).collect();
+        group.subjects.iter().map(|runs| runs.values().filter_map(of).collect()).collect();
     let kinds: BTreeSet<&String> = runs.iter().flatten().flat_map(BTreeMap::keys).collect();
     let mean = |kind: &String, runs: &[BTreeMap<String, u64>]| {
         let total: u64 = runs.iter().filter_map(|errors| errors.get(kind)).sum();
@@ -378,7 +391,7 @@ fn errors(bench: &Bench<'_>, scope: usize) -> BTreeMap<String, Vec<Option<f64>>>
     kinds.into_iter().map(|kind| (kind.clone(), runs.iter().map(|runs| mean(kind, runs)).collect())).collect()
 }
 
-fn subjects(experiment: &Experiment) -> Vec<Subject> {
+fn subjects(experiment: &ExperimentRuns) -> Vec<Subject> {
     let described = experiment.info.subjects.iter().enumerate();
     described
         .map(|(index, info)| {
@@ -399,7 +412,7 @@ fn subjects(experiment: &Experiment) -> Vec<Subject> {
         .collect()
 }
 
-fn mixed_versions(subjects: &[Subject], experiment: &Experiment) -> Vec<String> {
+fn mixed_versions(subjects: &[Subject], experiment: &ExperimentRuns) -> Vec<String> {
     let mut warnings: Vec<String> = subjects
         .iter()
         .filter(|subject| subject.versions.len() > 1)
@@ -417,23 +430,23 @@ fn mixed_versions(subjects: &[Subject], experiment: &Experiment) -> Vec<String> 
 
 /// Pairs of subjects that did not get the same requests, and workloads that one subject ran alone; what is left out because its
 /// plan is another one is said with it.
-fn incomparable(experiment: &Experiment, benches: &[Bench<'_>], labels: &[String]) -> Vec<String> {
+fn incomparable(experiment: &ExperimentRuns, groups: &[RunGroup<'_>], labels: &[String]) -> Vec<String> {
     let mut found = Vec::new();
-    for bench in benches {
-        let title = title(experiment, bench);
+    for group in groups {
+        let title = title(experiment, group);
         for (a, b) in (0..labels.len()).flat_map(|a| (a + 1..labels.len()).map(move |b| (a, b))) {
-            if let Some(why) = bench.incomparable((a, b)) {
+            if let Some(why) = group.incomparable(a, b) {
                 found.push(format!("{} and {} in {title}: {why}.", labels[a], labels[b]));
             }
         }
         let ran: Vec<&String> = labels
             .iter()
-            .zip(&bench.subjects)
+            .zip(&group.subjects)
             .filter(|(_, runs)| !runs.is_empty())
             .map(|(label, _)| label)
             .collect();
         let given =
-            experiment.heads.iter().filter(|head| head.workload == experiment.info.workloads[bench.workload]);
+            experiment.heads.iter().filter(|head| head.workload == experiment.info.workloads[group.workload]);
         let given: BTreeSet<usize> = given.map(|head| head.subject).collect();
         if let ([alone], true, 1) = (ran.as_slice(), labels.len() > 1, given.len()) {
             found.push(format!("{title} was run for {alone} alone: there is nothing to compare it with."));
@@ -443,21 +456,22 @@ fn incomparable(experiment: &Experiment, benches: &[Bench<'_>], labels: &[String
     let differs = settings::differences(&experiment.heads, &subjects(experiment));
     let meaningless: Vec<String> =
         differs.into_iter().filter(|row| row.weight == Weight::Meaningless).map(|row| row.name).collect();
-    if found.is_empty() && !meaningless.is_empty() && benches.iter().all(|bench| !bench.has_pair()) {
-        found.push(format!("The runs differ in {}.", words::list(&meaningless)));
+    if found.is_empty() && !meaningless.is_empty() && groups.iter().all(|group| !group.has_pair()) {
+        found.push(format!("The runs differ in {}.", text::list(&meaningless)));
     }
     found
 }
 
 /// Repetitions that all had the same stream say how much runs differ, and nothing about other streams.
-fn one_stream(benches: &[Bench<'_>]) -> Option<String> {
-    let repeated = benches.iter().any(|bench| {
-        bench.subjects.iter().any(|runs| {
+fn one_stream(groups: &[RunGroup<'_>]) -> Option<String> {
+    let repeated = groups.iter().any(|group| {
+        group.subjects.iter().any(|runs| {
             let mut runs = runs.values();
             let first = runs.next();
             runs.len() > 0
-                && runs
-                    .all(|run| first.is_some_and(|first| first.requested.differs(&run.requested).is_none()))
+                && runs.all(|run| {
+                    first.is_some_and(|first| first.requested.difference_from(&run.requested).is_none())
+                })
         })
     });
     repeated.then(|| {
@@ -467,32 +481,32 @@ fn one_stream(benches: &[Bench<'_>]) -> Option<String> {
     })
 }
 
-fn panels(experiment: &Experiment, benches: &[Bench<'_>], labels: &[String]) -> Vec<Panel> {
-    let panel = |(number, bench): (usize, &Bench<'_>)| {
-        let axis = &experiment.plans[bench.workload].as_ref()?.axis;
-        let subjects: Vec<(&str, Vec<&[Row]>)> = labels
+fn chart_groups(experiment: &ExperimentRuns, groups: &[RunGroup<'_>], labels: &[String]) -> Vec<ChartGroup> {
+    let panel = |(number, group): (usize, &RunGroup<'_>)| {
+        let axis = &experiment.plans[group.workload].as_ref()?.axis;
+        let subjects: Vec<(&str, Vec<&[StepRow]>)> = labels
             .iter()
-            .zip(&bench.subjects)
+            .zip(&group.subjects)
             .map(|(label, runs)| (label.as_str(), runs.values().map(|cell| cell.rows.as_slice()).collect()))
             .collect();
-        Some(charts::panel(title(experiment, bench), number, axis, &subjects, &stretches(bench)))
+        Some(charts::panel(title(experiment, group), number, axis, &subjects, &stretches(group)))
     };
-    benches.iter().enumerate().filter_map(panel).collect()
+    groups.iter().enumerate().filter_map(panel).collect()
 }
 
 /// Response times of each subject, over all its runs: of all phases together, or of the only one; then phase by phase.
-fn stretches<'a>(bench: &Bench<'a>) -> Vec<Stretch<'a>> {
+fn stretches<'a>(group: &RunGroup<'a>) -> Vec<ScopeTimes<'a>> {
     let of = |(index, scope): (usize, &'a Scope)| {
-        let merged = |runs: &BTreeMap<u32, &Cell>| {
+        let merged = |runs: &BTreeMap<u32, &RunCell>| {
             let mut times = Histogram::new();
             runs.values()
                 .filter_map(|cell| cell.numbers.get(index))
                 .for_each(|n| times.merge_sparse(&n.times));
             times
         };
-        Stretch { name: &scope.name, times: bench.subjects.iter().map(merged).collect() }
+        ScopeTimes { name: &scope.name, times: group.subjects.iter().map(merged).collect() }
     };
-    let mut all: Vec<Stretch<'a>> = bench.scopes.iter().enumerate().map(of).collect();
+    let mut all: Vec<ScopeTimes<'a>> = group.scopes.iter().enumerate().map(of).collect();
     if let Some(whole) = all.iter().position(|stretch| stretch.name == WHOLE) {
         let whole = all.remove(whole);
         all.insert(0, whole);

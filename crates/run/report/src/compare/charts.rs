@@ -4,38 +4,38 @@
 
 use assay_measurement::histogram::Histogram;
 
-use super::panel::{Axis, Panel, Row};
+use super::chart_group::{ChartGroup, ComparisonAxis, StepRow};
 use super::scope;
-use super::views::{self, Look};
-use crate::chart::{self, Chart, Kind, Line, short};
+use super::views::{self, SubjectStyle};
+use crate::chart::{self, Chart, ChartKind, ChartLine, short};
 
 /// Small charts, one for each phase, that a panel has at most.
 const MOST_PHASES: usize = 12;
 
 /// Response times of each subject in one stretch of the schedule.
-pub struct Stretch<'a> {
+pub struct ScopeTimes<'a> {
     pub name: &'a str,
     pub times: Vec<Histogram>,
 }
 
-/// What a chart shows of a step.
-type Read = fn(&Row) -> Option<f64>;
+/// Reads the value of a step.
+type ReadStep = fn(&StepRow) -> Option<f64>;
 
-/// What is drawn over time.
-struct OverTime {
+/// Chart of one value over time.
+struct StepChart {
     id: &'static str,
     title: &'static str,
     about: &'static str,
     unit: &'static str,
     log: bool,
-    read: Read,
+    read: ReadStep,
 }
 
-const fn over_time(id: &'static str, title: &'static str, unit: &'static str, read: Read) -> OverTime {
-    OverTime { id, title, about: "", unit, log: false, read }
+const fn over_time(id: &'static str, title: &'static str, unit: &'static str, read: ReadStep) -> StepChart {
+    StepChart { id, title, about: "", unit, log: false, read }
 }
 
-impl OverTime {
+impl StepChart {
     const fn about(self, about: &'static str) -> Self {
         Self { about, ..self }
     }
@@ -45,7 +45,7 @@ impl OverTime {
     }
 }
 
-const OVER_TIME: [OverTime; 14] = [
+const OVER_TIME: [StepChart; 14] = [
     over_time("rate", "Throughput", "1/s", |row| row.throughput)
         .about("Responses without error, per second; dashed: offered."),
     over_time("bandwidth", "Bandwidth", "Mbit/s", |row| row.bandwidth_mbit_s)
@@ -79,13 +79,13 @@ const OVER_TIME: [OverTime; 14] = [
 pub fn panel(
     title: String,
     number: usize,
-    axis: &Axis,
-    subjects: &[(&str, Vec<&[Row]>)],
-    stretches: &[Stretch<'_>],
-) -> Panel {
+    axis: &ComparisonAxis,
+    subjects: &[(&str, Vec<&[StepRow]>)],
+    stretches: &[ScopeTimes<'_>],
+) -> ChartGroup {
     let steps = axis.time.len();
     let over_time = OVER_TIME.iter().map(|what| {
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: Vec<ChartLine> = Vec::new();
         if what.id == "rate" {
             lines.extend(offered(subjects, steps));
         }
@@ -94,10 +94,11 @@ pub fn panel(
         let chart = chart::time_chart("", id, what.title, what.unit, what.about, lines);
         Chart { axis: number, log: what.log, ..chart }
     });
-    let mut charts: Vec<Chart> = over_time.filter(|chart| chart.lines.iter().any(Line::is_known)).collect();
+    let mut charts: Vec<Chart> =
+        over_time.filter(|chart| chart.lines.iter().any(ChartLine::is_known)).collect();
     charts.push(at_robots(number, subjects, steps));
     charts.extend(
-        Some(at_origins(number, subjects, steps)).filter(|chart| chart.lines.iter().any(Line::is_known)),
+        Some(at_origins(number, subjects, steps)).filter(|chart| chart.lines.iter().any(ChartLine::is_known)),
     );
     let labels: Vec<&str> = subjects.iter().map(|subject| subject.0).collect();
     let mut curves = stretches.iter().take(MOST_PHASES + 1).enumerate().map(|(index, stretch)| {
@@ -106,11 +107,11 @@ pub fn panel(
     });
     charts.extend(curves.next());
     let phases: Vec<Chart> = curves.collect();
-    Panel { title, axis: axis.clone(), charts, phases }
+    ChartGroup { title, axis: axis.clone(), charts, phases }
 }
 
-fn at_robots(number: usize, subjects: &[(&str, Vec<&[Row]>)], steps: usize) -> Chart {
-    let reads: [Read; 2] = [|row| row.response_ms, |row| row.throughput];
+fn at_robots(number: usize, subjects: &[(&str, Vec<&[StepRow]>)], steps: usize) -> Chart {
+    let reads: [ReadStep; 2] = [|row| row.response_ms, |row| row.throughput];
     let about = "A point per step, at the robots: a wall on the right is saturation.";
     against_rate(
         (format!("against-{number}"), "Response time against rate", about),
@@ -121,8 +122,8 @@ fn at_robots(number: usize, subjects: &[(&str, Vec<&[Row]>)], steps: usize) -> C
     )
 }
 
-fn at_origins(number: usize, subjects: &[(&str, Vec<&[Row]>)], steps: usize) -> Chart {
-    let reads: [Read; 2] = [|row| row.origin_ms, |row| row.origin_throughput];
+fn at_origins(number: usize, subjects: &[(&str, Vec<&[StepRow]>)], steps: usize) -> Chart {
+    let reads: [ReadStep; 2] = [|row| row.origin_ms, |row| row.origin_throughput];
     let about = "A point per step, at the origins, think time included.";
     let id = format!("against-origin-{number}");
     against_rate((id, "Response time of origins against their rate", about), number, subjects, steps, reads)
@@ -131,28 +132,28 @@ fn at_origins(number: usize, subjects: &[(&str, Vec<&[Row]>)], steps: usize) -> 
 fn against_rate(
     (id, title, about): (String, &'static str, &'static str),
     number: usize,
-    subjects: &[(&str, Vec<&[Row]>)],
+    subjects: &[(&str, Vec<&[StepRow]>)],
     steps: usize,
-    [time, rate]: [Read; 2],
+    [time, rate]: [ReadStep; 2],
 ) -> Chart {
     let lines = subject_lines(subjects, steps, time)
         .into_iter()
         .zip(subject_lines(subjects, steps, rate))
-        .map(|(line, rate)| Line { x: Some(rate.values), low: None, high: None, ..line });
+        .map(|(line, rate)| ChartLine { x: Some(rate.values), low: None, high: None, ..line });
     let chart = chart::time_chart("", id, title, "ms", about, lines.collect());
-    Chart { kind: Kind::Scatter, axis: number, x_label: Some("responses/s".into()), ..chart }
+    Chart { kind: ChartKind::Scatter, axis: number, x_label: Some("responses/s".into()), ..chart }
 }
 
-/// How long which share of requests took, of all runs of a subject together.
-fn percentiles(id: String, number: usize, labels: &[&str], stretch: &Stretch<'_>, whole: bool) -> Chart {
+/// Percentile curves, each over all runs of a subject.
+fn percentiles(id: String, number: usize, labels: &[&str], stretch: &ScopeTimes<'_>, whole: bool) -> Chart {
     let named: Vec<_> = labels
         .iter()
         .zip(&stretch.times)
         .enumerate()
-        .map(|(index, (label, times))| (*label, views::look(index).colour, times))
+        .map(|(index, (label, times))| (*label, views::subject_style(index).colour, times))
         .collect();
     let title = if whole {
-        format!("Percentile curves, {}", scope::words(stretch.name))
+        format!("Percentile curves, {}", scope::scope_title(stretch.name))
     } else {
         stretch.name.to_owned()
     };
@@ -164,32 +165,32 @@ fn percentiles(id: String, number: usize, labels: &[&str], stretch: &Stretch<'_>
     };
     let mut chart = chart::distribution(id, title, about, &named);
     for (index, line) in chart.lines.iter_mut().enumerate() {
-        line.dash = views::look(index).dash;
+        line.dash = views::subject_style(index).dash;
     }
     Chart { axis: number, ..chart }
 }
 
-/// What was offered is the same for all: it is taken from the first run there is.
-fn offered(subjects: &[(&str, Vec<&[Row]>)], steps: usize) -> Option<Line> {
+/// Offered rate, from the first run there is: all were offered the same.
+fn offered(subjects: &[(&str, Vec<&[StepRow]>)], steps: usize) -> Option<ChartLine> {
     let first = subjects.iter().flat_map(|subject| subject.1.first()).next()?;
     let values = (0..steps).map(|step| first.get(step)?.offered.map(short)).collect();
-    Some(chart::dashed(Line::new("offered", "offered", values)))
+    Some(chart::dashed(ChartLine::new("offered", "offered", values)))
 }
 
-fn subject_lines(subjects: &[(&str, Vec<&[Row]>)], steps: usize, read: Read) -> Vec<Line> {
-    let line = |(index, (label, runs)): (usize, &(&str, Vec<&[Row]>))| {
+fn subject_lines(subjects: &[(&str, Vec<&[StepRow]>)], steps: usize, read: ReadStep) -> Vec<ChartLine> {
+    let line = |(index, (label, runs)): (usize, &(&str, Vec<&[StepRow]>))| {
         let of_step =
             |step: usize| -> Vec<f64> { runs.iter().filter_map(|rows| read(rows.get(step)?)).collect() };
         let values: Vec<Vec<f64>> = (0..steps).map(of_step).collect();
         let each = |of: fn(&[f64]) -> Option<f64>| values.iter().map(|all| of(all).map(short)).collect();
         let several = runs.len() > 1;
-        let Look { colour, dash } = views::look(index);
+        let SubjectStyle { colour, dash } = views::subject_style(index);
         let mean = each(|all| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64));
-        Line {
+        ChartLine {
             dash,
             low: several.then(|| each(|all| all.iter().copied().reduce(f64::min))),
             high: several.then(|| each(|all| all.iter().copied().reduce(f64::max))),
-            ..Line::new(*label, colour, mean)
+            ..ChartLine::new(*label, colour, mean)
         }
     };
     subjects.iter().enumerate().map(line).collect()
@@ -199,16 +200,21 @@ fn subject_lines(subjects: &[(&str, Vec<&[Row]>)], steps: usize, read: Read) -> 
 mod tests {
     use super::*;
 
-    fn row(throughput: f64) -> Row {
-        Row { throughput: Some(throughput), offered: Some(10.0), ..Row::default() }
+    fn row(throughput: f64) -> StepRow {
+        StepRow { throughput: Some(throughput), offered: Some(10.0), ..StepRow::default() }
     }
 
     #[test]
     fn a_line_is_the_mean_of_runs_and_its_band_reaches_from_the_lowest_to_the_highest() {
-        let axis =
-            Axis { step_ms: 1000, end_ms: 2000, step_s: 1.0, time: vec![0.5, 1.5], phases: Vec::new() };
+        let axis = ComparisonAxis {
+            step_ms: 1000,
+            end_ms: 2000,
+            step_s: 1.0,
+            time: vec![0.5, 1.5],
+            phases: Vec::new(),
+        };
         let (one, other) = ([row(10.0), row(20.0)], [row(20.0)]);
-        let stretch = |name| Stretch { name, times: vec![Histogram::new(), Histogram::new()] };
+        let stretch = |name| ScopeTimes { name, times: vec![Histogram::new(), Histogram::new()] };
         let subjects = [("a", vec![&one[..], &other[..]]), ("b", vec![])];
         let panel = panel("w".into(), 3, &axis, &subjects, &[stretch("whole run"), stretch("top1")]);
         let rate = &panel.charts[0];

@@ -8,9 +8,9 @@ use assay_record::experiment::ConditionInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::chart_group::ChartGroup;
 use super::gate::Gate;
-pub use super::metric::{Direction, Group};
-use super::panel::Panel;
+pub use super::metric::{Direction, MetricGroup};
 use crate::document::Mood;
 
 /// Version of the document.
@@ -70,13 +70,13 @@ pub struct Comparison {
     /// Every metric of every phase. The verdicts of a table hold together, but for those that are the scenarios'.
     pub tables: Vec<MetricTable>,
     /// Cells whose numbers do not count, and why.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedCell>,
     /// What a reader should know.
     pub warnings: Vec<String>,
     /// What the page's charts show; not part of the document.
     #[serde(skip)]
     #[schemars(skip)]
-    pub panels: Vec<Panel>,
+    pub chart_groups: Vec<ChartGroup>,
 }
 
 /// A proxy with its settings.
@@ -214,7 +214,7 @@ pub struct MetricRow {
     /// What it is called.
     pub title: String,
     /// What it is about.
-    pub group: Group,
+    pub group: MetricGroup,
     /// Which direction is good.
     pub better: Direction,
     /// Smallest difference that is worth mentioning, in the metric's unit, at the first subject's level; null where
@@ -318,7 +318,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// As it is said.
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Verdict::Better => "better",
             Verdict::Worse => "worse",
@@ -341,7 +341,8 @@ impl Verdict {
 
 /// A cell whose numbers do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LeftOut {
+#[schemars(rename = "LeftOut")]
+pub struct ExcludedCell {
     /// Its name.
     pub cell: String,
     /// Workload.

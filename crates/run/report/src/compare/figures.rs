@@ -7,8 +7,8 @@ use crate::chart::Chart;
 use crate::figure::{self, Figure, FigureSet};
 use assay_base::quote::csv::quoted;
 
+use super::chart_group::ChartGroup;
 use super::document::{Comparison, Contrast, MetricRow, MetricTable, Values};
-use super::panel::Panel;
 
 /// Columns of `metrics.csv`: a row for each metric, stretch of the schedule and subject.
 const METRICS: &str = "workload,condition,scope,metric,subject,runs,mean,deviation,lower_bound";
@@ -19,8 +19,8 @@ const DIFFERENCES: &str = "workload,condition,scope,metric,subject,base,pairs,di
 /// Draws every chart into a directory: `NAME.svg` and `NAME.csv` of each, and `figures.csv`, a list of all. Where there
 /// is more than one workload or condition, names begin with them. Gives back the names.
 pub fn write_figures(comparison: &Comparison, out: &Path) -> Result<Vec<String>, ReportError> {
-    let several = comparison.panels.len() > 1;
-    let set = |panel: &Panel| {
+    let several = comparison.chart_groups.len() > 1;
+    let set = |panel: &ChartGroup| {
         let named = |chart: &Chart| {
             let mut figure = Figure::alone(chart.clone());
             figure.name = name(&figure.name, several.then_some(panel.title.as_str()));
@@ -29,7 +29,7 @@ pub fn write_figures(comparison: &Comparison, out: &Path) -> Result<Vec<String>,
         panel.charts.iter().chain(&panel.phases).map(named).collect::<Vec<Figure>>()
     };
     let sets: Vec<FigureSet<'_>> = comparison
-        .panels
+        .chart_groups
         .iter()
         .map(|panel| FigureSet { figures: set(panel), time: &panel.axis.time, bands: &panel.axis.phases })
         .collect();
@@ -108,7 +108,7 @@ fn difference(table: &MetricTable, row: &MetricRow, contrast: &Contrast) -> Stri
         number(contrast.effect_size),
         number(contrast.p),
         number(contrast.p_adjusted),
-        quoted(contrast.verdict.words()),
+        quoted(contrast.verdict.label()),
     ])
 }
 
@@ -123,7 +123,7 @@ fn line(cells: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::{Direction, Group};
+    use super::super::document::{Direction, MetricGroup};
     use super::*;
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
         let row = MetricRow {
             metric: "dhr".into(),
             title: String::new(),
-            group: Group::Speed,
+            group: MetricGroup::Speed,
             better: Direction::More,
             worth_mentioning: None,
             headline: true,

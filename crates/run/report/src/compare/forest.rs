@@ -13,12 +13,12 @@ const SCALES: [(f64, &str, &str); 6] = [
     (4.0, "¼", "× 4"),
     (10.0, "⅒", "× 10"),
 ];
-/// This share of all that is drawn must lie within the scale.
+/// Share of all intervals that must lie within the scale.
 const ON_SCALE: f64 = 0.9;
 
 /// The scale on which ratios are drawn.
 #[derive(Clone, Copy, Serialize)]
-pub struct Scale {
+pub struct RatioScale {
     pub octaves: f64,
     pub low: &'static str,
     pub high: &'static str,
@@ -32,7 +32,7 @@ pub fn judged(comparison: &Comparison) -> impl Iterator<Item = (&MetricTable, &M
 }
 
 /// The smallest scale that nearly everything fits on.
-pub fn scale(comparison: &Comparison) -> Scale {
+pub fn scale(comparison: &Comparison) -> RatioScale {
     let ends = |(_, _, contrast): (&MetricTable, &MetricRow, &Contrast)| {
         let ratio = contrast.ratio?;
         let (low, high) = contrast.ratio_interval.unwrap_or((ratio, ratio));
@@ -44,11 +44,11 @@ pub fn scale(comparison: &Comparison) -> Scale {
     let wanted = reach.get(((reach.len() as f64 * ON_SCALE) as usize).min(reach.len().saturating_sub(1)));
     let found = SCALES.iter().find(|scale| wanted.is_none_or(|wanted| *wanted <= scale.0.log2()));
     let (end, low, high) = *found.unwrap_or(&SCALES[SCALES.len() - 1]);
-    Scale { octaves: end.log2(), low, high }
+    RatioScale { octaves: end.log2(), low, high }
 }
 
-/// Where ratio and interval lie on the scale, in percent.
-pub fn forest(contrast: &Contrast, scale: Scale) -> Option<[f64; 3]> {
+/// Positions of ratio and interval on the scale, in percent.
+pub fn forest(contrast: &Contrast, scale: RatioScale) -> Option<[f64; 3]> {
     let place = |ratio: f64| tenth(50.0 + 50.0 * (ratio.log2() / scale.octaves).clamp(-1.0, 1.0));
     let middle = place(contrast.ratio?);
     let (low, high) =
@@ -69,7 +69,7 @@ mod tests {
         let drawn = |ratio, low, high| {
             let contrast =
                 Contrast { ratio: Some(ratio), ratio_interval: Some((low, high)), ..Contrast::default() };
-            forest(&contrast, Scale { octaves: 1.0, low: "½", high: "× 2" })
+            forest(&contrast, RatioScale { octaves: 1.0, low: "½", high: "× 2" })
         };
         assert_eq!(drawn(1.0, 0.5, 2.0), Some([0.0, 100.0, 50.0]));
         assert_eq!(drawn(16.0, 8.0, 32.0), Some([100.0, 0.0, 100.0]));

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::metric::{self, Direction, Metric, Unit};
+use super::metric::{self, ComparedMetric, Direction, MetricUnit};
 
 /// Short names of metrics.
 const SHORT: [(&str, &str); 16] = [
@@ -44,10 +44,10 @@ pub enum Amount {
     Absolute(f64),
 }
 
-/// Why a tolerance cannot be understood.
+/// Error in the text of a tolerance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToleranceError {
-    /// It is not of the form.
+    /// Neither a share, nor a metric with an amount.
     #[error(
         "cannot read the tolerance `{0}`; write a share of the baseline (`5%`), for one metric `p99=10%`, or an amount in its unit: `p99=2ms`, `dhr=1pt` (points), `throughput=50/s`"
     )]
@@ -88,7 +88,7 @@ impl std::str::FromStr for Tolerance {
     }
 }
 
-fn find(name: &str) -> Result<&'static Metric, ToleranceError> {
+fn find(name: &str) -> Result<&'static ComparedMetric, ToleranceError> {
     let key = SHORT.iter().find(|short| short.0 == name).map_or(name, |short| short.1);
     let metric = metric::named(key).ok_or_else(|| {
         let short: Vec<&str> = SHORT.iter().map(|short| short.0).collect();
@@ -107,15 +107,15 @@ fn find(name: &str) -> Result<&'static Metric, ToleranceError> {
     }
 }
 
-fn absolute(metric: &Metric, number: f64, unit: &str) -> Result<Amount, ToleranceError> {
+fn absolute(metric: &ComparedMetric, number: f64, unit: &str) -> Result<Amount, ToleranceError> {
     let units: &[(&str, f64)] = match metric.unit {
-        Unit::Milliseconds => &[("ms", 1.0), ("s", 1000.0), ("us", 0.001), ("µs", 0.001)],
-        Unit::Microseconds => &[("us", 1.0), ("µs", 1.0), ("ms", 1000.0)],
-        Unit::PerSecond => &[("/s", 1.0)],
-        Unit::Share => &[("pt", 0.01)],
-        Unit::Bytes => &[("MB", 1_048_576.0), ("KB", 1024.0), ("GB", 1_073_741_824.0)],
-        Unit::BytesPerSecond => &[("MB/s", 1_048_576.0), ("KB/s", 1024.0)],
-        Unit::Processors => &[],
+        MetricUnit::Milliseconds => &[("ms", 1.0), ("s", 1000.0), ("us", 0.001), ("µs", 0.001)],
+        MetricUnit::Microseconds => &[("us", 1.0), ("µs", 1.0), ("ms", 1000.0)],
+        MetricUnit::PerSecond => &[("/s", 1.0)],
+        MetricUnit::Share => &[("pt", 0.01)],
+        MetricUnit::Bytes => &[("MB", 1_048_576.0), ("KB", 1024.0), ("GB", 1_073_741_824.0)],
+        MetricUnit::BytesPerSecond => &[("MB/s", 1_048_576.0), ("KB/s", 1024.0)],
+        MetricUnit::Processors => &[],
     };
     match units.iter().find(|known| known.0 == unit) {
         Some((_, scale)) => Ok(Amount::Absolute(number * scale)),
@@ -136,17 +136,18 @@ pub struct Gate {
     /// The tolerances.
     pub tolerances: Vec<Tolerance>,
     /// All in all.
-    pub outcome: Outcome,
+    pub outcome: GateOutcome,
     /// Why that, in a sentence.
     pub why: String,
     /// Every difference that was held against a tolerance, in the stretches that subjects are judged by.
-    pub checks: Vec<Check>,
+    pub checks: Vec<GateCheck>,
 }
 
 /// What came of it, all in all. The first that applies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+#[schemars(rename = "Outcome")]
+pub enum GateOutcome {
     /// Numbers of runs are not known because of Assay or the lab: they are no gate.
     Invalid,
     /// Something that should be compared could not be.
@@ -160,7 +161,8 @@ pub enum Outcome {
 
 /// One difference and its tolerance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Check {
+#[schemars(rename = "Check")]
+pub struct GateCheck {
     /// Workload.
     pub workload: String,
     /// Condition.

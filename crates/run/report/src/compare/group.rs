@@ -9,19 +9,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use assay_record::experiment::{CellInfo, ConditionInfo, ExperimentInfo, SubjectInfo};
 use assay_record::run::{RunInfo, TargetInfo};
 
-use super::gather::{Given, Source};
+use super::inputs::{InputRun, RunSource};
 use crate::format;
 
 /// The condition of runs that all met the same.
 const PLAIN: &str = "plain";
 
 /// Makes an experiment of runs that were named.
-pub fn group(given: &[Given], any_stream: bool) -> ExperimentInfo {
+pub fn group(given: &[InputRun], any_stream: bool) -> ExperimentInfo {
     let mut labels = labels(given);
-    let met: Vec<Met> = given.iter().map(|given| given.head.as_ref().map(met).unwrap_or_default()).collect();
+    let met: Vec<RunConditions> =
+        given.iter().map(|given| given.head.as_ref().map(conditions_of).unwrap_or_default()).collect();
     let shared = is_shared(&met, &labels);
     if !shared {
-        tell_apart(given, &met, &mut labels);
+        add_conditions(given, &met, &mut labels);
     }
     let subjects = subjects(given, &labels);
     let conditions = conditions(given, met, shared);
@@ -69,7 +70,7 @@ fn name(subjects: &[SubjectInfo]) -> String {
     }
 }
 
-/// What was tested, in comparable form: facts by name, in the order in which they are said.
+/// Description of a target in comparable form: facts by name, in the order in which they are stated.
 fn facts(target: &TargetInfo) -> Vec<(String, String)> {
     let given = |size: Option<u64>| size.map_or_else(String::new, format::bytes);
     let mut facts = vec![
@@ -82,8 +83,8 @@ fn facts(target: &TargetInfo) -> Vec<(String, String)> {
     facts
 }
 
-/// What each run's subject is called.
-fn labels(given: &[Given]) -> Vec<String> {
+/// Label of each run's subject.
+fn labels(given: &[InputRun]) -> Vec<String> {
     let targets: Vec<Option<&TargetInfo>> =
         given.iter().map(|given| given.head.as_ref().map(|head| &head.target)).collect();
     let same = |a: usize, b: usize| match (targets[a], targets[b]) {
@@ -98,20 +99,20 @@ fn labels(given: &[Given]) -> Vec<String> {
                 return label.clone();
             }
             match &this.source {
-                Source::Cell { subject, .. } => {
+                RunSource::Cell { subject, .. } => {
                     let elsewhere = given.iter().any(|other| {
                         other.argument != this.argument
-                            && matches!(&other.source, Source::Cell { subject: s, .. } if s.label == subject.label)
+                            && matches!(&other.source, RunSource::Cell { subject: s, .. } if s.label == subject.label)
                     });
                     if elsewhere { format!("{}: {}", this.directory, subject.label) } else { subject.label.clone() }
                 }
-                Source::Among => {
+                RunSource::Among => {
                     let alike = (0..given.len())
                         .filter(|other| given[*other].argument == this.argument)
                         .all(|other| same(index, other));
                     if alike { this.directory.clone() } else { names[index].clone() }
                 }
-                Source::Alone => names[index].clone(),
+                RunSource::Alone => names[index].clone(),
             }
         })
         .collect();
@@ -122,13 +123,13 @@ fn labels(given: &[Given]) -> Vec<String> {
         for (label, given) in labels.iter_mut().zip(given) {
             label.clone_from(&given.directory);
         }
-        apart(given, &mut labels);
+        number_duplicates(given, &mut labels);
     }
     labels
 }
 
 /// Directories of one name in different places are told apart by their place among the arguments.
-fn apart(given: &[Given], labels: &mut [String]) {
+fn number_duplicates(given: &[InputRun], labels: &mut [String]) {
     let mut owners: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
     for (label, given) in labels.iter().zip(given) {
         owners.entry(label.clone()).or_default().insert(given.argument);
@@ -150,13 +151,13 @@ fn target_names(targets: &[Option<&TargetInfo>]) -> Vec<String> {
             .filter(|other| other.name == target.name)
             .map(|other| facts(other))
             .collect();
-        let telling = own.iter().filter(|(name, value)| {
+        let distinguishing = own.iter().filter(|(name, value)| {
             let has = |facts: &Vec<(String, String)>| {
                 facts.iter().any(|(other, said)| (other, said) == (name, value))
             };
             !value.is_empty() && !others.iter().all(has)
         });
-        let words = telling.map(|(name, value)| match name.as_str() {
+        let words = distinguishing.map(|(name, value)| match name.as_str() {
             "" => value.clone(),
             "memory" | "disk" => format!("{name} {value}"),
             name => format!("{name}={value}"),
@@ -166,14 +167,14 @@ fn target_names(targets: &[Option<&TargetInfo>]) -> Vec<String> {
     targets.iter().map(|target| target.map_or_else(|| "unknown".to_owned(), name)).collect()
 }
 
-fn subjects(given: &[Given], labels: &[String]) -> Vec<SubjectInfo> {
+fn subjects(given: &[InputRun], labels: &[String]) -> Vec<SubjectInfo> {
     let mut subjects: Vec<SubjectInfo> = Vec::new();
     for (given, label) in given.iter().zip(labels) {
         if subjects.iter().any(|known| known.label == *label) {
             continue;
         }
         let mut subject = match (&given.source, &given.head) {
-            (Source::Cell { subject, .. }, _) => subject.clone(),
+            (RunSource::Cell { subject, .. }, _) => subject.clone(),
             (_, Some(head)) => SubjectInfo {
                 proxy: head.target.name.clone(),
                 version: head.target.version.clone(),
@@ -188,11 +189,11 @@ fn subjects(given: &[Given], labels: &[String]) -> Vec<SubjectInfo> {
     subjects
 }
 
-/// What a run met, by name.
-type Met = BTreeMap<String, String>;
+/// Conditions of a run, by name.
+type RunConditions = BTreeMap<String, String>;
 
 /// Links to and from the target, what its proxy was held to, and how robots and origins spoke where the command line decided that.
-fn met(head: &RunInfo) -> Met {
+fn conditions_of(head: &RunInfo) -> RunConditions {
     let mut met = BTreeMap::new();
     if let Some(overrides) = &head.workload.overrides {
         let http = [("robot-http", &overrides.robot_http), ("origin-http", &overrides.origin_http)];
@@ -226,8 +227,8 @@ fn met(head: &RunInfo) -> Met {
 }
 
 /// Runs met different things, and more than one subject met each of them.
-fn is_shared(met: &[Met], labels: &[String]) -> bool {
-    let mut by_condition: BTreeMap<&Met, BTreeSet<&String>> = BTreeMap::new();
+fn is_shared(met: &[RunConditions], labels: &[String]) -> bool {
+    let mut by_condition: BTreeMap<&RunConditions, BTreeSet<&String>> = BTreeMap::new();
     for (met, label) in met.iter().zip(labels) {
         by_condition.entry(met).or_default().insert(label);
     }
@@ -236,15 +237,15 @@ fn is_shared(met: &[Met], labels: &[String]) -> bool {
 
 /// Runs of one target that met different things are no repetitions of one subject: what tells them apart is added to its name,
 /// unless somebody chose the name, or an experiment.
-fn tell_apart(given: &[Given], met: &[Met], labels: &mut [String]) {
+fn add_conditions(given: &[InputRun], met: &[RunConditions], labels: &mut [String]) {
     let before = labels.to_vec();
-    let is_named = |given: &Given| given.label.is_some() || matches!(given.source, Source::Cell { .. });
+    let is_named = |given: &InputRun| given.label.is_some() || matches!(given.source, RunSource::Cell { .. });
     for (index, label) in labels.iter_mut().enumerate().filter(|(index, _)| !is_named(&given[*index])) {
         let alike =
             || before.iter().zip(met).filter(|(other, _)| **other == before[index]).map(|(_, met)| met);
-        let telling =
+        let distinguishing =
             met[index].iter().filter(|(name, value)| alike().any(|other| other.get(*name) != Some(value)));
-        for (name, value) in telling {
+        for (name, value) in distinguishing {
             label.push_str(&format!(" {name} {value}"));
         }
     }
@@ -252,12 +253,12 @@ fn tell_apart(given: &[Given], met: &[Met], labels: &mut [String]) {
 
 /// The condition of each run: what it met, where more than one subject met it; otherwise that is a difference between
 /// subjects, and no condition.
-fn conditions(given: &[Given], met: Vec<Met>, shared: bool) -> Vec<ConditionInfo> {
+fn conditions(given: &[InputRun], met: Vec<RunConditions>, shared: bool) -> Vec<ConditionInfo> {
     given
         .iter()
         .zip(met)
         .map(|(given, met)| match &given.source {
-            Source::Cell { condition, .. } => condition.clone(),
+            RunSource::Cell { condition, .. } => condition.clone(),
             _ if shared && !met.is_empty() => {
                 let words: Vec<String> = met.iter().map(|(name, value)| format!("{name} {value}")).collect();
                 ConditionInfo { label: words.join(", "), settings: met }
@@ -269,7 +270,7 @@ fn conditions(given: &[Given], met: Vec<Met>, shared: bool) -> Vec<ConditionInfo
 
 /// The workload of each run. Runs of one stream have one workload, whatever its file was called; where no two subjects
 /// ran the same workload and all are to be compared nevertheless, they are taken for one.
-fn workloads(given: &[Given], labels: &[String], any_stream: bool) -> Vec<String> {
+fn workloads(given: &[InputRun], labels: &[String], any_stream: bool) -> Vec<String> {
     let mut of_stream: BTreeMap<&str, &str> = BTreeMap::new();
     let names: Vec<String> = given
         .iter()
@@ -294,14 +295,14 @@ fn workloads(given: &[Given], labels: &[String], any_stream: bool) -> Vec<String
 
 /// Numbers the runs so that those of one number belong into a pair: of each stream, the first run of every subject, then
 /// the second. Where a subject shares no stream with the first of its scenario, its runs are numbered as they come.
-fn repetitions(given: &[Given], cells: &mut [CellInfo], subjects: &[SubjectInfo]) {
+fn repetitions(given: &[InputRun], cells: &mut [CellInfo], subjects: &[SubjectInfo]) {
     let stream = |index: usize| given[index].head.as_ref().map_or("", |head| head.stream_digest.as_str());
     let started = |index: usize| given[index].head.as_ref().map_or(0, |head| head.started_unix_ms);
-    let mut benches: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
+    let mut run_groups: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
     for (index, cell) in cells.iter().enumerate() {
-        benches.entry((cell.workload.clone(), cell.condition.clone())).or_default().push(index);
+        run_groups.entry((cell.workload.clone(), cell.condition.clone())).or_default().push(index);
     }
-    for runs in benches.into_values() {
+    for runs in run_groups.into_values() {
         // Seeds are what people count repetitions by.
         let mut order = runs.clone();
         order.sort_by_key(|index| (given[*index].cell.seed, started(*index), *index));
@@ -356,7 +357,7 @@ mod tests {
 
     struct Run {
         argument: usize,
-        source: Source,
+        source: RunSource,
         label: Option<&'static str>,
         proxy: &'static str,
         memory_mb: u64,
@@ -368,7 +369,7 @@ mod tests {
         fn default() -> Self {
             Self {
                 argument: 0,
-                source: Source::Alone,
+                source: RunSource::Alone,
                 label: None,
                 proxy: "varnish",
                 memory_mb: 64,
@@ -378,7 +379,7 @@ mod tests {
         }
     }
 
-    fn given(runs: &[Run]) -> Vec<Given> {
+    fn given(runs: &[Run]) -> Vec<InputRun> {
         let one = |run: &Run| {
             let link = |settings: &str| assay_record::run::BedInfo {
                 congestion_control: "cubic".into(),
@@ -400,7 +401,7 @@ mod tests {
                 },
                 ..RunInfo::default()
             };
-            Given {
+            InputRun {
                 argument: run.argument,
                 directory: format!("dir{}", run.argument),
                 label: run.label.map(str::to_owned),
@@ -445,7 +446,7 @@ mod tests {
     #[test]
     fn directories_are_compared_where_all_runs_are_of_the_same_thing() {
         assert_eq!(cells(&[of(0, "varnish", 1), of(1, "varnish", 1)]), said(&[("dir0", 1), ("dir1", 1)]));
-        let among = |argument, seed| Run { source: Source::Among, ..of(argument, "10.0.0.1:80", seed) };
+        let among = |argument, seed| Run { source: RunSource::Among, ..of(argument, "10.0.0.1:80", seed) };
         let runs = [among(0, 1), among(0, 2), among(1, 1), among(1, 2)];
         assert_eq!(cells(&runs), said(&[("dir0", 1), ("dir0", 2), ("dir1", 1), ("dir1", 2)]));
     }

@@ -6,17 +6,17 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde::Serialize;
 
+use super::chart_group::ComparisonAxis;
 use super::document::{
-    Comparison, Conclusion, Contrast, Direction, Group, LeftOut, MetricRow, MetricTable, Scenario,
+    Comparison, Conclusion, Contrast, Direction, ExcludedCell, MetricGroup, MetricRow, MetricTable, Scenario,
     ScenarioCell, Subject, Verdict, Weight,
 };
-use super::forest::{Scale, forest, judged, scale, tenth};
-use super::gate::Outcome;
-use super::panel::Axis;
+use super::forest::{RatioScale, forest, judged, scale, tenth};
+use super::gate::GateOutcome;
 use super::{metric, views};
 use crate::ReportError;
 use crate::chart::Chart;
-use crate::chart::said::said;
+use crate::chart::alt_text::alt_text;
 use crate::document::Mood;
 use crate::html::{ChartHead, MACROS, SCRIPT, STYLE, UPLOT, UPLOT_STYLE, embedded_json};
 use crate::{format, repeat};
@@ -27,15 +27,15 @@ const OWN_STYLE: &str = include_str!("../../assets/compare.css");
 /// With more subjects, each against each is only in the JSON document.
 const MOST_FOR_PAIRS: usize = 6;
 /// Charts with more lines are told by the tables alone.
-const MOST_SAID: usize = 10;
+const MOST_DESCRIBED: usize = 10;
 /// Contrasts that the note behind a cell lists.
 const MOST_NOTED: usize = 10;
 /// With more rows, every headline at a glance is folded.
 const MOST_AT_A_GLANCE: usize = 60;
 
-/// What the template reads.
+/// Data of the template.
 #[derive(Serialize)]
-struct Page<'a> {
+struct ComparisonPage<'a> {
     name: &'a str,
     title: &'a str,
     eyebrow: String,
@@ -47,7 +47,7 @@ struct Page<'a> {
     gate: Option<GateView<'a>>,
     glance: Vec<GlanceView<'a>>,
     glance_open: bool,
-    scale: Scale,
+    scale: RatioScale,
     conclusions: &'a [Conclusion],
     headings: Vec<String>,
     scenarios: Vec<ScenarioView<'a>>,
@@ -55,16 +55,16 @@ struct Page<'a> {
     /// Each subject against each, where there are more than two.
     pairs: Vec<PairsView>,
     warnings: &'a [String],
-    panels: Vec<PanelView<'a>>,
-    tables: Vec<TableView<'a>>,
-    more_tables: Vec<TableView<'a>>,
-    left_out: &'a [LeftOut],
+    chart_groups: Vec<ChartGroupView<'a>>,
+    tables: Vec<MetricTableView<'a>>,
+    more_tables: Vec<MetricTableView<'a>>,
+    left_out: &'a [ExcludedCell],
     error_percent: String,
     fewest: u32,
     by_request: bool,
     command: String,
     assay_version: &'a str,
-    /// These three are our own text and go in as they are.
+    /// Our own text, as the two that follow: not escaped.
     style: Value,
     script: Value,
     data: Value,
@@ -86,7 +86,7 @@ struct DifferenceView {
     values: Vec<String>,
 }
 
-/// What came of the tolerances.
+/// Result of the tolerances.
 #[derive(Serialize)]
 struct GateView<'a> {
     mood: Mood,
@@ -146,30 +146,30 @@ struct PairView {
 }
 
 #[derive(Serialize)]
-struct PanelView<'a> {
+struct ChartGroupView<'a> {
     title: &'a str,
     charts: Vec<ChartHead<'a>>,
     phases: Vec<ChartHead<'a>>,
 }
 
 #[derive(Serialize)]
-struct TableView<'a> {
+struct MetricTableView<'a> {
     id: String,
     name: String,
     about: String,
     columns: usize,
-    groups: Vec<GroupView<'a>>,
-    errors: Vec<ErrorView<'a>>,
+    groups: Vec<MetricGroupView<'a>>,
+    errors: Vec<ErrorCountView<'a>>,
 }
 
 #[derive(Serialize)]
-struct GroupView<'a> {
+struct MetricGroupView<'a> {
     name: &'static str,
-    rows: Vec<RowView<'a>>,
+    rows: Vec<MetricRowView<'a>>,
 }
 
 #[derive(Serialize)]
-struct RowView<'a> {
+struct MetricRowView<'a> {
     name: String,
     star: bool,
     class: &'static str,
@@ -188,7 +188,7 @@ struct ContrastView<'a> {
     ratio_interval: String,
     /// Left end, width and middle, in percent.
     forest: Option<[f64; 3]>,
-    /// How exactly two runs are told apart.
+    /// Interval of the difference between two runs.
     within: String,
     effect: String,
     p: String,
@@ -197,16 +197,16 @@ struct ContrastView<'a> {
 }
 
 #[derive(Serialize)]
-struct ErrorView<'a> {
+struct ErrorCountView<'a> {
     kind: &'a str,
     counts: Vec<String>,
     text: String,
 }
 
-/// What the page's script draws.
+/// Data of the page's script.
 #[derive(Serialize)]
-struct Charts<'a> {
-    axes: Vec<&'a Axis>,
+struct ComparisonCharts<'a> {
+    axes: Vec<&'a ComparisonAxis>,
     charts: Vec<&'a Chart>,
 }
 
@@ -217,17 +217,17 @@ pub fn render(comparison: &Comparison) -> Result<String, ReportError> {
     environment.add_template("compare.html", &template)?;
     let headings = views::scenario_headings(comparison);
     let scale = scale(comparison);
-    let of_tables = |judged: bool| -> Vec<TableView<'_>> {
+    let of_tables = |judged: bool| -> Vec<MetricTableView<'_>> {
         let numbered = comparison.tables.iter().enumerate();
         numbered.filter(|(_, t)| t.judged == judged).map(|(n, t)| table(comparison, n, t, scale)).collect()
     };
-    let panels = || comparison.panels.iter();
-    let charts = Charts {
-        axes: panels().map(|panel| &panel.axis).collect(),
-        charts: panels().flat_map(|panel| panel.charts.iter().chain(&panel.phases)).collect(),
+    let chart_groups = || comparison.chart_groups.iter();
+    let charts = ComparisonCharts {
+        axes: chart_groups().map(|panel| &panel.axis).collect(),
+        charts: chart_groups().flat_map(|panel| panel.charts.iter().chain(&panel.phases)).collect(),
     };
     let glance = glance(comparison, scale);
-    let page = Page {
+    let page = ComparisonPage {
         name: &comparison.name,
         title: &comparison.title,
         eyebrow: eyebrow(comparison),
@@ -246,15 +246,15 @@ pub fn render(comparison: &Comparison) -> Result<String, ReportError> {
         pair_heads: views::pair_heads(comparison),
         pairs: pairs(comparison),
         warnings: &comparison.warnings,
-        panels: comparison
-            .panels
+        chart_groups: comparison
+            .chart_groups
             .iter()
-            .map(|panel| PanelView {
+            .map(|panel| ChartGroupView {
                 title: &panel.title,
-                charts: in_words(&panel.charts, &panel.axis),
+                charts: chart_heads(&panel.charts, &panel.axis),
                 // One phase alone is what the curves above show.
                 phases: if panel.phases.len() > 1 {
-                    in_words(&panel.phases, &panel.axis)
+                    chart_heads(&panel.phases, &panel.axis)
                 } else {
                     Vec::new()
                 },
@@ -275,13 +275,13 @@ pub fn render(comparison: &Comparison) -> Result<String, ReportError> {
     Ok(visible(environment.get_template("compare.html")?.render(Serde(page))?))
 }
 
-fn in_words<'a>(charts: &'a [Chart], axis: &Axis) -> Vec<ChartHead<'a>> {
+fn chart_heads<'a>(charts: &'a [Chart], axis: &ComparisonAxis) -> Vec<ChartHead<'a>> {
     let view = |chart: &'a Chart| ChartHead {
         id: &chart.id,
         title: &chart.title,
         about: &chart.about,
         unit: &chart.unit,
-        said: said(chart, &axis.time, &axis.phases).filter(|_| chart.lines.len() <= MOST_SAID),
+        alt_text: alt_text(chart, &axis.time, &axis.phases).filter(|_| chart.lines.len() <= MOST_DESCRIBED),
     };
     charts.iter().map(view).collect()
 }
@@ -301,16 +301,16 @@ fn differences(comparison: &Comparison) -> Vec<DifferenceView> {
 fn gate(comparison: &Comparison) -> Option<GateView<'_>> {
     let gate = comparison.gate.as_ref()?;
     let (mood, word) = match gate.outcome {
-        Outcome::Held => (Mood::Good, "Within the tolerance."),
-        Outcome::Regressed => (Mood::Bad, "Regressed."),
-        Outcome::Invalid => (Mood::Bad, "Not known."),
-        Outcome::NotCompared => (Mood::Doubtful, "Not compared."),
+        GateOutcome::Held => (Mood::Good, "Within the tolerance."),
+        GateOutcome::Regressed => (Mood::Bad, "Regressed."),
+        GateOutcome::Invalid => (Mood::Bad, "Not known."),
+        GateOutcome::NotCompared => (Mood::Doubtful, "Not compared."),
     };
     let grid = views::gate(comparison, gate, true);
     Some(GateView { mood, word, why: &gate.why, heads: grid.heads, rows: grid.rows })
 }
 
-fn glance(comparison: &Comparison, scale: Scale) -> Vec<GlanceView<'_>> {
+fn glance(comparison: &Comparison, scale: RatioScale) -> Vec<GlanceView<'_>> {
     let headlines =
         judged(comparison).filter(|(_, row, contrast)| row.headline && contrast.difference.is_some());
     headlines
@@ -356,7 +356,7 @@ fn eyebrow(comparison: &Comparison) -> String {
 
 fn colour(comparison: &Comparison, label: &str) -> &'static str {
     let place = comparison.subjects.iter().position(|subject| subject.label == label);
-    views::look(place.unwrap_or(0)).colour
+    views::subject_style(place.unwrap_or(0)).colour
 }
 
 fn subjects(comparison: &Comparison) -> Vec<SubjectView<'_>> {
@@ -366,7 +366,7 @@ fn subjects(comparison: &Comparison) -> Vec<SubjectView<'_>> {
         .enumerate()
         .map(|(index, subject)| SubjectView {
             label: &subject.label,
-            colour: views::look(index).colour,
+            colour: views::subject_style(index).colour,
             runs: subject.runs,
         })
         .collect()
@@ -441,22 +441,25 @@ fn table<'a>(
     comparison: &'a Comparison,
     number: usize,
     table: &'a MetricTable,
-    scale: Scale,
-) -> TableView<'a> {
+    scale: RatioScale,
+) -> MetricTableView<'a> {
     let several = comparison.subjects.len() > 2;
     // The metric, then values (or subject and value), then what is said of a difference.
     let columns = if comparison.subjects.len() == 1 { 2 } else { 9 };
-    let groups = [Group::Speed, Group::Savings, Group::Correctness, Group::Cost].map(|group| GroupView {
-        name: views::group_name(group),
-        rows: table
-            .rows
-            .iter()
-            .filter(|row| row.group == group)
-            .flat_map(|row| rows(comparison, row, scale))
-            .collect(),
-    });
-    let mut groups: Vec<GroupView<'_>> = groups.into_iter().filter(|group| !group.rows.is_empty()).collect();
-    let most_say = said_once(&mut groups);
+    let groups = [MetricGroup::Speed, MetricGroup::Savings, MetricGroup::Correctness, MetricGroup::Cost].map(
+        |group| MetricGroupView {
+            name: views::group_name(group),
+            rows: table
+                .rows
+                .iter()
+                .filter(|row| row.group == group)
+                .flat_map(|row| rows(comparison, row, scale))
+                .collect(),
+        },
+    );
+    let mut groups: Vec<MetricGroupView<'_>> =
+        groups.into_iter().filter(|group| !group.rows.is_empty()).collect();
+    let common_reason = take_common_reason(&mut groups);
     let covers = match table.phases.len() {
         0 | 1 => String::new(),
         _ => format!("Phases {}. ", table.phases.join(", ")),
@@ -468,20 +471,20 @@ fn table<'a>(
             .collect();
         let named = comparison.subjects.iter().zip(&counts).map(|(s, count)| format!("{} {count}", s.label));
         let text = if several { named.collect::<Vec<_>>().join(" · ") } else { String::new() };
-        ErrorView { kind, counts, text }
+        ErrorCountView { kind, counts, text }
     });
-    TableView {
+    MetricTableView {
         id: format!("metrics-{number}"),
         name: views::table_name(comparison, table),
-        about: [covers, together(table), most_say].concat().trim_end().to_owned(),
+        about: [covers, family_note(table), common_reason].concat().trim_end().to_owned(),
         columns,
         groups,
         errors: errors.collect(),
     }
 }
 
-/// Which verdicts of a table hold together.
-fn together(table: &MetricTable) -> String {
+/// Sentence that says which verdicts of a table hold together.
+fn family_note(table: &MetricTable) -> String {
     let verdicts = if table.tests == 1 { "verdict" } else { "verdicts" };
     match (table.tests, table.judged) {
         (0, false) => String::new(),
@@ -496,17 +499,17 @@ fn together(table: &MetricTable) -> String {
 }
 
 /// Rows with the same reason from which on it is said above the table, and no longer in them.
-const MANY_SAY: usize = 4;
+const MANY_ROWS: usize = 4;
 
 /// The reason that most rows have, taken out of them.
-fn said_once(groups: &mut [GroupView<'_>]) -> String {
-    let mut said: BTreeMap<(String, String), usize> = BTreeMap::new();
+fn take_common_reason(groups: &mut [MetricGroupView<'_>]) -> String {
+    let mut reasons: BTreeMap<(String, String), usize> = BTreeMap::new();
     for contrast in groups.iter().flat_map(|group| &group.rows).filter_map(|row| row.contrast.as_ref()) {
         if let Some(why) = contrast.why {
-            *said.entry((contrast.verdict.clone(), why.to_owned())).or_default() += 1;
+            *reasons.entry((contrast.verdict.clone(), why.to_owned())).or_default() += 1;
         }
     }
-    let most = said.into_iter().max_by_key(|(_, rows)| *rows).filter(|(_, rows)| *rows >= MANY_SAY);
+    let most = reasons.into_iter().max_by_key(|(_, rows)| *rows).filter(|(_, rows)| *rows >= MANY_ROWS);
     let Some(((verdict, why), _)) = most else { return String::new() };
     for contrast in
         groups.iter_mut().flat_map(|group| &mut group.rows).filter_map(|row| row.contrast.as_mut())
@@ -519,13 +522,13 @@ fn said_once(groups: &mut [GroupView<'_>]) -> String {
 }
 
 /// A row for two subjects; for more of them, a row each.
-fn rows<'a>(comparison: &'a Comparison, row: &'a MetricRow, scale: Scale) -> Vec<RowView<'a>> {
+fn rows<'a>(comparison: &'a Comparison, row: &'a MetricRow, scale: RatioScale) -> Vec<MetricRowView<'a>> {
     let unit = views::unit(&row.metric);
     let shown: Vec<String> = row.values.iter().map(|values| views::value(unit, values)).collect();
     let name = views::row_name(row);
     if comparison.subjects.len() <= 2 {
         let contrast = row.contrasts.first();
-        return vec![RowView {
+        return vec![MetricRowView {
             name,
             star: row.headline,
             class: class(contrast),
@@ -538,12 +541,12 @@ fn rows<'a>(comparison: &'a Comparison, row: &'a MetricRow, scale: Scale) -> Vec
     }
     let of = |(index, (subject, value)): (usize, (&'a Subject, String))| {
         let contrast = row.contrasts.iter().find(|contrast| contrast.subject == subject.label);
-        RowView {
+        MetricRowView {
             name: if index == 0 { name.clone() } else { String::new() },
             star: row.headline && index == 0,
             class: class(contrast),
             subject: &subject.label,
-            colour: views::look(index).colour,
+            colour: views::subject_style(index).colour,
             base: index == 0,
             values: vec![value],
             contrast: contrast.map(|contrast| contrast_view(unit, contrast, scale)),
@@ -560,7 +563,7 @@ fn class(contrast: Option<&Contrast>) -> &'static str {
     }
 }
 
-fn contrast_view(unit: metric::Unit, contrast: &Contrast, scale: Scale) -> ContrastView<'_> {
+fn contrast_view(unit: metric::MetricUnit, contrast: &Contrast, scale: RatioScale) -> ContrastView<'_> {
     let halves = |text: String| match text.split_once(' ') {
         Some((value, interval)) => (value.to_owned(), interval.to_owned()),
         None => (text, String::new()),

@@ -1,8 +1,8 @@
 //! The comparison as Markdown: for a pull request, or a page.
 
 use super::document::{Comparison, MetricRow, MetricTable};
-use super::gate::Outcome;
-use super::views::{self, Detail, Grid};
+use super::gate::GateOutcome;
+use super::views::{self, Detail, TextTable};
 use assay_base::quote::markdown::{escaped, in_element};
 
 /// The comparison as Markdown: what matters first, everything else folded.
@@ -57,14 +57,14 @@ pub fn render(comparison: &Comparison) -> String {
     text
 }
 
-/// What came of the tolerances: a sentence, what was not kept, and folded all of it.
+/// Result of the tolerances: a sentence, the violations, and all checks folded.
 fn gate(text: &mut String, comparison: &Comparison) {
     let Some(gate) = &comparison.gate else { return };
     let (kind, word) = match gate.outcome {
-        Outcome::Held => ("NOTE", "Within the tolerance."),
-        Outcome::Regressed => ("CAUTION", "Regressed."),
-        Outcome::Invalid => ("CAUTION", "Not known."),
-        Outcome::NotCompared => ("WARNING", "Not compared."),
+        GateOutcome::Held => ("NOTE", "Within the tolerance."),
+        GateOutcome::Regressed => ("CAUTION", "Regressed."),
+        GateOutcome::Invalid => ("CAUTION", "Not known."),
+        GateOutcome::NotCompared => ("WARNING", "Not compared."),
     };
     text.push_str(&format!("> [!{kind}]\n> **{word}** {}\n\n", escaped(&gate.why)));
     let shown = views::gate(comparison, gate, false);
@@ -96,7 +96,7 @@ fn left_out(text: &mut String, comparison: &Comparison) {
     folded(text, &format!("Left out: {}", cells.len()), fill, !cells.is_empty());
 }
 
-/// What opens on a click; Markdown inside needs the empty lines around it.
+/// Section that opens on a click; Markdown inside needs the empty lines around it.
 fn folded(text: &mut String, heading: &str, fill: impl FnOnce(&mut String), wanted: bool) {
     if wanted {
         text.push_str(&format!("<details><summary>{}</summary>\n\n", in_element(heading)));
@@ -105,7 +105,7 @@ fn folded(text: &mut String, heading: &str, fill: impl FnOnce(&mut String), want
     }
 }
 
-fn section(text: &mut String, heading: &str, table: &Grid) {
+fn section(text: &mut String, heading: &str, table: &TextTable) {
     if table.rows.is_empty() {
         return;
     }
@@ -113,7 +113,7 @@ fn section(text: &mut String, heading: &str, table: &Grid) {
     grid(text, table);
 }
 
-fn grid(text: &mut String, table: &Grid) {
+fn grid(text: &mut String, table: &TextTable) {
     let line = |cells: &[String]| {
         let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
         format!("| {} |\n", cells.join(" | "))

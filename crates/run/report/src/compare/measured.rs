@@ -1,21 +1,20 @@
 //! What there is to read metrics from: all that one run measured in one stretch.
 
 use crate::document::{CacheSources, Figures};
-use crate::stated::Stated;
+use crate::estimate::FigureEstimate;
 use crate::tally::Tally;
 use assay_measurement::censored::Censored;
 
 /// A value of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Number {
+pub struct MetricValue {
     pub value: f64,
-    /// It is a lower bound.
     pub at_least: bool,
     /// Within which values it lies, whatever Assay and the lab did; no upper end: nothing says how much it is.
     pub own: (f64, Option<f64>),
 }
 
-impl Number {
+impl MetricValue {
     /// One that nothing of Assay's can have touched.
     pub fn exact(value: f64) -> Self {
         Self { value, at_least: false, own: (value, Some(value)) }
@@ -25,22 +24,22 @@ impl Number {
         Self { at_least: true, ..Self::exact(value) }
     }
 
-    /// What is stated of a figure, in another unit; none: it is not known.
-    pub fn stated(stated: Option<Stated>, scale: f64) -> Option<Self> {
-        let stated = stated?.map(|value| value * scale);
-        let low = stated.own.low?;
-        Some(Self { value: stated.value, at_least: stated.is_at_least(), own: (low, stated.own.high) })
+    /// Estimate in another unit; none: it is not known.
+    pub fn from_estimate(estimate: Option<FigureEstimate>, scale: f64) -> Option<Self> {
+        let estimate = estimate?.map(|value| value * scale);
+        let low = estimate.own.low?;
+        Some(Self { value: estimate.value, at_least: estimate.is_at_least(), own: (low, estimate.own.high) })
     }
 }
 
-/// What the disk did for the proxy, in bytes per second; none: nobody watched.
+/// Traffic of the proxy's disk, in bytes per second; none: it was not measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Disk {
+pub struct DiskRates {
     pub read: Option<f64>,
     pub written: Option<f64>,
 }
 
-impl Disk {
+impl DiskRates {
     pub fn both(self) -> Option<f64> {
         match (self.read, self.written) {
             (None, None) => None,
@@ -50,7 +49,7 @@ impl Disk {
 }
 
 /// Everything that metrics are read from.
-pub struct Measured {
+pub struct ScopeMeasurements {
     pub tally: Tally,
     pub figures: Figures,
     /// Response times of all, as long as they had waited where they have no end.
@@ -59,8 +58,8 @@ pub struct Measured {
     pub response_by_second_ms: Option<f64>,
     /// The same of the origins' service time.
     pub origin_by_second_ms: Option<f64>,
-    pub saturation: Option<Number>,
-    pub disk: Disk,
-    /// Where several caches work together: where responses to plain GETs came from, for all of them.
+    pub saturation: Option<MetricValue>,
+    pub disk: DiskRates,
+    /// Sources of responses to plain GETs over all caches, where several work together.
     pub sources: Option<CacheSources>,
 }

@@ -3,16 +3,17 @@
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::times::SpanOf;
 
-use super::measured::{Measured, Number};
+use super::measured::{MetricValue, ScopeMeasurements};
+use crate::estimate::XactClass;
 use crate::format;
-use crate::stated::Class;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a metric is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Group {
+#[schemars(rename = "Group")]
+pub enum MetricGroup {
     /// How fast?
     Speed,
     /// What was saved?
@@ -35,9 +36,9 @@ pub enum Direction {
     Neither,
 }
 
-/// How a metric is shown.
+/// Unit in which a metric is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum MetricUnit {
     PerSecond,
     Milliseconds,
     Microseconds,
@@ -48,24 +49,24 @@ pub enum Unit {
     BytesPerSecond,
 }
 
-impl Unit {
+impl MetricUnit {
     pub fn name(self) -> &'static str {
         match self {
-            Unit::PerSecond => "1/s",
-            Unit::Milliseconds => "ms",
-            Unit::Microseconds => "µs",
-            Unit::Share => "%",
-            Unit::Processors => "processors",
-            Unit::Bytes => "MB",
-            Unit::BytesPerSecond => "MB/s",
+            MetricUnit::PerSecond => "1/s",
+            MetricUnit::Milliseconds => "ms",
+            MetricUnit::Microseconds => "µs",
+            MetricUnit::Share => "%",
+            MetricUnit::Processors => "processors",
+            MetricUnit::Bytes => "MB",
+            MetricUnit::BytesPerSecond => "MB/s",
         }
     }
 
-    /// The number that stands before [`Unit::name`].
+    /// The number that stands before [`MetricUnit::name`].
     pub fn scaled(self, value: f64) -> f64 {
         match self {
-            Unit::Share => value * 100.0,
-            Unit::Bytes | Unit::BytesPerSecond => value / f64::from(1 << 20),
+            MetricUnit::Share => value * 100.0,
+            MetricUnit::Bytes | MetricUnit::BytesPerSecond => value / f64::from(1 << 20),
             _ => value,
         }
     }
@@ -77,44 +78,44 @@ impl Unit {
 
 /// The smallest difference that is worth mentioning: the larger of the two.
 #[derive(Debug, Clone, Copy)]
-pub struct Worth {
+pub struct RelevanceThreshold {
     pub absolute: f64,
     /// Of the base's level.
     pub relative: f64,
 }
 
-impl Worth {
+impl RelevanceThreshold {
     pub fn at(self, level: f64) -> f64 {
         self.absolute.max(self.relative * level.abs())
     }
 }
 
 /// A metric.
-pub struct Metric {
+pub struct ComparedMetric {
     /// Name, with its unit.
     pub key: &'static str,
     pub title: &'static str,
-    pub unit: Unit,
-    pub group: Group,
+    pub unit: MetricUnit,
+    pub group: MetricGroup,
     pub better: Direction,
-    pub worth: Worth,
-    /// How closely a value can be told, as a share of its level.
+    pub worth: RelevanceThreshold,
+    /// Resolution of a value, as a share of its level.
     pub resolution: f64,
     /// Heading in the table of scenarios, when it stands there.
     pub heading: Option<&'static str>,
-    pub read: fn(&Measured) -> Option<Number>,
+    pub read: fn(&ScopeMeasurements) -> Option<MetricValue>,
 }
 
-const fn worth(absolute: f64, relative: f64) -> Worth {
-    Worth { absolute, relative }
+const fn worth(absolute: f64, relative: f64) -> RelevanceThreshold {
+    RelevanceThreshold { absolute, relative }
 }
 
-const RATE: Worth = worth(0.5, 0.01);
-const TIME_MS: Worth = worth(0.02, 0.02);
-const POINTS: Worth = worth(0.005, 0.0);
-const ERRORS: Worth = worth(1e-5, 0.0);
-const COST: Worth = worth(0.0, 0.03);
-const DISK: Worth = worth(10_240.0, 0.05);
+const RATE: RelevanceThreshold = worth(0.5, 0.01);
+const TIME_MS: RelevanceThreshold = worth(0.02, 0.02);
+const POINTS: RelevanceThreshold = worth(0.005, 0.0);
+const ERRORS: RelevanceThreshold = worth(1e-5, 0.0);
+const COST: RelevanceThreshold = worth(0.0, 0.03);
+const DISK: RelevanceThreshold = worth(10_240.0, 0.05);
 /// Histograms are 0.1 % wide; counts are finer than that wherever a difference is worth mentioning.
 const FINE: f64 = 0.001;
 /// A saturation point is found to the second of a ramp.
@@ -123,68 +124,68 @@ const COARSE: f64 = 0.02;
 const fn metric(
     key: &'static str,
     title: &'static str,
-    unit: Unit,
-    group: Group,
+    unit: MetricUnit,
+    group: MetricGroup,
     better: Direction,
-    worth: Worth,
-    read: fn(&Measured) -> Option<Number>,
-) -> Metric {
-    Metric { key, title, unit, group, better, worth, resolution: FINE, heading: None, read }
+    worth: RelevanceThreshold,
+    read: fn(&ScopeMeasurements) -> Option<MetricValue>,
+) -> ComparedMetric {
+    ComparedMetric { key, title, unit, group, better, worth, resolution: FINE, heading: None, read }
 }
 
-const fn headline(heading: &'static str, metric: Metric) -> Metric {
-    Metric { heading: Some(heading), ..metric }
+const fn headline(heading: &'static str, metric: ComparedMetric) -> ComparedMetric {
+    ComparedMetric { heading: Some(heading), ..metric }
 }
 
-fn exact(value: Option<f64>) -> Option<Number> {
-    value.filter(|value| value.is_finite()).map(Number::exact)
+fn exact(value: Option<f64>) -> Option<MetricValue> {
+    value.filter(|value| value.is_finite()).map(MetricValue::exact)
 }
 
-fn share(part: u64, whole: u64) -> Option<Number> {
+fn share(part: u64, whole: u64) -> Option<MetricValue> {
     exact((whole > 0).then(|| part as f64 / whole as f64))
 }
 
-fn over(part: Option<f64>, whole: Option<f64>) -> Option<Number> {
+fn over(part: Option<f64>, whole: Option<f64>) -> Option<MetricValue> {
     exact(part.zip(whole.filter(|whole| *whole > 0.0)).map(|(part, whole)| part / whole))
 }
 
 /// A percentile of the response times of a class: a lower bound where requests without an end leave it open.
-fn quantile_ms(m: &Measured, class: Class, quantile: f64) -> Option<Number> {
-    Number::stated(m.tally.times(SpanOf::Response, class).quantile(quantile), 1e-3)
+fn quantile_ms(m: &ScopeMeasurements, class: XactClass, quantile: f64) -> Option<MetricValue> {
+    MetricValue::from_estimate(m.tally.times(SpanOf::Response, class).quantile(quantile), 1e-3)
 }
 
 /// The mean of the response times of a class.
-fn mean_ms(m: &Measured, class: Class) -> Option<Number> {
-    Number::stated(m.tally.times(SpanOf::Response, class).mean(), 1e-3)
+fn mean_ms(m: &ScopeMeasurements, class: XactClass) -> Option<MetricValue> {
+    MetricValue::from_estimate(m.tally.times(SpanOf::Response, class).mean(), 1e-3)
 }
 
 /// A number of the document that is no time, with its interval there.
-fn figure(m: &Measured, name: &str, value: Option<f64>) -> Option<Number> {
+fn figure(m: &ScopeMeasurements, name: &str, value: Option<f64>) -> Option<MetricValue> {
     let number = exact(value)?;
     match m.figures.own.get(name) {
-        Some(own) => Some(Number { own: (own.low?, own.high), ..number }),
+        Some(own) => Some(MetricValue { own: (own.low?, own.high), ..number }),
         None => Some(number),
     }
 }
 
 /// Errors of which `wanted` says so, of all requests that were sent.
-fn errors(m: &Measured, wanted: fn(ErrorKind) -> bool) -> Option<Number> {
+fn errors(m: &ScopeMeasurements, wanted: fn(ErrorKind) -> bool) -> Option<MetricValue> {
     let found = m.tally.robots.errors.iter().filter(|(kind, _)| wanted(**kind)).map(|(_, count)| count).sum();
     share(found, m.tally.robots.sent)
 }
 
 /// Plain GETs whose response came from there, of all; by the logs of caches that work together.
-fn from(m: &Measured, sources: &[&str]) -> Option<Number> {
+fn from(m: &ScopeMeasurements, sources: &[&str]) -> Option<MetricValue> {
     let all = m.sources.as_ref()?;
     let found = all.sources.iter().filter(|found| sources.contains(&found.source.as_str()));
     share(found.map(|found| found.requests).sum(), all.requests)
 }
 
 /// Metrics of speed.
-const SPEED: &[Metric] = {
+const SPEED: &[ComparedMetric] = {
     use Direction::{Less, More, Neither};
-    use Group::Speed;
-    use Unit::{Milliseconds, PerSecond, Share};
+    use MetricGroup::Speed;
+    use MetricUnit::{Milliseconds, PerSecond, Share};
     &[
         metric("offered_per_s", "Offered rate", PerSecond, Speed, Neither, RATE, |m| {
             exact(m.figures.rate.offered)
@@ -207,39 +208,41 @@ const SPEED: &[Metric] = {
                 Speed,
                 Less,
                 TIME_MS,
-                |m| mean_ms(m, Class::Completed),
+                |m| mean_ms(m, XactClass::Completed),
             ),
         ),
         metric("response_p50_ms", "Response time, median", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(m, Class::All, 0.5)
+            quantile_ms(m, XactClass::All, 0.5)
         }),
         metric("response_p95_ms", "Response time, 95 %", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(m, Class::All, 0.95)
+            quantile_ms(m, XactClass::All, 0.95)
         }),
         metric("response_p99_ms", "Response time, 99 %", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(m, Class::All, 0.99)
+            quantile_ms(m, XactClass::All, 0.99)
         }),
-        metric("hit_mean_ms", "Hits, mean", Milliseconds, Speed, Less, TIME_MS, |m| mean_ms(m, Class::Hit)),
+        metric("hit_mean_ms", "Hits, mean", Milliseconds, Speed, Less, TIME_MS, |m| {
+            mean_ms(m, XactClass::Hit)
+        }),
         metric("hit_p50_ms", "Hits, median", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(m, Class::Hit, 0.5)
+            quantile_ms(m, XactClass::Hit, 0.5)
         }),
         metric("hit_p95_ms", "Hits, 95 %", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(m, Class::Hit, 0.95)
+            quantile_ms(m, XactClass::Hit, 0.95)
         }),
         metric("hit_p99_ms", "Hits, 99 %", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(m, Class::Hit, 0.99)
+            quantile_ms(m, XactClass::Hit, 0.99)
         }),
         metric("miss_mean_ms", "Misses, mean", Milliseconds, Speed, Less, TIME_MS, |m| {
-            mean_ms(m, Class::Miss)
+            mean_ms(m, XactClass::Miss)
         }),
         metric("miss_p50_ms", "Misses, median", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(m, Class::Miss, 0.5)
+            quantile_ms(m, XactClass::Miss, 0.5)
         }),
         metric("miss_p95_ms", "Misses, 95 %", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(m, Class::Miss, 0.95)
+            quantile_ms(m, XactClass::Miss, 0.95)
         }),
         metric("miss_p99_ms", "Misses, 99 %", Milliseconds, Speed, Less, TIME_MS, |m| {
-            quantile_ms(m, Class::Miss, 0.99)
+            quantile_ms(m, XactClass::Miss, 0.99)
         }),
         headline(
             "Resp. time/rate, client",
@@ -265,7 +268,7 @@ const SPEED: &[Metric] = {
                 |m| exact(m.origin_by_second_ms),
             ),
         ),
-        Metric {
+        ComparedMetric {
             resolution: COARSE,
             ..headline(
                 "Saturation point",
@@ -284,10 +287,10 @@ const SPEED: &[Metric] = {
 };
 
 /// Metrics of savings.
-const SAVINGS: &[Metric] = {
+const SAVINGS: &[ComparedMetric] = {
     use Direction::{More, Neither};
-    use Group::Savings;
-    use Unit::Share;
+    use MetricGroup::Savings;
+    use MetricUnit::Share;
     &[
         metric("dhr_offered", "DHR offered", Share, Savings, Neither, POINTS, |m| {
             exact(m.figures.dhr.offered)
@@ -332,10 +335,10 @@ const SAVINGS: &[Metric] = {
 };
 
 /// Metrics of errors.
-const CORRECTNESS: &[Metric] = {
+const CORRECTNESS: &[ComparedMetric] = {
     use Direction::Less;
-    use Group::Correctness;
-    use Unit::Share;
+    use MetricGroup::Correctness;
+    use MetricUnit::Share;
     &[
         metric("errors_share", "Errors of any kind", Share, Correctness, Less, ERRORS, |m| {
             errors(m, |_| true)
@@ -356,10 +359,10 @@ const CORRECTNESS: &[Metric] = {
 };
 
 /// Metrics of cost.
-const COSTS: &[Metric] = {
+const COSTS: &[ComparedMetric] = {
     use Direction::Less;
-    use Group::Cost;
-    use Unit::{Bytes, BytesPerSecond, Microseconds, Processors};
+    use MetricGroup::Cost;
+    use MetricUnit::{Bytes, BytesPerSecond, Microseconds, Processors};
     &[
         headline(
             "CPU per request",
@@ -393,12 +396,12 @@ const COSTS: &[Metric] = {
 };
 
 /// All metrics, in the order of tables.
-pub fn all() -> impl Iterator<Item = &'static Metric> {
+pub fn all() -> impl Iterator<Item = &'static ComparedMetric> {
     SPEED.iter().chain(SAVINGS).chain(CORRECTNESS).chain(COSTS)
 }
 
 /// The metric with this name.
-pub fn named(key: &str) -> Option<&'static Metric> {
+pub fn named(key: &str) -> Option<&'static ComparedMetric> {
     all().find(|metric| metric.key == key)
 }
 
@@ -418,9 +421,9 @@ mod tests {
 
     #[test]
     fn units_are_shown_as_people_read_them() {
-        assert_eq!(Unit::Share.show(0.5432), "54.3");
-        assert_eq!(Unit::Share.show(0.000_012), "0.001");
-        assert_eq!(Unit::Bytes.show(3.0 * 1_048_576.0), "3.00");
+        assert_eq!(MetricUnit::Share.show(0.5432), "54.3");
+        assert_eq!(MetricUnit::Share.show(0.000_012), "0.001");
+        assert_eq!(MetricUnit::Bytes.show(3.0 * 1_048_576.0), "3.00");
         assert!((worth(0.5, 0.01).at(1000.0) - 10.0).abs() < 1e-12);
     }
 }

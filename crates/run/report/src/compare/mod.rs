@@ -1,7 +1,7 @@
 //! Comparison of runs: which did better, in what, and whether that can be told from chance.
 //!
 //! [`runs`] takes directories of runs and of experiments as they are named, finds out which of them are repetitions of one
-//! subject (`group`) and in what they differ (`settings`), and compares them; [`Comparison::hold`] says whether something
+//! subject (`group`) and in what they differ (`settings`), and compares them; [`Comparison::check_tolerances`] says whether something
 //! got worse by more than is allowed ([`gate`]). [`experiment`] reads an experiment directory (`assay_record::experiment`) and
 //! every run in it that counts, and makes one document of it ([`Comparison`]): what differs between the subjects, the better
 //! performer of each scenario, every metric of every phase with its difference, ratio, interval, effect size and verdict, and
@@ -18,27 +18,26 @@
 //! request is only used to reduce variance within a pair of runs. Cells that are not `done`, whose numbers are not known, or that have another stream are left out
 //! and listed. `report::compare::experiment` makes the document, from the run directories alone. `report::compare::runs` makes an `ExperimentInfo` of
 //! named directories (subjects by target and settings, pairs by stream digest) and then works in the same way; pairs with different requests
-//! (stream, schedule, workload files) get differences but no verdict. `Comparison::hold` applies tolerances to the finished document: an
+//! (stream, schedule, workload files) get differences but no verdict. `Comparison::check_tolerances` applies tolerances to the finished document: an
 //! interval beyond the tolerance is a regression.
 //!
 //! *Does not:* run anything, or judge whether the numbers of a run are known: cells that are not `done` are left out and listed.
 
 mod assemble;
+mod chart_group;
 mod charts;
 pub mod document;
 mod figures;
 mod forest;
 pub mod gate;
-mod gather;
 mod group;
-mod hold;
 mod html;
+mod inputs;
 mod markdown;
 mod measured;
 mod metric;
 mod numbers;
 pub mod paired;
-mod panel;
 mod read;
 mod requests;
 mod saturation;
@@ -46,42 +45,47 @@ mod scope;
 mod settings;
 pub mod student;
 pub mod terminal;
+mod text;
+mod tolerance_check;
 mod verdict;
 pub mod views;
 mod winners;
-mod words;
 
 use std::path::{Path, PathBuf};
 
 pub use document::Comparison;
-pub use gate::{Check, CheckOutcome, Gate, Outcome, Tolerance};
-pub use gather::Named;
-pub use read::Liberties;
+pub use gate::{CheckOutcome, Gate, GateCheck, GateOutcome, Tolerance};
+pub use inputs::InputDirectory;
+pub use read::CompareOptions;
 pub use verdict::ERROR_PROBABILITY;
-pub use views::look;
+pub use views::subject_style;
 
 use crate::ReportError;
 use crate::terminal::Style;
 
 /// Compares the runs of an experiment directory. Cells that cannot be read are left out, and listed.
 pub fn experiment(dir: &Path) -> Result<Comparison, ReportError> {
-    whole_experiment(dir, Liberties::default())
+    whole_experiment(dir, CompareOptions::default())
 }
 
-fn whole_experiment(dir: &Path, liberties: Liberties) -> Result<Comparison, ReportError> {
+fn whole_experiment(dir: &Path, liberties: CompareOptions) -> Result<Comparison, ReportError> {
     let read = read::read(dir, liberties)?;
     Ok(assemble::comparison(&read, &dir.to_string_lossy()))
 }
 
 /// Compares runs that were named: directories of runs, of experiments, and such that hold directories of runs. The first
 /// subject is what the others are compared with. `command` is how it was requested.
-pub fn runs(named: &[Named], liberties: Liberties, command: &[String]) -> Result<Comparison, ReportError> {
-    if let [Named { label: None, path }] = named
+pub fn runs(
+    named: &[InputDirectory],
+    liberties: CompareOptions,
+    command: &[String],
+) -> Result<Comparison, ReportError> {
+    if let [InputDirectory { label: None, path }] = named
         && is_experiment(path)
     {
         return whole_experiment(path, liberties);
     }
-    let mut info = group::group(&gather::gather(named)?, liberties.any_stream);
+    let mut info = group::group(&inputs::gather(named)?, liberties.any_stream);
     info.command = command.to_vec();
     let read = read::read_all(info, None, liberties);
     Ok(assemble::comparison(&read, ""))
@@ -94,8 +98,8 @@ pub fn is_experiment(dir: &Path) -> bool {
 
 impl Comparison {
     /// Says whether something is worse by more than is tolerated, and keeps that with the comparison.
-    pub fn hold(&mut self, tolerances: &[Tolerance]) -> &Gate {
-        self.gate.insert(hold::hold(self, tolerances))
+    pub fn check_tolerances(&mut self, tolerances: &[Tolerance]) -> &Gate {
+        self.gate.insert(tolerance_check::check_tolerances(self, tolerances))
     }
 
     /// True where no two subjects got the same requests, so that nothing could be compared.

@@ -9,19 +9,19 @@ use assay_measurement::times::SpanOf;
 use assay_record::caches::CacheLogs;
 use assay_record::run::RunInfo;
 
-use super::measured::{Disk, Measured, Number};
+use super::measured::{DiskRates, MetricValue, ScopeMeasurements};
 use super::metric;
-use super::saturation::{self, Second};
+use super::saturation::{self, LoadSecond};
 use super::scope::Scope;
 use crate::cache_logs;
+use crate::estimate::XactClass;
 use crate::figures::figures;
-use crate::stated::Class;
 use crate::tally::{self, Span, Tally};
 
 /// The numbers of one stretch of one run.
 #[derive(Debug, Clone, Default)]
-pub struct Numbers {
-    pub values: BTreeMap<&'static str, Number>,
+pub struct MetricValues {
+    pub values: BTreeMap<&'static str, MetricValue>,
     /// Errors by kind.
     pub errors: BTreeMap<String, u64>,
     /// Response times of all, as long as they had waited where they have no end.
@@ -29,7 +29,12 @@ pub struct Numbers {
 }
 
 /// The numbers of every stretch.
-pub fn of_run(info: &RunInfo, series: &Series, caches: Option<&CacheLogs>, scopes: &[Scope]) -> Vec<Numbers> {
+pub fn metric_values(
+    info: &RunInfo,
+    series: &Series,
+    caches: Option<&CacheLogs>,
+    scopes: &[Scope],
+) -> Vec<MetricValues> {
     let spans = tally::spans(info, series);
     let parts = Tally::of_phases(info, series, &spans);
     scopes
@@ -38,7 +43,7 @@ pub fn of_run(info: &RunInfo, series: &Series, caches: Option<&CacheLogs>, scope
             let mut measured = measured(info, series, &spans, &parts, scope);
             measured.sources = caches.and_then(|logs| cache_logs::together(logs, &scope.phases));
             let values = metric::all().filter_map(|metric| Some((metric.key, (metric.read)(&measured)?)));
-            Numbers {
+            MetricValues {
                 values: values.collect(),
                 errors: measured.figures.errors.by_kind.clone(),
                 times: measured.all.shortest().to_sparse(),
@@ -53,13 +58,13 @@ fn measured(
     spans: &[Option<Span>],
     parts: &[Tally],
     scope: &Scope,
-) -> Measured {
+) -> ScopeMeasurements {
     let tally = Tally::of_some(scope.phases.iter().filter_map(|index| parts.get(*index)));
     let in_scope = |phase: u16| scope.phases.contains(&usize::from(phase));
     let stretches: Vec<Span> = scope.phases.iter().filter_map(|index| *spans.get(*index)?).collect();
-    Measured {
+    ScopeMeasurements {
         figures: figures(&tally),
-        all: tally.times(SpanOf::Response, Class::All).times().clone(),
+        all: tally.times(SpanOf::Response, XactClass::All).times().clone(),
         response_by_second_ms: mean_of_seconds(
             series
                 .robots
@@ -110,14 +115,21 @@ fn within(start_ms: u64, stretches: &[Span]) -> bool {
     stretches.iter().any(|span| start_ms >= span.start_ms && start_ms < span.end_ms)
 }
 
-/// Where the target stopped keeping up while the load rose; none: it does not rise here, or robots wait for responses
-/// before they send again, so that nothing is offered.
-fn saturation_point(info: &RunInfo, series: &Series, scope: &Scope, stretches: &[Span]) -> Option<Number> {
-    let rises = |index: usize| info.phases.get(index).is_some_and(|phase| saturation::rises(phase.load));
+/// Offered rate from which on the target no longer kept up while the load rose; none: the load does not rise here, or
+/// robots wait for responses before they send again, so that nothing is offered.
+fn saturation_point(
+    info: &RunInfo,
+    series: &Series,
+    scope: &Scope,
+    stretches: &[Span],
+) -> Option<MetricValue> {
+    let rises = |index: usize| {
+        info.phases.get(index).is_some_and(|phase| saturation::rises(phase.load.0, phase.load.1))
+    };
     if !info.boundaries.is_empty() {
         return None;
     }
-    let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
+    let mut seconds: BTreeMap<u64, LoadSecond> = BTreeMap::new();
     for interval in &series.robots {
         let index = usize::from(interval.phase);
         if !scope.phases.contains(&index) || !rises(index) || !within(interval.start_ms, stretches) {
@@ -139,8 +151,8 @@ fn saturation_point(info: &RunInfo, series: &Series, scope: &Scope, stretches: &
 const READ: &str = "disk_read_bytes";
 const WRITTEN: &str = "disk_written_bytes";
 
-fn disk(host: &[HostInterval], stretches: &[Span]) -> Disk {
-    let mut disk = Disk::default();
+fn disk(host: &[HostInterval], stretches: &[Span]) -> DiskRates {
+    let mut disk = DiskRates::default();
     let mut watched_ms = 0;
     let (mut read, mut written) = (None, None);
     for interval in host.iter().filter(|interval| interval.role == "proxy") {
@@ -158,7 +170,7 @@ fn disk(host: &[HostInterval], stretches: &[Span]) -> Disk {
     }
     if watched_ms > 0 {
         let per_second = |bytes: f64| bytes * 1000.0 / watched_ms as f64;
-        disk = Disk { read: read.map(per_second), written: written.map(per_second) };
+        disk = DiskRates { read: read.map(per_second), written: written.map(per_second) };
     }
     disk
 }
@@ -187,8 +199,8 @@ mod tests {
     fn disk_columns_are_taken_where_they_are() {
         let proxy = HostInterval { role: "proxy".into(), length_ms: 1000, ..HostInterval::default() };
         let stretch = [Span { start_ms: 0, end_ms: 5000 }];
-        assert_eq!(disk(&[proxy], &stretch), Disk::default(), "nobody watched");
-        assert_eq!(disk(&[], &stretch), Disk::default());
-        assert_eq!(Disk { read: Some(1.0), written: None }.both(), Some(1.0));
+        assert_eq!(disk(&[proxy], &stretch), DiskRates::default(), "nobody watched");
+        assert_eq!(disk(&[], &stretch), DiskRates::default());
+        assert_eq!(DiskRates { read: Some(1.0), written: None }.both(), Some(1.0));
     }
 }

@@ -9,24 +9,23 @@ pub const FEWEST_PAIRS: usize = 3;
 /// Pairs that an interval needs. With two it is valid, if runs are distributed normally, and 12.7 standard errors wide to
 /// either side: enough to see what a third repetition could still bring, and too little to test for a verdict.
 const FEWEST_FOR_AN_INTERVAL: usize = 2;
-/// What intervals leave out: they are of 95 %.
+/// Probability outside of an interval: they are of 95 %.
 pub const INTERVAL_TAIL: f64 = 0.05;
 
 /// One value of each subject from one repetition.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pair {
+pub struct RunPair {
     /// Of the subject that the other is compared with.
     pub base: f64,
     pub other: f64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Estimate {
-    /// How many there were.
+pub struct PairedEstimate {
     pub pairs: usize,
     /// Mean of `other − base`.
     pub difference: f64,
-    /// Its interval; none from a single pair.
+    /// Interval of the difference; none from a single pair.
     pub interval: Option<(f64, f64)>,
     /// Geometric mean of `other ÷ base`; none unless all values are positive.
     pub ratio: Option<f64>,
@@ -55,12 +54,13 @@ pub fn deviation(values: &[f64]) -> f64 {
 ///
 /// `resolution` is how closely a value can be told at all. Differences that are all alike because both values sit on the
 /// same coarse scale are no proof: chance is never taken to be smaller than that scale's own rounding.
-pub fn estimate(pairs: &[Pair], resolution: f64) -> Option<Estimate> {
+pub fn estimate(pairs: &[RunPair], resolution: f64) -> Option<PairedEstimate> {
     if pairs.is_empty() {
         return None;
     }
     let differences: Vec<f64> = pairs.iter().map(|pair| pair.other - pair.base).collect();
-    let mut estimate = Estimate { pairs: pairs.len(), difference: mean(&differences), ..Estimate::default() };
+    let mut estimate =
+        PairedEstimate { pairs: pairs.len(), difference: mean(&differences), ..PairedEstimate::default() };
     let logs: Option<Vec<f64>> = pairs
         .iter()
         .map(|pair| (pair.base > 0.0 && pair.other > 0.0).then(|| libm::log(pair.other / pair.base)))
@@ -95,9 +95,9 @@ pub fn estimate(pairs: &[Pair], resolution: f64) -> Option<Estimate> {
 
 /// One value of each subject from one repetition, as far as each is known: between these two.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Within {
+pub struct BoundedPair {
     /// As they were seen.
-    pub seen: Pair,
+    pub measured: RunPair,
     pub base: (f64, f64),
     pub other: (f64, f64),
 }
@@ -112,18 +112,18 @@ const ALL_WAYS: usize = 10;
 /// these (the limits are concave and convex, and where the mean difference has one sign, the statistic is quasi-concave).
 /// With more than ten pairs, only the cases are looked at in which all differences lie at one end, or those do that are
 /// above the mean and the others at the other.
-pub fn estimate_within(pairs: &[Within], resolution: f64) -> Option<Estimate> {
-    let seen: Vec<Pair> = pairs.iter().map(|pair| pair.seen).collect();
-    let mut all = estimate(&seen, resolution)?;
+pub fn estimate_within(pairs: &[BoundedPair], resolution: f64) -> Option<PairedEstimate> {
+    let measured: Vec<RunPair> = pairs.iter().map(|pair| pair.measured).collect();
+    let mut all = estimate(&measured, resolution)?;
     if pairs.iter().all(|pair| pair.base.0 == pair.base.1 && pair.other.0 == pair.other.1) {
         return Some(all);
     }
-    let less = |pair: &Within| Pair { base: pair.base.1, other: pair.other.0 };
-    let more = |pair: &Within| Pair { base: pair.base.0, other: pair.other.1 };
-    let difference = |pair: &Pair| pair.other - pair.base;
+    let less = |pair: &BoundedPair| RunPair { base: pair.base.1, other: pair.other.0 };
+    let more = |pair: &BoundedPair| RunPair { base: pair.base.0, other: pair.other.1 };
+    let difference = |pair: &RunPair| pair.other - pair.base;
     let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
-    let mut take = |is_more: &dyn Fn(usize) -> bool| {
-        let ends: Vec<Pair> = pairs
+    let mut include = |is_more: &dyn Fn(usize) -> bool| {
+        let ends: Vec<RunPair> = pairs
             .iter()
             .enumerate()
             .map(|(at, pair)| if is_more(at) { more(pair) } else { less(pair) })
@@ -131,18 +131,18 @@ pub fn estimate_within(pairs: &[Within], resolution: f64) -> Option<Estimate> {
         let Some(found) = estimate(&ends, resolution) else { return };
         least = least.min(found.difference);
         most = most.max(found.difference);
-        all.interval = together(all.interval, found.interval);
-        all.ratio_interval = together(all.ratio_interval, found.ratio_interval);
+        all.interval = hull(all.interval, found.interval);
+        all.ratio_interval = hull(all.ratio_interval, found.ratio_interval);
         all.p = all.p.zip(found.p).map(|(one, other)| one.max(other));
     };
     if pairs.len() <= ALL_WAYS {
-        (0u32..1 << pairs.len()).for_each(|ways| take(&|at| ways & (1 << at) != 0));
+        (0u32..1 << pairs.len()).for_each(|ways| include(&|at| ways & (1 << at) != 0));
     } else {
         let mean = all.difference;
-        take(&|_| false);
-        take(&|_| true);
-        take(&|at| difference(&seen[at]) > mean);
-        take(&|at| difference(&seen[at]) <= mean);
+        include(&|_| false);
+        include(&|_| true);
+        include(&|at| difference(&measured[at]) > mean);
+        include(&|at| difference(&measured[at]) <= mean);
     }
     // Somewhere between the ends there is no difference at all.
     if least <= 0.0 && 0.0 <= most {
@@ -152,13 +152,13 @@ pub fn estimate_within(pairs: &[Within], resolution: f64) -> Option<Estimate> {
 }
 
 /// The smallest interval that holds two.
-fn together(one: Option<(f64, f64)>, other: Option<(f64, f64)>) -> Option<(f64, f64)> {
+fn hull(one: Option<(f64, f64)>, other: Option<(f64, f64)>) -> Option<(f64, f64)> {
     one.zip(other).map(|(one, other)| (one.0.min(other.0), one.1.max(other.1)))
 }
 
 /// The difference over the mean standard deviation of both subjects' runs, its bias taken off. Unlike the difference
 /// over the deviation of differences it does not grow because runs were paired, and can be held against other studies.
-fn hedges_g(pairs: &[Pair], difference: f64) -> Option<f64> {
+fn hedges_g(pairs: &[RunPair], difference: f64) -> Option<f64> {
     let base: Vec<f64> = pairs.iter().map(|pair| pair.base).collect();
     let other: Vec<f64> = pairs.iter().map(|pair| pair.other).collect();
     let (one, two) = (deviation(&base), deviation(&other));
@@ -190,17 +190,17 @@ mod tests {
 
     use super::*;
 
-    fn pairs(base: &[f64], other: &[f64]) -> Vec<Pair> {
-        base.iter().zip(other).map(|(&base, &other)| Pair { base, other }).collect()
+    fn pairs(base: &[f64], other: &[f64]) -> Vec<RunPair> {
+        base.iter().zip(other).map(|(&base, &other)| RunPair { base, other }).collect()
     }
 
-    fn within(pairs: &[Pair], error: f64) -> Vec<Within> {
+    fn within(pairs: &[RunPair], error: f64) -> Vec<BoundedPair> {
         pairs
             .iter()
-            .map(|&seen| Within {
-                seen,
-                base: (seen.base - error, seen.base),
-                other: (seen.other - error, seen.other),
+            .map(|&measured| BoundedPair {
+                measured,
+                base: (measured.base - error, measured.base),
+                other: (measured.other - error, measured.other),
             })
             .collect()
     }
@@ -211,11 +211,11 @@ mod tests {
             values in prop::collection::vec((1.0..9.0f64, 1.0..9.0f64, 0.0..1.0f64, 0.0..1.0f64), 3..7),
             error in 0.0..2.0f64,
         ) {
-            let seen: Vec<Pair> = values.iter().map(|v| Pair { base: v.0 + 2.0, other: v.1 + 2.0 }).collect();
-            let found = estimate_within(&within(&seen, error), 0.0).unwrap();
-            let truth: Vec<Pair> = values
+            let measured: Vec<RunPair> = values.iter().map(|v| RunPair { base: v.0 + 2.0, other: v.1 + 2.0 }).collect();
+            let found = estimate_within(&within(&measured, error), 0.0).unwrap();
+            let truth: Vec<RunPair> = values
                 .iter()
-                .map(|v| Pair { base: v.0 + 2.0 - error * v.2, other: v.1 + 2.0 - error * v.3 })
+                .map(|v| RunPair { base: v.0 + 2.0 - error * v.2, other: v.1 + 2.0 - error * v.3 })
                 .collect();
             let truth = estimate(&truth, 0.0).unwrap();
             let (all, one) = (found.interval.unwrap(), truth.interval.unwrap());
@@ -226,10 +226,10 @@ mod tests {
 
     #[test]
     fn a_difference_as_large_as_what_is_not_known_is_none() {
-        let seen = pairs(&[10.0, 10.1, 9.9, 10.0], &[12.0, 12.1, 11.9, 12.0]);
-        assert!(estimate(&seen, 0.0).unwrap().p.unwrap() < 1e-3);
-        assert!(estimate_within(&within(&seen, 0.1), 0.0).unwrap().p.unwrap() < 0.01);
-        assert_eq!(estimate_within(&within(&seen, 2.5), 0.0).unwrap().p, Some(1.0));
+        let measured = pairs(&[10.0, 10.1, 9.9, 10.0], &[12.0, 12.1, 11.9, 12.0]);
+        assert!(estimate(&measured, 0.0).unwrap().p.unwrap() < 1e-3);
+        assert!(estimate_within(&within(&measured, 0.1), 0.0).unwrap().p.unwrap() < 0.01);
+        assert_eq!(estimate_within(&within(&measured, 2.5), 0.0).unwrap().p, Some(1.0));
     }
 
     /// The ten patients of Student's paper of 1908: hours of sleep gained with two drugs.
@@ -288,8 +288,8 @@ mod tests {
     proptest! {
         #[test]
         fn turning_the_pairs_around_turns_the_result_around(values in values()) {
-            let there: Vec<Pair> = values.iter().map(|&(base, other)| Pair { base, other }).collect();
-            let back: Vec<Pair> = values.iter().map(|&(other, base)| Pair { base, other }).collect();
+            let there: Vec<RunPair> = values.iter().map(|&(base, other)| RunPair { base, other }).collect();
+            let back: Vec<RunPair> = values.iter().map(|&(other, base)| RunPair { base, other }).collect();
             let (one, two) = (estimate(&there, 0.0).unwrap(), estimate(&back, 0.0).unwrap());
             let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * (1.0 + a.abs().max(b.abs()));
             prop_assert!(near(one.difference, -two.difference));
@@ -301,7 +301,7 @@ mod tests {
 
         #[test]
         fn the_interval_leaves_zero_out_exactly_when_the_probability_is_under_its_tail(values in values()) {
-            let pairs: Vec<Pair> = values.iter().map(|&(base, other)| Pair { base, other }).collect();
+            let pairs: Vec<RunPair> = values.iter().map(|&(base, other)| RunPair { base, other }).collect();
             let found = estimate(&pairs, 0.0).unwrap();
             let (low, high) = found.interval.unwrap();
             let p = found.p.unwrap();
@@ -313,9 +313,9 @@ mod tests {
 
         #[test]
         fn another_unit_changes_neither_probability_nor_ratio_nor_effect(values in values(), unit in 0.001..1e4f64) {
-            let pairs: Vec<Pair> = values.iter().map(|&(base, other)| Pair { base, other }).collect();
-            let scaled: Vec<Pair> =
-                pairs.iter().map(|pair| Pair { base: pair.base * unit, other: pair.other * unit }).collect();
+            let pairs: Vec<RunPair> = values.iter().map(|&(base, other)| RunPair { base, other }).collect();
+            let scaled: Vec<RunPair> =
+                pairs.iter().map(|pair| RunPair { base: pair.base * unit, other: pair.other * unit }).collect();
             let (one, two) = (estimate(&pairs, 0.0).unwrap(), estimate(&scaled, 0.0).unwrap());
             let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * (1e-6 + a.abs().max(b.abs()));
             prop_assert!(near(one.p.unwrap(), two.p.unwrap()));

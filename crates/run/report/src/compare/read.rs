@@ -5,53 +5,94 @@ use std::path::{Path, PathBuf};
 
 use assay_measurement::doubt::Extent;
 use assay_measurement::measured::Series;
-use assay_record::dir::RunDir;
+use assay_record::dir::{RunDir, RunDirError};
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use assay_record::run::RunInfo;
 
-use super::document::{ComparedRun, LeftOut};
-use super::numbers::{self, Numbers};
-use super::panel::{Axis, Row};
+use super::chart_group::{ComparisonAxis, StepRow};
+use super::document::{ComparedRun, ExcludedCell};
+use super::numbers::{self, MetricValues};
 use super::scope::{self, Scope};
-use super::settings::{Head, Requested};
+use super::settings::{RequestIdentity, RunHead};
 use crate::ReportError;
 use crate::tally;
 
 /// A cell that counts.
-pub struct Cell {
+pub struct RunCell {
     /// Place of its workload, condition and subject in the experiment's lists.
     pub workload: usize,
     pub condition: usize,
     pub subject: usize,
     pub repetition: u32,
     /// Of each scope of its workload.
-    pub numbers: Vec<Numbers>,
-    pub rows: Vec<Row>,
-    /// What its target says its version is.
+    pub numbers: Vec<MetricValues>,
+    pub rows: Vec<StepRow>,
+    /// Version that its target reported.
     pub version: String,
-    /// Its numbers have their own errors.
+    /// The own errors of its numbers were recorded.
     pub own_errors: bool,
-    /// What its requests were.
-    pub requested: Requested,
-    /// Its numbers are not known because of Assay or the lab, and it is here because somebody wants it nevertheless.
+    /// Identity of its requests.
+    pub requested: RequestIdentity,
+    /// Not known because of Assay or the lab, and included on request.
     pub invalid: bool,
-    /// Its log of xacts, where it kept one.
+    /// Log of xacts, where it kept one.
     pub xacts: Option<PathBuf>,
 }
 
-/// What all cells of a workload share.
-pub struct Plan {
+/// Reason why the numbers of a cell do not count.
+#[derive(Debug, thiserror::Error)]
+enum CellError {
+    #[error("it has not run yet")]
+    Waiting,
+    #[error("it runs now, or was cut off")]
+    Running,
+    #[error("its numbers are not known{}", because(.0.as_deref()))]
+    Invalid(Option<String>),
+    #[error("it failed{}", because(.0.as_deref()))]
+    Failed(Option<String>),
+    #[error("its {list}, {name}, is not among those of the experiment")]
+    NotListed { list: &'static str, name: String },
+    #[error("it says that it is done, and names no run directory")]
+    NoRunDirectory,
+    #[error("its run was cut off before its end was written")]
+    CutOff,
+    #[error("its numbers are not known: Assay or the lab failed in it")]
+    Disturbed,
+    #[error(
+        "its phases ({}) are not those of the other runs of this workload ({})",
+        own.join(", "),
+        others.join(", ")
+    )]
+    Phases { own: Vec<String>, others: Vec<String> },
+    #[error(
+        "its stream of requests is of version {own}, those of the others of its repetition are of version {others}: another \
+         Assay made it"
+    )]
+    StreamVersion { own: u32, others: u32 },
+    #[error(
+        "it was sent another stream of requests (digest {own}) than the others of its repetition ({others})"
+    )]
+    StreamDigest { own: String, others: String },
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+}
+
+fn because(why: Option<&str>) -> String {
+    why.map_or_else(String::new, |why| format!(": {why}"))
+}
+
+/// Plan that all cells of a workload share.
+pub struct WorkloadPlan {
     pub scopes: Vec<Scope>,
     pub phases: Vec<String>,
-    pub axis: Axis,
-    /// Digest of the stream, by repetition.
+    pub axis: ComparisonAxis,
     /// Version and digest of the stream of each repetition.
     streams: BTreeMap<u32, (u32, String)>,
 }
 
-/// What counts beside runs of the same stream whose numbers are known, exactly or roughly.
+/// Runs to include beside those of the same stream whose numbers are known, exactly or roughly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Liberties {
+pub struct CompareOptions {
     /// Compare runs of different streams as if they had the same.
     pub any_stream: bool,
     /// Use runs whose numbers are not known too; there are no verdicts on them.
@@ -59,36 +100,36 @@ pub struct Liberties {
 }
 
 /// An experiment directory, read.
-pub struct Experiment {
+pub struct ExperimentRuns {
     pub info: ExperimentInfo,
-    /// Its runs were named one by one.
+    /// The runs were named one by one.
     named: bool,
-    pub liberties: Liberties,
-    pub cells: Vec<Cell>,
+    pub liberties: CompareOptions,
+    pub cells: Vec<RunCell>,
     /// Of every run that could be read, also of those that do not count.
-    pub heads: Vec<Head>,
+    pub heads: Vec<RunHead>,
     /// Every run that was given.
     pub runs: Vec<ComparedRun>,
     /// Of each workload; none: no cell of it counts.
-    pub plans: Vec<Option<Plan>>,
-    pub left_out: Vec<LeftOut>,
+    pub plans: Vec<Option<WorkloadPlan>>,
+    pub left_out: Vec<ExcludedCell>,
 }
 
 /// Reads `experiment.json` and every run that counts.
-pub fn read(dir: &Path, liberties: Liberties) -> Result<Experiment, ReportError> {
+pub fn read(dir: &Path, liberties: CompareOptions) -> Result<ExperimentRuns, ReportError> {
     Ok(read_all(read_info(dir)?, Some(dir), liberties))
 }
 
 /// Reads every run of an experiment that counts; their directories are relative to its own. Without one, runs were named
 /// one by one.
-pub fn read_all(mut info: ExperimentInfo, dir: Option<&Path>, liberties: Liberties) -> Experiment {
+pub fn read_all(mut info: ExperimentInfo, dir: Option<&Path>, liberties: CompareOptions) -> ExperimentRuns {
     let named = dir.is_none();
     let dir = dir.unwrap_or(Path::new(""));
     let plans = info.workloads.iter().map(|_| None).collect();
     let mut cells = std::mem::take(&mut info.cells);
     // The order in which they ran is random; whose plan the others are held against must not be.
     cells.sort_by(|a, b| (a.repetition, &a.id).cmp(&(b.repetition, &b.id)));
-    let mut experiment = Experiment {
+    let mut experiment = ExperimentRuns {
         info,
         named,
         liberties,
@@ -117,13 +158,13 @@ pub fn read_all(mut info: ExperimentInfo, dir: Option<&Path>, liberties: Liberti
         experiment.runs.push(run);
         match read {
             Ok(read) => experiment.cells.push(read),
-            Err(why) => experiment.left_out.push(LeftOut {
+            Err(error) => experiment.left_out.push(ExcludedCell {
                 cell: cell.id.clone(),
                 workload: cell.workload.clone(),
                 subject: cell.subject.clone(),
                 condition: cell.condition.clone(),
                 repetition: cell.repetition,
-                why,
+                why: error.to_string(),
             }),
         }
     }
@@ -131,7 +172,7 @@ pub fn read_all(mut info: ExperimentInfo, dir: Option<&Path>, liberties: Liberti
     experiment
 }
 
-/// Where an experiment directory says what it is.
+/// Path of the head of an experiment.
 pub fn info_path(dir: &Path) -> PathBuf {
     dir.join("experiment.json")
 }
@@ -150,39 +191,43 @@ pub fn read_info(dir: &Path) -> Result<ExperimentInfo, ReportError> {
         .map_err(|error| ReportError::DamagedExperiment { path, detail: error.to_string() })
 }
 
-/// Where a name stands in a list of the experiment.
-fn place<'a>(mut names: impl Iterator<Item = &'a str>, wanted: &str, what: &str) -> Result<usize, String> {
-    let found = names.position(|name| name == wanted);
-    found.ok_or_else(|| format!("its {what}, {wanted}, is not among those of the experiment"))
+/// Index of a name in a list of the experiment.
+fn index_of<'a>(
+    mut names: impl Iterator<Item = &'a str>,
+    name: &str,
+    list: &'static str,
+) -> Result<usize, CellError> {
+    let found = names.position(|known| known == name);
+    found.ok_or_else(|| CellError::NotListed { list, name: name.to_owned() })
 }
 
-impl Experiment {
-    /// A cell that counts, or why it does not.
-    fn read_cell(&mut self, dir: &Path, cell: &CellInfo, known: &mut ComparedRun) -> Result<Cell, String> {
-        let said = |words: &str| match &cell.why {
-            Some(why) => format!("{words}: {why}"),
-            None => words.to_owned(),
-        };
+impl ExperimentRuns {
+    fn read_cell(
+        &mut self,
+        dir: &Path,
+        cell: &CellInfo,
+        known: &mut ComparedRun,
+    ) -> Result<RunCell, CellError> {
         match cell.state {
             CellState::Done => {}
             CellState::Invalid if self.liberties.with_invalid => {}
-            CellState::Waiting => return Err("it has not run yet".to_owned()),
-            CellState::Running => return Err("it runs now, or was cut off".to_owned()),
-            CellState::Invalid => return Err(said("its numbers are not known")),
-            CellState::Failed => return Err(said("it failed")),
+            CellState::Waiting => return Err(CellError::Waiting),
+            CellState::Running => return Err(CellError::Running),
+            CellState::Invalid => return Err(CellError::Invalid(cell.why.clone())),
+            CellState::Failed => return Err(CellError::Failed(cell.why.clone())),
         }
         let info = &self.info;
-        let workload = place(info.workloads.iter().map(String::as_str), &cell.workload, "workload")?;
-        let subject = place(info.subjects.iter().map(|s| s.label.as_str()), &cell.subject, "subject")?;
+        let workload = index_of(info.workloads.iter().map(String::as_str), &cell.workload, "workload")?;
+        let subject = index_of(info.subjects.iter().map(|s| s.label.as_str()), &cell.subject, "subject")?;
         let condition =
-            place(info.conditions.iter().map(|c| c.label.as_str()), &cell.condition, "condition")?;
-        let run = cell.run.as_ref().ok_or("it says that it is done, and names no run directory")?;
-        let run = RunDir::open(&dir.join(run)).map_err(|error| error.to_string())?;
-        let head = run.read_info().map_err(|error| error.to_string())?;
+            index_of(info.conditions.iter().map(|c| c.label.as_str()), &cell.condition, "condition")?;
+        let run = cell.run.as_ref().ok_or(CellError::NoRunDirectory)?;
+        let run = RunDir::open(&dir.join(run))?;
+        let head = run.read_info()?;
         known.stream_digest.clone_from(&head.stream_digest);
-        self.heads.push(Head { subject, workload: cell.workload.clone(), info: head.clone() });
-        if run.is_unfinished().map_err(|error| error.to_string())? {
-            return Err("its run was cut off before its end was written".to_owned());
+        self.heads.push(RunHead { subject, workload: cell.workload.clone(), info: head.clone() });
+        if run.is_unfinished()? {
+            return Err(CellError::CutOff);
         }
         // Before own errors were recorded, whatever was serious could have moved any number.
         let invalid = match head.own_errors {
@@ -191,20 +236,20 @@ impl Experiment {
         };
         known.invalid |= invalid;
         if invalid && !self.liberties.with_invalid {
-            return Err("its numbers are not known: Assay or the lab failed in it".to_owned());
+            return Err(CellError::Disturbed);
         }
-        let series = run.read_series().map_err(|error| error.to_string())?;
+        let series = run.read_series()?;
         let plan = self.plan(workload, cell.repetition, &head, &series)?;
         let xacts = run.xacts_path();
-        let caches = run.read_caches().map_err(|error| error.to_string())?;
-        Ok(Cell {
+        let caches = run.read_caches()?;
+        Ok(RunCell {
             workload,
             condition,
             subject,
             repetition: cell.repetition,
-            numbers: numbers::of_run(&head, &series, caches.as_ref(), &plan.scopes),
+            numbers: numbers::metric_values(&head, &series, caches.as_ref(), &plan.scopes),
             rows: plan.axis.rows(&series),
-            requested: Requested::of(&head),
+            requested: RequestIdentity::from_run(&head),
             version: head.target.version.clone(),
             own_errors: head.own_errors,
             invalid,
@@ -219,22 +264,18 @@ impl Experiment {
         repetition: u32,
         head: &RunInfo,
         series: &Series,
-    ) -> Result<&Plan, String> {
+    ) -> Result<&WorkloadPlan, CellError> {
         let info = &self.info;
         let lines = info.workloads.len() * info.conditions.len() * info.subjects.len();
         let names: Vec<String> = head.phases.iter().map(|phase| phase.name.clone()).collect();
-        let plan = self.plans[workload].get_or_insert_with(|| Plan {
+        let plan = self.plans[workload].get_or_insert_with(|| WorkloadPlan {
             scopes: scope::scopes(&head.phases),
             phases: names.clone(),
-            axis: Axis::of(head, &tally::spans(head, series), lines),
+            axis: ComparisonAxis::new(head, &tally::spans(head, series), lines),
             streams: BTreeMap::new(),
         });
         if plan.phases != names {
-            return Err(format!(
-                "its phases ({}) are not those of the other runs of this workload ({})",
-                names.join(", "),
-                plan.phases.join(", ")
-            ));
+            return Err(CellError::Phases { own: names, others: plan.phases.clone() });
         }
         if self.named {
             // Whether runs of one number can be compared is found out pair by pair.
@@ -244,16 +285,10 @@ impl Experiment {
         let (of_others, digest_of_others) =
             plan.streams.entry(repetition).or_insert_with(|| (version, digest.to_owned()));
         if *of_others != version {
-            return Err(format!(
-                "its stream of requests is of version {version}, those of the others of its repetition are of version \
-                 {of_others}: another Assay made it"
-            ));
+            return Err(CellError::StreamVersion { own: version, others: *of_others });
         }
         if digest_of_others != digest {
-            return Err(format!(
-                "it was sent another stream of requests (digest {digest}) than the others of its repetition \
-                 ({digest_of_others})"
-            ));
+            return Err(CellError::StreamDigest { own: digest.to_owned(), others: digest_of_others.clone() });
         }
         Ok(plan)
     }

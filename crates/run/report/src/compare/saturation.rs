@@ -7,13 +7,13 @@
 //!
 //! A target that got through without either has *not reached* it: then the point is at least the highest rate offered.
 
-use super::measured::Number;
+use super::measured::MetricValue;
 
 /// Seconds running.
 const RUNNING: usize = 3;
 /// Completed over offered, under which a second falls short.
 const KEPT_UP: f64 = 0.95;
-/// What chance leaves over, in standard deviations.
+/// Deficit that chance can explain, in standard deviations.
 const CHANCE: f64 = 3.0;
 /// Times the calm response time.
 const SHARP: f64 = 5.0;
@@ -24,9 +24,9 @@ const RISE: f64 = 1.05;
 /// The calm beginning: this part of the seconds, and at least [`RUNNING`].
 const CALM_PART: usize = 4;
 
-/// What happened in a second.
+/// Counts of a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Second {
+pub struct LoadSecond {
     pub length_ms: u64,
     pub offered: u64,
     pub completed: u64,
@@ -34,7 +34,7 @@ pub struct Second {
     pub responses: u64,
 }
 
-impl Second {
+impl LoadSecond {
     fn rate(&self) -> f64 {
         self.offered as f64 * 1000.0 / self.length_ms.max(1) as f64
     }
@@ -49,44 +49,45 @@ impl Second {
 }
 
 /// Whether this load factor, at the start and end of a phase, rises.
-pub fn rises((start, end): (f64, f64)) -> bool {
+pub fn rises(start: f64, end: f64) -> bool {
     end > start * RISE && end > 0.0
 }
 
 /// The saturation point of seconds under rising load, in requests offered per second; none: there are too few.
-pub fn find(seconds: &[Second]) -> Option<Number> {
+pub fn find(seconds: &[LoadSecond]) -> Option<MetricValue> {
     if seconds.len() < 2 * RUNNING {
         return None;
     }
     let calm = calm_us(seconds);
-    let offered = |window: &[Second]| window.iter().map(Second::rate).sum::<f64>() / window.len() as f64;
+    let offered =
+        |window: &[LoadSecond]| window.iter().map(LoadSecond::rate).sum::<f64>() / window.len() as f64;
     let reached = seconds.windows(RUNNING).find(|window| fell_behind(window) || turned_slow(window, calm));
     Some(match reached {
-        Some(window) => Number::exact(offered(window)),
+        Some(window) => MetricValue::exact(offered(window)),
         None => {
             let highest = seconds.windows(RUNNING).map(offered).fold(0.0, f64::max);
-            Number::at_least(highest)
+            MetricValue::at_least(highest)
         }
     })
 }
 
-fn fell_behind(window: &[Second]) -> bool {
+fn fell_behind(window: &[LoadSecond]) -> bool {
     let offered: u64 = window.iter().map(|second| second.offered).sum();
     let completed: u64 = window.iter().map(|second| second.completed).sum();
     let missing = offered.saturating_sub(completed) as f64;
-    window.iter().all(Second::falls_short) && missing > CHANCE * (offered as f64).sqrt()
+    window.iter().all(LoadSecond::falls_short) && missing > CHANCE * (offered as f64).sqrt()
 }
 
-fn turned_slow(window: &[Second], calm: Option<f64>) -> bool {
+fn turned_slow(window: &[LoadSecond], calm: Option<f64>) -> bool {
     let Some(calm) = calm else { return false };
     let slow = |us: f64| us > calm * SHARP && us > calm + SHARP_US;
     window.iter().all(|second| second.response_us().is_some_and(slow))
 }
 
 /// The median response time of the beginning.
-fn calm_us(seconds: &[Second]) -> Option<f64> {
+fn calm_us(seconds: &[LoadSecond]) -> Option<f64> {
     let first = seconds.len().div_ceil(CALM_PART).max(RUNNING);
-    let mut times: Vec<f64> = seconds.iter().take(first).filter_map(Second::response_us).collect();
+    let mut times: Vec<f64> = seconds.iter().take(first).filter_map(LoadSecond::response_us).collect();
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied()
 }
@@ -98,12 +99,12 @@ mod tests {
     use super::*;
 
     /// A ramp to 1000 per second in 100 seconds; the target completes at most `most` and responds in `us`.
-    fn ramp(most: u64, us: impl Fn(u64) -> u64) -> Vec<Second> {
+    fn ramp(most: u64, us: impl Fn(u64) -> u64) -> Vec<LoadSecond> {
         (1..=100)
             .map(|step| {
                 let offered = step * 10;
                 let completed = offered.min(most);
-                Second {
+                LoadSecond {
                     length_ms: 1000,
                     offered,
                     completed,
@@ -125,16 +126,16 @@ mod tests {
     #[test]
     fn a_target_that_turns_slow_is_saturated_though_it_completes_all() {
         let found = find(&ramp(u64::MAX, |rate| if rate > 700 { 80_000 } else { 3000 })).unwrap();
-        assert_eq!(found, Number::exact(720.0));
+        assert_eq!(found, MetricValue::exact(720.0));
         let fast = find(&ramp(u64::MAX, |rate| if rate > 700 { 9_000 } else { 300 })).unwrap();
         assert!(fast.at_least, "30 times slower, and still under 10 ms");
     }
 
     #[test]
     fn a_target_that_keeps_up_has_not_reached_it() {
-        assert_eq!(find(&ramp(u64::MAX, |_| 1000)), Some(Number::at_least(990.0)));
+        assert_eq!(find(&ramp(u64::MAX, |_| 1000)), Some(MetricValue::at_least(990.0)));
         assert_eq!(find(&[]), None);
-        assert!(rises((0.1, 1.0)) && !rises((1.0, 1.0)) && !rises((1.0, 0.0)) && rises((0.0, 0.5)));
+        assert!(rises(0.1, 1.0) && !rises(1.0, 1.0) && !rises(1.0, 0.0) && rises(0.0, 0.5));
     }
 
     #[test]

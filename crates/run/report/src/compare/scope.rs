@@ -12,9 +12,9 @@ pub struct Scope {
     pub judged: bool,
 }
 
-/// What the whole of the measured phases is called.
+/// Name of the scope of all measured phases.
 pub const WHOLE: &str = "whole run";
-/// Where no phase is marked as primary, one that takes this much of the measured time is judged by itself.
+/// Share of the measured time from which on a phase is judged by itself, where none is marked as primary.
 const JUDGED_SHARE: f64 = 0.2;
 /// A phase in which so much less is requested again than in others fills the cache, and is not judged by itself.
 const FILLING: f64 = 0.5;
@@ -61,8 +61,8 @@ pub fn scopes(phases: &[PhaseInfo]) -> Vec<Scope> {
     scopes
 }
 
-/// What a scope is called beside its workload.
-pub fn words(scope: &str) -> String {
+/// Name of a scope beside its workload.
+pub fn scope_title(scope: &str) -> String {
     if scope == WHOLE { scope.to_owned() } else { format!("phase {scope}") }
 }
 

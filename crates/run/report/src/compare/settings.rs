@@ -18,7 +18,7 @@ const DIGEST_SHOWN: usize = 12;
 
 /// The requests of a run. Runs with other requests are not compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Requested {
+pub struct RequestIdentity {
     /// Version and digest.
     stream: (u32, String),
     files: String,
@@ -26,8 +26,8 @@ pub struct Requested {
     private_as_public: bool,
 }
 
-impl Requested {
-    pub fn of(head: &RunInfo) -> Self {
+impl RequestIdentity {
+    pub fn from_run(head: &RunInfo) -> Self {
         Self {
             stream: (head.stream().0, head.stream_digest.clone()),
             files: files(head),
@@ -36,8 +36,8 @@ impl Requested {
         }
     }
 
-    /// What differs in the requests of another run; none: they are the same.
-    pub fn differs(&self, other: &Self) -> Option<&'static str> {
+    /// First difference between the requests of two runs; none: they are the same.
+    pub fn difference_from(&self, other: &Self) -> Option<&'static str> {
         if self.stream.0 != other.stream.0 {
             Some("their streams are of different versions: one of them was made by another Assay")
         } else if self.stream != other.stream {
@@ -68,7 +68,7 @@ fn schedule(head: &RunInfo) -> String {
 }
 
 /// The head of a run, and whose it is.
-pub struct Head {
+pub struct RunHead {
     /// Place of its subject in the experiment's list.
     pub subject: usize,
     pub workload: String,
@@ -76,71 +76,75 @@ pub struct Head {
 }
 
 /// Reads the value of a run; none: not set.
-type Read = Box<dyn Fn(&RunInfo) -> Option<String>>;
+type ReadSetting = Box<dyn Fn(&RunInfo) -> Option<String>>;
 
 /// One thing in which runs can differ.
-struct Row {
+struct SettingRow {
     name: String,
     weight: Weight,
-    read: Read,
-    /// It belongs to a workload, and is told apart by that.
+    read: ReadSetting,
+    /// Belongs to a workload, and is compared only within it.
     by_workload: bool,
 }
 
-fn row(name: &str, weight: Weight, read: impl Fn(&RunInfo) -> Option<String> + 'static) -> Row {
-    Row { name: name.to_owned(), weight, read: Box::new(read), by_workload: false }
+fn row(name: &str, weight: Weight, read: impl Fn(&RunInfo) -> Option<String> + 'static) -> SettingRow {
+    SettingRow { name: name.to_owned(), weight, read: Box::new(read), by_workload: false }
 }
 
-fn requested(name: &str, weight: Weight, read: impl Fn(&RunInfo) -> Option<String> + 'static) -> Row {
-    Row { by_workload: true, ..row(name, weight, read) }
+fn workload_row(
+    name: &str,
+    weight: Weight,
+    read: impl Fn(&RunInfo) -> Option<String> + 'static,
+) -> SettingRow {
+    SettingRow { by_workload: true, ..row(name, weight, read) }
 }
 
-/// What the command line decided, or the workload.
-fn overridden(name: &str, read: impl Fn(&OverridesInfo) -> Option<String> + 'static) -> Row {
+/// Setting of the command line, else of the workload.
+fn override_row(name: &str, read: impl Fn(&OverridesInfo) -> Option<String> + 'static) -> SettingRow {
     row(name, Weight::Matters, move |head| {
         let decided = head.workload.overrides.as_ref().and_then(&read);
         Some(decided.unwrap_or_else(|| "as the workload says".to_owned()))
     })
 }
 
-fn some(text: &str) -> Option<String> {
+fn non_empty(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// The differences between subjects. What makes the comparison meaningless comes first, then what is compared.
-pub fn differences(heads: &[Head], subjects: &[Subject]) -> Vec<SettingDifference> {
+pub fn differences(heads: &[RunHead], subjects: &[Subject]) -> Vec<SettingDifference> {
     let mut found: Vec<SettingDifference> = requested_rows()
         .iter()
         .filter_map(|row| differing(row, heads, subjects.len()))
-        .chain(tested(heads, subjects))
-        .chain(around(heads).iter().filter_map(|row| differing(row, heads, subjects.len())))
+        .chain(target_differences(heads, subjects))
+        .chain(environment_rows(heads).iter().filter_map(|row| differing(row, heads, subjects.len())))
         .collect();
     found.sort_by_key(|difference| difference.weight != Weight::Meaningless);
     found
 }
 
-fn requested_rows() -> Vec<Row> {
+fn requested_rows() -> Vec<SettingRow> {
     use Weight::{Matters, Meaningless};
     vec![
-        row("workload", Meaningless, |head| some(&head.workload.name)),
-        requested("workload files", Meaningless, |head| some(&digests_shown(head))),
-        requested("stream digest", Meaningless, |head| some(shortened(&head.stream_digest))),
-        requested("stream version", Meaningless, |head| Some(head.stream().0.to_string())),
-        requested("phases", Meaningless, |head| Some(phases_shown(head))),
-        requested("duration, planned", Meaningless, planned),
-        requested("rehearsed by", Meaningless, |head| {
+        row("workload", Meaningless, |head| non_empty(&head.workload.name)),
+        workload_row("workload files", Meaningless, |head| non_empty(&digests_shown(head))),
+        workload_row("stream digest", Meaningless, |head| non_empty(shortened(&head.stream_digest))),
+        workload_row("stream version", Meaningless, |head| Some(head.stream().0.to_string())),
+        workload_row("phases", Meaningless, |head| Some(phases_shown(head))),
+        workload_row("duration, planned", Meaningless, planned_duration),
+        workload_row("rehearsed by", Meaningless, |head| {
             head.workload.scale.map(|scale| format!("× {}", format::number(scale)))
         }),
-        requested("rate that was set", Meaningless, |head| {
+        workload_row("rate that was set", Meaningless, |head| {
             let rate = head.workload.overrides.as_ref()?.rate_per_s?;
             Some(format!("{}/s", format::number(rate)))
         }),
-        requested("private objects", Meaningless, |head| {
+        workload_row("private objects", Meaningless, |head| {
             head.workload.private_as_public.then(|| "taken for public".to_owned())
         }),
-        requested("seed", Matters, |head| Some(head.seed.to_string())),
-        requested("robots", Matters, |head| Some(format::count(head.workload.robots.into()))),
-        requested("origins", Matters, |head| Some(format::count(head.workload.origins.into()))),
+        workload_row("seed", Matters, |head| Some(head.seed.to_string())),
+        workload_row("robots", Matters, |head| Some(format::count(head.workload.robots.into()))),
+        workload_row("origins", Matters, |head| Some(format::count(head.workload.origins.into()))),
     ]
 }
 
@@ -164,17 +168,18 @@ fn phases_shown(head: &RunInfo) -> String {
     head.phases.iter().map(phase).collect::<Vec<_>>().join(", ")
 }
 
-fn planned(head: &RunInfo) -> Option<String> {
+fn planned_duration(head: &RunInfo) -> Option<String> {
     let end_ms = head.phases.iter().filter_map(|phase| phase.planned_end_ms).max()?;
     Some(format::duration_s(end_ms as f64 / 1000.0))
 }
 
-/// What was tested: the subjects' own words first, since those of an experiment are what its author wrote.
-fn tested(heads: &[Head], subjects: &[Subject]) -> Vec<SettingDifference> {
+/// Differences between the targets: the subjects' own settings first, since those of an experiment are what its
+/// author wrote.
+fn target_differences(heads: &[RunHead], subjects: &[Subject]) -> Vec<SettingDifference> {
     let by = |read: &dyn Fn(&Subject) -> Option<String>| subjects.iter().map(read).collect::<Vec<_>>();
     let mut rows = vec![
         ("proxy".to_owned(), by(&|subject| Some(subject.proxy.clone()))),
-        ("version".to_owned(), by(&|subject| some(&subject.versions.join(", ")))),
+        ("version".to_owned(), by(&|subject| non_empty(&subject.versions.join(", ")))),
     ];
     let names: BTreeSet<&String> = subjects.iter().flat_map(|subject| subject.settings.keys()).collect();
     for name in &names {
@@ -186,7 +191,7 @@ fn tested(heads: &[Head], subjects: &[Subject]) -> Vec<SettingDifference> {
         .map(|(name, values)| SettingDifference { name, values, weight: Weight::Compared })
         .collect();
     let mut given = vec![
-        row("mode", Weight::Compared, |head| some(&head.target.mode)),
+        row("mode", Weight::Compared, |head| non_empty(&head.target.mode)),
         row("memory given", Weight::Compared, |head| head.target.memory_bytes.map(format::bytes)),
         row("disk given", Weight::Compared, |head| head.target.disk_bytes.map(format::bytes)),
     ];
@@ -195,8 +200,8 @@ fn tested(heads: &[Head], subjects: &[Subject]) -> Vec<SettingDifference> {
     found
 }
 
-/// What could have shaped the numbers beside what is compared.
-fn around(heads: &[Head]) -> Vec<Row> {
+/// Settings that could have shaped the numbers beside what is compared.
+fn environment_rows(heads: &[RunHead]) -> Vec<SettingRow> {
     use Weight::Matters;
     let limit = |read: fn(&assay_record::run::LimitsInfo) -> Option<String>| {
         move |head: &RunInfo| head.limits.as_ref().and_then(read)
@@ -222,21 +227,22 @@ fn around(heads: &[Head]) -> Vec<Row> {
             head.tls.as_ref().map(|tls| format!("{} %", format::number(tls.resumption * 100.0)))
         }),
         row("cipher suites", Matters, |head| {
-            let named = |tls: &TlsInfo| some(&tls.ciphers.join(", ")).unwrap_or_else(|| "all".to_owned());
+            let named =
+                |tls: &TlsInfo| non_empty(&tls.ciphers.join(", ")).unwrap_or_else(|| "all".to_owned());
             head.tls.as_ref().map(named)
         }),
-        overridden("HTTP of robots", |overrides| overrides.robot_http.clone()),
-        overridden("HTTP of origins", |overrides| overrides.origin_http.clone()),
-        overridden("streams of a best-effort robot", |overrides| {
+        override_row("HTTP of robots", |overrides| overrides.robot_http.clone()),
+        override_row("HTTP of origins", |overrides| overrides.origin_http.clone()),
+        override_row("streams of a best-effort robot", |overrides| {
             overrides.streams.map(|streams| streams.to_string())
         }),
-        overridden("urgency", |overrides| overrides.priorities.then(|| "stated".to_owned())),
-        row("machine", Matters, |head| some(&head.host.cpu_model)),
+        override_row("urgency", |overrides| overrides.priorities.then(|| "stated".to_owned())),
+        row("machine", Matters, |head| non_empty(&head.host.cpu_model)),
         row("processors", Matters, |head| Some(head.host.cpus.to_string())),
         row("machine’s memory", Matters, |head| Some(format::bytes(head.host.memory_bytes))),
-        row("kernel", Matters, |head| some(&head.host.kernel)),
+        row("kernel", Matters, |head| non_empty(&head.host.kernel)),
         row("descriptor limit", Matters, |head| Some(format::count(head.host.descriptor_limit))),
-        row("Assay’s version", Matters, |head| some(&head.assay_version)),
+        row("Assay’s version", Matters, |head| non_empty(&head.assay_version)),
     ];
     let links: BTreeSet<&String> = heads
         .iter()
@@ -266,7 +272,7 @@ fn cpus(head: &RunInfo, role: &str) -> Option<String> {
 }
 
 /// A row of the table; none: all subjects are alike in it.
-fn differing(row: &Row, heads: &[Head], subjects: usize) -> Option<SettingDifference> {
+fn differing(row: &SettingRow, heads: &[RunHead], subjects: usize) -> Option<SettingDifference> {
     let several = heads.iter().map(|head| &head.workload).collect::<BTreeSet<_>>().len() > 1;
     let of = |subject: usize| -> BTreeMap<&str, BTreeSet<String>> {
         let mut values: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
@@ -296,7 +302,7 @@ fn differing(row: &Row, heads: &[Head], subjects: usize) -> Option<SettingDiffer
                 false => joined(said),
             })
             .collect();
-        some(&parts.join("; "))
+        non_empty(&parts.join("; "))
     };
     Some(SettingDifference {
         name: row.name.clone(),
@@ -318,7 +324,7 @@ mod tests {
 
     use super::*;
 
-    fn head(subject: usize, change: impl Fn(&mut RunInfo)) -> Head {
+    fn head(subject: usize, change: impl Fn(&mut RunInfo)) -> RunHead {
         let mut info = RunInfo {
             stream_digest: "0123456789abcdef".into(),
             workload: WorkloadInfo {
@@ -335,10 +341,10 @@ mod tests {
             ..RunInfo::default()
         };
         change(&mut info);
-        Head { subject, workload: info.workload.name.clone(), info }
+        RunHead { subject, workload: info.workload.name.clone(), info }
     }
 
-    fn named(heads: &[Head]) -> Vec<(String, Weight)> {
+    fn named(heads: &[RunHead]) -> Vec<(String, Weight)> {
         let subjects = vec![Subject::default(); 2];
         differences(heads, &subjects).into_iter().map(|row| (row.name, row.weight)).collect()
     }
@@ -378,8 +384,9 @@ mod tests {
 
     #[test]
     fn runs_with_different_requests_say_what_differs() {
-        let one = Requested::of(&head(0, |_| ()).info);
-        let differs = |change: fn(&mut RunInfo)| one.differs(&Requested::of(&head(1, change).info));
+        let one = RequestIdentity::from_run(&head(0, |_| ()).info);
+        let differs =
+            |change: fn(&mut RunInfo)| one.difference_from(&RequestIdentity::from_run(&head(1, change).info));
         assert_eq!(differs(|_| ()), None);
         assert!(differs(|info| info.stream_digest.clear()).unwrap().contains("streams"));
         assert!(differs(|info| info.stream_version = 2).unwrap().contains("versions"));

@@ -36,7 +36,7 @@ pub fn quantile(tail: f64, freedom: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// What Hedges takes off an effect size that was standardised with `freedom` degrees of freedom: its bias.
+/// Factor that takes the bias off Hedges' g, for an effect size standardised with `freedom` degrees of freedom.
 pub fn hedges_correction(freedom: f64) -> f64 {
     if freedom <= 1.0 {
         return f64::NAN;

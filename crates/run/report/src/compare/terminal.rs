@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use super::document::{Comparison, Group, MetricRow, MetricTable, Weight};
-use super::gate::Outcome;
-use super::views::{self, Detail, Grid};
+use super::document::{Comparison, MetricGroup, MetricRow, MetricTable, Weight};
+use super::gate::GateOutcome;
+use super::views::{self, Detail, TextTable};
 use crate::document::Mood;
 use crate::terminal::{BOLD, CYAN, DIM, GREEN, RED, Style, YELLOW, clean, wrapped};
 
 /// The comparison as text, with a newline at its end.
 pub fn render(comparison: &Comparison, report: Option<&Path>, style: &Style) -> String {
-    let mut page = Page::new(style);
+    let mut page = TerminalPage::new(style);
     let title = page.paint(BOLD, &clean(&comparison.name));
     page.line(&title);
     if !comparison.title.is_empty() {
@@ -54,13 +54,13 @@ pub fn render(comparison: &Comparison, report: Option<&Path>, style: &Style) -> 
 }
 
 /// A page of text that grows.
-pub struct Page {
+pub struct TerminalPage {
     style: Style,
-    /// What it says so far.
+    /// Text so far.
     pub text: String,
 }
 
-impl Page {
+impl TerminalPage {
     /// An empty page.
     pub fn new(style: &Style) -> Self {
         Self { style: Style { width: style.width.max(40), ..*style }, text: String::new() }
@@ -94,7 +94,7 @@ impl Page {
     }
 
     /// A heading and a table; nothing, where it has no rows.
-    pub fn section(&mut self, heading: &str, grid: &Grid) {
+    pub fn section(&mut self, heading: &str, grid: &TextTable) {
         if grid.rows.is_empty() {
             return;
         }
@@ -103,13 +103,13 @@ impl Page {
         self.grid(grid);
     }
 
-    /// What came of the tolerances: a sentence, and what was not kept.
+    /// Result of the tolerances: a sentence, and the violations.
     fn gate(&mut self, comparison: &Comparison) {
         let Some(gate) = &comparison.gate else { return };
         let (mark, code) = match gate.outcome {
-            Outcome::Held => ("✓", GREEN),
-            Outcome::Regressed | Outcome::Invalid => ("✗", RED),
-            Outcome::NotCompared => ("!", YELLOW),
+            GateOutcome::Held => ("✓", GREEN),
+            GateOutcome::Regressed | GateOutcome::Invalid => ("✗", RED),
+            GateOutcome::NotCompared => ("!", YELLOW),
         };
         self.paragraph(mark, code, &gate.why);
         self.line("");
@@ -119,7 +119,7 @@ impl Page {
         }
     }
 
-    /// How exactly two runs are told apart, where each side has one that logged its xacts.
+    /// Interval of the difference between two runs, where each side has one that logged its xacts.
     fn within(&mut self, table: &MetricTable) {
         for row in &table.rows {
             for contrast in &row.contrasts {
@@ -136,7 +136,7 @@ impl Page {
     fn metrics(&mut self, comparison: &Comparison, table: &MetricTable) {
         let heading = self.paint(BOLD, &clean(&views::table_name(comparison, table)));
         self.line(&heading);
-        for group in [Group::Speed, Group::Savings, Group::Correctness, Group::Cost] {
+        for group in [MetricGroup::Speed, MetricGroup::Savings, MetricGroup::Correctness, MetricGroup::Cost] {
             let rows: Vec<&MetricRow> = table.rows.iter().filter(|row| row.group == group).collect();
             if !rows.is_empty() {
                 let name = self.paint(CYAN, views::group_name(group));
@@ -155,7 +155,7 @@ impl Page {
     }
 
     /// A table; columns that do not fit go to a block of their own below, with the names before them again.
-    fn grid(&mut self, grid: &Grid) {
+    fn grid(&mut self, grid: &TextTable) {
         let widths = widths(grid);
         let (mut block, mut used) = (Vec::new(), widths[0]);
         for column in 1..widths.len() {
@@ -169,7 +169,7 @@ impl Page {
         self.block(grid, &widths, &block);
     }
 
-    fn block(&mut self, grid: &Grid, widths: &[usize], columns: &[usize]) {
+    fn block(&mut self, grid: &TextTable, widths: &[usize], columns: &[usize]) {
         let row = |cells: &[String]| {
             let mut line = format!("{:<1$}", clean(&cells[0]), widths[0]);
             for column in columns {
@@ -210,8 +210,8 @@ impl Page {
     }
 }
 
-/// How wide each column of a table is.
-fn widths(grid: &Grid) -> Vec<usize> {
+/// Width of each column of a table.
+fn widths(grid: &TextTable) -> Vec<usize> {
     let width = |column: usize| {
         let cells = grid.rows.iter().map(|row| row[column].chars().count());
         cells.chain([grid.heads[column].chars().count()]).max().unwrap_or(0)

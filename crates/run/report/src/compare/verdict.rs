@@ -1,9 +1,9 @@
 //! Verdicts: better, worse, no difference seen, or not enough runs. Verdicts on differences that stand in one table.
 
 use super::document::{Contrast, Direction, Verdict};
-use super::measured::Number;
-use super::metric::Metric;
-use super::paired::{self, FEWEST_PAIRS, Pair, Within};
+use super::measured::MetricValue;
+use super::metric::ComparedMetric;
+use super::paired::{self, BoundedPair, FEWEST_PAIRS, RunPair};
 use crate::format;
 
 /// The chance that a table has even one false "better" or "worse" in it is at most this.
@@ -13,18 +13,22 @@ pub const ERROR_PROBABILITY: f64 = 0.05;
 const IN_SO_LARGE_A_TABLE: &str = "alone it would be a difference, but chance brings as much somewhere in a table this \
                                    large; more repetitions can tell";
 
-/// Why a difference has no interval: a value without an upper bound would make it all numbers.
+/// Reason for a missing interval: a value without an upper bound would make it all numbers.
 const NO_UPPER_END: &str = "in one of the runs, nothing bounds what Assay or the machine added to the value";
 
 /// A pair as far as its values are known.
-fn within(base: &Number, other: &Number) -> Within {
-    let span = |number: &Number| (number.own.0, number.own.1.unwrap_or(number.value));
-    Within { seen: Pair { base: base.value, other: other.value }, base: span(base), other: span(other) }
+fn within(base: &MetricValue, other: &MetricValue) -> BoundedPair {
+    let span = |number: &MetricValue| (number.own.0, number.own.1.unwrap_or(number.value));
+    BoundedPair {
+        measured: RunPair { base: base.value, other: other.value },
+        base: span(base),
+        other: span(other),
+    }
 }
 
 /// A difference before the verdict on it.
-pub struct Case {
-    pub metric: &'static Metric,
+pub struct ContrastTest {
+    pub metric: &'static ComparedMetric,
     /// Mean of the base's runs that are in pairs.
     level: f64,
     /// No run of either side got to the end of the scale.
@@ -32,16 +36,16 @@ pub struct Case {
     pub contrast: Contrast,
 }
 
-impl Case {
+impl ContrastTest {
     /// The difference between two subjects, from pairs of values of one repetition each (base first).
     pub fn new(
-        metric: &'static Metric,
+        metric: &'static ComparedMetric,
         base: &str,
         subject: &str,
-        pairs: &[(Number, Number)],
+        pairs: &[(MetricValue, MetricValue)],
         common_xacts: Option<u64>,
     ) -> Self {
-        let values: Vec<Within> = pairs.iter().map(|(base, other)| within(base, other)).collect();
+        let values: Vec<BoundedPair> = pairs.iter().map(|(base, other)| within(base, other)).collect();
         let level = pairs.iter().map(|(base, _)| base.value).sum::<f64>() / pairs.len().max(1) as f64;
         let estimate = paired::estimate_within(&values, metric.resolution * level.abs());
         let judged = metric.better != Direction::Neither;
@@ -120,7 +124,7 @@ impl Case {
     }
 }
 
-/// Why a difference is none that can be relied on.
+/// Reason why a significant difference has no verdict.
 const LEFT_OPEN: &str = "the smaller value is a lower bound, and could be more";
 
 fn too_few(pairs: u32) -> String {
@@ -133,8 +137,8 @@ fn too_few(pairs: u32) -> String {
 }
 
 /// Gives the verdicts of a table: they hold together (Holm). Returns how many there are.
-pub fn decide<'a>(table: impl Iterator<Item = &'a mut Case>) -> u32 {
-    let mut cases: Vec<&mut Case> = table.collect();
+pub fn decide<'a>(table: impl Iterator<Item = &'a mut ContrastTest>) -> u32 {
+    let mut cases: Vec<&mut ContrastTest> = table.collect();
     let tested: Vec<f64> = cases.iter().filter_map(|case| case.contrast.p).collect();
     let mut adjusted = paired::holm(&tested).into_iter();
     for case in &mut cases {
@@ -158,7 +162,7 @@ mod tests {
 
     /// A table of all metrics, as runs of two subjects would fill it: values vary from run to run by 5 %, what the
     /// stream brings hits both alike, metrics go together, and some of the noise is skewed as times are.
-    fn table(dice: &mut Rng, repetitions: usize, factor: f64) -> Vec<Case> {
+    fn table(dice: &mut Rng, repetitions: usize, factor: f64) -> Vec<ContrastTest> {
         let streams: Vec<f64> = (0..repetitions).map(|_| normal(dice)).collect();
         let runs: Vec<[f64; 2]> = (0..repetitions).map(|_| [normal(dice), normal(dice)]).collect();
         metric::all()
@@ -166,11 +170,11 @@ mod tests {
                 let mut value = |repetition: usize, side: usize, factor: f64| {
                     let noise = 0.6 * runs[repetition][side] + 0.8 * normal(dice);
                     let value = factor * 1e6 * libm::exp(0.05 * (streams[repetition] + noise));
-                    Number::exact(value)
+                    MetricValue::exact(value)
                 };
                 let pairs: Vec<_> =
                     (0..repetitions).map(|r| (value(r, 0, 1.0), value(r, 1, factor))).collect();
-                Case::new(metric, "one", "other", &pairs, None)
+                ContrastTest::new(metric, "one", "other", &pairs, None)
             })
             .collect()
     }
@@ -233,12 +237,12 @@ mod tests {
         assert!(f64::from(found) > 0.97 * f64::from(all), "{found} of {all}");
     }
 
-    fn exact(value: f64) -> Number {
-        Number::exact(value)
+    fn exact(value: f64) -> MetricValue {
+        MetricValue::exact(value)
     }
 
-    fn verdict(key: &str, pairs: &[(Number, Number)]) -> Contrast {
-        let mut case = Case::new(metric::named(key).unwrap(), "one", "other", pairs, None);
+    fn verdict(key: &str, pairs: &[(MetricValue, MetricValue)]) -> Contrast {
+        let mut case = ContrastTest::new(metric::named(key).unwrap(), "one", "other", pairs, None);
         decide(std::iter::once(&mut case));
         case.contrast
     }
@@ -259,8 +263,10 @@ mod tests {
             let run = |n: u8| (exact(0.5), exact(0.5 + step + 0.01 * f64::from(n % 3)));
             (0..3).map(run).collect()
         };
-        let case = |step| Case::new(metric::named("dhr").unwrap(), "one", "other", &pairs(step), None);
-        let mut table: Vec<Case> = std::iter::once(case(0.04)).chain((0..99).map(|_| case(-0.01))).collect();
+        let case =
+            |step| ContrastTest::new(metric::named("dhr").unwrap(), "one", "other", &pairs(step), None);
+        let mut table: Vec<ContrastTest> =
+            std::iter::once(case(0.04)).chain((0..99).map(|_| case(-0.01))).collect();
         decide(table.iter_mut());
         let found = &table[0].contrast;
         assert!(found.p.is_some_and(|p| p <= ERROR_PROBABILITY), "{found:?}");
@@ -279,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_saturation_point_that_was_not_reached_counts_as_the_highest_rate_offered() {
-        let beyond = Number::at_least;
+        let beyond = MetricValue::at_least;
         let both: Vec<_> = (0..4).map(|_| (beyond(1600.0), beyond(1600.0))).collect();
         let found = verdict("saturation_per_s", &both);
         assert_eq!(found.verdict, Verdict::NoDifferenceSeen);
@@ -305,7 +311,7 @@ mod tests {
         // So many times what the other side took; whether the base's, and the subject's, are lower bounds.
         let of = |base: f64, other: f64, base_open: bool, other_open: bool| {
             let pair = |ms: f64| {
-                let number = |value, at_least| Number { at_least, ..Number::exact(value) };
+                let number = |value, at_least| MetricValue { at_least, ..MetricValue::exact(value) };
                 (number(base * ms, base_open), number(other * ms, other_open))
             };
             let pairs: Vec<_> = [52.0, 56.0, 53.0, 55.0].map(pair).into();

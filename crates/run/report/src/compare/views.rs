@@ -1,16 +1,16 @@
 //! The tables of a comparison as text, the same in a terminal, in Markdown and on the page.
 
 use super::document::{
-    Comparison, Contrast, Direction, Group, MetricRow, MetricTable, Values, Verdict, Weight,
+    Comparison, Contrast, Direction, MetricGroup, MetricRow, MetricTable, Values, Verdict, Weight,
 };
-use super::gate::{Check, CheckOutcome, Gate};
-use super::metric::{self, Unit};
+use super::gate::{CheckOutcome, Gate, GateCheck};
+use super::metric::{self, MetricUnit};
 use super::scope;
 use crate::format::{self, NOTHING};
 
-/// How a subject is told from others in charts: by its colour, and by how its line is broken.
+/// Style that tells a subject from others in charts: colour and dash pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct SubjectStyle {
     /// Name of its colour in the page.
     pub colour: &'static str,
     /// Pixels drawn and left out in turn.
@@ -19,12 +19,12 @@ pub struct Look {
 
 /// Colours that the page has for subjects.
 const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
-/// How lines are broken: whole, long, dotted, long and dotted. Where colours begin anew, they are not those of before.
+/// Dash patterns: whole, long, dotted, long and dotted. Where colours begin anew, patterns are shifted.
 const DASHES: [&[u8]; 4] = [&[], &[9, 3], &[2, 3], &[9, 3, 2, 3]];
 
 /// The look of a subject by its place.
-pub fn look(place: usize) -> Look {
-    Look {
+pub fn subject_style(place: usize) -> SubjectStyle {
+    SubjectStyle {
         colour: COLOURS[place % COLOURS.len()],
         dash: DASHES[(place + place / COLOURS.len()) % DASHES.len()],
     }
@@ -32,29 +32,29 @@ pub fn look(place: usize) -> Look {
 
 /// A table of text: a head, and rows that begin with a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Grid {
+pub struct TextTable {
     pub heads: Vec<String>,
     pub rows: Vec<Vec<String>>,
 }
 
-/// How the unit of a metric is shown.
-pub fn unit(key: &str) -> Unit {
-    metric::named(key).map_or(Unit::PerSecond, |metric| metric.unit)
+/// Unit of a metric.
+pub fn unit(key: &str) -> MetricUnit {
+    metric::named(key).map_or(MetricUnit::PerSecond, |metric| metric.unit)
 }
 
 /// `12.3 ± 0.4`: mean and standard deviation.
-pub fn value(unit: Unit, values: &Values) -> String {
+pub fn value(unit: MetricUnit, values: &Values) -> String {
     let spread =
         values.deviation.map_or_else(String::new, |deviation| format!(" ± {}", unit.show(deviation)));
     format!("{}{spread}", mean(unit, values))
 }
 
-fn mean(unit: Unit, values: &Values) -> String {
+fn mean(unit: MetricUnit, values: &Values) -> String {
     let bound = if values.at_least { "≥ " } else { "" };
     values.mean.map_or_else(|| NOTHING.to_owned(), |mean| format!("{bound}{}", unit.show(mean)))
 }
 
-fn signed(unit: Unit, value: f64) -> String {
+fn signed(unit: MetricUnit, value: f64) -> String {
     let shown = unit.show(value.abs());
     // What is shown as nothing has no sign.
     if shown.chars().all(|c| !c.is_ascii_digit() || c == '0') {
@@ -64,7 +64,7 @@ fn signed(unit: Unit, value: f64) -> String {
 }
 
 /// `+1.20 [+0.80, +1.60]`.
-pub fn difference(unit: Unit, contrast: &Contrast) -> String {
+pub fn difference(unit: MetricUnit, contrast: &Contrast) -> String {
     let Some(difference) = contrast.difference else { return NOTHING.to_owned() };
     let interval = contrast
         .interval
@@ -100,8 +100,8 @@ pub fn probability(contrast: &Contrast) -> String {
     }
 }
 
-/// How exactly two runs are told apart, in words.
-pub fn within(unit: Unit, contrast: &Contrast) -> Option<String> {
+/// Interval of the difference between two runs, as a sentence.
+pub fn within(unit: MetricUnit, contrast: &Contrast) -> Option<String> {
     let (low, high) = contrast.within_runs.as_ref()?.interval;
     Some(format!(
         "{} to {} {} within these two runs alone, request by request over {}",
@@ -116,7 +116,7 @@ pub fn within(unit: Unit, contrast: &Contrast) -> Option<String> {
 pub fn verdict(contrast: &Contrast) -> String {
     match contrast.verdict {
         Verdict::NotJudged => NOTHING.to_owned(),
-        verdict => verdict.words().to_owned(),
+        verdict => verdict.label().to_owned(),
     }
 }
 
@@ -130,26 +130,24 @@ pub fn row_name(row: &MetricRow) -> String {
     format!("{}{arrow}, {}", row.title, unit(&row.metric).name())
 }
 
-/// What a group of metrics is called.
-pub fn group_name(group: Group) -> &'static str {
+pub fn group_name(group: MetricGroup) -> &'static str {
     match group {
-        Group::Speed => "Speed",
-        Group::Savings => "Savings",
-        Group::Correctness => "Correctness",
-        Group::Cost => "Cost",
+        MetricGroup::Speed => "Speed",
+        MetricGroup::Savings => "Savings",
+        MetricGroup::Correctness => "Correctness",
+        MetricGroup::Cost => "Cost",
     }
 }
 
-/// What a table is called.
 pub fn table_name(comparison: &Comparison, table: &MetricTable) -> String {
     let condition = match comparison.conditions.len() {
         0 | 1 => String::new(),
         _ => format!(", {}", table.condition),
     };
-    format!("{}{condition}: {}", table.workload, scope::words(&table.scope))
+    format!("{}{condition}: {}", table.workload, scope::scope_title(&table.scope))
 }
 
-pub fn differences(comparison: &Comparison) -> Grid {
+pub fn differences(comparison: &Comparison) -> TextTable {
     let heads = std::iter::once(String::new()).chain(comparison.subjects.iter().map(|s| s.label.clone()));
     let rows = comparison.differences.iter().map(|difference| {
         let values =
@@ -157,13 +155,13 @@ pub fn differences(comparison: &Comparison) -> Grid {
         let mark = if difference.weight == Weight::Meaningless { "! " } else { "" };
         std::iter::once(format!("{mark}{}", difference.name)).chain(values).collect()
     });
-    Grid { heads: heads.collect(), rows: rows.collect() }
+    TextTable { heads: heads.collect(), rows: rows.collect() }
 }
 
-/// What was held against tolerances: what was not kept first; `all` of it, or what needs to be seen.
-pub fn gate(comparison: &Comparison, gate: &Gate, all: bool) -> Grid {
+/// Checks against tolerances, violations first; `all` of them, or only those that did not hold.
+pub fn gate(comparison: &Comparison, gate: &Gate, all: bool) -> TextTable {
     let heads = ["held against a tolerance", "", "worse by", "allowed"].map(str::to_owned).into();
-    let mut checks: Vec<&Check> = gate.checks.iter().collect();
+    let mut checks: Vec<&GateCheck> = gate.checks.iter().collect();
     checks.sort_by_key(|check| match check.outcome {
         CheckOutcome::Regressed => 0,
         CheckOutcome::NotCompared => 1,
@@ -172,7 +170,7 @@ pub fn gate(comparison: &Comparison, gate: &Gate, all: bool) -> Grid {
     });
     checks.retain(|check| all || check.outcome != CheckOutcome::Held);
     let several = comparison.subjects.len() > 2;
-    let row = |check: &&Check| {
+    let row = |check: &&GateCheck| {
         let unit = unit(&check.metric);
         let place = [&check.workload, &check.condition, &check.scope];
         let place: Vec<&str> =
@@ -195,12 +193,12 @@ pub fn gate(comparison: &Comparison, gate: &Gate, all: bool) -> Grid {
         let name = format!("{who}{}, {} ({})", check.title, unit.name(), place.join(", "));
         vec![name, outcome.to_owned(), worse, unit.show(check.allowed)]
     };
-    Grid { heads, rows: checks.iter().map(row).collect() }
+    TextTable { heads, rows: checks.iter().map(row).collect() }
 }
 
 /// Headline metrics and errors of every judged stretch, in one table.
-pub fn headlines(comparison: &Comparison) -> Grid {
-    let mut all = Grid::default();
+pub fn headlines(comparison: &Comparison) -> TextTable {
+    let mut all = TextTable::default();
     for table in comparison.tables.iter().filter(|table| table.judged) {
         let rows: Vec<&MetricRow> =
             table.rows.iter().filter(|row| row.headline || row.metric == "errors_share").collect();
@@ -217,7 +215,7 @@ pub fn headlines(comparison: &Comparison) -> Grid {
 }
 
 /// The better performer of each scenario: its rows, and the headings of columns that occur in any of them.
-pub fn scenarios(comparison: &Comparison) -> Grid {
+pub fn scenarios(comparison: &Comparison) -> TextTable {
     let headings = scenario_headings(comparison);
     let rows = comparison.scenarios.iter().map(|scenario| {
         let cell = |heading: &String| {
@@ -227,7 +225,7 @@ pub fn scenarios(comparison: &Comparison) -> Grid {
         std::iter::once(scenario.name.clone()).chain(headings.iter().map(cell)).collect()
     });
     let rows = rows.collect();
-    Grid { heads: std::iter::once("scenario".to_owned()).chain(headings).collect(), rows }
+    TextTable { heads: std::iter::once("scenario".to_owned()).chain(headings).collect(), rows }
 }
 
 /// Headings of the table of scenarios, in the order of metrics.
@@ -247,11 +245,11 @@ pub fn pair_heads(comparison: &Comparison) -> Vec<String> {
 }
 
 /// Each against each, where there are more than two subjects: a row per metric of a scenario.
-pub fn pairs(comparison: &Comparison) -> Grid {
+pub fn pairs(comparison: &Comparison) -> TextTable {
     if comparison.subjects.len() < 3 {
-        return Grid::default();
+        return TextTable::default();
     }
-    let mut grid = Grid { heads: pair_heads(comparison), rows: Vec::new() };
+    let mut grid = TextTable { heads: pair_heads(comparison), rows: Vec::new() };
     for scenario in &comparison.scenarios {
         for cell in &scenario.cells {
             let unit = unit(&cell.metric);
@@ -263,7 +261,7 @@ pub fn pairs(comparison: &Comparison) -> Grid {
     grid
 }
 
-/// How much a table says.
+/// Amount of detail in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     Terse,
@@ -274,7 +272,7 @@ pub enum Detail {
 }
 
 /// A metric table: a row per metric and subject that is compared.
-pub fn metrics(comparison: &Comparison, rows: &[&MetricRow], detail: Detail) -> Grid {
+pub fn metrics(comparison: &Comparison, rows: &[&MetricRow], detail: Detail) -> TextTable {
     let subjects = &comparison.subjects;
     let mut heads = vec!["metric".to_owned()];
     let several = subjects.len() > 2;
@@ -285,9 +283,9 @@ pub fn metrics(comparison: &Comparison, rows: &[&MetricRow], detail: Detail) -> 
         heads.extend(subjects.iter().map(|subject| subject.label.clone()));
     }
     if subjects.len() > 1 {
-        heads.extend(said(detail, ["difference", "ratio", "g", "p", "verdict"].map(str::to_owned)));
+        heads.extend(columns_for(detail, ["difference", "ratio", "g", "p", "verdict"].map(str::to_owned)));
     }
-    let mut grid = Grid { heads, rows: Vec::new() };
+    let mut grid = TextTable { heads, rows: Vec::new() };
     for row in rows {
         let unit = unit(&row.metric);
         let judged = |contrast: &Contrast| {
@@ -302,7 +300,7 @@ pub fn metrics(comparison: &Comparison, rows: &[&MetricRow], detail: Detail) -> 
                 probability(contrast),
                 verdict(contrast),
             ];
-            said(detail, all)
+            columns_for(detail, all)
         };
         let name = row_name(row);
         let value = if detail == Detail::Full { value } else { mean };
@@ -321,7 +319,7 @@ pub fn metrics(comparison: &Comparison, rows: &[&MetricRow], detail: Detail) -> 
                 .find(|contrast| contrast.subject == subject.label && contrast.base == base)
             {
                 Some(contrast) => cells.extend(judged(contrast)),
-                None => cells.extend(said(detail, std::array::from_fn(|_| String::new()))),
+                None => cells.extend(columns_for(detail, std::array::from_fn(|_| String::new()))),
             }
             grid.rows.push(cells);
         }
@@ -330,7 +328,7 @@ pub fn metrics(comparison: &Comparison, rows: &[&MetricRow], detail: Detail) -> 
 }
 
 /// Of difference, ratio, effect size, probability and verdict: those that are shown.
-fn said(detail: Detail, all: [String; 5]) -> Vec<String> {
+fn columns_for(detail: Detail, all: [String; 5]) -> Vec<String> {
     let shown = |index: usize| match detail {
         Detail::Full => true,
         Detail::Brief => matches!(index, 0 | 1 | 4),
@@ -340,14 +338,14 @@ fn said(detail: Detail, all: [String; 5]) -> Vec<String> {
 }
 
 /// Errors by kind: mean number per run.
-pub fn errors(comparison: &Comparison, table: &MetricTable) -> Grid {
+pub fn errors(comparison: &Comparison, table: &MetricTable) -> TextTable {
     let heads = std::iter::once("errors per run".to_owned())
         .chain(comparison.subjects.iter().map(|subject| subject.label.clone()));
     let rows = table.errors.iter().map(|(kind, counts)| {
         let counts = counts.iter().map(|count| count.map_or_else(|| NOTHING.to_owned(), format::number));
         std::iter::once(kind.clone()).chain(counts).collect()
     });
-    Grid { heads: heads.collect(), rows: rows.collect() }
+    TextTable { heads: heads.collect(), rows: rows.collect() }
 }
 
 #[cfg(test)]
@@ -356,15 +354,16 @@ mod tests {
 
     #[test]
     fn thirty_two_subjects_look_different() {
-        let looks: std::collections::BTreeSet<_> = (0..32).map(|n| (look(n).colour, look(n).dash)).collect();
+        let looks: std::collections::BTreeSet<_> =
+            (0..32).map(|n| (subject_style(n).colour, subject_style(n).dash)).collect();
         assert_eq!(looks.len(), 32);
-        assert_eq!(look(0).dash, [0u8; 0], "what the others are compared with is a whole line");
+        assert_eq!(subject_style(0).dash, [0u8; 0], "what the others are compared with is a whole line");
     }
 
     #[test]
     fn values_and_differences_are_short_and_carry_their_interval() {
         let values = Values { runs: vec![1.0, 2.0], mean: Some(1.5), deviation: Some(0.71), at_least: true };
-        assert_eq!(value(Unit::Milliseconds, &values), "≥ 1.50 ± 0.710");
+        assert_eq!(value(MetricUnit::Milliseconds, &values), "≥ 1.50 ± 0.710");
         let contrast = Contrast {
             difference: Some(-0.052),
             interval: Some((-0.1, 0.0)),
@@ -374,10 +373,10 @@ mod tests {
             p_adjusted: Some(0.0001),
             ..Contrast::default()
         };
-        assert_eq!(difference(Unit::Share, &contrast), "−5.20 [−10.0, 0.00]");
+        assert_eq!(difference(MetricUnit::Share, &contrast), "−5.20 [−10.0, 0.00]");
         assert_eq!(ratio(&contrast), "0.920 [0.900, 0.940]");
         assert_eq!((effect(&contrast).as_str(), probability(&contrast).as_str()), ("−1.23", "< 0.001"));
         let nothing = Contrast::default();
-        assert_eq!((difference(Unit::Share, &nothing), ratio(&nothing)), ("–".into(), "–".into()));
+        assert_eq!((difference(MetricUnit::Share, &nothing), ratio(&nothing)), ("–".into(), "–".into()));
     }
 }

@@ -1,12 +1,12 @@
 //! Who did better, and by how much. The table of scenarios in words.
 
 use super::document::{Contrast, Direction, Verdict};
-use super::metric::{Metric, Unit};
+use super::metric::{ComparedMetric, MetricUnit};
 use crate::format;
 
 /// A cell of the table of scenarios, in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ScenarioOutcome {
     /// Better than somebody, and worse than nobody.
     pub winners: Vec<String>,
     pub text: String,
@@ -17,7 +17,11 @@ pub struct Outcome {
 const TIMES: f64 = 2.0;
 
 /// The verdict on `subject` against `other`, and the contrast that it comes from.
-fn against<'a>(contrasts: &'a [Contrast], subject: &str, other: &str) -> Option<(Verdict, &'a Contrast)> {
+fn verdict_between<'a>(
+    contrasts: &'a [Contrast],
+    subject: &str,
+    other: &str,
+) -> Option<(Verdict, &'a Contrast)> {
     contrasts.iter().find_map(|contrast| {
         if contrast.subject == subject && contrast.base == other {
             Some((contrast.verdict, contrast))
@@ -30,22 +34,28 @@ fn against<'a>(contrasts: &'a [Contrast], subject: &str, other: &str) -> Option<
 }
 
 /// The better performers, told from the differences between all pairs of subjects.
-pub fn of(metric: &Metric, contrasts: &[Contrast], labels: &[String]) -> Outcome {
-    let said = |text: &str| Outcome { text: text.to_owned(), ..Outcome::default() };
+pub fn scenario_outcome(
+    metric: &ComparedMetric,
+    contrasts: &[Contrast],
+    labels: &[String],
+) -> ScenarioOutcome {
+    let without_winner = |text: &str| ScenarioOutcome { text: text.to_owned(), ..ScenarioOutcome::default() };
     if labels.len() < 2 {
-        return said("nothing to compare with");
+        return without_winner("nothing to compare with");
     }
     if contrasts.iter().all(|contrast| contrast.verdict == Verdict::NotEnoughRuns) {
-        return said(Verdict::NotEnoughRuns.words());
+        return without_winner(Verdict::NotEnoughRuns.label());
     }
     if contrasts
         .iter()
         .all(|contrast| matches!(contrast.verdict, Verdict::NotComparable | Verdict::NotEnoughRuns))
     {
-        return said(Verdict::NotComparable.words());
+        return without_winner(Verdict::NotComparable.label());
     }
     let others = |subject: &str, verdict: Verdict| -> Vec<&String> {
-        let is = |other: &&String| against(contrasts, subject, other).is_some_and(|found| found.0 == verdict);
+        let is = |other: &&String| {
+            verdict_between(contrasts, subject, other).is_some_and(|found| found.0 == verdict)
+        };
         labels.iter().filter(is).collect()
     };
     let winners: Vec<String> = labels
@@ -58,41 +68,40 @@ pub fn of(metric: &Metric, contrasts: &[Contrast], labels: &[String]) -> Outcome
     let [winner] = winners.as_slice() else {
         return match winners.len() {
             0 if contrasts.iter().any(|contrast| contrast.verdict == Verdict::NotEnoughRuns) => {
-                said(Verdict::NotEnoughRuns.words())
+                without_winner(Verdict::NotEnoughRuns.label())
             }
-            0 => said(Verdict::NoDifferenceSeen.words()),
-            _ => Outcome { text: winners.join(" and "), winners, margin: String::new() },
+            0 => without_winner(Verdict::NoDifferenceSeen.label()),
+            _ => ScenarioOutcome { text: winners.join(" and "), winners, margin: String::new() },
         };
     };
     // By how much: against the best of those it beats.
     let beaten = others(winner, Verdict::Better);
     let distance = |other: &&&String| {
-        against(contrasts, winner, other).and_then(|(_, c)| c.difference).map_or(f64::MAX, f64::abs)
+        verdict_between(contrasts, winner, other).and_then(|(_, c)| c.difference).map_or(f64::MAX, f64::abs)
     };
     let nearest = beaten.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
-    let margin = nearest.and_then(|other| Some((against(contrasts, winner, other)?.1, other))).map_or_else(
-        String::new,
-        |(contrast, other)| {
+    let margin = nearest
+        .and_then(|other| Some((verdict_between(contrasts, winner, other)?.1, other)))
+        .map_or_else(String::new, |(contrast, other)| {
             let by = margin(metric, contrast, winner);
             if labels.len() > 2 && !by.is_empty() { format!("{by} than {other}") } else { by }
-        },
-    );
+        });
     let text = if margin.is_empty() { winner.clone() } else { format!("{winner}, {margin}") };
-    Outcome { winners: winners.clone(), text, margin }
+    ScenarioOutcome { winners: winners.clone(), text, margin }
 }
 
-/// How much more or less the winner has: `12 % less`.
-fn margin(metric: &Metric, contrast: &Contrast, winner: &str) -> String {
+/// Lead of the winner: `12 % less`.
+fn margin(metric: &ComparedMetric, contrast: &Contrast, winner: &str) -> String {
     let turned = contrast.subject != winner;
     let bound = if contrast.has_bounds() { "at least " } else { "" };
     let word = |more: bool| match (metric.better, metric.unit) {
-        (Direction::Less, Unit::Milliseconds) if !more => "shorter",
+        (Direction::Less, MetricUnit::Milliseconds) if !more => "shorter",
         _ if more => "more",
         _ => "less",
     };
     let ratio = contrast.ratio.map(|ratio| if turned { 1.0 / ratio } else { ratio });
     match (metric.unit, ratio, contrast.difference) {
-        (Unit::Share, _, Some(difference)) => {
+        (MetricUnit::Share, _, Some(difference)) => {
             let points = difference.abs() * 100.0;
             let more = (difference > 0.0) != turned;
             format!("{bound}{} points {}", format::number(points), word(more))
@@ -133,7 +142,7 @@ mod tests {
     }
 
     fn text(key: &str, contrasts: &[Contrast], names: &[&str]) -> String {
-        of(metric::named(key).unwrap(), contrasts, &labels(names)).text
+        scenario_outcome(metric::named(key).unwrap(), contrasts, &labels(names)).text
     }
 
     #[test]

@@ -20,7 +20,7 @@ use rows::RowWriter;
 
 pub use hdr::hdr_log;
 
-/// How a table is written.
+/// Format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableForm {
     /// Comma-separated values after RFC 4180, with a line of names; nothing stands for null.
@@ -38,7 +38,7 @@ impl TableForm {
     }
 }
 
-/// What was written, and what could not be.
+/// Files that were written, and tables that could not be read.
 #[derive(Debug, Default)]
 pub struct Exported {
     pub files: Vec<PathBuf>,
@@ -52,7 +52,7 @@ pub fn tables(dir: &RunDir, out: &Path, form: TableForm) -> Result<Exported, Rep
     let there = dir.read_what_is_there()?;
     let mut exported = Exported::default();
     std::fs::create_dir_all(out).map_err(|cause| cannot_write(out, cause))?;
-    let source = Source::of(dir)?;
+    let source = TableSource::open(dir)?;
     for table in layout::tables() {
         if !source.dir.path().join(table.file).exists() {
             continue;
@@ -60,12 +60,12 @@ pub fn tables(dir: &RunDir, out: &Path, form: TableForm) -> Result<Exported, Rep
         let path = out.join(format!("{}.{}", table.name, form.extension()));
         match write_file(&path, |file| copy(&source.dir, table.file, form, file)) {
             Ok(()) => exported.files.push(path),
-            Err(Failed::Read(error)) => {
+            Err(CopyError::Read(error)) => {
                 exported.left_out.push(error.to_string());
                 // What was written of it before would be taken for all of it.
                 std::fs::remove_file(&path).map_err(|cause| cannot_write(&path, cause))?;
             }
-            Err(Failed::Write(cause)) => return Err(cannot_write(&path, cause)),
+            Err(CopyError::Write(cause)) => return Err(cannot_write(&path, cause)),
         }
     }
     let absent = there.missing.iter().filter(|missing| missing.gap == assay_record::missing::Gap::Absent);
@@ -86,10 +86,10 @@ pub fn table(dir: &RunDir, name: &str, form: TableForm, out: &mut dyn Write) -> 
         let known = tables.iter().map(|table| table.name).collect();
         return Err(ReportError::NoSuchTable { name: name.to_owned(), known });
     };
-    let source = Source::of(dir)?;
+    let source = TableSource::open(dir)?;
     copy(&source.dir, table.file, form, out).map_err(|failed| match failed {
-        Failed::Read(error) => error.into(),
-        Failed::Write(cause) => cannot_write(Path::new("the output"), cause),
+        CopyError::Read(error) => error.into(),
+        CopyError::Write(cause) => cannot_write(Path::new("the output"), cause),
     })
 }
 
@@ -97,29 +97,29 @@ fn cannot_write(path: &Path, cause: io::Error) -> ReportError {
     ReportError::Export { path: path.to_owned(), cause }
 }
 
-/// Which side of a copy failed.
-enum Failed {
+/// Failed side of a copy.
+enum CopyError {
     Read(RunDirError),
     Write(io::Error),
 }
 
-impl From<RunDirError> for Failed {
+impl From<RunDirError> for CopyError {
     fn from(error: RunDirError) -> Self {
         Self::Read(error)
     }
 }
 
-impl From<io::Error> for Failed {
+impl From<io::Error> for CopyError {
     fn from(cause: io::Error) -> Self {
         Self::Write(cause)
     }
 }
 
-fn copy(dir: &RunDir, file: &str, form: TableForm, out: &mut dyn Write) -> Result<(), Failed> {
+fn copy(dir: &RunDir, file: &str, form: TableForm, out: &mut dyn Write) -> Result<(), CopyError> {
     let table = StoredTable::open(dir, file)?;
     let names: Vec<&str> = table.columns().iter().map(|(name, _)| name.as_str()).collect();
     let mut writer = RowWriter::new(form, &names, out)?;
-    table.for_each_row(|row| writer.row(row).map_err(Failed::Write))
+    table.for_each_row(|row| writer.row(row).map_err(CopyError::Write))
 }
 
 /// Makes a file and hands everything to the system.
@@ -132,14 +132,14 @@ pub(crate) fn write_file<E: From<io::Error>>(
     Ok(file.flush()?)
 }
 
-/// Where the tables lie: in the run directory, or, while there is only a journal, in one that goes away again.
-struct Source {
+/// Directory of the tables: that of the run or, while there is only a journal, a temporary one.
+struct TableSource {
     dir: RunDir,
     _scratch: Option<tempfile::TempDir>,
 }
 
-impl Source {
-    fn of(dir: &RunDir) -> Result<Self, ReportError> {
+impl TableSource {
+    fn open(dir: &RunDir) -> Result<Self, ReportError> {
         if !dir.journal_path().exists() {
             return Ok(Self { dir: dir.clone(), _scratch: None });
         }

@@ -1,6 +1,6 @@
 //! Heat maps, drawn. Darker is more; the scale of darkness is logarithmic, for one in a thousand must be seen.
 
-use super::panel::{NORMAL, Plot, SMALL, Sheet};
+use super::panel::{FigureLayout, NORMAL, PlotArea, SMALL};
 use super::scale::drawable;
 use super::shape::{Anchor, Colour, Drawing, INK, Shape};
 use super::text_width::text_width;
@@ -41,11 +41,11 @@ fn shade(count: u64, most: u64) -> Option<Colour> {
         return None;
     }
     let share = if most <= 1 { 1.0 } else { (count as f64).ln_1p() / (most as f64).ln_1p() };
-    Some(DARKEST.thinned(((share * SHADES).ceil() / SHADES).max(0.08)))
+    Some(DARKEST.with_opacity(((share * SHADES).ceil() / SHADES).max(0.08)))
 }
 
 /// The cells; neighbours above each other with the same shade are one.
-pub(super) fn draw(drawing: &mut Drawing, sheet: &Sheet<'_>, heat: &Heat, plot: &Plot) {
+pub(super) fn draw(drawing: &mut Drawing, sheet: &FigureLayout<'_>, heat: &Heat, plot: &PlotArea) {
     let (together, columns) = columns(heat);
     let most = most(&columns);
     let step = match sheet.time {
@@ -74,8 +74,8 @@ pub(super) fn draw(drawing: &mut Drawing, sheet: &Sheet<'_>, heat: &Heat, plot: 
     }
 }
 
-/// What the shades mean.
-pub(super) fn legend(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, top: f64) -> f64 {
+/// Legend of the shades.
+pub(super) fn legend(drawing: &mut Drawing, sheet: &FigureLayout<'_>, chart: &Chart, top: f64) -> f64 {
     let Some(heat) = &chart.heat else { return 0.0 };
     let most = most(&columns(heat).1);
     if most == 0 {
@@ -89,10 +89,10 @@ pub(super) fn legend(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, to
         if let Some(colour) = shade(count, most) {
             drawing.shapes.push(Shape::Rect { x, y: y - 6.0, width: 7.0, height: 6.0, colour });
         }
-        drawing.words((x + 9.0, y), SMALL, Anchor::Start, INK, &text);
+        drawing.text((x + 9.0, y), SMALL, Anchor::Start, INK, &text);
         x += 9.0 + text_width(&text, SMALL) + 7.0;
     }
-    drawing.words((x, y), SMALL, Anchor::Start, INK, "requests");
+    drawing.text((x, y), SMALL, Anchor::Start, INK, "requests");
     NORMAL + 4.0
 }
 

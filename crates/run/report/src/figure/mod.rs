@@ -22,7 +22,7 @@ use crate::chart::{self, Band, Chart};
 use crate::error::ReportError;
 use crate::export::write_file;
 use crate::summary::Summary;
-use panel::Sheet;
+use panel::FigureLayout;
 use shape::Drawing;
 
 /// Width of a column of a paper: 88.9 mm.
@@ -34,9 +34,9 @@ const HEIGHT_OF_SEVERAL: f64 = 74.0;
 /// One figure: a chart, or several one above the other.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// What its files are called, without an ending; characters that a path must not have are replaced.
+    /// Name of its files, without an extension; characters that a path must not have are replaced.
     pub name: String,
-    /// Its title, in the list of figures.
+    /// Title in the list of figures.
     pub title: String,
     pub about: String,
     pub panels: Vec<Chart>,
@@ -114,32 +114,33 @@ fn draw(figure: &Figure, time: &[f64], bands: &[Band]) -> Drawing {
         shapes: Vec::new(),
     };
     let height = if figure.panels.len() > 1 { HEIGHT_OF_SEVERAL } else { HEIGHT };
-    let mut sheet = Sheet { time, bands, left: 0.0, right: WIDTH - 8.0 };
+    let mut sheet = FigureLayout { time, bands, left: 0.0, right: WIDTH - 8.0 };
     // All plots begin where the widest marks of any of them end.
     let widest =
-        figure.panels.iter().map(|chart| panel::marks_width(&panel::plot(&sheet, chart, 0.0, height)));
+        figure.panels.iter().map(|chart| panel::tick_width(&panel::plot(&sheet, chart, 0.0, height)));
     sheet.left = widest.fold(0.0, f64::max) + panel::NORMAL + 9.0;
     let mut top = 3.0;
     for (index, chart) in figure.panels.iter().enumerate() {
-        let place = panel::Place { first: index == 0, last: index + 1 == figure.panels.len() };
+        let place = panel::PanelPosition { first: index == 0, last: index + 1 == figure.panels.len() };
         top += panel::legend(&mut drawing, &sheet, chart, top);
-        let has_bands = matches!(chart.kind, chart::Kind::Time | chart::Kind::Heat) && !bands.is_empty();
+        let has_bands =
+            matches!(chart.kind, chart::ChartKind::Time | chart::ChartKind::Heat) && !bands.is_empty();
         top += if has_bands && place.first { panel::SMALL + 3.0 } else { 3.0 };
         let plot = panel::plot(&sheet, chart, top, top + height);
         panel::draw(&mut drawing, &sheet, chart, &plot, place);
-        top += height + if place.last { panel::foot(&sheet, chart) } else { 7.0 };
+        top += height + if place.last { panel::x_axis_height(&sheet, chart) } else { 7.0 };
     }
     drawing.height = top.ceil();
     drawing
 }
 
-/// What is drawn, a row per point; cells of a heat map have the ends of their row.
+/// Numbers of a figure, a row per point; cells of a heat map have the ends of their row.
 fn write_numbers(figure: &Figure, time: &[f64], out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(out, "chart,line,x,x_unit,y,y_unit,y_to,count")?;
     for chart in &figure.panels {
         let x_unit = match chart.kind {
-            chart::Kind::Time | chart::Kind::Heat => "s".to_owned(),
-            chart::Kind::Distribution => "share of requests".to_owned(),
+            chart::ChartKind::Time | chart::ChartKind::Heat => "s".to_owned(),
+            chart::ChartKind::Distribution => "share of requests".to_owned(),
             _ => chart.x_label.clone().unwrap_or_default().into_owned(),
         };
         let [id, x_unit, unit] = [chart.id.as_ref(), x_unit.as_str(), chart.unit.as_ref()].map(quoted);
@@ -158,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::chart::{Heat, Kind, Line, time_chart};
+    use crate::chart::{ChartKind, ChartLine, Heat, time_chart};
 
     fn value() -> impl Strategy<Value = Option<f64>> {
         prop_oneof![
@@ -169,31 +170,38 @@ mod tests {
         ]
     }
 
-    fn kind() -> impl Strategy<Value = Kind> {
-        let all =
-            [Kind::Time, Kind::Scatter, Kind::Lines, Kind::Distribution, Kind::Cdf, Kind::Heat, Kind::Bars];
+    fn kind() -> impl Strategy<Value = ChartKind> {
+        let all = [
+            ChartKind::Time,
+            ChartKind::Scatter,
+            ChartKind::Lines,
+            ChartKind::Distribution,
+            ChartKind::Cdf,
+            ChartKind::Heat,
+            ChartKind::Bars,
+        ];
         prop::sample::select(all.to_vec())
     }
 
-    fn one(kind: Kind, log: bool, name: &str, lines: Vec<Vec<Option<f64>>>) -> Chart {
+    fn one(kind: ChartKind, log: bool, name: &str, lines: Vec<Vec<Option<f64>>>) -> Chart {
         let heat = Heat {
             y_edges: (0..9).map(|n| 10f64.powi(n - 3)).collect(),
             cells: lines.iter().map(|line| line.iter().map(|v| v.unwrap_or(0.0) as u64).collect()).collect(),
         };
-        let lines = lines.into_iter().map(|values| Line {
-            x: (kind != Kind::Time && kind != Kind::Bars).then(|| values.clone()),
-            x_names: if kind == Kind::Bars {
+        let lines = lines.into_iter().map(|values| ChartLine {
+            x: (kind != ChartKind::Time && kind != ChartKind::Bars).then(|| values.clone()),
+            x_names: if kind == ChartKind::Bars {
                 values.iter().map(|v| format!("{v:?}")).collect()
             } else {
                 Vec::new()
             },
             low: log.then(|| values.clone()),
             high: log.then(|| values.clone()),
-            ..Line::new(name, "all", values)
+            ..ChartLine::new(name, "all", values)
         });
         let mut chart = time_chart("s", "id", name.to_owned(), "ms", "about", lines.collect());
         (chart.kind, chart.log) = (kind, log);
-        chart.heat = (kind == Kind::Heat).then_some(heat);
+        chart.heat = (kind == ChartKind::Heat).then_some(heat);
         chart
     }
 
@@ -229,7 +237,7 @@ mod tests {
         for values in [vec![], vec![None], vec![Some(3.0)]] {
             let time: Vec<f64> = values.iter().map(|_| 0.5).collect();
             let single = values == [Some(3.0)];
-            let drawing = drawn(one(Kind::Time, false, "x", vec![values]), &time, &[]);
+            let drawing = drawn(one(ChartKind::Time, false, "x", vec![values]), &time, &[]);
             let dots =
                 drawing.shapes.iter().filter(|shape| matches!(shape, shape::Shape::Dot { .. })).count();
             assert_eq!(dots, usize::from(single));

@@ -1,18 +1,18 @@
 //! One chart, drawn: axes, phases, lines, dots, bars.
 
 use super::heat;
-use super::scale::{Kind as ScaleKind, Scale, drawable};
+use super::scale::{AxisScale, ScaleKind, drawable};
 use super::shape::{Anchor, BAND, Colour, Drawing, GRID, INK, SOFT, Shape};
 use super::text_width::text_width;
-use crate::chart::{Band, Chart, Kind, Line};
+use crate::chart::{Band, Chart, ChartKind, ChartLine};
 
 /// Sizes of type, in points.
 pub(super) const SMALL: f64 = 6.0;
 pub(super) const NORMAL: f64 = 7.0;
 const LINE_WIDTH: f64 = 0.9;
 
-/// What all panels of a figure share.
-pub(super) struct Sheet<'a> {
+/// Layout that all panels of a figure share.
+pub(super) struct FigureLayout<'a> {
     /// Middle of every step, in seconds.
     pub time: &'a [f64],
     pub bands: &'a [Band],
@@ -28,24 +28,24 @@ pub(super) fn time_unit(time: &[f64], bands: &[Band]) -> (&'static str, f64) {
 }
 
 /// The two axes of a panel and where it lies.
-pub(super) struct Plot {
+pub(super) struct PlotArea {
     pub left: f64,
     pub right: f64,
     pub top: f64,
     pub bottom: f64,
-    pub x: Scale,
-    pub y: Scale,
-    /// What a value on the x axis is divided by.
+    pub x: AxisScale,
+    pub y: AxisScale,
+    /// Divisor of values on the x axis.
     pub x_unit: f64,
 }
 
-impl Plot {
+impl PlotArea {
     pub(super) fn x(&self, value: f64) -> Option<f64> {
-        Some(self.left + self.x.place(value / self.x_unit)? * (self.right - self.left))
+        Some(self.left + self.x.position(value / self.x_unit)? * (self.right - self.left))
     }
 
     pub(super) fn y(&self, value: f64) -> Option<f64> {
-        Some(self.bottom - self.y.place(value)? * (self.bottom - self.top))
+        Some(self.bottom - self.y.position(value)? * (self.bottom - self.top))
     }
 
     fn point(&self, x: Option<f64>, y: Option<f64>) -> Option<(f64, f64)> {
@@ -54,25 +54,27 @@ impl Plot {
 }
 
 /// The axes that a chart needs.
-pub(super) fn plot(sheet: &Sheet<'_>, chart: &Chart, top: f64, bottom: f64) -> Plot {
-    let overtime = matches!(chart.kind, Kind::Time | Kind::Heat);
+pub(super) fn plot(sheet: &FigureLayout<'_>, chart: &Chart, top: f64, bottom: f64) -> PlotArea {
+    let overtime = matches!(chart.kind, ChartKind::Time | ChartKind::Heat);
     let x_unit = if overtime { time_unit(sheet.time, sheet.bands).1 } else { 1.0 };
     let xs = chart.lines.iter().filter_map(|line| line.x.as_ref()).flatten().flatten().copied();
     let x = match chart.kind {
-        Kind::Time | Kind::Heat => {
+        ChartKind::Time | ChartKind::Heat => {
             let ends = sheet.time.iter().copied().chain(sheet.bands.iter().map(|band| band.end));
-            Scale::new(ScaleKind::Linear, ends.map(|seconds| seconds / x_unit), 6, true)
+            AxisScale::new(ScaleKind::Linear, ends.map(|seconds| seconds / x_unit), 6, true)
         }
-        Kind::Scatter | Kind::Lines => Scale::new(ScaleKind::Linear, xs, 5, false),
-        Kind::Distribution => Scale::new(ScaleKind::Tail, xs, 5, false),
-        Kind::Cdf => Scale::new(ScaleKind::Log, xs, 5, false),
-        Kind::Bars => Scale::new(ScaleKind::Linear, std::iter::once(bar_names(chart).len() as f64), 1, true),
+        ChartKind::Scatter | ChartKind::Lines => AxisScale::new(ScaleKind::Linear, xs, 5, false),
+        ChartKind::Distribution => AxisScale::new(ScaleKind::Tail, xs, 5, false),
+        ChartKind::Cdf => AxisScale::new(ScaleKind::Log, xs, 5, false),
+        ChartKind::Bars => {
+            AxisScale::new(ScaleKind::Linear, std::iter::once(bar_names(chart).len() as f64), 1, true)
+        }
     };
-    let y_kind = if chart.log && chart.kind != Kind::Cdf { ScaleKind::Log } else { ScaleKind::Linear };
+    let y_kind = if chart.log && chart.kind != ChartKind::Cdf { ScaleKind::Log } else { ScaleKind::Linear };
     let heights: Vec<f64> = match &chart.heat {
         Some(heat) => heat::edges(heat),
         None => {
-            let ranges = |line: &Line| {
+            let ranges = |line: &ChartLine| {
                 [line.low.clone(), line.high.clone()]
                     .into_iter()
                     .flatten()
@@ -84,8 +86,8 @@ pub(super) fn plot(sheet: &Sheet<'_>, chart: &Chart, top: f64, bottom: f64) -> P
             values.chain(chart.lines.iter().flat_map(ranges)).collect()
         }
     };
-    let y = Scale::new(y_kind, heights.into_iter(), 4, false);
-    Plot { left: sheet.left, right: sheet.right, top, bottom, x, y, x_unit }
+    let y = AxisScale::new(y_kind, heights.into_iter(), 4, false);
+    PlotArea { left: sheet.left, right: sheet.right, top, bottom, x, y, x_unit }
 }
 
 fn bar_names(chart: &Chart) -> &[String] {
@@ -129,30 +131,36 @@ fn dash(chart: &Chart, index: usize) -> Vec<f64> {
     dashes[whole % dashes.len()].to_vec()
 }
 
-/// Where a panel stands among those of its figure: the first names the phases, the last bears the x axis.
+/// Position of a panel in its figure: the first names the phases, the last bears the x axis.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct PanelPosition {
     pub first: bool,
     pub last: bool,
 }
 
 /// Draws a chart between `plot.top` and `plot.bottom`.
-pub(super) fn draw(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, plot: &Plot, place: Place) {
-    if matches!(chart.kind, Kind::Time | Kind::Heat) {
+pub(super) fn draw(
+    drawing: &mut Drawing,
+    sheet: &FigureLayout<'_>,
+    chart: &Chart,
+    plot: &PlotArea,
+    place: PanelPosition,
+) {
+    if matches!(chart.kind, ChartKind::Time | ChartKind::Heat) {
         bands(drawing, sheet, plot, place.first);
     }
     if let Some(heat) = &chart.heat {
         heat::draw(drawing, sheet, heat, plot);
     }
     y_axis(drawing, chart, plot);
-    if chart.kind == Kind::Bars {
+    if chart.kind == ChartKind::Bars {
         bars(drawing, chart, plot);
     } else if place.last {
         x_axis(drawing, sheet, chart, plot);
     }
-    if !matches!(chart.kind, Kind::Bars | Kind::Heat) {
+    if !matches!(chart.kind, ChartKind::Bars | ChartKind::Heat) {
         for (index, line) in chart.lines.iter().enumerate() {
-            one_line(drawing, sheet, chart, plot, index, line);
+            draw_line(drawing, sheet, chart, plot, index, line);
         }
     }
     drawing.line((plot.left, plot.bottom), (plot.right, plot.bottom), 0.6, INK);
@@ -160,7 +168,7 @@ pub(super) fn draw(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, plot
 
 /// Phases: every other one is grey, one that could have been shaped by Assay is hatched, and each has its name where
 /// there is room.
-fn bands(drawing: &mut Drawing, sheet: &Sheet<'_>, plot: &Plot, named: bool) {
+fn bands(drawing: &mut Drawing, sheet: &FigureLayout<'_>, plot: &PlotArea, named: bool) {
     for (index, band) in sheet.bands.iter().enumerate() {
         let (Some(from), Some(to)) = (plot.x(band.start), plot.x(band.end)) else { continue };
         if to <= from {
@@ -171,21 +179,22 @@ fn bands(drawing: &mut Drawing, sheet: &Sheet<'_>, plot: &Plot, named: bool) {
             drawing.shapes.push(Shape::Rect { x: from, y: plot.top, width, height, colour: BAND });
         }
         if band.disturbed {
-            hatch(drawing, (from, to), (plot.top, plot.bottom));
+            hatch(drawing, plot, from, to);
         }
         if !named {
             continue;
         }
         if text_width(&band.name, SMALL) <= width - 1.0 {
-            drawing.words((f64::midpoint(from, to), plot.top - 2.0), SMALL, Anchor::Middle, SOFT, &band.name);
+            drawing.text((f64::midpoint(from, to), plot.top - 2.0), SMALL, Anchor::Middle, SOFT, &band.name);
         } else if width >= SMALL + 0.5 && text_width(&band.name, SMALL) <= height {
             let at = (f64::midpoint(from, to) + SMALL * 0.35, plot.top + 2.0);
-            drawing.words_up(at, SMALL, Anchor::End, SOFT, &band.name);
+            drawing.vertical_text(at, SMALL, Anchor::End, SOFT, &band.name);
         }
     }
 }
 
-fn hatch(drawing: &mut Drawing, (left, right): (f64, f64), (top, bottom): (f64, f64)) {
+fn hatch(drawing: &mut Drawing, plot: &PlotArea, left: f64, right: f64) {
+    let (top, bottom) = (plot.top, plot.bottom);
     const APART: f64 = 4.0;
     let mut stretches = Vec::new();
     let mut foot = left - (bottom - top);
@@ -197,23 +206,23 @@ fn hatch(drawing: &mut Drawing, (left, right): (f64, f64), (top, bottom): (f64, 
         }
         foot += APART;
     }
-    let colour = Colour(0xd5, 0x5e, 0x00).thinned(0.5);
+    let colour = Colour(0xd5, 0x5e, 0x00).with_opacity(0.5);
     drawing.shapes.push(Shape::Lines { stretches, width: 0.4, colour, dash: Vec::new() });
 }
 
-fn y_axis(drawing: &mut Drawing, chart: &Chart, plot: &Plot) {
+fn y_axis(drawing: &mut Drawing, chart: &Chart, plot: &PlotArea) {
     let mut widest = 0.0f64;
     for (value, text) in &plot.y.ticks {
         let Some(y) = plot.y(*value) else { continue };
-        if chart.kind != Kind::Heat {
+        if chart.kind != ChartKind::Heat {
             drawing.line((plot.left, y), (plot.right, y), 0.4, GRID);
         }
         drawing.line((plot.left - 2.0, y), (plot.left, y), 0.6, INK);
-        drawing.words((plot.left - 3.5, y + SMALL * 0.36), SMALL, Anchor::End, INK, text);
+        drawing.text((plot.left - 3.5, y + SMALL * 0.36), SMALL, Anchor::End, INK, text);
         widest = widest.max(text_width(text, SMALL));
     }
     drawing.line((plot.left, plot.top), (plot.left, plot.bottom), 0.6, INK);
-    let unit = if chart.kind == Kind::Cdf { "% of requests" } else { &chart.unit };
+    let unit = if chart.kind == ChartKind::Cdf { "% of requests" } else { &chart.unit };
     let whole = match (chart.title.as_ref(), unit) {
         (title, "") => title.to_owned(),
         ("", unit) => unit.to_owned(),
@@ -222,38 +231,45 @@ fn y_axis(drawing: &mut Drawing, chart: &Chart, plot: &Plot) {
     let fits = text_width(&whole, NORMAL) <= plot.bottom - plot.top + 14.0;
     let text = if fits || unit.is_empty() { &whole } else { unit };
     let middle = f64::midpoint(plot.top, plot.bottom);
-    drawing.words_up((NORMAL + 1.0, middle), NORMAL, Anchor::Middle, INK, text);
+    drawing.vertical_text((NORMAL + 1.0, middle), NORMAL, Anchor::Middle, INK, text);
 }
 
-fn x_axis(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, plot: &Plot) {
+fn x_axis(drawing: &mut Drawing, sheet: &FigureLayout<'_>, chart: &Chart, plot: &PlotArea) {
     let mut free_from = f64::NEG_INFINITY;
     for (value, text) in &plot.x.ticks {
         let Some(x) = plot.x(*value * plot.x_unit) else { continue };
         drawing.line((x, plot.bottom), (x, plot.bottom + 2.0), 0.6, INK);
         let half = text_width(text, SMALL) / 2.0;
         if x - half >= free_from {
-            drawing.words((x, plot.bottom + 3.0 + SMALL), SMALL, Anchor::Middle, INK, text);
+            drawing.text((x, plot.bottom + 3.0 + SMALL), SMALL, Anchor::Middle, INK, text);
             free_from = x + half + 3.0;
         }
     }
     let text = match chart.kind {
-        Kind::Time | Kind::Heat => format!("time, {}", time_unit(sheet.time, sheet.bands).0),
-        Kind::Distribution => "share of requests, %".to_owned(),
+        ChartKind::Time | ChartKind::Heat => format!("time, {}", time_unit(sheet.time, sheet.bands).0),
+        ChartKind::Distribution => "share of requests, %".to_owned(),
         _ => chart.x_label.clone().unwrap_or(chart.unit.clone()).into_owned(),
     };
     let at = (f64::midpoint(plot.left, plot.right), plot.bottom + 5.0 + SMALL + NORMAL);
-    drawing.words(at, NORMAL, Anchor::Middle, INK, &text);
+    drawing.text(at, NORMAL, Anchor::Middle, INK, &text);
 }
 
 /// The x values of a line: its own, or time.
-fn xs<'a>(sheet: &'a Sheet<'_>, line: &'a Line) -> Box<dyn Iterator<Item = Option<f64>> + 'a> {
+fn xs<'a>(sheet: &'a FigureLayout<'_>, line: &'a ChartLine) -> Box<dyn Iterator<Item = Option<f64>> + 'a> {
     match &line.x {
         Some(own) => Box::new(own.iter().copied()),
         None => Box::new(sheet.time.iter().map(|seconds| Some(*seconds))),
     }
 }
 
-fn one_line(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, plot: &Plot, index: usize, line: &Line) {
+fn draw_line(
+    drawing: &mut Drawing,
+    sheet: &FigureLayout<'_>,
+    chart: &Chart,
+    plot: &PlotArea,
+    index: usize,
+    line: &ChartLine,
+) {
     let colour = colour(line.role, index);
     if let (Some(low), Some(high)) = (&line.low, &line.high) {
         let along = |edge: &[Option<f64>]| -> Vec<(f64, f64)> {
@@ -261,11 +277,11 @@ fn one_line(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, plot: &Plot
         };
         let mut outline = along(high);
         outline.extend(along(low).into_iter().rev());
-        drawing.shapes.push(Shape::Area { outline, colour: colour.thinned(0.2) });
+        drawing.shapes.push(Shape::Area { outline, colour: colour.with_opacity(0.2) });
     }
     let points: Vec<Option<(f64, f64)>> =
         xs(sheet, line).zip(&line.values).map(|(x, y)| plot.point(x, *y)).collect();
-    if chart.kind == Kind::Scatter || line.points {
+    if chart.kind == ChartKind::Scatter || line.points {
         let radius = if points.len() > 300 { 0.7 } else { 1.1 };
         let dots = points.into_iter().flatten();
         drawing.shapes.extend(dots.map(|(x, y)| Shape::Dot { x, y, radius, colour }));
@@ -292,7 +308,7 @@ fn one_line(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, plot: &Plot
 }
 
 /// Groups of bars; a bar of a logarithmic axis begins at its low end.
-fn bars(drawing: &mut Drawing, chart: &Chart, plot: &Plot) {
+fn bars(drawing: &mut Drawing, chart: &Chart, plot: &PlotArea) {
     let names = bar_names(chart);
     let room = (plot.right - plot.left) / names.len().max(1) as f64;
     let wide = (room * 0.8 / chart.lines.len().max(1) as f64).min(28.0);
@@ -311,16 +327,16 @@ fn bars(drawing: &mut Drawing, chart: &Chart, plot: &Plot) {
         }
         if upright {
             let at = (middle + SMALL * 0.35, plot.bottom + 3.0);
-            drawing.words_up(at, SMALL, Anchor::End, INK, name);
+            drawing.vertical_text(at, SMALL, Anchor::End, INK, name);
         } else {
-            drawing.words((middle, plot.bottom + 3.0 + SMALL), SMALL, Anchor::Middle, INK, name);
+            drawing.text((middle, plot.bottom + 3.0 + SMALL), SMALL, Anchor::Middle, INK, name);
         }
     }
 }
 
-/// How much room the x axis takes below the plot.
-pub(super) fn foot(sheet: &Sheet<'_>, chart: &Chart) -> f64 {
-    if chart.kind != Kind::Bars {
+/// Height of the x axis below the plot.
+pub(super) fn x_axis_height(sheet: &FigureLayout<'_>, chart: &Chart) -> f64 {
+    if chart.kind != ChartKind::Bars {
         return 8.0 + SMALL + NORMAL;
     }
     let room = (sheet.right - sheet.left) / bar_names(chart).len().max(1) as f64;
@@ -329,9 +345,9 @@ pub(super) fn foot(sheet: &Sheet<'_>, chart: &Chart) -> f64 {
 }
 
 /// The names of the lines with a piece of each, in rows from `top` on; says how high that is.
-pub(super) fn legend(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, top: f64) -> f64 {
+pub(super) fn legend(drawing: &mut Drawing, sheet: &FigureLayout<'_>, chart: &Chart, top: f64) -> f64 {
     const PIECE: f64 = 11.0;
-    if chart.kind == Kind::Heat {
+    if chart.kind == ChartKind::Heat {
         return heat::legend(drawing, sheet, chart, top);
     }
     if chart.lines.len() < 2 {
@@ -344,9 +360,9 @@ pub(super) fn legend(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, to
             (x, y) = (sheet.left, y + NORMAL + 2.5);
         }
         let (colour, middle) = (colour(line.role, index), y - NORMAL * 0.35);
-        if chart.kind == Kind::Bars {
+        if chart.kind == ChartKind::Bars {
             drawing.shapes.push(Shape::Rect { x: x + 3.0, y: middle - 2.5, width: 6.0, height: 5.0, colour });
-        } else if chart.kind == Kind::Scatter || line.points {
+        } else if chart.kind == ChartKind::Scatter || line.points {
             drawing.shapes.push(Shape::Dot { x: x + PIECE / 2.0, y: middle, radius: 1.4, colour });
         } else {
             let stretches = vec![vec![(x, middle), (x + PIECE, middle)]];
@@ -357,14 +373,14 @@ pub(super) fn legend(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, to
                 dash: dash(chart, index),
             });
         }
-        drawing.words((x + PIECE + 3.0, y), NORMAL, Anchor::Start, INK, &line.name);
+        drawing.text((x + PIECE + 3.0, y), NORMAL, Anchor::Start, INK, &line.name);
         x += width;
     }
     y - top + 4.0
 }
 
-/// How wide the marks of the y axis are.
-pub(super) fn marks_width(plot: &Plot) -> f64 {
+/// Width of the labels of the y axis.
+pub(super) fn tick_width(plot: &PlotArea) -> f64 {
     plot.y.ticks.iter().map(|(_, text)| text_width(text, SMALL)).fold(0.0, f64::max)
 }
 

@@ -2,9 +2,9 @@
 
 use assay_base::settings::show::grouped;
 
-/// How values become places.
+/// Projection of values onto an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ScaleKind {
     Linear,
     Log,
     /// Shares of requests: each mark is ten times rarer than the one before.
@@ -16,8 +16,8 @@ const LARGEST: f64 = 1e18;
 
 /// An axis with its marks.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Scale {
-    kind: Kind,
+pub(super) struct AxisScale {
+    kind: ScaleKind,
     low: f64,
     high: f64,
     /// Values that are written, and how.
@@ -29,21 +29,21 @@ pub(super) fn drawable(value: f64) -> Option<f64> {
     (value.is_finite() && value.abs() <= LARGEST).then_some(value)
 }
 
-impl Scale {
+impl AxisScale {
     /// An axis for some values: from nought (linear), over whole decades (log). `exact` ends with the values.
-    pub(super) fn new(kind: Kind, values: impl Iterator<Item = f64>, marks: usize, exact: bool) -> Self {
-        let values = values.filter_map(drawable).filter(|value| kind != Kind::Log || *value > 0.0);
+    pub(super) fn new(kind: ScaleKind, values: impl Iterator<Item = f64>, marks: usize, exact: bool) -> Self {
+        let values = values.filter_map(drawable).filter(|value| kind != ScaleKind::Log || *value > 0.0);
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values {
             (low, high) = (low.min(value), high.max(value));
         }
         if low > high {
-            (low, high) = if kind == Kind::Log { (1.0, 10.0) } else { (0.0, 1.0) };
+            (low, high) = if kind == ScaleKind::Log { (1.0, 10.0) } else { (0.0, 1.0) };
         }
         match kind {
-            Kind::Linear => Self::linear(low.min(0.0), high.max(0.0), marks, exact),
-            Kind::Log => Self::logarithmic(low, high),
-            Kind::Tail => Self::tail(high),
+            ScaleKind::Linear => Self::linear(low.min(0.0), high.max(0.0), marks, exact),
+            ScaleKind::Log => Self::logarithmic(low, high),
+            ScaleKind::Tail => Self::tail(high),
         }
     }
 
@@ -56,7 +56,12 @@ impl Scale {
         let ticks =
             (first..=last).map(|n| n as f64 * step).map(|value| (value, label(value, step))).collect();
         let (from, to) = (first as f64 * step, last as f64 * step);
-        Self { kind: Kind::Linear, low: from, high: if exact { high } else { to.max(from + step) }, ticks }
+        Self {
+            kind: ScaleKind::Linear,
+            low: from,
+            high: if exact { high } else { to.max(from + step) },
+            ticks,
+        }
     }
 
     fn logarithmic(low: f64, high: f64) -> Self {
@@ -70,7 +75,7 @@ impl Scale {
             ticks.extend(between.map(|value| (value, short(value))));
             ticks.sort_by(|a, b| a.0.total_cmp(&b.0));
         }
-        Self { kind: Kind::Log, low: f64::from(first), high: f64::from(last), ticks }
+        Self { kind: ScaleKind::Log, low: f64::from(first), high: f64::from(last), ticks }
     }
 
     fn tail(highest_share: f64) -> Self {
@@ -84,24 +89,24 @@ impl Scale {
             };
             ticks.push((1.0 - 0.1f64.powi(nines as i32), text));
         }
-        Self { kind: Kind::Tail, low: 0.0, high: most, ticks }
+        Self { kind: ScaleKind::Tail, low: 0.0, high: most, ticks }
     }
 
-    /// Where a value stands: 0 at the low end, 1 at the high one; none: nowhere.
-    pub(super) fn place(&self, value: f64) -> Option<f64> {
+    /// Position of a value: 0 at the low end, 1 at the high one; none: it cannot be drawn.
+    pub(super) fn position(&self, value: f64) -> Option<f64> {
         let value = drawable(value)?;
         let at = match self.kind {
-            Kind::Linear => value,
-            Kind::Log if value > 0.0 => value.log10(),
-            Kind::Log => return None,
-            Kind::Tail => rarity(value),
+            ScaleKind::Linear => value,
+            ScaleKind::Log if value > 0.0 => value.log10(),
+            ScaleKind::Log => return None,
+            ScaleKind::Tail => rarity(value),
         };
         let place = (at - self.low) / (self.high - self.low);
         place.is_finite().then_some(place.clamp(0.0, 1.0))
     }
 }
 
-/// How many times ten a share is rare: 0.99 is 2.
+/// Rarity of a share in powers of ten: 0.99 is 2.
 fn rarity(share: f64) -> f64 {
     -(1.0 - share).max(1e-6).log10()
 }
@@ -145,45 +150,45 @@ fn short(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn words(scale: &Scale) -> Vec<&str> {
+    fn words(scale: &AxisScale) -> Vec<&str> {
         scale.ticks.iter().map(|(_, text)| text.as_str()).collect()
     }
 
     #[test]
     fn marks_are_round_numbers_and_the_axis_holds_every_value() {
-        let scale = Scale::new(Kind::Linear, [0.0, 1734.0].into_iter(), 5, false);
+        let scale = AxisScale::new(ScaleKind::Linear, [0.0, 1734.0].into_iter(), 5, false);
         assert_eq!(words(&scale), ["0", "500", "1,000", "1,500", "2,000"]);
-        assert_eq!(scale.place(2000.0), Some(1.0));
-        let scale = Scale::new(Kind::Linear, [-0.3, 0.4].into_iter(), 4, false);
+        assert_eq!(scale.position(2000.0), Some(1.0));
+        let scale = AxisScale::new(ScaleKind::Linear, [-0.3, 0.4].into_iter(), 4, false);
         assert_eq!(words(&scale), ["−0.4", "−0.2", "0.0", "0.2", "0.4"]);
-        let scale = Scale::new(Kind::Linear, [9.4e6].into_iter(), 5, false);
+        let scale = AxisScale::new(ScaleKind::Linear, [9.4e6].into_iter(), 5, false);
         assert_eq!(words(&scale), ["0", "2M", "4M", "6M", "8M", "10M"]);
-        let scale = Scale::new(Kind::Linear, [3600.0 / 60.0].into_iter(), 6, true);
-        assert_eq!(scale.place(60.0), Some(1.0));
+        let scale = AxisScale::new(ScaleKind::Linear, [3600.0 / 60.0].into_iter(), 6, true);
+        assert_eq!(scale.position(60.0), Some(1.0));
     }
 
     #[test]
     fn a_logarithmic_axis_has_whole_decades_and_no_place_for_nought() {
-        let scale = Scale::new(Kind::Log, [0.2, 0.0, 4500.0].into_iter(), 5, false);
+        let scale = AxisScale::new(ScaleKind::Log, [0.2, 0.0, 4500.0].into_iter(), 5, false);
         assert_eq!(words(&scale), ["0.1", "1", "10", "100", "1,000", "10,000"]);
-        assert_eq!(scale.place(0.0), None);
-        assert_eq!(scale.place(0.1), Some(0.0));
+        assert_eq!(scale.position(0.0), None);
+        assert_eq!(scale.position(0.1), Some(0.0));
     }
 
     #[test]
     fn each_mark_of_a_tail_is_ten_times_rarer() {
-        let scale = Scale::new(Kind::Tail, [0.0, 0.999].into_iter(), 5, false);
+        let scale = AxisScale::new(ScaleKind::Tail, [0.0, 0.999].into_iter(), 5, false);
         assert_eq!(words(&scale), ["0", "50", "90", "99", "99.9"]);
-        assert!((scale.place(0.9).unwrap() - 1.0 / 3.0).abs() < 1e-9);
+        assert!((scale.position(0.9).unwrap() - 1.0 / 3.0).abs() < 1e-9);
     }
 
     #[test]
     fn an_axis_of_nothing_is_still_an_axis() {
-        for kind in [Kind::Linear, Kind::Log, Kind::Tail] {
+        for kind in [ScaleKind::Linear, ScaleKind::Log, ScaleKind::Tail] {
             for value in [f64::NAN, f64::INFINITY, 0.0, -5.0, f64::MAX, f64::MIN_POSITIVE] {
-                let scale = Scale::new(kind, [value].into_iter(), 5, false);
+                let scale = AxisScale::new(kind, [value].into_iter(), 5, false);
                 assert!(scale.ticks.len() < 40, "{kind:?} {value}: {:?}", scale.ticks.len());
-                assert!(scale.place(value).is_none_or(|place| (0.0..=1.0).contains(&place)));
+                assert!(scale.position(value).is_none_or(|place| (0.0..=1.0).contains(&place)));
             }
         }
     }

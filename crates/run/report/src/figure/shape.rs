@@ -9,14 +9,14 @@ pub(super) const GRID: Colour = Colour(0xe2, 0xe2, 0xe2);
 pub(super) const BAND: Colour = Colour(0xf3, 0xf3, 0xf3);
 
 impl Colour {
-    /// What is seen of it on white paper when it covers only a share.
-    pub(super) fn thinned(self, share: f64) -> Self {
+    /// The colour on white paper when it covers only a share.
+    pub(super) fn with_opacity(self, share: f64) -> Self {
         let mix = |part: u8| (255.0 - (255.0 - f64::from(part)) * share.clamp(0.0, 1.0)).round() as u8;
         Self(mix(self.0), mix(self.1), mix(self.2))
     }
 }
 
-/// Which point of a text stands at its place.
+/// Point of a text that is at its coordinates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -52,7 +52,7 @@ pub(super) enum Shape {
         colour: Colour,
     },
     /// Words; `up`: they run from the bottom to the top.
-    Words {
+    Text {
         x: f64,
         y: f64,
         size: f64,
@@ -79,13 +79,20 @@ impl Drawing {
         self.shapes.push(Shape::Lines { stretches, width, colour, dash: Vec::new() });
     }
 
-    pub(super) fn words(&mut self, at: (f64, f64), size: f64, anchor: Anchor, colour: Colour, text: &str) {
+    pub(super) fn text(&mut self, at: (f64, f64), size: f64, anchor: Anchor, colour: Colour, text: &str) {
         let text = text.to_owned();
-        self.shapes.push(Shape::Words { x: at.0, y: at.1, size, anchor, up: false, colour, text });
+        self.shapes.push(Shape::Text { x: at.0, y: at.1, size, anchor, up: false, colour, text });
     }
 
-    pub(super) fn words_up(&mut self, at: (f64, f64), size: f64, anchor: Anchor, colour: Colour, text: &str) {
+    pub(super) fn vertical_text(
+        &mut self,
+        at: (f64, f64),
+        size: f64,
+        anchor: Anchor,
+        colour: Colour,
+        text: &str,
+    ) {
         let text = text.to_owned();
-        self.shapes.push(Shape::Words { x: at.0, y: at.1, size, anchor, up: true, colour, text });
+        self.shapes.push(Shape::Text { x: at.0, y: at.1, size, anchor, up: true, colour, text });
     }
 }

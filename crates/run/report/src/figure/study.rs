@@ -5,7 +5,7 @@
 //! scatter plots of response time against rate are among the report's own charts (`response-rate`, `origin-rate`).
 
 use super::Figure;
-use crate::chart::{Chart, Charts, Kind, Line, logarithmic, time_chart};
+use crate::chart::{Chart, ChartKind, ChartLine, Charts, logarithmic, time_chart};
 use crate::document::{Figures, Summary};
 
 /// Phases that one bar chart can show.
@@ -35,17 +35,17 @@ pub(super) fn figures(summary: &Summary, charts: &Charts) -> Vec<Figure> {
     all.into_iter().flatten().collect()
 }
 
-fn found<'a>(charts: &'a Charts, id: &str) -> Option<&'a Chart> {
+fn find_chart<'a>(charts: &'a Charts, id: &str) -> Option<&'a Chart> {
     charts.charts.iter().find(|chart| chart.id == id)
 }
 
 /// Some lines of a chart under other names; none: it has none of them.
-fn kept(charts: &Charts, id: &str, title: &str, unit: &str, lines: &[(&str, &str)]) -> Option<Chart> {
-    let chart = found(charts, id)?;
+fn select_lines(charts: &Charts, id: &str, title: &str, unit: &str, lines: &[(&str, &str)]) -> Option<Chart> {
+    let chart = find_chart(charts, id)?;
     let mut kept = Vec::new();
     for (name, new) in lines {
         let line = chart.lines.iter().find(|line| line.name == *name && line.is_known());
-        kept.extend(line.map(|line| Line { name: (*new).to_owned(), ..line.clone() }));
+        kept.extend(line.map(|line| ChartLine { name: (*new).to_owned(), ..line.clone() }));
     }
     let (title, unit) = (title.to_owned().into(), unit.to_owned().into());
     (!kept.is_empty()).then(|| Chart { title, unit, lines: kept, log: false, ..chart.clone() })
@@ -53,19 +53,22 @@ fn kept(charts: &Charts, id: &str, title: &str, unit: &str, lines: &[(&str, &str
 
 fn throughput(charts: &Charts) -> Vec<Option<Chart>> {
     vec![
-        kept(charts, "rate", "Rate", "xact/s", &[("responses", "measured"), ("offered", "offered")]),
-        kept(charts, "bandwidth", "Bandwidth", "Mbit/s", &[("to the robots", "to the robots")]),
+        select_lines(charts, "rate", "Rate", "xact/s", &[("responses", "measured"), ("offered", "offered")]),
+        select_lines(charts, "bandwidth", "Bandwidth", "Mbit/s", &[("to the robots", "to the robots")]),
     ]
 }
 
 fn response_time(charts: &Charts) -> Option<Chart> {
     let lines = [("hits", "hits"), ("all", "all responses"), ("misses", "misses")];
-    kept(charts, "response-mean", "Mean response time", "ms", &lines)
+    select_lines(charts, "response-mean", "Mean response time", "ms", &lines)
 }
 
 fn hit_ratios(charts: &Charts) -> Vec<Option<Chart>> {
     let lines = [("offered", "offered"), ("measured", "measured")];
-    vec![kept(charts, "dhr", "Document hits", "%", &lines), kept(charts, "bhr", "Byte hits", "%", &lines)]
+    vec![
+        select_lines(charts, "dhr", "Document hits", "%", &lines),
+        select_lines(charts, "bhr", "Byte hits", "%", &lines),
+    ]
 }
 
 /// Each in percent of what the machine has.
@@ -80,37 +83,37 @@ fn cpu_and_memory(summary: &Summary, charts: &Charts) -> Vec<Option<Chart>> {
     let megabytes = summary.host.memory_bytes as f64 / f64::from(1 << 20);
     let cpu = [("whole machine", "whole machine"), ("proxy", "proxy")];
     let (used, resident) = ([("used", "whole machine")], [("proxy", "proxy")]);
-    let mut memory = percent(kept(charts, "page-cache", "Memory", "%", &used), megabytes);
-    let of_proxy = percent(kept(charts, "memory", "Memory", "%", &resident), megabytes);
+    let mut memory = percent(select_lines(charts, "page-cache", "Memory", "%", &used), megabytes);
+    let of_proxy = percent(select_lines(charts, "memory", "Memory", "%", &resident), megabytes);
     match (&mut memory, of_proxy) {
         (Some(memory), Some(of_proxy)) => memory.lines.extend(of_proxy.lines),
         (memory, of_proxy) => *memory = of_proxy.or(memory.take()),
     }
-    vec![percent(kept(charts, "cpu", "CPU", "%", &cpu), f64::from(summary.host.cpus)), memory]
+    vec![percent(select_lines(charts, "cpu", "CPU", "%", &cpu), f64::from(summary.host.cpus)), memory]
 }
 
 /// Throughput, seeks and their distances where the disk was traced; else throughput and requests.
 fn disk(charts: &Charts) -> Vec<Option<Chart>> {
-    let traced = ["traced-bytes", "seeks", "seek-distance"].map(|id| found(charts, id).cloned());
+    let traced = ["traced-bytes", "seeks", "seek-distance"].map(|id| find_chart(charts, id).cloned());
     if traced.iter().any(Option::is_some) {
         return traced.into();
     }
-    ["disk", "disk-operations"].map(|id| found(charts, id).cloned()).into()
+    ["disk", "disk-operations"].map(|id| find_chart(charts, id).cloned()).into()
 }
 
-/// What clients see as connections (requests under way and those that wait for one), and those that are open.
+/// Connections as clients see them (requests under way and those that wait for one), and open ones.
 fn connections(charts: &Charts) -> Vec<Option<Chart>> {
-    let pending = found(charts, "waiting").map(|chart| {
+    let pending = find_chart(charts, "waiting").map(|chart| {
         let steps = chart.lines.iter().map(|line| line.values.len()).max().unwrap_or(0);
         let sum = |step: usize| {
             let known = chart.lines.iter().filter_map(|line| line.values.get(step).copied().flatten());
             known.reduce(|sum, value| sum + value)
         };
-        let line = Line::new("pending", "all", (0..steps).map(sum).collect());
+        let line = ChartLine::new("pending", "all", (0..steps).map(sum).collect());
         Chart { title: "Pending".into(), lines: vec![line], ..chart.clone() }
     });
     let lines = [("robots", "TCP connections")];
-    vec![pending, kept(charts, "connections", "Open", "connections", &lines)]
+    vec![pending, select_lines(charts, "connections", "Open", "connections", &lines)]
 }
 
 /// The load factor that was planned.
@@ -124,7 +127,7 @@ fn plan(summary: &Summary, time: &[f64]) -> Option<Chart> {
         on.map(|(phase, share)| (phase.load.0 + (phase.load.1 - phase.load.0) * share) * 100.0)
     };
     let values: Vec<Option<f64>> = time.iter().map(load).collect();
-    let line = Line::new("planned", "all", values);
+    let line = ChartLine::new("planned", "all", values);
     line.is_known().then(|| time_chart("", "plan", "Load", "% of the peak rate", "", vec![line]))
 }
 
@@ -149,9 +152,9 @@ fn bars(summary: &Summary) -> Option<Chart> {
         let phase = &summary.phases[index];
         let values = metrics.iter().map(|(_, metric)| metric(&phase.figures)).collect();
         let x_names = metrics.iter().map(|(name, _)| (*name).to_owned()).collect();
-        Line { x_names, ..Line::new(phase.name.clone(), role, values) }
+        ChartLine { x_names, ..ChartLine::new(phase.name.clone(), role, values) }
     });
-    let lines: Vec<Line> = lines.filter(Line::is_known).collect();
+    let lines: Vec<ChartLine> = lines.filter(ChartLine::is_known).collect();
     let chart = logarithmic(time_chart("", "bars", "", "xact/s, Mbit/s, ms, %", "", lines));
-    (!chart.lines.is_empty()).then_some(Chart { kind: Kind::Bars, ..chart })
+    (!chart.lines.is_empty()).then_some(Chart { kind: ChartKind::Bars, ..chart })
 }

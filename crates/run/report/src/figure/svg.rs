@@ -59,7 +59,7 @@ fn shape(text: &mut String, shape: &Shape) {
             let [x, y, radius] = [x, y, radius].map(|each| number(*each));
             writeln!(text, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill=\"{}\"/>", hex(*colour))
         }
-        Shape::Words { x, y, size, anchor, up, colour, text: words } => {
+        Shape::Text { x, y, size, anchor, up, colour, text: words } => {
             let anchor = match anchor {
                 Anchor::Start => "start",
                 Anchor::Middle => "middle",

@@ -17,7 +17,7 @@ const ASCII: [u16; 95] = [
 /// The signs that charts use beside ASCII (`−`, `×`), and most of what else is not a letter.
 const SIGN: u16 = 1716;
 
-/// How wide words are, in points, at a size in points.
+/// Width of a text, in points, at a size in points.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     let units: u64 = text.chars().map(|c| u64::from(advance(c))).sum();
     units as f64 * size / UNITS_PER_EM

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::measured::Series;
 
-use super::steps::{OwnStep, Watched};
-use crate::chart::{Chart, Line, dashed, line, logarithmic, short, time_chart};
-use crate::steps::{Merged, Step};
+use super::steps::{OwnStep, ProcessorTime};
+use crate::chart::{Chart, ChartLine, dashed, line, logarithmic, short, time_chart};
+use crate::steps::{MergedTimes, Step};
 
 /// Heading of what Assay itself did.
 pub(crate) const OWN: &str = "How well did Assay itself do?";
@@ -35,43 +35,43 @@ fn own_line(
     role: &'static str,
     own: &[OwnStep<'_>],
     value: impl Fn(&OwnStep<'_>) -> Option<f64>,
-) -> Line {
+) -> ChartLine {
     let values = own.iter().map(|step| value(step).map(short)).collect();
-    Line::new(name, role, values)
+    ChartLine::new(name, role, values)
 }
 
-/// How late a role's timers were, what a bare timer was before the run, and where its threads stood still.
-fn timers(role: &str, own: &[OwnStep<'_>], series: &Series) -> Vec<Line> {
+/// Timer lags of a role, that of a bare timer before the run, and stalls of its threads.
+fn timers(role: &str, own: &[OwnStep<'_>], series: &Series) -> Vec<ChartLine> {
     let ruler = Histogram::new();
     let mut lines = Vec::new();
     let lag = own_line("timers: 99 %", "origin", own, |step| {
-        Merged::of(step.timer_lag.get(role)?.iter().copied()).quantile_us(0.99, &ruler)
+        MergedTimes::new(step.timer_lag.get(role)?.iter().copied()).quantile_us(0.99, &ruler)
     });
     lines.extend(lag.is_known().then_some(lag));
     let before =
         series.baselines.iter().filter(|baseline| baseline.role == role).map(|baseline| &baseline.lag);
-    if let Some(p99) = Merged::of(before).quantile_us(0.99, &ruler) {
+    if let Some(p99) = MergedTimes::new(before).quantile_us(0.99, &ruler) {
         lines.push(dashed(own_line("bare timer before: 99 %", "offered", own, |_| Some(p99))));
     }
     let stalls =
         own_line("stalls", "error", own, |step| step.stall_us.get(role).map(|length_us| *length_us as f64));
-    lines.extend(stalls.is_known().then_some(Line { points: true, ..stalls }));
+    lines.extend(stalls.is_known().then_some(ChartLine { points: true, ..stalls }));
     lines
 }
 
-type Lateness = for<'a, 's> fn(&'s Step<'a>) -> &'s [&'a SparseHistogram];
+type PickLateness = for<'a, 's> fn(&'s Step<'a>) -> &'s [&'a SparseHistogram];
 
-fn late(what: &str, steps: &[Step<'_>], of: Lateness) -> [Line; 2] {
+fn late(what: &str, steps: &[Step<'_>], of: PickLateness) -> [ChartLine; 2] {
     let ruler = Histogram::new();
     [("median", "all", 0.5), ("99 %", "miss", 0.99)].map(|(name, role, quantile)| {
         line(format!("{what}: {name}"), role, steps, |step| {
-            Merged::of(of(step).iter().copied()).quantile_us(quantile, &ruler)
+            MergedTimes::new(of(step).iter().copied()).quantile_us(quantile, &ruler)
         })
     })
 }
 
 fn robots(steps: &[Step<'_>], own: &[OwnStep<'_>], series: &Series) -> Chart {
-    let mut lines: Vec<Line> = late("requests", steps, |step| step.lateness.as_slice()).into();
+    let mut lines: Vec<ChartLine> = late("requests", steps, |step| step.lateness.as_slice()).into();
     lines.extend(timers("robots", own, series));
     logarithmic(time_chart(
         OWN,
@@ -86,7 +86,7 @@ fn robots(steps: &[Step<'_>], own: &[OwnStep<'_>], series: &Series) -> Chart {
 
 fn origins(steps: &[Step<'_>], own: &[OwnStep<'_>], series: &Series) -> Option<Chart> {
     let thinks = late("think times", steps, |step| step.origin_lateness.as_slice());
-    let mut lines: Vec<Line> = thinks.into_iter().filter(Line::is_known).collect();
+    let mut lines: Vec<ChartLine> = thinks.into_iter().filter(ChartLine::is_known).collect();
     lines.extend(timers("origins", own, series));
     let about = "How much later than asked think times ended; beside it, how late origins' timers were served. A \
                  stall is a thread that stood still for that long.";
@@ -100,9 +100,9 @@ fn watched<K: Ord + Copy>(
     all: &BTreeSet<K>,
     name: impl Fn(K) -> String,
     colour: impl Fn(usize, K) -> &'static str,
-    of: impl Fn(&OwnStep<'_>, K) -> Option<Watched>,
-    percent: impl Fn(Watched) -> Option<f64>,
-) -> Vec<Line> {
+    of: impl Fn(&OwnStep<'_>, K) -> Option<ProcessorTime>,
+    percent: impl Fn(ProcessorTime) -> Option<f64>,
+) -> Vec<ChartLine> {
     let value = |step: &OwnStep<'_>, key: K| of(step, key).and_then(&percent);
     if all.len() <= MOST_LINES {
         let numbered = all.iter().enumerate();
@@ -128,7 +128,7 @@ fn threads(own: &[OwnStep<'_>]) -> Vec<Chart> {
     if all.is_empty() {
         return Vec::new();
     }
-    let lines = |percent: fn(Watched) -> Option<f64>| {
+    let lines = |percent: fn(ProcessorTime) -> Option<f64>| {
         let name = |(role, thread): (&str, u32)| format!("{role} {thread}");
         let colour = |_, (role, thread): (&str, u32)| {
             (if role == "robots" { ROBOTS } else { ORIGINS })[thread as usize % ROBOTS.len()]
@@ -142,7 +142,7 @@ fn threads(own: &[OwnStep<'_>]) -> Vec<Chart> {
             "Processor used, per thread",
             "%",
             "Share of a processor. A thread near 100 % is the limit of what robots or origins can do.",
-            lines(Watched::used_percent),
+            lines(ProcessorTime::used_percent),
         ),
         time_chart(
             OWN,
@@ -150,7 +150,7 @@ fn threads(own: &[OwnStep<'_>]) -> Vec<Chart> {
             "Waiting for a processor, per thread",
             "%",
             "Share of time that a thread was ready to run and had no processor: others had it.",
-            lines(Watched::lost_percent),
+            lines(ProcessorTime::lost_percent),
         ),
     ]
 }
@@ -163,7 +163,7 @@ fn processors(own: &[OwnStep<'_>]) -> Option<Chart> {
         |cpu| format!("processor {cpu}"),
         |place, _| COLOURS[place % MOST_LINES],
         |step, cpu| step.processors.get(&cpu).copied(),
-        Watched::used_percent,
+        ProcessorTime::used_percent,
     );
     lines.push(own_line("stolen, worst", "error", own, |step| {
         step.processors.values().filter_map(|processor| processor.lost_percent()).reduce(f64::max)
@@ -177,13 +177,13 @@ fn network(own: &[OwnStep<'_>]) -> Vec<Chart> {
     if own.iter().all(|step| step.network.is_none()) {
         return Vec::new();
     }
-    let rate = |name, role, pick: fn(&super::steps::Network) -> u64| {
+    let rate = |name, role, pick: fn(&super::steps::NetworkStep) -> u64| {
         own_line(name, role, own, move |step| {
             let network = step.network.as_ref()?;
             network.per_second(pick(network))
         })
     };
-    let level = |name, role, pick: fn(&super::steps::Network) -> u64| {
+    let level = |name, role, pick: fn(&super::steps::NetworkStep) -> u64| {
         own_line(name, role, own, move |step| step.network.as_ref().map(|network| pick(network) as f64))
     };
     vec![
@@ -207,8 +207,8 @@ fn network(own: &[OwnStep<'_>]) -> Vec<Chart> {
             "sockets",
             "TCP sockets in use, and closed connections whose ports are not free yet, at the end of each second.",
             vec![
-                level("in use", "all", super::steps::Network::sockets),
-                level("TIME_WAIT", "offered", super::steps::Network::time_wait),
+                level("in use", "all", super::steps::NetworkStep::sockets),
+                level("TIME_WAIT", "offered", super::steps::NetworkStep::time_wait),
             ],
         ),
     ]

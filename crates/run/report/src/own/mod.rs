@@ -5,4 +5,4 @@ pub(crate) mod health;
 pub(crate) mod steps;
 pub(crate) mod sums;
 pub(crate) mod tables;
-pub(crate) mod words;
+pub(crate) mod text;

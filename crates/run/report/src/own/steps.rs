@@ -6,29 +6,29 @@ use assay_measurement::health::{NetworkInterval, ProcessorInterval, ThreadInterv
 use assay_measurement::histogram::SparseHistogram;
 use assay_measurement::measured::Series;
 
-/// What Assay and the machine did in one step.
+/// Activity of Assay and the machine in one step.
 #[derive(Default)]
 pub(crate) struct OwnStep<'a> {
     /// Lags of the timers of a role's threads.
     pub timer_lag: BTreeMap<&'a str, Vec<&'a SparseHistogram>>,
     /// The longest stall of a role, in microseconds.
     pub stall_us: BTreeMap<&'a str, u64>,
-    pub threads: BTreeMap<(&'a str, u32), Watched>,
-    pub processors: BTreeMap<u32, Watched>,
+    pub threads: BTreeMap<(&'a str, u32), ProcessorTime>,
+    pub processors: BTreeMap<u32, ProcessorTime>,
     pub accept_queue: Option<u32>,
-    pub network: Option<Network>,
+    pub network: Option<NetworkStep>,
 }
 
-/// What was used of a thread's or a processor's time.
+/// Use of a thread's or a processor's time.
 #[derive(Default, Clone, Copy)]
-pub(crate) struct Watched {
+pub(crate) struct ProcessorTime {
     pub used_us: u64,
     /// Threads: ready to run, without a processor. Processors: taken by the hypervisor.
     pub lost_us: u64,
     pub watched_us: u64,
 }
 
-impl Watched {
+impl ProcessorTime {
     fn add(&mut self, used_us: u64, lost_us: u64, length_ms: u64) {
         self.used_us += used_us;
         self.lost_us += lost_us;
@@ -44,9 +44,9 @@ impl Watched {
     }
 }
 
-/// What the network stack counted, and its highest levels.
+/// Counters of the network stack, and its highest levels.
 #[derive(Default)]
-pub(crate) struct Network {
+pub(crate) struct NetworkStep {
     /// Length of what was measured, by the start of the interval: namespaces are measured side by side.
     lengths: BTreeMap<u64, u64>,
     levels: BTreeMap<u64, (u64, u64)>,
@@ -56,7 +56,7 @@ pub(crate) struct Network {
     pub receive_drops: u64,
 }
 
-impl Network {
+impl NetworkStep {
     pub(crate) fn per_second(&self, count: u64) -> Option<f64> {
         let length_ms: u64 = self.lengths.values().sum();
         (length_ms > 0).then(|| count as f64 * 1000.0 / length_ms as f64)

@@ -18,8 +18,8 @@ pub(crate) const ROLES: [&str; 2] = ["robots", "origins"];
 
 /// The health of a run.
 pub(crate) fn health(info: &RunInfo, series: &Series, total: &Tally, phases: &[PhaseFigures]) -> Health {
-    let mut threads: BTreeMap<(&str, u32), Sum<'_>> = BTreeMap::new();
-    let mut roles: BTreeMap<&str, Sum<'_>> = BTreeMap::new();
+    let mut threads: BTreeMap<(&str, u32), ThreadTotals<'_>> = BTreeMap::new();
+    let mut roles: BTreeMap<&str, ThreadTotals<'_>> = BTreeMap::new();
     for interval in &series.threads {
         threads.entry((&interval.role, interval.thread)).or_default().interval(interval);
         roles.entry(&interval.role).or_default().interval(interval);
@@ -52,7 +52,7 @@ pub(crate) fn health(info: &RunInfo, series: &Series, total: &Tally, phases: &[P
 
 /// A thread, or all threads of a role.
 #[derive(Default)]
-struct Sum<'a> {
+struct ThreadTotals<'a> {
     cpu: Option<u32>,
     watched_us: u64,
     used_us: u64,
@@ -72,7 +72,7 @@ struct Sum<'a> {
 /// Intervals shorter than this are no good for a peak: a few ticks of the kernel's clock make it.
 const PEAK_MS: u64 = 500;
 
-impl<'a> Sum<'a> {
+impl<'a> ThreadTotals<'a> {
     fn interval(&mut self, interval: &'a ThreadInterval) {
         self.cpu = interval.cpu.or(self.cpu);
         self.watched_us += interval.length_ms * 1000;
@@ -110,7 +110,7 @@ impl<'a> Sum<'a> {
     }
 }
 
-fn role_health(role: &str, sum: &Sum<'_>, total: &Tally) -> RoleHealth {
+fn role_health(role: &str, sum: &ThreadTotals<'_>, total: &Tally) -> RoleHealth {
     let lateness = if role == "robots" { &total.lateness } else { &total.origin_lateness };
     let listens = sum.accept_queue_limit > 0;
     RoleHealth {
@@ -129,7 +129,7 @@ fn role_health(role: &str, sum: &Sum<'_>, total: &Tally) -> RoleHealth {
     }
 }
 
-fn thread_health(role: &str, thread: u32, sum: &Sum<'_>) -> ThreadHealth {
+fn thread_health(role: &str, thread: u32, sum: &ThreadTotals<'_>) -> ThreadHealth {
     ThreadHealth {
         role: role.to_owned(),
         thread: thread.into(),
@@ -158,7 +158,8 @@ pub(crate) fn stall_health(stall: &Stall, phases: &[PhaseFigures]) -> StallHealt
     }
 }
 
-/// What took most of the time; what neither the processor nor the wait for one explains, took the process away.
+/// Cause of a stall: whatever took most of the time. If neither the processor nor the wait for one explains it, the
+/// process was stopped.
 fn cause(stall: &Stall) -> StallCause {
     let most = |us: u64| us.saturating_mul(2) >= stall.length_us;
     if most(stall.cpu_us) && stall.cpu_us >= stall.run_delay_us {
@@ -187,7 +188,7 @@ fn lags(histogram: &Histogram) -> Lags {
     }
 }
 
-/// What robots and origins used of the processors that they may run on.
+/// Share that robots and origins used of the processors that they may run on.
 fn processor_share(info: &RunInfo, total: &Tally) -> Option<f64> {
     let own = || info.placement.iter().filter(|placed| ROLES.contains(&placed.role.as_str()));
     let mut processors: Vec<u32> = own().flat_map(|placed| placed.cpus.iter().copied()).collect();

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::health::{Health, Lags, StallCause, StallHealth};
-use super::words::whole_percent;
+use super::text::whole_percent;
 use crate::document::{CalibrationUse, Summary};
 use crate::format::{NOTHING, bytes, count, date, moment_ms, number, percent, time_ms};
 use crate::page::{Fact, RowView, TableView, fact};
@@ -11,12 +11,12 @@ use crate::page::{Fact, RowView, TableView, fact};
 /// Stalls that are listed; the chart shows them all.
 const MOST_STALLS: usize = 20;
 
-/// How much of what the machine can offer was used, as a bar.
+/// Share used of what the machine can offer, as a bar.
 #[derive(Debug, Serialize)]
 pub(crate) struct CalibrationView {
     /// `This run used 23 % of what this machine can offer for this workload.`
     pub headline: String,
-    /// Where that comes from.
+    /// Source of that figure.
     pub detail: String,
     /// Width of the bar, 0 to 100.
     pub percent: f64,
@@ -115,7 +115,7 @@ pub(crate) fn stalls(mut stalls: Vec<StallHealth>) -> Option<TableView> {
                 stall.phase.clone().unwrap_or_else(|| NOTHING.to_owned()),
                 format!("{} {}", stall.role, stall.thread),
                 time_ms(stall.length_us as f64 / 1000.0),
-                meanwhile(stall.cause).to_owned(),
+                stall_cause_text(stall.cause).to_owned(),
             ],
             ..RowView::default()
         })
@@ -133,8 +133,7 @@ pub(crate) fn stalls(mut stalls: Vec<StallHealth>) -> Option<TableView> {
     (!rows.is_empty()).then(|| table(rows))
 }
 
-/// What a thread that stood still did.
-fn meanwhile(cause: StallCause) -> &'static str {
+fn stall_cause_text(cause: StallCause) -> &'static str {
     match cause {
         StallCause::Busy => "it was busy",
         StallCause::NoProcessor => "it waited for a processor",

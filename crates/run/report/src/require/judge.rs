@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Decision, Requirement};
 use crate::document::{Finding, Mood, Topic};
-use crate::stated::Stated;
+use crate::estimate::FigureEstimate;
 use crate::tally::{Span, Tally};
 
 /// A requirement, and what became of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Requirement")]
-pub struct Judged {
+pub struct RequirementResult {
     /// As it was written.
     pub text: String,
     /// What became of it; null: this version cannot read it.
@@ -39,15 +39,20 @@ pub struct Judged {
 }
 
 /// Judges everything that was required of a run. `parts` are its phases, and what belongs to none of them.
-pub(crate) fn judge(info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial: bool) -> Vec<Judged> {
+pub(crate) fn judge(
+    info: &RunInfo,
+    parts: &[Tally],
+    whole: Option<Span>,
+    partial: bool,
+) -> Vec<RequirementResult> {
     info.requirements.iter().map(|text| one(text, info, parts, whole, partial)).collect()
 }
 
-fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial: bool) -> Judged {
+fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial: bool) -> RequirementResult {
     let Ok(requirement) = text.parse::<Requirement>() else {
         // It was written by a version that knows more than this one.
         let seen = "this version of Assay cannot read it".to_owned();
-        return Judged {
+        return RequirementResult {
             text: text.to_owned(),
             decision: None,
             held: None,
@@ -69,9 +74,9 @@ fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial
         None if partial => Decision::TooEarly,
         None => Decision::Failed,
     };
-    let in_unit = |value: Stated| value.map(|value| requirement.metric.in_unit(value));
-    let is_known = |value: &Stated| value.own.certainty != Certainty::Unknown;
-    Judged {
+    let in_unit = |value: FigureEstimate| value.map(|value| requirement.metric.in_unit(value));
+    let is_known = |value: &FigureEstimate| value.own.certainty != Certainty::Unknown;
+    RequirementResult {
         text: requirement.text().to_owned(),
         decision: Some(decision),
         held: match decision {
@@ -83,7 +88,7 @@ fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial
         own: value.map(|value| in_unit(value).own),
         at_least: value.is_some_and(|value| value.is_at_least()),
         unit: requirement.metric.unit().to_owned(),
-        seen: requirement.words(value),
+        seen: requirement.value_text(value),
         phases: indices
             .iter()
             .filter_map(|index| info.phases.get(*index))
@@ -93,7 +98,7 @@ fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial
 }
 
 /// All requirements in one sentence of the verdict; none: nothing was required.
-pub(crate) fn finding(judged: &[Judged]) -> Option<Finding> {
+pub(crate) fn finding(judged: &[RequirementResult]) -> Option<Finding> {
     let of = |decision| judged.iter().filter(move |one| one.decision == Some(decision));
     let told = |decision| -> String {
         let each: Vec<String> = of(decision).map(|one| format!("{} ({})", one.text, one.seen)).collect();

@@ -7,26 +7,26 @@ use assay_measurement::own_error::Certainty;
 use assay_measurement::ratios::{HitRatio, ratio};
 use assay_measurement::times::SpanOf;
 
-use crate::document::Figure;
+use crate::disturbance;
+use crate::document::BoundedFigure;
+use crate::estimate::{FigureEstimate, TimesEstimate, XactClass};
 use crate::format;
-use crate::influence;
 use crate::log_agreement::LogAgreement;
-use crate::stated::{Class, Stated, StatedTimes};
 use crate::tally::Tally;
 
-/// What is looked at.
+/// Metric of a requirement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Metric {
+pub(super) enum RequiredMetric {
     Time {
-        kind: Kind,
-        class: Class,
-        stat: Stat,
+        kind: TimeKind,
+        class: XactClass,
+        stat: Statistic,
     },
     /// A hit ratio, perhaps divided by another one of its kind.
     HitRatio {
         bytes: bool,
-        which: Which,
-        over: Option<Which>,
+        which: RatioKind,
+        over: Option<RatioKind>,
     },
     Offload {
         bytes: bool,
@@ -36,7 +36,7 @@ pub(super) enum Metric {
     },
     /// A number of requests, or (`share`) its part of those it is a part of.
     Count {
-        of: Counted,
+        of: RequestCounter,
         share: bool,
     },
     /// Plain GETs that robots call a hit and logs a miss, or the reverse; or (`share`) their part of those in both.
@@ -47,15 +47,15 @@ pub(super) enum Metric {
 
 /// A span of time in the life of an xact, how late it was sent, or how long a TLS handshake took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TimeKind {
     Span(SpanOf),
     Lateness,
     Handshake,
 }
 
-/// Which one of many times.
+/// Statistic of a distribution of times.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Stat {
+pub(super) enum Statistic {
     /// 0 to 1.
     Quantile(f64),
     Mean,
@@ -65,41 +65,43 @@ pub(super) enum Stat {
 
 /// A hit ratio thrice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum RatioKind {
     Offered,
     Ideal,
     Measured,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counted {
+pub(super) enum RequestCounter {
     Errors(Option<ErrorKind>),
     Unsent,
     Requests,
     Completed,
 }
 
-impl Metric {
-    /// Its value; none: there is nothing to measure.
-    pub(super) fn read(self, tally: &Tally, seconds: Option<f64>) -> Option<Stated> {
+impl RequiredMetric {
+    /// Value of the metric; none: there is nothing to measure.
+    pub(super) fn read(self, tally: &Tally, seconds: Option<f64>) -> Option<FigureEstimate> {
         let counts = &tally.robots;
         match self {
-            Metric::Time { kind: Kind::Span(span), class, stat } => stat.of(&tally.times(span, class)),
+            RequiredMetric::Time { kind: TimeKind::Span(span), class, stat } => {
+                stat.estimate(&tally.times(span, class))
+            }
             // It is Assay's own, and measured.
-            Metric::Time { kind: Kind::Lateness, stat, .. } => {
-                stat.of_exact(&tally.lateness).map(Stated::exact)
+            RequiredMetric::Time { kind: TimeKind::Lateness, stat, .. } => {
+                stat.measured(&tally.lateness).map(FigureEstimate::exact)
             }
-            Metric::Time { kind: Kind::Handshake, stat, .. } => {
-                let stated = stat.of_exact(&tally.handshake).map(Stated::exact);
-                stated.map(|time| time.unless(tally.influence.unknown == Extent::Everything))
+            RequiredMetric::Time { kind: TimeKind::Handshake, stat, .. } => {
+                let stated = stat.measured(&tally.handshake).map(FigureEstimate::exact);
+                stated.map(|time| time.unless(tally.disturbance.unknown == Extent::Everything))
             }
-            Metric::HitRatio { bytes, which, over } => {
+            RequiredMetric::HitRatio { bytes, which, over } => {
                 let of = if bytes { HitRatio::of_bytes } else { HitRatio::of_documents };
                 let ratios = of(counts, &tally.origins);
                 let pick = |which| match which {
-                    Which::Offered => ratios.offered,
-                    Which::Ideal => ratios.ideal,
-                    Which::Measured => ratios.measured,
+                    RatioKind::Offered => ratios.offered,
+                    RatioKind::Ideal => ratios.ideal,
+                    RatioKind::Measured => ratios.measured,
                 };
                 let part = tally.share(pick(which)?, counts.basic);
                 match over {
@@ -110,27 +112,28 @@ impl Metric {
                     }
                 }
             }
-            Metric::Offload { bytes } => {
+            RequiredMetric::Offload { bytes } => {
                 let offload = tally.offload();
                 let value = if bytes { offload.bytes } else { offload.requests };
                 value.map(|value| tally.share(value, counts.sent))
             }
-            Metric::Rate { offered: true } => {
+            RequiredMetric::Rate { offered: true } => {
                 let seconds = seconds.filter(|length| *length > 0.0)?;
-                Some(Stated::exact(counts.due as f64 / seconds))
+                Some(FigureEstimate::exact(counts.due as f64 / seconds))
             }
-            Metric::Rate { offered: false } => tally.completed_per_s(seconds),
-            Metric::Count { of, share: false } => Some(of.stated(tally)),
-            Metric::Count { of, share: true } => {
-                let whole = of.whole(tally);
+            RequiredMetric::Rate { offered: false } => tally.completed_per_s(seconds),
+            RequiredMetric::Count { of, share: false } => Some(of.estimate(tally)),
+            RequiredMetric::Count { of, share: true } => {
+                let whole = of.total(tally);
                 let value = ratio(of.count(tally), whole)?;
-                Some(of.stated(tally).map(|count| count / whole as f64)).filter(|_| value.is_finite())
+                Some(of.estimate(tally).map(|count| count / whole as f64)).filter(|_| value.is_finite())
             }
-            Metric::Misreported { share } => {
+            RequiredMetric::Misreported { share } => {
                 let LogAgreement { plain, misreported } = tally.log_agreement?;
                 let (value, unsure) = (misreported as f64, counts.unsure_outcomes as f64);
-                let count = Stated::between(value, (value - unsure).max(0.0), Some(value + unsure), 0.0)
-                    .unless(tally.influence.unknown == Extent::Everything);
+                let count =
+                    FigureEstimate::between(value, (value - unsure).max(0.0), Some(value + unsure), 0.0)
+                        .unless(tally.disturbance.unknown == Extent::Everything);
                 match share {
                     true if plain == 0 => None,
                     true => Some(count.map(|count| count / plain as f64)),
@@ -140,62 +143,64 @@ impl Metric {
         }
     }
 
-    /// How many values, requests or seconds it takes before a first word on it.
-    pub(super) fn enough(self, tally: &Tally, seconds: Option<f64>) -> bool {
+    /// True from the number of values, requests or seconds on that a first statement takes.
+    pub(super) fn has_enough(self, tally: &Tally, seconds: Option<f64>) -> bool {
         /// Fewer basic xacts say little about a ratio.
         const FEW: u64 = 100;
         /// Shorter than that, a rate says little.
         const SHORT_S: f64 = 3.0;
         let counts = &tally.robots;
         match self {
-            Metric::Time { kind, class, stat } => {
+            RequiredMetric::Time { kind, class, stat } => {
                 let needed = match stat {
-                    Stat::Quantile(quantile) => 1.0 / (1.0 - quantile).max(1e-4),
+                    Statistic::Quantile(quantile) => 1.0 / (1.0 - quantile).max(1e-4),
                     _ => 1.0,
                 };
                 let count = match kind {
-                    Kind::Span(span) => tally.times(span, class).times().count(),
-                    Kind::Lateness => tally.lateness.count(),
-                    Kind::Handshake => tally.handshake.count(),
+                    TimeKind::Span(span) => tally.times(span, class).times().count(),
+                    TimeKind::Lateness => tally.lateness.count(),
+                    TimeKind::Handshake => tally.handshake.count(),
                 };
                 count as f64 >= needed.round()
             }
-            Metric::HitRatio { .. } => counts.basic >= FEW,
-            Metric::Offload { .. } => counts.sent >= FEW,
-            Metric::Rate { .. } => seconds.is_some_and(|length| length >= SHORT_S),
-            Metric::Count { .. } => counts.due > 0,
-            Metric::Misreported { .. } => tally.log_agreement.is_some(),
+            RequiredMetric::HitRatio { .. } => counts.basic >= FEW,
+            RequiredMetric::Offload { .. } => counts.sent >= FEW,
+            RequiredMetric::Rate { .. } => seconds.is_some_and(|length| length >= SHORT_S),
+            RequiredMetric::Count { .. } => counts.due > 0,
+            RequiredMetric::Misreported { .. } => tally.log_agreement.is_some(),
         }
     }
 
     /// The unit of the document's value.
     pub(super) fn unit(self) -> &'static str {
         match self {
-            Metric::Time { .. } => "ms",
-            Metric::Rate { .. } => "per_second",
-            Metric::Count { share: false, .. } | Metric::Misreported { share: false } => "count",
+            RequiredMetric::Time { .. } => "ms",
+            RequiredMetric::Rate { .. } => "per_second",
+            RequiredMetric::Count { share: false, .. } | RequiredMetric::Misreported { share: false } => {
+                "count"
+            }
             _ => "ratio",
         }
     }
 
     /// In that unit.
     pub(super) fn in_unit(self, value: f64) -> f64 {
-        if matches!(self, Metric::Time { .. }) { value / 1000.0 } else { value }
+        if matches!(self, RequiredMetric::Time { .. }) { value / 1000.0 } else { value }
     }
 
-    pub(super) fn words(self, value: Stated, percent: bool) -> String {
+    pub(super) fn value_text(self, value: FigureEstimate, percent: bool) -> String {
         let show = |value: f64| match self {
-            Metric::Time { .. } => format::time_ms(value / 1000.0),
-            Metric::Rate { .. } => format!("{}/s", format::number(value)),
-            Metric::Count { share: false, .. } | Metric::Misreported { share: false } => {
+            RequiredMetric::Time { .. } => format::time_ms(value / 1000.0),
+            RequiredMetric::Rate { .. } => format!("{}/s", format::number(value)),
+            RequiredMetric::Count { share: false, .. } | RequiredMetric::Misreported { share: false } => {
                 format::count(value.round().max(0.0) as u64)
             }
             _ if percent => format!("{} %", trimmed(value * 100.0, 2)),
             _ => trimmed(value, 4),
         };
-        let (at_least, Stated { value, own, .. }) = (value.is_at_least(), value);
+        let (at_least, FigureEstimate { value, own, .. }) = (value.is_at_least(), value);
         let value = (own.certainty != Certainty::Unknown).then_some(value);
-        format::figure_with(Some(Figure { value, at_least, own: Some(own) }), show)
+        format::figure_with(Some(BoundedFigure { value, at_least, own: Some(own) }), show)
     }
 }
 
@@ -205,64 +210,64 @@ fn trimmed(value: f64, decimals: usize) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-impl Counted {
+impl RequestCounter {
     pub(super) fn count(self, tally: &Tally) -> u64 {
         let counts = &tally.robots;
         match self {
-            Counted::Errors(None) => counts.errors.values().sum(),
+            RequestCounter::Errors(None) => counts.errors.values().sum(),
             // Who requires that there is none means those too that are no errors unless required.
-            Counted::Errors(Some(ErrorKind::HitOnReload)) => {
+            RequestCounter::Errors(Some(ErrorKind::HitOnReload)) => {
                 counts.reloads_from_store + counts.errors.get(&ErrorKind::HitOnReload).copied().unwrap_or(0)
             }
-            Counted::Errors(Some(kind)) => counts.errors.get(&kind).copied().unwrap_or(0),
-            Counted::Unsent => counts.unsent,
-            Counted::Requests => counts.sent,
-            Counted::Completed => counts.completed,
+            RequestCounter::Errors(Some(kind)) => counts.errors.get(&kind).copied().unwrap_or(0),
+            RequestCounter::Unsent => counts.unsent,
+            RequestCounter::Requests => counts.sent,
+            RequestCounter::Completed => counts.completed,
         }
     }
 
     /// The same, with what Assay lost: that could have been more of it. Its own errors are known to be its own.
-    fn stated(self, tally: &Tally) -> Stated {
+    fn estimate(self, tally: &Tally) -> FigureEstimate {
         let count = self.count(tally) as f64;
         let lost = match self {
-            Counted::Completed | Counted::Requests => influence::lost(tally) as f64,
-            Counted::Errors(_) => 0.0,
+            RequestCounter::Completed | RequestCounter::Requests => disturbance::lost(tally) as f64,
+            RequestCounter::Errors(_) => 0.0,
             // What Assay came to too late is among them.
-            Counted::Unsent => {
+            RequestCounter::Unsent => {
                 let own = tally.robots.unsent_late as f64;
-                return Stated::between(count, count - own, Some(count), 0.0)
-                    .unless(tally.influence.unknown == Extent::Everything);
+                return FigureEstimate::between(count, count - own, Some(count), 0.0)
+                    .unless(tally.disturbance.unknown == Extent::Everything);
             }
         };
-        Stated::between(count, count, Some(count + lost), 0.0)
-            .unless(tally.influence.unknown == Extent::Everything)
+        FigureEstimate::between(count, count, Some(count + lost), 0.0)
+            .unless(tally.disturbance.unknown == Extent::Everything)
     }
 
-    /// What it is a part of: errors of what ended, all else of what came due.
-    pub(super) fn whole(self, tally: &Tally) -> u64 {
+    /// Total that the count is a part of: errors of ended requests, all else of those that came due.
+    pub(super) fn total(self, tally: &Tally) -> u64 {
         match self {
-            Counted::Errors(_) => tally.robots.completed + Counted::Errors(None).count(tally),
+            RequestCounter::Errors(_) => tally.robots.completed + RequestCounter::Errors(None).count(tally),
             _ => tally.robots.due,
         }
     }
 }
 
-impl Stat {
-    fn of(self, times: &StatedTimes) -> Option<Stated> {
+impl Statistic {
+    fn estimate(self, times: &TimesEstimate) -> Option<FigureEstimate> {
         match self {
-            Stat::Quantile(quantile) => times.quantile(quantile),
-            Stat::Mean => times.mean(),
-            Stat::Min => times.min(),
-            Stat::Max => times.max(),
+            Statistic::Quantile(quantile) => times.quantile(quantile),
+            Statistic::Mean => times.mean(),
+            Statistic::Min => times.min(),
+            Statistic::Max => times.max(),
         }
     }
 
-    fn of_exact(self, times: &Histogram) -> Option<f64> {
+    fn measured(self, times: &Histogram) -> Option<f64> {
         match self {
-            Stat::Quantile(quantile) => times.quantile_us(quantile).map(|us| us as f64),
-            Stat::Mean => times.mean_us(),
-            Stat::Min => times.min_us().map(|us| us as f64),
-            Stat::Max => times.max_us().map(|us| us as f64),
+            Statistic::Quantile(quantile) => times.quantile_us(quantile).map(|us| us as f64),
+            Statistic::Mean => times.mean_us(),
+            Statistic::Min => times.min_us().map(|us| us as f64),
+            Statistic::Max => times.max_us().map(|us| us as f64),
         }
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! # Requirements
 //!
-//! `report::require` reads a requirement's text, judges it (`Summary::requirements`) and watches it live (`Watch`). `pgl`
+//! `report::require` reads a requirement's text, judges it (`Summary::requirements`) and watches it live (`RequirementTracker`). `pgl`
 //! passes texts of `require()` on without parsing them, with their positions; `assay` parses them before anything starts;
 //! `RunInfo::requirements` keeps all. *Failed* is shown live only if nothing that is still to come can change it, based on
 //! `expected_requests` of a phase. Observers of a run's events register with `Listeners` in `assay`, optionally on their own thread.
@@ -19,7 +19,7 @@ mod judge;
 mod metric;
 mod parse;
 mod promise;
-mod watch;
+mod tracker;
 
 use std::str::FromStr;
 
@@ -29,15 +29,15 @@ use assay_record::run::PhaseInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::stated::Stated;
+use crate::estimate::FigureEstimate;
 
-pub use judge::Judged;
+pub use judge::RequirementResult;
 pub(crate) use judge::{finding, judge};
 pub use parse::RequirementError;
 pub use promise::Promise;
-pub use watch::{Standing, State, Watch};
+pub use tracker::{RequirementState, RequirementStatus, RequirementTracker};
 
-use metric::{Counted, Metric};
+use metric::{RequestCounter, RequiredMetric};
 
 /// The whole run, in place of a phase.
 const RUN: &str = "run";
@@ -49,8 +49,8 @@ pub struct Requirement {
     text: String,
     /// The phase it is about, and where its name stands in the text.
     phase: Option<(String, (usize, usize))>,
-    metric: Metric,
-    op: Op,
+    metric: RequiredMetric,
+    op: Comparator,
     /// In microseconds, requests, requests per second, or as a share.
     limit: f64,
     /// The limit was written with a percent sign.
@@ -61,21 +61,21 @@ impl Requirement {
     /// The kind of wrong content that it says how much of there may be in the whole run; none: it is about something else.
     pub fn allows(&self) -> Option<ErrorKind> {
         match self.metric {
-            Metric::Count { of: Counted::Errors(kind), share: false } if self.is_of_run() => {
+            RequiredMetric::Count { of: RequestCounter::Errors(kind), share: false } if self.is_of_run() => {
                 kind.filter(|kind| kind.is_wrong_content())
             }
             _ => None,
         }
     }
 
-    /// It says how many requests of the whole run must get a correct response, and so how many may get none.
+    /// True if it says how many requests of the whole run must get a correct response, and so how many may get none.
     pub fn allows_shortfall(&self) -> bool {
-        self.is_of_run() && matches!(self.metric, Metric::Count { of: Counted::Completed, .. })
+        self.is_of_run() && matches!(self.metric, RequiredMetric::Count { of: RequestCounter::Completed, .. })
     }
 
-    /// It is decided by what robots and the proxy's log say of each request.
+    /// True if it is decided by what robots and the proxy's log say of each request.
     pub fn needs_xact_log(&self) -> bool {
-        matches!(self.metric, Metric::Misreported { .. })
+        matches!(self.metric, RequiredMetric::Misreported { .. })
     }
 
     fn is_of_run(&self) -> bool {
@@ -83,9 +83,9 @@ impl Requirement {
     }
 }
 
-/// How a value is compared with its limit.
+/// Comparison of a value with its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Op {
+enum Comparator {
     Less,
     AtMost,
     More,
@@ -108,30 +108,31 @@ pub enum Decision {
     TooEarly,
 }
 
-impl Op {
+impl Comparator {
     fn compare(self, value: f64, limit: f64) -> bool {
         match self {
-            Op::Less => value < limit,
-            Op::AtMost => value <= limit,
-            Op::More => value > limit,
-            Op::AtLeast => value >= limit,
-            Op::Equal => value == limit,
-            Op::NotEqual => value != limit,
+            Comparator::Less => value < limit,
+            Comparator::AtMost => value <= limit,
+            Comparator::More => value > limit,
+            Comparator::AtLeast => value >= limit,
+            Comparator::Equal => value == limit,
+            Comparator::NotEqual => value != limit,
         }
     }
 
-    /// It holds if it does for every value in the interval, and fails if it does for none. What the target itself left open
-    /// (it kept requests waiting) counts against it: then it holds for every value that they can have come to, or fails. Where the figure
-    /// is not known by itself, Assay or the lab can have kept these requests waiting, and nothing is decided.
-    fn decide(self, stated: &Stated, limit: f64) -> Decision {
+    /// Held if every value in the interval satisfies the comparison, failed if none does. Requests that the target
+    /// itself kept waiting count against it: the comparison must hold for every value that they can have come to, or
+    /// it fails. Where the figure is not known by itself, Assay or the lab can have kept these requests waiting, and
+    /// nothing is decided.
+    fn decide(self, stated: &FigureEstimate, limit: f64) -> Decision {
         let OwnInterval { low, high, certainty } = stated.own;
         let (Some(low), false) = (low, certainty == Certainty::Unknown) else { return Decision::Undecided };
         let without_bound = |high: Option<f64>| high.unwrap_or(f64::INFINITY);
         let high = without_bound(high).max(without_bound(stated.open_to));
         let is_between = low < limit && limit < high;
         let (every, none) = match (self, self.compare(low, limit), self.compare(high, limit)) {
-            (Op::NotEqual, true, true) if is_between => (false, false),
-            (Op::Equal, false, false) if is_between => (false, false),
+            (Comparator::NotEqual, true, true) if is_between => (false, false),
+            (Comparator::Equal, false, false) if is_between => (false, false),
             (_, at_low, at_high) => (at_low && at_high, !at_low && !at_high),
         };
         match (every, none) {
@@ -144,7 +145,7 @@ impl Op {
 
     /// True where a value that only grows can grow out of it.
     fn is_upper(self) -> bool {
-        matches!(self, Op::Less | Op::AtMost | Op::Equal)
+        matches!(self, Comparator::Less | Comparator::AtMost | Comparator::Equal)
     }
 }
 
@@ -200,13 +201,13 @@ impl Requirement {
         }
     }
 
-    fn decide(&self, value: &Stated) -> Decision {
+    fn decide(&self, value: &FigureEstimate) -> Decision {
         self.op.decide(value, self.limit)
     }
 
     /// A value as people read it, in the manner in which the limit was written.
-    fn words(&self, value: Option<Stated>) -> String {
-        value.map_or_else(|| "nothing to measure".into(), |value| self.metric.words(value, self.percent))
+    fn value_text(&self, value: Option<FigureEstimate>) -> String {
+        value.map_or_else(|| "nothing to measure".into(), |value| self.metric.value_text(value, self.percent))
     }
 }
 

@@ -4,12 +4,12 @@ use assay_base::settings::suggest::did_you_mean;
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::times::SpanOf;
 
-use super::metric::{Counted, Kind, Metric, Stat, Which};
-use super::{Op, Requirement};
-use crate::stated::Class;
+use super::metric::{RatioKind, RequestCounter, RequiredMetric, Statistic, TimeKind};
+use super::{Comparator, Requirement};
+use crate::estimate::XactClass;
 
 /// A place in the text: first byte, one past the last.
-type Place = (usize, usize);
+type ByteRange = (usize, usize);
 
 /// More than any hit ratio is of another one of its kind.
 const MOST_OVER: f64 = 2.0;
@@ -36,30 +36,34 @@ const METRICS: [&str; 18] = [
     "completed",
     "misreported",
 ];
-const KINDS: [(&str, Kind); 5] = [
-    ("response", Kind::Span(SpanOf::Response)),
-    ("service", Kind::Span(SpanOf::Service)),
-    ("ttfb", Kind::Span(SpanOf::FirstByte)),
-    ("lateness", Kind::Lateness),
-    ("handshake", Kind::Handshake),
+const KINDS: [(&str, TimeKind); 5] = [
+    ("response", TimeKind::Span(SpanOf::Response)),
+    ("service", TimeKind::Span(SpanOf::Service)),
+    ("ttfb", TimeKind::Span(SpanOf::FirstByte)),
+    ("lateness", TimeKind::Lateness),
+    ("handshake", TimeKind::Handshake),
 ];
-const CLASSES: [(&str, Class); 4] =
-    [("all", Class::All), ("completed", Class::Completed), ("hit", Class::Hit), ("miss", Class::Miss)];
-const RATIOS: [(&str, Which); 3] =
-    [("offered", Which::Offered), ("ideal", Which::Ideal), ("measured", Which::Measured)];
+const CLASSES: [(&str, XactClass); 4] = [
+    ("all", XactClass::All),
+    ("completed", XactClass::Completed),
+    ("hit", XactClass::Hit),
+    ("miss", XactClass::Miss),
+];
+const RATIOS: [(&str, RatioKind); 3] =
+    [("offered", RatioKind::Offered), ("ideal", RatioKind::Ideal), ("measured", RatioKind::Measured)];
 /// Units of time, in microseconds.
 const TIMES: [(&str, f64); 7] =
     [("us", 1.0), ("µs", 1.0), ("ms", 1e3), ("msec", 1e3), ("s", 1e6), ("sec", 1e6), ("min", 6e7)];
 
-/// Why a text is no requirement.
+/// Error in the text of a requirement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.render())]
 pub struct RequirementError {
     pub text: String,
-    /// Where it is wrong: first byte, and one past the last.
+    /// Bytes at fault: the first, and one past the last.
     pub span: (usize, usize),
     pub message: String,
-    /// What to write instead.
+    /// Suggested correction.
     pub help: Option<String>,
 }
 
@@ -76,7 +80,7 @@ impl RequirementError {
 }
 
 pub(super) fn parse(text: &str) -> Result<Requirement, RequirementError> {
-    let parser = Parser { text, at: 0 };
+    let parser = RequirementParser { text, at: 0 };
     if text.len() > LONGEST {
         return parser.fail((0, 1), "this is too long for a requirement", None);
     }
@@ -86,7 +90,7 @@ pub(super) fn parse(text: &str) -> Result<Requirement, RequirementError> {
 /// The error of a requirement that names a phase which is not there.
 pub(super) fn no_such_phase<'a>(
     text: &str,
-    span: Place,
+    span: ByteRange,
     name: &str,
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> RequirementError {
@@ -98,20 +102,20 @@ pub(super) fn no_such_phase<'a>(
 }
 
 /// The error of a requirement that names a phase where stretches are searched through, of which none is a phase.
-pub(super) fn no_phases(text: &str, span: Place, name: &str) -> RequirementError {
+pub(super) fn no_phases(text: &str, span: ByteRange, name: &str) -> RequirementError {
     let message = "a search has no phases".to_owned();
     RequirementError { text: text.to_owned(), span, message, help: Some(format!("leave `{name}.` out")) }
 }
 
-struct Parser<'a> {
+struct RequirementParser<'a> {
     text: &'a str,
     at: usize,
 }
 
 type Parsed<T> = Result<T, RequirementError>;
 
-impl<'a> Parser<'a> {
-    fn fail<T>(&self, span: Place, message: impl Into<String>, help: Option<String>) -> Parsed<T> {
+impl<'a> RequirementParser<'a> {
+    fn fail<T>(&self, span: ByteRange, message: impl Into<String>, help: Option<String>) -> Parsed<T> {
         Err(RequirementError { text: self.text.to_owned(), span, message: message.into(), help })
     }
 
@@ -124,11 +128,11 @@ impl<'a> Parser<'a> {
     }
 
     /// The character that is next, as a place.
-    fn here(&self) -> Place {
+    fn next_char(&self) -> ByteRange {
         (self.at, self.at + self.rest().chars().next().map_or(1, char::len_utf8))
     }
 
-    fn take(&mut self, mark: &str) -> bool {
+    fn consume(&mut self, mark: &str) -> bool {
         self.skip_spaces();
         let found = self.rest().starts_with(mark);
         self.at += if found { mark.len() } else { 0 };
@@ -136,7 +140,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A name; `p99.9` is one.
-    fn word(&mut self) -> Option<(&'a str, Place)> {
+    fn word(&mut self) -> Option<(&'a str, ByteRange)> {
         self.skip_spaces();
         let rest = self.rest();
         let mut length = 0;
@@ -159,7 +163,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A name, or anything in double quotes.
-    fn name(&mut self) -> Parsed<(&'a str, Place)> {
+    fn name(&mut self) -> Parsed<(&'a str, ByteRange)> {
         self.skip_spaces();
         let start = self.at;
         if let Some(inner) = self.rest().strip_prefix('"') {
@@ -172,7 +176,7 @@ impl<'a> Parser<'a> {
         match self.word() {
             Some(found) => Ok(found),
             None => self.fail(
-                self.here(),
+                self.next_char(),
                 "expected a metric, or a phase and a metric",
                 Some("like `p99(hit) < 5ms`, `top1.dhr > 0.55` or `errors == 0`".into()),
             ),
@@ -181,20 +185,20 @@ impl<'a> Parser<'a> {
 
     fn requirement(mut self) -> Parsed<Requirement> {
         let mut path = vec![self.name()?];
-        while self.take(".") {
+        while self.consume(".") {
             path.push(self.name()?);
         }
         let class = self.class()?;
         let (phase, metric) = self.resolve(&path, class)?;
-        let metric = self.over(metric)?;
+        let metric = self.divisor(metric)?;
         let op = self.op()?;
         self.skip_spaces();
         let start = self.at;
         let (limit, percent) = self.limit(&metric)?;
         self.check_range(&metric, limit, percent, (start, self.text[..self.at].trim_end().len()))?;
         let metric = match metric {
-            Metric::Count { of, .. } => Metric::Count { of, share: percent },
-            Metric::Misreported { .. } => Metric::Misreported { share: percent },
+            RequiredMetric::Count { of, .. } => RequiredMetric::Count { of, share: percent },
+            RequiredMetric::Misreported { .. } => RequiredMetric::Misreported { share: percent },
             metric => metric,
         };
         self.skip_spaces();
@@ -208,15 +212,15 @@ impl<'a> Parser<'a> {
         Ok(Requirement { text: self.text.trim().to_owned(), phase, metric, op, limit, percent })
     }
 
-    fn class(&mut self) -> Parsed<Option<(&'a str, Place)>> {
-        if !self.take("(") {
+    fn class(&mut self) -> Parsed<Option<(&'a str, ByteRange)>> {
+        if !self.consume("(") {
             return Ok(None);
         }
         let Some(word) = self.word() else {
-            return self.fail(self.here(), "expected a class, such as `hit`", None);
+            return self.fail(self.next_char(), "expected a class, such as `hit`", None);
         };
-        if !self.take(")") {
-            return self.fail(self.here(), "expected `)`", None);
+        if !self.consume(")") {
+            return self.fail(self.next_char(), "expected `)`", None);
         }
         Ok(Some(word))
     }
@@ -224,11 +228,11 @@ impl<'a> Parser<'a> {
     /// From names to phase and metric: the last names the metric, the one before it may name a kind of time.
     fn resolve(
         &self,
-        path: &[(&'a str, Place)],
-        class: Option<(&'a str, Place)>,
-    ) -> Parsed<(Option<(String, Place)>, Metric)> {
+        path: &[(&'a str, ByteRange)],
+        class: Option<(&'a str, ByteRange)>,
+    ) -> Parsed<(Option<(String, ByteRange)>, RequiredMetric)> {
         let Some(((name, place), before)) = path.split_last() else {
-            return self.fail(self.here(), "expected a metric", None);
+            return self.fail(self.next_char(), "expected a metric", None);
         };
         let kind = before.last().and_then(|(word, _)| lookup(&KINDS, word));
         let phases = &before[..before.len() - usize::from(kind.is_some())];
@@ -249,23 +253,23 @@ impl<'a> Parser<'a> {
     fn metric(
         &self,
         name: &str,
-        place: Place,
-        kind: Option<Kind>,
-        class: Option<(&'a str, Place)>,
-    ) -> Parsed<Metric> {
+        place: ByteRange,
+        kind: Option<TimeKind>,
+        class: Option<(&'a str, ByteRange)>,
+    ) -> Parsed<RequiredMetric> {
         if let Some(stat) = self.stat(name, place)? {
             // `p99(handshake)` means `handshake.p99`: handshakes are of connections, not of a class of requests.
             let (kind, class) = match class {
-                Some(("handshake", _)) if kind.is_none() => (Some(Kind::Handshake), None),
+                Some(("handshake", _)) if kind.is_none() => (Some(TimeKind::Handshake), None),
                 class => (kind, class),
             };
-            let kind = kind.unwrap_or(Kind::Span(SpanOf::Response));
-            let class = self.choice(class, &CLASSES, Class::All, "class of requests")?;
-            if matches!(kind, Kind::Lateness | Kind::Handshake) && class != Class::All {
+            let kind = kind.unwrap_or(TimeKind::Span(SpanOf::Response));
+            let class = self.choice(class, &CLASSES, XactClass::All, "class of requests")?;
+            if matches!(kind, TimeKind::Lateness | TimeKind::Handshake) && class != XactClass::All {
                 let help = Some("leave it out".into());
                 return self.fail(place, "these times are not kept apart by that class", help);
             }
-            return Ok(Metric::Time { kind, class, stat });
+            return Ok(RequiredMetric::Time { kind, class, stat });
         }
         if lookup(&KINDS, name).is_some() {
             let help = format!("which one: `{name}.p99`, `{name}.mean`, `{name}.max`?");
@@ -277,31 +281,31 @@ impl<'a> Parser<'a> {
         }
         Ok(match name {
             "dhr" | "bhr" => {
-                let which = self.choice(class, &RATIOS, Which::Measured, "hit ratio")?;
-                Metric::HitRatio { bytes: name == "bhr", which, over: None }
+                let which = self.choice(class, &RATIOS, RatioKind::Measured, "hit ratio")?;
+                RequiredMetric::HitRatio { bytes: name == "bhr", which, over: None }
             }
             "offload" => {
                 let of = [("requests", false), ("bytes", true)];
-                Metric::Offload { bytes: self.choice(class, &of, false, "kind of offload")? }
+                RequiredMetric::Offload { bytes: self.choice(class, &of, false, "kind of offload")? }
             }
             "rate" | "throughput" => {
                 let of = [("measured", false), ("offered", true)];
-                Metric::Rate { offered: self.choice(class, &of, false, "rate")? }
+                RequiredMetric::Rate { offered: self.choice(class, &of, false, "rate")? }
             }
             "errors" => {
                 let of: Vec<_> = ErrorKind::ALL.iter().map(|kind| (kind.name(), Some(*kind))).collect();
-                let of = Counted::Errors(self.choice(class, &of, None, "class of errors")?);
-                Metric::Count { of, share: false }
+                let of = RequestCounter::Errors(self.choice(class, &of, None, "class of errors")?);
+                RequiredMetric::Count { of, share: false }
             }
             "unsent" | "requests" | "completed" | "misreported" => {
                 let of = [("all", ())];
                 self.choice(class, &of, (), "class of these")?;
-                let of = |of| Metric::Count { of, share: false };
+                let of = |of| RequiredMetric::Count { of, share: false };
                 match name {
-                    "unsent" => of(Counted::Unsent),
-                    "requests" => of(Counted::Requests),
-                    "completed" => of(Counted::Completed),
-                    _ => Metric::Misreported { share: false },
+                    "unsent" => of(RequestCounter::Unsent),
+                    "requests" => of(RequestCounter::Requests),
+                    "completed" => of(RequestCounter::Completed),
+                    _ => RequiredMetric::Misreported { share: false },
                 }
             }
             _ => {
@@ -319,11 +323,11 @@ impl<'a> Parser<'a> {
     }
 
     /// A percentile, the mean, or an end.
-    fn stat(&self, name: &str, place: Place) -> Parsed<Option<Stat>> {
+    fn stat(&self, name: &str, place: ByteRange) -> Parsed<Option<Statistic>> {
         Ok(Some(match name {
-            "mean" => Stat::Mean,
-            "min" => Stat::Min,
-            "max" => Stat::Max,
+            "mean" => Statistic::Mean,
+            "min" => Statistic::Min,
+            "max" => Statistic::Max,
             _ => {
                 let digits =
                     name.strip_prefix('p').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
@@ -334,15 +338,15 @@ impl<'a> Parser<'a> {
                     let help = "a percentile is below 100: `p99.9`; the longest is `max`".to_owned();
                     return self.fail(place, format!("there is no percentile {percent}"), Some(help));
                 }
-                Stat::Quantile(percent / 100.0)
+                Statistic::Quantile(percent / 100.0)
             }
         }))
     }
 
-    /// What stands in parentheses, out of what may.
+    /// Value of the word in parentheses, out of those that are `known`.
     fn choice<T: Copy>(
         &self,
-        class: Option<(&'a str, Place)>,
+        class: Option<(&'a str, ByteRange)>,
         known: &[(&str, T)],
         usual: T,
         what: &str,
@@ -358,59 +362,69 @@ impl<'a> Parser<'a> {
     }
 
     /// `/ ideal`.
-    fn over(&mut self, metric: Metric) -> Parsed<Metric> {
-        if !self.take("/") {
+    fn divisor(&mut self, metric: RequiredMetric) -> Parsed<RequiredMetric> {
+        if !self.consume("/") {
             return Ok(metric);
         }
         let help = Some("a hit ratio can be divided by `ideal` or `offered`: `dhr / ideal > 0.9`".to_owned());
         let Some((word, place)) = self.word() else {
-            return self.fail(self.here(), "expected `ideal`", help);
+            return self.fail(self.next_char(), "expected `ideal`", help);
         };
         match (metric, lookup(&RATIOS, word)) {
-            (Metric::HitRatio { bytes, which, .. }, Some(over)) => {
-                Ok(Metric::HitRatio { bytes, which, over: Some(over) })
+            (RequiredMetric::HitRatio { bytes, which, .. }, Some(over)) => {
+                Ok(RequiredMetric::HitRatio { bytes, which, over: Some(over) })
             }
             _ => self.fail(place, "this cannot be divided so", help),
         }
     }
 
-    fn op(&mut self) -> Parsed<Op> {
-        const OPS: [(&str, Op); 7] = [
-            ("<=", Op::AtMost),
-            (">=", Op::AtLeast),
-            ("==", Op::Equal),
-            ("!=", Op::NotEqual),
-            ("<", Op::Less),
-            (">", Op::More),
-            ("=", Op::Equal),
+    fn op(&mut self) -> Parsed<Comparator> {
+        const OPS: [(&str, Comparator); 7] = [
+            ("<=", Comparator::AtMost),
+            (">=", Comparator::AtLeast),
+            ("==", Comparator::Equal),
+            ("!=", Comparator::NotEqual),
+            ("<", Comparator::Less),
+            (">", Comparator::More),
+            ("=", Comparator::Equal),
         ];
         for (mark, op) in OPS {
-            if self.take(mark) {
+            if self.consume(mark) {
                 return Ok(op);
             }
         }
         self.skip_spaces();
-        self.fail(self.here(), "expected one of < <= > >= == !=", None)
+        self.fail(self.next_char(), "expected one of < <= > >= == !=", None)
     }
 
     /// Refuses a limit that no run can come near, with what may have been meant.
-    fn check_range(&self, metric: &Metric, limit: f64, percent: bool, place: Place) -> Parsed<()> {
+    fn check_range(
+        &self,
+        metric: &RequiredMetric,
+        limit: f64,
+        percent: bool,
+        place: ByteRange,
+    ) -> Parsed<()> {
         let (what, most) = match metric {
-            Metric::Time { .. } => ("a time is 0 or more", f64::MAX),
-            Metric::Rate { .. } => ("a rate is 0 or more", f64::MAX),
-            Metric::Count { .. } | Metric::Misreported { .. } if percent => {
+            RequiredMetric::Time { .. } => ("a time is 0 or more", f64::MAX),
+            RequiredMetric::Rate { .. } => ("a rate is 0 or more", f64::MAX),
+            RequiredMetric::Count { .. } | RequiredMetric::Misreported { .. } if percent => {
                 ("a share is from 0 % to 100 %", 1.0)
             }
-            Metric::Count { .. } | Metric::Misreported { .. } => {
+            RequiredMetric::Count { .. } | RequiredMetric::Misreported { .. } => {
                 ("a number of requests is 0 or more", f64::MAX)
             }
-            Metric::HitRatio { over: None, .. } => ("a hit ratio is from 0 to 1, or from 0 % to 100 %", 1.0),
+            RequiredMetric::HitRatio { over: None, .. } => {
+                ("a hit ratio is from 0 to 1, or from 0 % to 100 %", 1.0)
+            }
             // One of them may be a little more than the other.
-            Metric::HitRatio { .. } => ("one hit ratio divided by another is from 0 to about 1", MOST_OVER),
+            RequiredMetric::HitRatio { .. } => {
+                ("one hit ratio divided by another is from 0 to about 1", MOST_OVER)
+            }
             // It is negative where a proxy sends more to origins than it was sent.
-            Metric::Offload { .. } => ("an offload is at most 1, or 100 %", 1.0),
+            RequiredMetric::Offload { .. } => ("an offload is at most 1, or 100 %", 1.0),
         };
-        let least = if matches!(metric, Metric::Offload { .. }) { f64::MIN } else { 0.0 };
+        let least = if matches!(metric, RequiredMetric::Offload { .. }) { f64::MIN } else { 0.0 };
         if (least..=most).contains(&limit) {
             return Ok(());
         }
@@ -429,7 +443,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A number with its unit; true when the unit is a percent sign.
-    fn limit(&mut self, metric: &Metric) -> Parsed<(f64, bool)> {
+    fn limit(&mut self, metric: &RequiredMetric) -> Parsed<(f64, bool)> {
         self.skip_spaces();
         let start = self.at;
         let digits = |c: char| c.is_ascii_digit() || c == '.' || c == ',' || c == '_';
@@ -443,19 +457,19 @@ impl<'a> Parser<'a> {
         self.at += length;
         self.skip_spaces();
         let unit_start = self.at;
-        if self.take("%") {
+        if self.consume("%") {
             return match metric {
-                Metric::Time { .. } | Metric::Rate { .. } => {
+                RequiredMetric::Time { .. } | RequiredMetric::Rate { .. } => {
                     self.fail((unit_start, self.at), "this is no share of anything", None)
                 }
                 _ => Ok((value / 100.0, true)),
             };
         }
-        let slash = self.take("/");
+        let slash = self.consume("/");
         let unit = self.word().map_or("", |(word, _)| word);
         let place = (unit_start.min(place.1), self.at.max(place.1));
         match (metric, slash, unit) {
-            (Metric::Time { .. }, false, unit) => match lookup(&TIMES, unit) {
+            (RequiredMetric::Time { .. }, false, unit) => match lookup(&TIMES, unit) {
                 Some(us) => Ok((value * us, false)),
                 None if unit.is_empty() => self.fail(
                     (start, self.at),
@@ -466,8 +480,8 @@ impl<'a> Parser<'a> {
                     self.fail(place, format!("`{unit}` is no unit of time"), Some("us, ms, s or min".into()))
                 }
             },
-            (_, false, "") | (Metric::Rate { .. }, true, "s" | "sec") => Ok((value, false)),
-            (Metric::Rate { .. }, ..) => {
+            (_, false, "") | (RequiredMetric::Rate { .. }, true, "s" | "sec") => Ok((value, false)),
+            (RequiredMetric::Rate { .. }, ..) => {
                 self.fail(place, "expected requests per second", Some(format!("`{number}/s`")))
             }
             _ => {

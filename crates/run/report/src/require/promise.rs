@@ -9,10 +9,10 @@ use assay_record::peak::{Check, Outcome};
 use assay_record::run::RunInfo;
 
 use super::{Decision, Requirement, RequirementError};
-use crate::stated::Stated;
+use crate::estimate::FigureEstimate;
 use crate::tally::{self, Span, Tally};
 
-/// What must hold at every moment that is looked at.
+/// Requirements that must hold at every moment of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Promise {
     parts: Vec<Requirement>,
@@ -32,7 +32,7 @@ impl FromStr for Promise {
 }
 
 impl Promise {
-    /// Its parts, as they were written.
+    /// Parts of the promise, as they were written.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().map(Requirement::text)
     }
@@ -49,7 +49,7 @@ impl Promise {
     }
 }
 
-fn checked(part: &Requirement, stated: Option<Stated>) -> Check {
+fn checked(part: &Requirement, stated: Option<FigureEstimate>) -> Check {
     let outcome = match stated.map(|stated| part.decide(&stated)) {
         Some(Decision::Held) => Outcome::Kept,
         Some(Decision::Undecided) => Outcome::Undecided,
@@ -59,7 +59,7 @@ fn checked(part: &Requirement, stated: Option<Stated>) -> Check {
     let known = in_unit.filter(|stated| stated.own.certainty != Certainty::Unknown);
     Check {
         text: part.text().to_owned(),
-        seen: part.words(stated),
+        seen: part.value_text(stated),
         held: outcome == Outcome::Kept,
         outcome,
         value: known.map(|stated| stated.value),

@@ -58,7 +58,7 @@ fn second(phase: u16, hits: u64, errors: u64) -> RobotInterval {
     interval
 }
 
-fn judged(text: &str, intervals: &[RobotInterval], partial: bool) -> Judged {
+fn judged(text: &str, intervals: &[RobotInterval], partial: bool) -> RequirementResult {
     let info = RunInfo { phases: schedule(), requirements: vec![text.into()], ..RunInfo::default() };
     let span = |index: u64| Some(Span { start_ms: index * 1000, end_ms: index * 1000 + 1000 });
     let mut parts: Vec<Tally> = (0..3).map(|index| Tally { span: span(index), ..Tally::default() }).collect();
@@ -312,7 +312,7 @@ fn a_percentile_between_two_known_times_holds_below_both() {
 
 #[test]
 fn a_limit_that_requests_without_a_response_cannot_keep_any_more_has_failed() {
-    use State::{Failed, Failing};
+    use RequirementState::{Failed, Failing};
     let run = [with_unanswered(1, true)];
     assert_eq!(watched("max < 1min", &run), [Failed], "what timed out has no longest");
     assert_eq!(watched("mean < 1min", &run), [Failed]);
@@ -328,21 +328,21 @@ fn what_was_not_measured_did_not_hold_unless_the_run_ended_early() {
 }
 
 /// How a requirement stands after each of some seconds.
-fn watched(text: &str, seconds: &[RobotInterval]) -> Vec<State> {
-    let mut watch = Watch::new(&[read(text)], &schedule());
+fn watched(text: &str, seconds: &[RobotInterval]) -> Vec<RequirementState> {
+    let mut tracker = RequirementTracker::new(&[read(text)], &schedule());
     seconds
         .iter()
         .map(|interval| {
-            watch.began(interval.phase, 0);
-            watch.robots(interval);
-            watch.standing()[0].state
+            tracker.phase_began(interval.phase, 0);
+            tracker.add_robots(interval);
+            tracker.statuses()[0].state
         })
         .collect()
 }
 
 #[test]
 fn failed_is_said_only_where_nothing_can_change_it() {
-    use State::{Early, Failed, Failing, Holding};
+    use RequirementState::{Early, Failed, Failing, Holding};
     assert_eq!(
         watched("errors == 0", &[second(0, 9, 1), second(1, 9, 0), second(1, 9, 1)]),
         [Early, Holding, Failed]
@@ -365,22 +365,24 @@ fn failed_is_said_only_where_nothing_can_change_it() {
 
 #[test]
 fn a_phase_that_is_over_is_judged_when_all_its_requests_are_known() {
-    let mut watch = Watch::new(&[read("top1.p99 < 100ms"), read("top1.dhr > 0.9")], &schedule());
+    let mut tracker =
+        RequirementTracker::new(&[read("top1.p99 < 100ms"), read("top1.dhr > 0.9")], &schedule());
     let mut last = second(1, 95, 0);
     last.counts.completed -= 1;
-    watch.began(1, 0);
-    watch.robots(&last);
-    watch.ended(1, 1000);
-    let states = |watch: &Watch| watch.standing().iter().map(|one| one.state).collect::<Vec<_>>();
+    tracker.phase_began(1, 0);
+    tracker.add_robots(&last);
+    tracker.phase_ended(1, 1000);
+    let states =
+        |tracker: &RequirementTracker| tracker.statuses().iter().map(|one| one.state).collect::<Vec<_>>();
     // Five of 100 are too many, whatever becomes of the last.
-    assert_eq!(states(&watch), [State::Failed, State::Holding]);
+    assert_eq!(states(&tracker), [RequirementState::Failed, RequirementState::Holding]);
     let mut straggler = RobotInterval { phase: 1, ..RobotInterval::default() };
     straggler.counts.completed = 1;
     straggler.miss.response = sparse([300_000]);
-    watch.robots(&straggler);
-    assert_eq!(states(&watch), [State::Failed, State::Held]);
-    assert_eq!(watch.standing()[0].seen, "200 ms");
-    assert!(watch.standing()[1].seen.starts_with("0.9"));
+    tracker.add_robots(&straggler);
+    assert_eq!(states(&tracker), [RequirementState::Failed, RequirementState::Held]);
+    assert_eq!(tracker.statuses()[0].seen, "200 ms");
+    assert!(tracker.statuses()[1].seen.starts_with("0.9"));
 }
 
 proptest! {
@@ -400,8 +402,8 @@ proptest! {
             Ok(required) => {
                 // What was read means the same when it is read again, and can be required of anything.
                 prop_assert_eq!(required.text().parse::<Requirement>().unwrap(), required.clone());
-                let watch = Watch::new(&[required], &schedule());
-                prop_assert_eq!(watch.standing().len(), 1);
+                let tracker = RequirementTracker::new(&[required], &schedule());
+                prop_assert_eq!(tracker.statuses().len(), 1);
             }
             Err(error) => prop_assert!(error.span.1 <= text.len() + 1, "{}", error),
         }
@@ -422,9 +424,9 @@ proptest! {
         };
         let seconds: Vec<RobotInterval> = seconds.iter().map(|(hits, errors)| second(1, *hits, *errors)).collect();
         let states = watched(&text, &seconds);
-        if seconds.len() <= 10 && states.contains(&State::Failed) {
+        if seconds.len() <= 10 && states.contains(&RequirementState::Failed) {
             prop_assert_eq!(judged(&text, &seconds, false).held, Some(false), "{} {:?}", text, states);
-            prop_assert_eq!(states.last(), Some(&State::Failed), "what failed stays so");
+            prop_assert_eq!(states.last(), Some(&RequirementState::Failed), "what failed stays so");
         }
     }
 }

@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 
 use thiserror::Error;
 
-/// Why a run cannot be watched. Causes are part of the message, and so no `source`.
+/// Failure to start watching a run. Causes are part of the message, and so no `source`.
 #[derive(Debug, Error)]
 pub enum ServeError {
     /// The address cannot be listened on.
     #[error("--serve: cannot listen on {address}: {cause}; choose another port, or 0 for any that is free")]
     Listen {
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// Not a place that metrics can be sent to.
@@ -20,7 +20,7 @@ pub enum ServeError {
     )]
     Collector {
         url: String,
-        /// What is wrong with it.
+        /// Fault of the URL.
         why: &'static str,
     },
     /// `--otlp env`, and nothing in the environment says where.

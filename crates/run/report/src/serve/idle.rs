@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Lets the calling thread run only when a processor has nothing else to do (`SCHED_IDLE`). Where that is refused, it goes on
-/// as it was.
-pub(crate) fn give_way() {
+/// Lets the calling thread run only when a processor has nothing else to do (`SCHED_IDLE`). Without effect where
+/// the kernel refuses that.
+pub(crate) fn run_when_idle() {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: a plain system call on the calling thread; `parameters` outlives it.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
@@ -28,7 +28,7 @@ mod tests {
         let policy = || unsafe { libc::sched_getscheduler(0) };
         let before = policy();
         let other = std::thread::spawn(move || {
-            give_way();
+            run_when_idle();
             policy()
         });
         assert_eq!(other.join().unwrap(), libc::SCHED_IDLE);

@@ -1,7 +1,7 @@
 //! A run, watched from outside: the report as a live web page, Prometheus and OpenTelemetry metrics.
 //!
 //! [`Watcher`] receives the events of a run ([`RunEvent`](assay_record::event::RunEvent)) and serves requests ([`server`]):
-//! the report of the run so far, made from its run directory ([`maker`]); its figures as metrics ([`state`], [`figures`])
+//! the report of the run so far, made from its run directory ([`renderer`]); its figures as metrics ([`state`], [`metrics`])
 //! in Prometheus' text and OpenMetrics; and it sends the same metrics to a collector of OpenTelemetry ([`otlp`], [`push`]).
 //!
 //! The run comes first. Whoever sends events never waits: they go through a channel to a thread that owns everything else,
@@ -23,22 +23,22 @@
 //! *Does not:* measure anything, keep anything after the run, decide anything, or speak TLS.
 
 mod address;
-mod desk;
 mod error;
 pub mod exponential;
-mod figures;
 mod idle;
-mod maker;
+mod metrics;
 mod negotiate;
 pub mod otlp;
 mod push;
+mod renderer;
+mod report_cache;
 mod server;
 mod state;
 pub mod times;
 mod watcher;
 
-pub use address::listen_address;
+pub use address::{ListenAddressError, listen_address};
 pub use error::ServeError;
-pub use push::{Collector, from_environment};
-pub use state::About;
-pub use watcher::{Settings, Watcher};
+pub use push::{OtlpCollector, from_environment};
+pub use state::RunIdentity;
+pub use watcher::{WatchSettings, Watcher};

@@ -7,20 +7,25 @@ use assay_base::metrics::{Histogram as _, Kind};
 use serde_json::{Value as Json, json};
 
 use crate::serve::exponential::{SCALE, ZERO_THRESHOLD_S};
-use crate::serve::times::{Family, Sample, Times, Value};
+use crate::serve::times::{Family, Sample, TimeBuckets, Value};
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`.
 const CUMULATIVE: u32 = 2;
 
-/// When the metrics were counted, Unix time in nanoseconds.
+/// Time range of the counts, Unix time in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct TimeRange {
     pub start_unix_ns: u64,
     pub end_unix_ns: u64,
 }
 
 /// The document that is sent to `/v1/metrics`.
-pub fn document(families: &[Family], resource: &[(String, String)], version: &str, stretch: Stretch) -> Json {
+pub fn document(
+    families: &[Family],
+    resource: &[(String, String)],
+    version: &str,
+    stretch: TimeRange,
+) -> Json {
     let metrics: Vec<Json> = families
         .iter()
         .filter(|family| !family.samples.is_empty())
@@ -37,7 +42,7 @@ fn attribute(name: &str, value: &str) -> Json {
     json!({"key": name, "value": {"stringValue": value}})
 }
 
-fn metric(family: &Family, stretch: Stretch) -> Json {
+fn metric(family: &Family, stretch: TimeRange) -> Json {
     let points: Vec<Json> = family.samples.iter().map(|sample| point(family.kind, sample, stretch)).collect();
     let (field, data) = match family.kind {
         Kind::Counter => {
@@ -56,7 +61,7 @@ fn metric(family: &Family, stretch: Stretch) -> Json {
     })
 }
 
-fn point(kind: Kind, sample: &Sample, stretch: Stretch) -> Json {
+fn point(kind: Kind, sample: &Sample, stretch: TimeRange) -> Json {
     let attributes: Vec<Json> = sample.labels.iter().map(|(name, value)| attribute(name, value)).collect();
     let mut point = match &sample.value {
         Value::Number(value) => json!({"asDouble": value}),
@@ -71,7 +76,7 @@ fn point(kind: Kind, sample: &Sample, stretch: Stretch) -> Json {
     point
 }
 
-fn exponential(times: &Times) -> Json {
+fn exponential(times: &TimeBuckets) -> Json {
     let first = times.exponential.keys().next().copied().unwrap_or(1);
     let last = times.exponential.keys().next_back().copied().unwrap_or(first - 1);
     let count = |index: i32| times.exponential.get(&index).copied().unwrap_or(0).to_string();
@@ -97,8 +102,8 @@ mod tests {
     use super::*;
     use assay_base::metrics::Unit;
 
-    const STRETCH: Stretch =
-        Stretch { start_unix_ns: 1_700_000_000_000_000_000, end_unix_ns: 1_700_000_005_000_000_000 };
+    const STRETCH: TimeRange =
+        TimeRange { start_unix_ns: 1_700_000_000_000_000_000, end_unix_ns: 1_700_000_005_000_000_000 };
 
     fn family(kind: Kind, value: Value) -> Family {
         let samples = vec![Sample { labels: vec![("class", "hit".into())], value }];
@@ -145,13 +150,13 @@ mod tests {
     #[test]
     fn a_histogram_is_exponential_with_every_bucket_from_its_first_to_its_last() {
         let exponential = [(0, 2), (3, 1)].into_iter().collect();
-        let times = Times {
+        let times = TimeBuckets {
             count: 5,
             zeros: 2,
             sum_us: 3_000_000,
             max_us: 1_200_000,
             exponential,
-            ..Times::default()
+            ..TimeBuckets::default()
         };
         let metric = metric_of(family(Kind::Histogram, Value::Times(Box::new(times))));
         let point = &metric["exponentialHistogram"]["dataPoints"][0];

@@ -1,6 +1,7 @@
 //! Metrics, pushed to a collector of OpenTelemetry. By OTLP over plain HTTP, every few seconds; a collector that does not
 //! take them is mentioned once, and tried again.
 
+use std::io;
 use std::time::Duration;
 
 use assay_http::head::ResponseHead;
@@ -10,26 +11,39 @@ use tokio::time::timeout;
 
 use crate::serve::error::ServeError;
 
-/// How often metrics are sent unless the environment says otherwise.
+/// Export interval unless the environment says otherwise.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// They change once a second.
+/// Metrics change once a second.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
-/// How long a collector may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
+/// Timeout of an export.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(3);
 /// Longest response that is read.
 const RESPONSE_MAX_BYTES: usize = 16 * 1024;
 
-/// Where metrics go, how often, and what is said with them.
+/// Failure to push metrics to a collector.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExportError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("it answered {0}")]
+    Status(u16),
+    #[error("its response is not HTTP")]
+    NotHttp,
+    #[error("no response in {} s", TIMEOUT.as_secs())]
+    Timeout,
+}
+
+/// Collector of OpenTelemetry, with interval, header fields and attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Collector {
+pub struct OtlpCollector {
     /// `host:port`, for `Host`.
     authority: String,
-    /// Where to connect to.
+    /// Address to connect to.
     address: String,
     path: String,
     headers: Vec<(String, String)>,
     pub interval: Duration,
-    /// What the environment says of this resource, name and value.
+    /// Resource attributes from the environment, name and value.
     pub resource: Vec<(String, String)>,
 }
 
@@ -40,7 +54,7 @@ pub struct Collector {
 pub fn from_environment(
     url: &str,
     variable: impl Fn(&str) -> Option<String>,
-) -> Result<Collector, ServeError> {
+) -> Result<OtlpCollector, ServeError> {
     let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
     let (url, whole) = match url {
         "env" => match set("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT") {
@@ -65,7 +79,7 @@ pub fn from_environment(
         resource.retain(|(key, _)| key != "service.name");
         resource.push(("service.name".into(), name));
     }
-    Ok(Collector {
+    Ok(OtlpCollector {
         authority: authority.to_owned(),
         address,
         path,
@@ -118,14 +132,14 @@ fn pairs(text: &str) -> Vec<(String, String)> {
     text.split(',').filter_map(pair).collect()
 }
 
-impl Collector {
-    /// Where it is, for people.
+impl OtlpCollector {
+    /// URL of the collector, as it is shown.
     pub fn url(&self) -> String {
         format!("http://{}{}", self.authority, self.path)
     }
 
-    /// Sends one document; else why it was not taken.
-    pub(crate) async fn send(&self, document: &[u8], version: &str) -> Result<(), String> {
+    /// Sends one document.
+    pub(crate) async fn send(&self, document: &[u8], version: &str) -> Result<(), ExportError> {
         let exchange = async {
             let mut stream = TcpStream::connect(&self.address).await?;
             let mut request = format!(
@@ -147,18 +161,18 @@ impl Collector {
                     Ok(Some((head, _))) => return Ok(head.status),
                     Ok(None) if response.len() < RESPONSE_MAX_BYTES => {
                         if stream.read_buf(&mut response).await? == 0 {
-                            return Err(std::io::ErrorKind::UnexpectedEof.into());
+                            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
                         }
                     }
-                    _ => return Err(std::io::Error::other("its response is not HTTP")),
+                    _ => return Err(ExportError::NotHttp),
                 }
             }
         };
-        match timeout(PATIENCE, exchange).await {
+        match timeout(TIMEOUT, exchange).await {
             Ok(Ok(200..300)) => Ok(()),
-            Ok(Ok(status)) => Err(format!("it answered {status}")),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no response in {} s", PATIENCE.as_secs())),
+            Ok(Ok(status)) => Err(ExportError::Status(status)),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(ExportError::Timeout),
         }
     }
 }
@@ -167,7 +181,7 @@ impl Collector {
 mod tests {
     use super::*;
 
-    fn collector(url: &str, variables: &[(&str, &str)]) -> Result<Collector, ServeError> {
+    fn collector(url: &str, variables: &[(&str, &str)]) -> Result<OtlpCollector, ServeError> {
         let find = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, v)| (*v).to_owned());
         from_environment(url, find)
     }

@@ -20,15 +20,15 @@ use assay_net::own_host::is_own_host;
 use assay_net::places::{Place, Places};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::serve::desk::{Desk, Missing};
-use crate::serve::maker::{Document, Kind};
-use crate::serve::negotiate::{self, Format};
+use crate::serve::negotiate::{self, MetricsFormat};
+use crate::serve::renderer::{RenderedReport, ReportKind};
+use crate::serve::report_cache::{ReportCache, Unavailable};
 use crate::serve::times::Family;
 
 /// Connections at a time; another one takes the place of the one that has waited longest for a request.
 const CONNECTIONS_MAX: usize = 64;
-/// How long a connection may be silent between requests (longer than most scrape intervals), how long and how many bytes a head
-/// may be, and how long a client may take to receive a response.
+/// Limits of a client: silence between requests (longer than most scrape intervals), time and bytes of a head, time
+/// to receive a response.
 const LIMITS: ClientLimits = ClientLimits {
     idle: Duration::from_secs(75),
     head: Duration::from_secs(5),
@@ -44,22 +44,22 @@ const GZIP_MIN_BYTES: usize = 1024;
 const HTML: &str = "text/html; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// What `/` shows before there is a run to report.
+/// Page at `/` before there is a run to report.
 const EARLY: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"1\">\
     <meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\">\
     <title>Assay: getting ready</title><p style=\"font:1rem system-ui;margin:3rem\">The run is getting ready. \
     This page becomes its report as soon as there is something to see.</p></html>\n";
 
-/// Where responses come from.
-pub(crate) struct Source<M> {
-    pub desk: Rc<Desk>,
+/// Sources of the responses.
+pub(crate) struct ReportSources<M> {
+    pub reports: Rc<ReportCache>,
     /// All metrics, as they are now.
     pub metrics: M,
     /// The name of this machine.
     pub own_name: String,
 }
 
-/// What all clients share: places, buffers and deadlines.
+/// Connection slots, buffers and deadlines that all clients share.
 #[derive(Clone)]
 pub(crate) struct Clients {
     places: Rc<Places>,
@@ -77,7 +77,7 @@ impl Clients {
         self.places.dismissed()
     }
 
-    /// Those that took too long with a request or a response.
+    /// Clients that took too long with a request or a response.
     pub fn slow(&self) -> u64 {
         self.resources.watch.ended().slow
     }
@@ -86,7 +86,7 @@ impl Clients {
 /// Serves all connections, for as long as it is polled.
 pub(crate) async fn accept<M: Fn() -> Vec<Family> + 'static>(
     listener: TcpListener,
-    source: Rc<Source<M>>,
+    source: Rc<ReportSources<M>>,
     clients: Clients,
 ) {
     let Clients { places, resources } = clients;
@@ -106,7 +106,7 @@ pub(crate) async fn accept<M: Fn() -> Vec<Family> + 'static>(
 
 struct Client<M> {
     exchange: Exchange,
-    source: Rc<Source<M>>,
+    source: Rc<ReportSources<M>>,
     place: Place,
 }
 
@@ -119,7 +119,7 @@ impl<M: Fn() -> Vec<Family>> Handler for Client<M> {
 
     async fn respond(&mut self, request: &Request<'_>) -> io::Result<Next> {
         self.place.set_busy(true);
-        match understand(&request.head, &self.source.own_name) {
+        match parse_request(&request.head, &self.source.own_name) {
             Ok(requested) => {
                 let response = respond(&requested, &self.source).await;
                 send(&mut self.exchange, &response, requested.head_only).await?;
@@ -133,7 +133,7 @@ impl<M: Fn() -> Vec<Family>> Handler for Client<M> {
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
-        send(&mut self.exchange, &Response::words(refusal.status(), refusal.to_string()), is_head).await
+        send(&mut self.exchange, &HttpResponse::text(refusal.status(), refusal.to_string()), is_head).await
     }
 
     fn ended(&mut self, _complete: bool) {
@@ -141,7 +141,7 @@ impl<M: Fn() -> Vec<Family>> Handler for Client<M> {
     }
 }
 
-struct Response {
+struct HttpResponse {
     status: u16,
     content_type: &'static str,
     body: Vec<u8>,
@@ -150,13 +150,13 @@ struct Response {
     extra: &'static str,
 }
 
-impl Response {
+impl HttpResponse {
     fn new(status: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
         Self { status, content_type, body: body.into(), gzip: false, etag: None, extra: "" }
     }
 
-    fn words(status: u16, words: impl AsRef<str>) -> Self {
-        Self::new(status, PLAIN, format!("{}\n", words.as_ref()))
+    fn text(status: u16, text: impl AsRef<str>) -> Self {
+        Self::new(status, PLAIN, format!("{}\n", text.as_ref()))
     }
 
     fn with(self, extra: &'static str) -> Self {
@@ -165,28 +165,28 @@ impl Response {
 }
 
 /// The parts of a request that its response depends on.
-struct Requested {
+struct WatchRequest {
     path: String,
     head_only: bool,
     gzip: bool,
-    format: Format,
+    format: MetricsFormat,
     /// The tags of `If-None-Match`.
     known: Vec<String>,
 }
 
-/// What a head requests; else the response that refuses it.
-fn understand(head: &RequestHead<'_>, own_name: &str) -> Result<Requested, Response> {
+/// Reads a request; else the response that refuses it.
+fn parse_request(head: &RequestHead<'_>, own_name: &str) -> Result<WatchRequest, HttpResponse> {
     let head_only = head.method == "HEAD";
     if head.method != "GET" && !head_only {
-        let response = Response::words(405, "a run can only be looked at: GET and HEAD");
+        let response = HttpResponse::text(405, "a run can only be looked at: GET and HEAD");
         return Err(response.with("Allow: GET, HEAD\r\n"));
     }
     if head.facts.chunked || head.facts.content_length.is_some_and(|length| length > 0) {
-        return Err(Response::words(413, "a request needs no body here"));
+        return Err(HttpResponse::text(413, "a request needs no body here"));
     }
     if !is_own_host(head.host, own_name) {
         let words = "name an address of this machine, its own name, or localhost in the URL";
-        return Err(Response::words(421, words));
+        return Err(HttpResponse::text(421, words));
     }
     // A proxy's form, http://host/path, means the same.
     let after = |scheme: &str| {
@@ -198,7 +198,7 @@ fn understand(head: &RequestHead<'_>, own_name: &str) -> Result<Requested, Respo
         |name: &'static str| head.headers().filter(move |field| field.is(name)).map(|field| field.value);
     let accepted = Accepted::parse(values("accept-encoding"));
     let tag = |tag: &[u8]| String::from_utf8_lossy(tag.strip_prefix(b"W/").unwrap_or(tag)).into_owned();
-    Ok(Requested {
+    Ok(WatchRequest {
         path,
         head_only,
         // A client that says nothing is not surprised with it.
@@ -209,50 +209,53 @@ fn understand(head: &RequestHead<'_>, own_name: &str) -> Result<Requested, Respo
     })
 }
 
-async fn respond<M: Fn() -> Vec<Family>>(requested: &Requested, source: &Source<M>) -> Response {
+async fn respond<M: Fn() -> Vec<Family>>(
+    requested: &WatchRequest,
+    source: &ReportSources<M>,
+) -> HttpResponse {
     match requested.path.as_str() {
-        "/" | "/index.html" => match source.desk.get(Kind::Page).await {
+        "/" | "/index.html" => match source.reports.get(ReportKind::Page).await {
             Ok(document) => of_document(&document, requested),
-            Err(Missing::TooEarly) => Response::new(200, HTML, EARLY),
+            Err(Unavailable::TooEarly) => HttpResponse::new(200, HTML, EARLY),
             Err(missing) => absent(missing),
         },
-        "/summary.json" => match source.desk.get(Kind::Summary).await {
+        "/summary.json" => match source.reports.get(ReportKind::Summary).await {
             Ok(document) => of_document(&document, requested),
             Err(missing) => absent(missing),
         },
         "/metrics" => metrics(requested, &(source.metrics)()),
-        "/healthz" => Response::words(200, "ok"),
+        "/healthz" => HttpResponse::text(200, "ok"),
         // Browsers request it by themselves, and would report that it is missing.
-        "/favicon.ico" => Response::new(204, PLAIN, ""),
-        _ => Response::words(404, "there are /, /metrics, /summary.json and /healthz"),
+        "/favicon.ico" => HttpResponse::new(204, PLAIN, ""),
+        _ => HttpResponse::text(404, "there are /, /metrics, /summary.json and /healthz"),
     }
 }
 
-fn absent(missing: Missing) -> Response {
-    let later = |words| Response::words(503, words).with("Retry-After: 1\r\n");
+fn absent(missing: Unavailable) -> HttpResponse {
+    let later = |text: &str| HttpResponse::text(503, text).with("Retry-After: 1\r\n");
     match missing {
-        Missing::TooEarly => later("the run is getting ready"),
-        Missing::Slow => later("the machine is busy with the run; come again"),
-        Missing::Failed(why) => Response::words(500, why),
+        Unavailable::TooEarly => later("the run is getting ready"),
+        Unavailable::Slow => later("the machine is busy with the run; come again"),
+        Unavailable::Failed(error) => HttpResponse::text(500, error.to_string()),
     }
 }
 
-fn of_document(document: &Document, requested: &Requested) -> Response {
+fn of_document(document: &RenderedReport, requested: &WatchRequest) -> HttpResponse {
     if requested.known.iter().any(|tag| *tag == document.etag || tag == "*") {
-        let response = Response::new(304, document.content_type, "");
-        return Response { etag: Some(document.etag.clone()), ..response };
+        let response = HttpResponse::new(304, document.content_type, "");
+        return HttpResponse { etag: Some(document.etag.clone()), ..response };
     }
     let body = if requested.gzip { &document.gzipped } else { &document.body };
-    let response = Response::new(200, document.content_type, body.clone());
-    Response { gzip: requested.gzip, etag: Some(document.etag.clone()), ..response }
+    let response = HttpResponse::new(200, document.content_type, body.clone());
+    HttpResponse { gzip: requested.gzip, etag: Some(document.etag.clone()), ..response }
 }
 
-fn metrics(requested: &Requested, families: &[Family]) -> Response {
+fn metrics(requested: &WatchRequest, families: &[Family]) -> HttpResponse {
     let (content_type, body) = match requested.format {
-        Format::Text => (text::PROMETHEUS_TYPE, text::prometheus(families).into_bytes()),
-        Format::OpenMetrics => (text::OPENMETRICS_TYPE, text::openmetrics(families).into_bytes()),
+        MetricsFormat::Text => (text::PROMETHEUS_TYPE, text::prometheus(families).into_bytes()),
+        MetricsFormat::OpenMetrics => (text::OPENMETRICS_TYPE, text::openmetrics(families).into_bytes()),
     };
-    let mut response = Response::new(200, content_type, body);
+    let mut response = HttpResponse::new(200, content_type, body);
     if requested.gzip && response.body.len() >= GZIP_MIN_BYTES {
         let mut gzipped = Vec::new();
         GzipWriter::new().encode([response.body.as_slice()], &mut gzipped);
@@ -261,7 +264,7 @@ fn metrics(requested: &Requested, families: &[Family]) -> Response {
     response
 }
 
-async fn send(exchange: &mut Exchange, response: &Response, head_only: bool) -> io::Result<()> {
+async fn send(exchange: &mut Exchange, response: &HttpResponse, head_only: bool) -> io::Result<()> {
     let mut head = format!("HTTP/1.1 {} {}\r\n", response.status, reason(response.status));
     let has_body = !matches!(response.status, 204 | 304);
     if has_body {

@@ -1,7 +1,6 @@
-//! What is known of the run so far. Everything that was told, added up; nothing is forgotten, and nothing is kept per
-//! second.
+//! State of a run that goes on: all of its events, added up. Nothing is forgotten, and nothing is kept per second.
 //!
-//! Pure: events go in, [`crate::serve::figures`] takes metrics out.
+//! Pure: events go in, [`crate::serve::metrics`] reads metrics out.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,9 +15,9 @@ use assay_protocol::message::{PhaseEvent, ProxyCounters};
 use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PhaseInfo, TargetInfo};
 
-use crate::serve::times::Times;
+use crate::serve::times::TimeBuckets;
 
-/// Where a run is.
+/// Stage of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum RunStage {
     /// Before its first request.
@@ -44,7 +43,7 @@ impl RunStage {
         RunStage::Finished,
     ];
 
-    /// Its name as a label.
+    /// Value of the label.
     pub fn name(self) -> &'static str {
         match self {
             RunStage::Preparing => "preparing",
@@ -56,9 +55,9 @@ impl RunStage {
     }
 }
 
-/// What is known before anything happens.
+/// Identity of a run, known before it begins.
 #[derive(Debug, Clone, Default)]
-pub struct About {
+pub struct RunIdentity {
     /// Name of the workload.
     pub workload: String,
     /// Name of what is under test.
@@ -71,14 +70,14 @@ pub struct About {
 /// Times of a class of requests.
 #[derive(Debug, Default)]
 pub(crate) struct ClassTimes {
-    pub response: Times,
-    pub service: Times,
-    pub ttfb: Times,
+    pub response: TimeBuckets,
+    pub service: TimeBuckets,
+    pub ttfb: TimeBuckets,
 }
 
-/// A phase and what it came to.
+/// A phase and its counts so far.
 #[derive(Debug, Default)]
-pub(crate) struct PhaseSoFar {
+pub(crate) struct LivePhase {
     pub info: PhaseInfo,
     pub began_ms: Option<u64>,
     pub ended: bool,
@@ -88,9 +87,9 @@ pub(crate) struct PhaseSoFar {
     pub origins: OriginCounts,
 }
 
-/// What the processes of a role used.
+/// Usage of a role's processes.
 #[derive(Debug, Default)]
-pub(crate) struct Used {
+pub(crate) struct RoleUsage {
     pub cpu_us: u64,
     pub run_delay_us: u64,
     pub steal_us: u64,
@@ -98,23 +97,23 @@ pub(crate) struct Used {
     pub last: HostInterval,
 }
 
-/// What the network stack counted.
+/// Counters of the network stack.
 #[derive(Debug, Default)]
-pub(crate) struct Network {
+pub(crate) struct NetworkCounters {
     pub retransmitted: u64,
     pub listen_overflows: u64,
     pub time_wait: u64,
 }
 
-/// Everything that is known.
+/// Sums of the events so far.
 #[derive(Debug, Default)]
-pub(crate) struct State {
-    pub about: About,
+pub(crate) struct LiveState {
+    pub about: RunIdentity,
     pub stage: RunStage,
     pub run_dir: Option<PathBuf>,
     pub started_unix_ms: Option<u64>,
     pub target: TargetInfo,
-    pub phases: Vec<PhaseSoFar>,
+    pub phases: Vec<LivePhase>,
     pub robots: RobotCounts,
     pub origins: OriginCounts,
     pub levels: RobotLevels,
@@ -123,29 +122,29 @@ pub(crate) struct State {
     pub miss: ClassTimes,
     pub other: ClassTimes,
     pub timed_out: ClassTimes,
-    pub unsent_wait: Times,
-    pub lateness: Times,
-    pub origin_service: Times,
-    pub timer_lag: BTreeMap<String, Times>,
-    pub used: BTreeMap<String, Used>,
-    /// How many, and how long together in microseconds.
+    pub unsent_wait: TimeBuckets,
+    pub lateness: TimeBuckets,
+    pub origin_service: TimeBuckets,
+    pub timer_lag: BTreeMap<String, TimeBuckets>,
+    pub used: BTreeMap<String, RoleUsage>,
+    /// Number of stalls, and their length together in microseconds.
     pub stalls: BTreeMap<String, (u64, u64)>,
-    pub network: BTreeMap<String, Network>,
-    /// How often, by reason and whether it is serious.
+    pub network: BTreeMap<String, NetworkCounters>,
+    /// Number of doubts, by reason and whether they are serious.
     pub doubts: BTreeMap<(Reason, bool), u64>,
-    /// What each cache of the target counts itself, as it said last.
+    /// Counters of each cache of the target, as last read.
     proxy: BTreeMap<String, ProxyCounters>,
     scale: Histogram,
 }
 
-impl State {
-    pub fn new(about: About) -> Self {
+impl LiveState {
+    pub fn new(about: RunIdentity) -> Self {
         let target = TargetInfo { name: about.target.clone(), ..TargetInfo::default() };
         Self { about, target, ..Self::default() }
     }
 
-    /// Takes in what happened.
-    pub fn take(&mut self, event: &RunEvent) {
+    /// Adds an event.
+    pub fn apply(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Stage(Stage::Planned { run_dir }) => self.run_dir = Some(run_dir.clone()),
             RunEvent::Stage(Stage::Draining) => self.stage = RunStage::Draining,
@@ -155,11 +154,11 @@ impl State {
                 self.stage = RunStage::Running;
                 self.target = target.clone();
                 self.started_unix_ms = Some(*started_unix_ms);
-                let planned = |info: &PhaseInfo| PhaseSoFar { info: info.clone(), ..PhaseSoFar::default() };
+                let planned = |info: &PhaseInfo| LivePhase { info: info.clone(), ..LivePhase::default() };
                 self.phases = phases.iter().map(planned).collect();
             }
-            RunEvent::Measured(measured) => self.take_measured(measured),
-            RunEvent::Phase(event) => self.take_phase(event),
+            RunEvent::Measured(measured) => self.apply_measured(measured),
+            RunEvent::Phase(event) => self.apply_phase(event),
             RunEvent::Doubt(doubt) => {
                 *self.doubts.entry((doubt.reason, doubt.serious)).or_default() += 1;
             }
@@ -167,9 +166,9 @@ impl State {
         }
     }
 
-    fn take_measured(&mut self, measured: &Measured) {
+    fn apply_measured(&mut self, measured: &Measured) {
         match measured {
-            Measured::Robots(interval) => self.take_robots(interval),
+            Measured::Robots(interval) => self.apply_robots(interval),
             Measured::Origins(interval) => {
                 self.origins.merge(&interval.counts);
                 self.with_phase(interval.phase, |phase| phase.origins.merge(&interval.counts));
@@ -209,7 +208,7 @@ impl State {
         }
     }
 
-    fn take_phase(&mut self, event: &PhaseEvent) {
+    fn apply_phase(&mut self, event: &PhaseEvent) {
         match *event {
             PhaseEvent::Began { phase, at_ms } => self.with_phase(phase, |p| p.began_ms = Some(at_ms)),
             PhaseEvent::Ended { phase, .. } => self.with_phase(phase, |p| p.ended = true),
@@ -217,7 +216,7 @@ impl State {
         }
     }
 
-    /// What all caches of the target count themselves, added up; none: they have not said.
+    /// Counters of all caches of the target, added up; none: they were never read.
     pub fn proxy(&self) -> Option<ProxyCounters> {
         self.proxy.values().copied().reduce(|mut sum, one| {
             sum.merge(&one);
@@ -225,7 +224,7 @@ impl State {
         })
     }
 
-    fn take_robots(&mut self, interval: &RobotInterval) {
+    fn apply_robots(&mut self, interval: &RobotInterval) {
         self.robots.merge(&interval.counts);
         self.with_phase(interval.phase, |phase| phase.robots.merge(&interval.counts));
         for (class, times) in [
@@ -243,14 +242,14 @@ impl State {
         self.levels = interval.levels;
     }
 
-    fn with_phase(&mut self, index: u16, change: impl FnOnce(&mut PhaseSoFar)) {
+    fn with_phase(&mut self, index: u16, change: impl FnOnce(&mut LivePhase)) {
         if let Some(phase) = self.phases.get_mut(usize::from(index)) {
             change(phase);
         }
     }
 
     /// The phase that runs, else the last that ran, with its index.
-    pub fn current(&self) -> Option<(usize, &PhaseSoFar)> {
+    pub fn current(&self) -> Option<(usize, &LivePhase)> {
         let began = || self.phases.iter().enumerate().filter(|(_, phase)| phase.began_ms.is_some());
         began().find(|(_, phase)| !phase.ended).or(began().next_back())
     }
@@ -261,8 +260,8 @@ impl State {
     }
 }
 
-impl PhaseSoFar {
-    /// How much of it is done, 0 to 1.
+impl LivePhase {
+    /// Completed share, 0 to 1.
     pub fn done(&self, elapsed_ms: u64) -> f64 {
         let planned = self.info.planned_start_ms.zip(self.info.planned_end_ms);
         match (self.ended, self.progress, planned, self.began_ms) {

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use assay_base::metrics::Histogram as Shown;
+use assay_base::metrics::Histogram as MetricHistogram;
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 
 use crate::serve::exponential::{CLASSIC_BOUNDS_S, index};
 
 /// All times since the start.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Times {
+pub struct TimeBuckets {
     pub count: u64,
-    /// Their exact sum, in microseconds.
+    /// Exact sum, in microseconds.
     pub sum_us: u64,
     /// The longest, exactly, in microseconds.
     pub max_us: u64,
@@ -19,18 +19,18 @@ pub struct Times {
     pub zeros: u64,
     /// All others, by the index of their exponential bucket.
     pub exponential: BTreeMap<i32, u64>,
-    /// Those up to each of [`CLASSIC_BOUNDS_S`] and above the one before.
+    /// Counts up to each of [`CLASSIC_BOUNDS_S`] and above the one before.
     pub classic: [u64; CLASSIC_BOUNDS_S.len()],
 }
 
-impl Default for Times {
+impl Default for TimeBuckets {
     fn default() -> Self {
         let classic = [0; CLASSIC_BOUNDS_S.len()];
         Self { count: 0, sum_us: 0, max_us: 0, zeros: 0, exponential: BTreeMap::new(), classic }
     }
 }
 
-impl Times {
+impl TimeBuckets {
     /// Adds the times of an interval; `scale` is any histogram, which knows how wide their buckets are.
     pub fn add(&mut self, times: &SparseHistogram, scale: &Histogram) {
         for &(low_us, count) in &times.buckets {
@@ -49,7 +49,7 @@ impl Times {
     }
 }
 
-impl Shown for Times {
+impl MetricHistogram for TimeBuckets {
     fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
         let mut sum = 0;
         CLASSIC_BOUNDS_S.into_iter().zip(self.classic).map(move |(bound, count)| {
@@ -68,10 +68,10 @@ impl Shown for Times {
 }
 
 /// A family with such times.
-pub type Family = assay_base::metrics::Family<Times>;
+pub type Family = assay_base::metrics::Family<TimeBuckets>;
 /// A series of one.
-pub type Sample = assay_base::metrics::Sample<Times>;
-pub type Value = assay_base::metrics::Value<Times>;
+pub type Sample = assay_base::metrics::Sample<TimeBuckets>;
+pub type Value = assay_base::metrics::Value<TimeBuckets>;
 
 #[cfg(test)]
 mod tests {
@@ -80,10 +80,10 @@ mod tests {
     use super::*;
     use crate::serve::exponential::upper_bound_s;
 
-    pub fn times(values_us: &[u64]) -> Times {
+    pub fn times(values_us: &[u64]) -> TimeBuckets {
         let mut histogram = Histogram::new();
         values_us.iter().for_each(|us| histogram.record(*us));
-        let mut times = Times::default();
+        let mut times = TimeBuckets::default();
         times.add(&histogram.to_sparse(), &histogram);
         times
     }

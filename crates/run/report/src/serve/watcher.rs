@@ -14,28 +14,28 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::LocalSet;
 use tokio::time::MissedTickBehavior;
 
-use crate::serve::desk::Desk;
 use crate::serve::error::ServeError;
-use crate::serve::figures::{Own, families};
 use crate::serve::idle;
-use crate::serve::maker::Maker;
-use crate::serve::otlp::{self, Stretch};
-use crate::serve::push::Collector;
-use crate::serve::server::{self, Clients, Source};
-use crate::serve::state::{About, State};
+use crate::serve::metrics::{WatcherStats, families};
+use crate::serve::otlp::{self, TimeRange};
+use crate::serve::push::OtlpCollector;
+use crate::serve::renderer::Renderer;
+use crate::serve::report_cache::ReportCache;
+use crate::serve::server::{self, Clients, ReportSources};
+use crate::serve::state::{LiveState, RunIdentity};
 use crate::serve::times::Family;
 
-/// Who may watch, and how.
+/// Ways to watch a run.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// Where to listen; none: nowhere.
+pub struct WatchSettings {
+    /// Address to listen on; none: do not listen.
     pub serve: Option<SocketAddr>,
-    /// Where to send metrics; none: nowhere.
-    pub collector: Option<Collector>,
+    /// Collector to push metrics to; none: do not push.
+    pub collector: Option<OtlpCollector>,
 }
 
-/// Orders to the thread.
-enum Order {
+/// Command to the thread.
+enum WatcherCommand {
     /// The report was written: documents made before are old.
     Renew,
     /// Send what is left and end.
@@ -46,19 +46,19 @@ enum Order {
 #[derive(Debug)]
 pub struct Watcher {
     address: Option<SocketAddr>,
-    orders: UnboundedSender<Order>,
+    commands: UnboundedSender<WatcherCommand>,
     thread: JoinHandle<()>,
 }
 
 impl Watcher {
     /// Starts to listen at once, so that a place that is taken is known before anything else starts.
     ///
-    /// `heard` is what happens. `say` is called with what the user should know, from the watcher's own thread.
+    /// `events` are those of the run. `warn` is called with messages for the user, on the watcher's own thread.
     pub fn start(
-        settings: Settings,
-        about: About,
-        heard: UnboundedReceiver<Arc<RunEvent>>,
-        say: impl Fn(String) + Send + 'static,
+        settings: WatchSettings,
+        about: RunIdentity,
+        events: UnboundedReceiver<Arc<RunEvent>>,
+        warn: impl Fn(String) + Send + 'static,
     ) -> Result<Self, ServeError> {
         let listen = |address: SocketAddr| {
             let failed = |cause| ServeError::Listen { address, cause };
@@ -69,22 +69,22 @@ impl Watcher {
         };
         let listening = settings.serve.map(listen).transpose()?;
         let address = listening.as_ref().map(|(_, address)| *address);
-        let (orders, received) = unbounded_channel();
+        let (commands, received) = unbounded_channel();
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Thread)?;
         let work = move || {
-            idle::give_way();
-            let Ok(maker) = Maker::start() else { return };
-            let watch = Rc::new(Watch::new(about, maker, settings.collector, Box::new(say)));
-            LocalSet::new().block_on(&runtime, watch.work(listening, heard, received));
+            idle::run_when_idle();
+            let Ok(renderer) = Renderer::start() else { return };
+            let watcher = Rc::new(WatcherThread::new(about, renderer, settings.collector, Box::new(warn)));
+            LocalSet::new().block_on(&runtime, watcher.run(listening, events, received));
             // Looking up a name can take longer than a caller should wait for it.
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("assay-serve".into()).spawn(work);
-        Ok(Self { address, orders, thread: thread.map_err(ServeError::Thread)? })
+        Ok(Self { address, commands, thread: thread.map_err(ServeError::Thread)? })
     }
 
-    /// Where it listens, with the port that was found.
+    /// Address on which it listens, with the port that the system chose.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
@@ -92,70 +92,78 @@ impl Watcher {
     /// The report of the run was written: from now on that is what is shown.
     pub fn report_written(&self) {
         // The thread ends when it is told to; if it ended otherwise, nothing watches any more.
-        let _ = self.orders.send(Order::Renew);
+        let _ = self.commands.send(WatcherCommand::Renew);
     }
 
     /// Sends the last metrics, and ends; takes a few seconds at most.
     pub fn finish(self) {
-        let _ = self.orders.send(Order::Stop);
+        let _ = self.commands.send(WatcherCommand::Stop);
         // A watcher that panicked has said so, and is no reason for a run to fail.
         let _ = self.thread.join();
     }
 }
 
 /// Everything that the thread owns.
-struct Watch {
-    state: Rc<RefCell<State>>,
-    desk: Rc<Desk>,
+struct WatcherThread {
+    state: Rc<RefCell<LiveState>>,
+    reports: Rc<ReportCache>,
     clients: Clients,
-    collector: Option<Collector>,
-    say: Box<dyn Fn(String)>,
-    complained: Cell<bool>,
+    collector: Option<OtlpCollector>,
+    warn: Box<dyn Fn(String)>,
+    has_warned: Cell<bool>,
     started_unix_ns: u64,
 }
 
-impl Watch {
-    fn new(about: About, maker: Rc<Maker>, collector: Option<Collector>, say: Box<dyn Fn(String)>) -> Self {
+impl WatcherThread {
+    fn new(
+        about: RunIdentity,
+        renderer: Rc<Renderer>,
+        collector: Option<OtlpCollector>,
+        warn: Box<dyn Fn(String)>,
+    ) -> Self {
         Self {
-            state: Rc::new(RefCell::new(State::new(about))),
-            desk: Rc::new(Desk::new(maker)),
+            state: Rc::new(RefCell::new(LiveState::new(about))),
+            reports: Rc::new(ReportCache::new(renderer)),
             clients: Clients::new(),
             collector,
-            say,
-            complained: Cell::new(false),
+            warn,
+            has_warned: Cell::new(false),
             started_unix_ns: now_unix_ns(),
         }
     }
 
-    async fn work(
+    async fn run(
         self: Rc<Self>,
         listening: Option<(std::net::TcpListener, SocketAddr)>,
-        mut heard: UnboundedReceiver<Arc<RunEvent>>,
-        mut received: UnboundedReceiver<Order>,
+        mut events: UnboundedReceiver<Arc<RunEvent>>,
+        mut received: UnboundedReceiver<WatcherCommand>,
     ) {
         if let Some((listener, address)) = listening {
             match TcpListener::from_std(listener) {
                 Ok(listener) => {
-                    let source =
-                        Source { desk: self.desk.clone(), metrics: self.metrics(), own_name: own_name() };
+                    let source = ReportSources {
+                        reports: self.reports.clone(),
+                        metrics: self.metrics(),
+                        own_name: own_name(),
+                    };
                     tokio::task::spawn_local(server::accept(listener, Rc::new(source), self.clients.clone()));
                 }
-                Err(error) => (self.say)(format!("nobody can watch at {address}: {error}")),
+                Err(error) => (self.warn)(format!("nobody can watch at {address}: {error}")),
             }
         }
-        let pushing = tokio::task::spawn_local(self.clone().push_on());
-        let mut hearing = true;
+        let pushing = tokio::task::spawn_local(self.clone().push_periodically());
+        let mut is_open = true;
         loop {
             tokio::select! {
                 // What happened comes before what is to be done about it.
                 biased;
-                event = heard.recv(), if hearing => match event {
-                    Some(event) => self.take(&event),
-                    None => hearing = false,
+                event = events.recv(), if is_open => match event {
+                    Some(event) => self.apply(&event),
+                    None => is_open = false,
                 },
                 request = received.recv() => match request {
-                    Some(Order::Renew) => self.desk.ended(),
-                    Some(Order::Stop) | None => break,
+                    Some(WatcherCommand::Renew) => self.reports.run_ended(),
+                    Some(WatcherCommand::Stop) | None => break,
                 },
             }
         }
@@ -166,7 +174,7 @@ impl Watch {
 
     /// Sends metrics every few seconds, for as long as it is polled. None before the run has a name: a collector would keep them as
     /// those of another one.
-    async fn push_on(self: Rc<Self>) {
+    async fn push_periodically(self: Rc<Self>) {
         let Some(collector) = &self.collector else { return };
         let mut interval = tokio::time::interval(collector.interval);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -178,21 +186,21 @@ impl Watch {
         }
     }
 
-    fn take(&self, event: &RunEvent) {
+    fn apply(&self, event: &RunEvent) {
         match event {
-            RunEvent::Stage(Stage::Planned { run_dir }) => self.desk.found(run_dir.clone()),
-            RunEvent::Finished => self.desk.ended(),
+            RunEvent::Stage(Stage::Planned { run_dir }) => self.reports.set_run_dir(run_dir.clone()),
+            RunEvent::Finished => self.reports.run_ended(),
             _ => {}
         }
-        self.state.borrow_mut().take(event);
+        self.state.borrow_mut().apply(event);
     }
 
     /// All metrics, whenever it is called; on the watcher's thread.
     fn metrics(&self) -> impl Fn() -> Vec<Family> + use<> {
-        let (state, desk, clients) = (self.state.clone(), self.desk.clone(), self.clients.clone());
+        let (state, reports, clients) = (self.state.clone(), self.reports.clone(), self.clients.clone());
         move || {
-            let own = Own {
-                cpu_s: (idle::cpu_time() + desk.cpu_time()).as_secs_f64(),
+            let own = WatcherStats {
+                cpu_s: (idle::cpu_time() + reports.cpu_time()).as_secs_f64(),
                 dismissed_clients: clients.dismissed(),
                 slow_clients: clients.slow(),
             };
@@ -208,21 +216,21 @@ impl Watch {
             let state = self.state.borrow();
             (resource(&state, collector), state.about.version.clone())
         };
-        let stretch = Stretch { start_unix_ns: self.started_unix_ns, end_unix_ns: now_unix_ns() };
+        let stretch = TimeRange { start_unix_ns: self.started_unix_ns, end_unix_ns: now_unix_ns() };
         let document = otlp::document(&families, &resource, &version, stretch).to_string();
-        if let Err(why) = collector.send(document.as_bytes(), &version).await
-            && !self.complained.replace(true)
+        if let Err(error) = collector.send(document.as_bytes(), &version).await
+            && !self.has_warned.replace(true)
         {
             let (url, every) = (collector.url(), collector.interval.as_secs_f64());
-            (self.say)(format!(
-                "{url} does not take metrics ({why}); the run goes on without, and Assay tries again every {every} s"
+            (self.warn)(format!(
+                "{url} does not take metrics ({error}); the run goes on without, and Assay tries again every {every} s"
             ));
         }
     }
 }
 
-/// What tells the metrics of this run from all others.
-fn resource(state: &State, collector: &Collector) -> Vec<(String, String)> {
+/// Attributes that identify the metrics of this run.
+fn resource(state: &LiveState, collector: &OtlpCollector) -> Vec<(String, String)> {
     let run = state.run_dir.as_ref().and_then(|dir| dir.file_name());
     let own = [
         ("service.name", "assay".to_owned()),

@@ -7,7 +7,7 @@ use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::histogram::Histogram;
 use assay_measurement::own_error::{Certainty, OwnInterval};
 use assay_record::run::RunInfo;
-use assay_report::headline::Conclusion;
+use assay_report::headline::RunConclusion;
 use assay_report::require::Decision;
 use assay_report::summary::{Figures, Mood, Percentiles, StallCause, Summary, Topic};
 use assay_testbed::fixture;
@@ -230,7 +230,7 @@ fn an_undisturbed_run_is_known_in_all_of_its_headline() {
     assert_eq!(summary.headline.known, ["dhr", "bhr", "rate", "errors", "p50(hit)", "p50(miss)"]);
     assert!(summary.headline.roughly.is_empty() && summary.headline.unknown.is_empty());
     assert!(summary.disturbance.is_none() && summary.phases.iter().all(|phase| !phase.disturbed));
-    assert_eq!(summary.conclusion(), Conclusion::Fine);
+    assert_eq!(summary.conclusion(), RunConclusion::Fine);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn requests_that_assay_lost_and_sent_late_widen_what_they_can_have_moved_and_not
     assert!(!summary.phases[2].figures.own.contains_key("rate.measured"), "nothing was lost before");
     let trust = summary.verdict.iter().find(|finding| finding.about == Topic::Trust).unwrap();
     assert_eq!(trust.mood, Mood::Plain);
-    assert_eq!(summary.conclusion(), Conclusion::Fine, "that Assay lost some is not the target's failure");
+    assert_eq!(summary.conclusion(), RunConclusion::Fine, "that Assay lost some is not the target's failure");
     let speed = summary.verdict.iter().find(|finding| finding.about == Topic::Speed).unwrap();
     assert!(speed.text.contains("apart from 75 that Assay itself lost"), "{}", speed.text);
 }
@@ -273,7 +273,7 @@ fn a_role_that_failed_leaves_nothing_known_and_the_run_undecided() {
         assert!(stated.values().all(|known| *known == (Certainty::Unknown, None)), "{stated:?}");
         assert!(figures.rate.offered.is_some() && figures.counts.completed > 0, "what was counted is shown");
     }
-    assert_eq!(summary.conclusion(), Conclusion::Undecided);
+    assert_eq!(summary.conclusion(), RunConclusion::Undecided);
     let trust = summary.verdict.iter().find(|finding| finding.about == Topic::Trust).unwrap();
     assert_eq!(trust.mood, Mood::Doubtful);
 }
@@ -287,7 +287,7 @@ fn what_the_lab_could_not_keep_leaves_times_and_rates_unknown_and_what_was_count
     assert_eq!(summary.headline.known, ["dhr", "bhr", "errors"]);
     assert_eq!((summary.total.rate.measured, summary.total.response_time_ms.all.max), (None, None));
     assert_eq!(summary.total.dhr, of(Story::Good).total.dhr);
-    assert_eq!(summary.conclusion(), Conclusion::Undecided);
+    assert_eq!(summary.conclusion(), RunConclusion::Undecided);
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn delays_of_assay_leave_hit_ratios_and_errors_known_and_times_roughly() {
         "{:?}",
         summary.headline.figures.as_ref().unwrap().response_time_ms.miss
     );
-    assert_eq!(summary.conclusion(), Conclusion::Fine, "what is known roughly is known");
+    assert_eq!(summary.conclusion(), RunConclusion::Fine, "what is known roughly is known");
     for (phase, as_it_was) in summary.phases.iter().zip(&quiet.phases) {
         let figures = &phase.figures;
         assert_eq!((&figures.dhr, &figures.bhr), (&as_it_was.figures.dhr, &as_it_was.figures.bhr));
@@ -369,7 +369,7 @@ fn a_requirement_within_an_interval_is_undecided_and_one_beyond_it_is_decided() 
         (Decision::Held, Some(true)),
     ];
     assert_eq!(decided, expected, "{:?}", summary.requirements);
-    assert_eq!(summary.conclusion(), Conclusion::Failed);
+    assert_eq!(summary.conclusion(), RunConclusion::Failed);
     let undecided = &summary.requirements[2].own.unwrap();
     assert!(undecided.low.unwrap() < 0.7 && 0.7 < undecided.high.unwrap(), "{undecided:?}");
 }
@@ -378,24 +378,24 @@ fn a_requirement_within_an_interval_is_undecided_and_one_beyond_it_is_decided() 
 fn an_undecided_requirement_leaves_the_run_undecided_and_a_held_one_is_all_that_counts() {
     let required =
         |story, limit: &str| changed(story, |info| info.requirements = vec![limit.to_owned()]).conclusion();
-    assert_eq!(required(Story::Stalled, "top2.p50(hit) < 0.7ms"), Conclusion::Undecided);
-    assert_eq!(required(Story::Failed, "errors < 1"), Conclusion::Undecided);
-    assert_eq!(required(Story::Stalled, "top2.p50(hit) < 1s"), Conclusion::Fine);
+    assert_eq!(required(Story::Stalled, "top2.p50(hit) < 0.7ms"), RunConclusion::Undecided);
+    assert_eq!(required(Story::Failed, "errors < 1"), RunConclusion::Undecided);
+    assert_eq!(required(Story::Stalled, "top2.p50(hit) < 1s"), RunConclusion::Fine);
     // Times are unknown, but nobody required any.
     let summary = changed(Story::Good, |info| {
         info.verdict.doubts = vec![Doubt::serious(Reason::LabFailed, "the link between the roles was lost")];
         info.requirements = vec!["dhr > 0.4".into()];
     });
-    assert_eq!((summary.conclusion(), summary.headline.unknown.is_empty()), (Conclusion::Fine, false));
+    assert_eq!((summary.conclusion(), summary.headline.unknown.is_empty()), (RunConclusion::Fine, false));
 }
 
 #[test]
 fn wrong_content_and_responses_that_do_not_come_fail_a_run_of_which_nothing_was_required() {
     let summary = of(Story::Troubled);
     assert!(summary.requirements.is_empty() && summary.total.errors.by_kind["stale"] > 0);
-    assert_eq!(summary.conclusion(), Conclusion::Failed);
-    assert_eq!(of(Story::Interrupted).conclusion(), Conclusion::Fine, "what ran was right");
-    assert_eq!(of(Story::Nothing).conclusion(), Conclusion::NothingMeasured);
+    assert_eq!(summary.conclusion(), RunConclusion::Failed);
+    assert_eq!(of(Story::Interrupted).conclusion(), RunConclusion::Fine, "what ran was right");
+    assert_eq!(of(Story::Nothing).conclusion(), RunConclusion::NothingMeasured);
 }
 
 #[test]

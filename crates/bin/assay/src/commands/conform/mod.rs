@@ -257,7 +257,7 @@ fn write(args: &ConformArgs, document: &Document, baseline: Option<&Document>) -
         }
     }
     if let Some(file) = &args.html {
-        let page = assay_report::review::conform::page(document).map_err(Failure::failed)?;
+        let page = assay_report::conform::page(document).map_err(Failure::failed)?;
         output::result(&page, Some(file))?;
     }
     let text = match args.json {

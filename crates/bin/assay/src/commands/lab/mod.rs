@@ -17,8 +17,8 @@ use assay_lab::experiment::cells::{
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use assay_report::compare::is_experiment;
-use assay_report::headline::Conclusion;
-use assay_report::require::{Decision, Judged};
+use assay_report::headline::RunConclusion;
+use assay_report::require::{Decision, RequirementResult};
 use assay_report::summary::Summary;
 use clap::Parser;
 use tokio::sync::{mpsc, watch};
@@ -266,12 +266,12 @@ async fn watched(
 fn judgement(run_dir: &Path) -> Option<CellVerdict> {
     let summary = Summary::from_run(&RunDir::open(run_dir).ok()?).ok()?;
     Some(match summary.conclusion() {
-        Conclusion::ServedNothing => CellVerdict::ServedNothing,
-        Conclusion::NothingMeasured => CellVerdict::Measured {
+        RunConclusion::ServedNothing => CellVerdict::ServedNothing,
+        RunConclusion::NothingMeasured => CellVerdict::Measured {
             unknown: vec!["all numbers, because no request came to its end".to_owned()],
             fault: None,
         },
-        Conclusion::Fine | Conclusion::Undecided | Conclusion::Failed => {
+        RunConclusion::Fine | RunConclusion::Undecided | RunConclusion::Failed => {
             let fault = summary.fault();
             CellVerdict::Measured { unknown: summary.headline.unknown, fault }
         }
@@ -342,7 +342,7 @@ fn exit(interrupted: bool, failed: usize, unmet: usize, unknown: usize) -> Exit 
 }
 
 /// What was required of cells that are done, and what came of it, by the name of the cell.
-fn judged(dir: &Path, info: &ExperimentInfo) -> Vec<(String, Vec<Judged>)> {
+fn judged(dir: &Path, info: &ExperimentInfo) -> Vec<(String, Vec<RequirementResult>)> {
     let done = info.cells.iter().filter(|cell| cell.state == CellState::Done);
     let judged = done.filter_map(|cell| {
         let run = RunDir::open(&dir.join(cell.run.as_ref()?)).ok()?;
@@ -356,11 +356,12 @@ fn judged(dir: &Path, info: &ExperimentInfo) -> Vec<(String, Vec<Judged>)> {
 }
 
 /// Requirements that did not hold, and those that could not be decided, a line each.
-fn not_held(judged: &[(String, Vec<Judged>)]) -> [Vec<String>; 2] {
+fn not_held(judged: &[(String, Vec<RequirementResult>)]) -> [Vec<String>; 2] {
     let lines = |wanted: Decision, what: &str| {
-        let of_cell = |(cell, judged): &(String, Vec<Judged>)| {
+        let of_cell = |(cell, judged): &(String, Vec<RequirementResult>)| {
             let chosen = judged.iter().filter(|one| one.decision == Some(wanted));
-            let line = |one: &Judged| format!("{cell}: requirement {what}: {} ({})", one.text, one.seen);
+            let line =
+                |one: &RequirementResult| format!("{cell}: requirement {what}: {} ({})", one.text, one.seen);
             chosen.map(line).collect::<Vec<_>>()
         };
         judged.iter().flat_map(of_cell).collect()
@@ -393,7 +394,11 @@ mod tests {
 
     #[test]
     fn requirements_that_failed_or_are_undecided_are_told_apart_by_cell() {
-        let one = |decision| Judged { text: "t".into(), decision: Some(decision), ..Judged::default() };
+        let one = |decision| RequirementResult {
+            text: "t".into(),
+            decision: Some(decision),
+            ..RequirementResult::default()
+        };
         let cell = |name: &str, decision| (name.to_owned(), vec![one(decision)]);
         let [failed, undecided] = not_held(&[
             cell("a", Decision::Held),

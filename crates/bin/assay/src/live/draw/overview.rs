@@ -2,7 +2,7 @@
 
 use assay_base::settings::show::{bytes, count};
 use assay_measurement::ratios::HitRatio;
-use assay_report::require::State as Stands;
+use assay_report::require::RequirementState;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
@@ -359,10 +359,10 @@ fn draw_errors(frame: &mut Frame, area: Rect, state: &State) {
 fn requirements_in_short(state: &State) -> Option<(String, Color)> {
     let all = &state.requirements;
     let first = |stands| all.iter().find(|one| one.state == stands);
-    if let Some(one) = first(Stands::Failed) {
+    if let Some(one) = first(RequirementState::Failed) {
         return Some((format!("✗ failed: {} ({}) ", one.text, one.seen), BAD));
     }
-    if let Some(one) = first(Stands::Failing) {
+    if let Some(one) = first(RequirementState::Failing) {
         return Some((format!("! failing so far: {} ({}) ", one.text, one.seen), SLOW));
     }
     let plural = if all.len() == 1 { "" } else { "s" };

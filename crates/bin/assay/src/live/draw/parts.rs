@@ -1,6 +1,6 @@
 //! The parts that pages of the live view are made of. Boxes, curves, and cells of tables.
 
-use assay_report::require::State as Stands;
+use assay_report::require::RequirementState;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
@@ -68,14 +68,14 @@ pub fn of_seconds(state: &State, value: impl Fn(&Second) -> u64) -> Vec<u64> {
 }
 
 /// How a requirement stands, as a mark and its colour.
-pub fn mark(stands: Stands) -> (&'static str, Color) {
+pub fn mark(stands: RequirementState) -> (&'static str, Color) {
     match stands {
-        Stands::Held => ("✓", GOOD),
-        Stands::Holding => ("✓", MEASURED),
-        Stands::Early => ("·", QUIET),
-        Stands::Undecided => ("?", SLOW),
-        Stands::Failing => ("!", SLOW),
-        Stands::Failed => ("✗", BAD),
+        RequirementState::Held => ("✓", GOOD),
+        RequirementState::Holding => ("✓", MEASURED),
+        RequirementState::Early => ("·", QUIET),
+        RequirementState::Undecided => ("?", SLOW),
+        RequirementState::Failing => ("!", SLOW),
+        RequirementState::Failed => ("✗", BAD),
     }
 }
 
@@ -83,8 +83,8 @@ pub fn mark(stands: Stands) -> (&'static str, Color) {
 pub fn requirement_lines(state: &State) -> Vec<Line<'static>> {
     let mut all: Vec<_> = state.requirements.iter().collect();
     all.sort_by_key(|one| match one.state {
-        Stands::Failed => 0,
-        Stands::Failing => 1,
+        RequirementState::Failed => 0,
+        RequirementState::Failing => 1,
         _ => 2,
     });
     let width = all.iter().map(|one| one.text.chars().count()).max().unwrap_or(0).min(36);
@@ -93,7 +93,7 @@ pub fn requirement_lines(state: &State) -> Vec<Line<'static>> {
             let (mark, colour) = mark(one.state);
             Line::from(vec![
                 Span::styled(
-                    format!(" {mark} {:<width$}  {:<16}  ", one.text, one.state.words()),
+                    format!(" {mark} {:<width$}  {:<16}  ", one.text, one.state.text()),
                     Style::new().fg(colour),
                 ),
                 Span::raw(one.seen.clone()),

@@ -272,7 +272,7 @@ fn comparisons_can_be_kept_to_be_looked_at() {
     std::fs::write(keep.join("comparison-twenty-hours.html"), compared(&hour).to_html().unwrap()).unwrap();
     let mut held = compared(&Plan { repetitions: 3, workloads: &["mixed"], ..Plan::default() });
     held.incomparable = vec!["ats and varnish in mixed: made up, to be looked at.".into()];
-    held.hold(&["5%".parse().unwrap()]);
+    held.check_tolerances(&["5%".parse().unwrap()]);
     std::fs::write(keep.join("comparison-held.html"), held.to_html().unwrap()).unwrap();
     let one = Plan { repetitions: 1, ..Plan::default() };
     std::fs::write(keep.join("comparison-one-run.html"), compared(&one).to_html().unwrap()).unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use assay_record::dir::RunDir;
 use assay_record::run::RunInfo;
 use assay_report::compare::document::{Contrast, Verdict, Weight};
-use assay_report::compare::{self as compare, Comparison, Liberties, Named, Outcome};
+use assay_report::compare::{self as compare, CompareOptions, Comparison, GateOutcome, InputDirectory};
 use assay_report::terminal::Style;
 
 use crate::compare::experiments::{self, ATS, Plan, VARNISH};
@@ -26,11 +26,11 @@ fn change(dir: &Path, change: impl Fn(&mut RunInfo)) {
     dir.write_info(&info).unwrap();
 }
 
-fn named(paths: &[PathBuf]) -> Vec<Named> {
-    paths.iter().map(|path| Named { label: None, path: path.clone() }).collect()
+fn named(paths: &[PathBuf]) -> Vec<InputDirectory> {
+    paths.iter().map(|path| InputDirectory { label: None, path: path.clone() }).collect()
 }
 
-fn compared(paths: &[PathBuf], liberties: Liberties) -> Comparison {
+fn compared(paths: &[PathBuf], liberties: CompareOptions) -> Comparison {
     compare::runs(&named(paths), liberties, &["assay".into(), "compare".into()]).unwrap()
 }
 
@@ -45,10 +45,10 @@ fn runs_that_are_named_say_the_same_as_the_experiment_they_are_from() {
     let plan = Plan { workloads: &["image"], ..Plan::default() };
     experiments::write(tmp.path(), &plan);
     let whole = compare::experiment(tmp.path()).unwrap();
-    let again = compared(&[tmp.path().to_owned()], Liberties::default());
+    let again = compared(&[tmp.path().to_owned()], CompareOptions::default());
     assert_eq!(again.to_json().unwrap(), whole.to_json().unwrap());
     std::fs::remove_file(tmp.path().join("experiment.json")).unwrap();
-    let one_by_one = compared(&[tmp.path().join("cells")], Liberties::default());
+    let one_by_one = compared(&[tmp.path().join("cells")], CompareOptions::default());
     let labels: Vec<&str> = one_by_one.subjects.iter().map(|subject| subject.label.as_str()).collect();
     assert_eq!(labels, ["trafficserver", "varnish"], "by the names of their directories");
     let (there, here) = (contrast(&whole, "dhr"), contrast(&one_by_one, "dhr"));
@@ -62,7 +62,7 @@ fn runs_that_are_named_say_the_same_as_the_experiment_they_are_from() {
 fn one_run_a_side_has_differences_and_no_verdict_and_a_log_says_how_exact_they_are_within_these_two() {
     let tmp = tempfile::tempdir().unwrap();
     let paths = runs(tmp.path(), &Plan { repetitions: 1, logs: true, ..Plan::default() });
-    let found = compared(&paths, Liberties::default());
+    let found = compared(&paths, CompareOptions::default());
     let mean = contrast(&found, "response_mean_ms");
     assert_eq!((mean.verdict, mean.interval), (Verdict::NotEnoughRuns, None));
     let within = mean.within_runs.as_ref().unwrap();
@@ -80,7 +80,7 @@ fn runs_of_another_stream_are_shown_and_not_judged_unless_that_is_wished() {
     for path in &paths[5..] {
         change(path, |info| info.stream_digest.push_str("-another"));
     }
-    let found = compared(&paths, Liberties::default());
+    let found = compared(&paths, CompareOptions::default());
     assert!(found.is_meaningless());
     assert_eq!(found.differences[0].name, "stream digest");
     assert_eq!(found.differences[0].weight, Weight::Meaningless);
@@ -95,7 +95,7 @@ fn runs_of_another_stream_are_shown_and_not_judged_unless_that_is_wished() {
         "{:?}",
         found.scenarios
     );
-    let forced = compared(&paths, Liberties { any_stream: true, ..Liberties::default() });
+    let forced = compared(&paths, CompareOptions { any_stream: true, ..CompareOptions::default() });
     assert_eq!(contrast(&forced, "dhr").verdict, Verdict::Better);
     assert!(
         !forced.is_meaningless() && forced.differences[0].weight == Weight::Meaningless,
@@ -111,7 +111,7 @@ fn streams_of_another_version_are_not_judged_though_their_digests_agree() {
         let (one, other) = paths.split_at(5);
         one.iter().for_each(|path| change(path, |info| info.stream_version = first));
         other.iter().for_each(|path| change(path, |info| info.stream_version = second));
-        compared(&paths, Liberties::default())
+        compared(&paths, CompareOptions::default())
     };
     for (first, second) in [(1, 2), (2, 1)] {
         let found = versions(first, second);
@@ -131,10 +131,10 @@ fn runs_with_other_phases_cannot_be_held_against_each_other() {
     let tmp = tempfile::tempdir().unwrap();
     let paths = runs(tmp.path(), &Plan { repetitions: 1, ..Plan::default() });
     change(&paths[1], |info| info.phases[1].name = "plateau".into());
-    let mut found = compared(&paths, Liberties::default());
+    let mut found = compared(&paths, CompareOptions::default());
     assert_eq!(found.left_out.len(), 1);
     assert!(found.is_meaningless() && found.incomparable[0].contains("phases"), "{:?}", found.incomparable);
-    assert_eq!(found.hold(&["5%".parse().unwrap()]).outcome, Outcome::NotCompared);
+    assert_eq!(found.check_tolerances(&["5%".parse().unwrap()]).outcome, GateOutcome::NotCompared);
 }
 
 #[test]
@@ -142,22 +142,22 @@ fn a_tolerance_is_kept_by_the_same_and_not_by_the_slower_and_a_run_of_unknown_nu
     let tmp = tempfile::tempdir().unwrap();
     let paths = runs(tmp.path(), &Plan::default());
     let tolerances = ["mean=10%".parse().unwrap()];
-    let mut found = compared(&paths, Liberties::default());
-    assert_eq!(found.hold(&tolerances).outcome, Outcome::Regressed);
+    let mut found = compared(&paths, CompareOptions::default());
+    assert_eq!(found.check_tolerances(&tolerances).outcome, GateOutcome::Regressed);
     assert!(found.to_terminal(None, &Style { colour: false, width: 100 }).contains("REGRESSED"));
     let backwards: Vec<PathBuf> = paths[5..].iter().chain(&paths[..5]).cloned().collect();
-    let mut found = compared(&backwards, Liberties::default());
-    assert_eq!(found.hold(&tolerances).outcome, Outcome::Held, "faster is never worse");
+    let mut found = compared(&backwards, CompareOptions::default());
+    assert_eq!(found.check_tolerances(&tolerances).outcome, GateOutcome::Held, "faster is never worse");
     change(&paths[2], |info| {
         info.verdict.doubts = vec![assay_measurement::doubt::Doubt::serious(
             assay_measurement::doubt::Reason::RoleFailed,
             "gone",
         )];
     });
-    let mut found = compared(&paths, Liberties::default());
-    assert_eq!(found.hold(&tolerances).outcome, Outcome::Invalid);
-    let mut found = compared(&paths, Liberties { with_invalid: true, ..Liberties::default() });
-    assert_eq!(found.hold(&tolerances).outcome, Outcome::Invalid);
+    let mut found = compared(&paths, CompareOptions::default());
+    assert_eq!(found.check_tolerances(&tolerances).outcome, GateOutcome::Invalid);
+    let mut found = compared(&paths, CompareOptions { with_invalid: true, ..CompareOptions::default() });
+    assert_eq!(found.check_tolerances(&tolerances).outcome, GateOutcome::Invalid);
     assert_eq!(contrast(&found, "dhr").verdict, Verdict::NotComparable);
     assert!(found.left_out.is_empty());
 }
@@ -174,21 +174,21 @@ fn directories_are_the_subjects_where_everything_else_is_the_same() {
     let cells = [base.join("cells"), head.join("cells")];
     let found = compare::runs(
         &[
-            Named { label: Some("base".into()), path: cells[0].clone() },
-            Named { label: Some("head".into()), path: cells[1].clone() },
+            InputDirectory { label: Some("base".into()), path: cells[0].clone() },
+            InputDirectory { label: Some("head".into()), path: cells[1].clone() },
         ],
-        Liberties::default(),
+        CompareOptions::default(),
         &[],
     )
     .unwrap();
     assert_eq!((found.name.as_str(), found.subjects.len()), ("head against base", 2));
     assert_eq!(contrast(&found, "response_mean_ms").verdict, Verdict::Worse);
     assert!(found.differences.is_empty(), "{:?}", found.differences);
-    let unlabelled = compared(&cells, Liberties::default());
+    let unlabelled = compared(&cells, CompareOptions::default());
     let labels: Vec<&str> = unlabelled.subjects.iter().map(|subject| subject.label.as_str()).collect();
     assert_eq!(labels, ["cells (1)", "cells (2)"]);
     // Two experiments with the same subjects: their names tell them apart.
-    let both = compared(&[base, head], Liberties::default());
+    let both = compared(&[base, head], CompareOptions::default());
     let labels: Vec<&str> = both.subjects.iter().map(|subject| subject.label.as_str()).collect();
     assert_eq!(labels, ["base: varnish", "head: varnish"]);
 }
@@ -196,8 +196,9 @@ fn directories_are_the_subjects_where_everything_else_is_the_same() {
 #[test]
 fn a_path_that_is_no_run_directory_is_an_error_and_named() {
     let tmp = tempfile::tempdir().unwrap();
-    let error =
-        compare::runs(&named(&[tmp.path().to_owned()]), Liberties::default(), &[]).unwrap_err().to_string();
+    let error = compare::runs(&named(&[tmp.path().to_owned()]), CompareOptions::default(), &[])
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("run directory"), "{error}");
 }
 
@@ -208,8 +209,12 @@ fn a_comparison_for_a_pull_request_stays_as_it_is() {
     for path in &paths[5..] {
         change(path, |info| info.host.kernel = "6.12.0".into());
     }
-    let mut found = compared(&paths, Liberties::default());
-    found.hold(&["5%".parse().unwrap(), "p99=20%".parse().unwrap(), "memory=0%".parse().unwrap()]);
+    let mut found = compared(&paths, CompareOptions::default());
+    found.check_tolerances(&[
+        "5%".parse().unwrap(),
+        "p99=20%".parse().unwrap(),
+        "memory=0%".parse().unwrap(),
+    ]);
     let path = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     golden(&path("compare-100.txt"), &found.to_terminal(None, &Style { colour: false, width: 100 }));
     golden(&path("compare.md"), &found.to_markdown());

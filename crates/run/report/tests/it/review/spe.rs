@@ -6,7 +6,7 @@ use assay_protocol::evaluation::ListenerRow;
 use assay_record::spe::{
     ListenerWriter, ResponseError, ResponseRow, ResponseWriter, SpeDir, SpeInfo, Totals, Verdict,
 };
-use assay_report::review::spe::{self, Evaluation};
+use assay_report::spe::{self, Evaluation};
 use assay_report::terminal::Style;
 
 use assay_testbed::pages::golden;

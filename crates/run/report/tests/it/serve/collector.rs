@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 
-use assay_report::serve::{Settings, from_environment};
+use assay_report::serve::{WatchSettings, from_environment};
 use serde_json::Value;
 
 use crate::serve::watched::{Watched, watch};
@@ -49,5 +49,5 @@ pub fn watch_to(url: &str) -> Watched {
         "OTEL_METRIC_EXPORT_INTERVAL" => Some("1".into()),
         _ => None,
     };
-    watch(Settings { serve: None, collector: Some(from_environment(url, variable).unwrap()) })
+    watch(WatchSettings { serve: None, collector: Some(from_environment(url, variable).unwrap()) })
 }

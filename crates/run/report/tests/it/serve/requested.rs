@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use assay_http::coding::GzipReader;
 use assay_record::event::RunEvent;
-use assay_report::serve::{About, ServeError, Settings, Watcher};
+use assay_report::serve::{RunIdentity, ServeError, WatchSettings, Watcher};
 
 use crate::serve::client::{PATIENCE, Response, assert_dismissed, connect, exchange, get, read};
 use crate::serve::watched::{serve, serve_on};
@@ -149,8 +149,8 @@ fn a_place_that_is_taken_is_known_before_anything_starts() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let serve: Option<SocketAddr> = Some(taken.local_addr().unwrap());
     let (_tell, heard) = tokio::sync::mpsc::unbounded_channel();
-    let settings = Settings { serve, collector: None };
-    let error = Watcher::start(settings, About::default(), heard, |_| ()).unwrap_err();
+    let settings = WatchSettings { serve, collector: None };
+    let error = Watcher::start(settings, RunIdentity::default(), heard, |_| ()).unwrap_err();
     assert!(matches!(error, ServeError::Listen { .. }));
     assert!(error.to_string().contains("choose another port"), "{error}");
 }

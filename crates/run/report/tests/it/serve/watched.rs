@@ -13,7 +13,7 @@ use assay_protocol::message::PhaseEvent;
 use assay_record::dir::RunDir;
 use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PhaseInfo, RunInfo, TargetInfo};
-use assay_report::serve::{About, Settings, Watcher};
+use assay_report::serve::{RunIdentity, WatchSettings, Watcher};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// A run that is watched.
@@ -25,10 +25,11 @@ pub struct Watched {
     place: tempfile::TempDir,
 }
 
-pub fn watch(settings: Settings) -> Watched {
+pub fn watch(settings: WatchSettings) -> Watched {
     let (tell, heard) = unbounded_channel();
     let said = Arc::new(Mutex::new(Vec::new()));
-    let about = About { workload: "demo".into(), target: "builtin".into(), seed: 7, version: "1.2.3".into() };
+    let about =
+        RunIdentity { workload: "demo".into(), target: "builtin".into(), seed: 7, version: "1.2.3".into() };
     let say = {
         let said = said.clone();
         move |words| said.lock().unwrap().push(words)
@@ -44,7 +45,7 @@ pub fn serve() -> Watched {
 
 /// One that is served on a host.
 pub fn serve_on(host: &str) -> Watched {
-    watch(Settings { serve: Some(SocketAddr::new(host.parse().unwrap(), 0)), collector: None })
+    watch(WatchSettings { serve: Some(SocketAddr::new(host.parse().unwrap(), 0)), collector: None })
 }
 
 impl Watched {

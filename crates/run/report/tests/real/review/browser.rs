@@ -1,6 +1,6 @@
 //! The page of an evaluation is drawn.
 
-use assay_report::review::spe;
+use assay_report::spe;
 use assay_testbed::pages;
 
 use crate::review::made::{REQUESTS, info, write};
