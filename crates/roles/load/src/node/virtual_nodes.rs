@@ -51,7 +51,7 @@ pub(crate) struct ResponseWaits {
 struct VirtualNode {
     node: Node,
     spec: NodeSpec,
-    timer: Option<(Moment, Ticket)>,
+    scheduled: Option<(Moment, Ticket)>,
     sampled: (Moment, Busy),
     /// Busy time of its link at the last sample.
     sampled_link_s: f64,
@@ -87,7 +87,7 @@ impl VirtualNodes {
         let node_state = |group: &Group| VirtualNode {
             node: Node::new(group.node),
             spec: group.node,
-            timer: None,
+            scheduled: None,
             sampled: (now, Busy::default()),
             sampled_link_s: 0.0,
             reported: (now, Busy::default()),
@@ -138,7 +138,7 @@ impl VirtualNodes {
                 let mut state = self.state.borrow_mut();
                 match due {
                     NodeTimerEvent::Node(node) => {
-                        state.nodes[node].timer = None;
+                        state.nodes[node].scheduled = None;
                         let mut done = Vec::new();
                         state.nodes[node].node.advance(now, &mut done);
                         state.finish(&done, now);
@@ -231,16 +231,16 @@ impl VirtualNodes {
         self.set_timer(&mut state, node);
     }
 
-    /// Sees to it that the timer calls for what happens next.
+    /// Sets the timer for the next event of a node.
     fn set_timer(&self, state: &mut NodesState, node: usize) {
         let node_state = &mut state.nodes[node];
         let next = node_state.node.next();
-        let timer = node_state.timer.as_ref().map(|(at, _)| *at);
-        if next != timer {
-            if let Some((_, ticket)) = node_state.timer.take() {
+        let scheduled = node_state.scheduled.as_ref().map(|(at, _)| *at);
+        if next != scheduled {
+            if let Some((_, ticket)) = node_state.scheduled.take() {
                 self.timer.cancel(ticket);
             }
-            node_state.timer =
+            node_state.scheduled =
                 next.map(|at| (at, self.timer.schedule(self.clock.at_ns(at), NodeTimerEvent::Node(node))));
         }
         self.set_link_timers(state);
