@@ -13,17 +13,17 @@ use thiserror::Error;
 /// A file of the workload cannot be read.
 #[derive(Debug, Error)]
 #[error("cannot read {path}, which the workload makes bodies of: {cause}")]
-pub struct FileError {
+pub struct WorkloadFileError {
     path: PathBuf,
     cause: io::Error,
 }
 
 /// Reads all files that the workload names, for [`assay_workload::Universe::with_files`], which finds out whether they are
 /// still the same.
-pub fn read_files(workload: &Workload) -> Result<FileBytes, FileError> {
+pub fn read_files(workload: &Workload) -> Result<FileBytes, WorkloadFileError> {
     let read = |path: PathBuf| match assay_base::files::bytes(&path, assay_base::files::BODY_MAX) {
         Ok(bytes) => Ok(Arc::from(bytes)),
-        Err(cause) => Err(FileError { path, cause }),
+        Err(cause) => Err(WorkloadFileError { path, cause }),
     };
     let sets = workload.files.iter().map(|set| {
         let paths = set.files.iter().map(|file| match file.path.as_os_str().is_empty() {

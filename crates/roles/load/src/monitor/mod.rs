@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 
 use self::accept_queue::AcceptQueues;
 pub use self::baseline::measure;
-pub use self::usage::{Usage, UsageMeter};
+pub use self::usage::{SchedulerUsage, SchedulerUsageMeter};
 use assay_net::timer::lag::Account;
 use assay_net::worker::Breather;
 use assay_protocol::clock::RunClock;
@@ -73,12 +73,12 @@ pub struct SelfCheck {
 pub struct ThreadMonitor {
     identity: Identity,
     clock: RunClock,
-    meter: UsageMeter,
+    meter: SchedulerUsageMeter,
     queues: AcceptQueues,
     /// At the last tick.
-    last_usage: Usage,
+    last_usage: SchedulerUsage,
     /// Beginning of the interval in milliseconds since the start, and the usage then.
-    interval_start: Option<(u64, Usage)>,
+    interval_start: Option<(u64, SchedulerUsage)>,
     reported: u32,
     longest_reported_ns: u64,
 }
@@ -86,7 +86,7 @@ pub struct ThreadMonitor {
 impl ThreadMonitor {
     /// Monitors the calling thread, in a run that starts when `clock` says. From then on `account` counts.
     pub fn begin(identity: Identity, clock: RunClock, account: &mut Account) -> Self {
-        let mut meter = UsageMeter::of_this_thread();
+        let mut meter = SchedulerUsageMeter::of_this_thread();
         account.begin(clock.start_ns);
         let last_usage = meter.read();
         let queues = AcceptQueues::default();

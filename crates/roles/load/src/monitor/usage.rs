@@ -9,7 +9,7 @@ const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
 
 /// Processor time and waits of a thread since it was started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct SchedulerUsage {
     pub cpu_ns: u64,
     /// Time it was ready to run and had no processor. 0 where the kernel does not count it.
     pub run_delay_ns: u64,
@@ -17,10 +17,10 @@ pub struct Usage {
     pub slices: u64,
 }
 
-impl Usage {
+impl SchedulerUsage {
     /// Usage since an earlier reading.
-    pub fn since(&self, before: &Usage) -> Usage {
-        Usage {
+    pub fn since(&self, before: &SchedulerUsage) -> SchedulerUsage {
+        SchedulerUsage {
             cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
             run_delay_ns: self.run_delay_ns.saturating_sub(before.run_delay_ns),
             slices: self.slices.saturating_sub(before.slices),
@@ -28,24 +28,24 @@ impl Usage {
     }
 }
 
-/// Reads a thread's [`Usage`], in two system calls.
+/// Reads a thread's [`SchedulerUsage`], in two system calls.
 #[derive(Debug)]
-pub struct UsageMeter {
+pub struct SchedulerUsageMeter {
     schedstat: Option<File>,
 }
 
-impl UsageMeter {
+impl SchedulerUsageMeter {
     /// Only the thread that makes it may read it.
     pub fn of_this_thread() -> Self {
         Self { schedstat: File::open(SCHEDSTAT).ok() }
     }
 
     /// The calling thread's usage up to now.
-    pub fn read(&mut self) -> Usage {
+    pub fn read(&mut self) -> SchedulerUsage {
         // The clock is up to the moment; what schedstat says of the same is as old as the last tick of the scheduler.
         let cpu_ns = thread_cpu_ns();
         let (run_delay_ns, slices) = self.schedstat().unwrap_or_default();
-        Usage { cpu_ns, run_delay_ns, slices }
+        SchedulerUsage { cpu_ns, run_delay_ns, slices }
     }
 
     fn schedstat(&self) -> Option<(u64, u64)> {
@@ -82,9 +82,9 @@ mod tests {
 
     #[test]
     fn a_thread_that_works_has_used_its_processor() {
-        let mut meter = UsageMeter::of_this_thread();
+        let mut meter = SchedulerUsageMeter::of_this_thread();
         let before = meter.read();
-        let mut used = Usage::default();
+        let mut used = SchedulerUsage::default();
         while used.cpu_ns < 2_000_000 {
             used = meter.read().since(&before);
         }

@@ -131,7 +131,7 @@ impl ReceivedResponse {
 
 /// Failure of one request.
 #[derive(Debug, Error)]
-enum ExchangeError {
+enum ClientError {
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
     #[error(transparent)]
@@ -420,7 +420,7 @@ impl HttpClient {
         request: &[u8],
         timeout: Patience,
         mut take: impl FnMut(&[u8]),
-    ) -> Result<u16, ExchangeError> {
+    ) -> Result<u16, ClientError> {
         let pool = &self.0.pool;
         let facts = |received: Received<'_>| {
             let head = received.head;

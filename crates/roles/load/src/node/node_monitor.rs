@@ -28,14 +28,14 @@ use crate::node::nodes::NodesSample;
 const PATIENCE: Patience = Patience { connect: Duration::from_secs(1), response: Duration::from_secs(1) };
 
 /// State of a node at a moment; none: no response, or none in time.
-type Reading = Option<(NodeTime, u32)>;
+type NodeReading = Option<(NodeTime, u32)>;
 /// States of all nodes at their moments.
-type Readings = Vec<(assay_cluster::dispatch::Moment, Vec<Reading>)>;
+type NodeReadings = Vec<(assay_cluster::dispatch::Moment, Vec<NodeReading>)>;
 
 /// Nodes that are watched until this is dropped.
 #[derive(Debug)]
 pub struct NodeMonitor {
-    readings: Arc<Mutex<Readings>>,
+    readings: Arc<Mutex<NodeReadings>>,
     /// Dropped to end it.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -46,7 +46,7 @@ impl NodeMonitor {
     pub fn start(nodes: Vec<SocketAddr>, clock: ModelClock) -> Result<Result<Self, SocketAddr>, NodeError> {
         let (stop, stopped) = oneshot::channel();
         let (ready, is_ready) = mpsc::channel();
-        let readings = Arc::<Mutex<Readings>>::default();
+        let readings = Arc::<Mutex<NodeReadings>>::default();
         let own = Arc::clone(&readings);
         let work =
             move || match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
@@ -89,10 +89,15 @@ impl Drop for NodeMonitor {
     }
 }
 
-type Ready = mpsc::Sender<Result<Option<SocketAddr>, NodeError>>;
+type MonitorReady = mpsc::Sender<Result<Option<SocketAddr>, NodeError>>;
 
 /// Requests the state of all nodes once a second, for ever.
-async fn watch(nodes: Vec<SocketAddr>, clock: ModelClock, readings: &Mutex<Readings>, ready: &Ready) {
+async fn watch(
+    nodes: Vec<SocketAddr>,
+    clock: ModelClock,
+    readings: &Mutex<NodeReadings>,
+    ready: &MonitorReady,
+) {
     let timer = match ModelTimer::new(clock).map_err(NodeError::start("a timer")) {
         Ok(timer) => Rc::new(timer),
         Err(error) => return drop(ready.send(Err(error))),
@@ -107,7 +112,7 @@ async fn watch(nodes: Vec<SocketAddr>, clock: ModelClock, readings: &Mutex<Readi
     if silent.is_some() {
         return;
     }
-    let keep = |read: Vec<Reading>| {
+    let keep = |read: Vec<NodeReading>| {
         readings.lock().unwrap_or_else(PoisonError::into_inner).push((clock.now(), read));
     };
     keep(first);
@@ -122,7 +127,7 @@ async fn watch(nodes: Vec<SocketAddr>, clock: ModelClock, readings: &Mutex<Readi
 }
 
 /// Requests the states of all nodes at the same time.
-async fn read_all(nodes: &[SocketAddr], client: &HttpClient) -> Vec<Reading> {
+async fn read_all(nodes: &[SocketAddr], client: &HttpClient) -> Vec<NodeReading> {
     let mut requests = JoinSet::new();
     for (number, &node) in nodes.iter().enumerate() {
         let client = client.clone();
@@ -135,7 +140,7 @@ async fn read_all(nodes: &[SocketAddr], client: &HttpClient) -> Vec<Reading> {
     all
 }
 
-async fn read(client: &HttpClient, node: SocketAddr) -> Reading {
+async fn read(client: &HttpClient, node: SocketAddr) -> NodeReading {
     let text = client.state(node, PATIENCE).await?;
     let NodeUsed { used, in_flight } = serde_json::from_slice(&text).ok()?;
     Some((used, in_flight))
@@ -143,7 +148,7 @@ async fn read(client: &HttpClient, node: SocketAddr) -> Reading {
 
 /// Utilisation of all nodes between readings. A node that was silent for a while was as busy in each of these seconds
 /// as it was on average; if it was silent to the end, or was started again, that is not known, and it counts as idle.
-fn samples_between(readings: &Readings) -> Vec<NodesSample> {
+fn samples_between(readings: &NodeReadings) -> Vec<NodesSample> {
     let nodes = readings.first().map_or(0, |(_, first)| first.len());
     let moments = readings.iter().skip(1).map(|(at, _)| *at);
     let mut samples_between: Vec<NodesSample> = moments
@@ -172,13 +177,13 @@ mod tests {
 
     use super::*;
 
-    fn reading(at_s: f64, processor_s: f64) -> Reading {
+    fn reading(at_s: f64, processor_s: f64) -> NodeReading {
         Some((NodeTime { at_s, processor_s, ..NodeTime::default() }, 3))
     }
 
-    fn processors(readings: Vec<Reading>) -> Vec<f64> {
+    fn processors(readings: Vec<NodeReading>) -> Vec<f64> {
         let at = |(second, reading)| (Moment::from_secs(second as f64), vec![reading]);
-        let readings: Readings = readings.into_iter().enumerate().map(at).collect();
+        let readings: NodeReadings = readings.into_iter().enumerate().map(at).collect();
         let rounded = |sample_nodes: NodesSample| (sample_nodes.nodes[0].processor * 1e6).round() / 1e6;
         samples_between(&readings).into_iter().map(rounded).collect()
     }

@@ -144,10 +144,10 @@ impl Drop for Nodes {
     }
 }
 
-type Ready = mpsc::Sender<Result<Vec<SocketAddr>, NodeError>>;
+type NodesReady = mpsc::Sender<Result<Vec<SocketAddr>, NodeError>>;
 
 /// Runs in the nodes' thread from start to end.
-async fn run_nodes(spec: NodesSpec, samples: &Samples, ready: &Ready, stopped: oneshot::Receiver<()>) {
+async fn run_nodes(spec: NodesSpec, samples: &Samples, ready: &NodesReady, stopped: oneshot::Receiver<()>) {
     let up = match bind_nodes(&spec) {
         Ok(up) => up,
         Err(error) => {

@@ -19,7 +19,7 @@ use super::accept_request::{ActiveRequest, NextAction, RequestArrival, accept_re
 use super::body_pacer::BodyPacer;
 use super::lingering_close::LingeringClose;
 use super::request::{OriginRequest, SpecialRequest};
-use super::response::{OriginResponse, PendingResponse};
+use super::response::{UnsentResponse, WrittenResponse};
 use super::upload::UploadCheck;
 use super::worker_state::{AcceptedConnection, OriginTimerEvent, TaskAlarm, WorkerState};
 use super::worker_state::{count_handshake, count_tls_error};
@@ -45,7 +45,7 @@ enum ConnectionStep {
     /// Wait until this instant, then go on.
     Think(u64),
     /// Write what could not be written at once, or must not be.
-    Send(Box<PendingResponse>),
+    Send(Box<UnsentResponse>),
     /// Reset the connection: a fault on purpose.
     Reset,
     Close,
@@ -335,14 +335,14 @@ impl Http1Connection {
         let mut output = worker.output.borrow_mut();
         output.clear();
         // When it was read, or when its think time ended: a moment ago.
-        let response = OriginResponse::write(&worker, request, self.read_ns, may_persist, &mut output);
+        let response = WrittenResponse::write(&worker, request, self.read_ns, may_persist, &mut output);
         self.begin(response, &output)
     }
 
     /// Writes as much as the socket takes; none: all of it, and the next request may come.
-    fn begin(&mut self, response: OriginResponse, head: &[u8]) -> Option<ConnectionStep> {
+    fn begin(&mut self, response: WrittenResponse, head: &[u8]) -> Option<ConnectionStep> {
         if response.bytes_per_s().is_some() {
-            return Some(ConnectionStep::Send(Box::new(PendingResponse {
+            return Some(ConnectionStep::Send(Box::new(UnsentResponse {
                 response,
                 head: head.into(),
                 written: 0,
@@ -360,7 +360,7 @@ impl Http1Connection {
             }
             Ok(written) => {
                 response.written(&self.worker, self.read_ns, monotonic_ns());
-                Some(ConnectionStep::Send(Box::new(PendingResponse { response, head: head.into(), written })))
+                Some(ConnectionStep::Send(Box::new(UnsentResponse { response, head: head.into(), written })))
             }
             Err(_) => {
                 self.worker.tally.borrow_mut().current_recorder().counts.broken += 1;
@@ -370,7 +370,7 @@ impl Http1Connection {
     }
 
     /// Writes the rest as the socket takes it; true if the connection ends then.
-    async fn send(&mut self, mut sending: Box<PendingResponse>) -> io::Result<bool> {
+    async fn send(&mut self, mut sending: Box<UnsentResponse>) -> io::Result<bool> {
         let outgoing = sending.response.outgoing(&sending.head);
         let pace = sending.response.bytes_per_s().map(|bytes_per_s| BodyPacer {
             begun_ns: monotonic_ns(),
@@ -403,7 +403,7 @@ impl Http1Connection {
         worker.tally.borrow_mut().current_recorder().counts.refused += 1;
         let mut output = worker.output.borrow_mut();
         output.clear();
-        let response = OriginResponse::write_refusal(&worker, self.at, status, head_only, &mut output);
+        let response = WrittenResponse::write_refusal(&worker, self.at, status, head_only, &mut output);
         // The client is likely to be sending still.
         self.pipelines = true;
         self.begin(response, &output).unwrap_or(ConnectionStep::Close)

@@ -10,13 +10,13 @@ use assay_workload::model::{Distribution, Weighted, Workload};
 
 use super::special_tests::{bytes, lasting, mark, public, xact};
 use super::testing::path;
-use super::tests::{Client, OriginResponse, Running, start};
+use super::tests::{Client, Running, WrittenResponse, start};
 
 /// Reads until the other side is done: a head, and what came of the body; whether the connection was reset.
-fn broken(mut client: Client) -> (Option<OriginResponse>, bool) {
+fn broken(mut client: Client) -> (Option<WrittenResponse>, bool) {
     let mut read = std::mem::take(&mut client.read);
     let reset = client.stream.read_to_end(&mut read).is_err();
-    let response = ResponseHead::parse(&read).expect("is HTTP").map(|(head, length)| OriginResponse {
+    let response = ResponseHead::parse(&read).expect("is HTTP").map(|(head, length)| WrittenResponse {
         status: head.status,
         persists: head.persists("GET"),
         body: read[length..].to_vec(),

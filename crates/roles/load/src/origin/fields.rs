@@ -9,7 +9,7 @@ use assay_measurement::counts::OriginCounts;
 use assay_workload::model::{AuthDemand, AuthScheme, Coding};
 
 use super::head::{DateWriters, ObjectHead};
-use super::special::{Decision, DecisionContext};
+use super::special::{DecisionContext, OriginDecision};
 use crate::coded::on_the_wire;
 
 /// A response whose fields are to be written.
@@ -18,7 +18,7 @@ pub struct SpecialHead<'a> {
     pub head: ObjectHead<'a>,
     /// The request, and the origin that it is for.
     pub context: DecisionContext<'a>,
-    pub decision: &'a Decision,
+    pub decision: &'a OriginDecision,
     /// Bytes of the body, whether it is sent or not.
     pub body_bytes: u64,
     /// Digest of the body.
@@ -42,8 +42,8 @@ impl SpecialHead<'_> {
             field(out, name, value.as_bytes());
         }
         match self.decision {
-            Decision::NotModified => {}
-            Decision::Whole(_) | Decision::Parts(_) => self.write_content_fields(out, counts),
+            OriginDecision::NotModified => {}
+            OriginDecision::Whole(_) | OriginDecision::Parts(_) => self.write_content_fields(out, counts),
             _ => self.write_refusal_fields(out),
         }
         self.head.end(out);
@@ -56,7 +56,7 @@ impl SpecialHead<'_> {
             field(out, name, value.as_bytes());
         }
         match self.decision {
-            Decision::Parts(spans) if spans.len() > 1 => {
+            OriginDecision::Parts(spans) if spans.len() > 1 => {
                 out.extend_from_slice(b"Content-Type: ");
                 self.context.multipart(&self.context.boundary()).content_type(out);
                 out.extend_from_slice(b"\r\n");
@@ -68,13 +68,13 @@ impl SpecialHead<'_> {
             }
         }
         match self.decision {
-            Decision::Parts(spans) => {
+            OriginDecision::Parts(spans) => {
                 if let [span] = spans[..] {
                     let range = ContentRange::Part { span, total: Some(self.context.object.size_bytes) };
                     content_range(out, range);
                 }
             }
-            Decision::Whole(coding) => {
+            OriginDecision::Whole(coding) => {
                 if *coding != Coding::Identity {
                     field(out, "Content-Encoding", on_the_wire(*coding).name().as_bytes());
                 }
@@ -98,16 +98,16 @@ impl SpecialHead<'_> {
     /// Appends the fields that say why there is no object, and where it is.
     fn write_refusal_fields(&self, out: &mut Vec<u8>) {
         match self.decision {
-            Decision::Challenge { is_stale } => {
+            OriginDecision::Challenge { is_stale } => {
                 if let Some(demand) = self.context.demand() {
                     self.challenges(demand, *is_stale, out);
                 }
             }
-            Decision::Redirect(older) => {
+            OriginDecision::Redirect(older) => {
                 let universe = &self.context.shared.universe;
                 field(out, "Location", universe.path(&universe.object(*older)).as_bytes());
             }
-            Decision::Unsatisfied => {
+            OriginDecision::Unsatisfied => {
                 content_range(out, ContentRange::Unsatisfied { total: self.context.object.size_bytes });
             }
             _ => {}

@@ -28,7 +28,7 @@ use super::accept_request::{ActiveRequest, NextAction, RequestArrival, accept_re
 use super::body_pacer::BodyPacer;
 use super::lingering_close::LingeringClose;
 use super::request::{OriginRequest, SpecialRequest};
-use super::response::{OriginResponse, is_written_late};
+use super::response::{WrittenResponse, is_written_late};
 use super::upload::UploadCheck;
 use super::worker_state::{AcceptedConnection, OriginTimerEvent, TaskAlarm, WorkerState};
 use super::worker_state::{count_handshake, count_tls_error};
@@ -54,7 +54,7 @@ enum StreamStage {
 /// A response that the windows or the socket did not take at once, or must not be given at once.
 #[derive(Debug)]
 struct StreamResponse {
-    response: OriginResponse,
+    response: WrittenResponse,
     /// Head in the form of HTTP/1.1, and the start of the body.
     head: Box<[u8]>,
     /// Bytes of that and of the body that are sent.
@@ -405,7 +405,7 @@ impl Http2Connection {
         let mut output = worker.output.borrow_mut();
         output.clear();
         let made_ns = monotonic_ns();
-        let response = OriginResponse::write(&worker, request, made_ns, true, &mut output);
+        let response = WrittenResponse::write(&worker, request, made_ns, true, &mut output);
         self.unwritten_ns.push(made_ns);
         self.send(stream, response, &output, complete_ns, bytes_per_s, under_way);
     }
@@ -416,7 +416,7 @@ impl Http2Connection {
         worker.tally.borrow_mut().current_recorder().counts.refused += 1;
         let mut output = worker.output.borrow_mut();
         output.clear();
-        let response = OriginResponse::write_refusal(&worker, self.at, status, false, &mut output);
+        let response = WrittenResponse::write_refusal(&worker, self.at, status, false, &mut output);
         self.send(stream, response, &output, self.read_ns, None, None);
     }
 
@@ -424,7 +424,7 @@ impl Http2Connection {
     fn send(
         &mut self,
         stream: Stream,
-        response: OriginResponse,
+        response: WrittenResponse,
         output: &[u8],
         complete_ns: u64,
         bytes_per_s: Option<f64>,

@@ -70,7 +70,7 @@ use self::config::SharedOrigins;
 pub use self::listen::ListenError;
 use self::server::{OriginCommand, OriginReport, OriginWorkerSpec, Reports, run_worker};
 use self::tally::OriginMerger;
-use crate::files::{FileError, read_files};
+use crate::files::{WorkloadFileError, read_files};
 use crate::monitor::{BASELINE_LEAD_NS, Identity};
 use crate::spec::{OriginsSpec, UniverseSpec};
 use assay_base::clock::monotonic_ns;
@@ -94,7 +94,7 @@ pub enum OriginError {
     Universe(UniverseError),
     /// A file of the workload cannot be read.
     #[error(transparent)]
-    Files(#[from] FileError),
+    Files(#[from] WorkloadFileError),
     /// More addresses than origins, or none.
     #[error(
         "the workload has {origins} origins, but there are {addresses} addresses to listen on from origin {first} on"

@@ -27,7 +27,7 @@ const WRITTEN_LATE_NS: u64 = 500_000;
 
 /// A response whose head is written, before or while it goes out.
 #[derive(Debug)]
-pub struct OriginResponse {
+pub struct WrittenResponse {
     /// None: the request was no request.
     request: Option<OriginRequest>,
     payload: ResponseBody,
@@ -55,15 +55,15 @@ struct HeadStart {
 
 /// A response that the socket did not take at once, or must not be given at once.
 #[derive(Debug)]
-pub struct PendingResponse {
-    pub response: OriginResponse,
+pub struct UnsentResponse {
+    pub response: WrittenResponse,
     /// Head, kept apart: others use the worker's buffer meanwhile.
     pub head: Box<[u8]>,
     /// Bytes written so far.
     pub written: u64,
 }
 
-impl OriginResponse {
+impl WrittenResponse {
     /// Writes the head of the response made at `made_ns`. `may_persist`: the connection has uses left.
     pub fn write(
         worker: &WorkerState,

@@ -38,7 +38,7 @@ pub struct DecisionContext<'a> {
 
 /// Kind of response that an origin decides on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum OriginDecision {
     /// An error status, on purpose.
     Fault(u16),
     /// 401.
@@ -62,24 +62,24 @@ pub enum Decision {
     Parts(Vec<Span>),
 }
 
-impl Decision {
+impl OriginDecision {
     pub fn status(&self) -> u16 {
         match self {
-            Decision::Fault(status) => *status,
-            Decision::Challenge { .. } => 401,
-            Decision::ExpectationFailed => 417,
-            Decision::NotAcceptable => 406,
-            Decision::Redirect(_) => 302,
-            Decision::NotModified => 304,
-            Decision::Unsatisfied => 416,
-            Decision::Whole(_) => 200,
-            Decision::Parts(_) => 206,
+            OriginDecision::Fault(status) => *status,
+            OriginDecision::Challenge { .. } => 401,
+            OriginDecision::ExpectationFailed => 417,
+            OriginDecision::NotAcceptable => 406,
+            OriginDecision::Redirect(_) => 302,
+            OriginDecision::NotModified => 304,
+            OriginDecision::Unsatisfied => 416,
+            OriginDecision::Whole(_) => 200,
+            OriginDecision::Parts(_) => 206,
         }
     }
 
     /// True for a response that is about the object, and as fresh as the object is.
     pub fn is_of_object(&self) -> bool {
-        matches!(self, Decision::NotModified | Decision::Whole(_) | Decision::Parts(_))
+        matches!(self, OriginDecision::NotModified | OriginDecision::Whole(_) | OriginDecision::Parts(_))
     }
 }
 
@@ -90,67 +90,67 @@ impl<'a> DecisionContext<'a> {
     }
 
     /// Decides, and counts what was decided.
-    pub fn judge(&self, counts: &mut OriginCounts) -> Decision {
+    pub fn judge(&self, counts: &mut OriginCounts) -> OriginDecision {
         let decision = self.refusal(counts).unwrap_or_else(|| self.content());
         match &decision {
-            Decision::Fault(_) => counts.fault_statuses += 1,
-            Decision::Challenge { .. } => counts.challenges += 1,
-            Decision::ExpectationFailed => counts.expectations_refused += 1,
-            Decision::NotAcceptable => counts.unacceptable += 1,
-            Decision::Redirect(_) => counts.redirects += 1,
-            Decision::Unsatisfied => counts.unsatisfied += 1,
-            Decision::Whole(coding) => counts.coded += u64::from(*coding != Coding::Identity),
-            Decision::Parts(spans) => {
+            OriginDecision::Fault(_) => counts.fault_statuses += 1,
+            OriginDecision::Challenge { .. } => counts.challenges += 1,
+            OriginDecision::ExpectationFailed => counts.expectations_refused += 1,
+            OriginDecision::NotAcceptable => counts.unacceptable += 1,
+            OriginDecision::Redirect(_) => counts.redirects += 1,
+            OriginDecision::Unsatisfied => counts.unsatisfied += 1,
+            OriginDecision::Whole(coding) => counts.coded += u64::from(*coding != Coding::Identity),
+            OriginDecision::Parts(spans) => {
                 counts.ranges += 1;
                 counts.multiparts += u64::from(spans.len() > 1);
             }
-            Decision::NotModified => {}
+            OriginDecision::NotModified => {}
         }
         decision
     }
 
     /// Reason for which the object is neither sent nor confirmed.
-    fn refusal(&self, counts: &mut OriginCounts) -> Option<Decision> {
+    fn refusal(&self, counts: &mut OriginCounts) -> Option<OriginDecision> {
         if let Some(Fault::Status(status)) = self.special.fault {
-            return Some(Decision::Fault(status));
+            return Some(OriginDecision::Fault(status));
         }
         if let Some(demand) = self.demand() {
             match presented(self.shared, demand, self.special, self.request.method, self.now_s) {
                 Presented::Proven => counts.authenticated += 1,
-                Presented::Stale => return Some(Decision::Challenge { is_stale: true }),
-                Presented::Nothing => return Some(Decision::Challenge { is_stale: false }),
+                Presented::Stale => return Some(OriginDecision::Challenge { is_stale: true }),
+                Presented::Nothing => return Some(OriginDecision::Challenge { is_stale: false }),
                 Presented::Wrong => {
                     counts.wrong_credentials += 1;
-                    return Some(Decision::Challenge { is_stale: false });
+                    return Some(OriginDecision::Challenge { is_stale: false });
                 }
             }
         }
         if self.special.is_body_refused {
-            return Some(Decision::ExpectationFailed);
+            return Some(OriginDecision::ExpectationFailed);
         }
         if self.coding().is_none() {
-            return Some(Decision::NotAcceptable);
+            return Some(OriginDecision::NotAcceptable);
         }
         let phase = self.request.mark.map_or(0, |mark| mark.phase);
         let may_redirect = !self.request.method.has_body();
         let older = may_redirect
             .then(|| self.shared.universe.redirect(self.request.xact(), phase, self.object))
             .flatten();
-        older.map(Decision::Redirect)
+        older.map(OriginDecision::Redirect)
     }
 
-    fn content(&self) -> Decision {
+    fn content(&self) -> OriginDecision {
         if self.is_unmodified {
-            return Decision::NotModified;
+            return OriginDecision::NotModified;
         }
         // A coding was found acceptable before.
         let coding = self.coding().unwrap_or(Coding::Identity);
         let dated = self.special.if_range_s.is_none_or(|date_s| self.last_modified_s == Some(date_s));
         if coding != Coding::Identity || self.special.ranges.is_empty() || !dated {
-            return Decision::Whole(coding);
+            return OriginDecision::Whole(coding);
         }
         let spans = satisfy(&self.special.ranges, self.object.size_bytes);
-        if spans.is_empty() { Decision::Unsatisfied } else { Decision::Parts(spans) }
+        if spans.is_empty() { OriginDecision::Unsatisfied } else { OriginDecision::Parts(spans) }
     }
 
     /// Coding of the response; none: the client accepts none that there is.
@@ -161,12 +161,12 @@ impl<'a> DecisionContext<'a> {
     }
 
     /// Note that announces a fault or an abort, and the bytes of the body after which the response is aborted.
-    pub fn note(&self, decision: &Decision, body_bytes: u64) -> (Option<Note>, Option<u64>) {
+    pub fn note(&self, decision: &OriginDecision, body_bytes: u64) -> (Option<Note>, Option<u64>) {
         if self.special.fault.is_some() {
             return (Some(Note::Fault), None);
         }
-        let has_body =
-            matches!(decision, Decision::Whole(_) | Decision::Parts(_)) && !self.request.head_only();
+        let has_body = matches!(decision, OriginDecision::Whole(_) | OriginDecision::Parts(_))
+            && !self.request.head_only();
         let abort_after = has_body
             .then(|| self.shared.universe.origin_abort(self.request.xact(), self.request.origin, body_bytes))
             .flatten();
@@ -176,7 +176,7 @@ impl<'a> DecisionContext<'a> {
     /// Body of the response to a GET, and its digest where the object is sent with one.
     pub fn payload(
         &self,
-        decision: &Decision,
+        decision: &OriginDecision,
         version: u64,
         gzip: &mut Option<GzipWriter>,
     ) -> (ResponseBody, Option<[u8; 16]>) {
@@ -184,24 +184,24 @@ impl<'a> DecisionContext<'a> {
         let pool = universe.pool();
         let body = || universe.body(self.object, version);
         match decision {
-            Decision::Whole(Coding::Identity) => {
+            OriginDecision::Whole(Coding::Identity) => {
                 let body = body();
                 let digest = self.object.checksum.then(|| digest(chunks(&body, pool)));
                 (ResponseBody::Whole { body, copied: 0 }, digest)
             }
-            Decision::Whole(Coding::Gzip) => {
+            OriginDecision::Whole(Coding::Gzip) => {
                 let coded = coded::gzip(gzip.get_or_insert_default(), &body(), pool);
                 let digest = self.object.checksum.then(|| digest([&coded[..]]));
                 (ResponseBody::bytes(coded), digest)
             }
-            Decision::Parts(spans) => (self.parts(body(), spans), None),
-            Decision::NotModified | Decision::Unsatisfied | Decision::Redirect(_) => {
+            OriginDecision::Parts(spans) => (self.parts(body(), spans), None),
+            OriginDecision::NotModified | OriginDecision::Unsatisfied | OriginDecision::Redirect(_) => {
                 (ResponseBody::Nothing, None)
             }
-            Decision::Fault(_)
-            | Decision::Challenge { .. }
-            | Decision::ExpectationFailed
-            | Decision::NotAcceptable => (ResponseBody::bytes(explanation(decision).into()), None),
+            OriginDecision::Fault(_)
+            | OriginDecision::Challenge { .. }
+            | OriginDecision::ExpectationFailed
+            | OriginDecision::NotAcceptable => (ResponseBody::bytes(explanation(decision).into()), None),
         }
     }
 
@@ -248,11 +248,11 @@ fn digest<'b>(chunks: impl IntoIterator<Item = &'b [u8]>) -> [u8; 16] {
     digest.finish()
 }
 
-fn explanation(decision: &Decision) -> &'static str {
+fn explanation(decision: &OriginDecision) -> &'static str {
     match decision {
-        Decision::Challenge { .. } => "who asks must be known\n",
-        Decision::ExpectationFailed => "this body is not wanted\n",
-        Decision::NotAcceptable => "not in a coding that was requested\n",
+        OriginDecision::Challenge { .. } => "who asks must be known\n",
+        OriginDecision::ExpectationFailed => "this body is not wanted\n",
+        OriginDecision::NotAcceptable => "not in a coding that was requested\n",
         _ => "a fault on purpose\n",
     }
 }

@@ -17,7 +17,7 @@ use assay_workload::model::{
 use assay_workload::object::{ObjectId, Space};
 
 use super::testing::{path, workload};
-use super::tests::{OriginResponse, start};
+use super::tests::{WrittenResponse, start};
 use super::*;
 
 /// The test universe, with connections that last.
@@ -49,7 +49,7 @@ pub(super) fn mark(number: u64) -> String {
     format!("X-Assay: 1-{number}-0-0-b")
 }
 
-fn fields<'r>(response: &'r OriginResponse, name: &str) -> Vec<&'r [u8]> {
+fn fields<'r>(response: &'r WrittenResponse, name: &str) -> Vec<&'r [u8]> {
     let (head, _) = ResponseHead::parse(&response.head).expect("is HTTP").expect("is complete");
     let named: Vec<(usize, usize)> = head
         .headers()

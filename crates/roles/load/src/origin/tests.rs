@@ -89,7 +89,7 @@ impl Running {
         Client { stream, read: Vec::new() }
     }
 
-    pub(super) fn get(&self, path: &str, fields: &str) -> OriginResponse {
+    pub(super) fn get(&self, path: &str, fields: &str) -> WrittenResponse {
         self.connect().request("GET", path, fields)
     }
 
@@ -127,7 +127,7 @@ pub(super) struct Client {
 }
 
 #[derive(Debug)]
-pub(super) struct OriginResponse {
+pub(super) struct WrittenResponse {
     pub(super) status: u16,
     pub(super) head: Vec<u8>,
     pub(super) body: Vec<u8>,
@@ -139,7 +139,7 @@ impl Client {
         self.stream.write_all(text.as_bytes()).expect("is read");
     }
 
-    pub(super) fn request(&mut self, method: &str, path: &str, fields: &str) -> OriginResponse {
+    pub(super) fn request(&mut self, method: &str, path: &str, fields: &str) -> WrittenResponse {
         self.send(&format!("{method} {path} HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n\r\n"));
         self.response(method)
     }
@@ -151,7 +151,7 @@ impl Client {
         bytes > 0
     }
 
-    pub(super) fn response(&mut self, method: &str) -> OriginResponse {
+    pub(super) fn response(&mut self, method: &str) -> WrittenResponse {
         loop {
             if let Some((head, length)) = ResponseHead::parse(&self.read).expect("is HTTP") {
                 let body = match head.body(method) {
@@ -166,7 +166,7 @@ impl Client {
                 let rest = self.read.split_off(length + body);
                 let mut head = std::mem::replace(&mut self.read, rest);
                 let body = head.split_off(length);
-                return OriginResponse { status, head, body, persists };
+                return WrittenResponse { status, head, body, persists };
             }
             assert!(self.more(), "ends in the middle");
         }
@@ -177,7 +177,7 @@ impl Client {
     }
 }
 
-impl OriginResponse {
+impl WrittenResponse {
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         let (head, _) = ResponseHead::parse(&self.head).expect("is HTTP").expect("is complete");
         head.header(name).map(|value| std::str::from_utf8(value).expect("is ASCII"))

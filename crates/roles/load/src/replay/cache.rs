@@ -12,7 +12,7 @@ use crate::replay::exchange::{CacheVerdict, ExchangeResult};
 use crate::replay::mark::CacheOutcome;
 use crate::replay::origin::{SimulatedCounts, SimulatedOrigins};
 use crate::replay::request::ReplayRequest;
-use crate::replay::results::{Times, several};
+use crate::replay::results::{TimeSummary, several};
 use crate::replay::source::LoggedTotals;
 
 /// What a proxy made of a replay, told by which request caused each response.
@@ -42,9 +42,9 @@ pub struct CacheResults {
     /// Its share of the bytes.
     pub ideal_bhr: Option<f64>,
     /// Response times of hits and joined.
-    pub hit_ms: Times,
+    pub hit_ms: TimeSummary,
     /// Those of all else.
-    pub miss_ms: Times,
+    pub miss_ms: TimeSummary,
     /// URLs that the log has.
     pub urls: u64,
     /// Lines of URLs for which there was no room: these are some other size.
@@ -129,8 +129,8 @@ impl CacheTally {
             bhr: ratio(self.hit_bytes, self.bytes),
             ideal_dhr: ratio(self.ideal_hits, self.begun),
             ideal_bhr: ratio(self.ideal_bytes, self.begun_bytes),
-            hit_ms: Times::from_histogram(&self.hit_times),
-            miss_ms: Times::from_histogram(&self.miss_times),
+            hit_ms: TimeSummary::from_histogram(&self.hit_times),
+            miss_ms: TimeSummary::from_histogram(&self.miss_times),
             urls: simulated.catalogue().urls(),
             urls_left_out: simulated.catalogue().left_out(),
             origin,

@@ -16,7 +16,7 @@ use crate::replay::drive::ReplayOptions;
 use crate::replay::mark::{CacheOutcome, ReplayMark, request_line};
 use crate::replay::origin::SimulatedOrigins;
 use crate::replay::request::ReplayRequest;
-use crate::replay::tls::{ClientSessions, Route};
+use crate::replay::tls::{ClientSessions, ReplayRoute};
 
 /// Result of one request. Instants are `CLOCK_MONOTONIC`, in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ struct ExpectedResponse<'s> {
 
 /// Settings and resources of a request.
 pub(crate) struct ExchangeContext<'r> {
-    pub route: &'r Route,
+    pub route: &'r ReplayRoute,
     /// The client's; none: TLS is not spoken.
     pub sessions: Option<&'r ClientSessions>,
     pub options: &'r ReplayOptions,
@@ -133,7 +133,7 @@ pub(crate) async fn exchange(
         fields.to_mut().extend_from_slice(request_line(number).as_bytes());
         ExpectedResponse { simulated, number, key: key(&request.authority, &request.path) }
     });
-    let is_whole_url = options.forward && !matches!(context.route, Route::Tunnel(_));
+    let is_whole_url = options.forward && !matches!(context.route, ReplayRoute::Tunnel(_));
     request.write(&mut request_bytes, is_whole_url, &fields);
     let mut result = ExchangeResult { sent_ns: monotonic_ns(), ..ExchangeResult::default() };
     let was_there = connection.is_some();
@@ -176,9 +176,9 @@ async fn connect(
         begun.map_err(|error| UpstreamError::Tls(to, error))
     };
     let mut upstream = match context.route {
-        Route::Clear => pool.open(to, None, patience).await?,
-        Route::Secured => pool.open(to, session()?, patience).await?,
-        Route::Tunnel(authority) => {
+        ReplayRoute::Clear => pool.open(to, None, patience).await?,
+        ReplayRoute::Secured => pool.open(to, session()?, patience).await?,
+        ReplayRoute::Tunnel(authority) => {
             let mut tunnel = pool.open(to, None, patience).await?;
             result.connected_ns = Some(monotonic_ns());
             let request_bytes = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");

@@ -48,13 +48,13 @@ pub struct SimulatedOrigins {
     pub(crate) content: ObjectBytes,
     lifetime_s: u64,
     think: Duration,
-    counts: Counts,
+    counts: AtomicCounts,
     /// The number of the thread that serves them.
     thread: OnceLock<u32>,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct AtomicCounts {
     requests: AtomicU64,
     confirmed: AtomicU64,
     unknown: AtomicU64,
@@ -84,7 +84,7 @@ impl SimulatedOrigins {
             content: ObjectBytes::default(),
             lifetime_s: lifetime.as_secs(),
             think,
-            counts: Counts::default(),
+            counts: AtomicCounts::default(),
             thread: OnceLock::new(),
         }
     }

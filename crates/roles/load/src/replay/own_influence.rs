@@ -8,7 +8,7 @@ use assay_net::thread_times::ThreadTimes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::replay::results::Times;
+use crate::replay::results::TimeSummary;
 
 /// Error in milliseconds that is not held against a time.
 const PRECISION_MS: f64 = 0.1;
@@ -20,7 +20,7 @@ const BUSY: f64 = 0.9;
 #[schemars(rename = "Own")]
 pub struct OwnInfluence {
     /// From when a request was due to the last byte of its response: the times from sending, and what it was late.
-    pub from_due_ms: Times,
+    pub from_due_ms: TimeSummary,
     /// Share of the mean of that for which requests were late; null: no response came.
     pub lateness_share: Option<f64>,
     /// Where the mean response time lies: at most at that from when requests were due, at least at that from sending without what waiting
@@ -72,7 +72,7 @@ impl OwnInfluence {
     /// Computes the influence from times of whole responses, from sending and from when they were due, and from the
     /// usage of threads.
     pub(crate) fn new(from_sending: &Histogram, from_due: &Histogram, threads: &ThreadUsage) -> Self {
-        let (sent, due) = (Times::from_histogram(from_sending), Times::from_histogram(from_due));
+        let (sent, due) = (TimeSummary::from_histogram(from_sending), TimeSummary::from_histogram(from_due));
         let least = OwnError::beside_waits(from_sending, threads.waited_us(), threads.passed_ns as f64 / 1e3);
         let is_known = threads.waiting_share() <= MOST_WAITING;
         let between = |seen: Option<f64>, least_us: Option<f64>, most: Option<f64>| {
@@ -105,7 +105,7 @@ impl OwnInfluence {
     }
 
     /// Text about lateness, and its share of the times; none: no response came.
-    pub(crate) fn lateness_text(&self, lateness: &Times) -> Option<String> {
+    pub(crate) fn lateness_text(&self, lateness: &TimeSummary) -> Option<String> {
         let (share, late) = (self.lateness_share?, lateness.p99?);
         let mut text = format!(
             "Assay itself sent 99 % of requests within {late:.3} ms of their time; its lateness is {:.1} % of the mean time from when \
@@ -189,7 +189,7 @@ mod tests {
         assert!((p50.low.unwrap() - 10.4).abs() < 0.2 && (p50.high.unwrap() - 20.0).abs() < 0.3, "{p50:?}");
         let doubt = late.doubt().unwrap();
         assert!(doubt.contains("the median lies between 10.") && doubt.contains("--speed"), "{doubt}");
-        let lateness = Times { p99: Some(9.6), ..Times::default() };
+        let lateness = TimeSummary { p99: Some(9.6), ..TimeSummary::default() };
         assert!(
             late.lateness_text(&lateness).unwrap().contains("its lateness is 48."),
             "{:?}",
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!((little.doubt(), little.p50_ms.unwrap().certainty), (None, Certainty::Known));
         let none = OwnInfluence::new(&Histogram::default(), &Histogram::default(), &ThreadUsage::default());
         assert_eq!(
-            (none.doubt(), none.lateness_text(&Times::default()), none.lateness_share),
+            (none.doubt(), none.lateness_text(&TimeSummary::default()), none.lateness_share),
             (None, None, None)
         );
         let busy = OwnInfluence { busy_share: Some(0.95), ..little };

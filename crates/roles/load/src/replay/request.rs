@@ -16,7 +16,7 @@ pub struct ReplayRequest {
 
 /// Reason for which an entry of a log or a list cannot be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UrlError {
+pub enum UnusableUrl {
     /// Neither a URL with a host nor a path: `-`, `error:…`, an address to tunnel to.
     NoUrl,
     /// A path without a host.
@@ -27,26 +27,26 @@ pub enum UrlError {
 
 impl ReplayRequest {
     /// Reads a URL. `host` is where a path alone belongs. Bytes that a request line cannot have are percent-encoded.
-    pub fn new(head_only: bool, url: &[u8], host: Option<&[u8]>) -> Result<Self, UrlError> {
+    pub fn new(head_only: bool, url: &[u8], host: Option<&[u8]>) -> Result<Self, UnusableUrl> {
         let url = url.split(|byte| *byte == b'#').next().unwrap_or_default();
         let mut is_https = false;
         let (authority, path) = match split(url) {
             Some((scheme, rest)) => {
                 is_https = scheme.eq_ignore_ascii_case(b"https");
                 if !is_https && !scheme.eq_ignore_ascii_case(b"http") {
-                    return Err(UrlError::Scheme);
+                    return Err(UnusableUrl::Scheme);
                 }
                 let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
                 // What stands before an @ are names and passwords, which do not belong into a request.
                 let from = rest[..end].iter().rposition(|byte| *byte == b'@').map_or(0, |at| at + 1);
                 (&rest[from..end], &rest[end..])
             }
-            None if url.first() == Some(&b'/') => (host.ok_or(UrlError::NoHost)?, url),
-            None => return Err(UrlError::NoUrl),
+            None if url.first() == Some(&b'/') => (host.ok_or(UnusableUrl::NoHost)?, url),
+            None => return Err(UnusableUrl::NoUrl),
         };
         let is_plain = |byte: &u8| byte.is_ascii_graphic();
         if authority.is_empty() || !authority.iter().all(is_plain) {
-            return Err(if authority.is_empty() { UrlError::NoHost } else { UrlError::NoUrl });
+            return Err(if authority.is_empty() { UnusableUrl::NoHost } else { UnusableUrl::NoUrl });
         }
         let mut text = String::with_capacity(path.len() + 1);
         if path.first() != Some(&b'/') {
@@ -100,7 +100,7 @@ fn split(url: &[u8]) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::*;
 
-    fn request(url: &str, host: Option<&str>) -> Result<String, UrlError> {
+    fn request(url: &str, host: Option<&str>) -> Result<String, UnusableUrl> {
         ReplayRequest::new(false, url.as_bytes(), host.map(str::as_bytes)).map(|request| request.url())
     }
 
@@ -111,18 +111,18 @@ mod tests {
         assert_eq!(request("HTTP://me:secret@a.example?q", None).unwrap(), "http://a.example/?q");
         assert_eq!(request("/x", Some("b")).unwrap(), "http://b/x");
         assert_eq!(request("/x?u=http://c/", Some("b")).unwrap(), "http://b/x?u=http://c/");
-        assert_eq!(request("/x", None), Err(UrlError::NoHost));
-        assert_eq!(request("-", Some("b")), Err(UrlError::NoUrl));
-        assert_eq!(request("a.example:443", None), Err(UrlError::NoUrl));
+        assert_eq!(request("/x", None), Err(UnusableUrl::NoHost));
+        assert_eq!(request("-", Some("b")), Err(UnusableUrl::NoUrl));
+        assert_eq!(request("a.example:443", None), Err(UnusableUrl::NoUrl));
         assert_eq!(request("HTTPS://a:8443/x", None).unwrap(), "https://a:8443/x");
-        assert_eq!(request("ftp://a/", None), Err(UrlError::Scheme));
-        assert_eq!(request("http:///x", None), Err(UrlError::NoHost));
+        assert_eq!(request("ftp://a/", None), Err(UnusableUrl::Scheme));
+        assert_eq!(request("http:///x", None), Err(UnusableUrl::NoHost));
     }
 
     #[test]
     fn what_a_request_line_cannot_hold_is_encoded() {
         assert_eq!(request("/a b\tc\u{e9}", Some("h")).unwrap(), "http://h/a%20b%09c%C3%A9");
-        assert_eq!(request("http://a b/", None), Err(UrlError::NoUrl));
+        assert_eq!(request("http://a b/", None), Err(UnusableUrl::NoUrl));
     }
 
     #[test]

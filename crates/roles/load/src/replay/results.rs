@@ -65,16 +65,16 @@ pub struct ReplayResults {
     /// Bytes of responses' bodies, chunked coding not among them.
     pub body_bytes: u64,
     /// From sending (connecting, where a connection was made) to the last byte.
-    pub response_ms: Times,
+    pub response_ms: TimeSummary,
     /// From sending to the first byte.
-    pub first_byte_ms: Times,
+    pub first_byte_ms: TimeSummary,
     /// Time to connect, where a connection was made.
-    pub connect_ms: Times,
+    pub connect_ms: TimeSummary,
     /// TLS: what both sides agreed upon, and how long that took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Handshakes>,
     /// How late requests were sent: our own fault.
-    pub lateness_ms: Times,
+    pub lateness_ms: TimeSummary,
     /// What the replay itself did to times.
     #[serde(default)]
     pub own: OwnInfluence,
@@ -98,7 +98,7 @@ pub struct Handshakes {
     /// Their number by version and cipher suite.
     pub by_parameters: BTreeMap<String, u64>,
     /// From the first byte of a handshake until a request could be sent.
-    pub handshake_ms: Times,
+    pub handshake_ms: TimeSummary,
     /// What was wrong with the first that failed, and what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_failure: Option<String>,
@@ -106,7 +106,8 @@ pub struct Handshakes {
 
 /// Times in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Times {
+#[schemars(rename = "Times")]
+pub struct TimeSummary {
     /// How many.
     pub count: u64,
     /// Mean.
@@ -134,7 +135,7 @@ impl Handshakes {
     }
 }
 
-impl Times {
+impl TimeSummary {
     pub(crate) fn from_histogram(histogram: &Histogram) -> Self {
         let at = |share| histogram.quantile_us(share).map(|us| us as f64 / 1000.0);
         Self {
@@ -249,8 +250,10 @@ impl ReplayTally {
     /// None: TLS was not spoken.
     fn handshakes(&self) -> Option<Handshakes> {
         let was_spoken = self.handshake.count() > 0 || self.tls.first_failure.is_some();
-        was_spoken
-            .then(|| Handshakes { handshake_ms: Times::from_histogram(&self.handshake), ..self.tls.clone() })
+        was_spoken.then(|| Handshakes {
+            handshake_ms: TimeSummary::from_histogram(&self.handshake),
+            ..self.tls.clone()
+        })
     }
 
     pub(crate) fn results(
@@ -277,10 +280,10 @@ impl ReplayTally {
             errors: self.errors.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect(),
             head_bytes: self.head_bytes,
             body_bytes: self.body_bytes,
-            response_ms: Times::from_histogram(&self.response),
-            first_byte_ms: Times::from_histogram(&self.first_byte),
-            connect_ms: Times::from_histogram(&self.connect),
-            lateness_ms: Times::from_histogram(&self.lateness),
+            response_ms: TimeSummary::from_histogram(&self.response),
+            first_byte_ms: TimeSummary::from_histogram(&self.first_byte),
+            connect_ms: TimeSummary::from_histogram(&self.connect),
+            lateness_ms: TimeSummary::from_histogram(&self.lateness),
             own: OwnInfluence::new(&self.response, &self.from_due, threads),
             tls: self.handshakes(),
             ..ReplayResults::default()
@@ -426,7 +429,8 @@ impl ReplayResults {
         if !self.own.leaves_unknown() {
             return results;
         }
-        let unknown = |times: &mut Times| *times = Times { count: times.count, ..Times::default() };
+        let unknown =
+            |times: &mut TimeSummary| *times = TimeSummary { count: times.count, ..TimeSummary::default() };
         unknown(&mut results.response_ms);
         unknown(&mut results.first_byte_ms);
         unknown(&mut results.own.from_due_ms);
@@ -585,7 +589,7 @@ mod tests {
 
     #[test]
     fn what_waits_left_unknown_is_neither_shown_nor_in_the_document() {
-        let times = Times { count: 10, p50: Some(1_108.0), ..Times::default() };
+        let times = TimeSummary { count: 10, p50: Some(1_108.0), ..TimeSummary::default() };
         let cache = CacheResults { dhr: Some(0.239), hit_ms: times, ..CacheResults::default() };
         let of = |certainty| {
             let own = OwnInfluence {

@@ -17,9 +17,9 @@ use crate::replay::ReplayError;
 use crate::replay::catalogue::Catalogue;
 use crate::replay::filter::Filter;
 use crate::replay::plan::list::{Arrivals, ListPlan};
-use crate::replay::plan::log::{Entry, LogPlan};
+use crate::replay::plan::log::{LogEntry, LogPlan};
 use crate::replay::plan::{LoggedOutcome, Planned};
-use crate::replay::request::{ReplayRequest, UrlError};
+use crate::replay::request::{ReplayRequest, UnusableUrl};
 
 /// Most URLs of a list.
 const MOST_URLS: usize = 10_000_000;
@@ -239,7 +239,7 @@ impl LogSource {
         Ok(ReadSummary { lines: read.lines, malformed: read.malformed, ..summary })
     }
 
-    fn entry(&self, access: &Access<'_>, format: &Format, summary: &mut ReadSummary) -> Option<Entry> {
+    fn entry(&self, access: &Access<'_>, format: &Format, summary: &mut ReadSummary) -> Option<LogEntry> {
         let request = self.request(access, summary)?;
         let Some(time_us) = access.time_us else {
             summary.timeless += 1;
@@ -247,7 +247,7 @@ impl LogSource {
         };
         // Squid dates a line when the request ends; it was made as much earlier as it took.
         let took_us = if format.name == "squid" { access.duration_us.unwrap_or(0) } else { 0 };
-        Some(Entry {
+        Some(LogEntry {
             at_us: time_us.saturating_sub_unsigned(took_us),
             client: String::from_utf8_lossy(access.client).into_owned().into_boxed_str(),
             request,
@@ -360,11 +360,11 @@ impl ReadSummary {
                 None
             }
             Ok(request) => Some(request),
-            Err(UrlError::Scheme) => {
+            Err(UnusableUrl::Scheme) => {
                 self.other_schemes += 1;
                 None
             }
-            Err(UrlError::NoUrl | UrlError::NoHost) => {
+            Err(UnusableUrl::NoUrl | UnusableUrl::NoHost) => {
                 self.unusable += 1;
                 None
             }

@@ -26,7 +26,7 @@ pub struct ReplayTls {
 
 /// Route of a request to its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum ReplayRoute {
     /// In the clear, to the address.
     Clear,
     /// Over TLS, to the address: its certificate has to be valid for the host of the URL.
@@ -35,26 +35,26 @@ pub(crate) enum Route {
     Tunnel(String),
 }
 
-impl Route {
+impl ReplayRoute {
     /// Key of a connection, beside its client: names are not mixed on one.
     pub(crate) fn key<'c>(&self, client: &'c str, request: &ReplayRequest) -> Cow<'c, str> {
         match self {
-            Route::Clear => Cow::Borrowed(client),
-            Route::Secured => Cow::Owned(format!("{client} {}", request.authority)),
-            Route::Tunnel(authority) => Cow::Owned(format!("{client} {authority}")),
+            ReplayRoute::Clear => Cow::Borrowed(client),
+            ReplayRoute::Secured => Cow::Owned(format!("{client} {}", request.authority)),
+            ReplayRoute::Tunnel(authority) => Cow::Owned(format!("{client} {authority}")),
         }
     }
 }
 
 impl ReplayOptions {
     /// Chooses the route of a request. Simulated origins speak in the clear, so nothing is tunnelled to them.
-    pub(crate) fn route(&self, request: &ReplayRequest) -> Route {
+    pub(crate) fn route(&self, request: &ReplayRequest) -> ReplayRoute {
         match &self.tls {
-            Some(tls) if tls.to_address => Route::Secured,
+            Some(tls) if tls.to_address => ReplayRoute::Secured,
             Some(_) if self.forward && request.is_https && self.simulated.is_none() => {
-                Route::Tunnel(with_port(&request.authority))
+                ReplayRoute::Tunnel(with_port(&request.authority))
             }
-            _ => Route::Clear,
+            _ => ReplayRoute::Clear,
         }
     }
 }
@@ -119,9 +119,9 @@ mod tests {
         assert_eq!(with_port("a.example:8443"), "a.example:8443");
         assert_eq!(with_port("[::1]"), "[::1]:443");
         let request = ReplayRequest::new(false, b"https://a.example/x", None).unwrap();
-        assert_eq!(Route::Clear.key("c", &request), "c");
-        assert_eq!(Route::Secured.key("c", &request), "c a.example");
-        assert_eq!(Route::Tunnel("a.example:443".into()).key("c", &request), "c a.example:443");
+        assert_eq!(ReplayRoute::Clear.key("c", &request), "c");
+        assert_eq!(ReplayRoute::Secured.key("c", &request), "c a.example");
+        assert_eq!(ReplayRoute::Tunnel("a.example:443".into()).key("c", &request), "c a.example:443");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::replay::results::SentRequest;
 const MOST_WAITING: usize = 16_384;
 
 /// A row of the table.
-struct Row {
+struct ReplayRow {
     number: u64,
     client: String,
     method: &'static str,
@@ -56,7 +56,7 @@ fn columns() -> Vec<Column> {
 
 /// Writes rows in a thread of its own.
 pub(crate) struct Xacts {
-    to: SyncSender<Row>,
+    to: SyncSender<ReplayRow>,
     writing: JoinHandle<Result<(), FileError>>,
     number: u64,
     lost: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Xacts {
 impl Xacts {
     pub(crate) fn create(path: &Path) -> Result<Self, ReplayError> {
         let mut writer = TableWriter::create(path, columns()).map_err(RunDirError::from)?;
-        let (to, rows) = sync_channel::<Row>(MOST_WAITING);
+        let (to, rows) = sync_channel::<ReplayRow>(MOST_WAITING);
         let writing = std::thread::Builder::new().name("xacts".into()).spawn(move || {
             for row in rows {
                 write(&mut writer, &row)?;
@@ -79,7 +79,7 @@ impl Xacts {
     pub(crate) fn push(&mut self, sent: &SentRequest<'_>, start_ns: u64) {
         let us = |ns: u64| (ns as i64 - start_ns as i64).div_euclid(1000);
         let result = sent.result;
-        let row = Row {
+        let row = ReplayRow {
             number: self.number,
             client: sent.client.to_owned(),
             method: sent.request.method(),
@@ -116,7 +116,7 @@ impl Xacts {
     }
 }
 
-fn write(writer: &mut TableWriter, row: &Row) -> Result<(), FileError> {
+fn write(writer: &mut TableWriter, row: &ReplayRow) -> Result<(), FileError> {
     let opt_int = |value: Option<i64>| value.map_or(Cell::Null, Cell::Int);
     writer.push(&[
         Cell::Uint(row.number),

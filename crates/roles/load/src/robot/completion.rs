@@ -10,7 +10,7 @@ use assay_workload::Fault;
 use assay_workload::model::HttpVersion;
 
 use super::response::ResponseStart;
-use super::setup::Setup;
+use super::setup::RobotSetup;
 use super::worker::{EXAMPLES, RobotReport, Worker};
 use super::xact::{NONE, Xact};
 use crate::tally::{self, CompletedXact, OwnDelays};
@@ -18,7 +18,7 @@ use assay_net::arrival::sooner_us;
 
 /// Columns of the log that the xact itself does not hold.
 #[derive(Debug, Clone, Copy, Default)]
-struct End {
+struct XactEnd {
     last_byte_ns: u64,
     outcome: Option<Outcome>,
     error: Option<ErrorKind>,
@@ -89,7 +89,10 @@ impl Worker {
         });
         let status = Some(start.status);
         let fault_met = xact.met_fault(start.kind, outcome);
-        self.log(&xact, End { last_byte_ns: end_ns, outcome, error: None, status, body_bytes, fault_met });
+        self.log(
+            &xact,
+            XactEnd { last_byte_ns: end_ns, outcome, error: None, status, body_bytes, fault_met },
+        );
         self.count_ended(xact.phase);
         if let Some(robot) = self.leave_page(&xact, false) {
             self.release_launch(robot, xact.id.number);
@@ -119,7 +122,7 @@ impl Worker {
         self.ideal_events.extend(xact.ideal_failed(&self.control.clock, now_ns));
         self.ideal_events.extend(xact.ideal_settled(None, &self.control.clock, now_ns));
         let (body_bytes, status) = received;
-        self.log(&xact, End { error: Some(kind), body_bytes, status, ..End::default() });
+        self.log(&xact, XactEnd { error: Some(kind), body_bytes, status, ..XactEnd::default() });
         self.count_ended(xact.phase);
         if xact.is_page() {
             self.give_up_children(xact.page);
@@ -141,7 +144,7 @@ impl Worker {
         let Some(xact) = self.xacts.try_remove(place as usize) else { return };
         let delayed_us = self.delayed_so_far_us(&xact);
         self.recorder(xact.phase).unsent(tally::micros(xact.due_ns, phase_end_ns), delayed_us);
-        self.log(&xact, End::default());
+        self.log(&xact, XactEnd::default());
         if xact.is_page() {
             self.give_up_children(xact.page);
         }
@@ -209,7 +212,7 @@ impl Worker {
         phase: u16,
         detail: &dyn Display,
         now_ns: u64,
-        name: impl FnOnce(&Setup) -> (String, String),
+        name: impl FnOnce(&RobotSetup) -> (String, String),
     ) {
         if self.examples[kind as usize] >= EXAMPLES {
             return;
@@ -227,7 +230,7 @@ impl Worker {
         self.report(RobotReport::Example(example));
     }
 
-    fn log(&mut self, xact: &Xact, end: End) {
+    fn log(&mut self, xact: &Xact, end: XactEnd) {
         let Some(log) = &mut self.log else { return };
         let clock = self.control.clock;
         let instant = |ns: u64| (ns != 0).then(|| clock.offset_us(ns));
@@ -275,7 +278,7 @@ fn kind_of(fault: Fault) -> PlannedFault {
 }
 
 /// Names an xact and its request in text.
-fn name(setup: &Setup, xact: &Xact) -> (String, String) {
+fn name(setup: &RobotSetup, xact: &Xact) -> (String, String) {
     let route = setup.route(xact.id.robot, xact.object.id.origin);
     let request = format!(
         "{} http://{}{} ({})",

@@ -15,7 +15,7 @@ use assay_net::byte_stream::ByteStream;
 use assay_workload::model::HttpVersion;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::connection::{ConnectionStage, ListLink, Pipeline, RobotConnection};
+use super::connection::{ConnectionPipeline, ConnectionStage, ListLink, RobotConnection};
 use super::response::ResponseReader;
 use super::streams::Streams;
 use super::worker::Worker;
@@ -206,7 +206,7 @@ impl Worker {
             is_fresh: true,
             stage: ConnectionStage::Connecting,
             since_ns: begun_ns,
-            pipeline: Pipeline::new(depth, behind),
+            pipeline: ConnectionPipeline::new(depth, behind),
             link: ListLink::FREE,
             transport,
             unsent: Vec::new(),

@@ -28,7 +28,7 @@ pub struct RobotConnection {
     /// Instant of the connect, or of the last response.
     pub since_ns: u64,
     /// Requests behind the one whose turn it is.
-    pub pipeline: Pipeline,
+    pub pipeline: ConnectionPipeline,
     /// Links within the robot's lists.
     pub link: ListLink,
     pub transport: ByteStream<Socket>,
@@ -63,7 +63,7 @@ impl RobotConnection {
 
 /// Requests behind the one whose turn it is. Linked through the xacts: nothing is allocated.
 #[derive(Debug, Clone, Copy)]
-pub struct Pipeline {
+pub struct ConnectionPipeline {
     /// Most requests that may be under way.
     pub depth: u16,
     /// Requests under way, with the one whose turn it is.
@@ -76,7 +76,7 @@ pub struct Pipeline {
     pub last: u32,
 }
 
-impl Pipeline {
+impl ConnectionPipeline {
     /// For a connection that is opened for a request; `behind` is the first of those that were cut off with it.
     pub fn new(depth: u16, behind: u32) -> Self {
         Self { depth, load: 1, is_unwritten: behind != NONE, first: behind, last: NONE }

@@ -21,10 +21,10 @@ use super::RobotsError;
 use super::control::{LEAD_NS, RunControl};
 use super::goal;
 use super::load_controller::{LAST_NS, LoadController, LoadRequest, ProposedChange};
-use super::log::{LogQueue, LogWriter};
+use super::log::{XactLogQueue, XactLogWriter};
 use super::sampling::{SAMPLE_NS, SampleMerger, WorkerSample};
 use super::schedule::LaunchSchedule;
-use super::setup::Setup;
+use super::setup::RobotSetup;
 use super::wait_joiner::WaitJoiner;
 use super::worker::{EXAMPLES, RobotReport, Worker, WorkerIo};
 use crate::monitor::{self, Identity, SelfCheck, ThreadMonitor};
@@ -52,19 +52,19 @@ pub type Emit<'a> = &'a mut dyn FnMut(&Event) -> Result<(), StdioError>;
 /// The workers, before they know when the run starts.
 #[derive(Debug)]
 pub struct WorkerPool {
-    setup: Arc<Setup>,
+    setup: Arc<RobotSetup>,
     controller: Option<LoadController>,
     workers: Vec<WorkerThread<Result<(), RobotsError>>>,
     starts: Vec<oneshot::Sender<Arc<RunControl>>>,
     reports: UnboundedReceiver<RobotReport>,
-    log: Option<LogWriter>,
+    log: Option<XactLogWriter>,
     ideal: IdealFeed,
     baselines: Vec<Baseline>,
 }
 
 /// A run, from its start on.
 struct RunLoop {
-    setup: Arc<Setup>,
+    setup: Arc<RobotSetup>,
     control: Arc<RunControl>,
     merger: SnapshotMerger,
     /// None: the target's waits are not watched.
@@ -86,7 +86,7 @@ struct RunLoop {
 
 impl WorkerPool {
     /// Starts the workers; they make ready and wait.
-    pub async fn start(spec: &RobotsSpec, setup: Arc<Setup>) -> Result<Self, RobotsError> {
+    pub async fn start(spec: &RobotsSpec, setup: Arc<RobotSetup>) -> Result<Self, RobotsError> {
         // A worker without robots would be of no use.
         let robots = setup.robots.clone();
         let count = spec.threads.clamp(1, (robots.len() as u32).max(1));
@@ -96,7 +96,7 @@ impl WorkerPool {
         let timeline = timeline.map_err(RobotsError::Adapting)?.unwrap_or_else(|| setup.timeline.clone());
         let (log, mut queues) = match &spec.xact_log {
             Some(path) => {
-                let (writer, queues) = LogWriter::start(path, count as usize)?;
+                let (writer, queues) = XactLogWriter::start(path, count as usize)?;
                 (Some(writer), queues)
             }
             None => (None, Vec::new()),
@@ -216,7 +216,7 @@ impl WorkerPool {
     fn finish(mut self, emit: Emit<'_>) -> Result<(), RobotsError> {
         let log = self.log.take();
         self.join()?;
-        if let Some(Err(error)) = log.map(LogWriter::finish) {
+        if let Some(Err(error)) = log.map(XactLogWriter::finish) {
             emit(&Event::Fault { reason: Reason::RoleFailed, message: error.to_string() })?;
         }
         Ok(())
@@ -229,7 +229,7 @@ impl WorkerPool {
 }
 
 impl RunLoop {
-    fn new(setup: Arc<Setup>, control: Arc<RunControl>, merger: SnapshotMerger) -> Self {
+    fn new(setup: Arc<RobotSetup>, control: Arc<RunControl>, merger: SnapshotMerger) -> Self {
         let start_ns = control.clock.start_ns;
         let wait_joiner = setup.joins_waits.then(|| WaitJoiner::new(setup.timeout));
         Self {
@@ -479,10 +479,10 @@ struct WorkerAssignment {
     timing: Timing,
     /// Instant at which all workers begin to measure their baselines.
     baseline_ns: u64,
-    setup: Arc<Setup>,
+    setup: Arc<RobotSetup>,
     timeline: Arc<Timeline>,
     slice: Slice,
-    log: Option<LogQueue>,
+    log: Option<XactLogQueue>,
     ready: UnboundedSender<Option<Baseline>>,
     started: oneshot::Receiver<Arc<RunControl>>,
     reports: UnboundedSender<RobotReport>,

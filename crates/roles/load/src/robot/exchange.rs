@@ -17,7 +17,7 @@ use super::memory::{RobotMemory, cnonce};
 use super::request::{OutgoingRequest, PRIORITY_OF_EMBEDDED, PRIORITY_OF_PAGE, write_target};
 use super::response::ResponseStart;
 use super::securing::kind_of_tls;
-use super::setup::Setup;
+use super::setup::RobotSetup;
 use super::special::path_of;
 use super::worker::Worker;
 use super::xact::{NONE, Xact};
@@ -209,7 +209,7 @@ impl Worker {
             }
             Err(error) => self.fail_response(slot, error.kind(), &error, now_ns),
             Ok(used) if is_complete && used < bytes.len() => {
-                let detail = Extra(bytes.len() - used);
+                let detail = ExtraBytes(bytes.len() - used);
                 self.fail_response(slot, ErrorKind::ExtraBytes, &detail, now_ns);
             }
             Ok(_) if is_complete => self.finish(slot, now_ns),
@@ -399,9 +399,9 @@ impl Worker {
 }
 
 /// Bytes after the end of a response, as text.
-struct Extra(usize);
+struct ExtraBytes(usize);
 
-impl std::fmt::Display for Extra {
+impl std::fmt::Display for ExtraBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes after the end of the response", self.0)
     }
@@ -462,7 +462,7 @@ fn second(clock: &RunClock, at_ns: u64) -> i64 {
 
 /// Appends the lines that a request gets from what its robot remembers; true when there are cookies among them.
 fn write_personal(
-    setup: &Setup,
+    setup: &RobotSetup,
     memory: &mut RobotMemory,
     xact: &mut Xact,
     now_s: u64,
@@ -487,7 +487,7 @@ fn write_personal(
 }
 
 /// `Priority` of a request: of pages, and of embedded objects; none for all else.
-fn priority(setup: &Setup, xact: &Xact) -> Option<&'static [u8]> {
+fn priority(setup: &RobotSetup, xact: &Xact) -> Option<&'static [u8]> {
     let content = &setup.universe.workload().contents[usize::from(xact.object.id.content)];
     if content.embedded.is_some() {
         return Some(PRIORITY_OF_PAGE);

@@ -9,7 +9,7 @@ use super::login::ProtectionSpace;
 use super::memory::{RobotMemory, sets_cookies};
 use super::response::HeadVerdict;
 use super::response_error::ResponseError;
-use super::setup::Setup;
+use super::setup::RobotSetup;
 use super::special::{self, MOST_STEPS, classify};
 use super::xact::Xact;
 use crate::check::{CheckError, CheckVerdict, ReceivedHead, judge_head};
@@ -20,7 +20,7 @@ use assay_workload::mark::{Note, ResponseMark};
 /// Judges the head of one response.
 #[derive(Debug)]
 pub struct HeadJudge<'a> {
-    pub setup: &'a Setup,
+    pub setup: &'a RobotSetup,
     pub clock: RunClock,
     /// Arrival of the head.
     pub now_ns: u64,
@@ -39,7 +39,7 @@ impl HeadJudge<'_> {
         head: &ResponseHead<'_>,
         mark: Option<&[u8]>,
     ) -> Result<HeadVerdict, ResponseError> {
-        let Self { setup: Setup { universe, .. }, clock, .. } = *self;
+        let Self { setup: RobotSetup { universe, .. }, clock, .. } = *self;
         let response = read_head(head, mark, &clock);
         if let Some(mark) = &response.mark {
             self.note_origin_times(mark);

@@ -15,7 +15,7 @@ use assay_workload::{Child, Launch, Object, Offered};
 use super::special;
 use super::worker::{Robot, RobotTimerEvent, Worker};
 use super::xact::{NONE, PageLoad, Xact};
-use crate::tally::{Recorder, is_basic};
+use crate::tally::{RobotRecorder, is_basic};
 use assay_base::clock::monotonic_ns;
 use assay_workload::XactId;
 
@@ -303,7 +303,7 @@ fn is_too_late(now_ns: u64, end_ns: u64) -> bool {
 
 /// Counts a request as due whose response has `sent_bytes` of body as the origin sends it, and as an object of the
 /// working set if it is the first for it while that grows.
-fn count_due(recorder: &mut Recorder, offered: &Offered, grows: bool, sent_bytes: u64) {
+fn count_due(recorder: &mut RobotRecorder, offered: &Offered, grows: bool, sent_bytes: u64) {
     let counts = &mut recorder.counts;
     counts.due += 1;
     if grows && !offered.revisit {

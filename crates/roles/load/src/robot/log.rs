@@ -16,7 +16,7 @@ const PARCELS: usize = 32;
 
 /// Failure of the xact log.
 #[derive(Debug, Error)]
-pub enum LogError {
+pub enum XactLogError {
     #[error("cannot create the xact log {path}: {cause}")]
     Create { path: PathBuf, cause: RunDirError },
     #[error("cannot write the xact log {path}: {cause}")]
@@ -30,35 +30,36 @@ pub enum LogError {
 
 /// The thread that writes the log.
 #[derive(Debug)]
-pub struct LogWriter {
-    thread: JoinHandle<Result<(), LogError>>,
+pub struct XactLogWriter {
+    thread: JoinHandle<Result<(), XactLogError>>,
 }
 
 /// A worker's way to it.
 #[derive(Debug)]
-pub struct LogQueue {
+pub struct XactLogQueue {
     parcel: Vec<XactRow>,
     parcels: SyncSender<Vec<XactRow>>,
 }
 
-impl LogWriter {
+impl XactLogWriter {
     /// Creates the log; returns a queue for each worker.
-    pub fn start(path: &Path, workers: usize) -> Result<(Self, Vec<LogQueue>), LogError> {
-        let log = XactLog::create(path).map_err(|cause| LogError::Create { path: path.to_owned(), cause })?;
+    pub fn start(path: &Path, workers: usize) -> Result<(Self, Vec<XactLogQueue>), XactLogError> {
+        let log =
+            XactLog::create(path).map_err(|cause| XactLogError::Create { path: path.to_owned(), cause })?;
         let (sender, receiver) = sync_channel(PARCELS);
         let path = path.to_owned();
         let thread = std::thread::Builder::new()
             .name("xact-log".to_owned())
-            .spawn(move || write(log, &receiver).map_err(|cause| LogError::Write { path, cause }))
-            .map_err(LogError::Thread)?;
-        let queue = || LogQueue { parcel: Vec::new(), parcels: sender.clone() };
+            .spawn(move || write(log, &receiver).map_err(|cause| XactLogError::Write { path, cause }))
+            .map_err(XactLogError::Thread)?;
+        let queue = || XactLogQueue { parcel: Vec::new(), parcels: sender.clone() };
         let queues = (0..workers).map(|_| queue()).collect();
         Ok((Self { thread }, queues))
     }
 
     /// Waits until all rows are written. All queues must have been dropped.
-    pub fn finish(self) -> Result<(), LogError> {
-        self.thread.join().map_err(|_| LogError::Panicked)?
+    pub fn finish(self) -> Result<(), XactLogError> {
+        self.thread.join().map_err(|_| XactLogError::Panicked)?
     }
 }
 
@@ -71,7 +72,7 @@ fn write(mut log: XactLog, parcels: &Receiver<Vec<XactRow>>) -> Result<(), RunDi
     log.finish()
 }
 
-impl LogQueue {
+impl XactLogQueue {
     /// Adds a row; returns the number of rows that had to be dropped.
     pub fn push(&mut self, row: XactRow) -> u64 {
         self.parcel.push(row);

@@ -78,8 +78,8 @@ use assay_protocol::message::Event;
 use thiserror::Error;
 
 use self::coordinator::WorkerPool;
-pub use self::log::LogError;
-use self::setup::Setup;
+pub use self::log::XactLogError;
+use self::setup::RobotSetup;
 pub use self::setup::SetupError;
 use crate::spec::RobotsSpec;
 use assay_net::worker::{WorkerError, pin, raise_descriptor_limit};
@@ -93,7 +93,7 @@ pub enum RobotsError {
     Setup(#[from] SetupError),
     /// There is no xact log.
     #[error(transparent)]
-    Log(#[from] LogError),
+    Log(#[from] XactLogError),
     #[error(transparent)]
     Worker(#[from] WorkerError),
     /// The runtime of the main thread, or of a worker, failed.
@@ -118,7 +118,7 @@ pub fn run(spec: RobotsSpec) -> Result<(), RobotsError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RobotsError::Runtime)?;
     runtime.block_on(async {
-        let pool = WorkerPool::start(&spec, Arc::new(Setup::read(&spec)?)).await?;
+        let pool = WorkerPool::start(&spec, Arc::new(RobotSetup::read(&spec)?)).await?;
         let mut commands = Commands::from_stdin().map_err(RobotsError::Runtime)?;
         pool.run(&mut commands, &mut |event| emit(event)).await
     })
@@ -130,5 +130,5 @@ pub async fn run_with(
     commands: &mut Commands,
     emit: &mut dyn FnMut(&Event) -> Result<(), StdioError>,
 ) -> Result<(), RobotsError> {
-    WorkerPool::start(spec, Arc::new(Setup::read(spec)?)).await?.run(commands, emit).await
+    WorkerPool::start(spec, Arc::new(RobotSetup::read(spec)?)).await?.run(commands, emit).await
 }

@@ -19,7 +19,7 @@
 
 use assay_measurement::error_kind::ErrorKind;
 
-use super::connection::{ConnectionList, ConnectionStage, Pipeline};
+use super::connection::{ConnectionList, ConnectionPipeline, ConnectionStage};
 use super::response::ResponseReader;
 use super::worker::Worker;
 use super::xact::NONE;
@@ -29,7 +29,7 @@ impl Worker {
     /// True if a busy connection may be given one more request.
     pub fn has_room(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
-        let Pipeline { depth, load, is_unwritten, .. } = connection.pipeline;
+        let ConnectionPipeline { depth, load, is_unwritten, .. } = connection.pipeline;
         connection.xact != NONE
             && load < depth
             && !is_unwritten

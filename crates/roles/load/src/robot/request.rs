@@ -6,7 +6,7 @@ use assay_workload::model::{HttpVersion, Method};
 use assay_workload::{Object, Universe};
 
 use super::features::RequestFeatures;
-use super::setup::OriginRoute;
+use super::setup::TargetRoute;
 use crate::tally::method_name;
 
 /// `Priority` (RFC 9218) of a page. One leads to all others, and comes before most; what it embeds comes after what is
@@ -24,7 +24,7 @@ pub struct OutgoingRequest<'a> {
     pub version: HttpVersion,
     pub object: &'a Object,
     /// The way to its origin.
-    pub route: &'a OriginRoute,
+    pub route: &'a TargetRoute,
     pub absolute: bool,
     /// Date of `If-Modified-Since`, in Unix seconds.
     pub since_unix_s: Option<u64>,
@@ -110,7 +110,7 @@ impl OutgoingRequest<'_> {
 }
 
 /// Appends the target of a request: a path, or the whole URL where requests take the `absolute` route.
-pub fn write_target(universe: &Universe, object: &Object, absolute: Option<&OriginRoute>, out: &mut Vec<u8>) {
+pub fn write_target(universe: &Universe, object: &Object, absolute: Option<&TargetRoute>, out: &mut Vec<u8>) {
     if let Some(route) = absolute {
         out.extend_from_slice(b"http://");
         out.extend_from_slice(&route.authority);

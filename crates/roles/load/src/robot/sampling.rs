@@ -8,7 +8,7 @@ use assay_workload::script::{Class, Sample};
 
 use super::features::ResponseKind;
 use super::xact::Xact;
-use crate::tally::Recorder;
+use crate::tally::RobotRecorder;
 use assay_base::clock::SECOND_NS;
 
 /// Length of a worker's sample: scripts notice events that late at most.
@@ -16,7 +16,7 @@ pub const SAMPLE_NS: u64 = SECOND_NS / 10;
 
 /// Measurements of a worker in the current phase, since its last sample.
 #[derive(Debug, Default)]
-pub struct Sampler {
+pub struct WorkerSampler {
     sample: Sample,
     /// Number of the sample that is being measured: whole samples since the start of the run.
     sample_number: u64,
@@ -34,9 +34,9 @@ pub struct WorkerSample {
     pub sample: Sample,
 }
 
-impl Sampler {
+impl WorkerSampler {
     /// Adds what a recorder has counted since this was last called.
-    pub fn take_counts(&mut self, recorder: &Recorder) {
+    pub fn take_counts(&mut self, recorder: &RobotRecorder) {
         let counts = &recorder.counts;
         let now = [counts.sent, counts.completed, recorder.error_total(), counts.retries];
         let [sent, completed, errors, retries] = std::array::from_fn(|at| now[at] - self.taken[at]);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn counts_are_taken_once() {
-        let (mut sampler, mut recorder) = (Sampler::default(), Recorder::default());
+        let (mut sampler, mut recorder) = (WorkerSampler::default(), RobotRecorder::default());
         (recorder.counts.sent, recorder.counts.completed) = (5, 3);
         sampler.take_counts(&recorder);
         recorder.counts.sent = 7;

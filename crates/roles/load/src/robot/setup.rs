@@ -27,7 +27,7 @@ use thiserror::Error;
 
 use super::load_controller;
 use crate::coded::CodedSizes;
-use crate::files::{FileError, read_files};
+use crate::files::{WorkloadFileError, read_files};
 
 /// Tells the draw of a connection's depth from that of its use limit.
 const DEPTH_DRAW: u64 = 1;
@@ -50,7 +50,7 @@ pub enum SetupError {
     Spread(#[from] AssignmentError),
     /// A file that bodies are made of cannot be read.
     #[error(transparent)]
-    Files(FileError),
+    Files(WorkloadFileError),
     /// The workload describes no universe.
     #[error("the workload cannot be run: {0}")]
     Universe(UniverseError),
@@ -88,12 +88,12 @@ pub enum SetupError {
 
 /// Everything about the robots that does not change.
 #[derive(Debug)]
-pub struct Setup {
+pub struct RobotSetup {
     pub universe: Arc<Universe>,
     /// The schedule in time.
     pub timeline: Arc<Timeline>,
     pub options: UniverseOptions,
-    pub clocks: ClockError,
+    pub clocks: ClockErrorBound,
     /// Some phase has load that adapts.
     pub adapts: bool,
     /// The robots that run here.
@@ -101,14 +101,14 @@ pub struct Setup {
     /// Rules of each group of the workload, in its order.
     pub groups: Vec<GroupRules>,
     /// Routes to each origin; for each cache that robots speak to, one after the other.
-    routes: Vec<Vec<OriginRoute>>,
+    routes: Vec<Vec<TargetRoute>>,
     /// Cache of each robot, as index into `routes`; empty: there is one for all.
     listeners: Vec<u16>,
     pub absolute: bool,
     /// Longest time for a response.
     pub timeout: Duration,
     /// None: requests go in the clear.
-    pub tls: Option<Tls>,
+    pub tls: Option<RobotTls>,
     /// Lengths of coded bodies; none: no body is coded.
     coded: Option<CodedSizes>,
     /// Some robots have busy and idle periods.
@@ -139,7 +139,7 @@ pub struct Setup {
 
 /// TLS of the robots.
 #[derive(Debug)]
-pub struct Tls {
+pub struct RobotTls {
     pub client: Client,
     /// Probability that a connection offers to resume an earlier session.
     resumption: f64,
@@ -170,7 +170,7 @@ pub struct GroupRules {
 
 /// The way to one origin.
 #[derive(Debug)]
-pub struct OriginRoute {
+pub struct TargetRoute {
     pub address: SocketAddr,
     /// Connections to equal destinations can be used for each other's requests.
     pub destination: u16,
@@ -180,7 +180,7 @@ pub struct OriginRoute {
     between: [Vec<u8>; 2],
 }
 
-impl OriginRoute {
+impl TargetRoute {
     fn new(address: SocketAddr, destination: u16, authority: Vec<u8>) -> Self {
         let between = ["0", "1"].map(|minor| {
             let start = format!(" HTTP/1.{minor}\r\nHost: ").into_bytes();
@@ -200,7 +200,7 @@ impl OriginRoute {
     }
 }
 
-impl Setup {
+impl RobotSetup {
     /// Reads the workload that the spec names, and makes everything else from it.
     pub fn read(spec: &RobotsSpec) -> Result<Self, SetupError> {
         Self::new(spec, Arc::new(read_workload(&spec.universe.workload)?))
@@ -230,7 +230,7 @@ impl Setup {
             routes,
             absolute: matches!(spec.target, Target::Forward { .. }),
             timeout: Duration::from_millis(spec.timeout_ms.max(1)),
-            tls: spec.tls.as_ref().map(|settings| Tls::new(settings, &workload)).transpose()?,
+            tls: spec.tls.as_ref().map(|settings| RobotTls::new(settings, &workload)).transpose()?,
             shares_from: spec.behaviour.shares_from(),
             caches: spec.behaviour.caches && !matches!(spec.target, Target::Direct { .. }),
             validation_updates: spec.behaviour.validation_updates,
@@ -245,7 +245,7 @@ impl Setup {
                 .collect(),
             sources: (0..hosts).map(source).collect(),
             address_runs,
-            clocks: ClockError::default(),
+            clocks: ClockErrorBound::default(),
             adapts: load_controller::adapts(&workload),
             options,
             robots,
@@ -295,7 +295,7 @@ impl Setup {
     }
 
     /// Whether a robot's connection offers to resume an earlier session of TLS; `serial` counts its connections.
-    pub fn resumes(&self, tls: &Tls, robot: RobotIndex, serial: u32) -> bool {
+    pub fn resumes(&self, tls: &RobotTls, robot: RobotIndex, serial: u32) -> bool {
         let inputs = [self.universe.seed(), u64::from(robot), 1 + u64::from(serial), RESUME_DRAW];
         Rng::of(Purpose::Other, &inputs).unit() < tls.resumption
     }
@@ -322,7 +322,7 @@ impl Setup {
     }
 
     /// Route of a robot to an origin.
-    pub fn route(&self, robot: RobotIndex, origin: OriginIndex) -> &OriginRoute {
+    pub fn route(&self, robot: RobotIndex, origin: OriginIndex) -> &TargetRoute {
         let listener = self.listeners.get(robot as usize).copied().unwrap_or(0);
         &self.routes[usize::from(listener)][usize::from(origin)]
     }
@@ -330,9 +330,9 @@ impl Setup {
 
 /// Upper bound on the difference between an instant of an origin and the same instant of a robot, for all workers.
 #[derive(Debug, Default)]
-pub struct ClockError(AtomicU64);
+pub struct ClockErrorBound(AtomicU64);
 
-impl ClockError {
+impl ClockErrorBound {
     /// Raises the bound, in microseconds. Smaller values change nothing: what was decided stands.
     pub fn raise_to_us(&self, error_us: u64) {
         self.0.fetch_max(error_us, Relaxed);
@@ -344,7 +344,7 @@ impl ClockError {
     }
 }
 
-impl Tls {
+impl RobotTls {
     fn new(settings: &ClientTls, workload: &Workload) -> Result<Self, SetupError> {
         let name = |origin: &assay_workload::model::Origin| {
             Name::of_authority(&origin.authority)
@@ -442,7 +442,7 @@ fn robot_addresses<'w>(
 }
 
 /// Routes through each cache that robots speak to.
-fn all_routes(workload: &Workload, spec: &RobotsSpec) -> Result<Vec<Vec<OriginRoute>>, SetupError> {
+fn all_routes(workload: &Workload, spec: &RobotsSpec) -> Result<Vec<Vec<TargetRoute>>, SetupError> {
     let through = |listener: &Listener| {
         let proxy = listener.proxy;
         let target = match &spec.target {
@@ -457,7 +457,7 @@ fn all_routes(workload: &Workload, spec: &RobotsSpec) -> Result<Vec<Vec<OriginRo
     spec.listeners.iter().map(through).collect()
 }
 
-fn routes(workload: &Workload, target: &Target) -> Result<Vec<OriginRoute>, SetupError> {
+fn routes(workload: &Workload, target: &Target) -> Result<Vec<TargetRoute>, SetupError> {
     let check = |given: &[SocketAddr]| match given.len() < workload.origins.len() {
         true => Err(SetupError::TooFewOrigins { origins: workload.origins.len(), given: given.len() }),
         false => Ok(()),
@@ -469,10 +469,10 @@ fn routes(workload: &Workload, target: &Target) -> Result<Vec<OriginRoute>, Setu
     let route = |(index, origin): (usize, &assay_workload::model::Origin)| {
         let named = origin.authority.clone().into_bytes();
         match target {
-            Target::Direct { origins } => OriginRoute::new(origins[index], index as u16, named),
-            Target::Reverse { proxy } => OriginRoute::new(*proxy, 0, named),
+            Target::Direct { origins } => TargetRoute::new(origins[index], index as u16, named),
+            Target::Reverse { proxy } => TargetRoute::new(*proxy, 0, named),
             Target::Forward { proxy, origins } => {
-                OriginRoute::new(*proxy, 0, origins[index].to_string().into_bytes())
+                TargetRoute::new(*proxy, 0, origins[index].to_string().into_bytes())
             }
         }
     };
@@ -480,8 +480,8 @@ fn routes(workload: &Workload, target: &Target) -> Result<Vec<OriginRoute>, Setu
 }
 
 /// Destinations, for each origin, of those that stand for it, but its own.
-fn substitutes(workload: &Workload, routes: &[OriginRoute]) -> Vec<Vec<u16>> {
-    let of = |(origin, route): (usize, &OriginRoute)| {
+fn substitutes(workload: &Workload, routes: &[TargetRoute]) -> Vec<Vec<u16>> {
+    let of = |(origin, route): (usize, &TargetRoute)| {
         let groups = workload.substitutes.iter().filter(|group| group.contains(&(origin as OriginIndex)));
         let mut all: Vec<u16> =
             groups.flatten().map(|other| routes[usize::from(*other)].destination).collect();

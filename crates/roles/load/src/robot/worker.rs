@@ -16,14 +16,14 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::backlog::InFlightBaseline;
 use super::connection::{ListEnds, RobotConnection};
 use super::control::RunControl;
-use super::log::LogQueue;
+use super::log::XactLogQueue;
 use super::memory::RobotMemory;
-use super::sampling::{Sampler, WorkerSample};
+use super::sampling::{WorkerSample, WorkerSampler};
 use super::schedule::LaunchSchedule;
-use super::setup::Setup;
+use super::setup::RobotSetup;
 use super::xact::{NONE, PageLoad, Xact};
 use crate::monitor::SelfCheck;
-use crate::tally::Recorder;
+use crate::tally::RobotRecorder;
 use crate::tally::ideal::IdealEvent;
 use crate::tally::merge::WorkerSnapshot;
 use crate::tally::recorders::Recorders;
@@ -135,7 +135,7 @@ pub struct ScheduleState {
 /// One worker's robots and everything that is under way.
 #[derive(Debug)]
 pub struct Worker {
-    pub setup: Arc<Setup>,
+    pub setup: Arc<RobotSetup>,
     pub control: Arc<RunControl>,
     /// Share of the robots that belongs to this worker.
     pub slice: Slice,
@@ -163,11 +163,11 @@ pub struct Worker {
     /// Vectors of pages that have ended.
     pub spare_children: Vec<Vec<Child>>,
     /// Measurements for load that adapts.
-    pub sampler: Option<Sampler>,
+    pub sampler: Option<WorkerSampler>,
     /// Share of best-effort robots alive; none: as the phase says.
     pub alive: Option<f64>,
     /// The xact log, when there is one.
-    pub log: Option<LogQueue>,
+    pub log: Option<XactLogQueue>,
     /// Examples sent of each kind.
     pub examples: [u8; ErrorKind::ALL.len()],
     /// The timer of this worker.
@@ -196,11 +196,11 @@ pub struct Worker {
 impl Worker {
     /// The robots of `slice`, and their stream.
     pub fn new(
-        setup: Arc<Setup>,
+        setup: Arc<RobotSetup>,
         control: Arc<RunControl>,
         slice: Slice,
         mut schedule: LaunchSchedule,
-        log: Option<LogQueue>,
+        log: Option<XactLogQueue>,
         reports: UnboundedSender<RobotReport>,
         io: WorkerIo,
     ) -> Self {
@@ -232,7 +232,7 @@ impl Worker {
             scratch: Vec::with_capacity(4096),
             dates: DateCache::default(),
             spare_children: Vec::new(),
-            sampler: setup.adapts.then(Sampler::default),
+            sampler: setup.adapts.then(WorkerSampler::default),
             alive: None,
             log,
             examples: [0; ErrorKind::ALL.len()],
@@ -254,7 +254,7 @@ impl Worker {
 
     /// Counts of a phase in the current interval.
     #[inline]
-    pub fn recorder(&mut self, phase: u16) -> &mut Recorder {
+    pub fn recorder(&mut self, phase: u16) -> &mut RobotRecorder {
         self.recorders.recorder(phase)
     }
 
@@ -302,7 +302,7 @@ impl Worker {
     }
 }
 
-fn make_robots(setup: &Setup, slice: Slice) -> Vec<Robot> {
+fn make_robots(setup: &RobotSetup, slice: Slice) -> Vec<Robot> {
     let universe = &setup.universe;
     let mine = (0..universe.robot_count()).filter(|&robot| slice.has(robot));
     mine.filter_map(|index| {

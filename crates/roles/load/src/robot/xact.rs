@@ -11,7 +11,7 @@ use assay_workload::object::ObjectId;
 use assay_workload::{Child, Fault, Object};
 
 use super::features::{RequestFeatures, ResponseKind};
-use super::setup::Setup;
+use super::setup::RobotSetup;
 use crate::check::CheckedRequest;
 use crate::tally::flights::{Exposure, OriginResidence};
 use crate::tally::ideal::SentLookup;
@@ -228,7 +228,7 @@ impl Xact {
     }
 
     /// Facts by which the response is judged; `setup` has the declared behaviour of the target.
-    pub fn requested(&self, sent_us: u64, setup: &Setup) -> CheckedRequest {
+    pub fn requested(&self, sent_us: u64, setup: &RobotSetup) -> CheckedRequest {
         CheckedRequest {
             id: self.id,
             method: self.method,

@@ -7,7 +7,7 @@ use assay_measurement::outcome::Outcome;
 use assay_measurement::times::TimesRecorder;
 use assay_measurement::waits::WaitTimeline;
 
-use super::{Instants, OwnDelays, Recorder, disturbed_from_us, record};
+use super::{Instants, OwnDelays, RobotRecorder, disturbed_from_us, record};
 
 /// As much of a body as the kernel takes at once, at least, in bytes.
 const AT_ONCE: u64 = 65_536;
@@ -79,7 +79,7 @@ impl Flight {
     }
 }
 
-impl Recorder {
+impl RobotRecorder {
     /// Keeps an xact until it can be joined. One that was not disturbed so far, as nearly all, is recorded as such.
     #[inline]
     pub(super) fn keep(&mut self, flight: Flight) {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn only_those_that_can_have_met_a_wait_are_recorded_as_disturbed() {
-        let mut recorder = Recorder::default();
+        let mut recorder = RobotRecorder::default();
         for due_ms in [100, 200, 300] {
             recorder.completed(&hit(due_ms, OwnDelays::default()));
         }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn waits_while_the_origin_had_a_request_do_not_count() {
-        let mut recorder = Recorder::default();
+        let mut recorder = RobotRecorder::default();
         let miss = |due_ms: u64, residence: [u64; 2]| {
             let mut miss = hit(due_ms, OwnDelays::default());
             miss.outcome = Some(Outcome::Miss);
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn waits_are_added_to_what_assay_itself_delayed() {
-        let mut recorder = Recorder::default();
+        let mut recorder = RobotRecorder::default();
         recorder.completed(&hit(100, OwnDelays { before_us: 700, ..OwnDelays::default() }));
         recorder.completed(&hit(200, OwnDelays { before_us: 30, ..OwnDelays::default() }));
         assert_eq!(
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn what_nobody_watched_is_recorded_as_it_was_and_not_counted_as_joined() {
-        let mut recorder = Recorder::default();
+        let mut recorder = RobotRecorder::default();
         recorder.completed(&hit(100, OwnDelays::default()));
         recorder.completed(&hit(100, OwnDelays { before_us: 700, ..OwnDelays::default() }));
         recorder.join(&waits(105, &[]));

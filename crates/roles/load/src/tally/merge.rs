@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use assay_measurement::interval::{RobotInterval, RobotLevels};
 use assay_workload::model::RobotIndex;
 
-use super::Recorder;
+use super::RobotRecorder;
 use super::ideal::{IdealEvent, IdealFeed};
 
 /// End of an interval: a full second, or the end of a phase. All workers end the same intervals.
@@ -26,7 +26,7 @@ pub struct WorkerSnapshot {
     /// Number of the interval, from 0.
     pub number: u64,
     pub interval_end: IntervalEnd,
-    pub phases: Vec<(u16, Box<Recorder>)>,
+    pub phases: Vec<(u16, Box<RobotRecorder>)>,
     /// Levels at the end of the interval.
     pub levels: RobotLevels,
     /// Events for the ideal cache, up to its end or a little beyond.
@@ -41,7 +41,7 @@ pub struct WorkerSnapshot {
 #[derive(Debug)]
 struct PendingInterval {
     interval_end: IntervalEnd,
-    phases: BTreeMap<u16, Box<Recorder>>,
+    phases: BTreeMap<u16, Box<RobotRecorder>>,
     levels: RobotLevels,
     launched: Vec<(RobotIndex, u32)>,
     workers_reported: usize,
@@ -131,7 +131,7 @@ impl SnapshotMerger {
         self.ideal.feed(until_us, |phase, add| add(&mut phases.entry(phase).or_default().counts));
         // Rounded once, so that intervals neither overlap nor leave gaps.
         let (start_ms, end_ms) = (interval_end.from_us / 1_000, interval_end.to_us / 1_000);
-        let interval = |(phase, recorder): (u16, Box<Recorder>)| RobotInterval {
+        let interval = |(phase, recorder): (u16, Box<RobotRecorder>)| RobotInterval {
             start_ms,
             length_ms: end_ms - start_ms,
             phase,
@@ -185,7 +185,7 @@ mod tests {
         let interval_end =
             IntervalEnd { from_us: number * 1_000_000, to_us: (number + 1) * 1_000_000, ..CUT };
         let phases = due_by_phase.iter().map(|&(phase, due)| {
-            let mut recorder = Box::<Recorder>::default();
+            let mut recorder = Box::<RobotRecorder>::default();
             recorder.counts.due = due;
             (phase, recorder)
         });

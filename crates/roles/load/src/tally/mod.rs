@@ -1,6 +1,6 @@
 //! Counts and times of one worker of the robots, and their merging into intervals.
 //!
-//! A worker owns a [`Recorder`] for each phase that has something under way, and hands what they hold to the
+//! A worker owns a [`RobotRecorder`] for each phase that has something under way, and hands what they hold to the
 //! [`merge`]r at the end of every *interval*: each full second, and each end of a phase. All workers end the same intervals, so what
 //! they send for one interval adds up to the intervals of the run.
 
@@ -21,9 +21,9 @@ use assay_workload::model::{Method, RequestType};
 
 use flights::{Exposure, Flight};
 
-/// Methods in the order of [`Recorder`]'s counters.
+/// Methods in the order of [`RobotRecorder`]'s counters.
 const METHODS: [Method; 4] = [Method::Get, Method::Head, Method::Post, Method::Put];
-/// Request types in the order of [`Recorder`]'s counters.
+/// Request types in the order of [`RobotRecorder`]'s counters.
 const TYPES: [RequestType; 6] = [
     RequestType::Basic,
     RequestType::Ims200,
@@ -36,8 +36,8 @@ const TYPES: [RequestType; 6] = [
 /// Counts and times of one phase in the current interval. Nothing here allocates while it counts, except for a status code or a length of
 /// time that was not seen in the second before.
 #[derive(Debug, Default)]
-pub struct Recorder {
-    /// Counts that are plain numbers; the maps in it stay empty until [`Recorder::counts`].
+pub struct RobotRecorder {
+    /// Counts that are plain numbers; the maps in it stay empty until [`RobotRecorder::counts`].
     pub counts: RobotCounts,
     errors: [u64; ErrorKind::ALL.len()],
     methods: [u64; METHODS.len()],
@@ -206,7 +206,7 @@ pub fn micros(from_ns: u64, to_ns: u64) -> u64 {
     (to_ns.saturating_sub(from_ns) + 500) / 1_000
 }
 
-impl Recorder {
+impl RobotRecorder {
     /// Empty recorder with as much room for times as this one has.
     #[must_use]
     pub fn emptied(&self) -> Self {
@@ -297,7 +297,7 @@ impl Recorder {
     }
 
     /// Adds all that another has counted.
-    pub fn merge(&mut self, other: &Recorder) {
+    pub fn merge(&mut self, other: &RobotRecorder) {
         self.counts.merge(&other.counts);
         add(&mut self.errors, &other.errors);
         add(&mut self.methods, &other.methods);
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn each_outcome_of_a_basic_xact_has_its_own_count() {
-        let mut recorder = Recorder::default();
+        let mut recorder = RobotRecorder::default();
         for outcome in [Outcome::Hit, Outcome::Hit, Outcome::Collapsed, Outcome::Revalidated, Outcome::Miss] {
             recorder.completed(&completed(Some(outcome), RequestType::Basic));
         }
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn every_xact_is_timed_under_its_outcome_whether_it_is_basic_or_not() {
-        let mut recorder = Recorder::default();
+        let mut recorder = RobotRecorder::default();
         let (basic, conditional) = (RequestType::Basic, RequestType::Ims200);
         recorder.completed(&completed(Some(Outcome::Hit), basic));
         recorder.completed(&completed(Some(Outcome::Hit), conditional));
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_wait_that_was_given_up_counts_from_where_it_had_come() {
-        let (mut recorder, end) = (Recorder::default(), 5_000_000);
+        let (mut recorder, end) = (RobotRecorder::default(), 5_000_000);
         let given_up = |sent, first_byte| Instants { begin: 1_000_000, sent, first_byte, last_byte: end };
         recorder.gave_up(&given_up(0, 0), 0);
         recorder.gave_up(&given_up(2_000_000, 0), 0);
@@ -450,7 +450,7 @@ mod tests {
 
     #[test]
     fn a_wait_without_an_end_can_have_been_shorter_by_what_assay_delayed_it() {
-        let mut recorder = Recorder::default();
+        let mut recorder = RobotRecorder::default();
         recorder.unsent(4_000, 3_000);
         recorder.unsent(4_000, 5_000);
         assert_eq!(recorder.counts.unsent, 2);
@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn response_time_counts_from_due_and_service_time_from_sent() {
-        let mut recorder = Recorder::default();
+        let mut recorder = RobotRecorder::default();
         recorder.completed(&completed(Some(Outcome::Miss), RequestType::Basic));
         let times = sum(&recorder.miss);
         assert_eq!(
@@ -478,7 +478,7 @@ mod tests {
     #[test]
     fn a_delayed_xact_is_recorded_with_the_least_that_it_can_have_been() {
         let one = |own: OwnDelays| {
-            let mut recorder = Recorder::default();
+            let mut recorder = RobotRecorder::default();
             recorder.completed(&CompletedXact { own, ..completed(Some(Outcome::Miss), RequestType::Basic) });
             let disturbed = recorder.miss.to_times().disturbed;
             [disturbed.response, disturbed.service, disturbed.ttfb]
@@ -508,7 +508,7 @@ mod tests {
         let alone = OwnDelays { before_us: 200, ..passing };
         let with_others = Disturbance { delay_us: 700, held_back: 2, is_undrained: false };
         let held_back = OwnDelays { disturbance: Some(with_others), ..alone };
-        let mut recorder = Recorder::default();
+        let mut recorder = RobotRecorder::default();
         // Nor was one late that was sent when a response had been read late, with others.
         let after_reading = OwnDelays { before_us: 0, is_held_back: true, ..held_back };
         for own in [passing, in_burst, alone, held_back, after_reading] {
@@ -525,7 +525,7 @@ mod tests {
 
     #[test]
     fn merging_adds_up() {
-        let (mut a, mut b) = (Recorder::default(), Recorder::default());
+        let (mut a, mut b) = (RobotRecorder::default(), RobotRecorder::default());
         a.completed(&completed(Some(Outcome::Hit), RequestType::Basic));
         a.error(ErrorKind::Stale);
         b.completed(&completed(Some(Outcome::Hit), RequestType::Reload));

@@ -1,14 +1,14 @@
-//! The [`Recorder`]s of one worker: one for each phase of which something was counted in the interval.
+//! The [`RobotRecorder`]s of one worker: one for each phase of which something was counted in the interval.
 
-use super::Recorder;
+use super::RobotRecorder;
 
 /// Recorders by phase. One that follows a recorder that was sent has as much room as that, so that histograms grow in
 /// the first second and not in each.
 #[derive(Debug)]
 pub struct Recorders {
-    phases: Vec<Option<Box<Recorder>>>,
+    phases: Vec<Option<Box<RobotRecorder>>>,
     /// An empty one that will be the next.
-    spare: Option<Box<Recorder>>,
+    spare: Option<Box<RobotRecorder>>,
 }
 
 impl Recorders {
@@ -17,12 +17,12 @@ impl Recorders {
     }
 
     #[inline]
-    pub fn recorder(&mut self, phase: u16) -> &mut Recorder {
+    pub fn recorder(&mut self, phase: u16) -> &mut RobotRecorder {
         self.phases[usize::from(phase)].get_or_insert_with(|| self.spare.take().unwrap_or_default())
     }
 
     /// None: nothing was counted of the phase.
-    pub fn get(&self, phase: u16) -> Option<&Recorder> {
+    pub fn get(&self, phase: u16) -> Option<&RobotRecorder> {
         self.phases[usize::from(phase)].as_deref()
     }
 
@@ -30,7 +30,7 @@ impl Recorders {
     ///
     /// A function of its own, as counts of instructions leave it out: it is called once a second, however many requests there are.
     #[inline(never)]
-    pub fn take(&mut self) -> Vec<(u16, Box<Recorder>)> {
+    pub fn take(&mut self) -> Vec<(u16, Box<RobotRecorder>)> {
         let slots = self.phases.iter_mut().enumerate();
         let taken: Vec<_> = slots.filter_map(|(phase, slot)| Some((phase as u16, slot.take()?))).collect();
         // The latest phase is the one that goes on.
@@ -52,7 +52,7 @@ mod tests {
         recorders.recorder(0).counts.completed = 1;
         assert_eq!(recorders.get(2).map(|recorder| recorder.counts.completed), Some(2));
         let taken = recorders.take();
-        let counted = |taken: &[(u16, Box<Recorder>)]| -> Vec<(u16, u64)> {
+        let counted = |taken: &[(u16, Box<RobotRecorder>)]| -> Vec<(u16, u64)> {
             taken.iter().map(|(phase, recorder)| (*phase, recorder.counts.completed)).collect()
         };
         assert_eq!(counted(&taken), [(0, 1), (2, 2)]);

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::Planned;
-pub use super::order::Entry;
+pub use super::order::LogEntry;
 use super::order::ReorderBuffer;
 use super::spread::SecondSpreader;
 
@@ -19,7 +19,7 @@ pub struct LogPlan {
     speed: f64,
     order: ReorderBuffer,
     spread: SecondSpreader,
-    spread_entries: VecDeque<(i64, Entry)>,
+    spread_entries: VecDeque<(i64, LogEntry)>,
     first_us: Option<i64>,
     last_us: i64,
 }
@@ -38,7 +38,7 @@ impl LogPlan {
     }
 
     /// Takes the next entry of the log.
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: LogEntry) {
         if let Some(earliest) = self.order.push(entry) {
             self.spread.push(earliest, &mut self.spread_entries);
         }
@@ -80,9 +80,9 @@ mod tests {
     use super::*;
     use crate::replay::request::ReplayRequest;
 
-    fn entry(at_us: i64, number: usize) -> Entry {
+    fn entry(at_us: i64, number: usize) -> LogEntry {
         let path = format!("/{number}").into_boxed_str();
-        Entry {
+        LogEntry {
             at_us,
             client: format!("c{}", number % 3).into_boxed_str(),
             request: ReplayRequest { head_only: false, is_https: false, authority: "a".into(), path },

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 /// A request of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     /// Beginning of the request, in microseconds on any scale.
     pub at_us: i64,
     pub client: Box<str>,
@@ -20,7 +20,7 @@ struct HeldEntry {
     at_us: i64,
     /// Equal times keep the order of lines.
     number: u64,
-    entry: Entry,
+    entry: LogEntry,
 }
 
 impl PartialEq for HeldEntry {
@@ -57,14 +57,14 @@ impl ReorderBuffer {
     }
 
     /// Takes an entry; returns the earliest when there are too many.
-    pub(super) fn push(&mut self, entry: Entry) -> Option<Entry> {
+    pub(super) fn push(&mut self, entry: LogEntry) -> Option<LogEntry> {
         self.number += 1;
         self.held.push(Reverse(HeldEntry { at_us: entry.at_us, number: self.number, entry }));
         if self.held.len() > self.most { self.pop() } else { None }
     }
 
     /// Takes the earliest of those at hand.
-    pub(super) fn pop(&mut self) -> Option<Entry> {
+    pub(super) fn pop(&mut self) -> Option<LogEntry> {
         self.held.pop().map(|Reverse(held)| held.entry)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::order::Entry;
+use super::order::LogEntry;
 
 const SECOND_US: i64 = 1_000_000;
 /// Number of stamps that decide whether they are whole seconds.
@@ -17,7 +17,7 @@ const MOST_HELD: usize = 100_000;
 #[derive(Default)]
 pub(super) struct SecondSpreader {
     /// Entries of one second, or of the beginning of the log.
-    held: Vec<Entry>,
+    held: Vec<LogEntry>,
     /// Stamps are whole seconds; none: not decided yet.
     whole: Option<bool>,
     /// The instant of the latest entry that went out.
@@ -26,7 +26,7 @@ pub(super) struct SecondSpreader {
 
 impl SecondSpreader {
     /// Takes an entry; earlier ones whose instants are known now go to `out`, with these in microseconds.
-    pub(super) fn push(&mut self, entry: Entry, out: &mut VecDeque<(i64, Entry)>) {
+    pub(super) fn push(&mut self, entry: LogEntry, out: &mut VecDeque<(i64, LogEntry)>) {
         match self.whole {
             None => {
                 self.held.push(entry);
@@ -46,14 +46,14 @@ impl SecondSpreader {
     }
 
     /// Passes on all entries that are held.
-    pub(super) fn finish(&mut self, out: &mut VecDeque<(i64, Entry)>) {
+    pub(super) fn finish(&mut self, out: &mut VecDeque<(i64, LogEntry)>) {
         if self.whole.is_none() {
             self.decide(out);
         }
         self.flush(out);
     }
 
-    fn decide(&mut self, out: &mut VecDeque<(i64, Entry)>) {
+    fn decide(&mut self, out: &mut VecDeque<(i64, LogEntry)>) {
         let whole = self.held.iter().all(|entry| entry.at_us.rem_euclid(SECOND_US) == 0);
         self.whole = Some(whole);
         for entry in std::mem::take(&mut self.held) {
@@ -61,7 +61,7 @@ impl SecondSpreader {
         }
     }
 
-    fn flush(&mut self, out: &mut VecDeque<(i64, Entry)>) {
+    fn flush(&mut self, out: &mut VecDeque<(i64, LogEntry)>) {
         let held = std::mem::take(&mut self.held);
         let count = held.len() as i64;
         for (place, entry) in held.into_iter().enumerate() {
@@ -70,7 +70,7 @@ impl SecondSpreader {
         }
     }
 
-    fn emit(&mut self, at_us: i64, entry: Entry, out: &mut VecDeque<(i64, Entry)>) {
+    fn emit(&mut self, at_us: i64, entry: LogEntry, out: &mut VecDeque<(i64, LogEntry)>) {
         // Where a line stood too far from its place, it goes at once.
         let at_us = self.last_us.map_or(at_us, |last_us| last_us.max(at_us));
         self.last_us = Some(at_us);
