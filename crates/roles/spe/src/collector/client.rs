@@ -1,4 +1,4 @@
-//! One connection of a proxy, or of the Multiplier.
+//! Connections of proxies and of the Multiplier.
 
 use std::io;
 use std::rc::Rc;
@@ -15,35 +15,35 @@ use assay_net::exchange::{self, Exchange, Handler, Next, Refusal, Request};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 
-use crate::collector::client_request::ClientRequest;
-use crate::collector::fetch::{self, Order};
-use crate::collector::log::{Came, Line, Sent};
-use crate::collector::lost::Gone;
-use crate::collector::play::Client;
-use crate::collector::recording::{Claim, Outcome, Reader, Recording};
-use crate::collector::shared::{Connected, Shared};
-use crate::collector::shelf::{Found, Key, Requester};
+use crate::collector::client_request::CollectorRequest;
+use crate::collector::fetch::{self, OriginFetch};
+use crate::collector::log::{ExchangeEntry, SentResponse, ServedFrom};
+use crate::collector::lost::LossKind;
+use crate::collector::recording::{Recording, RecordingClaim, RecordingOutcome, RecordingReader};
+use crate::collector::recording_store::{RecordingKey, RecordingLookup, Requester};
+use crate::collector::replay::CollectorClient;
+use crate::collector::shared::{CollectorShared, ListenerConnection};
 use crate::collector::tunnel;
 use crate::number;
 
-/// After so many recordings that were waited for in vain, a request gets a fetch of its own.
-const MOST_WAITS: usize = 8;
-/// What a proxy is told in place of a response that was its client's own, and is gone.
+/// Recordings awaited in vain after which a request gets a fetch of its own.
+const WAITS_MAX: usize = 8;
+/// Text for a proxy in destination of a response that belonged to one client, and is lost.
 const NOT_KEPT: &str = "the Collector has not kept the response that the client got, and fetches nothing twice: this is not compared";
 
 /// Serves a connection until it ends. Errors are the client's own doing, or were reported to it: they are of no further interest.
-pub async fn serve(stream: TcpStream, connected: Connected) {
-    let Connected { shared, listener } = &connected;
-    let mut client = Client::new(Rc::clone(shared), stream, *listener);
+pub async fn serve(stream: TcpStream, connected: ListenerConnection) {
+    let ListenerConnection { shared, listener } = &connected;
+    let mut client = CollectorClient::new(Rc::clone(shared), stream, *listener);
     if exchange::serve(&mut client).await.is_err() {
         shared.count(|c| c.client_gone += 1);
     }
-    if let Some(place) = client.tunnel.take() {
-        tunnel::serve(client, &place).await;
+    if let Some(destination) = client.tunnel.take() {
+        tunnel::serve(client, &destination).await;
     }
 }
 
-impl Handler for Client {
+impl Handler for CollectorClient {
     type Stream = TcpStream;
 
     fn exchange(&mut self) -> &mut Exchange {
@@ -52,13 +52,13 @@ impl Handler for Client {
 
     async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
         self.lost = None;
-        if is_question_of_the_lab(head) && !self.shared.is_direct(self.listener) {
+        if is_health_check(head) && !self.shared.is_direct(self.listener) {
             self.send_error(200, "the listener is open", false).await?;
             return Ok(Next::Request);
         }
         self.shared.count_listener(self.listener, |c| c.requests += 1);
-        (self.sent, self.came_ns) = (Sent::default(), monotonic_ns());
-        let next = self.served(head).await;
+        (self.sent, self.arrived_ns) = (SentResponse::default(), monotonic_ns());
+        let next = self.respond_to(head).await;
         self.log(head);
         next
     }
@@ -68,12 +68,11 @@ impl Handler for Client {
     }
 }
 
-impl Client {
-    /// Responds to a request.
-    async fn served(&mut self, head: &RequestHead<'_>) -> io::Result<Next> {
+impl CollectorClient {
+    async fn respond_to(&mut self, head: &RequestHead<'_>) -> io::Result<Next> {
         let shared = Rc::clone(&self.shared);
         if head.method == "CONNECT" {
-            return self.begin_tunnel(head).await;
+            return self.accept_tunnel(head).await;
         }
         let is_head = head.method == "HEAD";
         let target = match shared.target(head, self.listener) {
@@ -82,7 +81,7 @@ impl Client {
                 return refuse(self, error.status(), &error.to_string(), is_head).await;
             }
         };
-        let client_request = ClientRequest::new(head, target);
+        let client_request = CollectorRequest::new(head, target);
         let body = match receive(self, &client_request).await {
             Ok(body) => body,
             Err(BodyError::Coding(error)) => return refuse(self, 400, &error.to_string(), is_head).await,
@@ -95,14 +94,14 @@ impl Client {
         };
         let mut key = std::mem::take(&mut self.key);
         client_request.write_key(body.digest, &mut key);
-        let served = serve_request(self, &client_request, &key, body).await;
+        let result = serve_request(self, &client_request, &key, body).await;
         self.key = key;
-        served.map(|()| Next::Request)
+        result.map(|()| Next::Request)
     }
 
-    /// What follows the head of a CONNECT belongs to the tunnel, so nothing may say that it is a body (RFC 9110, 9.3.6).
-    async fn begin_tunnel(&mut self, head: &RequestHead<'_>) -> io::Result<Next> {
-        let Some(place) = self.shared.routes.tunnel(head.target) else {
+    /// Accepts a CONNECT. Bytes after its head belong to the tunnel, so it must not announce a body (RFC 9110, 9.3.6).
+    async fn accept_tunnel(&mut self, head: &RequestHead<'_>) -> io::Result<Next> {
+        let Some(destination) = self.shared.routes.tunnel(head.target) else {
             return refuse(self, 501, "tunnels are not served in front of an origin", false).await;
         };
         if !matches!(head.body(), BodyFraming::None) {
@@ -112,11 +111,11 @@ impl Client {
         if let Err(error) = host.and(target::authority(head.target.as_bytes())) {
             return refuse(self, error.status(), &error.to_string(), false).await;
         }
-        self.tunnel = Some(place);
+        self.tunnel = Some(destination);
         Ok(Next::Detached)
     }
 
-    /// Puts a request and its response into the log, if there is one. Tunnels are not in it.
+    /// Logs a request and its response, except for tunnels.
     fn log(&mut self, head: &RequestHead<'_>) {
         let shared = Rc::clone(&self.shared);
         let log = shared.log.borrow();
@@ -125,11 +124,11 @@ impl Client {
             Ok(target) => (target.host().to_owned(), target.url()),
             Err(_) => ("-".to_owned(), head.target.to_owned()),
         };
-        log.note(Line {
-            came_ns: self.came_ns,
+        log.note(ExchangeEntry {
+            arrived_ns: self.arrived_ns,
             ended_ns: monotonic_ns(),
             listener: self.listener,
-            request: number::of_request(head),
+            request: number::request_number(head),
             client: self.peer,
             method: head.method.to_owned(),
             url,
@@ -139,8 +138,9 @@ impl Client {
     }
 }
 
-/// The program that starts a proxy checks through it that it is ready; that is no client's request, and goes to no origin.
-fn is_question_of_the_lab(head: &RequestHead<'_>) -> bool {
+/// Whether a request is the readiness check that `assay-lab` sends through a proxy: no client's request, and not forwarded to an
+/// origin.
+fn is_health_check(head: &RequestHead<'_>) -> bool {
     let path = match head.target.split_once("://") {
         Some((_, rest)) => rest.find('/').map_or("", |at| &rest[at..]),
         None => head.target,
@@ -148,38 +148,44 @@ fn is_question_of_the_lab(head: &RequestHead<'_>) -> bool {
     head.method == "GET" && path == HEALTH_PATH
 }
 
-/// Responds to a malformed request; after that the connection cannot be used.
-async fn refuse(client: &mut Client, status: u16, text: &str, is_head: bool) -> io::Result<Next> {
+/// Responds to a malformed request; the connection cannot be used afterwards.
+async fn refuse(client: &mut CollectorClient, status: u16, text: &str, is_head: bool) -> io::Result<Next> {
     client.exchange.give_up();
     client.shared.count(|c| c.refused += 1);
     client.send_error(status, text, is_head).await?;
     Ok(Next::Request)
 }
 
-/// The body of a request, with the room that it takes.
-struct Body {
+/// Body of a request, with the memory reserved for it.
+struct RequestBody {
     parts: Vec<Chunk>,
     digest: Option<[u8; 16]>,
-    room: Room,
+    reservation: BodyReservation,
 }
 
-/// Memory that is taken as long as this lives.
-struct Room {
-    shared: Rc<Shared>,
+/// Memory reserved in the store until dropped.
+struct BodyReservation {
+    shared: Rc<CollectorShared>,
     bytes: u64,
 }
 
-impl Drop for Room {
+impl Drop for BodyReservation {
     fn drop(&mut self) {
-        self.shared.shelf.borrow_mut().release(self.bytes);
+        self.shared.store.borrow_mut().release(self.bytes);
     }
 }
 
-/// Reads the body of a request: which recording serves it is known only then.
-async fn receive(client: &mut Client, client_request: &ClientRequest<'_>) -> Result<Body, BodyError> {
+/// Reads the body of a request, which is part of the recording's key.
+async fn receive(
+    client: &mut CollectorClient,
+    client_request: &CollectorRequest<'_>,
+) -> Result<RequestBody, BodyError> {
     let shared = Rc::clone(&client.shared);
-    let mut body =
-        Body { parts: Vec::new(), digest: None, room: Room { shared: Rc::clone(&shared), bytes: 0 } };
+    let mut body = RequestBody {
+        parts: Vec::new(),
+        digest: None,
+        reservation: BodyReservation { shared: Rc::clone(&shared), bytes: 0 },
+    };
     if client.exchange.is_read() {
         return Ok(body);
     }
@@ -189,32 +195,32 @@ async fn receive(client: &mut Client, client_request: &ClientRequest<'_>) -> Res
     let mut digest = ContentMd5::new();
     while let Some(part) = client.exchange.next_part().await? {
         digest.update(&part);
-        if !shared.shelf.borrow_mut().reserve_for_request(body.room.bytes, part.len() as u64) {
+        if !shared.store.borrow_mut().reserve_for_request(body.reservation.bytes, part.len() as u64) {
             return Err(BodyError::Io(io::ErrorKind::FileTooLarge.into()));
         }
-        body.room.bytes += part.len() as u64;
+        body.reservation.bytes += part.len() as u64;
         body.parts.push(part);
     }
     body.digest = Some(digest.finish());
-    shared.count_listener(client.listener, |c| c.bytes_in += body.room.bytes);
+    shared.count_listener(client.listener, |c| c.bytes_in += body.reservation.bytes);
     Ok(body)
 }
 
-/// Responds to a request: from a recording, from one under way, or from one that begins with it.
+/// Responds to a request: from a complete recording, from one under way, or from a new one.
 async fn serve_request(
-    client: &mut Client,
-    client_request: &ClientRequest<'_>,
+    client: &mut CollectorClient,
+    client_request: &CollectorRequest<'_>,
     key: &[u8],
-    body: Body,
+    body: RequestBody,
 ) -> io::Result<()> {
     let shared = Rc::clone(&client.shared);
     let requested_ns = monotonic_ns();
     let fields = client_request.head.headers();
-    client.early = 0;
-    let mut claimed: Option<Claim> = None;
+    client.interim = 0;
+    let mut claimed: Option<RecordingClaim> = None;
     let mut confirmed: Option<(Rc<Recording>, i64)> = None;
     let mut confirming = None;
-    for _ in 0..MOST_WAITS {
+    for _ in 0..WAITS_MAX {
         let requester = Requester {
             listener: client.listener,
             is_direct: shared.is_direct(client.listener),
@@ -227,70 +233,79 @@ async fn serve_request(
             now_ns: monotonic_ns(),
             now_ms: shared.now_ms(),
         };
-        let found = shared.shelf.borrow_mut().find(key, &requester);
-        if is_gone_for(client, client_request, key, &found) {
+        let found = shared.store.borrow_mut().find(key, &requester);
+        if is_lost_for(client, client_request, key, &found) {
             return client.send_error(503, NOT_KEPT, client_request.head.method == "HEAD").await;
         }
         match found {
-            Found::Replay(recording, _) => {
-                let Some(reader) = Reader::new(&recording, shared.is_direct(client.listener)) else { break };
+            RecordingLookup::Replay(recording, _) => {
+                let Some(reader) = RecordingReader::new(&recording, shared.is_direct(client.listener)) else {
+                    break;
+                };
                 let is_complete = recording.end().is_some();
-                client.sent.came = if is_complete { Came::Replayed } else { Came::Joined };
+                client.sent.came = if is_complete { ServedFrom::Replayed } else { ServedFrom::Joined };
                 shared.count_listener(client.listener, |c| match is_complete {
                     true => c.replays += 1,
                     false => c.joined += 1,
                 });
                 let ahead_ns = confirmed.filter(|(renewed, _)| Rc::ptr_eq(renewed, &recording));
                 let base_ns = earlier(requested_ns, ahead_ns.map_or(0, |(_, ahead_ns)| ahead_ns));
-                return client.play(client_request, &recording, reader, base_ns).await;
+                return client.replay(client_request, &recording, reader, base_ns).await;
             }
-            Found::Wait(recording, claim) => {
+            RecordingLookup::Wait(recording, claim) => {
                 claimed = claim.or(claimed);
-                if let Outcome::Confirmed { recording: renewed, ahead_ns } = recording.settled().await {
-                    // What was claimed of the fetch is claimed of what it has confirmed.
+                if let RecordingOutcome::Confirmed { recording: renewed, ahead_ns } =
+                    recording.settled().await
+                {
+                    // A claim on the fetch becomes a claim on the recording that it has confirmed.
                     let is_claimed = claimed.as_ref().is_some_and(|claim| claim.is_of(&recording));
-                    let renewed_claim = is_claimed.then(|| Claim::new(Rc::clone(&renewed)));
+                    let renewed_claim = is_claimed.then(|| RecordingClaim::new(Rc::clone(&renewed)));
                     claimed = renewed_claim.or(claimed);
                     confirmed = Some((renewed, ahead_ns));
                 }
             }
-            Found::Confirm(old) => {
+            RecordingLookup::Confirm(old) => {
                 confirming = Some(old);
                 break;
             }
-            Found::Nothing => break,
+            RecordingLookup::Nothing => break,
         }
     }
     if client_request.head.max_forwards() == Some(0) {
-        // What was recorded is there for it all the same: behind a proxy, a request has a hop less than the client's own had.
+        // Only recordings may be replayed: behind a proxy, a request has a hop less left than the client's own had.
         client.sent.status = client.exchange.respond_as_last(client_request.head.method).await?;
         return Ok(());
     }
-    lead(client, client_request, key.into(), body, confirming, requested_ns).await
+    fetch_and_replay(client, client_request, key.into(), body, confirming, requested_ns).await
 }
 
-/// True where a proxy requests what its client got, that is gone, and another one would not do. What it gets instead
-/// is marked.
-fn is_gone_for(client: &mut Client, client_request: &ClientRequest<'_>, key: &[u8], found: &Found) -> bool {
+/// Whether the response to the client's request, which the proxy now requests, is lost and another one would not do. The response
+/// sent instead is marked.
+fn is_lost_for(
+    client: &mut CollectorClient,
+    client_request: &CollectorRequest<'_>,
+    key: &[u8],
+    found: &RecordingLookup,
+) -> bool {
     client.lost = None;
-    let is_replay = matches!(found, Found::Replay(..));
+    let is_replay = matches!(found, RecordingLookup::Replay(..));
     let Some(number) = client_request.number.filter(|_| !client.shared.is_direct(client.listener)) else {
         return false;
     };
-    if matches!(found, Found::Replay(_, true)) {
+    if matches!(found, RecordingLookup::Replay(_, true)) {
         return false;
     }
-    let gone = client.shared.shelf.borrow().gone(key, number);
+    let gone = client.shared.store.borrow().loss(key, number);
     client.lost = gone.map(|_| number);
-    gone == Some(Gone::Own) && !is_replay
+    gone == Some(LossKind::Own) && !is_replay
 }
 
-/// Fetches, and sends the response.
-async fn lead(
-    client: &mut Client,
-    client_request: &ClientRequest<'_>,
-    key: Key,
-    body: Body,
+/// Fetches, and replays the response as it arrives.
+async fn fetch_and_replay(
+    client: &mut CollectorClient,
+    client_request: &CollectorRequest<'_>,
+    key: RecordingKey,
+    body: RequestBody,
     confirming: Option<Rc<Recording>>,
     requested_ns: u64,
 ) -> io::Result<()> {
@@ -299,20 +314,20 @@ async fn lead(
     let began_ns = monotonic_ns();
     let is_first = began_ns.saturating_sub(requested_ns) < 1_000_000;
     let began_ns = if is_first { requested_ns } else { began_ns };
-    let (request, mut conditions) = client_request.request(body.room.bytes);
+    let (request, mut conditions) = client_request.request(body.reservation.bytes);
     if confirming.is_some() {
         conditions.clear();
     }
     shared.count(|c| c.repeated += u64::from(client.lost.is_some()));
-    // In place of what is gone: no client's own response.
+    // A replacement for a lost response is no client's own.
     let number = client_request.number.filter(|_| client.lost.is_none());
     let recording = Recording::begin(began_ns, client.listener, !conditions.is_empty(), number);
-    client.sent.came = Came::Fetched;
+    client.sent.came = ServedFrom::Fetched;
     shared.count_listener(client.listener, |c| c.fetches += 1);
-    shared.shelf.borrow_mut().add(&key, &recording, monotonic_ns());
-    let order = Order {
+    shared.store.borrow_mut().add(&key, &recording, monotonic_ns());
+    let plan = OriginFetch {
         key,
-        place: shared.routes.place(&client_request.target),
+        destination: shared.routes.destination(&client_request.target),
         secured: client_request.target.is_secured.then(|| client_request.target.authority.to_owned()),
         request,
         conditions,
@@ -322,26 +337,27 @@ async fn lead(
         is_authorised: client_request.is_authorised,
         is_unsafe: client_request.class == MethodClass::Unsafe,
     };
-    // Before the fetch can find that nobody wants it.
-    let reader = Reader::new(&recording, shared.is_direct(client.listener));
-    let (room, fetching) = (body.room, fetch::run(Rc::clone(&shared), Rc::clone(&recording), order));
+    // Created before the fetch starts, which would otherwise find that nobody wants it.
+    let reader = RecordingReader::new(&recording, shared.is_direct(client.listener));
+    let (reservation, fetching) =
+        (body.reservation, fetch::run(Rc::clone(&shared), Rc::clone(&recording), plan));
     spawn_local(async move {
         fetching.await;
-        drop(room);
+        drop(reservation);
     });
     match (client.outcome_of(&recording).await?, reader) {
-        (Outcome::Response(_), Some(reader)) => {
-            client.play(client_request, &recording, reader, began_ns).await
+        (RecordingOutcome::Response(_), Some(reader)) => {
+            client.replay(client_request, &recording, reader, began_ns).await
         }
-        (Outcome::Confirmed { recording: renewed, ahead_ns }, _) => {
-            match Reader::new(&renewed, shared.is_direct(client.listener)) {
+        (RecordingOutcome::Confirmed { recording: renewed, ahead_ns }, _) => {
+            match RecordingReader::new(&renewed, shared.is_direct(client.listener)) {
                 Some(reader) => {
-                    client.play(client_request, &renewed, reader, earlier(began_ns, ahead_ns)).await
+                    client.replay(client_request, &renewed, reader, earlier(began_ns, ahead_ns)).await
                 }
                 None => Err(io::ErrorKind::UnexpectedEof.into()),
             }
         }
-        (Outcome::Response(_), None) => Err(io::ErrorKind::UnexpectedEof.into()),
+        (RecordingOutcome::Response(_), None) => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 

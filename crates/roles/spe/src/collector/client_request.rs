@@ -1,8 +1,7 @@
-//! What a request wants, and which other requests want the same.
+//! Requests as the Collector reads them, and the key under which equivalent requests share recordings.
 //!
-//! The *key* is what tells needs apart: method, normalised URL, body, and the fields that make a response one client's own
-//! (cookies, authorisation) or only a part (ranges). Fields that a response varies by are found out from the response, and
-//! compared there.
+//! The *key* consists of the method, the normalised URL, the body, and the fields that make a response personal (cookies,
+//! authorisation) or partial (ranges). Fields that a response varies by are known only from the response, and compared there.
 
 use assay_cache::conditional::Conditions;
 use assay_cache::freshness::RequestControl;
@@ -15,14 +14,14 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 use assay_net::fields;
 
-use crate::collector::url::Target;
+use crate::collector::url::FetchTarget;
 use crate::number;
 
-/// What this program calls itself in `Via`.
+/// Name of the Collector in `Via`.
 pub const NAME: &str = "assay-collector";
 
-/// Fields whose values tell requests apart, beside the URL. `true`: by digest, since they are long or secret.
-const TELLING: [(&str, bool); 6] = [
+/// Fields that are part of the key. `true`: as a digest, since values are long or secret.
+const KEY_FIELDS: [(&str, bool); 6] = [
     ("cookie", true),
     ("authorization", true),
     ("range", false),
@@ -31,26 +30,25 @@ const TELLING: [(&str, bool); 6] = [
     ("if-unmodified-since", false),
 ];
 
-/// A request, read once.
-pub struct ClientRequest<'b> {
+/// A request whose fields were read in one pass.
+pub struct CollectorRequest<'b> {
     pub head: &'b RequestHead<'b>,
-    pub target: Target<'b>,
-    /// What its method means.
+    pub target: FetchTarget<'b>,
     pub class: MethodClass,
-    /// `Cache-Control` and `Pragma`.
+    /// From `Cache-Control` and `Pragma`.
     pub control: RequestControl,
-    /// `If-None-Match` and `If-Modified-Since` of a GET or HEAD.
+    /// From `If-None-Match` and `If-Modified-Since` of a GET or HEAD.
     pub conditions: Conditions<'b>,
-    /// It has `Authorization`.
+    /// Has `Authorization`.
     pub is_authorised: bool,
-    /// The number of the client's request.
+    /// Number of the client's request.
     pub number: Option<u64>,
-    /// There are conditions that only the origin can weigh.
+    /// Has conditions that only the origin can evaluate.
     is_for_origin: bool,
 }
 
-impl<'b> ClientRequest<'b> {
-    pub fn new(head: &'b RequestHead<'b>, target: Target<'b>) -> Self {
+impl<'b> CollectorRequest<'b> {
+    pub fn new(head: &'b RequestHead<'b>, target: FetchTarget<'b>) -> Self {
         let class = MethodClass::from_method(head.method);
         let mut client_request = Self {
             class,
@@ -59,7 +57,7 @@ impl<'b> ClientRequest<'b> {
             control: RequestControl::default(),
             conditions: Conditions::default(),
             is_authorised: false,
-            number: number::of_request(head),
+            number: number::request_number(head),
             is_for_origin: !matches!(class, MethodClass::Get | MethodClass::Head),
         };
         let mut directives: Option<CacheControl> = None;
@@ -87,12 +85,12 @@ impl<'b> ClientRequest<'b> {
         client_request
     }
 
-    /// The client wants it from the origin.
+    /// The client requests an end-to-end reload or revalidation.
     pub fn wants_new(&self) -> bool {
         self.control.no_cache || self.control.max_age_s == Some(0)
     }
 
-    /// Writes what tells this need apart from others; `body` is the digest of the request's body.
+    /// Writes the key; `body` is the digest of the request's body.
     pub fn write_key(&self, body: Option<[u8; 16]>, key: &mut Vec<u8>) {
         key.clear();
         key.extend_from_slice(self.head.method.as_bytes());
@@ -104,18 +102,18 @@ impl<'b> ClientRequest<'b> {
         }
         let mut conditions = [("if-none-match", false), ("if-modified-since", false)].iter();
         let of_the_origin = self.is_for_origin.then_some(&mut conditions).into_iter().flatten();
-        for &(name, by_digest) in TELLING.iter().chain(of_the_origin) {
-            self.write_telling(name, by_digest, key);
+        for &(name, by_digest) in KEY_FIELDS.iter().chain(of_the_origin) {
+            self.write_key_field(name, by_digest, key);
         }
     }
 
-    fn write_telling(&self, name: &str, by_digest: bool, key: &mut Vec<u8>) {
+    fn write_key_field(&self, name: &str, by_digest: bool, key: &mut Vec<u8>) {
         let mut values =
             self.head.headers().filter(|field| field.is(name)).map(|field| field.value).peekable();
         if values.peek().is_none() {
             return;
         }
-        // Neither a URL nor a field value holds a line end.
+        // A line end occurs neither in URLs nor in field values.
         key.push(b'\n');
         key.extend_from_slice(name.as_bytes());
         key.push(b' ');
@@ -134,8 +132,8 @@ impl<'b> ClientRequest<'b> {
         }
     }
 
-    /// The head as the origin gets it, without the empty line, and without the conditions, which are of the second
-    /// text: what is fetched for many is requested in full.
+    /// Heads for the origin: the request line and fields without the empty line, and separately the client's conditions, since
+    /// what is fetched for many is requested in full.
     pub fn request(&self, body_bytes: u64) -> (Vec<u8>, Vec<u8>) {
         let head = &self.head;
         let mut request = Vec::with_capacity(512);
@@ -158,7 +156,7 @@ impl<'b> ClientRequest<'b> {
         if !matches!(head.body(), BodyFraming::None) {
             fields::append_number(&mut request, "Content-Length", body_bytes);
         }
-        // Every response is to cost what it costs over a connection of its own (11.3.1).
+        // Every response must cost what it costs over a connection of its own (11.3.1 of the thesis).
         request.extend_from_slice(b"Connection: close\r\n");
         let mut conditions = Vec::new();
         for field in head.headers().filter(is_condition) {
@@ -172,11 +170,11 @@ impl<'b> ClientRequest<'b> {
 mod tests {
     use super::*;
 
-    fn client_request(line: &str, fields: &str) -> ClientRequest<'static> {
+    fn client_request(line: &str, fields: &str) -> CollectorRequest<'static> {
         let text = format!("{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").leak();
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
         let head = Box::leak(Box::new(head));
-        ClientRequest::new(head, Target::of(head, None).unwrap())
+        CollectorRequest::new(head, FetchTarget::from_head(head, None).unwrap())
     }
 
     fn key(line: &str, fields: &str) -> Vec<u8> {

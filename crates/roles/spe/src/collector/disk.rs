@@ -1,9 +1,9 @@
-//! Recordings that memory has no room for.
+//! Recordings whose bodies are on disk, for want of memory.
 //!
-//! Their bodies go into files, one for each; heads and times stay in memory, in an index of its own bounds. One thread does
-//! what has to do with files, in order, so that no response waits for a disk: what is requested while it is read is replayed
-//! from when it is there, which the recorded time to the head usually hides. A file that cannot be written or read is a
-//! recording less, and nothing else.
+//! Each body is a file; heads and times stay in memory, in a bounded index. One thread executes all file operations in order, so
+//! that no response waits for the disk. A recording that is requested while its file is being read is replayed once it is loaded,
+//! which the recorded time to the head usually hides. If a file cannot be written or read, that recording is lost, and nothing
+//! else.
 
 use std::collections::HashSet;
 use std::io;
@@ -20,81 +20,83 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 
 use crate::collector::recording::Recording;
-use crate::collector::shelf::Key;
+use crate::collector::recording_store::RecordingKey;
 
-/// Most bytes that wait to be written.
-const MOST_PENDING_BYTES: u64 = 64 * 1024 * 1024;
-/// A file takes whole blocks.
+/// Bound on the bytes that wait to be written.
+const PENDING_MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// Files occupy whole blocks.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Number of a file.
-type Id = u64;
+type FileId = u64;
 
-enum Task {
-    Write(Id, Vec<u8>),
+enum DiskTask {
+    Write(FileId, Vec<u8>),
     /// Reads a file and removes it.
-    Read(Id, oneshot::Sender<Option<Vec<u8>>>),
-    Remove(Id),
+    Read(FileId, oneshot::Sender<Option<Vec<u8>>>),
+    Remove(FileId),
 }
 
-/// Recordings whose bodies are in files.
 #[derive(Debug)]
 pub struct Disk {
-    tasks: Option<Sender<Task>>,
+    tasks: Option<Sender<DiskTask>>,
     thread: Option<JoinHandle<()>>,
     pending_bytes: Arc<AtomicU64>,
-    index: Lru<Key, Vec<(Rc<Recording>, Id)>>,
-    /// Memory that the index takes, and may take.
+    index: Lru<RecordingKey, Vec<(Rc<Recording>, FileId)>>,
+    /// Memory used by the index.
     index_bytes: u64,
-    most_index_bytes: u64,
-    next: Id,
+    max_index_bytes: u64,
+    next: FileId,
     dropped: u64,
 }
 
 impl Disk {
-    /// In a directory of its own, which is made; its index takes at most so much memory.
-    pub fn open(spec: &DiskSpec, most_index_bytes: u64) -> io::Result<Self> {
+    /// Opens a store in a directory of its own, which is created. `max_index_bytes` bounds the memory of the index.
+    pub fn open(spec: &DiskSpec, max_index_bytes: u64) -> io::Result<Self> {
         std::fs::create_dir_all(&spec.directory)?;
         let (tasks, waiting) = channel();
         let pending_bytes: Arc<AtomicU64> = Arc::default();
         let (directory, written) = (spec.directory.clone(), Arc::clone(&pending_bytes));
         let thread = std::thread::Builder::new()
             .name("disk".into())
-            .spawn(move || work(&directory, &waiting, &written))?;
+            .spawn(move || run_tasks(&directory, &waiting, &written))?;
         Ok(Self {
             tasks: Some(tasks),
             thread: Some(thread),
             pending_bytes,
             index: Lru::new(spec.bytes),
             index_bytes: 0,
-            most_index_bytes,
+            max_index_bytes,
             next: 0,
             dropped: 0,
         })
     }
 
-    /// Bytes on disk.
     pub fn bytes(&self) -> u64 {
         self.index.used_bytes()
     }
 
-    /// Keys under which something is on disk.
+    /// Keys with recordings on disk.
     pub fn keys(&self) -> u64 {
         self.index.len() as u64
     }
 
-    /// Keys that had to go for want of room here too.
+    /// Keys evicted from disk.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Takes what was under a key in memory. What cannot be taken, and what has to go for it, is lost, and returned.
-    pub fn put(&mut self, key: Key, recordings: Vec<Rc<Recording>>) -> Vec<(Key, Rc<Recording>)> {
+    /// Stores the recordings of a key. Returns the recordings that are lost: those that could not be stored, and those evicted
+    /// for them.
+    pub fn put(
+        &mut self,
+        key: RecordingKey,
+        recordings: Vec<Rc<Recording>>,
+    ) -> Vec<(RecordingKey, Rc<Recording>)> {
         let (mut kept, mut lost) = (Vec::new(), Vec::new());
         let mut bytes = 0;
         for recording in recordings {
             let length = recording.body_bytes();
-            let has_room = self.pending_bytes.load(Ordering::Relaxed) + length <= MOST_PENDING_BYTES;
+            let has_room = self.pending_bytes.load(Ordering::Relaxed) + length <= PENDING_MAX_BYTES;
             let Some(body) = has_room.then(|| recording.unload()).flatten() else {
                 lost.push((Rc::clone(&key), recording));
                 continue;
@@ -102,14 +104,14 @@ impl Disk {
             bytes += length.next_multiple_of(BLOCK_BYTES);
             self.pending_bytes.fetch_add(length, Ordering::Relaxed);
             self.next += 1;
-            self.send(Task::Write(self.next, body));
+            self.send(DiskTask::Write(self.next, body));
             kept.push((recording, self.next));
         }
         if kept.is_empty() {
             self.dropped += 1;
             return lost;
         }
-        let overhead = Lru::<Key, Vec<(Rc<Recording>, Id)>>::ENTRY_OVERHEAD;
+        let overhead = Lru::<RecordingKey, Vec<(Rc<Recording>, FileId)>>::ENTRY_OVERHEAD;
         let most_bytes = self.index.bound_bytes().saturating_sub(overhead);
         if bytes > most_bytes {
             self.forget(&key, kept, &mut lost);
@@ -117,25 +119,26 @@ impl Disk {
         }
         let kept_weight = weight(&key, &kept);
         self.index_bytes += kept_weight;
-        while self.index_bytes > self.most_index_bytes || self.index.used_bytes() + bytes > most_bytes {
+        while self.index_bytes > self.max_index_bytes || self.index.used_bytes() + bytes > most_bytes {
             let Some((oldest, gone)) = self.index.pop_oldest() else { break };
             self.index_bytes -= weight(&oldest, &gone);
             self.forget(&oldest, gone, &mut lost);
         }
         if self.index.insert(key, kept, bytes).is_err() {
-            // Cannot be: there is room. Its files go with the directory.
+            // Cannot happen, as there is room. The files are removed with the directory.
             self.index_bytes -= kept_weight;
         }
         lost
     }
 
-    /// What there is under a key, on its way back into memory. Needs a tokio runtime that can run local tasks.
+    /// Removes the recordings of a key and loads them into memory in the background. Needs a tokio runtime that can run local
+    /// tasks.
     pub fn take(&mut self, key: &[u8]) -> Vec<Rc<Recording>> {
         let Some(there) = self.index.remove(key) else { return Vec::new() };
         self.index_bytes -= weight(key, &there);
-        let load = |(recording, id): (Rc<Recording>, Id)| {
+        let load = |(recording, id): (Rc<Recording>, FileId)| {
             let (sender, read) = oneshot::channel();
-            self.send(Task::Read(id, sender));
+            self.send(DiskTask::Read(id, sender));
             let loading = Rc::clone(&recording);
             spawn_local(async move { loading.load(read.await.ok().flatten().as_deref()) });
             recording
@@ -143,17 +146,22 @@ impl Disk {
         there.into_iter().map(load).collect()
     }
 
-    fn forget(&mut self, key: &Key, gone: Vec<(Rc<Recording>, Id)>, lost: &mut Vec<(Key, Rc<Recording>)>) {
+    fn forget(
+        &mut self,
+        key: &RecordingKey,
+        gone: Vec<(Rc<Recording>, FileId)>,
+        lost: &mut Vec<(RecordingKey, Rc<Recording>)>,
+    ) {
         self.dropped += 1;
         for (recording, id) in gone {
-            self.send(Task::Remove(id));
+            self.send(DiskTask::Remove(id));
             lost.push((Rc::clone(key), recording));
         }
     }
 
-    fn send(&self, task: Task) {
+    fn send(&self, task: DiskTask) {
         if let Some(tasks) = &self.tasks {
-            // The thread lives as long as this.
+            // The thread ends only after this sender.
             let _ = tasks.send(task);
         }
     }
@@ -163,37 +171,37 @@ impl Drop for Disk {
     fn drop(&mut self) {
         self.tasks = None;
         if let Some(thread) = self.thread.take() {
-            // It has removed its files; what it panicked about is on standard error.
+            // The thread has removed its files; a panic message is on standard error.
             let _ = thread.join();
         }
     }
 }
 
-/// Memory that stays in use for what is on disk.
-fn weight(key: &[u8], recordings: &[(Rc<Recording>, Id)]) -> u64 {
+/// Memory still used by recordings on disk.
+fn weight(key: &[u8], recordings: &[(Rc<Recording>, FileId)]) -> u64 {
     let index = recordings.iter().map(|(recording, _)| recording.weight_bytes() - recording.body_bytes());
     key.len() as u64 + index.sum::<u64>()
 }
 
-/// Carries out the tasks, and in the end removes what is left.
-fn work(directory: &Path, tasks: &Receiver<Task>, pending_bytes: &AtomicU64) {
-    let path = |id: Id| -> PathBuf { directory.join(format!("{id:016x}")) };
-    let mut there: HashSet<Id> = HashSet::new();
+/// Executes the tasks, and finally removes the remaining files.
+fn run_tasks(directory: &Path, tasks: &Receiver<DiskTask>, pending_bytes: &AtomicU64) {
+    let path = |id: FileId| -> PathBuf { directory.join(format!("{id:016x}")) };
+    let mut there: HashSet<FileId> = HashSet::new();
     for task in tasks {
         match task {
-            Task::Write(id, bytes) => {
+            DiskTask::Write(id, bytes) => {
                 if std::fs::write(path(id), &bytes).is_ok() {
                     there.insert(id);
                 }
                 pending_bytes.fetch_sub(bytes.len() as u64, Ordering::Relaxed);
             }
-            Task::Read(id, response) => {
+            DiskTask::Read(id, response) => {
                 let bytes = there.remove(&id).then(|| std::fs::read(path(id)).ok()).flatten();
                 // A file that cannot be removed does no harm; the receiver may have gone.
                 let _ = std::fs::remove_file(path(id));
                 let _ = response.send(bytes);
             }
-            Task::Remove(id) => {
+            DiskTask::Remove(id) => {
                 there.remove(&id);
                 let _ = std::fs::remove_file(path(id));
             }
@@ -202,6 +210,6 @@ fn work(directory: &Path, tasks: &Receiver<Task>, pending_bytes: &AtomicU64) {
     for id in there {
         let _ = std::fs::remove_file(path(id));
     }
-    // If somebody else has put something there, it stays.
+    // Fails, as intended, if the directory has other files.
     let _ = std::fs::remove_dir(directory);
 }

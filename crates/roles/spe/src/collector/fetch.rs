@@ -1,7 +1,7 @@
-//! Fetching an object from its origin, once, for all requests for it.
+//! Fetching of an object from its origin, once for all requests for it.
 //!
-//! A fetch is a task of its own: who caused it may go away. Each one has a connection of its own, so that all of them
-//! cost what a connection costs (11.3.1), and each step and each part of the body is recorded with its time. What fails is
+//! A fetch is a task of its own: the client that caused it may go away. Each fetch uses a new connection, so that its cost
+//! includes connecting (11.3.1 of the thesis), and each step and each part of the body is recorded with its time. Failures are
 //! recorded too, and replayed like everything else.
 
 use std::iter;
@@ -18,58 +18,61 @@ use assay_net::interim;
 use assay_net::upstream::{Received, Upstream, UpstreamError};
 use tokio::time::sleep;
 
-use crate::collector::recording::{Outcome, Recording, Steps};
-use crate::collector::response::{Question, Response, Times};
-use crate::collector::shared::{FetchError, Place, Shared};
-use crate::collector::shelf::{Key, url_of};
-use crate::collector::timeline::End;
+use crate::collector::recording::{FetchTimings, Recording, RecordingOutcome};
+use crate::collector::recording_store::{RecordingKey, url_of};
+use crate::collector::response::{RecordedResponse, RecordedTimes, RequestContext};
+use crate::collector::shared::{CollectorShared, FetchAddress, FetchError};
+use crate::collector::timeline::BodyEnd;
 
-/// How long the connection of a fetch that is complete is kept.
+/// How long the connection of a completed fetch stays open.
 const LINGER: Duration = Duration::from_millis(1);
 
-/// What to fetch, and what for.
-pub struct Order {
-    pub key: Key,
-    /// Where it comes from.
-    pub place: Place,
-    /// The authority that it is spoken to for over TLS, beside an origin that always is; none: in the clear.
+/// Parameters of a fetch.
+pub struct OriginFetch {
+    pub key: RecordingKey,
+    /// Address of the origin.
+    pub destination: FetchAddress,
+    /// Authority to speak TLS to, in addition to an origin that always speaks it; `None`: in the clear.
     pub secured: Option<String>,
-    /// The head for the origin, without conditions and without the empty line.
+    /// Head for the origin, without conditions and the empty line.
     pub request: Vec<u8>,
-    /// The client's conditions, if they are to be passed on.
+    /// The client's conditions, if they are to be forwarded.
     pub conditions: Vec<u8>,
-    /// The body of the request.
     pub body: Vec<Chunk>,
-    /// The recording that the origin is to confirm.
+    /// Recording that the origin is to confirm.
     pub confirming: Option<Rc<Recording>>,
     /// Directives of the client.
     pub control: RequestControl,
     /// The request has credentials.
     pub is_authorised: bool,
-    /// The method may change what is there.
+    /// The method may change the resource.
     pub is_unsafe: bool,
 }
 
-/// Fetches into a recording, to the end.
-pub async fn run(shared: Rc<Shared>, recording: Rc<Recording>, order: Order) {
-    if let Err(error) = fetch(&shared, &recording, &order).await {
+/// Fetches into a recording.
+pub async fn run(shared: Rc<CollectorShared>, recording: Rc<Recording>, plan: OriginFetch) {
+    if let Err(error) = fetch(&shared, &recording, &plan).await {
         shared.count_failed(&error);
         let at_ns = monotonic_ns().saturating_sub(recording.requested_ns);
         let text = format!("{error}\n");
-        let response = Response::failed(error.status(), shared.now_ms(), text.len() as u64);
-        let steps = Steps { head_ns: at_ns, first_byte_ns: at_ns, ..recording.steps() };
+        let response = RecordedResponse::failed(error.status(), shared.now_ms(), text.len() as u64);
+        let timings = FetchTimings { head_ns: at_ns, first_byte_ns: at_ns, ..recording.timings() };
         recording.append(at_ns, Chunk::from(text.as_bytes()));
-        recording.finish(at_ns, End::Complete);
-        recording.settle(steps, Outcome::Response(Rc::new(response)));
-        shared.shelf.borrow_mut().complete(&order.key, &recording, 0, monotonic_ns());
+        recording.finish(at_ns, BodyEnd::Complete);
+        recording.settle(timings, RecordingOutcome::Response(Rc::new(response)));
+        shared.store.borrow_mut().complete(&plan.key, &recording, 0, monotonic_ns());
     }
 }
 
-async fn fetch(shared: &Shared, recording: &Rc<Recording>, order: &Order) -> Result<(), FetchError> {
-    let mut confirming = order.confirming.as_ref();
+async fn fetch(
+    shared: &CollectorShared,
+    recording: &Rc<Recording>,
+    plan: &OriginFetch,
+) -> Result<(), FetchError> {
+    let mut confirming = plan.confirming.as_ref();
     loop {
-        let mut request = order.request.clone();
-        request.extend_from_slice(&order.conditions);
+        let mut request = plan.request.clone();
+        request.extend_from_slice(&plan.conditions);
         if let Some(response) = confirming.and_then(|old| old.response()) {
             shared.count(|c| c.confirmations += 1);
             response.write_conditions(&mut request);
@@ -77,112 +80,113 @@ async fn fetch(shared: &Shared, recording: &Rc<Recording>, order: &Order) -> Res
         request.extend_from_slice(b"\r\n");
         let requested_ms = shared.now_ms();
         let take = |received: Received<'_>| {
-            let times = Times { requested_ms, received_ms: shared.now_ms() };
-            Ok((Response::new(&received.head, &question(&request, order)?, times), times))
+            let times = RecordedTimes { requested_ms, received_ms: shared.now_ms() };
+            Ok((RecordedResponse::new(&received.head, &context(&request, plan)?, times), times))
         };
-        let (origin, taken, steps) = attempt(shared, recording, order, &request, take).await?;
+        let (origin, taken, timings) = attempt(shared, recording, plan, &request, take).await?;
         let (response, times) = taken.map_err(|error| UpstreamError::BadResponse(origin.address, error))?;
-        if response.status != 304 || (confirming.is_none() && !order.conditions.is_empty()) {
-            receive(shared, recording, order, response, origin, steps).await;
+        if response.status != 304 || (confirming.is_none() && !plan.conditions.is_empty()) {
+            receive(shared, recording, plan, response, origin, timings).await;
             return Ok(());
         }
         let old = confirming.take().ok_or(FetchError::BadConfirmation)?;
-        if let Some(renewed) = renew(recording, old, &response, &request, order, times) {
-            shared.shelf.borrow_mut().renew(&order.key, (old, recording), &renewed, monotonic_ns());
-            let ahead_ns = old.steps().head_ns as i64 - steps.head_ns as i64;
-            recording.settle(steps, Outcome::Confirmed { recording: renewed, ahead_ns });
+        if let Some(renewed) = renew(recording, old, &response, &request, plan, times) {
+            shared.store.borrow_mut().renew(&plan.key, old, recording, &renewed, monotonic_ns());
+            let ahead_ns = old.timings().head_ns as i64 - timings.head_ns as i64;
+            recording.settle(timings, RecordingOutcome::Confirmed { recording: renewed, ahead_ns });
             return Ok(());
         }
-        // It confirmed another version than the one that is here: fetch that.
+        // Another version than the recorded one was confirmed: fetch that.
     }
 }
 
-/// Connects, sends the request, and waits for the head of the final response, of which `take` takes what is needed.
+/// Connects, sends the request, and applies `take` to the head of the final response.
 async fn attempt<T>(
-    shared: &Shared,
+    shared: &CollectorShared,
     recording: &Recording,
-    order: &Order,
+    plan: &OriginFetch,
     request: &[u8],
     take: impl FnOnce(Received<'_>) -> T,
-) -> Result<(Box<Upstream>, T, Steps), FetchError> {
+) -> Result<(Box<Upstream>, T, FetchTimings), FetchError> {
     let patience = shared.patience();
     let offset = || monotonic_ns().saturating_sub(recording.requested_ns);
-    let address = shared.address_of(&order.place).await?;
-    let mut steps = Steps { resolved_ns: offset(), ..Steps::default() };
+    let address = shared.address_of(&plan.destination).await?;
+    let mut timings = FetchTimings { resolved_ns: offset(), ..FetchTimings::default() };
     shared.count(|c| c.origin_requests += 1);
-    let mut origin = shared.connect(address, order.secured.as_deref()).await?.timed();
-    steps.connected_ns = offset();
-    let parts: Vec<&[u8]> = iter::once(request).chain(order.body.iter().map(|part| &part[..])).collect();
-    // Where that fails, it may have responded before it closed.
+    let mut origin = shared.connect(address, plan.secured.as_deref()).await?.timed();
+    timings.connected_ns = offset();
+    let parts: Vec<&[u8]> = iter::once(request).chain(plan.body.iter().map(|part| &part[..])).collect();
+    // Not an error yet: the origin may have responded before it closed.
     let sent = origin.send(&parts, patience).await;
-    let hear = |head: &ResponseHead<'_>| {
+    let record_interim = |head: &ResponseHead<'_>| {
         if let Some(interim) = interim::passing_unnamed(head) {
-            recording.hear(offset(), &interim);
+            recording.append_interim(offset(), &interim);
         }
     };
-    let taken = match origin.final_head_after(patience.response, hear, take).await {
+    let taken = match origin.final_head_after(patience.response, record_interim, take).await {
         Ok(taken) => taken,
-        // Why the request could not be sent says more.
+        // The error of sending is more specific.
         Err(error) => return Err(sent.err().unwrap_or(error).into()),
     };
     let first_byte_ns = origin.first_byte_ns.unwrap_or(recording.requested_ns);
-    steps.first_byte_ns = first_byte_ns.saturating_sub(recording.requested_ns);
-    steps.head_ns = offset();
-    Ok((origin, taken, steps))
+    timings.first_byte_ns = first_byte_ns.saturating_sub(recording.requested_ns);
+    timings.head_ns = offset();
+    Ok((origin, taken, timings))
 }
 
-fn question<'q>(request: &'q [u8], order: &Order) -> Result<Question<'q>, HeadError> {
+fn context<'q>(request: &'q [u8], plan: &OriginFetch) -> Result<RequestContext<'q>, HeadError> {
     let head = RequestHead::parse(request)?;
     let (head, _) = head.ok_or(HeadError::Syntax("the head of the request is not complete"))?;
-    Ok(Question { head, control: order.control, is_authorised: order.is_authorised })
+    Ok(RequestContext { head, control: plan.control, is_authorised: plan.is_authorised })
 }
 
-/// The recording that a confirmation makes of an old one; none: it does not confirm that one.
+/// Recording that results from the confirmation of an old one; `None` if another version was confirmed.
 fn renew(
     recording: &Recording,
     old: &Rc<Recording>,
-    confirmation: &Response,
+    confirmation: &RecordedResponse,
     request: &[u8],
-    order: &Order,
-    times: Times,
+    plan: &OriginFetch,
+    times: RecordedTimes,
 ) -> Option<Rc<Recording>> {
     let stored = old.response()?;
     if !confirms(&confirmation.validators(), &stored.validators()) {
         return None;
     }
-    let renewed = stored.updated_by(confirmation, &question(request, order).ok()?, times).ok()?;
+    let renewed = stored.updated_by(confirmation, &context(request, plan).ok()?, times).ok()?;
     Some(old.renewed(renewed, recording))
 }
 
 async fn receive(
-    shared: &Shared,
+    shared: &CollectorShared,
     recording: &Rc<Recording>,
-    order: &Order,
-    response: Response,
+    plan: &OriginFetch,
+    response: RecordedResponse,
     mut origin: Box<Upstream>,
-    steps: Steps,
+    timings: FetchTimings,
 ) {
     if matches!(response.status, 200..=299) {
-        shared.shelf.borrow_mut().note_shared(&order.key, response.is_fresh(&order.control, shared.now_ms()));
+        shared.store.borrow_mut().note_shared(&plan.key, response.is_fresh(&plan.control, shared.now_ms()));
     }
-    if order.is_unsafe && matches!(response.status, 200..=399) {
-        shared.shelf.borrow_mut().change(url_of(&order.key), monotonic_ns());
+    if plan.is_unsafe && matches!(response.status, 200..=399) {
+        shared.store.borrow_mut().change(url_of(&plan.key), monotonic_ns());
     }
     let mut body = BodyReader::new(response.framing);
     let length = if let BodyFraming::Length(bytes) = response.framing { bytes } else { 0 };
-    // All at once, where it is known: of several that arrive together, some are kept whole then, and not all of them half.
-    let mut is_kept = shared.shelf.borrow_mut().reserve(0, length, monotonic_ns());
+    // The announced length is reserved at once: of several bodies that arrive together, some are then kept whole, instead of all
+    // of them in part.
+    let mut is_kept = shared.store.borrow_mut().reserve(0, length, monotonic_ns());
     let (mut reserved, mut received) = (if is_kept { length } else { 0 }, 0);
     let is_for_all = response.is_for_all();
     if !is_kept {
-        // Before another request can join it: what cannot be kept makes the requests that share it wait for each other.
-        recording.let_go();
-        shared.shelf.borrow_mut().drop_recording(&order.key, recording, is_for_all, monotonic_ns());
+        // Before another request can join: requests that share a recording which is not kept wait for each other.
+        recording.stop_keeping();
+        shared.store.borrow_mut().drop_recording(&plan.key, recording, is_for_all, monotonic_ns());
     }
-    recording.settle(steps, Outcome::Response(Rc::new(response)));
+    recording.settle(timings, RecordingOutcome::Response(Rc::new(response)));
     let end = loop {
         if !recording.is_wanted(|readers| shared.count(|c| c.given_up += readers)).await {
-            break End::Broken;
+            break BodyEnd::Broken;
         }
         let limit = shared.patience().response;
         match body.next(&mut origin.connection, limit).await {
@@ -190,31 +194,31 @@ async fn receive(
                 let at_ns = monotonic_ns().saturating_sub(recording.requested_ns);
                 let bytes = part.len() as u64;
                 shared.count(|c| c.origin_bytes += bytes);
-                let mut shelf = shared.shelf.borrow_mut();
+                let mut store = shared.store.borrow_mut();
                 received += bytes;
                 let more = received.saturating_sub(reserved);
-                if is_kept && (more == 0 || shelf.reserve(reserved, more, monotonic_ns())) {
+                if is_kept && (more == 0 || store.reserve(reserved, more, monotonic_ns())) {
                     reserved += more;
                 } else if is_kept {
                     is_kept = false;
-                    shelf.release(std::mem::take(&mut reserved));
-                    recording.let_go();
-                    shelf.drop_recording(&order.key, recording, is_for_all, monotonic_ns());
+                    store.release(std::mem::take(&mut reserved));
+                    recording.stop_keeping();
+                    store.drop_recording(&plan.key, recording, is_for_all, monotonic_ns());
                 }
                 recording.append(at_ns, part);
             }
-            Ok(None) => break End::Complete,
+            Ok(None) => break BodyEnd::Complete,
             Err(_) => {
                 shared.count(|c| c.origin_errors += 1);
-                break End::Broken;
+                break BodyEnd::Broken;
             }
         }
     };
     recording.finish(monotonic_ns().saturating_sub(recording.requested_ns), end);
     if is_kept {
-        shared.shelf.borrow_mut().complete(&order.key, recording, reserved, monotonic_ns());
+        shared.store.borrow_mut().complete(&plan.key, recording, reserved, monotonic_ns());
     }
-    // Requests that wait for the end of the response go first: to close a connection takes time, and wakes the task at its other
+    // Delayed so that requests waiting for the end of the response go first: closing takes time, and wakes the task at the other
     // end.
     sleep(LINGER).await;
     drop(origin);

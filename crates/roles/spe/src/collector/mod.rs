@@ -2,13 +2,13 @@
 //!
 //! The *Collector* stands where the origins would be. A request comes in through a *listener* ([`server`], [`client`]), one for
 //! each proxy and one for the Multiplier; it is read ([`client_request`]), its URL normalised ([`url`]), and the recordings under
-//! its key are looked through ([`shelf`], [`choice`]). Which of them go when room is needed says [`stock`], and what a proxy can
-//! no longer be given for it is noted in [`lost`]. Either one of them is replayed at its pace ([`play`]), or a fetch ([`fetch`])
+//! its key are searched ([`recording_store`], [`choice`]). [`lru_store`] decides which are evicted, and
+//! [`lost`] notes the responses that a proxy can no longer be given. Either one of them is replayed at its pace ([`replay`]), or a fetch ([`fetch`])
 //! begins a new one ([`recording`]): the head as others get it ([`response`]), and the body with the time of each part
-//! ([`timeline`]). What memory has no room for may go to files ([`disk`]). CONNECT goes through unseen ([`tunnel`]). Requests from
-//! tunnels that the Multiplier has opened go to their origins over TLS ([`secured`]).
+//! ([`timeline`]). What memory has no room for may go to files ([`disk`]). CONNECT is relayed unseen ([`tunnel`]). Requests from
+//! tunnels that the Multiplier intercepts go to their origins over TLS ([`tunnel_tls`]).
 //!
-//! *Pure:* [`url`], [`client_request`], [`response`], [`timeline`], [`choice`], [`stock`], [`lost`].
+//! *Pure:* [`url`], [`client_request`], [`response`], [`timeline`], [`choice`], [`lru_store`], [`lost`].
 //!
 //! # The Collector
 //!
@@ -21,7 +21,7 @@
 //! The Multiplier numbers each request (`X-Assay-Request`, `spe::number`); the Collector records to which requests a recording was given,
 //! and serves a proxy's request with the response to the client's request of that number, in whatever order proxies send requests. Without a
 //! number (if a proxy makes a fetch by itself, or drops unknown fields) the order decides. Fetches in progress, and a client's own response
-//! that a listener has yet to request, are *held* (`collector::stock`): they are evicted only after 10 s, and if there is no other room, new
+//! that a listener has yet to request, are *held* (`collector::lru_store`): they are evicted only after 10 s, and if there is no other room, new
 //! responses are not kept. Every eviction is recorded (`collector::lost`). A proxy that requests an evicted response gets, with
 //! `X-Assay-Lost: NUMBER-DIGEST`, a new response from the origin if caches may store it, else a 503 without a request to the origin. If a response
 //! with that mark differs, its outcome in the Multiplier is `NOT_KEPT`. Neither field reaches an origin or a client.
@@ -34,17 +34,17 @@ mod error;
 mod fetch;
 mod log;
 mod lost;
-mod play;
+mod lru_store;
 mod recording;
+mod recording_store;
+mod replay;
 mod response;
 mod role;
-mod secured;
 mod server;
 mod shared;
-mod shelf;
-mod stock;
 mod timeline;
 mod tunnel;
+mod tunnel_tls;
 mod url;
 
 pub use self::client_request::NAME;

@@ -1,4 +1,4 @@
-//! The part of an origin's response that is kept beside the body.
+//! Heads of origins' responses, as they are recorded.
 
 use assay_cache::conditional::{Conditions, Validators, is_updated};
 use assay_cache::freshness::{Freshness, RequestControl, ResponseFacts, Reuse};
@@ -15,22 +15,21 @@ use assay_net::fields;
 use crate::collector::client_request::NAME;
 use crate::number;
 
-/// What describes a body or how it can be had, and has no place in a 304.
+/// Fields that describe a body, or how it can be requested, and are left out of a 304.
 const OF_THE_BODY: [&str; 5] =
     ["content-type", "content-encoding", "content-range", "content-language", "accept-ranges"];
 
-/// When a response was requested and when its head came, in Unix milliseconds.
+/// Times of a request and of the head of its response, in Unix milliseconds.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
-    /// When the request was sent.
+pub struct RecordedTimes {
     pub requested_ms: i64,
     pub received_ms: i64,
 }
 
-/// The request that a response is to, as far as the response's use for others depends on it.
+/// Request of a response, as far as the use of the response for others depends on it.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'q> {
-    /// The head that was sent.
+pub struct RequestContext<'q> {
+    /// As sent.
     pub head: RequestHead<'q>,
     /// Directives of the client.
     pub control: RequestControl,
@@ -38,47 +37,45 @@ pub struct Question<'q> {
     pub is_authorised: bool,
 }
 
-/// The head of a response.
 #[derive(Debug)]
-pub struct Response {
+pub struct RecordedResponse {
     pub status: u16,
-    /// How the body came.
     pub framing: BodyFraming,
     /// `Content-Length`, whether or not there is a body.
     pub length: Option<u64>,
-    /// HTTP lets it be used for others, for as long as it is fresh.
+    /// Caches may store it.
     pub is_storable: bool,
     vary: Vary,
-    /// What the fields that it varies by are in the request that was sent.
+    /// Values, in the request sent, of the fields that the response varies by.
     variant: Vec<u8>,
     freshness: Freshness,
     has_validator: bool,
-    /// `Age`, in seconds.
     age_s: Option<u64>,
     received_ms: i64,
-    /// Status line and end-to-end fields, without `Age` and `Content-Length`; and those for caches, even if `Connection` names them.
+    /// Status line and end-to-end fields, without `Age` and `Content-Length`; and fields for caches even if `Connection` lists
+    /// them.
     head: Box<[u8]>,
-    /// The fields for caches that `Connection` names.
+    /// Fields for caches that `Connection` lists.
     named: Box<[u8]>,
-    /// Where in `head` the fields begin.
+    /// Offset of the fields in `head`.
     fields_at: usize,
     etag: Option<Box<[u8]>>,
     last_modified_s: Option<i64>,
 }
 
-impl Response {
-    /// From the head of an origin's response.
-    pub fn new(head: &ResponseHead<'_>, question: &Question<'_>, times: Times) -> Self {
+impl RecordedResponse {
+    /// Reads the head of an origin's response.
+    pub fn new(head: &ResponseHead<'_>, context: &RequestContext<'_>, times: RecordedTimes) -> Self {
         let mut text = Vec::with_capacity(512);
         write_status_line(head.status, head.reason, &mut text);
         let fields_at = text.len();
         if head.header("date").is_none() {
-            // Without it, nobody behind us could compute an age (RFC 9110, 6.6.1).
+            // Without a date, no downstream cache could compute an age (RFC 9110, 6.6.1).
             let mut date = [0; DATE_BYTES];
             write_date(u64::try_from(times.received_ms / 1000).unwrap_or(0), &mut date);
             fields::append(&mut text, b"Date", &date);
         }
-        // What caches make of such a field before they leave it out is their own affair, as it is in front of the origin.
+        // A proxy must see fields for caches even if `Connection` lists them, as it does in front of the origin.
         fields::append_passing_with(&mut text, head.headers(), http_fields::is_cache_field, |field| {
             field.is("age") || field.is("content-length") || field.is(number::LOST)
         });
@@ -86,21 +83,21 @@ impl Response {
         let facts = facts_of(head);
         let values = head.headers().filter(|field| field.is("vary")).map(|field| field.value);
         let vary = Vary::parse(values);
-        let class = match question.head.method {
+        let class = match context.head.method {
             "GET" | "HEAD" => MethodClass::Get,
             other => MethodClass::from_method(other),
         };
         let conditions = Conditions {
-            if_none_match: question.head.header("if-none-match"),
-            if_modified_since_s: question.head.header("if-modified-since").and_then(http_fields::date_s),
+            if_none_match: context.head.header("if-none-match"),
+            if_modified_since_s: context.head.header("if-modified-since").and_then(http_fields::date_s),
         };
         let requested = if head.status == 304 { conditions } else { Conditions::default() };
         Self {
             status: head.status,
-            framing: head.body(question.head.method),
+            framing: head.body(context.head.method),
             length: head.facts.content_length,
-            is_storable: may_store(class, &question.control, question.is_authorised, &facts).is_ok(),
-            variant: secondary(&vary, question.head.headers()),
+            is_storable: may_store(class, &context.control, context.is_authorised, &facts).is_ok(),
+            variant: secondary(&vary, context.head.headers()),
             vary,
             freshness: Freshness::new(&facts, times.requested_ms, times.received_ms),
             has_validator: facts.has_validator,
@@ -113,7 +110,7 @@ impl Response {
                 .into_bytes()
                 .into_boxed_slice(),
             fields_at,
-            // A confirmation that names no version confirms the one of the condition.
+            // A 304 without validators confirms those of the condition.
             etag: head
                 .header("etag")
                 .or(requested.if_none_match.filter(|tags| is_one_tag(tags)))
@@ -125,7 +122,7 @@ impl Response {
         }
     }
 
-    /// The Collector's own response: for an origin that did not respond, or to a malformed request.
+    /// Creates the Collector's own response: for an origin that did not respond, or to a malformed request.
     pub fn failed(status: u16, received_ms: i64, length: u64) -> Self {
         let mut text = Vec::with_capacity(128);
         write_status_line(status, reason(status), &mut text);
@@ -154,12 +151,12 @@ impl Response {
         }
     }
 
-    /// This response after a 304 has confirmed it (RFC 9111, 3.2 and 4.3.4).
+    /// Returns this response updated by a 304 (RFC 9111, 3.2 and 4.3.4).
     pub fn updated_by(
         &self,
-        confirmation: &Response,
-        question: &Question<'_>,
-        times: Times,
+        confirmation: &RecordedResponse,
+        context: &RequestContext<'_>,
+        times: RecordedTimes,
     ) -> Result<Self, HeadError> {
         let newer = lines(confirmation.fields()).filter(|(name, _)| is_updated(name));
         let mut text = self.head[..self.fields_at].to_vec();
@@ -182,45 +179,43 @@ impl Response {
         }
         text.extend_from_slice(b"\r\n");
         let (head, _) = ResponseHead::parse(&text)?.ok_or(HeadError::Syntax("the head has no end"))?;
-        Ok(Self { framing: self.framing, length: self.length, ..Self::new(&head, question, times) })
+        Ok(Self { framing: self.framing, length: self.length, ..Self::new(&head, context, times) })
     }
 
-    /// Whether it suits a request with these fields, as far as negotiation goes.
+    /// Whether it may be sent to a request with these fields (`Vary`).
     pub fn suits(&self, fields: Fields<'_>) -> bool {
         match &self.vary {
-            // `*` suits no other request; those of the same time get it all the same, as for every other response
-            // that is not to be shared.
+            // `Vary: *` suits no other request; simultaneous ones get it all the same, like every other response that cannot be
+            // shared.
             Vary::Nothing | Vary::Everything => true,
             vary => secondary(vary, fields) == self.variant,
         }
     }
 
-    /// Whether it is fresh for this request.
     pub fn is_fresh(&self, request: &RequestControl, now_ms: i64) -> bool {
         self.is_for_all() && self.freshness.reuse(request, now_ms) == Reuse::Serve
     }
 
-    /// Whether caches may have it, for however short a time: another one is as good.
+    /// Whether caches may store it, for however short a time: another response is as good.
     pub fn is_for_all(&self) -> bool {
         self.is_storable && self.vary != Vary::Everything
     }
 
-    /// Whether the origin can confirm it, instead of sending all of it.
+    /// Whether the origin can confirm it.
     pub fn can_be_confirmed(&self) -> bool {
         self.status == 200 && self.is_storable && self.has_validator
     }
 
-    /// Whether a request with these conditions gets a 304 response instead.
+    /// Whether a request with these conditions gets a 304 instead.
     pub fn is_not_modified_for(&self, conditions: &Conditions<'_>) -> bool {
         matches!(self.status, 200 | 206 | 304) && conditions.are_not_modified(&self.validators())
     }
 
-    /// What names this version.
     pub fn validators(&self) -> Validators<'_> {
         Validators { etag: self.etag.as_deref(), last_modified_s: self.last_modified_s }
     }
 
-    /// The conditions that validate this at the origin.
+    /// Appends the conditions that revalidate this response.
     pub fn write_conditions(&self, out: &mut Vec<u8>) {
         if let Some(etag) = &self.etag {
             fields::append(out, b"If-None-Match", etag);
@@ -232,23 +227,21 @@ impl Response {
         }
     }
 
-    /// Its age as `Age` has to show it: what it said itself, and how long it has been here. None: it is new.
+    /// Value of `Age`: the received one, plus the time since; `None` for a new response.
     pub fn age_s(&self, now_ms: i64) -> Option<u64> {
         let here_s = now_ms.saturating_sub(self.received_ms).max(0).unsigned_abs() / 1000;
         (self.age_s.is_some() || here_s > 0).then(|| self.age_s.unwrap_or(0) + here_s)
     }
 
-    /// Status line and fields.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// Names of fields in it that stand in `Connection` too, as members of a list.
+    /// Names of its fields that `Connection` lists too, as a list.
     pub fn named(&self) -> &[u8] {
         &self.named
     }
 
-    /// Its content type; none: it does not say.
     pub fn content_type(&self) -> Option<&[u8]> {
         lines(self.fields()).find(|(name, _)| is(name, "content-type")).map(|(_, value)| value)
     }
@@ -263,7 +256,7 @@ impl Response {
         }
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory used.
     pub fn weight_bytes(&self) -> usize {
         size_of::<Self>()
             + self.head.len()
@@ -298,7 +291,7 @@ fn is_one_tag(tags: &[u8]) -> bool {
     tag.len() >= 2 && tag.starts_with(b"\"") && memchr::memchr(b'"', &tag[1..]) == Some(tag.len() - 2)
 }
 
-/// Names and values of field lines of our own making.
+/// Names and values of the field lines of a head that we have written ourselves.
 fn lines(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
     block.split(|&b| b == b'\n').filter_map(|line| {
         let colon = memchr::memchr(b':', line)?;
@@ -306,9 +299,9 @@ fn lines(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
     })
 }
 
-/// What the storing rules depend on.
+/// Input of the storing rules.
 fn facts_of(head: &ResponseHead<'_>) -> ResponseFacts {
-    // Parts and confirmations are kept under names of their own here, so they last as long as the whole does.
+    // Parts and confirmations have keys of their own here, so they are as fresh as a 200.
     let status = if matches!(head.status, 206 | 304) { 200 } else { head.status };
     ResponseFacts { status, ..http_fields::response_facts(head, http_fields::age_s(head).unwrap_or(0)) }
 }
@@ -317,21 +310,24 @@ fn facts_of(head: &ResponseHead<'_>) -> ResponseFacts {
 pub mod tests {
     use super::*;
 
-    pub const NOW: Times = Times { requested_ms: 1_000_000_000, received_ms: 1_000_000_000 };
+    pub const NOW: RecordedTimes = RecordedTimes { requested_ms: 1_000_000_000, received_ms: 1_000_000_000 };
 
     pub fn request(fields: &str) -> RequestHead<'static> {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").leak();
         RequestHead::parse(text.as_bytes()).unwrap().unwrap().0
     }
 
-    pub fn response_to(fields: &str, text: &str) -> Response {
+    pub fn response_to(fields: &str, text: &str) -> RecordedResponse {
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-        let question =
-            Question { head: request(fields), control: RequestControl::default(), is_authorised: false };
-        Response::new(&head, &question, NOW)
+        let context = RequestContext {
+            head: request(fields),
+            control: RequestControl::default(),
+            is_authorised: false,
+        };
+        RecordedResponse::new(&head, &context, NOW)
     }
 
-    fn response(text: &str) -> Response {
+    fn response(text: &str) -> RecordedResponse {
         response_to("", text)
     }
 
@@ -342,7 +338,7 @@ pub mod tests {
     #[test]
     fn the_head_for_others_has_no_framing_no_age_and_a_date() {
         let response = response(
-            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nAge: 5\r\nX-Assay-Lost: 1\r\nConnection: close\r\nETag: \"a\"\r\n\
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nAge: 5\r\nX-Assay-LostResponses: 1\r\nConnection: close\r\nETag: \"a\"\r\n\
              Cache-Control: max-age=60\r\n\r\n",
         );
         assert_eq!(
@@ -410,9 +406,9 @@ pub mod tests {
         );
         let confirmation =
             response("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=9\r\nContent-Type: x/y\r\n\r\n");
-        let question =
-            Question { head: request(""), control: RequestControl::default(), is_authorised: false };
-        let renewed = stored.updated_by(&confirmation, &question, NOW).unwrap();
+        let context =
+            RequestContext { head: request(""), control: RequestControl::default(), is_authorised: false };
+        let renewed = stored.updated_by(&confirmation, &context, NOW).unwrap();
         assert_eq!((renewed.status, renewed.length), (200, Some(7)));
         assert!(renewed.is_fresh(&RequestControl::default(), NOW.received_ms + 8_000));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The Collector as a process of its own, told by standard input and reporting on standard output.
+//! The Collector as a role process, controlled by standard input and reporting on standard output.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,13 +17,12 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::collector::error::CollectorError;
 use crate::collector::server::Collector;
-use crate::memory::peak_memory_bytes;
+use crate::peak_memory_bytes;
 
-/// How often counters are reported.
-const REPORT: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs the Collector as the whole process: says `Ready` when all listeners are open (in the order in which they were
-/// given), reports once a second, says `Done` when it is told to stop, and ends at once when its standard input does.
+/// Runs the Collector as the whole process: emits `Ready` when all listeners are open (in the order of the settings), reports
+/// once a second, emits `Done` when it is stopped, and ends at once when its standard input does.
 pub fn run(spec: &CollectorSpec) -> Result<(), CollectorError> {
     raise_descriptor_limit();
     pin(&spec.cpus)?;
@@ -31,18 +30,18 @@ pub fn run(spec: &CollectorSpec) -> Result<(), CollectorError> {
         .enable_all()
         .build_local(LocalOptions::default())
         .map_err(CollectorError::Runtime)?;
-    let result = runtime.block_on(obey(spec));
-    // A look-up of a name may still be running; it is not waited for.
+    let result = runtime.block_on(serve_until_stopped(spec));
+    // A name lookup may still be running; it is not waited for.
     runtime.shutdown_background();
     result
 }
 
-async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
+async fn serve_until_stopped(spec: &CollectorSpec) -> Result<(), CollectorError> {
     let mut commands = Commands::from_stdin().map_err(CollectorError::Runtime)?;
     let collector = Rc::new(Collector::bind(spec)?);
     emit(&Event::Ready { listening: collector.addresses().to_vec() })?;
     let mut reporter = Reporter::new(spec.listeners.len());
-    let mut tick = interval(REPORT);
+    let mut tick = interval(REPORT_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let serving = Rc::clone(&collector).serve();
     tokio::pin!(serving);
@@ -51,18 +50,18 @@ async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
             ended = &mut serving => return ended,
             _ = tick.tick() => {
                 emit(&reporter.report(&collector))?;
-                while let Some(trouble) = collector.trouble() {
-                    fault(trouble)?;
+                while let Some(fault) = collector.next_fault() {
+                    emit_fault(fault)?;
                 }
             }
             command = commands.next() => match command? {
                 Some(Command::Stop) => {
                     emit(&reporter.report(&collector))?;
                     match collector.finish_log() {
-                        Ok(troubles) => troubles.into_iter().try_for_each(fault)?,
+                        Ok(faults) => faults.into_iter().try_for_each(emit_fault)?,
                         Err(error) => {
-                            // Its own log may be on a disk without room, too.
-                            fault(error.to_string())?;
+                            // Also as an event: standard error may be on the same full disk.
+                            emit_fault(error.to_string())?;
                             return Err(error);
                         }
                     }
@@ -72,7 +71,7 @@ async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
                     reporter.clock = RunClock { start_ns, start_unix_s };
                     collector.starts(reporter.clock);
                 }
-                // That is for robots.
+                // Only for robots.
                 Some(Command::Load { .. } | Command::Clock { .. } | Command::Waits(_)) => {}
                 None => return Ok(()),
             },
@@ -80,11 +79,11 @@ async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
     }
 }
 
-fn fault(message: String) -> Result<(), CollectorError> {
+fn emit_fault(message: String) -> Result<(), CollectorError> {
     Ok(emit(&Event::Fault { reason: Reason::SamplesDropped, message })?)
 }
 
-/// What was reported last.
+/// Counters of the previous report.
 struct Reporter {
     clock: RunClock,
     last: Vec<ListenerRow>,
@@ -95,7 +94,7 @@ impl Reporter {
         Self { clock: RunClock::provisional(), last: vec![ListenerRow::default(); listeners] }
     }
 
-    /// What has happened since.
+    /// Reports the changes since the previous report.
     fn report(&mut self, collector: &Collector) -> Event {
         let at_us = self.clock.since_start_us(monotonic_ns());
         let listeners = collector.take_listeners();

@@ -1,4 +1,4 @@
-//! The Collector as it listens.
+//! The listening Collector.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -15,28 +15,28 @@ use tokio::time::sleep;
 use crate::collector::client;
 use crate::collector::disk::Disk;
 use crate::collector::error::CollectorError;
-use crate::collector::log::Log;
-use crate::collector::shared::{Connected, Shared};
+use crate::collector::log::ExchangeLog;
+use crate::collector::shared::{CollectorShared, ListenerConnection};
 
-/// Largest share of the memory that the index of what is on disk takes beside it.
+/// Inverse of the share of the memory that the index of the disk takes in addition.
 const INDEX_SHARE: u64 = 8;
-/// Most listeners: a recording has a bit for each that has seen it.
-const MOST_LISTENERS: usize = 64;
-/// When it is looked again for connections that can be ended, where there may be no more.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// A recording has a bit for each listener that has received it.
+const LISTENERS_MAX: usize = 64;
+/// Interval at which a full listener checks again for connections to close.
+const FULL_RECHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A Collector that listens. It belongs to one tokio runtime that can run local tasks.
+/// A listening Collector. Belongs to one tokio runtime that can run local tasks.
 pub struct Collector {
     listeners: Vec<TcpListener>,
     addresses: Vec<SocketAddr>,
-    shared: Rc<Shared>,
+    shared: Rc<CollectorShared>,
 }
 
 impl Collector {
-    /// Listens. Nothing is accepted before [`Collector::serve`].
+    /// Binds the sockets. Nothing is accepted before [`Collector::serve`].
     pub fn bind(spec: &CollectorSpec) -> Result<Self, CollectorError> {
-        if spec.listeners.is_empty() || spec.listeners.len() > MOST_LISTENERS {
-            return Err(CollectorError::Listeners { most: MOST_LISTENERS, given: spec.listeners.len() });
+        if spec.listeners.is_empty() || spec.listeners.len() > LISTENERS_MAX {
+            return Err(CollectorError::Listeners { most: LISTENERS_MAX, given: spec.listeners.len() });
         }
         let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
         for listener in &spec.listeners {
@@ -49,40 +49,39 @@ impl Collector {
             Disk::open(disk, spec.memory_bytes / INDEX_SHARE)
                 .map_err(|cause| CollectorError::Disk { directory: disk.directory.clone(), cause })
         });
-        let shared = Shared::new(spec, &addresses, disk.transpose()?)?;
+        let shared = CollectorShared::new(spec, &addresses, disk.transpose()?)?;
         Ok(Self { listeners, addresses, shared: Rc::new(shared) })
     }
 
-    /// Where it listens, in the order of the listeners.
+    /// Addresses in the order of the listeners.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What each listener has seen since the start; the latest lateness counts from one call to the next.
+    /// Counters of each listener since the start; the maximum lateness is since the previous call.
     pub fn take_listeners(&self) -> Vec<ListenerRow> {
         self.shared.take_listeners()
     }
 
-    /// What it has done since the start.
     pub fn counters(&self) -> CollectorCounters {
         self.shared.counters()
     }
 
-    /// The evaluation starts at this instant: the log counts from it.
+    /// Sets the start of the evaluation, from which the log counts.
     pub fn starts(&self, clock: RunClock) {
         if let Some(log) = &*self.shared.log.borrow() {
             log.starts(clock);
         }
     }
 
-    /// The next thing that went wrong with the log and was not told.
-    pub fn trouble(&self) -> Option<String> {
-        self.shared.log.borrow().as_ref().and_then(Log::trouble)
+    /// Next fault of the log that has not been reported.
+    pub fn next_fault(&self) -> Option<String> {
+        self.shared.log.borrow().as_ref().and_then(ExchangeLog::next_fault)
     }
 
-    /// Writes the rest of the log; what went wrong with it and was not told. Requests that end later are not in it.
+    /// Writes the rest of the log and returns unreported faults. Requests that end later are not in it.
     pub fn finish_log(&self) -> Result<Vec<String>, CollectorError> {
-        self.shared.log.take().map_or(Ok(Vec::new()), Log::finish)
+        self.shared.log.take().map_or(Ok(Vec::new()), ExchangeLog::finish)
     }
 
     /// Accepts and serves connections, until its timer fails.
@@ -92,17 +91,17 @@ impl Collector {
             let collector = Rc::clone(&self);
             spawn_local(async move { collector.accept(index).await });
         }
-        self.shared.timer.dispatch(|_, bell| bell.notify_one()).await.map_err(CollectorError::Runtime)
+        self.shared.timer.dispatch(|_, wakeup| wakeup.notify_one()).await.map_err(CollectorError::Runtime)
     }
 
     async fn accept(&self, index: usize) {
         let listener = index as u16;
         loop {
             while self.shared.is_full(listener) {
-                sleep(LOOK_AGAIN).await;
+                sleep(FULL_RECHECK_INTERVAL).await;
             }
             let (stream, _) = accept(&self.listeners[index]).await;
-            let connected = Connected::new(&self.shared, listener);
+            let connected = ListenerConnection::new(&self.shared, listener);
             spawn_local(client::serve(stream, connected));
         }
     }

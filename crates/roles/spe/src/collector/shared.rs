@@ -1,4 +1,4 @@
-//! What all connections of the Collector share.
+//! State that all connections of the Collector share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,102 +20,98 @@ use assay_net::worker::descriptor_limit;
 use assay_protocol::network::Destinations;
 use tokio::sync::Notify;
 
-use crate::collector::choice::Limits;
+use crate::collector::choice::RecordingLimits;
 use crate::collector::disk::Disk;
 use crate::collector::error::CollectorError;
-use crate::collector::log::Log;
-use crate::collector::secured::Secured;
-use crate::collector::shelf::Shelf;
-use crate::collector::url::{self, Target, UrlError};
-use crate::reasons;
+use crate::collector::log::ExchangeLog;
+use crate::collector::recording_store::RecordingStore;
+use crate::collector::tunnel_tls::TunnelTls;
+use crate::collector::url::{self, FetchTarget, UrlError};
+use crate::connect_errors;
 
 use assay_protocol::evaluation::{CollectorCounters, ListenerRow};
 use assay_record::spe::DIRECT;
 
-/// A client connection without a request, and each step of receiving one.
+/// Limit of an idle client connection, and of each step of receiving a request.
 pub const CLIENT_READ: Duration = Duration::from_secs(120);
-/// Each step of sending a response.
+/// Limit of each step of sending a response.
 pub const CLIENT_WRITE: Duration = Duration::from_secs(60);
-/// How long origins may take.
 const PATIENCE: Patience = Patience { connect: Duration::from_secs(10), response: Duration::from_secs(60) };
 
-/// Descriptors for what is neither a connection at a listener nor made for one.
+/// Descriptors reserved for anything but connections at listeners and fetches for them.
 const OTHER_DESCRIPTORS: u64 = 200;
 
-/// Everything that outlives a connection.
-pub struct Shared {
-    pub shelf: RefCell<Shelf>,
+/// State that outlives a connection.
+pub struct CollectorShared {
+    pub store: RefCell<RecordingStore>,
     pub resources: Rc<Resources>,
-    /// What marks in place of responses that are gone are made with.
+    /// Key of the marks on replacements for lost responses.
     pub lost_key: String,
     /// Responses keep the pace of their recording.
     pub replays: bool,
-    /// Where the origins are.
-    pub routes: Routes,
-    /// The origin that is spoken to over TLS: what is trusted, and the name that its certificate is verified for.
+    pub routes: OriginRoutes,
+    /// TLS to the default origin: trust, and the name that the certificate is verified for.
     origin_tls: Option<(SocketAddr, (Client, Name))>,
-    /// The origins of tunnels that the Multiplier opens.
-    secured: Option<Secured>,
-    /// Which addresses are requested; none: all.
+    /// TLS to the origins of intercepted tunnels.
+    secured: Option<TunnelTls>,
+    /// Permitted addresses; `None`: all.
     destinations: Option<Destinations>,
-    /// When something is due.
     pub timer: Timer<Rc<Notify>>,
-    /// Each request, where that is logged.
-    pub log: RefCell<Option<Log>>,
-    listeners: Box<[Listener]>,
-    /// Most connections of one proxy.
-    most_of_one: u64,
+    pub log: RefCell<Option<ExchangeLog>>,
+    listeners: Box<[ListenerState]>,
+    /// Connection limit of one proxy.
+    max_per_proxy: u64,
     counters: Cell<CollectorCounters>,
 }
 
-struct Listener {
+struct ListenerState {
     address: SocketAddr,
     is_direct: bool,
     counters: Cell<ListenerRow>,
     connections: Cell<u64>,
-    /// Those that end first when there is no room for others.
+    /// Connections in the order in which they are closed to make room for others.
     longest: RefCell<Longest>,
 }
 
-/// A connection at a listener, as it is counted.
-pub struct Connected {
-    pub shared: Rc<Shared>,
+/// Counts a connection at a listener while it is open.
+pub struct ListenerConnection {
+    pub shared: Rc<CollectorShared>,
     pub listener: u16,
 }
 
-impl Connected {
-    pub fn new(shared: &Rc<Shared>, listener: u16) -> Self {
+impl ListenerConnection {
+    pub fn new(shared: &Rc<CollectorShared>, listener: u16) -> Self {
         let connections = &shared.listeners[usize::from(listener)].connections;
         connections.set(connections.get() + 1);
         Self { shared: Rc::clone(shared), listener }
     }
 }
 
-impl Drop for Connected {
+impl Drop for ListenerConnection {
     fn drop(&mut self) {
         let connections = &self.shared.listeners[usize::from(self.listener)].connections;
         connections.set(connections.get() - 1);
     }
 }
 
-/// As what a connection at a listener keeps its place; 0 is nobody's.
-pub fn place_of(listener: u16) -> u32 {
+/// Key under which connections of a listener hold a slot; 0 is nobody's.
+pub fn slot_key(listener: u16) -> u32 {
     u32::from(listener) + 1
 }
 
-impl Shared {
-    /// At the beginning; `addresses` are those of the listeners. Needs a tokio runtime.
+impl CollectorShared {
+    /// Creates the state; `addresses` are those of the listeners. Needs a tokio runtime.
     pub fn new(
         spec: &CollectorSpec,
         addresses: &[SocketAddr],
         disk: Option<Disk>,
     ) -> Result<Self, CollectorError> {
         let ns = |ms: u64| ms.saturating_mul(1_000_000);
-        let limits = Limits {
+        let limits = RecordingLimits {
             minimum_freshness_ns: ns(spec.minimum_freshness_ms),
             maximum_age_ns: ns(spec.maximum_age_ms),
         };
-        let listeners = spec.listeners.iter().zip(addresses).map(|(listener, &address)| Listener {
+        let listeners = spec.listeners.iter().zip(addresses).map(|(listener, &address)| ListenerState {
             address,
             is_direct: listener.who == DIRECT,
             counters: Cell::default(),
@@ -129,50 +125,49 @@ impl Shared {
             .transpose()?;
         Ok(Self {
             origin_tls: spec.default_origin.zip(origin_tls),
-            secured: spec.tunnels_tls.as_ref().map(Secured::new).transpose()?,
-            shelf: RefCell::new(Shelf::new(spec.memory_bytes, limits, spec.listeners.len(), disk)),
+            secured: spec.tunnels_tls.as_ref().map(TunnelTls::new).transpose()?,
+            store: RefCell::new(RecordingStore::new(spec.memory_bytes, limits, spec.listeners.len(), disk)),
             resources: Resources::new(),
             lost_key: spec.lost_key.clone(),
             replays: spec.replay,
-            routes: Routes::new(&spec.origins, spec.default_origin),
+            routes: OriginRoutes::new(&spec.origins, spec.default_origin),
             destinations: spec.destinations.clone(),
             timer: Timer::new(0).map_err(CollectorError::Runtime)?,
-            log: RefCell::new(spec.log.as_ref().map(Log::start).transpose()?),
+            log: RefCell::new(spec.log.as_ref().map(ExchangeLog::start).transpose()?),
             listeners: listeners.collect(),
-            most_of_one: (descriptor_limit().saturating_sub(OTHER_DESCRIPTORS) / 4).max(1),
+            max_per_proxy: (descriptor_limit().saturating_sub(OTHER_DESCRIPTORS) / 4).max(1),
             counters: Cell::default(),
         })
     }
 
-    /// What a request requests, at this listener.
-    pub fn target<'b>(&'b self, head: &RequestHead<'b>, listener: u16) -> Result<Target<'b>, UrlError> {
-        let target = Target::of(head, self.routes.fallback_authority())?;
+    /// Target of a request at this listener.
+    pub fn target<'b>(&'b self, head: &RequestHead<'b>, listener: u16) -> Result<FetchTarget<'b>, UrlError> {
+        let target = FetchTarget::from_head(head, self.routes.fallback_authority())?;
         let secured = self.secured.as_ref();
-        let is_secured = secured.is_some_and(|tls| tls.is_for(head, &target, self.is_direct(listener)));
-        Ok(Target { is_secured, ..target })
+        let is_secured = secured.is_some_and(|tls| tls.is_https(head, &target, self.is_direct(listener)));
+        Ok(FetchTarget { is_secured, ..target })
     }
 
-    /// The Multiplier comes in here, for clients.
+    /// Whether a listener is the Multiplier's.
     pub fn is_direct(&self, listener: u16) -> bool {
         self.listeners[usize::from(listener)].is_direct
     }
 
-    /// Whether a listener may accept no more connections now: a proxy has a quarter of the descriptors at most, and as many for what
-    /// it makes the Collector fetch, which leaves half of them to others. One that it keeps without a use ends where there is not much
-    /// room, that which has waited longest. The Multiplier bounds its own.
+    /// Whether a listener may accept no more connections now. A proxy has a quarter of the descriptors at most, and as many for
+    /// the fetches that it causes, which leaves half of them to others. Close to the limit, the connection that has been idle for
+    /// longest is closed. The Multiplier limits itself.
     pub fn is_full(&self, listener: u16) -> bool {
         let one = &self.listeners[usize::from(listener)];
-        let most = self.most_of_one as usize;
+        let most = self.max_per_proxy as usize;
         let room = most.saturating_sub(one.connections.get() as usize);
         if one.is_direct || room > room_of(most) {
             return false;
         }
-        let is_own = |wait: Wait| wait.keeps == place_of(listener);
+        let is_own = |wait: Wait| wait.keeps == slot_key(listener);
         one.longest.borrow_mut().dismiss(&self.resources.watch, SPARED, is_own);
         room == 0
     }
 
-    /// Counts something for a listener.
     pub fn count_listener(&self, listener: u16, add: impl FnOnce(&mut ListenerRow)) {
         change(&self.listeners[usize::from(listener)].counters, add);
     }
@@ -181,9 +176,9 @@ impl Shared {
         change(&self.counters, add);
     }
 
-    /// What each listener has seen since the start; the latest lateness is forgotten with it.
+    /// Counters of each listener since the start; resets the maximum lateness.
     pub fn take_listeners(&self) -> Vec<ListenerRow> {
-        let take = |listener: &Listener| {
+        let take = |listener: &ListenerState| {
             let counters = listener.counters.get();
             listener.counters.set(ListenerRow { late_max_us: 0, ..counters });
             counters
@@ -191,34 +186,32 @@ impl Shared {
         self.listeners.iter().map(take).collect()
     }
 
-    /// The counters, with the state of the shelf. Of the process's memory it knows nothing.
+    /// Counters with the state of the store, but without the memory of the process.
     pub fn counters(&self) -> CollectorCounters {
-        let shelf = self.shelf.borrow();
+        let store = self.store.borrow();
         CollectorCounters {
             requests: self.listeners.iter().map(|listener| listener.counters.get().requests).sum(),
-            evictions: shelf.evictions(),
-            not_kept: shelf.not_kept(),
-            recordings: shelf.keys(),
-            memory_bytes: shelf.stored_bytes(),
-            peak_recordings_bytes: shelf.peak_bytes(),
-            disk_bytes: shelf.disk_bytes(),
+            evictions: store.evictions(),
+            not_kept: store.not_kept(),
+            recordings: store.keys(),
+            memory_bytes: store.stored_bytes(),
+            peak_recordings_bytes: store.peak_bytes(),
+            disk_bytes: store.disk_bytes(),
             dismissed_connections: self.resources.watch.ended().dismissed,
             ..self.counters.get()
         }
     }
 
-    /// Unix time in milliseconds.
     pub fn now_ms(&self) -> i64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// How long origins may take.
     pub fn patience(&self) -> Patience {
         PATIENCE
     }
 
-    /// Connects to an origin, with TLS if that is how it is spoken to.
+    /// Connects to an origin, with TLS if required.
     pub async fn connect(
         &self,
         address: SocketAddr,
@@ -234,26 +227,26 @@ impl Shared {
             Ok(session) => Upstream::open(address, session, self.patience(), &self.resources).await,
             Err(error) => Err(UpstreamError::Tls(address, error)),
         };
-        opened.inspect_err(reasons::tell)
+        opened.inspect_err(connect_errors::log_once)
     }
 
-    /// The address of a place; names are looked up each time, since that is part of what a response costs.
-    pub async fn address_of(&self, place: &Place) -> Result<SocketAddr, FetchError> {
-        let address = match place {
-            Place::Address(address) => *address,
-            Place::Name(name) => upstream::resolve(name, self.patience()).await?,
+    /// Resolves an address. Names are looked up each time, since that is part of what a response costs.
+    pub async fn address_of(&self, destination: &FetchAddress) -> Result<SocketAddr, FetchError> {
+        let address = match destination {
+            FetchAddress::Address(address) => *address,
+            FetchAddress::Name(name) => upstream::resolve(name, self.patience()).await?,
         };
         if self.listeners.iter().any(|listener| leads_to(address, listener.address)) {
             return Err(FetchError::Loop);
         }
-        // That of the connection: a name could have another one when it is looked up again.
+        // Checked on the address that is connected to: another lookup of the name could return another one.
         match self.destinations.as_ref().is_none_or(|destinations| destinations.allow(address.ip())) {
             true => Ok(address),
             false => Err(FetchError::NotAllowed),
         }
     }
 
-    /// Counts a request that has no response of an origin.
+    /// Counts a request without a response of an origin.
     pub fn count_failed(&self, error: &FetchError) {
         self.count(|c| match error {
             FetchError::NotAllowed => c.not_allowed += 1,
@@ -261,17 +254,17 @@ impl Shared {
         });
     }
 
-    /// Sleeps until an instant, to within microseconds; `bell` is for this alone.
-    pub async fn sleep_until(&self, at_ns: u64, bell: &Rc<Notify>) {
+    /// Sleeps until an instant, to within microseconds; `wakeup` must not be used by anything else.
+    pub async fn sleep_until(&self, at_ns: u64, wakeup: &Rc<Notify>) {
         while monotonic_ns() < at_ns {
             let _sleeping =
-                Sleeping { timer: &self.timer, ticket: self.timer.schedule(at_ns, Rc::clone(bell)) };
-            bell.notified().await;
+                Sleeping { timer: &self.timer, ticket: self.timer.schedule(at_ns, Rc::clone(wakeup)) };
+            wakeup.notified().await;
         }
     }
 }
 
-/// A deadline that is taken back when nothing waits for it any more.
+/// Cancels the timer when dropped.
 struct Sleeping<'t> {
     timer: &'t Timer<Rc<Notify>>,
     ticket: Ticket,
@@ -289,18 +282,15 @@ fn change<T: Copy>(cell: &Cell<T>, change: impl FnOnce(&mut T)) {
     cell.set(value);
 }
 
-/// Why there is no response of an origin. The texts go to the client.
+/// Reasons for which there is no response of an origin. The texts go to the client.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// It is this Collector itself.
     #[error("the request leads back to the Collector")]
     Loop,
-    /// It is at an address where nothing may be requested.
     #[error(
         "this host is in a network in which nothing may be requested here: it is not public, and was not named (--may-request)"
     )]
     NotAllowed,
-    /// It did not respond, or not in HTTP.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
     /// A 304 to a request without a condition.
@@ -309,7 +299,6 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// The status that tells the client.
     pub fn status(&self) -> u16 {
         match self {
             FetchError::Upstream(error) => error.status(),
@@ -320,26 +309,24 @@ impl FetchError {
     }
 }
 
-/// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum FetchAddress {
     Address(SocketAddr),
-    /// To `host:port`, whose address has to be looked up.
+    /// `host:port`, whose address has to be looked up.
     Name(String),
 }
 
-/// Which origin is where. With a default origin (reverse), nothing but that and the listed ones is ever connected to:
-/// a name in a request chooses among them and cannot add to them.
+/// Addresses of origins. With a default origin (reverse), only that and the listed ones are ever connected to: a name in a
+/// request chooses among them and cannot add to them.
 #[derive(Debug)]
-pub struct Routes {
+pub struct OriginRoutes {
     by_authority: HashMap<Vec<u8>, SocketAddr>,
     fallback: Option<(SocketAddr, String)>,
 }
 
-impl Routes {
-    /// From what the Collector was told.
+impl OriginRoutes {
     pub fn new(origins: &[Route], fallback: Option<SocketAddr>) -> Self {
-        // The first of two that have the same name is the one that counts.
+        // Of two origins with the same name, the first counts.
         let by_authority = origins.iter().rev().map(|origin| (name_of(&origin.authority), origin.address));
         Self {
             by_authority: by_authority.collect(),
@@ -347,30 +334,30 @@ impl Routes {
         }
     }
 
-    /// What stands for the host of a request that names none.
+    /// Authority of a request that names none.
     pub fn fallback_authority(&self) -> Option<&str> {
         self.fallback.as_ref().map(|(_, name)| name.as_str())
     }
 
-    /// Where a request goes.
-    pub fn place(&self, target: &Target<'_>) -> Place {
+    /// Address for a request.
+    pub fn destination(&self, target: &FetchTarget<'_>) -> FetchAddress {
         let mut name = Vec::with_capacity(target.authority.len());
         target.write_server(&mut name);
         match (self.by_authority.get(&name), &self.fallback) {
-            (Some(address), _) | (None, Some((address, _))) => Place::Address(*address),
-            // The name under which it is recorded, so that two spellings of it cannot be two hosts.
+            (Some(address), _) | (None, Some((address, _))) => FetchAddress::Address(*address),
+            // The normalised name, as in the recording's key, so that two spellings cannot be two hosts.
             (None, None) => {
                 named(&String::from_utf8_lossy(&name), if target.is_secured { "443" } else { "80" })
             }
         }
     }
 
-    /// Where a tunnel goes; none: there are no tunnels in front of a default origin.
-    pub fn tunnel(&self, authority: &str) -> Option<Place> {
+    /// Address for a tunnel; `None` in front of a default origin.
+    pub fn tunnel(&self, authority: &str) -> Option<FetchAddress> {
         if self.fallback.is_some() {
             return None;
         }
-        let known = self.by_authority.get(&name_of(authority)).map(|&address| Place::Address(address));
+        let known = self.by_authority.get(&name_of(authority)).map(|&address| FetchAddress::Address(address));
         Some(known.unwrap_or_else(|| named(authority, "443")))
     }
 }
@@ -381,10 +368,10 @@ fn name_of(authority: &str) -> Vec<u8> {
     name
 }
 
-fn named(authority: &str, default_port: &str) -> Place {
+fn named(authority: &str, default_port: &str) -> FetchAddress {
     let (host, port) = url::split_port(authority);
     let with_port = format!("{host}:{}", if port.is_empty() { default_port } else { port });
-    with_port.parse().map_or(Place::Name(with_port), Place::Address)
+    with_port.parse().map_or(FetchAddress::Name(with_port), FetchAddress::Address)
 }
 
 #[cfg(test)]
@@ -394,38 +381,38 @@ mod tests {
 
     use super::*;
 
-    fn routes(fallback: Option<SocketAddr>) -> Routes {
+    fn routes(fallback: Option<SocketAddr>) -> OriginRoutes {
         let route = |authority: &str, port| Route {
             authority: authority.into(),
             address: SocketAddr::from(([127, 0, 0, 1], port)),
         };
-        Routes::new(&[route("a:8000", 1), route("B:80", 2)], fallback)
+        OriginRoutes::new(&[route("a:8000", 1), route("B:80", 2)], fallback)
     }
 
-    fn place(routes: &Routes, authority: &str) -> Place {
-        routes.place(&Target { authority, path: "/", is_secured: false })
+    fn destination(routes: &OriginRoutes, authority: &str) -> FetchAddress {
+        routes.destination(&FetchTarget { authority, path: "/", is_secured: false })
     }
 
-    fn at(port: u16) -> Place {
-        Place::Address(SocketAddr::from(([127, 0, 0, 1], port)))
+    fn at(port: u16) -> FetchAddress {
+        FetchAddress::Address(SocketAddr::from(([127, 0, 0, 1], port)))
     }
 
     #[test]
     fn known_hosts_are_where_they_are_said_to_be_and_others_where_they_say() {
         let plain = routes(None);
-        assert_eq!(place(&plain, "A:8000"), at(1));
-        assert_eq!(place(&plain, "b"), at(2));
-        assert_eq!(place(&plain, "c"), Place::Name("c:80".into()));
-        assert_eq!(place(&plain, "C:080"), Place::Name("c:80".into()), "as it is recorded");
-        assert_eq!(place(&plain, "127.0.0.1:7"), at(7));
-        assert_eq!(plain.tunnel("c"), Some(Place::Name("c:443".into())));
-        assert_eq!(plain.tunnel("c:80"), Some(Place::Name("c:80".into())));
+        assert_eq!(destination(&plain, "A:8000"), at(1));
+        assert_eq!(destination(&plain, "b"), at(2));
+        assert_eq!(destination(&plain, "c"), FetchAddress::Name("c:80".into()));
+        assert_eq!(destination(&plain, "C:080"), FetchAddress::Name("c:80".into()), "as it is recorded");
+        assert_eq!(destination(&plain, "127.0.0.1:7"), at(7));
+        assert_eq!(plain.tunnel("c"), Some(FetchAddress::Name("c:443".into())));
+        assert_eq!(plain.tunnel("c:80"), Some(FetchAddress::Name("c:80".into())));
         assert_eq!(plain.fallback_authority(), None);
-        let over_tls = |authority| plain.place(&Target { authority, path: "/", is_secured: true });
-        assert_eq!(over_tls("C:443"), Place::Name("c:443".into()));
+        let over_tls = |authority| plain.destination(&FetchTarget { authority, path: "/", is_secured: true });
+        assert_eq!(over_tls("C:443"), FetchAddress::Name("c:443".into()));
         assert_eq!(
             (over_tls("c"), over_tls("c:80")),
-            (Place::Name("c:443".into()), Place::Name("c:80".into()))
+            (FetchAddress::Name("c:443".into()), FetchAddress::Name("c:80".into()))
         );
     }
 
@@ -450,13 +437,16 @@ mod tests {
                 log: None,
                 cpus: Vec::new(),
             };
-            let shared = Shared { most_of_one: 1, ..Shared::new(&spec, &[address; 2], None).unwrap() };
+            let shared = CollectorShared {
+                max_per_proxy: 1,
+                ..CollectorShared::new(&spec, &[address; 2], None).unwrap()
+            };
             let shared = Rc::new(shared);
             assert!(!shared.is_full(1));
-            let _connected = Connected::new(&shared, 1);
+            let _connected = ListenerConnection::new(&shared, 1);
             let watch = &shared.resources.watch;
             let deadline = watch.enter();
-            deadline.keep(place_of(1));
+            deadline.keep(slot_key(1));
             deadline.set(CLIENT_READ);
             deadline.set_awaits(Awaits::Request);
             // A second is how long each is spared.
@@ -472,11 +462,11 @@ mod tests {
     #[test]
     fn in_front_of_an_origin_no_name_leads_anywhere_else() {
         let reverse = routes(Some(SocketAddr::from(([127, 0, 0, 1], 9))));
-        assert_eq!(place(&reverse, "b:80"), at(2), "listed beside it");
+        assert_eq!(destination(&reverse, "b:80"), at(2), "listed beside it");
         for authority in
             ["c", "c:81", "127.0.0.1:7", "127.0.0.1", "[::1]:7", "a.", "a:8001", "b:0", "%63", "localhost:9"]
         {
-            assert_eq!(place(&reverse, authority), at(9), "{authority}");
+            assert_eq!(destination(&reverse, authority), at(9), "{authority}");
             assert_eq!(reverse.tunnel(authority), None);
         }
         assert_eq!(reverse.tunnel("a:8000"), None);

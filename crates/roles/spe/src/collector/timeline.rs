@@ -1,77 +1,74 @@
-//! Which bytes of a body came when, and which of them are due by now.
+//! Arrival times of the parts of a body, and the parts that are due.
 //!
-//! Pure: instants are arguments, as offsets from the request of the body. The fetch appends, readers take
-//! what is due at their own offset, which may be far behind. While everything is *kept* (it is going to be replayed to
-//! others) nothing is dropped and the fetch never waits; otherwise parts go once every reader has them.
+//! Pure: instants are arguments, as offsets from the request of the body. The fetch appends; readers take what is due at their
+//! own offset, which may be far behind. While the body is *kept* (to be replayed to others) nothing is dropped and the fetch
+//! never waits; otherwise parts are dropped once every reader has them.
 
 use std::collections::VecDeque;
 
 use assay_net::body::Chunk;
 use slab::Slab;
 
-/// Most parts that a reader takes at once: with what is written around them far below the system's limit on slices.
+/// Parts that a reader takes at once: far below the system's limit on slices, with what is written around them.
 pub const BATCH_PARTS: usize = 64;
-/// Most bytes that a reader takes at once, unless one part has more.
+/// Bytes that a reader takes at once, unless one part has more.
 const BATCH_BYTES: usize = 256 * 1024;
-/// Bytes of memory that a part takes beside its own: its place, two counters, and the allocator's share.
-const PART_OVERHEAD: u64 = (size_of::<Part>() + 16 + 16) as u64;
+/// Memory of a part in addition to its bytes: the entry, two counters, and the allocator's share.
+const PART_OVERHEAD: u64 = (size_of::<TimelinePart>() + 16 + 16) as u64;
 
-/// How a body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// All of it came.
+pub enum BodyEnd {
     Complete,
     Broken,
 }
 
 #[derive(Debug, Clone)]
-struct Part {
+struct TimelinePart {
     at_ns: u64,
-    /// Empty while the body is elsewhere.
+    /// Empty while the body is on disk.
     bytes: Chunk,
     length: usize,
 }
 
-/// A body with the times at which it came.
+/// A body with the arrival times of its parts.
 #[derive(Debug)]
 pub struct Timeline {
-    parts: VecDeque<Part>,
-    /// How many parts were dropped before those.
+    parts: VecDeque<TimelinePart>,
+    /// Parts dropped before the first of `parts`.
     dropped: u64,
     /// Bytes in `parts`.
     held_bytes: u64,
     is_kept: bool,
-    /// The bytes are here, and not on disk.
+    /// The bytes are in memory, and not on disk.
     is_loaded: bool,
-    end: Option<(u64, End)>,
-    readers: Slab<Place>,
+    end: Option<(u64, BodyEnd)>,
+    readers: Slab<ReaderPosition>,
 }
 
-/// Where a reader is.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    /// Number of its next part.
+struct ReaderPosition {
+    /// Number of the next part.
     next: u64,
-    /// It never waits for others that do not.
+    /// Never waits for readers that do not go first.
     goes_first: bool,
 }
 
-/// What a reader gets.
+/// Parts due for a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Due {
-    /// Parts were added to the batch, the first of which was due at this offset, and perhaps the end is due too.
+pub enum DueParts {
+    /// Parts were added to the batch; the end may be due too.
     Parts {
-        /// Offset of the first.
+        /// Offset of the first part.
         first_ns: u64,
-        end: Option<End>,
+        end: Option<BodyEnd>,
     },
     /// Nothing before this offset.
     At(u64),
-    /// What comes next is not known yet.
+    /// The next part has not arrived.
     Unknown,
     End {
         at_ns: u64,
-        end: End,
+        end: BodyEnd,
     },
 }
 
@@ -90,33 +87,32 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// Adds a part that came at this offset. Offsets never go back: one that would counts as the last one.
+    /// Appends a part. Offsets never decrease: an earlier one counts as the last one.
     pub fn append(&mut self, at_ns: u64, bytes: Chunk) {
         let at_ns = at_ns.max(self.parts.back().map_or(0, |last| last.at_ns));
         let length = bytes.len();
         self.held_bytes += length as u64;
-        self.parts.push_back(Part { at_ns, bytes, length });
+        self.parts.push_back(TimelinePart { at_ns, bytes, length });
     }
 
-    /// Ends it; only the first end counts.
-    pub fn finish(&mut self, at_ns: u64, end: End) {
+    /// Ends the body; only the first end counts.
+    pub fn finish(&mut self, at_ns: u64, end: BodyEnd) {
         let at_ns = at_ns.max(self.parts.back().map_or(0, |last| last.at_ns));
         self.end.get_or_insert((at_ns, end));
     }
 
-    /// From now on parts go once every reader has them, and nobody can begin to read any more.
-    pub fn let_go(&mut self) {
+    /// From now on parts are dropped once every reader has them, and no new reader can start.
+    pub fn stop_keeping(&mut self) {
         self.is_kept = false;
         self.drop_taken();
     }
 
-    /// All parts are there and stay.
+    /// All parts are present, and stay.
     pub fn is_kept(&self) -> bool {
         self.is_kept
     }
 
-    /// How it ended; none: it has not.
-    pub fn end(&self) -> Option<End> {
+    pub fn end(&self) -> Option<BodyEnd> {
         self.end.map(|(_, end)| end)
     }
 
@@ -125,17 +121,17 @@ impl Timeline {
         self.held_bytes
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory used.
     pub fn weight_bytes(&self) -> u64 {
         self.held_bytes + self.parts.len() as u64 * PART_OVERHEAD
     }
 
-    /// The bytes are all here, and nobody needs them now.
+    /// All bytes are in memory, and nobody reads them.
     pub fn can_be_unloaded(&self) -> bool {
-        self.is_kept && self.is_loaded && self.end() == Some(End::Complete) && self.readers.is_empty()
+        self.is_kept && self.is_loaded && self.end() == Some(BodyEnd::Complete) && self.readers.is_empty()
     }
 
-    /// Takes the bytes out, to be put back later; the times stay. None: they are needed here, or not all there.
+    /// Takes the bytes out, to be put back later; the times stay. `None` if they are in use or incomplete.
     pub fn unload(&mut self) -> Option<Vec<u8>> {
         if !self.can_be_unloaded() {
             return None;
@@ -150,14 +146,14 @@ impl Timeline {
         Some(whole)
     }
 
-    /// Puts the bytes back; none, or too few: they are lost, and it ends where it would have begun.
+    /// Puts the bytes back. If they are missing or too few, they are lost, and the body breaks off at its beginning.
     pub fn load(&mut self, whole: Option<&[u8]>) {
         self.is_loaded = true;
         let mut rest = whole.filter(|whole| whole.len() as u64 == self.held_bytes).unwrap_or_default();
         if rest.len() as u64 != self.held_bytes {
             let first_ns = self.parts.front().map_or(0, |part| part.at_ns);
             (self.parts, self.held_bytes) = (VecDeque::new(), 0);
-            self.end = Some((first_ns, End::Broken));
+            self.end = Some((first_ns, BodyEnd::Broken));
             return;
         }
         for part in &mut self.parts {
@@ -167,48 +163,47 @@ impl Timeline {
         }
     }
 
-    /// What comes next for a reader is known, due or not.
+    /// Whether the next part for a reader has arrived, due or not.
     pub fn is_known_to(&self, reader: usize) -> bool {
-        let Some(place) = self.readers.get(reader) else { return true };
-        let has_more = place.next < self.dropped + self.parts.len() as u64;
+        let Some(position) = self.readers.get(reader) else { return true };
+        let has_more = position.next < self.dropped + self.parts.len() as u64;
         self.is_loaded && (self.end.is_some() || has_more)
     }
 
-    /// Somebody reads it, or it is kept for those who may.
+    /// Whether there are readers, or the body is kept for some.
     pub fn is_wanted(&self) -> bool {
         self.is_kept || !self.readers.is_empty()
     }
 
-    /// A new reader; none: it is too late for one.
+    /// Adds a reader; `None` if the beginning is gone.
     pub fn join(&mut self, goes_first: bool) -> Option<usize> {
         let may_join = self.dropped == 0 && (self.is_kept || self.end.is_none());
-        may_join.then(|| self.readers.insert(Place { next: 0, goes_first }))
+        may_join.then(|| self.readers.insert(ReaderPosition { next: 0, goes_first }))
     }
 
-    /// Gives up the readers that hold up one that goes first: how many. The rest is broken off for them.
+    /// Drops the readers that hold up one that goes first, and returns how many. For them the body breaks off.
     pub fn shed(&mut self) -> usize {
-        let going_first = self.readers.iter().filter(|(_, place)| place.goes_first);
-        let Some(first) = going_first.map(|(_, place)| place.next).min() else { return 0 };
+        let going_first = self.readers.iter().filter(|(_, position)| position.goes_first);
+        let Some(first) = going_first.map(|(_, position)| position.next).min() else { return 0 };
         let before = self.readers.len();
-        self.readers.retain(|_, place| place.goes_first || place.next >= first);
+        self.readers.retain(|_, position| position.goes_first || position.next >= first);
         self.drop_taken();
         before - self.readers.len()
     }
 
-    /// A reader has gone.
     pub fn leave(&mut self, reader: usize) {
         self.readers.try_remove(reader);
         self.drop_taken();
     }
 
-    /// Adds to `batch` what is due for a reader at this offset of its own.
-    pub fn take(&mut self, reader: usize, now_ns: u64, batch: &mut Vec<Chunk>) -> Due {
+    /// Adds to `batch` the parts due for a reader at this offset of its own.
+    pub fn take(&mut self, reader: usize, now_ns: u64, batch: &mut Vec<Chunk>) -> DueParts {
         if !self.is_loaded {
-            return Due::Unknown;
+            return DueParts::Unknown;
         }
-        // One that was given up.
-        let Some(&Place { next, .. }) = self.readers.get(reader) else {
-            return Due::End { at_ns: now_ns, end: End::Broken };
+        // A reader that was dropped.
+        let Some(&ReaderPosition { next, .. }) = self.readers.get(reader) else {
+            return DueParts::End { at_ns: now_ns, end: BodyEnd::Broken };
         };
         let from = usize::try_from(next - self.dropped).unwrap_or(usize::MAX);
         let (mut count, mut bytes, mut first_ns) = (0, 0, 0);
@@ -225,24 +220,24 @@ impl Timeline {
         let is_last = from + count == self.parts.len();
         if count == 0 {
             return match (self.parts.get(from), self.end) {
-                (Some(part), _) => Due::At(part.at_ns),
-                (None, Some((at_ns, end))) if at_ns <= now_ns => Due::End { at_ns, end },
-                (None, Some((at_ns, _))) => Due::At(at_ns),
-                (None, None) => Due::Unknown,
+                (Some(part), _) => DueParts::At(part.at_ns),
+                (None, Some((at_ns, end))) if at_ns <= now_ns => DueParts::End { at_ns, end },
+                (None, Some((at_ns, _))) => DueParts::At(at_ns),
+                (None, None) => DueParts::Unknown,
             };
         }
         let end = self.end.filter(|(at_ns, _)| is_last && *at_ns <= now_ns).map(|(_, end)| end);
         self.readers[reader].next = next + count as u64;
         self.drop_taken();
-        Due::Parts { first_ns, end }
+        DueParts::Parts { first_ns, end }
     }
 
-    /// Drops what every reader has.
+    /// Drops parts that every reader has.
     fn drop_taken(&mut self) {
         if self.is_kept {
             return;
         }
-        let Some(slowest) = self.readers.iter().map(|(_, place)| place.next).min() else { return };
+        let Some(slowest) = self.readers.iter().map(|(_, position)| position.next).min() else { return };
         while self.dropped < slowest {
             let Some(part) = self.parts.pop_front() else { return };
             self.held_bytes -= part.bytes.len() as u64;
@@ -271,26 +266,26 @@ mod tests {
     fn parts_are_due_at_their_own_offset_and_never_before() {
         let mut timeline = timeline(&[(10, "a"), (20, "b"), (20, "c")]);
         let (reader, mut batch) = (timeline.join(false).unwrap(), Vec::new());
-        assert_eq!(timeline.take(reader, 9, &mut batch), Due::At(10));
-        assert_eq!(timeline.take(reader, 10, &mut batch), Due::Parts { first_ns: 10, end: None });
-        assert_eq!(timeline.take(reader, 19, &mut batch), Due::At(20));
-        assert_eq!(timeline.take(reader, 25, &mut batch), Due::Parts { first_ns: 20, end: None });
+        assert_eq!(timeline.take(reader, 9, &mut batch), DueParts::At(10));
+        assert_eq!(timeline.take(reader, 10, &mut batch), DueParts::Parts { first_ns: 10, end: None });
+        assert_eq!(timeline.take(reader, 19, &mut batch), DueParts::At(20));
+        assert_eq!(timeline.take(reader, 25, &mut batch), DueParts::Parts { first_ns: 20, end: None });
         assert_eq!(text(&mut batch), "abc");
-        assert_eq!(timeline.take(reader, 30, &mut batch), Due::Unknown);
-        timeline.finish(40, End::Broken);
-        timeline.finish(41, End::Complete);
-        assert_eq!(timeline.take(reader, 39, &mut batch), Due::At(40));
-        assert_eq!(timeline.take(reader, 40, &mut batch), Due::End { at_ns: 40, end: End::Broken });
+        assert_eq!(timeline.take(reader, 30, &mut batch), DueParts::Unknown);
+        timeline.finish(40, BodyEnd::Broken);
+        timeline.finish(41, BodyEnd::Complete);
+        assert_eq!(timeline.take(reader, 39, &mut batch), DueParts::At(40));
+        assert_eq!(timeline.take(reader, 40, &mut batch), DueParts::End { at_ns: 40, end: BodyEnd::Broken });
     }
 
     #[test]
     fn an_end_that_is_due_comes_with_the_last_parts() {
         let mut timeline = timeline(&[(10, "a"), (20, "b")]);
-        timeline.finish(20, End::Complete);
+        timeline.finish(20, BodyEnd::Complete);
         let (reader, mut batch) = (timeline.join(false).unwrap(), Vec::new());
         assert_eq!(
             timeline.take(reader, 20, &mut batch),
-            Due::Parts { first_ns: 10, end: Some(End::Complete) }
+            DueParts::Parts { first_ns: 10, end: Some(BodyEnd::Complete) }
         );
     }
 
@@ -300,7 +295,7 @@ mod tests {
         let (fast, slow, mut batch) =
             (timeline.join(false).unwrap(), timeline.join(false).unwrap(), Vec::new());
         timeline.take(fast, 20, &mut batch);
-        timeline.let_go();
+        timeline.stop_keeping();
         assert_eq!(timeline.held_bytes(), 2);
         timeline.take(slow, 10, &mut batch);
         assert_eq!(timeline.held_bytes(), 1);
@@ -317,14 +312,14 @@ mod tests {
         let (first, slow, fast) = (timeline.join(true), timeline.join(false), timeline.join(false));
         let [first, slow, fast] = [first, slow, fast].map(Option::unwrap);
         let mut batch = Vec::new();
-        timeline.let_go();
+        timeline.stop_keeping();
         timeline.take(first, 20, &mut batch);
         timeline.take(fast, 30, &mut batch);
         assert_eq!((timeline.held_bytes(), timeline.shed()), (3, 1));
         assert_eq!((timeline.held_bytes(), timeline.shed()), (1, 0));
         assert!(timeline.is_known_to(slow));
-        assert_eq!(timeline.take(slow, 40, &mut batch), Due::End { at_ns: 40, end: End::Broken });
-        assert!(matches!(timeline.take(first, 40, &mut batch), Due::Parts { first_ns: 30, end: None }));
+        assert_eq!(timeline.take(slow, 40, &mut batch), DueParts::End { at_ns: 40, end: BodyEnd::Broken });
+        assert!(matches!(timeline.take(first, 40, &mut batch), DueParts::Parts { first_ns: 30, end: None }));
         timeline.leave(slow);
         timeline.leave(first);
         assert_eq!(timeline.shed(), 0, "nobody goes first");
@@ -334,27 +329,27 @@ mod tests {
     fn bytes_that_are_elsewhere_are_waited_for_and_come_back_as_they_were() {
         let mut timeline = timeline(&[(10, "ab"), (20, "c")]);
         assert_eq!(timeline.unload(), None, "it goes on");
-        timeline.finish(20, End::Complete);
+        timeline.finish(20, BodyEnd::Complete);
         let (weight, bytes) = (timeline.weight_bytes(), timeline.unload().unwrap());
         assert_eq!((timeline.unload(), &bytes[..]), (None, &b"abc"[..]));
         let (reader, mut batch) = (timeline.join(false).unwrap(), Vec::new());
-        assert_eq!(timeline.take(reader, 50, &mut batch), Due::Unknown);
+        assert_eq!(timeline.take(reader, 50, &mut batch), DueParts::Unknown);
         assert!(!timeline.is_known_to(reader));
         timeline.load(Some(&bytes));
-        assert_eq!(timeline.take(reader, 10, &mut batch), Due::Parts { first_ns: 10, end: None });
+        assert_eq!(timeline.take(reader, 10, &mut batch), DueParts::Parts { first_ns: 10, end: None });
         assert_eq!((text(&mut batch), timeline.weight_bytes()), ("ab".into(), weight));
         assert_eq!(timeline.unload(), None, "somebody reads it");
         timeline.leave(reader);
         timeline.unload().unwrap();
         timeline.load(None);
         let reader = timeline.join(false).unwrap();
-        assert_eq!(timeline.take(reader, 50, &mut batch), Due::End { at_ns: 10, end: End::Broken });
+        assert_eq!(timeline.take(reader, 50, &mut batch), DueParts::End { at_ns: 10, end: BodyEnd::Broken });
     }
 
     proptest! {
         #[test]
         fn every_reader_gets_every_byte_once_in_order_and_never_early(
-            steps in prop::collection::vec((0u64..50, 0usize..300), 0..200),
+            timings in prop::collection::vec((0u64..50, 0usize..300), 0..200),
             starts in prop::collection::vec(0u64..2000, 1..4),
             lets_go in any::<bool>(),
         ) {
@@ -362,13 +357,13 @@ mod tests {
             let readers: Vec<(usize, u64)> = starts.iter().map(|late| (timeline.join(false).unwrap(), *late)).collect();
             let mut got = vec![(Vec::<u8>::new(), None); readers.len()];
             if lets_go {
-                timeline.let_go();
+                timeline.stop_keeping();
             }
             let (mut whole, mut came) = (Vec::<u8>::new(), Vec::<u64>::new());
             let mut now = 0;
-            let mut steps = steps.into_iter();
+            let mut timings = timings.into_iter();
             while got.iter().any(|(_, end)| end.is_none()) {
-                match steps.next() {
+                match timings.next() {
                     Some((after, size)) => {
                         now += after;
                         let bytes = vec![whole.len() as u8; size + 1];
@@ -376,21 +371,21 @@ mod tests {
                         whole.extend(&bytes);
                         timeline.append(now, Chunk::from(bytes));
                     }
-                    None => { now += 50; timeline.finish(now, End::Complete); }
+                    None => { now += 50; timeline.finish(now, BodyEnd::Complete); }
                 }
                 for (&(reader, late), (bytes, ended)) in readers.iter().zip(&mut got) {
                     let Some(offset) = now.checked_sub(late).filter(|_| ended.is_none()) else { continue };
                     let mut batch = Vec::new();
                     loop {
                         match timeline.take(reader, offset, &mut batch) {
-                            Due::Parts { end, .. } => {
+                            DueParts::Parts { end, .. } => {
                                 batch.drain(..).for_each(|chunk| bytes.extend_from_slice(&chunk));
                                 prop_assert!(came[bytes.len() - 1] <= offset, "early");
                                 *ended = end;
                             }
-                            Due::End { end, .. } => *ended = Some(end),
-                            Due::At(at) => { prop_assert!(at > offset); break }
-                            Due::Unknown => break,
+                            DueParts::End { end, .. } => *ended = Some(end),
+                            DueParts::At(at) => { prop_assert!(at > offset); break }
+                            DueParts::Unknown => break,
                         }
                         if ended.is_some() { break }
                     }

@@ -1,4 +1,4 @@
-//! Tunnels: they go through unseen, and are not recorded.
+//! Tunnels (CONNECT): relayed unseen, and not recorded.
 
 use std::iter;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use assay_net::upstream::Upstream;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::copy_bidirectional;
 
-use crate::collector::play::Client;
-use crate::collector::shared::{CLIENT_WRITE, Place};
+use crate::collector::replay::CollectorClient;
+use crate::collector::shared::{CLIENT_WRITE, FetchAddress};
 
-/// After so much silence keep-alive probes are sent to the other side.
-const SILENCE: Duration = Duration::from_secs(60);
+/// Silence after which keep-alive probes are sent.
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
 
-/// Connects to where a CONNECT wants to go, and copies both ways until both have ended.
-pub async fn serve(mut client: Client, place: &Place) {
+/// Connects to the target of a CONNECT, and relays both ways until both sides have ended.
+pub async fn serve(mut client: CollectorClient, destination: &FetchAddress) {
     client.shared.count(|c| c.connects += 1);
     let patience = client.shared.patience();
-    let connected = match client.shared.address_of(place).await {
+    let connected = match client.shared.address_of(destination).await {
         Ok(address) => {
             Upstream::connect(address, patience, &client.shared.resources).await.map_err(Into::into)
         }
@@ -28,7 +28,7 @@ pub async fn serve(mut client: Client, place: &Place) {
         Err(error) => {
             client.exchange.persists = false;
             client.shared.count_failed(&error);
-            // Who does not read it is gone.
+            // A client that does not read it is gone.
             let _ = client.send_error(error.status(), &error.to_string(), false).await;
             return;
         }
@@ -38,14 +38,14 @@ pub async fn serve(mut client: Client, place: &Place) {
         server.stream.socket().map(|stream| SockRef::from(stream.socket())),
     ];
     for socket in sockets.into_iter().flatten() {
-        // Without it, a tunnel to a machine that is gone stays for ever; better than no tunnel.
-        let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENCE));
+        // Without keep-alive, a tunnel to a dead machine stays for ever; still better than no tunnel.
+        let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE_AFTER));
     }
     let agreed = client.exchange.write(&[b"HTTP/1.1 200 Connection established\r\n\r\n"]).await;
     let from = &mut client.exchange.connection;
     let early = iter::once(from.input.unread());
     if agreed.is_ok() && server.write_all(early, CLIENT_WRITE).await.is_ok() {
-        // A tunnel may break off at any time; both sides see that.
+        // A tunnel may break off at any time; both sides notice that.
         let _ = copy_bidirectional(&mut from.stream, &mut server.stream).await;
     }
 }

@@ -1,21 +1,19 @@
-//! Spellings that name the same resource (RFC 3986, 6.2.2).
+//! Normalisation of URLs (RFC 3986, 6.2.2).
 //!
-//! Pure: text in, text out. The document lost a result to `~`, which one proxy writes as `%7E`.
+//! Pure: text in, text out. Davison's thesis lost a result to `~`, which one proxy writes as `%7E`.
 
 use assay_http::head::RequestHead;
 use assay_http::target::{self, TargetError};
 use thiserror::Error;
 
-/// Why a request's target cannot be fetched. The texts go to the client.
+/// Reasons for which a request's target cannot be fetched. The texts go to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum UrlError {
-    /// A target, or a host, that is none.
     #[error(transparent)]
     Target(TargetError),
     /// https and others.
     #[error("only http URLs are fetched here; others go through a tunnel")]
     Scheme,
-    /// Nobody says which host is meant.
     #[error("the request names no host, and there is none for such requests")]
     NoHost,
 }
@@ -30,7 +28,6 @@ impl From<TargetError> for UrlError {
 }
 
 impl UrlError {
-    /// The status that says so.
     pub fn status(self) -> u16 {
         match self {
             UrlError::Target(error) => error.status(),
@@ -40,26 +37,26 @@ impl UrlError {
     }
 }
 
-/// What a request requests, as it was sent.
+/// Target of a request, as sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target<'b> {
+pub struct FetchTarget<'b> {
     /// `host[:port]`.
     pub authority: &'b str,
-    /// Path and query, or `*`; the path is missing where an absolute URL has none.
+    /// Path and query, or `*`; an absolute URL may have no path.
     pub path: &'b str,
     /// The scheme is https.
     pub is_secured: bool,
 }
 
-impl<'b> Target<'b> {
-    /// Of a request that is no CONNECT; `fallback` is the host of a request that names none.
-    pub fn of(head: &RequestHead<'b>, fallback: Option<&'b str>) -> Result<Self, UrlError> {
+impl<'b> FetchTarget<'b> {
+    /// Reads the target of a request other than CONNECT; `fallback` is the authority of a request that names none.
+    pub fn from_head(head: &RequestHead<'b>, fallback: Option<&'b str>) -> Result<Self, UrlError> {
         let target = target::Target::of(head)?;
         let authority = target.authority.or(fallback).ok_or(UrlError::NoHost)?;
         Ok(Self { authority, path: target.path, is_secured: false })
     }
 
-    /// The path as in a request to an origin.
+    /// Appends the path for a request to an origin.
     pub fn write_path(&self, out: &mut Vec<u8>) {
         if !self.path.starts_with(['/', '*']) {
             out.push(b'/');
@@ -72,23 +69,22 @@ impl<'b> Target<'b> {
         if self.is_secured { ("https://", "443") } else { ("http://", "80") }
     }
 
-    /// What `Host` is in the request to the origin: proxies get the port of https in it, since they take its scheme for http.
+    /// Value of `Host` for the origin. Proxies get the port of https in it, since they take the scheme for http.
     pub fn host(&self) -> &'b str {
         let without = self.authority.strip_suffix(":443").filter(|_| self.is_secured);
         without.unwrap_or(self.authority)
     }
 
-    /// The URL as it was requested.
     pub fn url(&self) -> String {
         [self.scheme().0, self.host(), self.path].concat()
     }
 
-    /// Appends the name of the server: its authority in lower case without the default port.
+    /// Appends the authority in lower case, without the default port.
     pub fn write_server(&self, out: &mut Vec<u8>) {
         write_authority(self.authority, self.scheme().1, out);
     }
 
-    /// Appends the normalised URL: what all spellings of one resource have in common.
+    /// Appends the normalised URL, common to all spellings of one resource.
     pub fn write_normalised(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.scheme().0.as_bytes());
         self.write_server(out);
@@ -96,7 +92,7 @@ impl<'b> Target<'b> {
     }
 }
 
-/// Appends host and port as everybody means them: in lower case, without the default port.
+/// Appends host and port in lower case, without the default port.
 pub fn write_authority(authority: &str, default_port: &str, out: &mut Vec<u8>) {
     let begin = out.len();
     let (host, port) = split_port(authority);
@@ -108,7 +104,7 @@ pub fn write_authority(authority: &str, default_port: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Host and port; the port is empty where there is none.
+/// Host and port; the port is empty if there is none.
 pub fn split_port(authority: &str) -> (&str, &str) {
     let after_address = authority.rfind(']').unwrap_or(0);
     match authority[after_address..].rfind(':') {
@@ -135,7 +131,7 @@ fn write_path_and_query(path: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends with unreserved characters decoded and the hexadecimal digits of other escapes in upper case.
+/// Appends with unreserved characters decoded, and the hexadecimal digits of other escapes in upper case.
 fn write_decoded(text: &[u8], out: &mut Vec<u8>) {
     let mut at = 0;
     while let Some(&byte) = text.get(at) {
@@ -155,7 +151,7 @@ fn write_decoded(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The byte that an escape at the beginning of the text stands for.
+/// Byte encoded by the escape at the beginning of the text.
 fn escape(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = text else { return None };
     let digit = |digit: u8| char::from(digit).to_digit(16);
@@ -166,8 +162,8 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
 
-/// Takes `.` and `..` out of the path that `text` has from `begin` on (RFC 3986, 5.2.4), in place: what is kept never
-/// gets longer. The path is at least `/` afterwards.
+/// Removes `.` and `..` segments from the path that `text` has from `begin` on (RFC 3986, 5.2.4), in place: the result is never
+/// longer. The path is at least `/` afterwards.
 fn remove_dot_segments(text: &mut Vec<u8>, begin: usize) {
     if text.get(begin) != Some(&b'/') {
         text.insert(begin, b'/');
@@ -209,7 +205,7 @@ mod tests {
         let text = format!("GET {url} HTTP/1.1\r\nHost: Given:80\r\n\r\n");
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
         let mut out = Vec::new();
-        Target::of(&head, None)?.write_normalised(&mut out);
+        FetchTarget::from_head(&head, None)?.write_normalised(&mut out);
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -232,8 +228,8 @@ mod tests {
 
     #[test]
     fn a_request_through_an_opened_tunnel_is_for_another_resource_than_one_in_the_clear() {
-        let of = |authority| Target { authority, path: "/x", is_secured: true };
-        let normalised = |target: Target<'_>| {
+        let of = |authority| FetchTarget { authority, path: "/x", is_secured: true };
+        let normalised = |target: FetchTarget<'_>| {
             let mut out = Vec::new();
             target.write_normalised(&mut out);
             String::from_utf8(out).unwrap()
@@ -242,7 +238,7 @@ mod tests {
             assert_eq!(normalised(of(same)), "https://a/x", "{same}");
         }
         assert_eq!(normalised(of("a:80")), "https://a:80/x");
-        assert_eq!(normalised(Target { is_secured: false, ..of("a:443") }), "http://a:443/x");
+        assert_eq!(normalised(FetchTarget { is_secured: false, ..of("a:443") }), "http://a:443/x");
         assert_eq!((of("a:443").host(), of("a:8443").host()), ("a", "a:8443"));
         assert_eq!(of("a:443").url(), "https://a/x");
     }
@@ -287,8 +283,8 @@ mod tests {
         assert_eq!(normalised("http://u@b/"), Err(UrlError::Target(TargetError::Authority)));
         assert_eq!(normalised("http://b/#x"), Err(UrlError::Target(TargetError::Character)));
         let (head, _) = RequestHead::parse(b"GET / HTTP/1.0\r\n\r\n").unwrap().unwrap();
-        assert_eq!(Target::of(&head, None), Err(UrlError::NoHost));
-        assert_eq!(Target::of(&head, Some("a")).unwrap().authority, "a");
+        assert_eq!(FetchTarget::from_head(&head, None), Err(UrlError::NoHost));
+        assert_eq!(FetchTarget::from_head(&head, Some("a")).unwrap().authority, "a");
     }
 
     proptest! {

@@ -1,7 +1,7 @@
-//! One connection of a client.
+//! Client connections.
 //!
-//! Requests are served one after the other from the Collector. Those of a client that pipelines are sent to the Collector before
-//! their turn ([`super::pipeline`]); it gets its responses in order.
+//! Requests are served one after the other from the Collector. Those of a client that pipelines are sent to the Collector ahead
+//! of their turn ([`super::pipeline`]); the client gets its responses in order.
 
 use std::cell::Cell;
 use std::io;
@@ -17,125 +17,126 @@ use assay_net::http_stream::{HttpStream, serve_client, serve_connection};
 use assay_record::spe::ResponseError;
 use tokio::net::TcpStream;
 
-use super::board::{Line, count};
-use super::exchange::Exchange;
-use super::lanes::ToProxies;
-use super::message::{self, Order, Role};
-use super::opened::{self, Opening};
+use super::client_context::ClientContext;
+use super::exchange::ClientExchange;
+use super::fanout::Fanout;
+use super::intercept::{self, Interception};
+use super::limits::{ConnectionLimits, Permit};
+use super::message::{self, ReceivedRequest, ServerRole};
 use super::pipeline::{Ahead, Pipeline};
-use super::place::Place;
-use super::rest::Rest;
-use super::room::{Room, Taken};
-use super::shared::Shared;
+use super::proxy_connections::ProxyCommand;
+use super::shared_state::{ClientLoad, count};
 use super::tunnel;
+use super::tunnel_target::TunnelTarget;
 
 /// A client's connection, or a request of HTTP/2 on it.
-pub struct Client {
-    /// What it shares with others.
-    pub shared: Rc<Shared>,
+pub struct MultiplierClient {
+    pub shared: Rc<ClientContext>,
     pub exchange: exchange::Exchange<HttpStream>,
-    /// Which it is: the same for all requests of a connection.
-    pub line: Line,
+    /// Shared by all requests of a connection.
+    pub load: ClientLoad,
     pub ip: IpAddr,
-    /// Requests that have come before their turn.
+    /// Requests received ahead of their turn.
     pub pipeline: Pipeline,
-    /// Where the tunnel leads that this is the inside of; none: it is no tunnel.
-    pub place: Option<Rc<Place>>,
-    /// The tunnel that was begun, and is to be opened.
-    pub opening: Option<Box<Opening>>,
-    /// Counts the connection as open.
-    connected: Rc<Connected>,
+    /// Target of the tunnel that this connection is the inside of.
+    pub tunnel_target: Option<Rc<TunnelTarget>>,
+    /// Tunnel to open after the response to its CONNECT.
+    pub interception: Option<Box<Interception>>,
+    connected: Rc<OpenConnection>,
 }
 
-/// A connection, as it is counted; dropped after the last request on it.
-pub struct Connected {
-    shared: Rc<Shared>,
-    line: Line,
-    /// Its requests that are under way to the Collector.
-    under_way: Cell<u64>,
+/// Counts a connection while it is open; dropped after the last request on it.
+pub struct OpenConnection {
+    shared: Rc<ClientContext>,
+    load: ClientLoad,
+    /// Requests of this connection under way to the Collector.
+    in_flight: Cell<u64>,
 }
 
-impl Connected {
-    /// The next connection, which is open from now on.
-    pub fn next(shared: &Rc<Shared>) -> Self {
-        count(&shared.board.open_clients);
-        let line = shared.board.line(shared.board.clients.fetch_add(1, Relaxed));
-        Self { shared: Rc::clone(shared), line, under_way: Cell::new(0) }
+impl OpenConnection {
+    /// Opens the next connection.
+    pub fn next(shared: &Rc<ClientContext>) -> Self {
+        count(&shared.state.open_clients);
+        let load = shared.state.client_load(shared.state.clients.fetch_add(1, Relaxed));
+        Self { shared: Rc::clone(shared), load, in_flight: Cell::new(0) }
     }
 }
 
 /// Serves a connection until it ends. Errors are the client's own doing, and of no further interest.
-pub async fn serve(stream: ByteStream<TcpStream>, ip: IpAddr, connected: Connected) {
+pub async fn serve(stream: ByteStream<TcpStream>, ip: IpAddr, connected: OpenConnection) {
     let shared = Rc::clone(&connected.shared);
     let limits = ClientLimits::new(shared.limits.client_read, shared.limits.client_write);
     let connected = Rc::new(connected);
     let serve = |exchange| {
-        let mut client = Client::new(exchange, ip, None, &connected);
+        let mut client = MultiplierClient::new(exchange, ip, None, &connected);
         async move {
             requests(&mut client).await;
-            if let Some(opening) = client.opening.take() {
-                Box::pin(serve_opened(client, *opening)).await;
+            if let Some(interception) = client.interception.take() {
+                Box::pin(serve_opened(client, *interception)).await;
             }
         }
     };
     serve_client(stream, &shared.resources, limits, serve).await;
 }
 
-impl Client {
-    /// On a connection, or a stream of HTTP/2, that has had no request; `place`: in an opened tunnel to it.
+impl MultiplierClient {
+    /// Starts with a connection, or a stream of HTTP/2, that has had no request; `tunnel_target`: in an opened tunnel to it.
     fn new(
         exchange: exchange::Exchange<HttpStream>,
         ip: IpAddr,
-        place: Option<&Rc<Place>>,
-        connected: &Rc<Connected>,
+        tunnel_target: Option<&Rc<TunnelTarget>>,
+        connected: &Rc<OpenConnection>,
     ) -> Self {
         Self {
             shared: Rc::clone(&connected.shared),
             exchange,
-            line: connected.line.clone(),
+            load: connected.load.clone(),
             ip,
             pipeline: Pipeline::default(),
-            place: place.map(Rc::clone),
-            opening: None,
+            tunnel_target: tunnel_target.map(Rc::clone),
+            interception: None,
             connected: Rc::clone(connected),
         }
     }
 }
 
 /// Serves the requests of a connection, or the one of a stream of HTTP/2.
-async fn requests(client: &mut Client) {
+async fn requests(client: &mut MultiplierClient) {
     let error = match exchange::serve(client).await {
         Ok(_) => ResponseError::Reset,
         Err(_) => ResponseError::ClientGone,
     };
-    client.pipeline.end(&client.line, &client.shared, error);
+    client.pipeline.end(&client.load, &client.shared, error);
 }
 
-/// Serves what is in a tunnel that is to be opened.
-async fn serve_opened(client: Client, opening: Opening) {
-    let Client { shared, exchange, ip, connected, .. } = client;
+/// Serves the inside of a tunnel.
+async fn serve_opened(client: MultiplierClient, interception: Interception) {
+    let MultiplierClient { shared, exchange, ip, connected, .. } = client;
     let exchange::Exchange { mut connection, limits, .. } = exchange;
-    let Some(place) = opened::open(&shared, &mut connection, &limits, opening).await else { return };
-    let place = Rc::new(place);
+    let Some(tunnel_target) = intercept::open(&shared, &mut connection, &limits, interception).await else {
+        return;
+    };
+    let tunnel_target = Rc::new(tunnel_target);
     let serve = |exchange| {
-        let mut client = Client::new(exchange, ip, Some(&place), &connected);
+        let mut client = MultiplierClient::new(exchange, ip, Some(&tunnel_target), &connected);
         async move { requests(&mut client).await }
     };
     serve_connection(connection, limits, serve).await;
 }
 
-impl Drop for Connected {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         let shared = Rc::clone(&self.shared);
-        shared.board.open_clients.fetch_sub(1, Relaxed);
-        let (id, telling) = (self.line.id, Rc::clone(&self.shared));
-        // After its last request, which may still be put off. At the very end there is no receiver.
-        shared.later.put_off(move || drop(telling.to_proxies.send(ToProxies::Left(id))));
+        shared.state.open_clients.fetch_sub(1, Relaxed);
+        let (id, telling) = (self.load.id, Rc::clone(&self.shared));
+        // Sent after the dispatch of the connection's last request, which may still be deferred. At the very end there is no
+        // receiver.
+        shared.deferred.defer(move || drop(telling.to_proxies.send(ProxyCommand::Left(id))));
         shared.left.notify_waiters();
     }
 }
 
-impl Handler for Client {
+impl Handler for MultiplierClient {
     type Stream = HttpStream;
 
     fn exchange(&mut self) -> &mut exchange::Exchange<HttpStream> {
@@ -149,90 +150,99 @@ impl Handler for Client {
         }
         let known = match self.pipeline.next() {
             Some(known) => Ok(known),
-            None => self.order(head, *received).map(|order| (order, None)),
+            None => self.accept_request(head, *received).map(|received_request| (received_request, None)),
         };
-        let (order, ahead) = match known {
+        let (received_request, ahead) = match known {
             Ok(known) => known,
             Err(refusal) => {
-                count(&self.shared.board.refused);
+                count(&self.shared.state.refused);
                 self.send_refusal(refusal.status(), &refusal.to_string(), head.method == "HEAD").await?;
                 return Ok(Next::Request);
             }
         };
-        self.exchange.persists = order.persists;
-        count(&self.shared.board.requests);
-        let (shared, is_connect) = (Rc::clone(&self.shared), order.about.method == "CONNECT");
+        self.exchange.persists = received_request.persists;
+        count(&self.shared.state.requests);
+        let (shared, is_connect) = (Rc::clone(&self.shared), received_request.summary.method == "CONNECT");
         if is_connect {
-            count(&shared.board.connects);
+            count(&shared.state.connects);
             if shared.interceptor.is_some() {
-                return self.begin_tunnel(&order).await;
+                return self.begin_tunnel(&received_request).await;
             }
         }
-        let Room { tunnels, requests, .. } = shared.room;
-        let tunnel = is_connect.then(|| Taken::one(&shared.tunnels, tunnels));
+        let ConnectionLimits { tunnels, requests, .. } = shared.connection_limits;
+        let tunnel = is_connect.then(|| Permit::acquire(&shared.tunnels, tunnels));
         let connected = Rc::clone(&self.connected);
-        let request = Taken::share(&shared.under_way, &connected.under_way, requests);
-        if request.is_none() || tunnel.as_ref().is_some_and(Option::is_none) {
-            return self.refuse_for_want_of_room(order, ahead).await;
+        let permit = Permit::acquire_share(&shared.in_flight, &connected.in_flight, requests);
+        if permit.is_none() || tunnel.as_ref().is_some_and(Option::is_none) {
+            return self.refuse_over_limit(received_request, ahead).await;
         }
         match is_connect {
-            true => tunnel::run(self, order).await,
-            false => Exchange::new(self, order).run(ahead).await.map(|()| Next::Request),
+            true => tunnel::run(self, received_request).await,
+            false => ClientExchange::new(self, received_request).run(ahead).await.map(|()| Next::Request),
         }
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
-        count(&self.shared.board.refused);
+        count(&self.shared.state.refused);
         self.send_refusal(refusal.status(), &refusal.to_string(), is_head).await
     }
 }
 
-impl Client {
-    /// What is to be sent on of a request, which gets the next number.
-    pub fn order(&self, head: &RequestHead<'_>, received: Received) -> Result<Order, message::Refusal> {
+impl MultiplierClient {
+    /// Reads a request, and gives it the next number.
+    pub fn accept_request(
+        &self,
+        head: &RequestHead<'_>,
+        received: Received,
+    ) -> Result<ReceivedRequest, message::MultiplierRefusal> {
         let number = self.shared.next_request.get();
-        let role = match &self.place {
-            Some(place) => Role::Tunnel(place),
-            None if self.shared.is_forward => Role::Proxy,
-            None => Role::Server(self.exchange.connection.stream.scheme()),
+        let role = match &self.tunnel_target {
+            Some(tunnel_target) => ServerRole::Tunnel(tunnel_target),
+            None if self.shared.is_forward => ServerRole::Proxy,
+            None => ServerRole::Server(self.exchange.connection.stream.scheme()),
         };
-        let order = Order::new((head, received), (number, self.ip), role, &self.shared.name)?;
+        let received_request =
+            ReceivedRequest::new(head, received, number, self.ip, role, &self.shared.name)?;
         self.shared.next_request.set(number + 1);
-        Ok(order)
+        Ok(received_request)
     }
 
-    /// There are as many requests under way as may be. One that the Collector has already is written down as others are that are
-    /// not served.
-    async fn refuse_for_want_of_room(&mut self, order: Order, ahead: Option<Ahead>) -> io::Result<Next> {
-        let is_head = order.about.method == "HEAD";
-        count(&self.shared.board.no_room);
+    /// Responds with 503, as the limit of concurrent requests is reached. A request that the Collector has already is recorded
+    /// like others that fail.
+    async fn refuse_over_limit(
+        &mut self,
+        received_request: ReceivedRequest,
+        ahead: Option<Ahead>,
+    ) -> io::Result<Next> {
+        let is_head = received_request.summary.method == "HEAD";
+        count(&self.shared.state.no_room);
         if ahead.is_some() {
-            let mut rest = Rest::new(self.line.clone(), order, Rc::clone(&self.shared));
-            rest.measured.error = Some(ResponseError::Refused);
-            rest.end(None);
+            let mut fanout = Fanout::new(self.load.clone(), received_request, Rc::clone(&self.shared));
+            fanout.measurement.error = Some(ResponseError::Refused);
+            fanout.end(None);
         }
         self.send_refusal(503, "as many requests are being served as may", is_head).await?;
         Ok(Next::Request)
     }
 
-    /// Lets the client of a CONNECT begin with its handshake.
-    async fn begin_tunnel(&mut self, order: &Order) -> io::Result<Next> {
-        match opened::begin(&self.shared, order) {
-            Ok(opening) => {
+    /// Accepts a CONNECT, after which the client starts its handshake.
+    async fn begin_tunnel(&mut self, received_request: &ReceivedRequest) -> io::Result<Next> {
+        match intercept::begin(&self.shared, received_request) {
+            Ok(interception) => {
                 self.exchange.write(&[b"HTTP/1.1 200 Connection established\r\n\r\n"]).await?;
-                self.opening = Some(Box::new(opening));
+                self.interception = Some(Box::new(interception));
                 Ok(Next::Detached)
             }
-            Err((status, words)) => {
-                count(&self.shared.board.refused);
-                self.send_refusal(status, &words, false).await.map(|()| Next::Request)
+            Err(error) => {
+                count(&self.shared.state.refused);
+                self.send_refusal(error.status(), &error.to_string(), false).await.map(|()| Next::Request)
             }
         }
     }
 
-    /// Refuses a request that is not served; after that the connection cannot be used.
-    pub async fn send_refusal(&mut self, status: u16, words: &str, is_head: bool) -> io::Result<()> {
+    /// Refuses a request; the connection cannot be used afterwards.
+    pub async fn send_refusal(&mut self, status: u16, text: &str, is_head: bool) -> io::Result<()> {
         self.exchange.give_up();
-        self.exchange.send_text(status, b"", &format!("{words}\n"), is_head).await
+        self.exchange.send_text(status, b"", &format!("{text}\n"), is_head).await
     }
 }

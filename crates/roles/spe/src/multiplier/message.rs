@@ -1,9 +1,9 @@
-//! What of a client's request goes on to the Collector and to the proxies.
+//! Requests as they are sent to the Collector and to the proxies.
 //!
-//! The request line, the fields and the body as they came; `Via` and the request's number ([`number`]) are added, and what
-//! belongs to one connection is left out. In front of one origin (reverse), a request that names a host by a whole URL goes
-//! on with a path and that host in `Host`, as in requests to servers: no proxy can take it for one to another server. A request from a
-//! tunnel that was opened goes on as one for an `http` URL with the port of the tunnel; its number says that it was for `https`.
+//! The request line, the fields and the body are forwarded as received; `Via` and the request's number ([`number`]) are added,
+//! and hop-by-hop fields are removed. In front of one origin (reverse), a request with an absolute URL is forwarded with a path
+//! and the host in `Host`, as in requests to servers: no proxy can take it for a request to another server. A request from an
+//! intercepted tunnel is forwarded as one for an `http` URL with the port of the tunnel; its number carries the scheme `https`.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -15,109 +15,101 @@ use assay_http::head::{RequestHead, Version};
 use assay_http::target::{self, Target, TargetError};
 use assay_net::fields::{self, Received};
 
-use super::board::Held;
-use super::place::Place;
+use super::shared_state::HeldBody;
+use super::tunnel_target::TunnelTarget;
 use crate::number;
 
-/// What is written down about a request.
+/// Properties of a request that are logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct About {
-    /// Its number, from 0, in order of arrival.
+pub struct RequestSummary {
+    /// From 0, in order of arrival.
     pub number: u64,
     pub client: IpAddr,
     pub method: String,
-    /// Version.
     pub version: Version,
-    /// URL.
     pub url: String,
-    /// It validates what the client has stored.
+    /// The client validates a stored response.
     pub is_validation: bool,
 }
 
-/// Why a request is not served. The texts go to the client.
+/// Reasons for refusing a request. The texts go to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// A path where a whole URL belongs.
+pub enum MultiplierRefusal {
     #[error("this is a forward proxy: a request must name the whole URL")]
     NotAbsolute,
     #[error("only http URLs are served here; others go through CONNECT")]
     Scheme,
-    /// A tunnel whose request says that it has a body.
     #[error("a request for a tunnel has no body")]
     TunnelWithBody,
-    /// It was here before.
     #[error(
         "the request has been here before: a proxy under test leads back to the Multiplier instead of its listener"
     )]
     Loop,
-    /// Through an opened tunnel, a request to another server than that of the tunnel.
+    /// Through an intercepted tunnel, a request to another server than that of the tunnel.
     #[error("this connection is a tunnel to another host; open one to that host")]
     Misdirected,
-    /// A target, or a host, that is none.
     #[error(transparent)]
     Target(#[from] TargetError),
 }
 
-impl Refusal {
-    /// The status that says so.
+impl MultiplierRefusal {
     pub fn status(self) -> u16 {
         match self {
-            Refusal::NotAbsolute | Refusal::TunnelWithBody => 400,
-            Refusal::Scheme => 501,
-            Refusal::Misdirected => 421,
-            Refusal::Target(error) => error.status(),
-            Refusal::Loop => 508,
+            MultiplierRefusal::NotAbsolute | MultiplierRefusal::TunnelWithBody => 400,
+            MultiplierRefusal::Scheme => 501,
+            MultiplierRefusal::Misdirected => 421,
+            MultiplierRefusal::Target(error) => error.status(),
+            MultiplierRefusal::Loop => 508,
         }
     }
 }
 
-/// What the client takes us for.
+/// Kind of server that the client takes the Multiplier for.
 #[derive(Debug, Clone, Copy)]
-pub enum Role<'r> {
+pub enum ServerRole<'r> {
     Proxy,
-    /// The server, over a connection of this scheme.
+    /// The origin, over a connection of this scheme.
     Server(&'r str),
     /// The server that its tunnel leads to.
-    Tunnel(&'r Place),
+    Tunnel(&'r TunnelTarget),
 }
 
-/// A request that came in, and what is to be sent on.
+/// A received request, as far as it is forwarded.
 #[derive(Debug)]
-pub struct Order {
-    /// What is written down about it.
-    pub about: Arc<About>,
-    /// Its head without what is said of the connection, and without the empty line at its end.
+pub struct ReceivedRequest {
+    pub summary: Arc<RequestSummary>,
+    /// Head without hop-by-hop fields and without the empty line at its end.
     head: Vec<u8>,
-    /// How its body is delimited.
     pub body: BodyFraming,
-    /// It waits for 100 before it sends the body.
     pub expects_continue: bool,
-    /// The client wants to go on using its connection.
+    /// The client's connection may persist.
     pub persists: bool,
-    /// The client says so in `Proxy-Connection`.
+    /// Requested by the client with `Proxy-Connection`.
     pub old_style: bool,
 }
 
-impl Order {
-    /// Of a request that was received in this version of HTTP; `name` is ours in `Via`.
+impl ReceivedRequest {
+    /// Reads a request; `name` is ours in `Via`.
     pub fn new(
-        (head, received): (&RequestHead<'_>, Received),
-        (number, client): (u64, IpAddr),
-        role: Role<'_>,
+        head: &RequestHead<'_>,
+        received: Received,
+        number: u64,
+        client: IpAddr,
+        role: ServerRole<'_>,
         name: &str,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, MultiplierRefusal> {
         let requested = match role {
-            Role::Server(scheme) => Requested::of_server(head, scheme)?,
-            Role::Proxy => Requested::of_proxy(head)?,
-            Role::Tunnel(place) => Requested::of_opened(head, place)?,
+            ServerRole::Server(scheme) => ForwardedTarget::for_server(head, scheme)?,
+            ServerRole::Proxy => ForwardedTarget::for_proxy(head)?,
+            ServerRole::Tunnel(tunnel_target) => ForwardedTarget::for_intercepted(head, tunnel_target)?,
         };
-        let number = (number, matches!(role, Role::Tunnel(_)));
+        let is_https = matches!(role, ServerRole::Tunnel(_));
         if fields::has_passed(head.headers(), name) == Some(true) {
-            return Err(Refusal::Loop);
+            return Err(MultiplierRefusal::Loop);
         }
         let conditions = ["if-modified-since", "if-none-match", "if-unmodified-since", "if-match"];
-        let about = About {
-            number: number.0,
+        let summary = RequestSummary {
+            number,
             client,
             method: head.method.to_owned(),
             version: head.facts.version,
@@ -128,8 +120,8 @@ impl Order {
             && !head.facts.keep_alive
             && head.header("proxy-connection").is_some_and(|value| value.eq_ignore_ascii_case(b"keep-alive"));
         Ok(Self {
-            about: Arc::new(about),
-            head: written((head, received), (&requested.target, requested.host), name, number),
+            summary: Arc::new(summary),
+            head: write_head(head, received, &requested.target, requested.host, name, number, is_https),
             body: head.body(),
             expects_continue: head.expect_continue,
             persists: head.persists() || old_style,
@@ -137,15 +129,14 @@ impl Order {
         })
     }
 
-    /// True where something follows the head.
     pub fn has_body(&self) -> bool {
         !matches!(self.body, BodyFraming::None | BodyFraming::Length(0))
     }
 
-    /// As the Collector is sent it: over a connection that is kept, whatever the client does with its own.
+    /// Head for the Collector, over a persistent connection whatever the client does with its own.
     pub fn for_collector(&self) -> Vec<u8> {
         let mut head = self.head.clone();
-        if self.about.version == Version::Http10 {
+        if self.summary.version == Version::Http10 {
             head.extend_from_slice(b"Connection: keep-alive\r\n");
         }
         if self.expects_continue {
@@ -155,10 +146,10 @@ impl Order {
         head
     }
 
-    /// As the proxies are sent it: whether the connection is kept is up to the client.
+    /// Head for the proxies; whether the connection persists is up to the client.
     pub fn for_proxies(&self) -> Vec<u8> {
         let mut head = self.head.clone();
-        head.extend_from_slice(match (self.about.version, self.persists) {
+        head.extend_from_slice(match (self.summary.version, self.persists) {
             (Version::Http10, true) => &b"Connection: keep-alive\r\n"[..],
             (Version::Http11, false) => b"Connection: close\r\n",
             _ => b"",
@@ -168,25 +159,27 @@ impl Order {
     }
 }
 
-/// A request as the proxies are sent it.
+/// A request as it is sent to the proxies.
 #[derive(Debug)]
-pub struct Message {
-    /// What is written down about it.
-    pub about: Arc<About>,
+pub struct ProxyMessage {
+    pub summary: Arc<RequestSummary>,
     pub head: Vec<u8>,
-    /// Its body, chunked coding included.
+    /// Body with its chunked coding.
     pub body: Vec<u8>,
-    /// The connection may be kept.
+    /// The connection may persist.
     pub persists: bool,
-    /// The room that the body takes up; held only to be given back with this.
-    pub _room: Option<Held>,
+    /// Memory of the body, held only to be released with it.
+    pub _room: Option<HeldBody>,
 }
 
-fn written(
-    (head, received): (&RequestHead<'_>, Received),
-    (target, host): (&str, Option<&str>),
+fn write_head(
+    head: &RequestHead<'_>,
+    received: Received,
+    target: &str,
+    host: Option<&str>,
     name: &str,
-    (number, is_secured): (u64, bool),
+    number: u64,
+    is_https: bool,
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     for part in [head.method, " ", target, " ", version_name(head.facts.version), "\r\n"] {
@@ -201,7 +194,7 @@ fn written(
             || (head.max_forwards().is_some() && field.is("max-forwards"))
     };
     fields::append_end_to_end(&mut out, head.headers(), (received, name), ours);
-    number::append(&mut out, number, is_secured);
+    number::append(&mut out, number, is_https);
     if let Some(left) = head.max_forwards() {
         fields::append_number(&mut out, "Max-Forwards", left.saturating_sub(1));
     }
@@ -213,7 +206,6 @@ fn written(
     out
 }
 
-/// `HTTP/1.1` or `HTTP/1.0`.
 pub fn version_name(version: Version) -> &'static str {
     match version {
         Version::Http10 => "HTTP/1.0",
@@ -221,63 +213,67 @@ pub fn version_name(version: Version) -> &'static str {
     }
 }
 
-/// The request's target, and how it is sent on.
-struct Requested<'b> {
-    /// The whole URL; of a tunnel, where it leads.
+/// Target of a request, and its forwarded form.
+struct ForwardedTarget<'b> {
+    /// Absolute URL; for a tunnel, its target.
     url: String,
     target: Cow<'b, str>,
-    /// What `Host` is to be; none: there is none, in HTTP/1.0.
+    /// Value of `Host`; `None`: no field, in HTTP/1.0.
     host: Option<&'b str>,
 }
 
-impl<'b> Requested<'b> {
-    /// Of a forward proxy: a whole URL, or a tunnel. Its host is the URL's, whatever `Host` says (RFC 9112, 3.2.2).
-    fn of_proxy(head: &RequestHead<'b>) -> Result<Self, Refusal> {
+impl<'b> ForwardedTarget<'b> {
+    /// Target of a request to a forward proxy: an absolute URL, or a tunnel. The URL's host takes precedence over `Host` (RFC
+    /// 9112, 3.2.2).
+    fn for_proxy(head: &RequestHead<'b>) -> Result<Self, MultiplierRefusal> {
         if head.method == "CONNECT" {
-            return Self::of_tunnel(head);
+            return Self::for_tunnel(head);
         }
         let requested = Target::of(head).map_err(|error| match error {
-            TargetError::Scheme => Refusal::Scheme,
-            other => Refusal::Target(other),
+            TargetError::Scheme => MultiplierRefusal::Scheme,
+            other => MultiplierRefusal::Target(other),
         })?;
         if !requested.is_absolute {
-            return Err(Refusal::NotAbsolute);
+            return Err(MultiplierRefusal::NotAbsolute);
         }
         Ok(Self { url: head.target.to_owned(), target: head.target.into(), host: requested.authority })
     }
 
-    /// What follows its head belongs to the tunnel, so nothing may say that it is a body (RFC 9110, 9.3.6).
-    fn of_tunnel(head: &RequestHead<'b>) -> Result<Self, Refusal> {
+    /// Target of a CONNECT. Bytes after its head belong to the tunnel, so it must not announce a body (RFC 9110, 9.3.6).
+    fn for_tunnel(head: &RequestHead<'b>) -> Result<Self, MultiplierRefusal> {
         if !matches!(head.body(), BodyFraming::None) {
-            return Err(Refusal::TunnelWithBody);
+            return Err(MultiplierRefusal::TunnelWithBody);
         }
         head.host.map(target::authority).transpose()?;
-        let place = target::authority(head.target.as_bytes())?;
-        Ok(Self { url: place.to_owned(), target: place.into(), host: Some(place) })
+        let tunnel_target = target::authority(head.target.as_bytes())?;
+        Ok(Self { url: tunnel_target.to_owned(), target: tunnel_target.into(), host: Some(tunnel_target) })
     }
 
-    /// Of the server of an opened tunnel. It has a certificate for that host alone, so a request for another is not its own
-    /// (RFC 9110, 7.4).
-    fn of_opened(head: &RequestHead<'b>, place: &'b Place) -> Result<Self, Refusal> {
+    /// Target of a request inside an intercepted tunnel. The certificate is for that host alone, so a request for another is
+    /// misdirected (RFC 9110, 7.4).
+    fn for_intercepted(
+        head: &RequestHead<'b>,
+        tunnel_target: &'b TunnelTarget,
+    ) -> Result<Self, MultiplierRefusal> {
         let requested = Target::of_scheme(head, "https")?;
-        if requested.authority.is_some_and(|authority| !place.is(authority)) {
-            return Err(Refusal::Misdirected);
+        if requested.authority.is_some_and(|authority| !tunnel_target.matches(authority)) {
+            return Err(MultiplierRefusal::Misdirected);
         }
         let mut path = Vec::with_capacity(requested.path.len() + 1);
         requested.write_path(&mut path);
         let path = String::from_utf8_lossy(&path);
-        let authority = place.authority();
-        // A proxy gets a request for the server as a whole without a path (RFC 9112, 3.2.4).
+        let authority = tunnel_target.authority();
+        // For a proxy, a request for the server as a whole has no path (RFC 9112, 3.2.4).
         let of_proxies = if path == "*" { "" } else { &*path };
         Ok(Self {
-            url: format!("https://{}{path}", place.in_urls()),
+            url: format!("https://{}{path}", tunnel_target.url_authority()),
             target: format!("http://{authority}{of_proxies}").into(),
             host: Some(authority),
         })
     }
 
-    /// Of a server, over a connection whose scheme this is.
-    fn of_server(head: &RequestHead<'b>, scheme: &str) -> Result<Self, Refusal> {
+    /// Target of a request to an origin, over a connection of this scheme.
+    fn for_server(head: &RequestHead<'b>, scheme: &str) -> Result<Self, MultiplierRefusal> {
         let requested = Target::of_scheme(head, scheme)?;
         let mut path = Vec::with_capacity(requested.path.len() + 1);
         requested.write_path(&mut path);
@@ -294,14 +290,18 @@ impl<'b> Requested<'b> {
 mod tests {
     use super::*;
 
-    fn order(text: &str, is_forward: bool) -> Result<Order, Refusal> {
+    fn order(text: &str, is_forward: bool) -> Result<ReceivedRequest, MultiplierRefusal> {
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
-        order_in(head.facts.version.into(), &head, is_forward)
+        received_in(head.facts.version.into(), &head, is_forward)
     }
 
-    fn order_in(received: Received, head: &RequestHead<'_>, is_forward: bool) -> Result<Order, Refusal> {
-        let role = if is_forward { Role::Proxy } else { Role::Server("http") };
-        Order::new((head, received), (3, IpAddr::from([192, 0, 2, 1])), role, "me-1")
+    fn received_in(
+        received: Received,
+        head: &RequestHead<'_>,
+        is_forward: bool,
+    ) -> Result<ReceivedRequest, MultiplierRefusal> {
+        let role = if is_forward { ServerRole::Proxy } else { ServerRole::Server("http") };
+        ReceivedRequest::new(head, received, 3, IpAddr::from([192, 0, 2, 1]), role, "me-1")
     }
 
     fn text(bytes: Vec<u8>) -> String {
@@ -317,14 +317,14 @@ mod tests {
             "GET http://a/~x?y HTTP/1.0\r\nHost: a\r\nReferer: http://a/\r\nVia: 1.0 me-1\r\nX-Assay-Request: 3\r\n\
              Connection: keep-alive\r\n\r\n"
         );
-        assert_eq!(order.about.url, "http://a/~x?y");
-        assert!(order.persists && order.old_style && !order.about.is_validation);
+        assert_eq!(order.summary.url, "http://a/~x?y");
+        assert!(order.persists && order.old_style && !order.summary.is_validation);
     }
 
     #[test]
     fn via_names_http_2_where_the_request_was_received_in_it() {
         let (head, _) = RequestHead::parse(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").unwrap().unwrap();
-        let order = order_in(Received::Http2, &head, false).unwrap();
+        let order = received_in(Received::Http2, &head, false).unwrap();
         let sent = text(order.for_proxies());
         assert!(sent.starts_with("GET /x HTTP/1.1\r\n") && sent.contains("\r\nVia: 2.0 me-1\r\n"), "{sent}");
     }
@@ -342,7 +342,7 @@ mod tests {
     fn a_host_that_is_none_is_refused_in_front_of_an_origin() {
         for host in ["a:b", "a:99999", "[::1", "a/b", "u@a"] {
             let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
-            assert!(matches!(order(&text, false), Err(Refusal::Target(_))), "{host}");
+            assert!(matches!(order(&text, false), Err(MultiplierRefusal::Target(_))), "{host}");
         }
     }
 
@@ -356,7 +356,7 @@ mod tests {
                 .ends_with("Via: 1.1 me-1\r\nX-Assay-Request: 3\r\nConnection: close\r\n\r\n")
         );
         assert!(text(order.for_collector()).ends_with("Via: 1.1 me-1\r\nX-Assay-Request: 3\r\n\r\n"));
-        assert_eq!((order.about.url.as_str(), order.about.is_validation), ("http://a:1/x", true));
+        assert_eq!((order.summary.url.as_str(), order.summary.is_validation), ("http://a:1/x", true));
     }
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn in_front_of_an_origin_a_whole_url_becomes_a_path_and_a_host() {
-        for (target, line, url) in [
+        for (target, load, url) in [
             ("http://b/x?y", "GET /x?y HTTP/1.1\r\nHost: b\r\n", "http://b/x?y"),
             ("HTTP://b.:81", "GET / HTTP/1.1\r\nHost: b.:81\r\n", "HTTP://b.:81"),
             ("http://[::1]?q", "GET /?q HTTP/1.1\r\nHost: [::1]\r\n", "http://[::1]?q"),
@@ -380,13 +380,13 @@ mod tests {
             let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-Assay-Request: 9\r\n\r\n");
             let order = order(&request, false).unwrap();
             let sent = text(order.for_proxies());
-            assert!(sent.starts_with(line), "{sent}");
+            assert!(sent.starts_with(load), "{sent}");
             assert_eq!(sent.matches("Host: ").count(), 1);
             assert!(
                 sent.contains("X-Assay-Request: 3\r\n") && !sent.contains("X-Assay-Request: 9"),
                 "{sent}"
             );
-            assert_eq!((text(order.for_collector()), order.about.url.as_str()), (sent, url));
+            assert_eq!((text(order.for_collector()), order.summary.url.as_str()), (sent, url));
         }
         for target in ["http://u@b/", "b:80", "http:/b/", "http:///x", "ftp://b/"] {
             assert!(order(&format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"), false).is_err(), "{target}");
@@ -398,8 +398,16 @@ mod tests {
     fn a_whole_url_to_a_server_has_the_scheme_of_the_connection() {
         let request = "GET https://b/x HTTP/1.1\r\nHost: a\r\n\r\n";
         let (head, _) = RequestHead::parse(request.as_bytes()).unwrap().unwrap();
-        let came = || (&head, head.facts.version.into());
-        let by = |scheme| Order::new(came(), (3, IpAddr::from([192, 0, 2, 1])), Role::Server(scheme), "me-1");
+        let by = |scheme| {
+            ReceivedRequest::new(
+                &head,
+                head.facts.version.into(),
+                3,
+                IpAddr::from([192, 0, 2, 1]),
+                ServerRole::Server(scheme),
+                "me-1",
+            )
+        };
         let sent = text(by("https").unwrap().for_proxies());
         assert!(sent.starts_with("GET /x HTTP/1.1\r\nHost: b\r\n"), "{sent}");
         assert!(by("http").is_err());
@@ -415,7 +423,7 @@ mod tests {
         }
         for target in ["http://u@b/", "http:///x", "http://b:x/", "http://b/#f", "http://b/\u{e9}", "b:80"] {
             let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
-            assert!(matches!(order(&request, true), Err(Refusal::Target(_))), "{target}");
+            assert!(matches!(order(&request, true), Err(MultiplierRefusal::Target(_))), "{target}");
         }
         assert!(order("GET http://b/ HTTP/1.1\r\nHost: u@b\r\n\r\n", true).is_err());
     }
@@ -428,21 +436,27 @@ mod tests {
         let sent = text(connect("b:443", "").unwrap().for_collector());
         assert!(sent.starts_with("CONNECT b:443 HTTP/1.1\r\nHost: b:443\r\nVia"), "{sent}");
         for target in ["/x", "http://b/x", "u@b:443", "b:x"] {
-            assert!(matches!(connect(target, ""), Err(Refusal::Target(_))), "{target}");
+            assert!(matches!(connect(target, ""), Err(MultiplierRefusal::Target(_))), "{target}");
         }
         for fields in ["Content-Length: 3\r\n", "Content-Length: 0\r\n", "Transfer-Encoding: chunked\r\n"] {
-            assert_eq!(connect("b:443", fields).unwrap_err(), Refusal::TunnelWithBody, "{fields}");
+            assert_eq!(connect("b:443", fields).unwrap_err(), MultiplierRefusal::TunnelWithBody, "{fields}");
         }
     }
 
     #[test]
     fn a_request_from_an_opened_tunnel_goes_on_for_its_host_and_no_other() {
-        let of = |text: &str, place: &str| {
+        let of = |text: &str, tunnel_target: &str| {
             let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
-            let came = (&head, head.facts.version.into());
-            Order::new(came, (3, IpAddr::from([192, 0, 2, 1])), Role::Tunnel(&Place::of(place)), "me-1")
+            ReceivedRequest::new(
+                &head,
+                head.facts.version.into(),
+                3,
+                IpAddr::from([192, 0, 2, 1]),
+                ServerRole::Tunnel(&TunnelTarget::new(tunnel_target)),
+                "me-1",
+            )
         };
-        for (line, host, place, sent_line, url) in [
+        for (line, host, tunnel_target, sent_line, url) in [
             ("GET /x?y", "B", "b:443", "GET http://b:443/x?y", "https://b/x?y"),
             ("GET https://b:443?y", "b", "b", "GET http://b:443/?y", "https://b/?y"),
             ("GET /x", "b:8443", "b:8443", "GET http://b:8443/x", "https://b:8443/x"),
@@ -450,18 +464,18 @@ mod tests {
             ("OPTIONS *", "b", "b:443", "OPTIONS http://b:443", "https://b*"),
         ] {
             let request = format!("{line} HTTP/1.1\r\nHost: {host}\r\nX-Assay-Request: 9\r\n\r\n");
-            let order = of(&request, place).unwrap();
+            let order = of(&request, tunnel_target).unwrap();
             let sent = text(order.for_proxies());
-            let port = if place.contains("8443") { 8443 } else { 443 };
-            let host = if place.starts_with('[') { "[::1]" } else { "b" };
+            let port = if tunnel_target.contains("8443") { 8443 } else { 443 };
+            let host = if tunnel_target.starts_with('[') { "[::1]" } else { "b" };
             let start = format!("{sent_line} HTTP/1.1\r\nHost: {host}:{port}\r\nVia: 1.1 me-1\r\n");
             assert!(sent.starts_with(&start), "{sent}");
             assert!(sent.contains("X-Assay-Request: 3-https\r\n") && !sent.contains(": 9"), "{sent}");
-            assert_eq!((text(order.for_collector()), order.about.url.as_str()), (sent, url));
+            assert_eq!((text(order.for_collector()), order.summary.url.as_str()), (sent, url));
         }
         for host in ["c", "b:80", "b:8443"] {
             let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
-            assert_eq!(of(&request, "b:443").unwrap_err(), Refusal::Misdirected, "{host}");
+            assert_eq!(of(&request, "b:443").unwrap_err(), MultiplierRefusal::Misdirected, "{host}");
         }
         let within = "GET http://b/ HTTP/1.1\r\nHost: b\r\n\r\n";
         assert_eq!(of(within, "b:443").unwrap_err(), TargetError::Scheme.into());
@@ -473,12 +487,12 @@ mod tests {
     #[test]
     fn what_cannot_be_served_is_refused_with_a_reason() {
         let refused = |text: &str, is_forward| order(text, is_forward).unwrap_err();
-        assert_eq!(refused("GET / HTTP/1.1\r\nHost: a\r\n\r\n", true), Refusal::NotAbsolute);
-        assert_eq!(refused("GET https://a/ HTTP/1.1\r\nHost: a\r\n\r\n", true), Refusal::Scheme);
+        assert_eq!(refused("GET / HTTP/1.1\r\nHost: a\r\n\r\n", true), MultiplierRefusal::NotAbsolute);
+        assert_eq!(refused("GET https://a/ HTTP/1.1\r\nHost: a\r\n\r\n", true), MultiplierRefusal::Scheme);
         assert_eq!(refused("CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", false), TargetError::Tunnel.into());
         assert_eq!(
             refused("GET / HTTP/1.1\r\nHost: a\r\nVia: 1.1 x, 1.1 me-1\r\n\r\n", false),
-            Refusal::Loop
+            MultiplierRefusal::Loop
         );
         assert!(order("GET /?u=http://b/ HTTP/1.1\r\nHost: a\r\n\r\n", false).is_ok());
     }

@@ -1,56 +1,56 @@
 //! The Multiplier: serves clients from the Collector, and sends every proxy under test the same requests.
 //!
-//! Three threads: clients are served in one ([`client`], [`exchange`]), requests sent to proxies in another ([`lanes`]), and what
-//! was measured is written down in a third ([`log`]). They share numbers and channels alone ([`board`]), so a proxy that hangs,
+//! Three threads: clients are served in one ([`client`], [`exchange`]), requests sent to proxies in another ([`proxy_connections`]), and results
+//! are written in a third ([`log`]). They share numbers and channels alone ([`shared_state`]), so a proxy that hangs,
 //! resets, sends garbage or never ends costs its own samples and no client anything; past a bound, requests for it are dropped
 //! and counted.
 //!
-//! Tunnels go through unseen ([`tunnel`]), or are opened with an authority of the user's ([`opened`]).
+//! Tunnels are relayed unseen ([`tunnel`]), or intercepted with an authority of the user's ([`intercept`]).
 //!
 //! # Evaluations
 //!
 //! `assay role collector|multiplier` are started and driven by `lab::evaluation`, as roles of a run are. A proxy under test has a *listener* of
 //! the Collector as its only origin or parent; listener 0 is the Multiplier's. The Multiplier has three threads that share only atomic numbers
-//! and channels: one serves clients and defers other work (`Later`), one sends requests to the proxies, and one writes results. The Collector's
-//! response (`Direct`) is passed over a `watch` channel, so that a proxy may get the request before it is complete. A request for a proxy is
-//! admitted before it is queued (`Board::admit`); otherwise its outcome is `Dropped`. The order of a request is
-//! `multiplier::permuted(seed, number, count)`. `validate` is pure: bytes in pieces, a `Sample` each, a `Finding`. The code that starts a proxy
+//! and channels: one serves clients and defers other work (`DeferredWork`), one sends requests to the proxies, and one writes results. The Collector's
+//! response (`CollectorResponse`) is passed over a `watch` channel, so that a proxy may get the request before it is complete. A request for a proxy is
+//! admitted before it is queued (`SharedState::admit`); otherwise its outcome is `Dropped`. The order of a request is
+//! `multiplier::permutation(seed, number, count)`. `validate` is pure: bytes in pieces, a `ResponseSample` each, a `Comparison`. The code that starts a proxy
 //! requests `/assay/health` through it; a listener serves that itself, and does not count it.
 //!
 //! *Proxies over TLS.* `SpePlan::over_tls` has, by label, the authority for whose host a proxy's certificate is verified. One that is started gets a certificate of its own
-//! (`led::Certified`, as in `conform`); `ProxyUnderTest::tls` tells the Multiplier what to trust (`net::tls::setup::client_to`, as for an origin of the Collector), and a lane's connection
-//! begins with a session (`Upstream::open`). A product that cannot speak TLS itself has a `tls-terminator` in its description: `lab::real_proxy` starts it when the proxy
+//! (`led::Certified`, as in `conform`); `ProxyUnderTest::tls` tells the Multiplier what to trust (`net::tls::setup::client_to`, as for an origin of the Collector), and the connection to a proxy
+//! begins with a session (`Upstream::open`). A product that cannot speak TLS itself has a `tls-terminator` in its description: `lab::real` starts it when the proxy
 //! has made what it waits for (`after`), before it waits until the proxy is ready, in the same process group, so that it is measured, watched and ended with it.
 //!
-//! *Opened tunnels* (`--intercept`, off by default). After the response to a CONNECT, `multiplier::opened` makes the connection one of TLS
+//! *Intercepted tunnels* (`--intercept`, off by default). After the response to a CONNECT, `multiplier::intercept` makes the connection one of TLS
 //! (`ByteStream::secure`) with a server of `tls::intercept` for that host: a certificate signed at that moment by the authority in the directory that the user named, kept for at
 //! most 1,024 hosts; the name that the client sends (SNI) must be the host, and ALPN offers `h2`, `http/1.1` and `http/1.0`. Then `http_stream::serve_connection` serves it like every
-//! other connection, with the tunnel's `Place` in `Client`, so that lanes, comparison and log are the same code. `multiplier::message` makes of `https://host/path` the request
-//! `http://host:443/path`, the one form that every forward proxy passes on to its parent, and marks its number (`17-https`, `spe::number`). `collector::secured` decides by that mark, or
+//! other connection, with the tunnel's `TunnelTarget` in `MultiplierClient`, so that connections to proxies, comparison and log are the same code. `multiplier::message` makes of `https://host/path` the request
+//! `http://host:443/path`, the one form that every forward proxy passes on to its parent, and marks its number (`17-https`, `spe::number`). `collector::tunnel_tls` decides by that mark, or
 //! for requests without a number by port and servers seen, whether a request is for an `https` URL; its recordings are under that URL, and it is fetched over TLS with verification,
-//! through the same `Shared::connect` as a default origin with TLS. A handshake that fails is counted once, by the kind of its `TlsError` (`OpenedCounters`), and its deadline is that of a
+//! through the same `CollectorShared::connect` as a default origin with TLS. A handshake that fails is counted once, by the kind of its `TlsError` (`OpenedCounters`), and its deadline is that of a
 //! head. The Multiplier and `assay` check the authority at the start through one function (`net::tls::setup::interceptor`). Nothing reads the authority's certificate in order to trust it.
 //!
 //! *Does not:* store responses, or decide what is a difference ([`crate::validate`] does).
 
-mod board;
 mod client;
+mod client_context;
+mod deferred;
 mod error;
 mod exchange;
-mod lanes;
-mod later;
+mod fanout;
+mod intercept;
+mod limits;
 mod log;
+mod measurement;
 mod message;
-mod opened;
 mod order;
 mod pipeline;
-mod place;
-mod response;
-mod rest;
+mod proxy_connections;
 mod role;
-mod room;
-mod shared;
+mod shared_state;
 mod tunnel;
+mod tunnel_target;
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -76,45 +76,44 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use self::board::Board;
-use self::client::Connected;
+use self::client::OpenConnection;
+use self::client_context::ClientContext;
+pub use self::client_context::MultiplierLimits;
+use self::deferred::DeferredWork;
 pub use self::error::MultiplierError;
-use self::lanes::{Proxies, ToProxies};
-use self::later::Later;
-use self::log::Writer;
-pub use self::order::permuted;
+use self::limits::ConnectionLimits;
+use self::log::ResponseLog;
+pub use self::order::permutation;
+use self::proxy_connections::{Proxies, ProxyCommand};
 pub use self::role::run;
-use self::room::Room;
-pub use self::shared::Limits;
-use self::shared::Shared;
+use self::shared_state::SharedState;
 use crate::validate::Rules;
 
-/// Most proxies under test.
-const MOST_PROXIES: usize = 64;
-/// How often idle connections to the Collector are looked through, and how old they may be.
+const PROXIES_MAX: usize = 64;
+/// Interval at which idle connections to the Collector are checked, and their maximum age.
 const SWEEP: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(30);
-/// When it is looked again for clients that can be sent away, where there may be no more.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// How long responses to clients may take at the end.
-const LAST_PATIENCE: Duration = Duration::from_secs(5);
+/// Interval at which a full Multiplier checks again for clients to dismiss.
+const FULL_RECHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// Time for responses to clients at the end.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A Multiplier that listens. It belongs to one tokio runtime that can run local tasks.
+/// A listening Multiplier. Belongs to one tokio runtime that can run local tasks.
 pub struct Multiplier {
     listener: TcpListener,
     address: SocketAddr,
-    /// How clients are spoken to over TLS; none: in the clear.
+    /// `None`: in the clear.
     tls: Option<Server>,
-    shared: Rc<Shared>,
+    shared: Rc<ClientContext>,
     proxies_done: oneshot::Receiver<()>,
-    writer: Writer,
+    writer: ResponseLog,
 }
 
 impl Multiplier {
-    /// Listens, and starts the threads that send requests to proxies and write. No client is accepted before [`Multiplier::serve`].
-    pub fn bind(spec: &MultiplierSpec, limits: Limits) -> Result<Self, MultiplierError> {
+    /// Binds the socket, and starts the proxies' thread and the log's. No client is accepted before [`Multiplier::serve`].
+    pub fn bind(spec: &MultiplierSpec, limits: MultiplierLimits) -> Result<Self, MultiplierError> {
         let count = spec.proxies.len();
-        let proxies = u8::try_from(count).ok().filter(|_| count <= MOST_PROXIES);
+        let proxies = u8::try_from(count).ok().filter(|_| count <= PROXIES_MAX);
         let proxies = proxies.ok_or(MultiplierError::TooMany(count))?;
         let rules = Arc::new(Rules::load(spec.rules.as_deref())?);
         let refused = |cause| MultiplierError::Listen { address: spec.listen, cause };
@@ -123,20 +122,20 @@ impl Multiplier {
         let tls = spec.tls.as_ref().map(setup::server).transpose()?.map(|tls| tls.speaking_both());
         let interceptor = spec.intercept.as_ref().map(setup::interceptor).transpose()?;
         let labels = spec.proxies.iter().map(|proxy| proxy.label.clone()).collect();
-        let (writer, entries) = Writer::start(&spec.directory, spec.text_log, labels)?;
-        let board = Arc::new(Board::new(count, spec.most_waiting, (entries, writer.lost())));
+        let (writer, entries) = ResponseLog::start(&spec.directory, spec.text_log, labels)?;
+        let state = Arc::new(SharedState::new(count, spec.most_waiting, entries, writer.lost()));
         let destination = |proxy: &ProxyUnderTest| {
-            let told =
-                proxy.tls.as_ref().map(|to| setup::client_to(&to.client, &to.authority)).transpose()?;
-            Ok::<_, TlsSetupError>((proxy.address, told))
+            let tls = proxy.tls.as_ref().map(|to| setup::client_to(&to.client, &to.authority)).transpose()?;
+            Ok::<_, TlsSetupError>((proxy.address, tls))
         };
         let destinations = spec.proxies.iter().map(destination).collect::<Result<_, _>>()?;
         let patience = Duration::from_millis(spec.patience_ms);
-        let requested = (Arc::clone(&board), Arc::clone(&rules), spec.lost_key.clone());
-        let (to_proxies, proxies_done) = start_lanes(destinations, patience, requested)?;
+        let (state_of_proxies, lost_key) = (Arc::clone(&state), spec.lost_key.clone());
+        let (to_proxies, proxies_done) =
+            start_proxy_thread(destinations, patience, state_of_proxies, Arc::clone(&rules), lost_key)?;
         let resources = Resources::new();
-        let shared = Rc::new(Shared {
-            board,
+        let shared = Rc::new(ClientContext {
+            state,
             rules,
             pool: Pool::new(&resources),
             resources,
@@ -148,12 +147,12 @@ impl Multiplier {
             seed: spec.seed,
             proxies,
             to_proxies,
-            later: Later::default(),
+            deferred: DeferredWork::default(),
             name: format!("assay-{}-{}", std::process::id(), address.port()),
             limits,
-            room: Room::of(limits.descriptors, count),
+            connection_limits: ConnectionLimits::new(limits.descriptors, count),
             tunnels: Cell::new(0),
-            under_way: Cell::new(0),
+            in_flight: Cell::new(0),
             is_stopping: Cell::new(false),
             left: Notify::new(),
             next_request: Cell::new(0),
@@ -165,25 +164,24 @@ impl Multiplier {
         self.address
     }
 
-    /// What it has done so far.
     pub fn counters(&self) -> MultiplierCounters {
         self.shared.counters()
     }
 
-    /// The next thing that went wrong with writing responses down and was not told.
-    pub fn trouble(&self) -> Option<String> {
-        self.writer.trouble()
+    /// Next fault of the log that has not been reported.
+    pub fn next_fault(&self) -> Option<String> {
+        self.writer.next_fault()
     }
 
-    /// From now on, times count from this instant (`CLOCK_MONOTONIC`).
+    /// Sets the start of the evaluation (`CLOCK_MONOTONIC`), from which times count.
     pub fn start(&self, at_ns: u64) {
-        self.shared.board.start(at_ns);
+        self.shared.state.start(at_ns);
     }
 
     /// Accepts and serves clients, for ever.
     pub async fn serve(&self) {
-        let later = self.shared.later.work();
-        tokio::pin!(later);
+        let deferred = self.shared.deferred.run();
+        tokio::pin!(deferred);
         self.shared.resources.keep_deadlines();
         let mut sweep = interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -191,34 +189,33 @@ impl Multiplier {
         loop {
             let is_full = self.is_full(&mut longest);
             tokio::select! {
-                // One that has not waited for long enough to be ended may have by then.
-                () = sleep(LOOK_AGAIN), if is_full => {}
+                // A connection too young to be closed a moment ago may be old enough now.
+                () = sleep(FULL_RECHECK_INTERVAL), if is_full => {}
                 () = self.shared.left.notified(), if is_full => {}
                 (stream, peer) = accept(&self.listener), if !is_full => {
-                    // A session that cannot begin is a client that gets no response.
+                    // Without a TLS session the client gets no response.
                     let Ok(session) = self.tls.as_ref().map(Server::accept).transpose() else { continue };
                     let stream = ByteStream::new(stream, session);
-                    spawn_local(client::serve(stream, peer.ip(), Connected::next(&self.shared)));
+                    spawn_local(client::serve(stream, peer.ip(), OpenConnection::next(&self.shared)));
                 }
-                () = &mut later => {}
+                () = &mut deferred => {}
                 _ = sweep.tick() => self.shared.pool.close_older_than(IDLE),
             }
         }
     }
 
-    /// Whether no more clients may be accepted now. One that keeps its connection without a use ends where there is not much room, that
-    /// which has waited longest.
+    /// Whether no more clients may be accepted now. Close to the limit, the connection that has been idle for longest is closed.
     fn is_full(&self, longest: &mut Longest) -> bool {
-        let most = self.shared.room.clients as usize;
-        let room = most.saturating_sub(self.shared.board.open_clients.load(Relaxed) as usize);
-        if room <= room_of(most) {
+        let most = self.shared.connection_limits.clients as usize;
+        let connection_limits = most.saturating_sub(self.shared.state.open_clients.load(Relaxed) as usize);
+        if connection_limits <= room_of(most) {
             longest.dismiss(&self.shared.resources.watch, SPARED, |wait| !wait.is_stream);
         }
-        room == 0
+        connection_limits == 0
     }
 
-    /// Lets clients have the responses that they wait for and proxies give theirs, for a while; then writes down what is
-    /// left. What went wrong with that and was not told comes with it.
+    /// Waits a while for outstanding responses to clients and of proxies; then writes the rest of the log. Returns the counters
+    /// and unreported faults.
     pub async fn finish(self) -> Result<(MultiplierCounters, Vec<String>), MultiplierError> {
         let Self { listener, shared, proxies_done, writer, .. } = self;
         drop(listener);
@@ -227,41 +224,43 @@ impl Multiplier {
         let all_left = async {
             loop {
                 let left = shared.left.notified();
-                if shared.board.open_clients.load(Relaxed) == 0 {
+                if shared.state.open_clients.load(Relaxed) == 0 {
                     return;
                 }
                 left.await;
             }
         };
-        // Who takes longer is cut off when the process ends.
+        // Slower clients are cut off when the process ends.
         tokio::select! {
-            _ = timeout(LAST_PATIENCE, all_left) => {}
-            () = shared.later.work() => {}
+            _ = timeout(DRAIN_TIMEOUT, all_left) => {}
+            () = shared.deferred.run() => {}
         }
-        shared.later.end();
-        // An error means that it has ended already.
-        let _ = shared.to_proxies.send(ToProxies::End);
+        shared.deferred.flush();
+        // An error means that the thread has ended already.
+        let _ = shared.to_proxies.send(ProxyCommand::End);
         let _ = proxies_done.await;
-        shared.board.close();
-        let troubles = writer.finish()?;
-        Ok((shared.counters(), troubles))
+        shared.state.close();
+        let faults = writer.finish()?;
+        Ok((shared.counters(), faults))
     }
 
-    /// Writes down what is there, and nothing more.
+    /// Writes what has been logged, and ends.
     pub fn abandon(self) -> Result<(), MultiplierError> {
-        self.shared.later.end();
-        self.shared.board.close();
+        self.shared.deferred.flush();
+        self.shared.state.close();
         self.writer.finish().map(drop)
     }
 }
 
-/// Starts the thread that sends requests to proxies: where requests go, and what says that it has ended.
-fn start_lanes(
+/// Starts the proxies' thread. Returns the sender of its commands, and a receiver of its end.
+fn start_proxy_thread(
     destinations: Vec<(SocketAddr, Option<(Client, Name)>)>,
     patience: Duration,
-    (board, rules, lost_key): (Arc<Board>, Arc<Rules>, String),
-) -> Result<(mpsc::UnboundedSender<ToProxies>, oneshot::Receiver<()>), MultiplierError> {
-    let (sender, told) = mpsc::unbounded_channel();
+    state: Arc<SharedState>,
+    rules: Arc<Rules>,
+    lost_key: String,
+) -> Result<(mpsc::UnboundedSender<ProxyCommand>, oneshot::Receiver<()>), MultiplierError> {
+    let (sender, commands) = mpsc::unbounded_channel();
     let (done, ended) = oneshot::channel();
     let (begun, has_begun) = std::sync::mpsc::channel();
     let work = move || {
@@ -269,12 +268,12 @@ fn start_lanes(
             Ok(runtime) => runtime,
             Err(error) => return drop(begun.send(Err(error))),
         };
-        // The starter waits for it.
+        // The caller is waiting for this.
         let _ = begun.send(Ok(()));
-        let proxies = Proxies { destinations, patience, board, rules, lost_key, resources: Resources::new() };
+        let proxies = Proxies { destinations, patience, state, rules, lost_key, resources: Resources::new() };
         runtime.block_on(async {
             proxies.resources.keep_deadlines();
-            lanes::run(proxies, told).await;
+            proxy_connections::run(proxies, commands).await;
         });
         drop(runtime);
         let _ = done.send(());

@@ -1,4 +1,4 @@
-//! The Multiplier as a process of its own, told by standard input and reporting on standard output.
+//! The Multiplier as a role process, controlled by standard input and reporting on standard output.
 
 use std::time::Duration;
 
@@ -10,14 +10,13 @@ use assay_protocol::stdio::{Commands, emit};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Limits, Multiplier, MultiplierError};
-use crate::memory::peak_memory_bytes;
+use super::{Multiplier, MultiplierError, MultiplierLimits};
+use crate::peak_memory_bytes;
 
-/// How often counters are reported.
-const REPORT: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs the Multiplier as the whole process: says `Ready` when it listens, reports its counters once a second, drains and
-/// says `Done` when it is told to stop, and ends at once when its standard input does.
+/// Runs the Multiplier as the whole process: emits `Ready` when it listens, and its counters once a second; when it is stopped,
+/// drains and emits `Done`; ends at once when its standard input does.
 pub fn run(spec: MultiplierSpec) -> Result<(), MultiplierError> {
     raise_descriptor_limit();
     pin(&spec.cpus)?;
@@ -25,19 +24,19 @@ pub fn run(spec: MultiplierSpec) -> Result<(), MultiplierError> {
         .enable_all()
         .build_local(LocalOptions::default())
         .map_err(MultiplierError::Start)?;
-    let result = runtime.block_on(obey(&spec));
-    // A look-up of a name may still be running; it is not waited for.
+    let result = runtime.block_on(serve_until_stopped(&spec));
+    // A name lookup may still be running; it is not waited for.
     runtime.shutdown_background();
     result
 }
 
-async fn obey(spec: &MultiplierSpec) -> Result<(), MultiplierError> {
+async fn serve_until_stopped(spec: &MultiplierSpec) -> Result<(), MultiplierError> {
     let mut commands = Commands::from_stdin().map_err(MultiplierError::Start)?;
-    let multiplier = Multiplier::bind(spec, Limits::default())?;
+    let multiplier = Multiplier::bind(spec, MultiplierLimits::default())?;
     emit(&Event::Ready { listening: vec![multiplier.address()] })?;
-    let mut tick = interval(REPORT);
+    let mut tick = interval(REPORT_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let told = {
+    let must_finish = {
         let serving = multiplier.serve();
         tokio::pin!(serving);
         loop {
@@ -45,38 +44,38 @@ async fn obey(spec: &MultiplierSpec) -> Result<(), MultiplierError> {
                 () = &mut serving => {}
                 _ = tick.tick() => {
                     report(multiplier.counters())?;
-                    while let Some(trouble) = multiplier.trouble() {
-                        fault(&trouble)?;
+                    while let Some(fault) = multiplier.next_fault() {
+                        emit_fault(&fault)?;
                     }
                 }
                 command = commands.next() => match command? {
                     Some(Command::Start { at_monotonic_ns, .. }) => multiplier.start(at_monotonic_ns),
                     Some(Command::Stop) => break true,
-                    // That is for robots.
+                    // Only for robots.
                     Some(Command::Load { .. } | Command::Clock { .. } | Command::Waits(_)) => {}
                     None => break false,
                 },
             }
         }
     };
-    if !told {
+    if !must_finish {
         return multiplier.abandon();
     }
     match multiplier.finish().await {
-        Ok((counters, troubles)) => {
-            troubles.iter().try_for_each(|trouble| fault(trouble))?;
+        Ok((counters, faults)) => {
+            faults.iter().try_for_each(|fault| emit_fault(fault))?;
             report(counters)?;
         }
         Err(error) => {
-            // Its own log may be on a disk without room, too.
-            fault(&error.to_string())?;
+            // Also as an event: standard error may be on the same full disk.
+            emit_fault(&error.to_string())?;
             return Err(error);
         }
     }
     Ok(emit(&Event::Done)?)
 }
 
-fn fault(message: &str) -> Result<(), MultiplierError> {
+fn emit_fault(message: &str) -> Result<(), MultiplierError> {
     Ok(emit(&Event::Fault { reason: Reason::SamplesDropped, message: message.to_owned() })?)
 }
 

@@ -1,28 +1,29 @@
-//! Whether the header fields of two responses say the same.
+//! Comparison of the header fields of two responses.
 
 use assay_http::date;
 use assay_http::field::is_named_in_connection;
 use assay_http::field::{Field, Fields, list};
 use assay_http::head::ResponseHead;
 
-use super::rules::{How, Rules};
+use super::rules::{FieldComparison, Rules};
 
-/// The first field in which they differ: of the first response's fields in their order, then of those that only the other has.
-/// `is_partial`: the responses need not say everything (a 304, or one to a HEAD), so what only one has is no difference. The
-/// field called `except` is passed over, and so are those that `one` names in `Connection`: whoever passes it on leaves them out.
+/// First field that differs: of the first response's fields in their order, then of those that only the other response has.
+/// `is_partial`: the responses may omit fields (a 304, or a response to HEAD), so a field that only one has is no difference. The
+/// field `except` is skipped, and so are those that `one` lists in `Connection`, which proxies remove.
 pub fn difference<'b>(
     rules: &Rules,
     one: &ResponseHead<'b>,
     other: &ResponseHead<'b>,
-    (is_partial, except): (bool, &str),
+    is_partial: bool,
+    except: &str,
 ) -> Option<&'b [u8]> {
     let differs = |field: &Field<'b>| {
         if field.is(except) || is_named_in_connection(one.headers(), field.name) {
             return false;
         }
-        let how = rules.how(field.name);
+        let comparison = rules.comparison_for(field.name);
         let sides = [one.headers(), other.headers()].map(|fields| Side { fields, name: field.name });
-        !are_same(how, &sides, (one, other), is_partial)
+        !are_same(comparison, &sides, [one, other], is_partial)
     };
     let names = Names { fields: one.headers(), all: one.headers() };
     if let Some(field) = names.into_iter().find(&differs) {
@@ -37,7 +38,7 @@ fn has(fields: Fields<'_>, name: &[u8]) -> bool {
     fields.into_iter().any(|field| field.name.eq_ignore_ascii_case(name))
 }
 
-/// Each name once, where it comes first.
+/// Distinct names of fields, in the order of their first occurrence.
 struct Names<'b> {
     fields: Fields<'b>,
     all: Fields<'b>,
@@ -51,7 +52,7 @@ impl<'b> Iterator for Names<'b> {
             let field = self.fields.next()?;
             let mut all = self.all.clone();
             let first = all.find(|other| other.name.eq_ignore_ascii_case(field.name))?;
-            // The same slice of the head, not only the same text.
+            // The first occurrence is the same slice of the head, not only the same text.
             if std::ptr::eq(first.name.as_ptr(), field.name.as_ptr()) {
                 return Some(field);
             }
@@ -59,7 +60,7 @@ impl<'b> Iterator for Names<'b> {
     }
 }
 
-/// The values of one field in one response.
+/// Values of one field in one response.
 struct Side<'b> {
     fields: Fields<'b>,
     name: &'b [u8],
@@ -77,27 +78,27 @@ impl<'b> Side<'b> {
 }
 
 fn are_same(
-    how: &How,
+    comparison: &FieldComparison,
     [one, other]: &[Side<'_>; 2],
-    heads: (&ResponseHead<'_>, &ResponseHead<'_>),
+    heads: [&ResponseHead<'_>; 2],
     is_partial: bool,
 ) -> bool {
     let both = one.is_there() && other.is_there();
-    match how {
-        How::Ignore => true,
-        // What a list that is not there holds is nothing.
-        How::List { .. } if !both && is_partial => true,
-        How::List { without } => members(one, without) == members(other, without),
-        How::Length => !both || !is_partial || !same_coding(heads) || exact(one, other),
-        How::IfPresent => !both || exact(one, other),
+    match comparison {
+        FieldComparison::Ignore => true,
+        // A missing list counts as an empty one.
+        FieldComparison::List { .. } if !both && is_partial => true,
+        FieldComparison::List { without } => members(one, without) == members(other, without),
+        FieldComparison::Length => !both || !is_partial || !same_coding(heads) || exact(one, other),
+        FieldComparison::IfPresent => !both || exact(one, other),
         _ if !both => is_partial,
-        How::Exact => exact(one, other),
-        How::Weak => one.values().map(strong).eq(other.values().map(strong)),
-        How::Date { tolerance_s } => exact(one, other) || near(one, other, *tolerance_s),
+        FieldComparison::Exact => exact(one, other),
+        FieldComparison::Weak => one.values().map(strong).eq(other.values().map(strong)),
+        FieldComparison::Date { tolerance_s } => exact(one, other) || near(one, other, *tolerance_s),
     }
 }
 
-/// Several fields of one name say the same as one with a list.
+/// Several fields of one name equal one field with a list.
 fn exact(one: &Side<'_>, other: &Side<'_>) -> bool {
     one.values().eq(other.values()) || joined(one) == joined(other)
 }
@@ -115,7 +116,7 @@ fn members<'b>(side: &Side<'b>, without: &[String]) -> Vec<Vec<u8>> {
     all
 }
 
-/// An entity tag without the mark of weakness.
+/// Entity tag without its weakness prefix.
 fn strong(value: &[u8]) -> &[u8] {
     value.strip_prefix(b"W/").unwrap_or(value)
 }
@@ -128,7 +129,7 @@ fn near(one: &Side<'_>, other: &Side<'_>, tolerance_s: u64) -> bool {
     }
 }
 
-fn same_coding((one, other): (&ResponseHead<'_>, &ResponseHead<'_>)) -> bool {
+fn same_coding([one, other]: [&ResponseHead<'_>; 2]) -> bool {
     one.header("content-encoding") == other.header("content-encoding")
 }
 
@@ -140,8 +141,13 @@ mod tests {
         let text = |fields: &str| format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
         let (one, other) = (text(one), text(other));
         let parse = |text| ResponseHead::parse(text).unwrap().unwrap().0;
-        let name =
-            difference(&Rules::usual(), &parse(one.as_bytes()), &parse(other.as_bytes()), (is_partial, ""));
+        let name = difference(
+            &Rules::with_defaults(),
+            &parse(one.as_bytes()),
+            &parse(other.as_bytes()),
+            is_partial,
+            "",
+        );
         name.map(|name| String::from_utf8(name.to_vec()).unwrap())
     }
 

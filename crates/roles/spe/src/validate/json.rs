@@ -1,24 +1,32 @@
-//! Whether two JSON documents say the same, some of their fields aside.
+//! Comparison of JSON documents, with some values ignored.
 
 use serde_json::Value;
+use thiserror::Error;
 
-/// Where a value stands: `server.time`, `items.*.id`; `*` is any key and any place in a list.
+/// A path with an empty key.
+#[derive(Debug, Error)]
+#[error("`{text}` is no path; write keys joined by dots, like `items.*.id`")]
+pub struct JsonPathError {
+    text: String,
+}
+
+/// Location of a value: `server.time`, `items.*.id`; `*` matches any key and any index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Path(Vec<String>);
+pub struct JsonPath(Vec<String>);
 
-impl Path {
-    /// Reads keys that are joined by dots.
-    pub fn parse(text: &str) -> Result<Self, String> {
+impl JsonPath {
+    /// Parses keys joined by dots.
+    pub fn parse(text: &str) -> Result<Self, JsonPathError> {
         let keys: Vec<String> = text.split('.').map(str::to_owned).collect();
         if keys.iter().any(String::is_empty) {
-            return Err(format!("`{text}` is no path; write keys joined by dots, like `items.*.id`"));
+            return Err(JsonPathError { text: text.to_owned() });
         }
         Ok(Self(keys))
     }
 }
 
-/// Whether both are JSON and say the same without what stands at these paths. None: one is no JSON.
-pub fn are_same(one: &[u8], other: &[u8], ignored: &[Path]) -> Option<bool> {
+/// Whether both documents are equal without the values at these paths. `None` if one is not JSON.
+pub fn are_same(one: &[u8], other: &[u8], ignored: &[JsonPath]) -> Option<bool> {
     let parse = |bytes| -> Option<Value> {
         let mut value = serde_json::from_slice(bytes).ok()?;
         ignored.iter().for_each(|path| remove(&mut value, &path.0));
@@ -36,7 +44,7 @@ fn remove(value: &mut Value, path: &[String]) {
         }
         Value::Object(fields) if key == "*" => fields.values_mut().for_each(|inner| remove(inner, rest)),
         Value::Object(fields) => fields.get_mut(key).into_iter().for_each(|inner| remove(inner, rest)),
-        // What stands in a list keeps its place.
+        // Other items keep their index.
         Value::Array(items) => {
             let wanted = key.parse::<usize>().ok();
             let named = items.iter_mut().enumerate().filter(|(at, _)| key == "*" || wanted == Some(*at));
@@ -57,7 +65,7 @@ mod tests {
     use super::*;
 
     fn same(one: &str, other: &str, ignored: &[&str]) -> Option<bool> {
-        let paths: Vec<Path> = ignored.iter().map(|path| Path::parse(path).unwrap()).collect();
+        let paths: Vec<JsonPath> = ignored.iter().map(|path| JsonPath::parse(path).unwrap()).collect();
         are_same(one.as_bytes(), other.as_bytes(), &paths)
     }
 
@@ -81,6 +89,6 @@ mod tests {
 
     #[test]
     fn a_path_without_a_key_is_refused() {
-        assert!(Path::parse("a..b").is_err() && Path::parse("").is_err());
+        assert!(JsonPath::parse("a..b").is_err() && JsonPath::parse("").is_err());
     }
 }

@@ -1,10 +1,10 @@
-//! Whether a proxy's response is the one that the Collector gave.
+//! Comparison of a proxy's response with the Collector's.
 //!
-//! Status, header fields and body are held against each other, in this order, as the document does. Which fields may
-//! differ, and how, say [`Rules`]; bodies are compared after content decoding, by checksum, so that neither is ever held
-//! whole. Only where a rule demands more ([`body::BodyRule`]) is a body of that type kept, up to a size.
+//! Status, header fields and body are compared, in this order, as in Davison's thesis. [`Rules`] determine which fields may
+//! differ, and how; bodies are compared after content decoding, by checksum, so that neither is ever held whole. Only where a
+//! rule demands more ([`body::BodyRule`]) is a body of that type kept, up to a size.
 //!
-//! Pure but for [`Rules::load`], which reads a file: bytes come in pieces, nothing is fetched.
+//! Pure but for [`Rules::load`], which reads a file: bytes arrive in pieces, nothing is fetched.
 
 pub mod body;
 pub mod fields;
@@ -16,30 +16,29 @@ pub mod rules;
 use assay_http::head::ResponseHead;
 use assay_record::spe::Verdict;
 
-pub use self::body::{Digested, Digester};
+pub use self::body::{BodyDigest, BodyDigester};
 pub use self::read::read;
 pub use self::rules::Rules;
 
 /// A whole response, as far as it is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sample {
+pub struct ResponseSample {
     pub status: u16,
-    /// Its head, as it came.
+    /// As received.
     pub head: Vec<u8>,
-    /// It has no body whatever its fields say: the response to a HEAD, or a 304.
+    /// Without a body whatever the fields say: the response to a HEAD, or a 304.
     pub is_bodiless: bool,
-    pub body: Digested,
+    pub body: BodyDigest,
 }
 
-/// What a comparison came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct Comparison {
     pub verdict: Verdict,
-    /// The field that differs, as the one who has it spells it.
+    /// Field that differs, spelt as in the response that has it.
     pub header: Option<String>,
 }
 
-impl Finding {
+impl Comparison {
     fn plain(verdict: Verdict) -> Self {
         Self { verdict, header: None }
     }
@@ -50,31 +49,31 @@ impl Finding {
     }
 }
 
-/// Holds a proxy's response against the Collector's (`direct`).
-pub fn compare(rules: &Rules, direct: &Sample, proxy: &Sample) -> Finding {
+/// Compares a proxy's response with the Collector's (`direct`).
+pub fn compare(rules: &Rules, direct: &ResponseSample, proxy: &ResponseSample) -> Comparison {
     if direct.status != proxy.status {
-        return Finding::plain(Verdict::StatusCodeMismatch);
+        return Comparison::plain(Verdict::StatusCodeMismatch);
     }
     let (Ok(Some((one, _))), Ok(Some((other, _)))) =
         (ResponseHead::parse(&direct.head), ResponseHead::parse(&proxy.head))
     else {
-        // Whoever made the sample has parsed its head.
-        return Finding::plain(Verdict::NotCompared);
+        // The heads of samples have been parsed before.
+        return Comparison::plain(Verdict::NotCompared);
     };
     let is_partial = direct.is_bodiless || proxy.is_bodiless;
-    // Each has a boundary of its own between the parts, in its type and in its body.
+    // Each response has a boundary of its own, in its type and in its body.
     let are_parts = body::are_parts(&one) && body::are_parts(&other);
     let except = if are_parts { "content-type" } else { "" };
-    if let Some(name) = fields::difference(rules, &one, &other, (is_partial, except)) {
-        return Finding::header(name);
+    if let Some(name) = fields::difference(rules, &one, &other, is_partial, except) {
+        return Comparison::header(name);
     }
     if are_parts {
-        return Finding::plain(Verdict::Ok);
+        return Comparison::plain(Verdict::Ok);
     }
-    match body::compare(rules, (&direct.body, one.header("content-type")), &proxy.body) {
-        body::Sameness::Same => Finding::plain(Verdict::Ok),
-        body::Sameness::Different => Finding::plain(Verdict::BodyMismatch),
-        body::Sameness::OtherCoding => Finding::header(b"Content-Encoding"),
+    match body::compare(rules, &direct.body, one.header("content-type"), &proxy.body) {
+        body::BodyMatch::Same => Comparison::plain(Verdict::Ok),
+        body::BodyMatch::Different => Comparison::plain(Verdict::BodyMismatch),
+        body::BodyMatch::OtherCoding => Comparison::header(b"Content-Encoding"),
     }
 }
 
@@ -85,12 +84,12 @@ mod tests {
 
     use super::*;
 
-    pub(crate) fn sample(rules: &Rules, head: &str, body: &[u8]) -> Sample {
+    pub(crate) fn sample(rules: &Rules, head: &str, body: &[u8]) -> ResponseSample {
         let text = format!("HTTP/1.1 {head}\r\n\r\n");
         let (parsed, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-        let mut digester = Digester::new(&parsed, rules);
+        let mut digester = BodyDigester::new(&parsed, rules);
         body.chunks(7).for_each(|piece| digester.push(piece));
-        Sample {
+        ResponseSample {
             status: parsed.status,
             head: text.clone().into_bytes(),
             is_bodiless: parsed.status == 304,
@@ -99,7 +98,7 @@ mod tests {
     }
 
     fn judged(one: (&str, &[u8]), other: (&str, &[u8])) -> (Verdict, Option<String>) {
-        let rules = Rules::usual();
+        let rules = Rules::with_defaults();
         let finding = compare(&rules, &sample(&rules, one.0, one.1), &sample(&rules, other.0, other.1));
         (finding.verdict, finding.header)
     }
@@ -185,7 +184,7 @@ mod tests {
         fn a_field_that_only_one_has_is_found_by_either(name in "X-[a-z]{1,8}") {
             prop_assume!(!name.to_ascii_lowercase().starts_with("x-cache"));
             let (with, without) = (format!("200 OK\r\n{name}: 1"), "200 OK");
-            prop_assume!(!Rules::usual().is_ignored(&name));
+            prop_assume!(!Rules::with_defaults().is_ignored(&name));
             let expected = (Verdict::HeaderMismatch, Some(name.clone()));
             prop_assert_eq!(judged((&with, b""), (without, b"")), expected.clone());
             prop_assert_eq!(judged((without, b""), (&with, b"")), expected);

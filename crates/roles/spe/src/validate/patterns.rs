@@ -1,31 +1,39 @@
-//! What of a text is left when everything that fits a pattern is taken out.
+//! Removal of the parts of a text that match patterns.
 //!
 //! A pattern is text in which `*` stands for any run of bytes, as short as possible.
 
 use memchr::memmem;
+use thiserror::Error;
+
+/// A pattern that begins or ends with `*`, or is empty.
+#[derive(Debug, Error)]
+#[error(
+    "`{text}` must begin and end with something other than `*`; write what stands around the part that may differ"
+)]
+pub struct TextPatternError {
+    text: String,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern {
-    /// What stands between the stars; none is empty.
+pub struct TextPattern {
+    /// Text between the stars; none is empty.
     pieces: Vec<Vec<u8>>,
 }
 
-impl Pattern {
-    /// Reads a pattern. It must begin and end with something other than `*`, or it would fit everything.
-    pub fn parse(text: &str) -> Result<Self, String> {
+impl TextPattern {
+    /// Parses a pattern. It must begin and end with something other than `*`, or it would match everything.
+    pub fn parse(text: &str) -> Result<Self, TextPatternError> {
         let pieces: Vec<Vec<u8>> = text.split('*').map(|piece| piece.as_bytes().to_vec()).collect();
         if text.is_empty()
             || pieces.first().is_none_or(Vec::is_empty)
             || pieces.last().is_none_or(Vec::is_empty)
         {
-            return Err(format!(
-                "`{text}` must begin and end with something other than `*`; write what stands around the part that may differ"
-            ));
+            return Err(TextPatternError { text: text.to_owned() });
         }
         Ok(Self { pieces: pieces.into_iter().filter(|piece| !piece.is_empty()).collect() })
     }
 
-    /// Where the first fit at or after `from` is; none: there is none any more.
+    /// Range of the first match at or after `from`.
     fn find(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
         let mut at = from;
         let mut begin = None;
@@ -37,7 +45,7 @@ impl Pattern {
         begin.map(|begin| (begin, at))
     }
 
-    /// The text without what fits.
+    /// Returns the text without the matches.
     pub fn strip(&self, text: &[u8]) -> Vec<u8> {
         let (mut out, mut from) = (Vec::with_capacity(text.len()), 0);
         while let Some((begin, end)) = self.find(text, from) {
@@ -49,8 +57,8 @@ impl Pattern {
     }
 }
 
-/// The text without what fits any of them.
-pub fn strip_all(patterns: &[Pattern], text: &[u8]) -> Vec<u8> {
+/// Returns the text without the matches of any pattern.
+pub fn strip_all(patterns: &[TextPattern], text: &[u8]) -> Vec<u8> {
     patterns.iter().fold(text.to_vec(), |text, pattern| pattern.strip(&text))
 }
 
@@ -61,7 +69,7 @@ mod tests {
     use super::*;
 
     fn stripped(pattern: &str, text: &str) -> String {
-        String::from_utf8(Pattern::parse(pattern).unwrap().strip(text.as_bytes())).unwrap()
+        String::from_utf8(TextPattern::parse(pattern).unwrap().strip(text.as_bytes())).unwrap()
     }
 
     #[test]
@@ -75,7 +83,7 @@ mod tests {
     #[test]
     fn a_pattern_that_fits_everything_is_refused() {
         for text in ["", "*", "a*", "*a"] {
-            assert!(Pattern::parse(text).is_err(), "{text}");
+            assert!(TextPattern::parse(text).is_err(), "{text}");
         }
     }
 

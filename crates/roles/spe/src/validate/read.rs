@@ -1,25 +1,25 @@
-//! Rules files.
+//! Parses rules files.
 
 use assay_base::settings::{Fields, Mistake, Source, units};
 
-use super::body::{BodyHow, BodyRule, USUAL_MOST_KEPT};
-use super::json::Path;
-use super::patterns::Pattern;
-use super::rules::{How, Rules};
+use super::body::{BodyComparison, BodyRule, KEPT_DEFAULT_BYTES};
+use super::json::JsonPath;
+use super::patterns::TextPattern;
+use super::rules::{FieldComparison, Rules};
 
-/// How fields can be compared, for messages.
-const HEADER_WAYS: &str = "`ignore`, `exact`, `if-present`, `date`, `list` or `weak`";
-/// How bodies can be compared, for messages.
-const BODY_WAYS: &str = "`bytes`, `ignore`, `json` or `html`";
+/// Comparisons of fields, for messages.
+const HEADER_COMPARISONS: &str = "`ignore`, `exact`, `if-present`, `date`, `list` or `weak`";
+/// Comparisons of bodies, for messages.
+const BODY_COMPARISONS: &str = "`bytes`, `ignore`, `json` or `html`";
 
-/// Reads rules; `file` is for messages. They are added to the usual ones unless the file says `defaults = false`.
+/// Parses rules; `file` is for messages. They are added to the default ones unless the file says `defaults = false`.
 pub fn read(file: &str, text: &str) -> Result<Rules, Mistake> {
     let source = Source { file, text };
     let table = source.parse()?;
     let whole = Fields::whole(source, "a rules file", &table);
     whole.only(&["defaults", "header", "body"])?;
     let with_defaults = whole.get("defaults").map_or(Ok(true), |value| value.flag())?;
-    let mut rules = if with_defaults { Rules::usual() } else { Rules::strict() };
+    let mut rules = if with_defaults { Rules::with_defaults() } else { Rules::strict() };
     for fields in whole.tables("header", "[[header]]", &["name", "compare", "tolerance", "without"])? {
         header(&fields, &mut rules)?;
     }
@@ -39,63 +39,68 @@ fn header(fields: &Fields<'_>, rules: &mut Rules) -> Result<(), Mistake> {
     if !is_name(name.text()?) {
         return Err(name.wrong("this is no name of a header field"));
     }
-    let way = fields.need("compare", HEADER_WAYS)?;
+    let value = fields.need("compare", HEADER_COMPARISONS)?;
     let tolerance = fields.get("tolerance");
     let without = fields.get("without");
-    let how = match way.text()? {
-        "ignore" => How::Ignore,
-        "exact" => How::Exact,
-        "if-present" => How::IfPresent,
-        "weak" => How::Weak,
+    let comparison = match value.text()? {
+        "ignore" => FieldComparison::Ignore,
+        "exact" => FieldComparison::Exact,
+        "if-present" => FieldComparison::IfPresent,
+        "weak" => FieldComparison::Weak,
         "date" => {
             let tolerance = tolerance.as_ref().map(|value| value.read(units::duration)).transpose()?;
-            How::Date { tolerance_s: tolerance.unwrap_or_default().as_secs() }
+            FieldComparison::Date { tolerance_s: tolerance.unwrap_or_default().as_secs() }
         }
         "list" => {
             let items = without.as_ref().map(|value| value.list()).transpose()?.unwrap_or_default();
             let text = |item: &assay_base::settings::Value<'_>| Ok(item.text()?.to_ascii_lowercase());
-            How::List { without: items.iter().map(text).collect::<Result<_, Mistake>>()? }
+            FieldComparison::List { without: items.iter().map(text).collect::<Result<_, Mistake>>()? }
         }
         other => {
-            return Err(way.wrong(&format!("`{other}` is no way to compare a field; there is {HEADER_WAYS}")));
+            return Err(value
+                .wrong(&format!("`{other}` is no way to compare a field; there is {HEADER_COMPARISONS}")));
         }
     };
-    if let Some(value) = tolerance.filter(|_| !matches!(how, How::Date { .. })) {
+    if let Some(value) = tolerance.filter(|_| !matches!(comparison, FieldComparison::Date { .. })) {
         return Err(value.wrong("goes with `compare = \"date\"` only"));
     }
-    if let Some(value) = without.filter(|_| !matches!(how, How::List { .. })) {
+    if let Some(value) = without.filter(|_| !matches!(comparison, FieldComparison::List { .. })) {
         return Err(value.wrong("goes with `compare = \"list\"` only"));
     }
-    rules.set(name.text()?, how);
+    rules.set(name.text()?, comparison);
     Ok(())
 }
 
 fn body(fields: &Fields<'_>) -> Result<BodyRule, Mistake> {
     let media_type = fields.need("type", "a media type, like `application/json`, `text/*` or `*`")?;
-    let way = fields.need("compare", BODY_WAYS)?;
+    let value = fields.need("compare", BODY_COMPARISONS)?;
     let ignored = fields.get("ignore");
     let items = ignored.as_ref().map(|value| value.list()).transpose()?.unwrap_or_default();
-    let how = match way.text()? {
-        "bytes" => BodyHow::Bytes,
-        "ignore" => BodyHow::Ignore,
-        "json" => {
-            BodyHow::Json(items.iter().map(|item| item.read(Path::parse)).collect::<Result<_, Mistake>>()?)
-        }
-        "html" => {
-            BodyHow::Text(items.iter().map(|item| item.read(Pattern::parse)).collect::<Result<_, Mistake>>()?)
-        }
+    let comparison = match value.text()? {
+        "bytes" => BodyComparison::Bytes,
+        "ignore" => BodyComparison::Ignore,
+        "json" => BodyComparison::Json(
+            items.iter().map(|item| item.read(JsonPath::parse)).collect::<Result<_, Mistake>>()?,
+        ),
+        "html" => BodyComparison::Text(
+            items.iter().map(|item| item.read(TextPattern::parse)).collect::<Result<_, Mistake>>()?,
+        ),
         other => {
-            return Err(way.wrong(&format!("`{other}` is no way to compare bodies; there is {BODY_WAYS}")));
+            return Err(
+                value.wrong(&format!("`{other}` is no way to compare bodies; there is {BODY_COMPARISONS}"))
+            );
         }
     };
-    if let Some(value) = ignored.filter(|_| !matches!(how, BodyHow::Json(_) | BodyHow::Text(_))) {
+    if let Some(value) =
+        ignored.filter(|_| !matches!(comparison, BodyComparison::Json(_) | BodyComparison::Text(_)))
+    {
         return Err(value.wrong("goes with `compare = \"json\"` and `compare = \"html\"` only"));
     }
-    let at_most = fields.get("at-most").map(|value| value.read(units::size)).transpose()?;
+    let max_bytes = fields.get("at-most").map(|value| value.read(units::size)).transpose()?;
     Ok(BodyRule {
         media_type: media_type.text()?.to_ascii_lowercase(),
-        how,
-        at_most: at_most.map_or(USUAL_MOST_KEPT, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+        comparison,
+        max_bytes: max_bytes.map_or(KEPT_DEFAULT_BYTES, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
     })
 }
 
@@ -117,8 +122,8 @@ mod tests {
         )
         .unwrap();
         assert!(rules.is_ignored("x-request-id") && rules.is_ignored("Age") && !rules.is_ignored("Via"));
-        assert_eq!(*rules.how(b"x-made"), How::Date { tolerance_s: 5 });
-        assert_eq!(*rules.how(b"x-tags"), How::List { without: vec!["fast".into()] });
+        assert_eq!(*rules.comparison_for(b"x-made"), FieldComparison::Date { tolerance_s: 5 });
+        assert_eq!(*rules.comparison_for(b"x-tags"), FieldComparison::List { without: vec!["fast".into()] });
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The differences between two responses that are none.
+//! Rules by which responses are compared: the differences that do not count.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,32 +9,28 @@ use super::body::BodyRule;
 use super::read::read;
 use crate::number;
 
-/// How the values of a field are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum How {
-    /// Not at all.
+pub enum FieldComparison {
+    /// Not compared.
     Ignore,
-    /// Byte for byte, and both must have it.
+    /// Byte for byte, and both must have the field.
     Exact,
-    /// Byte for byte where both have it.
+    /// Byte for byte if both have the field.
     IfPresent,
-    /// As dates, this far apart at most; what is no date byte for byte.
-    Date {
-        /// In seconds.
-        tolerance_s: u64,
-    },
-    /// As comma-separated lists in any order, whatever the case.
+    /// As dates, at most this far apart; byte for byte if one is not a date.
+    Date { tolerance_s: u64 },
+    /// As comma-separated lists, ignoring order and case.
     List {
-        /// Members that count for nothing, in lower case.
+        /// Members to ignore, in lower case.
         without: Vec<String>,
     },
-    /// As entity tags, weak or not.
+    /// As entity tags, ignoring weakness.
     Weak,
-    /// Byte for byte where there is no body that shows its length, both have it, and the coding is the same.
+    /// Byte for byte if there is no body that shows the length, both have the field, and the coding is the same.
     Length,
 }
 
-/// What says a proxy about itself or about one connection.
+/// Fields in which proxies describe themselves, or a single connection.
 const IGNORED: [&str; 26] = [
     "age",
     "via",
@@ -48,7 +44,7 @@ const IGNORED: [&str; 26] = [
     "x-squid-error",
     "x-hits",
     "accept-ranges",
-    // Of one connection.
+    // Hop-by-hop fields.
     "connection",
     "keep-alive",
     "proxy-connection",
@@ -66,90 +62,86 @@ const IGNORED: [&str; 26] = [
     "x-proxy-cache",
 ];
 
-/// How dates that a cache hands on may differ, in seconds: a response may be made anew between two that are compared.
+/// Tolerance for `Expires`, in seconds: a response may be generated anew between two that are compared.
 const TOLERANCE_S: u64 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    by_name: HashMap<Vec<u8>, How>,
-    /// Beginnings of names, in lower case; a later one wins.
-    by_prefix: Vec<(Vec<u8>, How)>,
-    /// How bodies are compared, by type; a later one wins.
+    by_name: HashMap<Vec<u8>, FieldComparison>,
+    /// Prefixes of names, in lower case; a later one wins.
+    by_prefix: Vec<(Vec<u8>, FieldComparison)>,
+    /// By media type; a later one wins.
     pub bodies: Vec<BodyRule>,
 }
 
-/// Why rules cannot be had.
 #[derive(Debug, Error)]
 pub enum RulesError {
-    /// The file cannot be read.
     #[error("cannot read the rules in {file}: {cause}")]
     Read {
         file: String,
-        /// What the system said. It is part of the message, and so no `source` of this error.
+        /// Part of the message, and so no `source` of this error.
         cause: std::io::Error,
     },
-    /// It says something that is not understood.
     #[error(transparent)]
     Mistake(#[from] assay_base::settings::Mistake),
 }
 
 impl Rules {
-    /// Every field counts, byte for byte, but the Collector's own mark.
+    /// Compares every field byte for byte, except for the Collector's own mark.
     pub fn strict() -> Self {
         let mut rules = Self { by_name: HashMap::new(), by_prefix: Vec::new(), bodies: Vec::new() };
-        rules.set(number::LOST, How::Ignore);
+        rules.set(number::LOST, FieldComparison::Ignore);
         rules
     }
 
-    /// What proxies do by right, and say about themselves, is no difference.
-    pub fn usual() -> Self {
+    /// Ignores what proxies may change, or state about themselves.
+    pub fn with_defaults() -> Self {
         let mut rules = Self::strict();
-        IGNORED.iter().for_each(|name| rules.set(name, How::Ignore));
-        rules.set("x-cache*", How::Ignore);
-        rules.set("vary", How::List { without: vec!["accept-encoding".into()] });
+        IGNORED.iter().for_each(|name| rules.set(name, FieldComparison::Ignore));
+        rules.set("x-cache*", FieldComparison::Ignore);
+        rules.set("vary", FieldComparison::List { without: vec!["accept-encoding".into()] });
         for name in ["cache-control", "allow"] {
-            rules.set(name, How::List { without: Vec::new() });
+            rules.set(name, FieldComparison::List { without: Vec::new() });
         }
-        rules.set("etag", How::Weak);
-        rules.set("expires", How::Date { tolerance_s: TOLERANCE_S });
-        rules.set("last-modified", How::Date { tolerance_s: 0 });
-        rules.set("content-length", How::Length);
+        rules.set("etag", FieldComparison::Weak);
+        rules.set("expires", FieldComparison::Date { tolerance_s: TOLERANCE_S });
+        rules.set("last-modified", FieldComparison::Date { tolerance_s: 0 });
+        rules.set("content-length", FieldComparison::Length);
         rules
     }
 
-    /// The rules of a file; none: the usual ones.
+    /// Reads the rules of a file; the default ones without a file.
     pub fn load(file: Option<&Path>) -> Result<Self, RulesError> {
-        let Some(path) = file else { return Ok(Self::usual()) };
+        let Some(path) = file else { return Ok(Self::with_defaults()) };
         let file = path.display().to_string();
         let text = assay_base::files::text(path, assay_base::files::SETTINGS_MAX)
             .map_err(|cause| RulesError::Read { file: file.clone(), cause })?;
         Ok(read(&file, &text)?)
     }
 
-    /// Says how a field is compared. A name that ends in `*` means all that begin so.
-    pub fn set(&mut self, name: &str, how: How) {
+    /// Sets the comparison of a field. A name that ends in `*` is a prefix.
+    pub fn set(&mut self, name: &str, comparison: FieldComparison) {
         let name = name.to_ascii_lowercase().into_bytes();
         match name.strip_suffix(b"*") {
-            Some(prefix) => self.by_prefix.push((prefix.to_vec(), how)),
+            Some(prefix) => self.by_prefix.push((prefix.to_vec(), comparison)),
             None => {
-                self.by_name.insert(name, how);
+                self.by_name.insert(name, comparison);
             }
         }
     }
 
-    /// How a field is compared: by its name, else by the last beginning that fits, else exactly.
-    pub fn how(&self, name: &[u8]) -> &How {
+    /// Comparison of a field: by name, else by the last prefix that matches, else exact.
+    pub fn comparison_for(&self, name: &[u8]) -> &FieldComparison {
         let name = name.to_ascii_lowercase();
-        if let Some(how) = self.by_name.get(&name) {
-            return how;
+        if let Some(comparison) = self.by_name.get(&name) {
+            return comparison;
         }
-        let fits = |(prefix, _): &&(Vec<u8>, How)| name.starts_with(prefix);
-        self.by_prefix.iter().rev().find(fits).map_or(&How::Exact, |(_, how)| how)
+        let fits = |(prefix, _): &&(Vec<u8>, FieldComparison)| name.starts_with(prefix);
+        self.by_prefix.iter().rev().find(fits).map_or(&FieldComparison::Exact, |(_, comparison)| comparison)
     }
 
-    /// True for a field that is not compared.
     pub fn is_ignored(&self, name: &str) -> bool {
-        *self.how(name.as_bytes()) == How::Ignore
+        *self.comparison_for(name.as_bytes()) == FieldComparison::Ignore
     }
 }
 
@@ -159,12 +151,15 @@ mod tests {
 
     #[test]
     fn a_name_wins_over_its_beginning_and_a_later_beginning_over_an_earlier() {
-        let mut rules = Rules::usual();
+        let mut rules = Rules::with_defaults();
         assert!(rules.is_ignored("X-Cache-Lookup") && rules.is_ignored("Via"));
-        assert_eq!(*rules.how(b"x-unknown"), How::Exact);
-        rules.set("X-*", How::IfPresent);
-        rules.set("X-Cache", How::Exact);
-        assert_eq!((rules.how(b"X-CACHE"), rules.how(b"x-cache-lookup")), (&How::Exact, &How::IfPresent));
+        assert_eq!(*rules.comparison_for(b"x-unknown"), FieldComparison::Exact);
+        rules.set("X-*", FieldComparison::IfPresent);
+        rules.set("X-Cache", FieldComparison::Exact);
+        assert_eq!(
+            (rules.comparison_for(b"X-CACHE"), rules.comparison_for(b"x-cache-lookup")),
+            (&FieldComparison::Exact, &FieldComparison::IfPresent)
+        );
     }
 
     #[test]

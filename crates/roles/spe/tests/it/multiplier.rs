@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use assay_record::spe::{ResponseError, Verdict};
-use assay_spe::multiplier::permuted;
+use assay_spe::multiplier::permutation;
 use assay_spe::spec::{Turns, When};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -255,7 +255,7 @@ fn the_order_is_another_for_each_request_and_follows_from_the_seed() {
             let mut requested: Vec<_> = rows.iter().filter(|r| r.request == number && r.target > 0).collect();
             requested.sort_by_key(|row| row.place);
             let order: Vec<u8> = requested.iter().map(|row| row.target as u8 - 1).collect();
-            assert_eq!(order, permuted(9, number, 5));
+            assert_eq!(order, permutation(9, number, 5));
         }
     });
 }

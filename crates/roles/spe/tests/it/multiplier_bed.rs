@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use assay_protocol::evaluation::MultiplierCounters;
 use assay_record::spe::{ResponseRow, read_responses};
-use assay_spe::multiplier::{Limits, Multiplier};
+use assay_spe::multiplier::{Multiplier, MultiplierLimits};
 use assay_spe::spec::{MultiplierSpec, ProxyUnderTest, Turns, When};
 use tokio::task::{JoinHandle, spawn_local};
 
@@ -44,14 +44,14 @@ pub fn spec(collector: SocketAddr, directory: &Path) -> MultiplierSpec {
 impl Bed {
     /// In front of a Collector, with these settings instead of those of `spec`.
     pub fn with(collector: &Server, proxies: &[SocketAddr], set: impl FnOnce(&mut MultiplierSpec)) -> Self {
-        Self::with_limits(collector, proxies, Limits::default(), set)
+        Self::with_limits(collector, proxies, MultiplierLimits::default(), set)
     }
 
     /// The same, with other patience.
     pub fn with_limits(
         collector: &Server,
         proxies: &[SocketAddr],
-        limits: Limits,
+        limits: MultiplierLimits,
         set: impl FnOnce(&mut MultiplierSpec),
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();

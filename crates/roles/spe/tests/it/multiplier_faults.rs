@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use assay_record::spe::{ResponseError, Verdict};
-use assay_spe::multiplier::Limits;
+use assay_spe::multiplier::MultiplierLimits;
 use assay_spe::spec::When;
 use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;
@@ -188,7 +188,7 @@ fn clients_that_keep_connections_without_a_use_make_room_for_others() {
     run(async {
         let (collector, proxy) = (Server::of(ok("", "x")).await, Server::of(ok("", "x")).await);
         // Room for four: a quarter of the descriptors beside those for other things.
-        let limits = Limits { descriptors: 216, ..Limits::default() };
+        let limits = MultiplierLimits { descriptors: 216, ..MultiplierLimits::default() };
         let bed = Bed::with_limits(&collector, &[proxy.address], limits, |_| {});
         let mut idle = Vec::new();
         for _ in 0..4 {
@@ -213,7 +213,7 @@ fn what_there_is_no_room_for_is_told_apart_from_what_is_refused() {
         let (collector, proxy) =
             (Server::of(vec![send(established), Part::Hang]).await, Server::of(ok("", "x")).await);
         // Room for four clients, three of whom may have a tunnel that is not opened.
-        let limits = Limits { descriptors: 216, ..Limits::default() };
+        let limits = MultiplierLimits { descriptors: 216, ..MultiplierLimits::default() };
         let bed = Bed::with_limits(&collector, &[proxy.address], limits, |spec| spec.forward = true);
         let mut clients = Vec::new();
         for status in [200, 200, 200, 503] {

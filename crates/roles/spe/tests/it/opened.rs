@@ -8,7 +8,7 @@ use assay_net::tls::intercept::NAME;
 use assay_net::tls::settings::{ClientTls, Offer, ServerTls};
 use assay_protocol::evaluation::OpenedCounters;
 use assay_record::spe::{ResponseError, Verdict};
-use assay_spe::multiplier::Limits;
+use assay_spe::multiplier::MultiplierLimits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -43,7 +43,7 @@ fn a_request_in_a_tunnel_is_served_as_one_for_its_https_url_whenever_the_client_
     run(async {
         let (dir, authority) = (tempfile::tempdir().unwrap(), authority());
         let collector = Server::start(|seen, _| ok("", seen.line())).await;
-        let bed = opening(&authority, dir.path(), &collector, Limits::default());
+        let bed = opening(&authority, dir.path(), &collector, MultiplierLimits::default());
         let (client, name) = (client_of(&authority), Name::of_authority("www.test").unwrap());
         for is_early in [false, true] {
             let mut session = client.connect(&name, false).unwrap();
@@ -72,7 +72,7 @@ fn a_request_for_another_host_than_that_of_its_tunnel_is_refused() {
     run(async {
         let (dir, authority) = (tempfile::tempdir().unwrap(), authority());
         let collector = Server::start(|_, _| ok("", "x")).await;
-        let bed = opening(&authority, dir.path(), &collector, Limits::default());
+        let bed = opening(&authority, dir.path(), &collector, MultiplierLimits::default());
         let name = Name::of_authority("www.test").unwrap();
         let within = "CONNECT www.test:443 HTTP/1.1\r\nHost: www.test\r\n\r\n";
         for (request, status) in [(get("other.test"), 421), (within.to_owned(), 501)] {
@@ -95,7 +95,7 @@ fn what_keeps_a_tunnel_from_being_opened_is_counted_under_its_own_name() {
     run(async {
         let (dir, authority) = (tempfile::tempdir().unwrap(), authority());
         let collector = Server::start(|_, _| ok("", "x")).await;
-        let bed = opening(&authority, dir.path(), &collector, Limits::default());
+        let bed = opening(&authority, dir.path(), &collector, MultiplierLimits::default());
         let client = client_of(&authority);
         let refused = async |client: &TlsClient, name: &str, kind| {
             let session = client.connect(&Name::of_authority(name).unwrap(), false).unwrap();

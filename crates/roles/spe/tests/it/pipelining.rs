@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use assay_record::spe::{ResponseError, Verdict};
-use assay_spe::multiplier::Limits;
+use assay_spe::multiplier::MultiplierLimits;
 use assay_spe::spec::{Turns, When};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -296,7 +296,7 @@ fn behind_a_real_collector_each_request_is_fetched_once_and_every_proxy_agrees()
         let collector = collector_harness::Bed::of(&told);
         let listeners = collector.collector.addresses().to_vec();
         let proxies: Vec<_> = listeners[1..].iter().map(|&listener| proxy(listener)).collect();
-        let bed = Bed::with_limits(&origin, &proxies, Limits::default(), |spec| {
+        let bed = Bed::with_limits(&origin, &proxies, MultiplierLimits::default(), |spec| {
             (spec.collector, spec.turns) = (listeners[0], Turns::Permuted);
         });
         let mut client = bed.client().await;

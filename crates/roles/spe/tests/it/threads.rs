@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread::{JoinHandle, spawn};
 
 use assay_spe::collector::Collector;
-use assay_spe::multiplier::{Limits, Multiplier};
+use assay_spe::multiplier::{Multiplier, MultiplierLimits};
 use assay_spe::spec::{CollectorSpec, MultiplierSpec, ProxyUnderTest};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
@@ -73,7 +73,7 @@ pub fn multiplier(
         let mut spec = multiplier_bed::spec(collector, directory.path());
         spec.proxies = vec![ProxyUnderTest { label: "p".into(), address: proxy, tls: None }];
         set(&mut spec);
-        let multiplier = Rc::new(Multiplier::bind(&spec, Limits::default()).unwrap());
+        let multiplier = Rc::new(Multiplier::bind(&spec, MultiplierLimits::default()).unwrap());
         ready.send(vec![multiplier.address()]).unwrap();
         let server = Rc::clone(&multiplier);
         let serving = spawn_local(async move { server.serve().await });

@@ -7,7 +7,7 @@ use assay_net::tls::authority::{Authority, KeyKind, Validity};
 use assay_net::tls::intercept::NAME;
 use assay_net::tls::settings::AuthorityFiles;
 use assay_protocol::evaluation::OpenedCounters;
-use assay_spe::multiplier::Limits;
+use assay_spe::multiplier::MultiplierLimits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -31,7 +31,7 @@ pub fn kept(authority: &Authority, dir: &Path) -> AuthorityFiles {
 }
 
 /// A Multiplier that opens tunnels with this authority.
-pub fn opening(authority: &Authority, dir: &Path, collector: &Server, limits: Limits) -> Bed {
+pub fn opening(authority: &Authority, dir: &Path, collector: &Server, limits: MultiplierLimits) -> Bed {
     let files = kept(authority, dir);
     Bed::with_limits(collector, &[], limits, |spec| (spec.forward, spec.intercept) = (true, Some(files)))
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use assay_record::spe::{ResponseError, Verdict};
-use assay_spe::multiplier::Limits;
+use assay_spe::multiplier::MultiplierLimits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::faults::{check, request_twice};
@@ -62,7 +62,8 @@ fn many_clients_at_once_are_served_and_every_response_is_compared() {
 fn a_head_that_drips_is_refused_in_time_however_often_a_byte_comes() {
     run(async {
         let collector = Server::of(ok("", "hello")).await;
-        let limits = Limits { client_read: Duration::from_millis(300), ..Limits::default() };
+        let limits =
+            MultiplierLimits { client_read: Duration::from_millis(300), ..MultiplierLimits::default() };
         let bed = Bed::with_limits(&collector, &[], limits, |_| {});
         let mut client = bed.client().await;
         client.send("GET / HTTP/1.1\r\nHost: a\r\nX-Long: ").await;

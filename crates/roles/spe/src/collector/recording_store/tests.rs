@@ -1,15 +1,15 @@
-//! What is held is never lost: the shelf against a list of everything that it was given.
+//! What is held is never lost: the store against a list of everything that it was given.
 
 use assay_http::head::RequestHead;
 use assay_net::body::Chunk;
 use proptest::prelude::*;
 
 use super::*;
-use crate::collector::recording::{Outcome, Steps};
+use crate::collector::recording::{FetchTimings, RecordingOutcome};
 use crate::collector::response::tests::response_to;
 
 const S: u64 = 1_000_000_000;
-const LIMITS: Limits = Limits { minimum_freshness_ns: 180 * S, maximum_age_ns: 3600 * S };
+const LIMITS: RecordingLimits = RecordingLimits { minimum_freshness_ns: 180 * S, maximum_age_ns: 3600 * S };
 const MEMORY: u64 = 24_000;
 /// Direct and two proxies.
 const LISTENERS: usize = 3;
@@ -38,7 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// What a client got.
 struct Given {
-    key: Key,
+    key: RecordingKey,
     recording: Rc<Recording>,
     /// It was there when it was complete.
     is_kept: bool,
@@ -47,17 +47,17 @@ struct Given {
 }
 
 struct Bed {
-    shelf: Shelf,
+    store: RecordingStore,
     given: Vec<Given>,
     now_ns: u64,
 }
 
 impl Bed {
     fn new() -> Self {
-        Self { shelf: Shelf::new(MEMORY, LIMITS, LISTENERS, None), given: Vec::new(), now_ns: S }
+        Self { store: RecordingStore::new(MEMORY, LIMITS, LISTENERS, None), given: Vec::new(), now_ns: S }
     }
 
-    fn find(&mut self, key: &[u8], listener: u16, number: Option<u64>) -> Found {
+    fn find(&mut self, key: &[u8], listener: u16, number: Option<u64>) -> RecordingLookup {
         let text = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
         let (head, _) = RequestHead::parse(text).unwrap().unwrap();
         let requester = Requester {
@@ -72,37 +72,40 @@ impl Bed {
             now_ns: self.now_ns,
             now_ms: 1_000_000_000,
         };
-        self.shelf.find(key, &requester)
+        self.store.find(key, &requester)
     }
 
     /// A client sends a request, and its response comes whole.
     fn client(&mut self, key: usize, bytes: usize, is_known: bool) -> Result<(), TestCaseError> {
-        let key: Key = format!("GET http://a/{key}").into_bytes().into();
+        let key: RecordingKey = format!("GET http://a/{key}").into_bytes().into();
         let number = self.given.len() as u64;
-        prop_assert!(matches!(self.find(&key, 0, Some(number)), Found::Nothing), "each client gets its own");
+        prop_assert!(
+            matches!(self.find(&key, 0, Some(number)), RecordingLookup::Nothing),
+            "each client gets its own"
+        );
         let recording = Recording::begin(self.now_ns, 0, false, Some(number));
-        self.shelf.add(&key, &recording, self.now_ns);
+        self.store.add(&key, &recording, self.now_ns);
         let first = if is_known { bytes } else { bytes / 2 };
         let mut reserved = 0;
         let mut fits = true;
         for more in [first, bytes - first] {
-            fits = fits && self.shelf.reserve(reserved, more as u64, self.now_ns);
+            fits = fits && self.store.reserve(reserved, more as u64, self.now_ns);
             reserved += if fits { more as u64 } else { 0 };
         }
         let response = response_to("", "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n\r\n");
-        recording.settle(Steps::default(), Outcome::Response(Rc::new(response)));
+        recording.settle(FetchTimings::default(), RecordingOutcome::Response(Rc::new(response)));
         recording.append(1, Chunk::from(vec![0; bytes]));
-        self.shelf.note_shared(&key, false);
+        self.store.note_shared(&key, false);
         if !fits {
-            self.shelf.release(reserved);
-            recording.let_go();
-            self.shelf.drop_recording(&key, &recording, false, self.now_ns);
+            self.store.release(reserved);
+            recording.stop_keeping();
+            self.store.drop_recording(&key, &recording, false, self.now_ns);
         }
-        recording.finish(1, End::Complete);
+        recording.finish(1, BodyEnd::Complete);
         if fits {
-            self.shelf.complete(&key, &recording, reserved, self.now_ns);
+            self.store.complete(&key, &recording, reserved, self.now_ns);
         }
-        let is_kept = self.shelf.stock.peek(&key).is_some_and(|entry| entry.position(&recording).is_some());
+        let is_kept = self.store.entries.peek(&key).is_some_and(|entry| entry.position(&recording).is_some());
         self.given.push(Given { key, recording, is_kept, seen: Vec::new() });
         Ok(())
     }
@@ -115,12 +118,12 @@ impl Bed {
         let is_new = !given.seen.contains(&listener);
         given.seen.push(listener);
         match found {
-            Found::Replay(recording, is_own) => {
+            RecordingLookup::Replay(recording, is_own) => {
                 prop_assert!(is_own && Rc::ptr_eq(&recording, &given.recording), "another client's response");
             }
-            Found::Nothing => {
+            RecordingLookup::Nothing => {
                 prop_assert!(!(is_kept && is_new), "it was held for this listener");
-                prop_assert_eq!(self.shelf.gone(&key, number as u64), Some(Gone::Own));
+                prop_assert_eq!(self.store.loss(&key, number as u64), Some(LossKind::Own));
             }
             other => prop_assert!(false, "{:?}", other),
         }
@@ -130,9 +133,9 @@ impl Bed {
 
 proptest! {
     #[test]
-    fn what_was_kept_once_is_there_until_every_listener_has_had_it(steps in prop::collection::vec(step(), 0..120)) {
+    fn what_was_kept_once_is_there_until_every_listener_has_had_it(timings in prop::collection::vec(step(), 0..120)) {
         let mut bed = Bed::new();
-        for step in steps {
+        for step in timings {
             match step {
                 Step::Client { key, bytes, is_known } => bed.client(key, bytes, is_known)?,
                 Step::Proxy { listener, which } if !bed.given.is_empty() => {
@@ -142,14 +145,14 @@ proptest! {
                 Step::Proxy { .. } => {}
                 Step::Upload(bytes) => {
                     // A response's, which throws nothing out that is held.
-                    if bed.shelf.reserve(0, bytes, bed.now_ns) {
-                        bed.shelf.release(bytes);
+                    if bed.store.reserve(0, bytes, bed.now_ns) {
+                        bed.store.release(bytes);
                     }
                 }
                 // Less than ten seconds in all.
                 Step::Time(ms) => bed.now_ns += ms * 1_000_000 / 2,
             }
-            prop_assert!(bed.shelf.stored_bytes() <= MEMORY);
+            prop_assert!(bed.store.stored_bytes() <= MEMORY);
         }
         // Whatever is left, in any order.
         for number in (0..bed.given.len()).rev() {
@@ -157,20 +160,20 @@ proptest! {
             bed.proxy(2, number)?;
         }
         let not_kept = bed.given.iter().filter(|given| !given.is_kept).count() as u64;
-        prop_assert_eq!(bed.shelf.not_kept(), not_kept);
+        prop_assert_eq!(bed.store.not_kept(), not_kept);
     }
 }
 
 #[test]
 fn there_is_room_for_many_at_one_url_and_then_for_no_more() {
-    let mut bed = Bed { shelf: Shelf::new(100_000_000, LIMITS, LISTENERS, None), ..Bed::new() };
-    (0..MOST_RECORDINGS + 2).for_each(|_| bed.client(0, 10, true).unwrap());
-    assert_eq!(bed.given.iter().filter(|given| given.is_kept).count(), MOST_RECORDINGS);
-    assert!(bed.given[0].is_kept && !bed.given[MOST_RECORDINGS].is_kept, "the newest are not kept");
-    for number in [0, MOST_RECORDINGS - 1, MOST_RECORDINGS, MOST_RECORDINGS + 1] {
+    let mut bed = Bed { store: RecordingStore::new(100_000_000, LIMITS, LISTENERS, None), ..Bed::new() };
+    (0..RECORDINGS_MAX + 2).for_each(|_| bed.client(0, 10, true).unwrap());
+    assert_eq!(bed.given.iter().filter(|given| given.is_kept).count(), RECORDINGS_MAX);
+    assert!(bed.given[0].is_kept && !bed.given[RECORDINGS_MAX].is_kept, "the newest are not kept");
+    for number in [0, RECORDINGS_MAX - 1, RECORDINGS_MAX, RECORDINGS_MAX + 1] {
         bed.proxy(1, number).unwrap();
     }
-    assert_eq!(bed.shelf.not_kept(), 2);
+    assert_eq!(bed.store.not_kept(), 2);
 }
 
 #[test]
@@ -185,7 +188,7 @@ fn a_listener_that_is_far_behind_is_not_waited_for_where_room_is_needed() {
     bed.now_ns += 11 * S;
     bed.client(2, 4900, true).unwrap();
     assert!(kept(&bed)[5]);
-    assert!(matches!(bed.find(&bed.given[0].key.clone(), 1, Some(0)), Found::Nothing));
-    assert_eq!(bed.shelf.gone(&bed.given[0].key, 0), Some(Gone::Own));
-    assert!(matches!(bed.find(&bed.given[3].key.clone(), 1, Some(3)), Found::Replay(_, true)));
+    assert!(matches!(bed.find(&bed.given[0].key.clone(), 1, Some(0)), RecordingLookup::Nothing));
+    assert_eq!(bed.store.loss(&bed.given[0].key, 0), Some(LossKind::Own));
+    assert!(matches!(bed.find(&bed.given[3].key.clone(), 1, Some(3)), RecordingLookup::Replay(_, true)));
 }

@@ -1,43 +1,42 @@
-//! Where a tunnel leads.
+//! Target of a tunnel.
 
 const HTTPS_PORT: u16 = 443;
 
-/// A host and a port.
+/// Host and port of a tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct TunnelTarget {
     /// `host:port`, in lower case.
     authority: String,
-    /// How much of it is the host.
+    /// Length of the host in `authority`.
     host_bytes: usize,
     port: u16,
 }
 
-impl Place {
-    /// Of the target of a CONNECT: `host[:port]`.
-    pub fn of(authority: &str) -> Self {
+impl TunnelTarget {
+    /// Parses the target of a CONNECT: `host[:port]`.
+    pub fn new(authority: &str) -> Self {
         let (host, port) = split(authority);
         let host = host.to_ascii_lowercase();
         Self { authority: format!("{host}:{port}"), host_bytes: host.len(), port }
     }
 
-    /// `host:port`.
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// As it is in `https` URLs: without the port that they mean anyway.
-    pub fn in_urls(&self) -> &str {
+    /// Authority in `https` URLs: without the default port.
+    pub fn url_authority(&self) -> &str {
         if self.port == HTTPS_PORT { &self.authority[..self.host_bytes] } else { &self.authority }
     }
 
-    /// True where an authority (`host[:port]`) of an `https` URL names this place.
-    pub fn is(&self, authority: &str) -> bool {
+    /// Whether an authority (`host[:port]`) of an `https` URL names this target.
+    pub fn matches(&self, authority: &str) -> bool {
         let (host, port) = split(authority);
         port == self.port && host.eq_ignore_ascii_case(&self.authority[..self.host_bytes])
     }
 }
 
-/// Host and port of what was found to be an authority.
+/// Host and port of a valid authority.
 fn split(authority: &str) -> (&str, u16) {
     let after_address = authority.rfind(']').unwrap_or(0);
     match authority[after_address..].rfind(':') {
@@ -56,14 +55,14 @@ mod tests {
     #[test]
     fn spellings_of_one_place_are_one() {
         for same in ["A.example:443", "a.example", "a.example:", "a.example:0443"] {
-            assert_eq!(Place::of(same), Place::of("a.example:443"), "{same}");
-            assert!(Place::of("a.example").is(same), "{same}");
+            assert_eq!(TunnelTarget::new(same), TunnelTarget::new("a.example:443"), "{same}");
+            assert!(TunnelTarget::new("a.example").matches(same), "{same}");
         }
         for other in ["b.example", "a.example:80", "a.example.", "[::1]"] {
-            assert!(!Place::of("a.example").is(other), "{other}");
+            assert!(!TunnelTarget::new("a.example").matches(other), "{other}");
         }
-        let address = Place::of("[::1]");
-        assert_eq!((address.authority(), address.in_urls()), ("[::1]:443", "[::1]"));
-        assert_eq!(Place::of("[::1]:8443").in_urls(), "[::1]:8443");
+        let address = TunnelTarget::new("[::1]");
+        assert_eq!((address.authority(), address.url_authority()), ("[::1]:443", "[::1]"));
+        assert_eq!(TunnelTarget::new("[::1]:8443").url_authority(), "[::1]:8443");
     }
 }

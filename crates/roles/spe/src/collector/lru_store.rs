@@ -1,8 +1,8 @@
-//! How much room entries take, and which of them goes when more is needed.
+//! Bounded LRU store with held entries.
 //!
-//! Pure. An exact bound in bytes, of which some are reserved for what is arriving. Entries that are not held go first, the one
-//! that was used longest ago before the others. Those that are held go only where their owner agrees, again in that order;
-//! every operation takes constant time.
+//! Pure. An exact bound in bytes, some of them reserved for data that is arriving. Entries that are not held are evicted first,
+//! least recently used first. Held entries are evicted only if their owner agrees, again in that order; every operation takes
+//! constant time.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -10,7 +10,7 @@ use std::hash::Hash;
 use assay_cache::lru::Lru;
 
 #[derive(Debug)]
-pub struct Stock<K, V> {
+pub struct LruStore<K, V> {
     free: Lru<K, V>,
     held: Lru<K, V>,
     bound_bytes: u64,
@@ -18,13 +18,12 @@ pub struct Stock<K, V> {
     evictions: u64,
 }
 
-impl<K: Hash + Eq + Clone, V> Stock<K, V> {
-    /// What an entry costs beside what it is said to weigh.
+impl<K: Hash + Eq + Clone, V> LruStore<K, V> {
+    /// Memory of an entry in addition to its stated weight.
     pub const ENTRY_OVERHEAD: u64 = Lru::<K, V>::ENTRY_OVERHEAD;
 
-    /// An empty one of so many bytes.
     pub fn new(bound_bytes: u64) -> Self {
-        // Each list could take it all; what both take together is bounded here.
+        // Each list alone is unbounded; the sum of both is bounded here.
         let list = || Lru::new(u64::MAX);
         Self { free: list(), held: list(), bound_bytes, reserved_bytes: 0, evictions: 0 }
     }
@@ -33,7 +32,7 @@ impl<K: Hash + Eq + Clone, V> Stock<K, V> {
         self.bound_bytes
     }
 
-    /// Bytes that are taken: by entries, and reserved.
+    /// Bytes used by entries, or reserved.
     pub fn taken_bytes(&self) -> u64 {
         self.free.used_bytes() + self.held.used_bytes() + self.reserved_bytes
     }
@@ -42,22 +41,21 @@ impl<K: Hash + Eq + Clone, V> Stock<K, V> {
         self.free.len() + self.held.len()
     }
 
-    /// Entries that had to go.
     pub fn evictions(&self) -> u64 {
         self.evictions
     }
 
-    /// Whether so many bytes more fit.
+    /// Whether so many more bytes fit.
     pub fn fits(&self, bytes: u64) -> bool {
         self.taken_bytes().checked_add(bytes).is_some_and(|taken| taken <= self.bound_bytes)
     }
 
-    /// Whether so many bytes could fit if all entries went.
+    /// Whether so many bytes would fit if all entries were evicted.
     pub fn could_fit(&self, bytes: u64) -> bool {
         bytes <= self.bound_bytes.saturating_sub(self.reserved_bytes)
     }
 
-    /// What is under a key; it becomes the most recently used.
+    /// Looks up a key, and makes it the most recently used.
     pub fn get<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -68,7 +66,7 @@ impl<K: Hash + Eq + Clone, V> Stock<K, V> {
         }
     }
 
-    /// What is under a key; its place in the order stays.
+    /// Looks up a key without changing its position.
     pub fn peek<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -76,7 +74,7 @@ impl<K: Hash + Eq + Clone, V> Stock<K, V> {
         self.free.peek(key).or_else(|| self.held.peek(key))
     }
 
-    /// Whether the entry under a key was put in as one that is held.
+    /// Whether the entry of a key was inserted as held.
     pub fn is_held<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -84,7 +82,6 @@ impl<K: Hash + Eq + Clone, V> Stock<K, V> {
         self.held.peek(key).is_some()
     }
 
-    /// Takes out what is under a key.
     pub fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -92,30 +89,30 @@ impl<K: Hash + Eq + Clone, V> Stock<K, V> {
         self.free.remove(key).or_else(|| self.held.remove(key))
     }
 
-    /// Puts in an entry of so many bytes as the most recently used; given back where it does not fit.
+    /// Inserts an entry as the most recently used; returns it if it does not fit.
     pub fn insert(&mut self, key: K, value: V, bytes: u64, is_held: bool) -> Result<(), V> {
         if !self.fits(bytes.saturating_add(Self::ENTRY_OVERHEAD)) {
             return Err(value);
         }
         self.remove(&key);
         let list = if is_held { &mut self.held } else { &mut self.free };
-        // It has no bound of its own that this could meet.
+        // The list is unbounded, so this cannot fail.
         let _ = list.insert(key, value, bytes);
         Ok(())
     }
 
-    /// Takes out the entry that is to go first; none: nothing is there that may go.
-    pub fn pop(&mut self, may_go: impl Fn(&V) -> bool) -> Option<(K, V)> {
+    /// Evicts the next entry; `None` if there is none that may be evicted.
+    pub fn pop(&mut self, may_be_evicted: impl Fn(&V) -> bool) -> Option<(K, V)> {
         let gone = match self.free.pop_oldest() {
             Some(gone) => Some(gone),
-            None if self.held.peek_oldest().is_some_and(may_go) => self.held.pop_oldest(),
+            None if self.held.peek_oldest().is_some_and(may_be_evicted) => self.held.pop_oldest(),
             None => None,
         };
         self.evictions += u64::from(gone.is_some());
         gone
     }
 
-    /// Takes room for bytes that arrive, if there is so much.
+    /// Reserves memory for arriving bytes, if there is so much.
     pub fn reserve(&mut self, bytes: u64) -> bool {
         let fits = self.fits(bytes);
         if fits {
@@ -124,7 +121,7 @@ impl<K: Hash + Eq + Clone, V> Stock<K, V> {
         fits
     }
 
-    /// Gives reserved room back.
+    /// Releases reserved memory.
     pub fn release(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.reserved_bytes, "more released than reserved");
         self.reserved_bytes = self.reserved_bytes.saturating_sub(bytes);
@@ -137,12 +134,12 @@ mod tests {
 
     use super::*;
 
-    const OVERHEAD: u64 = Stock::<u32, bool>::ENTRY_OVERHEAD;
+    const OVERHEAD: u64 = LruStore::<u32, bool>::ENTRY_OVERHEAD;
 
     /// The same, plainly: the least recently used first.
     #[derive(Default)]
     struct Model {
-        /// Key, may go though it is held, bytes, is held.
+        /// RecordingKey, may go though it is held, bytes, is held.
         entries: Vec<(u32, bool, u64, bool)>,
         reserved: u64,
     }
@@ -167,7 +164,7 @@ mod tests {
 
     #[derive(Debug, Clone)]
     enum Op {
-        Insert { key: u32, may_go: bool, bytes: u64, is_held: bool },
+        Insert { key: u32, may_be_evicted: bool, bytes: u64, is_held: bool },
         Get(u32),
         Remove(u32),
         Pop,
@@ -178,7 +175,7 @@ mod tests {
     fn op() -> impl Strategy<Value = Op> {
         prop_oneof![
             6 => (0u32..12, any::<bool>(), 0u64..900, any::<bool>()).prop_map(
-                |(key, may_go, bytes, is_held)| Op::Insert { key, may_go, bytes, is_held }
+                |(key, may_be_evicted, bytes, is_held)| Op::Insert { key, may_be_evicted, bytes, is_held }
             ),
             3 => (0u32..12).prop_map(Op::Get),
             1 => (0u32..12).prop_map(Op::Remove),
@@ -193,15 +190,15 @@ mod tests {
         fn entries_go_as_the_model_says_and_the_bound_holds(
             ops in prop::collection::vec(op(), 0..120), bound in 0u64..8000,
         ) {
-            let (mut stock, mut model) = (Stock::<u32, bool>::new(bound), Model::default());
+            let (mut stock, mut model) = (LruStore::<u32, bool>::new(bound), Model::default());
             for op in ops {
                 match op {
-                    Op::Insert { key, may_go, bytes, is_held } => {
-                        let is_in = stock.insert(key, may_go, bytes, is_held).is_ok();
+                    Op::Insert { key, may_be_evicted, bytes, is_held } => {
+                        let is_in = stock.insert(key, may_be_evicted, bytes, is_held).is_ok();
                         prop_assert_eq!(is_in, model.taken() + bytes + OVERHEAD <= bound);
                         if is_in {
                             model.take(key);
-                            model.entries.push((key, may_go, bytes + OVERHEAD, is_held));
+                            model.entries.push((key, may_be_evicted, bytes + OVERHEAD, is_held));
                         }
                     }
                     Op::Get(key) => {
@@ -213,7 +210,7 @@ mod tests {
                         prop_assert_eq!(stock.remove(&key), model.take(key).map(|entry| entry.1));
                     }
                     Op::Pop => {
-                        let gone = stock.pop(|may_go| *may_go).map(|(key, _)| key);
+                        let gone = stock.pop(|may_be_evicted| *may_be_evicted).map(|(key, _)| key);
                         prop_assert_eq!(gone, model.pop());
                     }
                     Op::Reserve(bytes) => {

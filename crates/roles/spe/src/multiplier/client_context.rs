@@ -1,4 +1,4 @@
-//! What all clients' connections share.
+//! State that all clients' connections share.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -16,26 +16,25 @@ use assay_protocol::evaluation::MultiplierCounters;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::board::Board;
-use super::lanes::ToProxies;
-use super::later::Later;
-use super::room::Room;
+use super::deferred::DeferredWork;
+use super::limits::ConnectionLimits;
+use super::proxy_connections::ProxyCommand;
+use super::shared_state::SharedState;
 use crate::validate::Rules;
 
-/// How long others may take.
+/// Timeouts and limits of the Multiplier.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// A client without a request, and each step of receiving one.
+pub struct MultiplierLimits {
+    /// Idle client, and each step of receiving a request.
     pub client_read: Duration,
     /// Each step of sending a response.
     pub client_write: Duration,
-    /// The Collector.
     pub collector: Patience,
-    /// How many descriptors there may be.
+    /// Limit of file descriptors.
     pub descriptors: u64,
 }
 
-impl Default for Limits {
+impl Default for MultiplierLimits {
     fn default() -> Self {
         Self {
             client_read: Duration::from_secs(120),
@@ -46,53 +45,48 @@ impl Default for Limits {
     }
 }
 
-/// What all clients' connections share.
-pub struct Shared {
-    /// Counters, and where responses are reported.
-    pub board: Arc<Board>,
-    /// What is a difference.
+pub struct ClientContext {
+    /// Counters, and the log of responses.
+    pub state: Arc<SharedState>,
+    /// Rules of comparison.
     pub rules: Arc<Rules>,
     /// Idle connections to the Collector.
     pub pool: Pool,
     pub resources: Rc<Resources>,
-    /// The Collector.
     pub collector: SocketAddr,
-    /// Opens tunnels; none: they go through unseen.
+    /// `None`: tunnels are relayed unseen.
     pub interceptor: Option<Interceptor>,
-    /// Requests must name the whole URL.
+    /// Requests must have absolute URLs.
     pub is_forward: bool,
-    /// When requests are sent to the proxies.
     pub when: When,
     pub turns: Turns,
-    /// Seed of the order.
+    /// Seed of the order of proxies.
     pub seed: u64,
-    /// How many proxies there are.
+    /// Number of proxies.
     pub proxies: u8,
-    /// Where requests to proxies go.
-    pub to_proxies: UnboundedSender<ToProxies>,
-    /// What is done when clients are not waiting.
-    pub later: Later,
-    /// What we are called in `Via`: another name in each process, since one may stand behind another.
+    /// Commands to the proxies' thread.
+    pub to_proxies: UnboundedSender<ProxyCommand>,
+    /// Work deferred until clients are not waiting.
+    pub deferred: DeferredWork,
+    /// Name in `Via`; differs in each process, since one Multiplier may be behind another.
     pub name: String,
-    pub limits: Limits,
-    /// How much there may be at once.
-    pub room: Room,
-    /// Tunnels that are not opened.
+    pub limits: MultiplierLimits,
+    pub connection_limits: ConnectionLimits,
+    /// Tunnels that are relayed unseen.
     pub tunnels: Cell<u64>,
     /// Requests under way to the Collector.
-    pub under_way: Cell<u64>,
-    /// No new request is begun.
+    pub in_flight: Cell<u64>,
+    /// No new request is accepted.
     pub is_stopping: Cell<bool>,
-    /// Wakes the tasks that wait for a client to leave.
+    /// Notified when a client has left.
     pub left: Notify,
-    /// Number of the next request.
     pub next_request: Cell<u64>,
 }
 
-impl Shared {
-    /// What has been done so far; requests of HTTP/2 that no handler has seen are among those refused.
+impl ClientContext {
+    /// Counters, including HTTP/2 requests refused before any handler saw them.
     pub fn counters(&self) -> MultiplierCounters {
-        let (counters, ended) = (self.board.counters(), self.resources.watch.ended());
+        let (counters, ended) = (self.state.counters(), self.resources.watch.ended());
         MultiplierCounters {
             refused: counters.refused + self.resources.refused.all(),
             slow_clients: ended.slow,

@@ -1,8 +1,8 @@
-//! Recordings, sent at their pace.
+//! Replay of recordings at their recorded pace.
 //!
-//! Each part has an absolute due instant: when the request came, plus the part's own offset. Errors do not add up, and a request
-//! that joins while the recording is under way gets every part as late after its own request as the first one did. The request that
-//! caused the fetch is served by the same rule: then everything is due when it comes.
+//! Each part has an absolute due instant: the time of the request plus the part's offset. So errors do not add up, and a request
+//! that joins a recording under way gets every part as late after its own request as the first one did. The request that caused
+//! the fetch is served by the same rule: then everything is due on arrival.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,44 +16,42 @@ use assay_net::fields;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::collector::client_request::ClientRequest;
-use crate::collector::log::Sent;
-use crate::collector::recording::{Early, Outcome, Reader, Recording};
-use crate::collector::response::Response;
-use crate::collector::shared::{CLIENT_READ, CLIENT_WRITE, Place, Shared, place_of};
-use crate::collector::timeline::{Due, End};
+use crate::collector::client_request::CollectorRequest;
+use crate::collector::log::SentResponse;
+use crate::collector::recording::{RecordedInterim, Recording, RecordingOutcome, RecordingReader};
+use crate::collector::response::RecordedResponse;
+use crate::collector::shared::{CLIENT_READ, CLIENT_WRITE, CollectorShared, FetchAddress, slot_key};
+use crate::collector::timeline::{BodyEnd, DueParts};
 use crate::number;
 
 /// A connection of a proxy, or of the Multiplier.
-pub struct Client {
-    pub shared: Rc<Shared>,
+pub struct CollectorClient {
+    pub shared: Rc<CollectorShared>,
     pub exchange: Exchange,
-    /// Where it came in.
     pub listener: u16,
-    /// The number of the client's request, where the response is another one than that got, which is gone.
+    /// Number of the client's request, if its response is lost and another one is sent.
     pub lost: Option<u64>,
-    /// It is to become a tunnel to this place.
-    pub tunnel: Option<Place>,
-    /// The key of the last request; kept for its memory.
+    /// Address of the tunnel that the connection becomes.
+    pub tunnel: Option<FetchAddress>,
+    /// Key of the last request; kept for its allocation.
     pub key: Vec<u8>,
-    /// What was sent in response to it, for the log.
-    pub sent: Sent,
-    pub came_ns: u64,
-    /// Who is at the other end.
+    /// For the log.
+    pub sent: SentResponse,
+    pub arrived_ns: u64,
     pub peer: IpAddr,
-    /// Interim responses that were sent in response to it.
-    pub early: usize,
-    bell: Rc<Notify>,
+    /// Interim responses sent so far.
+    pub interim: usize,
+    wakeup: Rc<Notify>,
     batch: Vec<Chunk>,
     text: Vec<u8>,
 }
 
-impl Client {
-    pub fn new(shared: Rc<Shared>, stream: TcpStream, listener: u16) -> Self {
+impl CollectorClient {
+    pub fn new(shared: Rc<CollectorShared>, stream: TcpStream, listener: u16) -> Self {
         let limits = ClientLimits::new(CLIENT_READ, CLIENT_WRITE);
         let exchange = Exchange::new(stream, &shared.resources, limits);
-        // Should others need its place, it is that of this listener.
-        exchange.connection.deadline.keep(place_of(listener));
+        // Connections are dismissed by listener when room is needed.
+        exchange.connection.deadline.keep(slot_key(listener));
         let peer =
             exchange.connection.stream.peer_addr().map_or(IpAddr::from([0, 0, 0, 0]), |address| address.ip());
         Self {
@@ -63,29 +61,29 @@ impl Client {
             lost: None,
             tunnel: None,
             key: Vec::new(),
-            sent: Sent::default(),
-            came_ns: 0,
+            sent: SentResponse::default(),
+            arrived_ns: 0,
             peer,
-            early: 0,
-            bell: Rc::default(),
+            interim: 0,
+            wakeup: Rc::default(),
             batch: Vec::new(),
             text: Vec::new(),
         }
     }
 
     /// Sends a recording as if it had been requested at `base_ns`.
-    pub async fn play(
+    pub async fn replay(
         &mut self,
-        client_request: &ClientRequest<'_>,
+        client_request: &CollectorRequest<'_>,
         recording: &Recording,
-        reader: Reader,
+        reader: RecordingReader,
         base_ns: u64,
     ) -> io::Result<()> {
         let Some(response) = recording.response() else { return Ok(()) };
-        self.play_early(recording, base_ns).await?;
-        let head_ns = base_ns.saturating_add(recording.steps().head_ns);
+        self.replay_interim(recording, base_ns).await?;
+        let head_ns = base_ns.saturating_add(recording.timings().head_ns);
         if self.shared.replays {
-            self.shared.sleep_until(head_ns, &self.bell).await;
+            self.shared.sleep_until(head_ns, &self.wakeup).await;
         }
         let age_s = response.age_s(self.shared.now_ms());
         self.text.clear();
@@ -106,37 +104,37 @@ impl Client {
         if matches!(framing, Framing::None | Framing::Described(_)) {
             return self.write_text().await;
         }
-        self.play_body(&reader, base_ns, framing).await
+        self.replay_body(&reader, base_ns, framing).await
     }
 
-    /// Waits for what comes of a fetch that this client's request has caused, and sends the interim responses before it meanwhile.
-    pub async fn outcome_of(&mut self, recording: &Recording) -> io::Result<Outcome> {
+    /// Waits for the outcome of the fetch that this request has caused, and sends interim responses meanwhile.
+    pub async fn outcome_of(&mut self, recording: &Recording) -> io::Result<RecordingOutcome> {
         loop {
-            match recording.settled_after(self.early).await {
-                Ok(early) => self.send_early(&early).await?,
+            match recording.settled_after(self.interim).await {
+                Ok(interim) => self.send_interim(&interim).await?,
                 Err(outcome) => return Ok(outcome),
             }
         }
     }
 
-    /// Sends the interim responses that were not sent yet, each as long after the request as it came.
-    async fn play_early(&mut self, recording: &Recording, base_ns: u64) -> io::Result<()> {
-        while let Some(early) = recording.early(self.early) {
+    /// Sends the remaining interim responses, each at its recorded offset.
+    async fn replay_interim(&mut self, recording: &Recording, base_ns: u64) -> io::Result<()> {
+        while let Some(interim) = recording.interim(self.interim) {
             if self.shared.replays {
-                self.shared.sleep_until(base_ns.saturating_add(early.at_ns), &self.bell).await;
+                self.shared.sleep_until(base_ns.saturating_add(interim.at_ns), &self.wakeup).await;
             }
-            self.send_early(&early).await?;
+            self.send_interim(&interim).await?;
         }
         Ok(())
     }
 
-    async fn send_early(&mut self, early: &Early) -> io::Result<()> {
-        self.early += 1;
-        if self.exchange.takes_interim() { self.exchange.write(&[&early.head]).await } else { Ok(()) }
+    async fn send_interim(&mut self, interim: &RecordedInterim) -> io::Result<()> {
+        self.interim += 1;
+        if self.exchange.takes_interim() { self.exchange.write(&[&interim.head]).await } else { Ok(()) }
     }
 
-    /// Keeps for the log what is sent.
-    fn note(&mut self, status: u16, response: &Response) {
+    /// Records the response for the log.
+    fn note(&mut self, status: u16, response: &RecordedResponse) {
         self.sent.status = status;
         if self.shared.log.borrow().is_some() {
             let content_type = response.content_type().unwrap_or_default();
@@ -144,38 +142,43 @@ impl Client {
         }
     }
 
-    /// Sends what is in `text`, and then the body.
-    async fn play_body(&mut self, reader: &Reader, base_ns: u64, framing: Framing) -> io::Result<()> {
+    /// Sends `text`, and then the body.
+    async fn replay_body(
+        &mut self,
+        reader: &RecordingReader,
+        base_ns: u64,
+        framing: Framing,
+    ) -> io::Result<()> {
         loop {
             let now_ns = monotonic_ns();
             let offset_ns = if self.shared.replays { now_ns.saturating_sub(base_ns) } else { u64::MAX };
             self.batch.clear();
             match reader.take(offset_ns, &mut self.batch) {
-                Due::Parts { first_ns, end } => {
+                DueParts::Parts { first_ns, end } => {
                     if self.shared.replays {
                         let late_us = now_ns.saturating_sub(base_ns.saturating_add(first_ns)) / 1_000;
                         self.shared
                             .count_listener(self.listener, |c| c.late_max_us = c.late_max_us.max(late_us));
                     }
-                    self.write(framing, end == Some(End::Complete)).await?;
+                    self.write(framing, end == Some(BodyEnd::Complete)).await?;
                     match end {
-                        Some(End::Complete) => return Ok(()),
-                        Some(End::Broken) => return Err(self.exchange.break_off(framing)),
+                        Some(BodyEnd::Complete) => return Ok(()),
+                        Some(BodyEnd::Broken) => return Err(self.exchange.break_off(framing)),
                         None => {}
                     }
                 }
-                Due::End { end, .. } => {
-                    self.write(framing, end == End::Complete).await?;
+                DueParts::End { end, .. } => {
+                    self.write(framing, end == BodyEnd::Complete).await?;
                     return match end {
-                        End::Complete => Ok(()),
-                        End::Broken => Err(self.exchange.break_off(framing)),
+                        BodyEnd::Complete => Ok(()),
+                        BodyEnd::Broken => Err(self.exchange.break_off(framing)),
                     };
                 }
-                Due::At(at_ns) => {
+                DueParts::At(at_ns) => {
                     self.write_text().await?;
-                    self.shared.sleep_until(base_ns.saturating_add(at_ns), &self.bell).await;
+                    self.shared.sleep_until(base_ns.saturating_add(at_ns), &self.wakeup).await;
                 }
-                Due::Unknown => {
+                DueParts::Unknown => {
                     self.write_text().await?;
                     reader.grown().await;
                 }
@@ -185,7 +188,7 @@ impl Client {
 
     /// Sends a message of the Collector's own.
     pub async fn send_error(&mut self, status: u16, text: &str, is_head: bool) -> io::Result<()> {
-        let response = Response::failed(status, self.shared.now_ms(), text.len() as u64 + 1);
+        let response = RecordedResponse::failed(status, self.shared.now_ms(), text.len() as u64 + 1);
         self.note(status, &response);
         self.sent.body_bytes = if is_head { 0 } else { text.len() as u64 + 1 };
         self.text.clear();
@@ -198,9 +201,9 @@ impl Client {
         self.write_text().await
     }
 
-    fn framing(&mut self, response: &Response, method: &str) -> Framing {
+    fn framing(&mut self, response: &RecordedResponse, method: &str) -> Framing {
         match (response.framing, response.length) {
-            // A recording of what failed has a text, which a HEAD does not get.
+            // The recording of a failure has a text, which a HEAD does not get.
             (BodyFraming::None | BodyFraming::Length(_), Some(bytes)) if method == "HEAD" => {
                 Framing::Described(bytes)
             }
@@ -208,7 +211,8 @@ impl Client {
         }
     }
 
-    /// The fields of this connection, which names those that its origin did, and the empty line that ends the head.
+    /// Appends `Age`, the mark of a lost response, and the hop-by-hop fields with those names that the origin listed in
+    /// `Connection`.
     fn write_tail(&mut self, age_s: Option<u64>, named: &[u8], framing: Framing) {
         if let Some(seconds) = age_s {
             fields::append_number(&mut self.text, "Age", seconds);
@@ -220,14 +224,14 @@ impl Client {
         self.exchange.append_framing_with(&mut self.text, named, framing);
     }
 
-    /// Sends what is in `text`, and empties it.
+    /// Sends and clears `text`.
     async fn write_text(&mut self) -> io::Result<()> {
         self.exchange.write(&[&self.text]).await?;
         self.text.clear();
         Ok(())
     }
 
-    /// Sends what is in `text` and in `batch`, and the end of the coding.
+    /// Sends `text` and `batch`, and ends the chunked coding if `is_last`.
     async fn write(&mut self, framing: Framing, is_last: bool) -> io::Result<()> {
         let bytes: usize = self.batch.iter().map(|part| part.len()).sum();
         self.exchange.write_body(&[&self.text], &self.batch, framing, is_last).await?;
