@@ -12,7 +12,7 @@ use assay_http::head::{RequestHead, ResponseHead};
 
 use crate::cache_status::{CacheStatus, ForwardReason};
 use crate::client_request::ClientRequest;
-use crate::origin::{self, OriginFailure, OriginResponse};
+use crate::origin::{self, OriginFailure, OriginHead};
 use crate::respond::ProxyClient;
 use crate::response::ResponseTimes;
 use crate::shared::ProxyShared;
@@ -132,7 +132,7 @@ impl BypassPlan {
 
 /// Reasons for which a forwarded request has no response.
 enum BypassError {
-    ProxyClient(io::Error),
+    Client(io::Error),
     /// Malformed body of the client.
     BadBody(ChunkError),
     /// Client that does not send its body.
@@ -146,8 +146,8 @@ pub async fn run(client: &mut ProxyClient, plan: BypassPlan) -> io::Result<()> {
     plan.route.count(&client.shared);
     let is_head = plan.class == MethodClass::Head;
     let refusal = match attempt(client, &plan).await {
-        Ok((origin, origin_response)) => return relay(client, &plan, origin, origin_response).await,
-        Err(BypassError::ProxyClient(error)) => return Err(error),
+        Ok((origin, origin_head)) => return relay(client, &plan, origin, origin_head).await,
+        Err(BypassError::Client(error)) => return Err(error),
         Err(BypassError::BadBody(error)) => {
             client.exchange.give_up();
             client.shared.count(|c| c.refused += 1);
@@ -175,7 +175,7 @@ pub async fn run(client: &mut ProxyClient, plan: BypassPlan) -> io::Result<()> {
 async fn attempt(
     client: &mut ProxyClient,
     plan: &BypassPlan,
-) -> Result<(Box<Upstream>, OriginResponse), BypassError> {
+) -> Result<(Box<Upstream>, OriginHead), BypassError> {
     let shared = client.shared.clone();
     let patience = shared.patience();
     let requested_ms = shared.clock.now_ms();
@@ -185,14 +185,14 @@ async fn attempt(
     let has_body = !matches!(plan.body, BodyFraming::None | BodyFraming::Length(0));
     let take = |received: Received<'_>| {
         let times = ResponseTimes { requested_ms, received_ms: shared.clock.now_ms() };
-        OriginResponse::of(&received.head, &plan.method, &shared.name, times)
+        OriginHead::of(&received.head, &plan.method, &shared.name, times)
     };
-    let (origin, origin_response) = if is_idempotent(&plan.method) && !has_body {
+    let (origin, origin_head) = if is_idempotent(&plan.method) && !has_body {
         let interim = Interim::default();
         let keep = |head: &ResponseHead<'_>| interim.push(head, &shared.name);
         let requested = shared.pool.exchange(address, &plan.request, patience, keep, take);
         let taken =
-            interim.pass_on(&mut client.exchange, requested).await.map_err(BypassError::ProxyClient)?;
+            interim.pass_on(&mut client.exchange, requested).await.map_err(BypassError::Client)?;
         taken.map_err(upstream_error)?
     } else {
         // Not idempotent, so not sent on a pooled connection that the origin may just be closing. Only over HTTP/2 does an origin
@@ -201,7 +201,7 @@ async fn attempt(
         let mut sent = SentBody::default();
         loop {
             let connecting = unless_gone(&client.exchange.connection, shared.pool.connect(address, patience));
-            let mut origin = connecting.await.map_err(BypassError::ProxyClient)?.map_err(upstream_error)?;
+            let mut origin = connecting.await.map_err(BypassError::Client)?.map_err(upstream_error)?;
             match upload(client, &mut origin, plan, &mut sent, &take).await {
                 Err(BypassError::Origin(OriginFailure::Upstream(UpstreamError::Unprocessed(_))))
                     if sent.is_kept && tries.next().is_some() => {}
@@ -209,8 +209,8 @@ async fn attempt(
             }
         }
     };
-    match origin_response {
-        Ok(origin_response) => Ok((origin, origin_response)),
+    match origin_head {
+        Ok(origin_head) => Ok((origin, origin_head)),
         Err(error) => Err(upstream_error(UpstreamError::BadResponse(address, error))),
     }
 }
@@ -271,12 +271,12 @@ async fn upload<T>(
                 }
                 Err((100, _)) => {
                     if std::mem::take(&mut awaits_continue) {
-                        client.exchange.send_continue().await.map_err(BypassError::ProxyClient)?;
+                        client.exchange.send_continue().await.map_err(BypassError::Client)?;
                     }
                 }
                 Err((_, passing)) => {
                     if let Some(passing) = passing.filter(|_| client.exchange.takes_interim()) {
-                        client.exchange.write(&[&passing]).await.map_err(BypassError::ProxyClient)?;
+                        client.exchange.write(&[&passing]).await.map_err(BypassError::Client)?;
                     }
                 }
                 Ok(taken) => {
@@ -290,7 +290,7 @@ async fn upload<T>(
                 sent.keep(&part);
                 let sending = origin.send_part(&part, is_chunked, patience);
                 let sent_part = unless_gone(&client.exchange.connection, sending).await;
-                if let Err(error) = sent_part.map_err(BypassError::ProxyClient)? {
+                if let Err(error) = sent_part.map_err(BypassError::Client)? {
                     if matches!(error, UpstreamError::Unprocessed(_)) && sent.is_kept {
                         return Err(upstream_error(error));
                     }
@@ -310,7 +310,7 @@ async fn upload<T>(
     interim
         .pass_on(&mut client.exchange, last)
         .await
-        .map_err(BypassError::ProxyClient)?
+        .map_err(BypassError::Client)?
         .map_err(upstream_error)
 }
 
@@ -320,9 +320,9 @@ fn upstream_error(error: UpstreamError) -> BypassError {
 
 fn client_error(error: BodyError) -> BypassError {
     match error {
-        BodyError::Truncated => BypassError::ProxyClient(io::ErrorKind::UnexpectedEof.into()),
+        BodyError::Truncated => BypassError::Client(io::ErrorKind::UnexpectedEof.into()),
         BodyError::Io(error) if error.kind() == io::ErrorKind::TimedOut => BypassError::Slow,
-        BodyError::Io(error) => BypassError::ProxyClient(error),
+        BodyError::Io(error) => BypassError::Client(error),
         BodyError::Coding(error) => BypassError::BadBody(error),
     }
 }
@@ -331,10 +331,10 @@ async fn relay(
     client: &mut ProxyClient,
     plan: &BypassPlan,
     mut origin: Box<Upstream>,
-    origin_response: OriginResponse,
+    origin_head: OriginHead,
 ) -> io::Result<()> {
     let shared = client.shared.clone();
-    let response = &origin_response.response;
+    let response = &origin_head.response;
     if let Some(fallback) = plan.fallback.as_ref().filter(|_| is_failure(response.status)) {
         shared.count(|c| c.origin_errors += 1);
         return fallback.send(client, Some(response.status)).await;
@@ -343,14 +343,14 @@ async fn relay(
         shared.invalidate(&plan.key);
     }
     if plan.class == MethodClass::Head {
-        drop_if_changed(&shared, plan, &origin_response);
+        drop_if_changed(&shared, plan, &origin_head);
     }
-    let framing = match (origin_response.framing, origin_response.described_length) {
+    let framing = match (origin_head.framing, origin_head.described_length) {
         (BodyFraming::None, Some(bytes)) if plan.class == MethodClass::Head => Framing::Described(bytes),
         (framing, _) => client.exchange.framing_of(response.status, framing),
     };
     client.send_head(response, CacheStatus::bypass(plan.reason), framing).await?;
-    let mut body = BodyReader::new(origin_response.framing);
+    let mut body = BodyReader::new(origin_head.framing);
     let limit = shared.limits.origin_response;
     loop {
         let part = body.next(&mut origin.connection, limit);
@@ -367,21 +367,20 @@ async fn relay(
         client.send_body(&[], framing).await?;
     }
     // After an early response, the connection is in the middle of the request.
-    if origin_response.persists && !client.exchange.leaves_unread {
+    if origin_head.persists && !client.exchange.leaves_unread {
         shared.pool.put_back(origin);
     }
     Ok(())
 }
 
 /// Removes a stored response that the response to a HEAD shows to be outdated (RFC 9111, 4.3.5).
-fn drop_if_changed(shared: &ProxyShared, plan: &BypassPlan, origin_response: &OriginResponse) {
+fn drop_if_changed(shared: &ProxyShared, plan: &BypassPlan, origin_head: &OriginHead) {
     let Ok(Some((request, _))) = RequestHead::parse(&plan.request) else { return };
     let mut store = shared.store.borrow_mut();
     if let StoreLookup::Response(stored) = store.find(&plan.key, request.headers()) {
-        let is_other_length = origin_response.described_length.is_some_and(|bytes| bytes != stored.length);
-        let is_other =
-            origin_response.response.validators() != stored.response.validators() || is_other_length;
-        if origin_response.response.status == 200 && is_other {
+        let is_other_length = origin_head.described_length.is_some_and(|bytes| bytes != stored.length);
+        let is_other = origin_head.response.validators() != stored.response.validators() || is_other_length;
+        if origin_head.response.status == 200 && is_other {
             store.remove(&plan.key);
         }
     }

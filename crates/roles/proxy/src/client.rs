@@ -347,12 +347,12 @@ async fn fetch_and_respond(
         let tick = shared.store.borrow_mut().next_tick();
         shared.store.borrow_mut().set_barrier(key, tick);
     }
-    let pending = match !is_open && stored.is_none() && uncached::is_eligible(&shared, client_request) {
+    let unread = match !is_open && stored.is_none() && uncached::is_eligible(&shared, client_request) {
         false => None,
         // As far as is known, no other request can get the response.
         true => match uncached::run(client, client_request, target, key, is_unshared, reason).await? {
             UncachedOutcome::Sent => return Ok(RequestStep::Responded),
-            UncachedOutcome::Cacheable(pending) => Some(pending),
+            UncachedOutcome::Cacheable(unread) => Some(unread),
         },
     };
     let route = UpstreamRoute::to(&shared, target);
@@ -371,9 +371,9 @@ async fn fetch_and_respond(
         page: shared.prefetcher.is_on().then(|| page(&shared, client_request, target)).flatten(),
         is_unrequested: false,
     };
-    let (fetch, reader) = match pending {
+    let (fetch, reader) = match unread {
         None => fetch::start(&shared, plan, is_open),
-        Some(pending) => fetch::resume(&shared, plan, *pending),
+        Some(unread) => fetch::resume(&shared, plan, *unread),
     };
     Box::pin(respond_from(client, client_request, target, key, reason, &fetch, reader)).await
 }

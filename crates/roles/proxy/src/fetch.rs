@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::cache_status::ResponseSource;
 use crate::fetched::{Fetch, FetchOutcome, FetchedHead, variant};
-use crate::origin::{self, OriginFailure, OriginResponse};
+use crate::origin::{self, OriginFailure, OriginHead};
 use crate::peers;
 use crate::prefetch::{PageReader, PrefetchPage};
 use crate::response::ResponseTimes;
@@ -35,8 +35,8 @@ use assay_net::limits::LEAST_RATE;
 use assay_net::upstream::{Received, Upstream, UpstreamError};
 
 /// Head of a response whose body has not been read.
-pub struct PendingResponse {
-    pub origin_response: OriginResponse,
+pub struct UnreadResponse {
+    pub origin_head: OriginHead,
     /// Connection with the body.
     pub upstream: Box<Upstream>,
     pub source: ResponseSource,
@@ -90,11 +90,11 @@ pub fn start(shared: &Rc<ProxyShared>, plan: FetchPlan, is_open: bool) -> (Rc<Fe
 }
 
 /// Continues a response that a client received on its own. Other requests cannot join.
-pub fn resume(shared: &Rc<ProxyShared>, plan: FetchPlan, pending: PendingResponse) -> (Rc<Fetch>, Reader) {
+pub fn resume(shared: &Rc<ProxyShared>, plan: FetchPlan, unread: UnreadResponse) -> (Rc<Fetch>, Reader) {
     let (fetch, reader) = Fetch::new();
-    let PendingResponse { origin_response, upstream, source, began } = pending;
+    let UnreadResponse { origin_head, upstream, source, began } = unread;
     let task = FetchTask { fetch: Rc::clone(&fetch), shared: Rc::clone(shared), plan, began };
-    spawn_local(async move { task.deliver(origin_response, upstream, source).await });
+    spawn_local(async move { task.deliver(origin_head, upstream, source).await });
     (fetch, reader)
 }
 
@@ -139,9 +139,8 @@ impl FetchTask {
         loop {
             let request = conditional(&plan.request, validating);
             plan.route.count(shared);
-            let (origin, origin_response, times) =
-                get(shared, address, &request, &self.fetch.interim).await?;
-            let status = origin_response.response.status;
+            let (origin, origin_head, times) = get(shared, address, &request, &self.fetch.interim).await?;
+            let status = origin_head.response.status;
             if let Some(stored) = is_failure(status).then(|| self.stale_fallback()).flatten() {
                 // The body is unwanted, so the connection is closed.
                 shared.count(|c| c.origin_errors += 1);
@@ -149,15 +148,15 @@ impl FetchTask {
                 return Ok(());
             }
             if status != 304 {
-                self.deliver(origin_response, origin, plan.route.source()).await;
+                self.deliver(origin_head, origin, plan.route.source()).await;
                 return Ok(());
             }
-            if origin_response.persists {
+            if origin_head.persists {
                 shared.pool.put_back(origin);
             }
             let stored = validating.take().ok_or(OriginFailure::BadConfirmation(address))?;
-            if confirms(&origin_response.response.validators(), &stored.response.validators()) {
-                let updated = stored.response.updated_by(&origin_response.response, times);
+            if confirms(&origin_head.response.validators(), &stored.response.validators()) {
+                let updated = stored.response.updated_by(&origin_head.response, times);
                 let response = Rc::new(updated.map_err(|error| UpstreamError::BadResponse(address, error))?);
                 self.confirm(StoredResponse { response, ..StoredResponse::clone(stored) });
                 return Ok(());
@@ -178,14 +177,14 @@ impl FetchTask {
             match get(shared, peer.address, &request, &self.fetch.interim).await {
                 Err(_) => shared.peers.count(|c| c.peer_errors += 1),
                 // The sibling has evicted the object since it said hit. The body is unwanted, so the connection is closed.
-                Ok((_, origin_response, _))
-                    if peer.source == ResponseSource::Sibling && origin_response.response.status == 504 =>
+                Ok((_, origin_head, _))
+                    if peer.source == ResponseSource::Sibling && origin_head.response.status == 504 =>
                 {
                     shared.peers.count(|c| c.false_hits += 1);
                 }
-                Ok((origin, origin_response, _)) => {
-                    shared.peers.count_fetch(peer, &origin_response.response);
-                    self.deliver(origin_response, origin, peer.source).await;
+                Ok((origin, origin_head, _)) => {
+                    shared.peers.count_fetch(peer, &origin_head.response);
+                    self.deliver(origin_head, origin, peer.source).await;
                     return Ok(true);
                 }
             }
@@ -240,15 +239,10 @@ impl FetchTask {
 
     /// Passes a full response to the waiting requests, and stores it. A body that arrives more slowly than a client may send is
     /// not stored, since it would occupy reserved memory for an unbounded time.
-    async fn deliver(
-        &self,
-        origin_response: OriginResponse,
-        mut origin: Box<Upstream>,
-        source: ResponseSource,
-    ) {
+    async fn deliver(&self, origin_head: OriginHead, mut origin: Box<Upstream>, source: ResponseSource) {
         let (shared, plan, flow) = (&self.shared, &self.plan, &self.fetch.flow);
-        let length = origin_response.body_length();
-        let response = Rc::new(origin_response.response);
+        let length = origin_head.body_length();
+        let response = Rc::new(origin_head.response);
         let mut reservation = StoreReservation::default();
         let storable =
             may_store(MethodClass::Get, &plan.control, plan.is_authorised, &response.facts).is_ok();
@@ -272,7 +266,7 @@ impl FetchTask {
             FetchedHead { response: Rc::clone(&response), length, is_shared: is_kept, source, variant };
         let mut reading = PageReader::new(shared, plan.page.as_ref(), &plan.request, &fetched);
         self.fetch.settle(FetchOutcome::Response(Rc::new(fetched)));
-        let mut body = BodyReader::new(origin_response.framing);
+        let mut body = BodyReader::new(origin_head.framing);
         let (started, mut received_bytes) = (Instant::now(), 0);
         let end = loop {
             if !flow.is_wanted().await {
@@ -311,7 +305,7 @@ impl FetchTask {
         };
         reservation.release(shared);
         if end == End::Complete {
-            if origin_response.persists {
+            if origin_head.persists {
                 shared.pool.put_back(origin);
             }
             let chunks: Option<Vec<Chunk>> = if is_kept { flow.all_chunks() } else { None };
@@ -333,19 +327,17 @@ async fn get(
     address: SocketAddr,
     request: &[u8],
     interim: &Interim,
-) -> Result<(Box<Upstream>, OriginResponse, ResponseTimes), UpstreamError> {
+) -> Result<(Box<Upstream>, OriginHead, ResponseTimes), UpstreamError> {
     let requested_ms = shared.clock.now_ms();
     let take = |received: Received<'_>| {
         let times = ResponseTimes { requested_ms, received_ms: shared.clock.now_ms() };
-        OriginResponse::of(&received.head, "GET", &shared.name, times)
-            .map(|origin_response| (origin_response, times))
+        OriginHead::of(&received.head, "GET", &shared.name, times).map(|origin_head| (origin_head, times))
     };
     let keep = |head: &ResponseHead<'_>| interim.push(head, &shared.name);
     let (upstream, taken) = shared.pool.exchange(address, request, shared.patience(), keep, take).await?;
-    let (mut origin_response, times) = taken.map_err(|error| UpstreamError::BadResponse(address, error))?;
-    origin_response.response =
-        origin_response.response.with_default_lifetime(shared.default_lifetime_s, times);
-    Ok((upstream, origin_response, times))
+    let (mut origin_head, times) = taken.map_err(|error| UpstreamError::BadResponse(address, error))?;
+    origin_head.response = origin_head.response.with_default_lifetime(shared.default_lifetime_s, times);
+    Ok((upstream, origin_head, times))
 }
 
 /// Memory of the store that is reserved for a body under way.

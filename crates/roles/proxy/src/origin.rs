@@ -82,7 +82,7 @@ impl OriginFailure {
 }
 
 /// Head of an origin's response, with what it determines about the body.
-pub struct OriginResponse {
+pub struct OriginHead {
     /// The end-to-end part.
     pub response: ProxyResponse,
     pub framing: BodyFraming,
@@ -92,7 +92,7 @@ pub struct OriginResponse {
     pub persists: bool,
 }
 
-impl OriginResponse {
+impl OriginHead {
     /// Reads the final response to a request of `method`; `name` identifies this proxy.
     pub fn of(
         head: &ResponseHead<'_>,

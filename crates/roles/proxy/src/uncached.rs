@@ -21,8 +21,8 @@ use assay_net::upstream::{MOST_TRIES, SWITCHING, Upstream, UpstreamError};
 
 use crate::cache_status::{CacheStatus, ForwardReason, ResponseSource};
 use crate::client_request::ClientRequest;
-use crate::fetch::PendingResponse;
-use crate::origin::{self, OriginFailure, OriginResponse};
+use crate::fetch::UnreadResponse;
+use crate::origin::{self, OriginFailure, OriginHead};
 use crate::respond::ProxyClient;
 use crate::response::{self, ResponseTimes};
 use crate::shared::ProxyShared;
@@ -33,7 +33,7 @@ pub enum UncachedOutcome {
     /// The client has its response.
     Sent,
     /// Nothing was sent yet, and the response may be stored for other requests.
-    Cacheable(Box<PendingResponse>),
+    Cacheable(Box<UnreadResponse>),
 }
 
 /// Whether the response to this request can be relayed without a fetch.
@@ -58,7 +58,7 @@ struct UncachedPlan<'o> {
 enum UncachedHead {
     /// The rewritten head, and the bytes of the body at hand, are in `out`.
     Relay(UncachedRelay),
-    Cacheable(Box<OriginResponse>),
+    Cacheable(Box<OriginHead>),
     /// A 304 although the request had no condition.
     NotModified,
 }
@@ -92,18 +92,17 @@ pub async fn run(
     let mut out = memory.take();
     let mut plan =
         UncachedPlan { client_request, key, is_unshared, source: route.source(), reason, requested_ms: 0 };
-    let pending = exchange(client, &route, &mut plan, &request, &mut out).await?;
+    let received = exchange(client, &route, &mut plan, &request, &mut out).await?;
     memory.give(request);
-    let failure = match pending {
+    let failure = match received {
         Ok((upstream, UncachedHead::Relay(relay))) => {
             let sent = relay_response(client, upstream, &mut out, relay).await;
             memory.give(out);
             return sent.map(|()| UncachedOutcome::Sent);
         }
-        Ok((upstream, UncachedHead::Cacheable(origin_response))) => {
-            let pending =
-                PendingResponse { origin_response: *origin_response, upstream, source: plan.source, began };
-            return Ok(UncachedOutcome::Cacheable(Box::new(pending)));
+        Ok((upstream, UncachedHead::Cacheable(origin_head))) => {
+            let unread = UnreadResponse { origin_head: *origin_head, upstream, source: plan.source, began };
+            return Ok(UncachedOutcome::Cacheable(Box::new(unread)));
         }
         Ok((upstream, UncachedHead::NotModified)) => OriginFailure::BadConfirmation(upstream.address),
         Err(failure) => failure,
@@ -174,12 +173,12 @@ async fn send_and_read_head(
         if let Err(error) = begun.await? {
             return Ok(Err(error));
         }
-        let pending = upstream.head(patience.response, |received| match received.head.status {
+        let next_head = upstream.head(patience.response, |received| match received.head.status {
             101 => Ok(Err(SWITCHING)),
             100..=199 => Err(interim::passing(&received.head, &shared.name)),
             _ => Ok(classify(client, plan, &received.head, received.rest, out)),
         });
-        match pending.await {
+        match next_head.await {
             Ok(Ok(classified)) => break classified,
             Ok(Err(Some(passing))) if client.exchange.takes_interim() => {
                 client.exchange.write(&[&passing]).await?;
@@ -212,8 +211,8 @@ fn classify(
     let found = response::append_head(out, head, &shared.name, || shared.clock.now_ms());
     if is_cacheable(&shared, plan, head, &found, from) {
         let times = ResponseTimes { requested_ms: plan.requested_ms, received_ms: shared.clock.now_ms() };
-        return OriginResponse::of(head, "GET", &shared.name, times)
-            .map(|origin_response| UncachedHead::Cacheable(Box::new(origin_response)));
+        return OriginHead::of(head, "GET", &shared.name, times)
+            .map(|origin_head| UncachedHead::Cacheable(Box::new(origin_head)));
     }
     shared.count(|c| c.misses += 1);
     // Errors and redirections say nothing about whether the object can be shared, nor does a request that forbids storing.

@@ -15,7 +15,7 @@ const FLUSH_BYTES: usize = 64 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
     pub client: &'a str,
-    /// When the response ended, in Unix seconds.
+    /// End of the response.
     pub at_unix_s: u64,
     /// Method, target and version, as sent.
     pub request: &'a [u8],
@@ -35,7 +35,7 @@ pub struct Line<'a> {
 }
 
 #[derive(Debug)]
-pub struct LogWriter {
+pub struct AccessLogWriter {
     file: File,
     format: LogFormat,
     lines: Vec<u8>,
@@ -43,7 +43,7 @@ pub struct LogWriter {
     is_torn: bool,
 }
 
-impl LogWriter {
+impl AccessLogWriter {
     /// Opens a log for appending, and creates it if it is missing.
     pub fn open(log: &AccessLogSettings) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(&log.file)?;

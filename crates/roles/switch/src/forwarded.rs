@@ -11,7 +11,7 @@ use assay_protocol::network::Network;
 
 /// Peer of a connection, with the parts of forwarding fields that are the same for all of its requests.
 #[derive(Debug, Clone, Default)]
-pub struct Peer {
+pub struct ClientPeer {
     pub address: String,
     is_trusted: bool,
     /// `http`, or `https` over TLS.
@@ -20,7 +20,7 @@ pub struct Peer {
     element: String,
 }
 
-impl Peer {
+impl ClientPeer {
     /// Describes a peer at `from`, connected over TLS if `is_secured`, to a switch called `name`.
     pub fn new(from: SocketAddr, name: &str, trusted: &[Network], is_secured: bool) -> Self {
         let scheme = if is_secured { "https" } else { "http" };
@@ -54,9 +54,9 @@ impl Peer {
         self.append_before(out, &fields, "x-forwarded-for");
         out.extend_from_slice(self.address.as_bytes());
         out.extend_from_slice(b"\r\nX-Forwarded-Proto: ");
-        let told =
+        let received_proto =
             self.is_trusted.then(|| fields.clone().find(|field| field.is("x-forwarded-proto"))).flatten();
-        out.extend_from_slice(told.map_or(self.scheme.as_bytes(), |field| field.value));
+        out.extend_from_slice(received_proto.map_or(self.scheme.as_bytes(), |field| field.value));
         out.extend_from_slice(b"\r\nForwarded: ");
         self.append_before(out, &fields, "forwarded");
         out.extend_from_slice(self.element.as_bytes());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     fn told(from: &str, fields: &str) -> (String, String) {
-        let peer = Peer::new(from.parse().expect("an address"), "sw", &trusted(), false);
+        let peer = ClientPeer::new(from.parse().expect("an address"), "sw", &trusted(), false);
         let text = format!("GET / HTTP/1.1\r\nHost: a.example:80\r\n{fields}\r\n");
         let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
         let mut out = Vec::new();
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn servers_learn_that_a_client_speaks_tls() {
-        let peer = Peer::new("192.0.2.1:5".parse().expect("an address"), "sw", &[], true);
+        let peer = ClientPeer::new("192.0.2.1:5".parse().expect("an address"), "sw", &[], true);
         let mut out = Vec::new();
         let (head, _) =
             RequestHead::parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("is HTTP").expect("is complete");
@@ -181,7 +181,7 @@ mod tests {
         let (out, client) = told("[2001:db8::1]:5", "");
         assert!(out.contains("X-Forwarded-For: 2001:db8::1\r\n") && client == "2001:db8::1");
         assert!(out.contains("for=\"[2001:db8::1]\";by=\"_sw\";proto=http;host=\"a.example:80\""), "{out}");
-        let peer = Peer::new("[::ffff:192.0.2.9]:1".parse().expect("an address"), "sw", &[], false);
+        let peer = ClientPeer::new("[::ffff:192.0.2.9]:1".parse().expect("an address"), "sw", &[], false);
         assert_eq!(peer.address, "192.0.2.9");
         let text = "GET / HTTP/1.1\r\nHost: a\"b\r\n\r\n";
         let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");

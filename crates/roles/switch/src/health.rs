@@ -20,7 +20,7 @@ pub struct PassiveRules {
     pub failures: u32,
     /// …if they happen within this time.
     pub within: Duration,
-    /// How long an ejected server gets no requests.
+    /// Time for which an ejected server gets no requests.
     pub ejection: Duration,
 }
 

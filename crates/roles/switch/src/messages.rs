@@ -19,7 +19,7 @@ pub struct WorkerConfig {
     pub numbers: Arc<Vec<ServerId>>,
     /// Addresses to listen at, with the ports that the system assigned.
     pub listen: Arc<Vec<SocketAddr>>,
-    /// Those of `listen` where clients speak TLS.
+    /// Subset of `listen` where clients speak TLS.
     pub tls_addresses: Arc<Vec<SocketAddr>>,
     pub tls_context: Arc<TlsContext>,
     /// Weights of the servers that may get requests.

@@ -10,7 +10,7 @@ use assay_net::{exchange, fields};
 use thiserror::Error;
 
 use crate::config::SwitchLimits;
-use crate::forwarded::Peer;
+use crate::forwarded::ClientPeer;
 use crate::lines::Lines;
 
 /// Reasons for refusing a request. The texts go to the client.
@@ -118,7 +118,7 @@ pub fn append(
     exchange::Request { head, bytes: raw, received }: &exchange::Request<'_>,
     target: OriginFormTarget<'_>,
     facts: RequestFacts,
-    peer: &Peer,
+    peer: &ClientPeer,
     name: &str,
     own: SocketAddr,
 ) {
@@ -178,7 +178,7 @@ mod tests {
         let (head, length) = parsed.expect("is complete");
         let target = target(&head, "http")?;
         let facts = facts(&head, &limits)?;
-        let peer = Peer::new("192.0.2.1:5".parse().expect("an address"), "sw", &[], false);
+        let peer = ClientPeer::new("192.0.2.1:5".parse().expect("an address"), "sw", &[], false);
         let mut out = Vec::new();
         let received = received.unwrap_or(head.facts.version.into());
         let request = exchange::Request { head, bytes: &text.as_bytes()[..length], received };

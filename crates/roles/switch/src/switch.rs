@@ -10,7 +10,7 @@ use assay_net::tls::server::Server;
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::access_log::LogWriter;
+use crate::access_log::AccessLogWriter;
 use crate::config::Config;
 use crate::control::{ControlRequest, Controller, bind};
 use crate::tally::SwitchSnapshot;
@@ -148,5 +148,5 @@ impl Drop for Switch {
 fn check_log(config: &Config) -> Result<(), SwitchError> {
     let Some(log) = &config.access_log else { return Ok(()) };
     let failed = |cause| SwitchError::Log { file: log.file.display().to_string(), cause };
-    LogWriter::open(log).map(drop).map_err(failed)
+    AccessLogWriter::open(log).map(drop).map_err(failed)
 }

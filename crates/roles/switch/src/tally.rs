@@ -75,11 +75,11 @@ impl TimeHistogram {
     pub fn quantile_us(&self, quantile: f64) -> Option<u64> {
         let all = self.count();
         let wanted = ((all as f64 * quantile).ceil() as u64).max(1);
-        let mut seen = 0;
+        let mut cumulative = 0;
         (all > 0).then(|| {
             let at = self.buckets.iter().position(|count| {
-                seen += count;
-                seen >= wanted
+                cumulative += count;
+                cumulative >= wanted
             });
             end_of(at.unwrap_or(BUCKETS - 1))
         })

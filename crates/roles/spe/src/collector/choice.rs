@@ -17,7 +17,7 @@ const BEHIND_NS: u64 = Duration::from_secs(10).as_nanos() as u64;
 /// wait for older fetches without a response.
 const RACE_NS: u64 = Duration::from_millis(250).as_nanos() as u64;
 
-/// How long recordings are used.
+/// Limits on the use of recordings.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordingLimits {
     /// For listeners that have not received them.
@@ -26,7 +26,7 @@ pub struct RecordingLimits {
     pub maximum_age_ns: u64,
 }
 
-/// Which requests a recording was fetched for, or given to.
+/// Relation of a recording to the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
     /// The client's request that is being served.

@@ -24,7 +24,7 @@ use crate::collector::response::{RecordedResponse, RecordedTimes, RequestContext
 use crate::collector::shared::{CollectorShared, FetchAddress, FetchError};
 use crate::collector::timeline::BodyEnd;
 
-/// How long the connection of a completed fetch stays open.
+/// Time for which the connection of a completed fetch stays open.
 const LINGER: Duration = Duration::from_millis(1);
 
 /// Parameters of a fetch.

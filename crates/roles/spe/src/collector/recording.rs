@@ -41,9 +41,9 @@ pub enum RecordingOutcome {
 /// A response and the pace at which it arrived, or is arriving.
 #[derive(Debug)]
 pub struct Recording {
-    /// When the request was sent, on the monotonic clock: offsets count from there.
+    /// Instant of the request, on the monotonic clock: offsets count from there.
     pub requested_ns: u64,
-    /// When the timings were taken: `requested_ns`, unless the recording was confirmed since.
+    /// Instant at which the timings were taken: `requested_ns`, unless the recording was confirmed since.
     pub timed_ns: u64,
     /// Listener of the request.
     pub listener: u16,

@@ -131,7 +131,7 @@ pub struct RecordingStore {
     retention: RetentionPolicy,
     lost: LostResponses,
     not_kept: u64,
-    /// When resources were changed by requests through this Collector, by hash of the URL.
+    /// Instants of changes of resources by requests through this Collector, by hash of the URL.
     changed_ns: Box<[u64]>,
     hasher: RandomState,
     peak_bytes: u64,

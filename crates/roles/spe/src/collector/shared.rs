@@ -26,7 +26,7 @@ use crate::collector::error::CollectorError;
 use crate::collector::log::ExchangeLog;
 use crate::collector::recording_store::RecordingStore;
 use crate::collector::tunnel_tls::TunnelTls;
-use crate::collector::url::{self, FetchTarget, UrlError};
+use crate::collector::url::{self, FetchTarget, FetchTargetError};
 use crate::connect_errors;
 
 use assay_protocol::evaluation::{CollectorCounters, ListenerRow};
@@ -141,7 +141,11 @@ impl CollectorShared {
     }
 
     /// Target of a request at this listener.
-    pub fn target<'b>(&'b self, head: &RequestHead<'b>, listener: u16) -> Result<FetchTarget<'b>, UrlError> {
+    pub fn target<'b>(
+        &'b self,
+        head: &RequestHead<'b>,
+        listener: u16,
+    ) -> Result<FetchTarget<'b>, FetchTargetError> {
         let target = FetchTarget::from_head(head, self.routes.fallback_authority())?;
         let secured = self.secured.as_ref();
         let is_secured = secured.is_some_and(|tls| tls.is_https(head, &target, self.is_direct(listener)));

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// Reasons for which a request's target cannot be fetched. The texts go to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum UrlError {
+pub enum FetchTargetError {
     #[error(transparent)]
     Target(TargetError),
     /// https and others.
@@ -18,21 +18,21 @@ pub enum UrlError {
     NoHost,
 }
 
-impl From<TargetError> for UrlError {
+impl From<TargetError> for FetchTargetError {
     fn from(error: TargetError) -> Self {
         match error {
-            TargetError::Scheme => UrlError::Scheme,
-            other => UrlError::Target(other),
+            TargetError::Scheme => FetchTargetError::Scheme,
+            other => FetchTargetError::Target(other),
         }
     }
 }
 
-impl UrlError {
+impl FetchTargetError {
     pub fn status(self) -> u16 {
         match self {
-            UrlError::Target(error) => error.status(),
-            UrlError::NoHost => 400,
-            UrlError::Scheme => 501,
+            FetchTargetError::Target(error) => error.status(),
+            FetchTargetError::NoHost => 400,
+            FetchTargetError::Scheme => 501,
         }
     }
 }
@@ -50,9 +50,9 @@ pub struct FetchTarget<'b> {
 
 impl<'b> FetchTarget<'b> {
     /// Reads the target of a request other than CONNECT; `fallback` is the authority of a request that names none.
-    pub fn from_head(head: &RequestHead<'b>, fallback: Option<&'b str>) -> Result<Self, UrlError> {
+    pub fn from_head(head: &RequestHead<'b>, fallback: Option<&'b str>) -> Result<Self, FetchTargetError> {
         let target = target::Target::of(head)?;
-        let authority = target.authority.or(fallback).ok_or(UrlError::NoHost)?;
+        let authority = target.authority.or(fallback).ok_or(FetchTargetError::NoHost)?;
         Ok(Self { authority, path: target.path, is_secured: false })
     }
 
@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    fn normalised(url: &str) -> Result<String, UrlError> {
+    fn normalised(url: &str) -> Result<String, FetchTargetError> {
         let text = format!("GET {url} HTTP/1.1\r\nHost: Given:80\r\n\r\n");
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
         let mut out = Vec::new();
@@ -278,12 +278,12 @@ mod tests {
 
     #[test]
     fn targets_that_could_be_taken_for_others_are_refused() {
-        assert_eq!(normalised("x"), Err(UrlError::Target(TargetError::Form)));
-        assert_eq!(normalised("https://a/"), Err(UrlError::Scheme));
-        assert_eq!(normalised("http://u@b/"), Err(UrlError::Target(TargetError::Authority)));
-        assert_eq!(normalised("http://b/#x"), Err(UrlError::Target(TargetError::Character)));
+        assert_eq!(normalised("x"), Err(FetchTargetError::Target(TargetError::Form)));
+        assert_eq!(normalised("https://a/"), Err(FetchTargetError::Scheme));
+        assert_eq!(normalised("http://u@b/"), Err(FetchTargetError::Target(TargetError::Authority)));
+        assert_eq!(normalised("http://b/#x"), Err(FetchTargetError::Target(TargetError::Character)));
         let (head, _) = RequestHead::parse(b"GET / HTTP/1.0\r\n\r\n").unwrap().unwrap();
-        assert_eq!(FetchTarget::from_head(&head, None), Err(UrlError::NoHost));
+        assert_eq!(FetchTarget::from_head(&head, None), Err(FetchTargetError::NoHost));
         assert_eq!(FetchTarget::from_head(&head, Some("a")).unwrap().authority, "a");
     }
 

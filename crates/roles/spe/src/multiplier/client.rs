@@ -23,7 +23,7 @@ use super::fanout::Fanout;
 use super::intercept::{self, Interception};
 use super::limits::{ConnectionLimits, Permit};
 use super::message::{self, ReceivedRequest, ServerRole};
-use super::pipeline::{Ahead, Pipeline};
+use super::pipeline::{Ahead, RequestPipeline};
 use super::proxy_connections::ProxyCommand;
 use super::shared_state::{ClientLoad, count};
 use super::tunnel;
@@ -37,7 +37,7 @@ pub struct MultiplierClient {
     pub load: ClientLoad,
     pub ip: IpAddr,
     /// Requests received ahead of their turn.
-    pub pipeline: Pipeline,
+    pub pipeline: RequestPipeline,
     /// Target of the tunnel that this connection is the inside of.
     pub tunnel_target: Option<Rc<TunnelTarget>>,
     /// Tunnel to open after the response to its CONNECT.
@@ -92,7 +92,7 @@ impl MultiplierClient {
             exchange,
             load: connected.load.clone(),
             ip,
-            pipeline: Pipeline::default(),
+            pipeline: RequestPipeline::default(),
             tunnel_target: tunnel_target.map(Rc::clone),
             interception: None,
             connected: Rc::clone(connected),

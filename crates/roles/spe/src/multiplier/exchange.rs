@@ -36,7 +36,7 @@ use crate::validate::{BodyDigester, ResponseSample, Rules};
 const DRAINED_MAX_BYTES: u64 = 256 << 20;
 
 /// Reasons for which there is no response from the Collector.
-enum ExchangeError {
+enum CollectorExchangeError {
     Client(io::Error),
     /// Malformed body of the client.
     BadBody(ChunkError),
@@ -120,17 +120,17 @@ impl<'c> ClientExchange<'c> {
         let is_head = self.fanout.request.summary.method == "HEAD";
         match self.request(ahead).await {
             Ok((upstream, response)) => self.relay(upstream, response).await,
-            Err(ExchangeError::Client(error)) => {
+            Err(CollectorExchangeError::Client(error)) => {
                 count(&self.shared.state.client_gone);
                 self.fanout.measurement.error = Some(ResponseError::ClientGone);
                 self.fanout.end(None);
                 Err(error)
             }
-            Err(ExchangeError::BadBody(error)) => {
+            Err(CollectorExchangeError::BadBody(error)) => {
                 count(&self.shared.state.refused);
                 self.client.send_refusal(400, &error.to_string(), is_head).await
             }
-            Err(ExchangeError::Collector(error)) => {
+            Err(CollectorExchangeError::Collector(error)) => {
                 let error = ResponseError::from(error);
                 self.fanout.measurement.error = Some(error);
                 self.fanout.end(None);
@@ -145,13 +145,13 @@ impl<'c> ClientExchange<'c> {
     async fn request(
         &mut self,
         ahead: Option<Ahead>,
-    ) -> Result<(Box<Upstream>, CollectorHead), ExchangeError> {
+    ) -> Result<(Box<Upstream>, CollectorHead), CollectorExchangeError> {
         let shared = Rc::clone(&self.shared);
         if let Some(Ahead { mut upstream, since_ns }) = ahead {
             self.fanout.measurement.sent_ns = since_ns.unwrap_or_else(monotonic_ns);
             self.is_timed = since_ns.is_some();
             match self.read_head(&mut upstream).await {
-                Err(ExchangeError::Collector(UpstreamError::Lost(_))) => self.client.pipeline.lose(),
+                Err(CollectorExchangeError::Collector(UpstreamError::Lost(_))) => self.client.pipeline.lose(),
                 found => return found.map(|response| (upstream, response)),
             }
             self.is_timed = true;
@@ -165,14 +165,14 @@ impl<'c> ClientExchange<'c> {
         if may_repeat && let Some(mut upstream) = shared.pool.take(&shared.collector) {
             match self.round_trip(&mut upstream, &head).await {
                 // The Collector may just have closed the pooled connection.
-                Err(ExchangeError::Collector(UpstreamError::Lost(_))) => self.client.pipeline.lose(),
+                Err(CollectorExchangeError::Collector(UpstreamError::Lost(_))) => self.client.pipeline.lose(),
                 found => return found.map(|response| (upstream, response)),
             }
         }
         let (patience, measurement) = (shared.limits.collector, &mut self.fanout.measurement);
         let connected =
             measurement::connect(shared.collector, None, patience, &shared.resources, measurement);
-        let mut upstream = connected.await.map_err(ExchangeError::Collector)?;
+        let mut upstream = connected.await.map_err(CollectorExchangeError::Collector)?;
         let response = self.round_trip(&mut upstream, &head).await?;
         Ok((upstream, response))
     }
@@ -181,10 +181,10 @@ impl<'c> ClientExchange<'c> {
         &mut self,
         upstream: &mut Upstream,
         head: &[u8],
-    ) -> Result<CollectorHead, ExchangeError> {
+    ) -> Result<CollectorHead, CollectorExchangeError> {
         let patience = self.shared.limits.collector;
         self.fanout.measurement.sent_ns = monotonic_ns();
-        upstream.send(&[head], patience).await.map_err(ExchangeError::Collector)?;
+        upstream.send(&[head], patience).await.map_err(CollectorExchangeError::Collector)?;
         if self.fanout.request.has_body()
             && let Some(response) = self.upload(upstream).await?
         {
@@ -194,7 +194,7 @@ impl<'c> ClientExchange<'c> {
     }
 
     /// Waits for the head of the response, and forwards requests that the client pipelines meanwhile.
-    async fn read_head(&mut self, upstream: &mut Upstream) -> Result<CollectorHead, ExchangeError> {
+    async fn read_head(&mut self, upstream: &mut Upstream) -> Result<CollectorHead, CollectorExchangeError> {
         if self.shared.when == When::AtOnce {
             self.fanout.request_proxies();
         }
@@ -203,7 +203,7 @@ impl<'c> ClientExchange<'c> {
         loop {
             let unsent = self.client.pipeline.take_unsent();
             if !unsent.is_empty() {
-                upstream.send(&[&unsent], patience).await.map_err(ExchangeError::Collector)?;
+                upstream.send(&[&unsent], patience).await.map_err(CollectorExchangeError::Collector)?;
             }
             let (request, name, rules) =
                 (&self.fanout.request, self.shared.name.as_str(), &self.shared.rules);
@@ -224,7 +224,10 @@ impl<'c> ClientExchange<'c> {
     }
 
     /// Sends the body while watching for an early response.
-    async fn upload(&mut self, upstream: &mut Upstream) -> Result<Option<CollectorHead>, ExchangeError> {
+    async fn upload(
+        &mut self,
+        upstream: &mut Upstream,
+    ) -> Result<Option<CollectorHead>, CollectorExchangeError> {
         let patience = self.shared.limits.collector;
         let is_chunked = self.fanout.request.body == BodyFraming::Chunked;
         while !self.client.exchange.is_read() {
@@ -242,14 +245,14 @@ impl<'c> ClientExchange<'c> {
                 }
                 part = self.client.exchange.next_part() => {
                     let Some(chunk) = part.map_err(client_error)? else { break };
-                    upstream.send_part(&chunk, is_chunked, patience).await.map_err(ExchangeError::Collector)?;
+                    upstream.send_part(&chunk, is_chunked, patience).await.map_err(CollectorExchangeError::Collector)?;
                     self.fanout.keep(&chunk);
                 }
             }
         }
         if is_chunked {
             let sent = upstream.send(&[LAST_CHUNK], patience).await;
-            sent.map_err(ExchangeError::Collector)?;
+            sent.map_err(CollectorExchangeError::Collector)?;
         }
         Ok(None)
     }
@@ -259,18 +262,19 @@ impl<'c> ClientExchange<'c> {
         &mut self,
         upstream: &Upstream,
         event: Result<HeadEvent, UpstreamError>,
-    ) -> Result<Option<CollectorHead>, ExchangeError> {
-        match event.map_err(ExchangeError::Collector)? {
+    ) -> Result<Option<CollectorHead>, CollectorExchangeError> {
+        match event.map_err(CollectorExchangeError::Collector)? {
             HeadEvent::Final(response) => Ok(Some(*response)),
             HeadEvent::Interim(bytes) => {
                 if self.client.exchange.takes_interim() {
-                    self.client.exchange.write(&[&bytes]).await.map_err(ExchangeError::Client)?;
+                    self.client.exchange.write(&[&bytes]).await.map_err(CollectorExchangeError::Client)?;
                 }
                 Ok(None)
             }
-            HeadEvent::Switching => {
-                Err(ExchangeError::Collector(UpstreamError::BadResponse(upstream.address, SWITCHING)))
-            }
+            HeadEvent::Switching => Err(CollectorExchangeError::Collector(UpstreamError::BadResponse(
+                upstream.address,
+                SWITCHING,
+            ))),
         }
     }
 
@@ -458,10 +462,10 @@ fn is_collector_via(field: &Field<'_>) -> bool {
         && !field.value.contains(&b',')
 }
 
-fn client_error(error: BodyError) -> ExchangeError {
+fn client_error(error: BodyError) -> CollectorExchangeError {
     match error {
-        BodyError::Truncated => ExchangeError::Client(io::ErrorKind::UnexpectedEof.into()),
-        BodyError::Io(error) => ExchangeError::Client(error),
-        BodyError::Coding(error) => ExchangeError::BadBody(error),
+        BodyError::Truncated => CollectorExchangeError::Client(io::ErrorKind::UnexpectedEof.into()),
+        BodyError::Io(error) => CollectorExchangeError::Client(error),
+        BodyError::Coding(error) => CollectorExchangeError::BadBody(error),
     }
 }

@@ -29,7 +29,7 @@ const AHEAD_MAX_BYTES: usize = 16 << 10;
 
 /// Requests received ahead of their turn, and the connection to the Collector that has them.
 #[derive(Default)]
-pub struct Pipeline {
+pub struct RequestPipeline {
     requests: VecDeque<(ReceivedRequest, usize)>,
     /// The first ones of `requests` that were sent.
     sent: usize,
@@ -56,7 +56,7 @@ enum Following {
     Waits,
 }
 
-impl Pipeline {
+impl RequestPipeline {
     /// Next request, if it was received ahead of its turn, with the connection that has it.
     pub fn next(&mut self) -> Option<(ReceivedRequest, Option<Ahead>)> {
         let (request, length) = self.requests.pop_front()?;
@@ -117,7 +117,7 @@ impl MultiplierClient {
     }
 
     fn following(&self) -> Following {
-        let Pipeline { requests, bytes, .. } = &self.pipeline;
+        let RequestPipeline { requests, bytes, .. } = &self.pipeline;
         let persists = requests.back().map_or(self.exchange.persists, |(last, _)| last.persists);
         let has_room = requests.len() < AHEAD_MAX && *bytes < AHEAD_MAX_BYTES;
         let is_other = !self.exchange.is_read() || self.exchange.connection.stream.is_http2();

@@ -9,7 +9,7 @@ use super::{Mode, Splice};
 /// Top-level settings about requests, or about protocols above TCP.
 const OF_REQUESTS: [&str; 8] =
     ["tls", "certificate", "http2", "name", "access-log", "trusted-proxies", "upgrades", "class"];
-/// Those of `[limits]` and of `[timeouts]`.
+/// Settings of `[limits]` and of `[timeouts]` about requests.
 const LIMITS: [&str; 5] = ["head-size", "head-fields", "target-size", "body-size", "client-rate"];
 const TIMEOUTS: [&str; 4] = ["client-idle", "client-request", "response", "server-idle"];
 

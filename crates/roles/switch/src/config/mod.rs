@@ -32,7 +32,7 @@ pub enum Mode {
     Tcp,
 }
 
-/// When the kernel moves bytes between connections, without a copy to the switch and back.
+/// Condition on which the kernel moves bytes between connections, without a copy to the switch and back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Splice {
     /// For bulk data only.
@@ -51,7 +51,7 @@ pub struct Config {
     pub http2: ClientHttp2,
     /// Worker threads; each has policies of its own and an even part of every limit.
     pub workers: usize,
-    /// How long a busy worker may pause before it polls sockets, so that several events come together; 0: never.
+    /// Longest pause of a busy worker before it polls sockets, so that several events come together; 0: never.
     pub max_pause: Duration,
     /// Name of the switch in `Via`, and in `Forwarded` as `by`.
     pub name: String,
@@ -107,7 +107,7 @@ pub struct CertificateFiles {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientHttp2 {
     None,
-    /// Those that agree on it over TLS (ALPN).
+    /// Clients that agree on it over TLS (ALPN).
     OverTls,
     /// Also those that begin with it in the clear (prior knowledge).
     All,
@@ -193,7 +193,7 @@ pub enum LogFormat {
     Common,
 }
 
-/// How servers are polled for their state.
+/// Settings for polling the state of servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateQuery {
     pub path: String,

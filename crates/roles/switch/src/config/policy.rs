@@ -40,9 +40,9 @@ fn unknown(value: &Value<'_>, name: &str) -> Mistake {
 fn without_settings(choice: Choice, value: &Value<'_>) -> Result<Choice, Mistake> {
     match choice {
         Choice::Ward(_) => {
-            let how = "ward needs the documents that every server keeps: \
+            let message = "ward needs the documents that every server keeps: \
                        policy = { name = \"ward\", core = [\"/index.html\"] }; `assay simulate` finds them";
-            Err(value.wrong(how))
+            Err(value.wrong(message))
         }
         choice => Ok(choice),
     }

@@ -337,11 +337,11 @@ fn classes(top: &Fields<'_>, servers: &[ServerSpec]) -> Result<(Vec<ClassSpec>, 
             return Err(fields.wrong(&format!("there are two classes `{}`", class.spec.name)));
         }
         if let Some(all) = found.iter().find(|other| other.spec.conditions.is_empty()) {
-            let what = format!(
+            let message = format!(
                 "no request ever gets here: class `{}` before it has no condition and takes all that is left",
                 all.spec.name
             );
-            return Err(fields.wrong(&what));
+            return Err(fields.wrong(&message));
         }
         found.push(class);
     }

@@ -11,13 +11,13 @@ use assay_http::head::RequestHead;
 use super::context::{WorkerContext, unix_s};
 use super::layer4;
 use super::runtime::{now_ns, spawn};
-use super::setup::Setup;
+use super::setup::WorkerSetup;
 use super::slot::{RoutingContext, WaitingClient};
 use super::socket::Socket;
 use super::transport::Transport;
 use crate::access_log::Line;
 use crate::config::{ClientHttp2, Config, Mode};
-use crate::forwarded::Peer;
+use crate::forwarded::ClientPeer;
 use crate::request::{self, RequestFacts, RequestRefusal};
 use crate::response::{self, ResponseContext};
 use crate::target_hash::hash_target;
@@ -38,7 +38,7 @@ pub struct SwitchClient {
     /// Bytes for the server: the head, and a small body.
     pub(super) request: Vec<u8>,
     pub(super) shared: Rc<WorkerContext>,
-    peer: Peer,
+    peer: ClientPeer,
     local: SocketAddr,
     log_fields: LogFields,
     /// `None` for HTTP/2 requests, whose connection is counted elsewhere.
@@ -72,7 +72,7 @@ pub struct ForwardedResponse {
     pub bytes: u64,
     /// `None` for responses of the switch itself.
     pub server: Option<ServerId>,
-    /// When a server was selected, and when the response began.
+    /// Instants of the selection of a server, and of the beginning of the response.
     pub reached_ns: [u64; 2],
 }
 
@@ -113,7 +113,7 @@ pub fn start(socket: Socket, peer: SocketAddr, local: SocketAddr, shared: &Rc<Wo
         // The TLS library could not start a session: the connection ends.
         Some(Err(_)) => return,
     };
-    let peer = Peer::new(peer, &setup.config.name, &setup.config.trusted, server.is_some());
+    let peer = ClientPeer::new(peer, &setup.config.name, &setup.config.trusted, server.is_some());
     let speaks_http2 = match setup.config.http2 {
         ClientHttp2::None => false,
         ClientHttp2::OverTls => server.is_some(),
@@ -128,7 +128,7 @@ pub fn start(socket: Socket, peer: SocketAddr, local: SocketAddr, shared: &Rc<Wo
 }
 
 /// Serves a connection in the version of HTTP that the client begins with.
-async fn serve_negotiated(stream: Transport, peer: Peer, local: SocketAddr, connected: ClientGuard) {
+async fn serve_negotiated(stream: Transport, peer: ClientPeer, local: SocketAddr, connected: ClientGuard) {
     let shared = Rc::clone(&connected.0);
     let limits = limits(&shared.setup().config);
     let mut connection = Connection::new(stream, &shared.resources);
@@ -203,7 +203,7 @@ impl Handler for SwitchClient {
 impl SwitchClient {
     fn new(
         exchange: Exchange<Transport>,
-        peer: Peer,
+        peer: ClientPeer,
         local: SocketAddr,
         shared: &Rc<WorkerContext>,
         connected: Option<ClientGuard>,
@@ -341,7 +341,7 @@ impl SwitchClient {
 }
 
 impl LogFields {
-    fn record(&mut self, head: &RequestHead<'_>, received: Received, peer: &Peer, setup: &Setup) {
+    fn record(&mut self, head: &RequestHead<'_>, received: Received, peer: &ClientPeer, setup: &WorkerSetup) {
         let set = |kept: &mut Vec<u8>, parts: &[&[u8]]| {
             kept.clear();
             parts.iter().for_each(|part| kept.extend_from_slice(part));

@@ -13,9 +13,9 @@ use tokio::sync::Notify;
 use super::pipes::Pipes;
 use super::queue::Queue;
 use super::runtime::now_ns;
-use super::setup::{Registry, Setup};
+use super::setup::{Registry, WorkerSetup};
 use super::slot::AcquireError;
-use crate::access_log::LogWriter;
+use crate::access_log::AccessLogWriter;
 use crate::messages::ReportSender;
 use crate::tally::{LiveCounts, add};
 
@@ -23,12 +23,12 @@ pub struct WorkerContext {
     pub(super) resources: Rc<Resources>,
     pub(super) pipes: Rc<Pipes>,
     pub(super) queue: Rc<Queue>,
-    pub(super) setup: RefCell<Rc<Setup>>,
+    pub(super) setup: RefCell<Rc<WorkerSetup>>,
     pub(super) registry: Registry,
     pub(super) counts: LiveCounts,
     /// Connections in the order in which they are closed to make room for others.
     pub(super) longest: RefCell<Longest>,
-    pub(super) log: RefCell<Option<LogWriter>>,
+    pub(super) log: RefCell<Option<AccessLogWriter>>,
     pub(super) date: RefCell<DateCache>,
     pub(super) reports: ReportSender,
     pub(super) is_stopping: Cell<bool>,
@@ -45,7 +45,7 @@ impl WorkerContext {
         }
     }
 
-    pub(super) fn setup(&self) -> Rc<Setup> {
+    pub(super) fn setup(&self) -> Rc<WorkerSetup> {
         Rc::clone(&self.setup.borrow())
     }
 

@@ -27,7 +27,7 @@ pub struct RelayContext<'a> {
     pub pipes: &'a Rc<Pipes>,
     pub splice: Splice,
     pub deadline: &'a Deadline,
-    /// How long the connection may be silent.
+    /// Limit on the silence of the connection.
     pub idle_limit: Duration,
 }
 

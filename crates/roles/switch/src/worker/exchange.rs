@@ -76,7 +76,7 @@ impl ServerError {
 
 /// Failure of an attempt to forward a request.
 pub enum ForwardError {
-    SwitchClient(io::Error),
+    Client(io::Error),
     Refused(RequestRefusal),
     /// The server failed; and whether another may be tried.
     Server(ServerError, bool),
@@ -129,7 +129,7 @@ impl SwitchClient {
             }
             drop(slot);
             let (loss, can_repeat) = match error {
-                ForwardError::SwitchClient(error) => {
+                ForwardError::Client(error) => {
                     // A timeout is counted where it is noticed.
                     if error.kind() != io::ErrorKind::TimedOut {
                         add(&shared.counts.left);
@@ -194,8 +194,7 @@ impl SwitchClient {
             Poll::Ready(connected) => Poll::Ready(connected),
             Poll::Pending => wait(deadline, cx),
         });
-        let connected =
-            until_client_gone(stream, deadline, connected).await.map_err(ForwardError::SwitchClient)?;
+        let connected = until_client_gone(stream, deadline, connected).await.map_err(ForwardError::Client)?;
         if !connected.as_ref().is_ok_and(|upstream| upstream.is_reused) {
             add(&shared.counts.connects);
         }
@@ -218,9 +217,7 @@ impl SwitchClient {
         self.exchange.connection.deadline.set(pending.routing.setup.config.timeouts.response);
         let Connection { stream, deadline, .. } = &self.exchange.connection;
         let sent = write_all(&mut upstream.stream, deadline, None, iter::once(&self.request[..]));
-        if let Err(error) =
-            until_client_gone(stream, deadline, sent).await.map_err(ForwardError::SwitchClient)?
-        {
+        if let Err(error) = until_client_gone(stream, deadline, sent).await.map_err(ForwardError::Client)? {
             let is_repeatable = pending.facts.can_repeat || error.kind() == http2::UNPROCESSED;
             let can_repeat = is_repeatable && error.kind() != io::ErrorKind::TimedOut;
             return Err(ForwardError::Server(server_error(&slot.server, &error), can_repeat));
@@ -268,7 +265,7 @@ impl SwitchClient {
                         let timeouts = pending.routing.setup.config.timeouts;
                         Box::pin(self.write_to_client(0, &[], timeouts.client_request))
                             .await
-                            .map_err(ForwardError::SwitchClient)?;
+                            .map_err(ForwardError::Client)?;
                         self.exchange.connection.deadline.set(timeouts.response);
                     }
                     continue;
@@ -304,7 +301,7 @@ impl SwitchClient {
             }
             let Connection { stream, deadline, .. } = &self.exchange.connection;
             let filled = shared.resources.memory.fill(&mut upstream.stream, deadline, &mut upstream.input);
-            match until_client_gone(stream, deadline, filled).await.map_err(ForwardError::SwitchClient)? {
+            match until_client_gone(stream, deadline, filled).await.map_err(ForwardError::Client)? {
                 Ok(0) if upstream.input.unread().is_empty() => {
                     return Err(ForwardError::Server(
                         ServerError::Lost(server.clone()),

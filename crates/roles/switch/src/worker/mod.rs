@@ -29,7 +29,7 @@ use assay_base::clock::monotonic_ns;
 use assay_cluster::dispatch::ServerId;
 use tokio::sync::{Notify, mpsc};
 
-use crate::access_log::LogWriter;
+use crate::access_log::AccessLogWriter;
 use crate::messages::{ControlMessage, ReportSender, WorkerConfig};
 use crate::tally::{LiveCounts, ServerStatus, SwitchSnapshot, add};
 use assay_net::connection::Resources;
@@ -39,8 +39,8 @@ use context::{WorkerContext, moment};
 use exchange::slot_key;
 use runtime::{TaskHandle, spawn};
 use server::Server;
-use setup::{Registry, Setup};
-use socket::Listener;
+use setup::{Registry, WorkerSetup};
+use socket::WorkerListener;
 
 /// Interval at which idle server connections are checked and the log is written.
 const SWEEP_INTERVAL_NS: u64 = 1_000_000_000;
@@ -67,7 +67,7 @@ async fn serve(start: WorkerStart) -> std::io::Result<()> {
     let WorkerStart { worker, config, listeners, mut messages, reports } = start;
     let registry = Registry::default();
     runtime::set_max_pause(config.config.max_pause);
-    let setup = Rc::new(Setup::new(&config, None, &registry, worker, moment()));
+    let setup = Rc::new(WorkerSetup::new(&config, None, &registry, worker, moment()));
     let shared = Rc::new(WorkerContext {
         resources: Resources::new(),
         pipes: Rc::default(),
@@ -171,7 +171,7 @@ fn dismiss_stalled(server: &Server, shared: &WorkerContext) -> bool {
 fn reload(shared: &Rc<WorkerContext>, config: &WorkerConfig) {
     let former = shared.setup();
     runtime::set_max_pause(config.config.max_pause);
-    let setup = Rc::new(Setup::new(config, Some(&former), &shared.registry, shared.worker, moment()));
+    let setup = Rc::new(WorkerSetup::new(config, Some(&former), &shared.registry, shared.worker, moment()));
     for (id, server) in &former.servers {
         if !setup.servers.contains_key(id) {
             server.weight.set(None);
@@ -186,8 +186,8 @@ fn reload(shared: &Rc<WorkerContext>, config: &WorkerConfig) {
 }
 
 /// Opens the log. Failures were reported when the configuration was checked.
-fn open_log(setup: &Setup) -> Option<LogWriter> {
-    setup.config.access_log.as_ref().and_then(|log| LogWriter::open(log).ok())
+fn open_log(setup: &WorkerSetup) -> Option<AccessLogWriter> {
+    setup.config.access_log.as_ref().and_then(|log| AccessLogWriter::open(log).ok())
 }
 
 /// Sets the weight of a server; `None` takes it out.
@@ -245,14 +245,14 @@ fn snapshot(shared: &WorkerContext) -> SwitchSnapshot {
 /// Listening sockets of a worker, and the tasks that accept on them.
 #[derive(Default)]
 struct Acceptors {
-    all: HashMap<SocketAddr, (Rc<RefCell<Listener>>, TaskHandle)>,
+    all: HashMap<SocketAddr, (Rc<RefCell<WorkerListener>>, TaskHandle)>,
 }
 
 impl Acceptors {
     fn add(&mut self, listeners: Vec<StdListener>, shared: &Rc<WorkerContext>) -> std::io::Result<()> {
         for listener in listeners {
             let address = listener.local_addr()?;
-            let listener = Rc::new(RefCell::new(Listener::new(listener)));
+            let listener = Rc::new(RefCell::new(WorkerListener::new(listener)));
             let task = spawn(accept(Rc::clone(&listener), address, Rc::clone(shared)));
             self.all.insert(address, (listener, task));
         }
@@ -276,7 +276,7 @@ impl Acceptors {
 }
 
 /// Accepts connections while the limit permits, for ever.
-async fn accept(listener: Rc<RefCell<Listener>>, address: SocketAddr, shared: Rc<WorkerContext>) {
+async fn accept(listener: Rc<RefCell<WorkerListener>>, address: SocketAddr, shared: Rc<WorkerContext>) {
     let mut pause_ticks = 0;
     loop {
         let most = shared.setup.borrow().max_clients as usize;

@@ -17,7 +17,7 @@ use crate::messages::{WorkerConfig, worker_share};
 use crate::tally::LiveServerTally;
 use crate::tls::TlsContext;
 
-pub struct Setup {
+pub struct WorkerSetup {
     pub config: Arc<Config>,
     pub tls_context: Arc<TlsContext>,
     /// Listening addresses with TLS.
@@ -25,9 +25,9 @@ pub struct Setup {
     pub classes: Classes,
     pub servers: HashMap<ServerId, Rc<Server>>,
     pub groups: Vec<Rc<Group>>,
-    /// This worker's share of the limit on client connections.
+    /// Share of the limit on client connections.
     pub max_clients: u32,
-    /// This worker's share of the limit on queued requests.
+    /// Share of the limit on queued requests.
     pub max_waiting: u32,
     /// By class, then by server number + 1; index 0 is for responses of the switch itself.
     tallies: Vec<Vec<Rc<LiveServerTally>>>,
@@ -55,11 +55,11 @@ impl Registry {
     }
 }
 
-impl Setup {
+impl WorkerSetup {
     /// Prepares a configuration. Servers and policies that stay the same are taken from `former`.
     pub fn new(
         worker_config: &WorkerConfig,
-        former: Option<&Setup>,
+        former: Option<&WorkerSetup>,
         registry: &Registry,
         worker: usize,
         now: Moment,

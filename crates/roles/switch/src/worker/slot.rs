@@ -11,7 +11,7 @@ use assay_http::head::ResponseHead;
 use super::context::{WorkerContext, moment};
 use super::group::{Group, Selection};
 use super::server::Server;
-use super::setup::Setup;
+use super::setup::WorkerSetup;
 use super::transport::Transport;
 use crate::orca;
 use crate::reason::NoServerReason;
@@ -24,12 +24,12 @@ const READ_AHEAD_MAX_BYTES: usize = 64 * 1024;
 
 /// Configuration by which a request is routed: the one it began with, or a later one if it had to select again.
 pub struct RoutingContext {
-    pub setup: Rc<Setup>,
+    pub setup: Rc<WorkerSetup>,
     /// The request as policies see it; its class belongs to `setup`.
     pub request: Request,
 }
 
-/// Why a request got no server.
+/// Reasons for which a request gets no server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcquireError {
     /// No server of the group is available.
@@ -85,11 +85,11 @@ impl RoutingContext {
 /// A request in flight at a server. Dropping it reports the end of the request to the policy.
 pub struct Slot {
     pub server: Rc<Server>,
-    /// When the request got its server.
+    /// Instant of the selection of the server.
     pub started_ns: u64,
     /// Whether the server did its part.
     pub has_response: bool,
-    /// When the response was complete as far as the policy is concerned, if before the end (tunnels).
+    /// Instant at which the response was complete as far as the policy is concerned, if before the end (tunnels).
     pub responded_ns: Option<u64>,
     /// A byte of the response has arrived.
     has_begun: Cell<bool>,

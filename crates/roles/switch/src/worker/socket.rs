@@ -320,7 +320,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-pub struct Listener {
+pub struct WorkerListener {
     registration: Option<Registration>,
     /// Connections arrive so fast that an `accept` that finds none costs less than an event for each.
     is_busy: bool,
@@ -331,7 +331,7 @@ pub struct Listener {
     socket: TcpListener,
 }
 
-impl Listener {
+impl WorkerListener {
     pub fn new(socket: TcpListener) -> Self {
         Self { registration: None, is_busy: false, taken: 0, notified_at: 0, socket }
     }
@@ -405,7 +405,7 @@ mod tests {
     }
 
     /// Sends back what comes on each connection, until its end.
-    async fn echo(mut listener: Listener) {
+    async fn echo(mut listener: WorkerListener) {
         loop {
             let (mut stream, _) = poll_fn(|cx| listener.poll_accept(cx)).await.expect("a connection");
             spawn(async move {
@@ -421,7 +421,7 @@ mod tests {
     fn many_connections_are_accepted_and_echoed_whole() {
         let (socket, address) = listener();
         let echoed = run(async move {
-            spawn(echo(Listener::new(socket)));
+            spawn(echo(WorkerListener::new(socket)));
             let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
             let all: Vec<u8> = (0..300_000u32).map(|number| number as u8).collect();
             for _ in 0..20 {
@@ -472,7 +472,7 @@ mod tests {
             .collect();
         let served = run(async move {
             set_max_pause(Duration::from_micros(50));
-            spawn(echo(Listener::new(socket)));
+            spawn(echo(WorkerListener::new(socket)));
             for _ in 0..CLIENTS {
                 heard.recv().await.expect("a client that was served");
             }
@@ -485,7 +485,7 @@ mod tests {
     fn an_idle_connection_is_quiet_until_it_ends() {
         let (socket, address) = listener();
         let seen = run(async move {
-            let mut listener = Listener::new(socket);
+            let mut listener = WorkerListener::new(socket);
             let stream = Socket::connect(address).await.expect("connects");
             let (mut peer, _) = poll_fn(|cx| listener.poll_accept(cx)).await.expect("a connection");
             let before = stream.is_quiet();
@@ -511,7 +511,7 @@ mod tests {
             client.read_to_string(&mut all).map(|_| all)
         });
         let sent = run(async move {
-            let mut listener = Listener::new(socket);
+            let mut listener = WorkerListener::new(socket);
             let (mut stream, _) = poll_fn(|cx| listener.poll_accept(cx)).await.expect("a connection");
             let mut room = [0; 10];
             let count = stream.read(&mut room).await.expect("a byte");

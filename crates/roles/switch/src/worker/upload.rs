@@ -82,7 +82,7 @@ impl SwitchClient {
             }
             Ok(UploadEnd::Early) => Ok(false),
             Ok(UploadEnd::Refused(refusal)) => Err(ForwardError::Refused(refusal)),
-            Ok(UploadEnd::ClientGone) => Err(ForwardError::SwitchClient(io::ErrorKind::UnexpectedEof.into())),
+            Ok(UploadEnd::ClientGone) => Err(ForwardError::Client(io::ErrorKind::UnexpectedEof.into())),
             Err(error) if error.kind() == io::ErrorKind::TimedOut && waits_for_server => {
                 Err(ForwardError::Server(server_error(&slot.server, &error), false))
             }
@@ -90,7 +90,7 @@ impl SwitchClient {
                 self.exchange.note_late();
                 Err(ForwardError::Refused(RequestRefusal::TooSlow))
             }
-            Err(error) => Err(ForwardError::SwitchClient(error)),
+            Err(error) => Err(ForwardError::Client(error)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tasks, what wakes them, and in which pending they run.
+//! Tasks, what wakes them, and in which order they run.
 
 use std::io::Write;
 use std::os::fd::AsFd;
