@@ -3,9 +3,9 @@
 /// A workload, an experiment or a cluster that is compiled in.
 #[derive(Debug, Clone, Copy)]
 pub struct Bundled {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it is, in half a line.
+    /// Description in half a line.
     pub about: &'static str,
     /// The whole of it: PGL or TOML.
     pub text: &'static str,
@@ -13,14 +13,14 @@ pub struct Bundled {
 
 /// Workloads of one kind.
 #[derive(Debug, Clone, Copy)]
-pub struct Shelf {
-    /// What they have in common.
+pub struct BundledGroup {
+    /// Heading of the group.
     pub title: &'static str,
     /// In the order in which they are best read.
     pub workloads: &'static [Bundled],
 }
 
-/// What is compiled in from a folder of the source tree, whose files have this ending.
+/// Files of a folder of the source tree with this extension, compiled in.
 macro_rules! included {
     ($folder:literal, $name:literal, $ending:literal, $about:expr) => {
         $crate::bundled::Bundled {
@@ -39,12 +39,12 @@ macro_rules! bundled {
 }
 
 /// All of them.
-pub const SHELVES: &[Shelf] = &[
-    Shelf {
+pub const SHELVES: &[BundledGroup] = &[
+    BundledGroup {
         title: "To begin with",
         workloads: &[bundled!("demo", "half a minute of mixed content, to see how it works")],
     },
-    Shelf {
+    BundledGroup {
         title: "A study of two caching proxies, 2012 (rehearse them: each takes hours)",
         workloads: &[
             bundled!(
@@ -57,7 +57,7 @@ pub const SHELVES: &[Shelf] = &[
             bundled!("mixed", "pages, downloads, conditional requests and reloads, up to 1,600/s"),
         ],
     },
-    Shelf {
+    BundledGroup {
         title: "Web Polygraph's, for reverse proxies",
         workloads: &[
             bundled!("webaxe-1", "a small site, nearly all of it requested before"),
@@ -65,7 +65,7 @@ pub const SHELVES: &[Shelf] = &[
             bundled!("webaxe-4", "the same with everything that PolyMix-4 has"),
         ],
     },
-    Shelf {
+    BundledGroup {
         title: "Web Polygraph's, for forward proxies (--forward)",
         workloads: &[
             bundled!("polymix-1", "one kind of object, one constant load, an hour"),
@@ -77,7 +77,7 @@ pub const SHELVES: &[Shelf] = &[
             bundled!("downtime-2", "how long does a proxy take to come back?"),
         ],
     },
-    Shelf {
+    BundledGroup {
         title: "Web Polygraph's, for balancers",
         workloads: &[
             bundled!("srvlb-l4-4", "servers that all hold the same site"),
@@ -85,14 +85,14 @@ pub const SHELVES: &[Shelf] = &[
             bundled!("nolb-l4-4", "without a balancer, for comparison (--direct)"),
         ],
     },
-    Shelf {
+    BundledGroup {
         title: "WebStone's",
         workloads: &[
             bundled!("webstone", "its standard files, by clients that send requests without a pause"),
             bundled!("webstone-8020", "the same with programs, 80 to 20, by 2 to 20 clients in turn"),
         ],
     },
-    Shelf {
+    BundledGroup {
         title: "Of today's web",
         workloads: &[
             bundled!("site", "heavy pages: pictures, scripts, styles and fonts, sent compressed"),
@@ -111,7 +111,7 @@ macro_rules! of_experiment {
     };
 }
 
-/// Those that bundled experiments have beside themselves. They are no workloads for others: their names say nothing alone.
+/// Files that bundled experiments include. They are no workloads for others: their names say nothing alone.
 const OF_EXPERIMENTS: &[Bundled] = &[
     of_experiment!("figure-3"),
     of_experiment!("policies"),

@@ -41,7 +41,7 @@ pub fn find(name: &str) -> Option<&'static Bundled> {
     CLUSTERS.iter().find(|cluster| cluster.name == name)
 }
 
-/// What a cluster file is called, and what is in it.
+/// Name and text of a cluster file.
 pub fn source(named: &str) -> Result<(String, String), Failure> {
     if let Some(bundled) = find(named) {
         return Ok((bundled.name.to_owned(), bundled.text.to_owned()));
@@ -61,7 +61,7 @@ pub fn source(named: &str) -> Result<(String, String), Failure> {
     Ok((stem, text))
 }
 
-/// What it says. A file that it extends is named on standard error when it is not clear which one is meant.
+/// Parses a cluster file. A file that it extends is named on standard error when it is not clear which one is meant.
 pub fn experiment(named: &str, name: &str, text: &str) -> Result<Experiment, Failure> {
     let is_bundled = find(named).is_some();
     let folder = Path::new(named).parent().unwrap_or(Path::new(""));
@@ -77,7 +77,7 @@ pub fn experiment(named: &str, name: &str, text: &str) -> Result<Experiment, Fai
     read(&shown, text, &resolver).map_err(|mistake| Failure::usage(anyhow!("{mistake}")))
 }
 
-/// What a file in `folder` extends: the bundled one of that name, or else a file beside it.
+/// File that a file in `folder` extends: the bundled one of that name, or else a file beside it.
 fn extended_file(folder: &Path, extended: &str) -> Result<Extended, String> {
     if let Some(bundled) = find(extended) {
         return Ok(Extended { name: format!("the bundled {extended}"), text: bundled.text.to_owned() });

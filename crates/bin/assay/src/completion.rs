@@ -28,8 +28,8 @@ pub enum Shell {
     Fish,
 }
 
-/// What the script for zsh ends with. A file `_assay` in a directory of `fpath` becomes a function of that name when Tab is pressed
-/// for the first time; it has to complete, too, and not only define what does.
+/// End of the script for zsh. A file `_assay` in a directory of `fpath` becomes a function of that name when Tab is
+/// pressed for the first time; it has to complete, too, and not only define the function.
 const ZSH_FROM_FPATH: &str =
     r#"if [[ "${funcstack[1]}" == _assay ]]; then _clap_dynamic_completer_assay "$@"; fi"#;
 
@@ -59,7 +59,7 @@ pub fn completed(typed: &[OsString], definition: fn() -> clap::Command) -> Resul
         .try_complete(typed, directory.as_deref())
 }
 
-/// What a value of the command line is the name of.
+/// Kind of names that a value of the command line is chosen from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Names {
     /// A bundled workload, or a PGL file.
@@ -78,7 +78,7 @@ enum Names {
     Runs,
 }
 
-/// What the argument of a command (`lab show`, without `assay`) names; none: something that is nowhere listed.
+/// Kind of names for an argument of a command (`lab show`, without `assay`); none: they are not listed anywhere.
 fn names(command: &str, argument: &str) -> Option<Names> {
     Some(match (command, argument) {
         ("run" | "robots" | "origins" | "check", "workload")
@@ -111,7 +111,7 @@ fn with_names(command: clap::Command, path: &str) -> clap::Command {
     })
 }
 
-/// What can follow `current`: names first, then files.
+/// Completions of `current`: names first, then files.
 fn candidates(names: Names, current: &OsStr) -> Vec<CompletionCandidate> {
     let mut found: Vec<CompletionCandidate> = match names {
         Names::Workloads => of(bundled::all()),

@@ -25,13 +25,13 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command did not do what it was told, and the exit code that says so.
+/// Failure of a command, with its exit code.
 #[derive(Debug)]
 pub struct Failure {
     exit: Exit,
     /// The chain of causes, outermost first.
     pub error: anyhow::Error,
-    /// What to try, if there is something.
+    /// Remedy, if there is one.
     pub hint: Option<String>,
 }
 

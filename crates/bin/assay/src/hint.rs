@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// What is printed.
 const HINT: &str = "\
 next: assay open                        the report in the browser
       assay run demo --proxy varnish    the same through another proxy (`assay proxies` lists them)

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use assay_record::event::RunEvent;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What a listener hears: every event, in order. It ends when the run has ended.
-pub type Heard = UnboundedReceiver<Arc<RunEvent>>;
+/// Channel of a listener: every event, in order. It closes when the run has ended.
+pub type EventReceiver = UnboundedReceiver<Arc<RunEvent>>;
 
-/// All who listen to a run: the terminal, thresholds, the server of `--serve`.
+/// All who listen to a run: the terminal, requirement_listener, the server of `--serve`.
 #[derive(Debug, Default)]
 pub struct Listeners {
     told: Vec<UnboundedSender<Arc<RunEvent>>>,
@@ -16,7 +16,7 @@ pub struct Listeners {
 
 impl Listeners {
     /// One more; it may listen on another thread.
-    pub fn join(&mut self) -> Heard {
+    pub fn join(&mut self) -> EventReceiver {
         let (sender, heard) = unbounded_channel();
         self.told.push(sender);
         heard

@@ -11,10 +11,10 @@ mod commands;
 mod completion;
 mod exit;
 mod experiments;
+mod file_kind;
 mod hint;
 mod interrupt;
 mod junit;
-mod kind;
 mod leftovers;
 mod listeners;
 mod live;
@@ -23,11 +23,11 @@ mod opened;
 mod output;
 mod overrides;
 mod prepared;
+mod requirement_listener;
 mod run_name;
 mod shown;
 mod source;
 mod target;
-mod thresholds;
 mod watching;
 
 use args::{Cli, Command};
@@ -40,7 +40,7 @@ fn main() -> std::process::ExitCode {
     if completion::completed(&typed, Cli::command).unwrap_or_else(|error| error.exit()) {
         return Exit::Fine.into();
     }
-    let typed = commands::version::typed_as_flags(commands::replay::typed_as_run(typed));
+    let typed = commands::version::typed_as_flags(commands::replay::legacy_args(typed));
     let cli = match args::parse(&typed) {
         Ok(cli) => cli,
         Err(error) => return output::mistyped(&error),

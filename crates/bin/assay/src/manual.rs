@@ -8,12 +8,12 @@ use clap_mangen::roff::{Inline, Roff, bold, roman};
 /// The manual that the pages belong to, as `man` shows it at the top of each.
 const MANUAL: &str = "Assay";
 
-/// What each section that is rendered by itself begins with: how an apostrophe is written.
+/// Preamble of each section that is rendered by itself: the notation of an apostrophe.
 const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
 /// A page: the name of its file and its text in roff.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct ManualPage {
     /// `assay-lab-show.1`.
     pub file: String,
     /// Roff with the `man` macros.
@@ -21,7 +21,7 @@ pub struct Page {
 }
 
 /// All pages of a command line: one for `assay`, and one for each command that `--help` shows.
-pub fn pages(definition: clap::Command) -> std::io::Result<Vec<Page>> {
+pub fn pages(definition: clap::Command) -> std::io::Result<Vec<ManualPage>> {
     let top = complete(definition);
     let mut pages = Vec::new();
     collect(&top, None, &mut pages)?;
@@ -35,7 +35,7 @@ fn complete(definition: clap::Command) -> clap::Command {
     top
 }
 
-fn collect(command: &clap::Command, above: Option<&str>, pages: &mut Vec<Page>) -> std::io::Result<()> {
+fn collect(command: &clap::Command, above: Option<&str>, pages: &mut Vec<ManualPage>) -> std::io::Result<()> {
     let name = page_name(command);
     pages.push(page(command, above)?);
     for inner in visible(command) {
@@ -53,7 +53,7 @@ fn page_name(command: &clap::Command) -> String {
     command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
 
-fn page(command: &clap::Command, above: Option<&str>) -> std::io::Result<Page> {
+fn page(command: &clap::Command, above: Option<&str>) -> std::io::Result<ManualPage> {
     let source = format!("assay {}", env!("CARGO_PKG_VERSION"));
     // The section of commands, if there is one, lists pages with their section.
     let man = Man::new(command.clone()).source(source).manual(MANUAL);
@@ -71,7 +71,7 @@ fn page(command: &clap::Command, above: Option<&str>) -> std::io::Result<Page> {
     related(&mut rest, command, above);
     rest.to_writer(&mut text)?;
     let text = PREAMBLE.to_owned() + &String::from_utf8_lossy(&text).replace(PREAMBLE, "");
-    Ok(Page { file: format!("{}.1", page_name(command)), text })
+    Ok(ManualPage { file: format!("{}.1", page_name(command)), text })
 }
 
 /// Examples and exit codes: what `--help` ends with. A paragraph whose first line ends in a colon has that line as heading. Lines

@@ -128,7 +128,7 @@ pub fn check_results<'a>(
 
 /// Files that say what a directory is a record of.
 const HEADS: [&str; 3] = ["run.json", "spe.json", "experiment.json"];
-/// What else of a record cannot be made again.
+/// Other parts of a record that cannot be made again.
 const PARTS: [&str; 3] = ["workload.json", "caches.json", "examples.json"];
 
 /// A file that a run, an evaluation or an experiment has left.
@@ -206,8 +206,8 @@ pub fn result(text: &str, file: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// What is drawn for `file` (none or `-`: standard output), with our styles where that is a terminal, unless others' text has any: then
-/// nobody could tell them apart.
+/// Text drawn for `file` (none or `-`: standard output), with our styles where that is a terminal, unless the text of
+/// others has any: then nobody could tell them apart.
 pub fn drawn(file: Option<&Path>, draw: impl Fn(&Style) -> String) -> Result<(), Failure> {
     let style = style(file);
     let plain = draw(&Style { colour: false, ..style });
@@ -241,7 +241,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     })
 }
 
-/// How a summary is written to `file` (none or `-`: standard output).
+/// Style of a summary that is written to `file` (none or `-`: standard output).
 pub fn style(file: Option<&Path>) -> Style {
     let stdout = io::stdout();
     let on_terminal = file.is_none_or(|path| path == Path::new("-")) && stdout.is_terminal();

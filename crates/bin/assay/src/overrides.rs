@@ -74,7 +74,7 @@ pub fn rehearsal(text: &str) -> Result<Rehearsal, String> {
     }
 }
 
-/// How long a search or a calibration may take, which have no schedule that there could be a share of.
+/// Time limit of a search or a calibration, which have no schedule to scale.
 pub fn budget(rehearsal: Option<Rehearsal>, usual: Duration) -> Result<Duration, Failure> {
     match rehearsal {
         None => Ok(usual),
@@ -118,7 +118,7 @@ fn length(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// What is changed, for who reads the result.
+/// Changes to the workload, as a reader of the result needs them.
 pub fn in_words(overrides: &Overrides) -> Option<String> {
     let changes = [
         overrides.duration.map(|length| {

@@ -27,16 +27,16 @@ fn digest_requests(robots: u32) -> u64 {
     (DIGEST_REQUESTS_IN_ALL / u64::from(robots.max(1))).clamp(1, DIGEST_REQUESTS)
 }
 
-/// What the user said about a workload.
+/// The user's choices about a workload.
 #[derive(Debug)]
-pub struct Wish<'a> {
+pub struct WorkloadOptions<'a> {
     /// File or bundled workload.
     pub workload: &'a str,
     /// Directories of included files.
     pub include: &'a [PathBuf],
-    /// What every rate is multiplied by; 1: as the workload has it.
+    /// Factor of every rate; 1: as the workload has it.
     pub rate: f64,
-    /// What takes the place of the workload's own length, rate and number of robots.
+    /// Replacements of the workload's own length, rate and number of robots.
     pub overrides: Overrides,
     /// Squeeze the schedule.
     pub rehearse: Option<Rehearsal>,
@@ -46,41 +46,41 @@ pub struct Wish<'a> {
     pub private_as_public: bool,
     /// Requests per robot in the digest.
     pub digest_requests: Option<u64>,
-    /// The digest is left out, which takes long where there are very many robots: whoever wants it calls [`Prepared::reseeded`].
+    /// The digest is left out, which takes long where there are very many robots: whoever wants it calls [`PreparedWorkload::reseeded`].
     pub digest_later: bool,
     /// Threads that compute the digest; none: as many as there are processors.
     pub threads: Option<u32>,
-    /// What the compiler remarks about a bundled workload is said, too. Who only runs one cannot change it.
+    /// Show the compiler's remarks on a bundled workload, too. Users who only run one cannot change it.
     pub remarks_on_bundled: bool,
 }
 
 /// A workload that can run.
 #[derive(Debug, Clone)]
-pub struct Prepared {
+pub struct PreparedWorkload {
     /// As it will run.
     pub workload: Arc<Workload>,
-    /// What a rehearsal multiplied the schedule by.
+    /// Factor of the schedule in a rehearsal.
     pub scale: Option<f64>,
-    /// What took the place of the workload's own length, rate and number of robots.
+    /// Replacements of the workload's own length, rate and number of robots.
     pub overrides: Overrides,
-    /// Its phases in time.
+    /// Phases in time.
     pub timeline: Arc<Timeline>,
     /// In words, a line each.
     pub explained: Vec<String>,
     /// Digest of the first requests of every robot.
     pub stream_digest: String,
-    /// How many requests of each.
+    /// Number of requests of each robot in the digest.
     pub stream_digest_requests: u64,
     /// Texts it was compiled from: name and text.
     pub sources: Vec<(String, String)>,
-    /// What the compiler warned of, a line each.
+    /// Warnings of the compiler, a line each.
     pub warnings: Vec<String>,
-    /// What the workload says and the command line decides, a line each.
+    /// Notes of the workload and of the command line, a line each.
     pub notes: Vec<String>,
 }
 
 /// Prepares a workload, or says why it cannot run.
-pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
+pub fn prepare(wish: &WorkloadOptions) -> Result<PreparedWorkload, Failure> {
     let is_quiet = !wish.remarks_on_bundled && bundled::find(wish.workload).is_some();
     let mut compiled = source::compile(wish.workload, wish.include, is_quiet)?;
     let warnings = compiled
@@ -122,7 +122,7 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     let notes = notes.into_iter().flatten().chain(dropped).collect();
     let sources = compiled.sources.into_iter().map(|source| (source.name, source.text)).collect();
     let overrides = wish.overrides;
-    Ok(Prepared {
+    Ok(PreparedWorkload {
         workload,
         scale,
         overrides,
@@ -136,9 +136,9 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     })
 }
 
-impl Prepared {
+impl PreparedWorkload {
     /// The same workload with another seed.
-    pub fn reseeded(&self, wish: &Wish) -> Result<Self, Failure> {
+    pub fn reseeded(&self, wish: &WorkloadOptions) -> Result<Self, Failure> {
         let stream_digest = digest(&self.workload, &self.timeline, wish, self.stream_digest_requests)
             .map_err(Failure::usage)?;
         Ok(Self { stream_digest, ..self.clone() })
@@ -159,7 +159,7 @@ fn unused_depth(workload: &Workload) -> Option<String> {
 fn digest(
     workload: &Arc<Workload>,
     timeline: &Arc<Timeline>,
-    wish: &Wish,
+    wish: &WorkloadOptions,
     requests: u64,
 ) -> Result<String, Error> {
     let options = UniverseOptions { private_as_public: wish.private_as_public };

@@ -7,11 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_report::calendar::Utc;
 
-/// Where runs and experiments go.
+/// Directory of runs and experiments.
 pub const RUNS: &str = "runs";
-/// Where evaluations of several proxies at once go.
+/// Directory of evaluations of several proxies at once.
 const EVALUATIONS: &str = "spe";
-/// Where replays through a proxy go.
+/// Directory of replays through a proxy.
 const REPLAYS: &str = "replays";
 /// Most letters of the name of one: it is made of as many names as there are proxies.
 const NAME_LETTERS: usize = 60;

@@ -14,15 +14,15 @@ use assay_report::require::Requirement;
 
 use crate::bundled;
 use crate::exit::Failure;
-use crate::kind::{self, Kind};
+use crate::file_kind::{self, FileKind};
 use crate::output;
 
 /// Compiles what the user named. What the compiler has to say goes to standard error, but for warnings if it is quiet.
 pub fn compile(name: &str, include: &[PathBuf], is_quiet: bool) -> Result<Compiled, Failure> {
-    if let Some(other) = kind::of_named(name).filter(|kind| *kind != Kind::Workload) {
-        return Err(other.refused(name, Kind::Workload));
+    if let Some(other) = file_kind::from_name(name).filter(|kind| *kind != FileKind::Workload) {
+        return Err(other.refused(name, FileKind::Workload));
     }
-    if kind::is_toml(name) {
+    if file_kind::is_toml(name) {
         return Err(Failure::usage(anyhow!("{name} is a TOML file, and not a workload")).hint(
             "a workload is a text file in PGL; experiments are TOML files: `assay lab FILE.toml` says what is wrong in one",
         ));
@@ -73,7 +73,7 @@ pub fn compile(name: &str, include: &[PathBuf], is_quiet: bool) -> Result<Compil
     }
 }
 
-/// What is wrong with a workload's requirements: the compiler passes them on as they are.
+/// Errors in a workload's requirements: the compiler passes them on as they are.
 fn requirements(compiled: &Compiled) -> Vec<Diagnostic> {
     let names = compiled.workload.schedule.phases.iter().map(|phase| phase.name.as_str());
     let both = compiled.workload.requirements.iter().zip(&compiled.requirement_spans);

@@ -13,7 +13,7 @@ use assay_lab::{LabError, Mode, TargetChoice};
 use crate::commands::run_args::RunArgs;
 use crate::exit::Failure;
 
-/// How long a server may take to accept a first connection.
+/// Connect timeout of a server that should run already.
 const KNOCK: Duration = Duration::from_secs(5);
 
 /// Reads `--proxy`, `--direct`, `--forward` and `--reverse`.
@@ -87,7 +87,7 @@ pub fn topology_in(file: &Path, usual_bytes: u64, proxy_dirs: &[PathBuf]) -> Res
     topology_as(file, None, usual, proxy_dirs)
 }
 
-/// What a file says of a topology.
+/// Topology in a file.
 fn choice_in(file: &Path, usual: CacheDefaults) -> Result<TopologyChoice, Failure> {
     let shown = file.display().to_string();
     let text = assay_base::files::text(file, assay_base::files::SETTINGS_MAX)

@@ -80,7 +80,7 @@ impl WatchArgs {
 /// A run that is watched.
 pub struct Watching {
     watcher: Watcher,
-    /// What was not said while a screen was on.
+    /// Messages that were held back while a screen was on.
     said: std::sync::mpsc::Receiver<String>,
     keep: bool,
 }

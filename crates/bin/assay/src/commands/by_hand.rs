@@ -15,14 +15,13 @@ use super::result_args::ResultArgs;
 use super::run::{self, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::overrides::{self, LoadArgs};
-use crate::prepared::{Prepared, Wish, prepare};
+use crate::prepared::{PreparedWorkload, WorkloadOptions, prepare};
 use crate::{opened, output, run_name, units};
 
 const WHAT: &str = "What";
 const WHERE: &str = "Where";
 const RECORD: &str = "Results";
 
-/// What to keep in mind.
 const ALL_TOGETHER: &str = "\
 All parts of a run are given the same workload, --seed, --world, --rehearse, --duration, --rate, --all-robots and --start-at; then robots request the same \
 objects, and origins make the same ones, as in a run on one machine. The clocks of the machines must agree to well \
@@ -45,7 +44,7 @@ Examples:
 
 /// What all parts of a run must agree on.
 #[derive(Debug, Args)]
-pub struct Together {
+pub struct PartGroup {
     /// A PGL file, `-` for standard input, or the name of a bundled workload (`assay workloads`)
     pub workload: String,
     /// When the schedule begins, the same for all parts: a Unix time in seconds, or from now, like +10s
@@ -88,7 +87,7 @@ pub struct Together {
 pub struct RobotsArgs {
     /// What all parts agree on.
     #[command(flatten)]
-    pub together: Together,
+    pub together: PartGroup,
     /// Which robots run here, counted from 0 [default: all]
     #[arg(long, value_name = "FIRST-LAST", value_parser = range, help_heading = WHAT)]
     pub robots: Option<(u32, u32)>,
@@ -118,7 +117,7 @@ pub struct RobotsArgs {
 pub struct OriginsArgs {
     /// What all parts agree on.
     #[command(flatten)]
-    pub together: Together,
+    pub together: PartGroup,
     /// Which origins run here, counted from 0 [default: all]
     #[arg(long, value_name = "FIRST-LAST", value_parser = range, help_heading = WHAT)]
     pub origins: Option<(u32, u32)>,
@@ -206,8 +205,8 @@ pub fn origins(args: &OriginsArgs) -> Result<Exit, Failure> {
     perform(together, plan)
 }
 
-fn prepared(together: &Together) -> Result<Prepared, Failure> {
-    prepare(&Wish {
+fn prepared(together: &PartGroup) -> Result<PreparedWorkload, Failure> {
+    prepare(&WorkloadOptions {
         workload: &together.workload,
         include: &together.include,
         rehearse: together.rehearse,
@@ -222,11 +221,11 @@ fn prepared(together: &Together) -> Result<Prepared, Failure> {
     })
 }
 
-/// What a part has in common with a whole run.
+/// Plan of a part, as far as it is that of a whole run.
 fn plan(
-    together: &Together,
+    together: &PartGroup,
     target: TargetChoice,
-    prepared: &Prepared,
+    prepared: &PreparedWorkload,
     part: &str,
 ) -> Result<RunPlan, Failure> {
     let mut plan = run::plan(&run_args(together, part, prepared)?, target, prepared)?;
@@ -238,7 +237,7 @@ fn plan(
 }
 
 /// The flags of a whole run that a part has too.
-fn run_args(together: &Together, part: &str, prepared: &Prepared) -> Result<RunArgs, Failure> {
+fn run_args(together: &PartGroup, part: &str, prepared: &PreparedWorkload) -> Result<RunArgs, Failure> {
     let plain = RunArgs::plain(&together.workload).context("flags of a run").map_err(Failure::failed)?;
     let run_dir = together.results.run_dir.clone();
     let run_dir = Some(run_dir.unwrap_or_else(|| run_name::fresh(&prepared.workload.name, part)));
@@ -253,7 +252,7 @@ fn run_args(together: &Together, part: &str, prepared: &Prepared) -> Result<RunA
     })
 }
 
-fn perform(together: &Together, plan: RunPlan) -> Result<Exit, Failure> {
+fn perform(together: &PartGroup, plan: RunPlan) -> Result<Exit, Failure> {
     for warning in &plan.warnings {
         output::say(&format!("warning: {warning}"));
     }

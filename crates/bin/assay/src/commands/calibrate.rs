@@ -47,15 +47,15 @@ pub fn calibrate(args: &RunArgs, plan: RunPlan, machines: Option<&Machines>) -> 
         .map_err(Failure::failed)?;
     let calibration = match runtime.block_on(watched(plan, machines, budget, &heading)) {
         Ok(calibration) => calibration,
-        Err(End::Interrupted) => {
+        Err(CalibrationEnd::Interrupted) => {
             output::eprint("interrupted; nothing is kept of the calibration\n");
             return Ok(Exit::Interrupted);
         }
-        Err(End::Unsound(words)) => {
+        Err(CalibrationEnd::Unsound(words)) => {
             output::say(&words);
             return Ok(Exit::Undecided);
         }
-        Err(End::Failed(failure)) => return Err(failure),
+        Err(CalibrationEnd::Failed(failure)) => return Err(failure),
     };
     let path = calibrate::keep(&run_dir, &calibration).map_err(Failure::failed)?;
     let text = if args.results.form()? == Form::Json {
@@ -67,8 +67,8 @@ pub fn calibrate(args: &RunArgs, plan: RunPlan, machines: Option<&Machines>) -> 
     Ok(Exit::Fine)
 }
 
-/// Why there is no calibration.
-enum End {
+/// Reason why there is no calibration.
+enum CalibrationEnd {
     /// The user did not want it any more.
     Interrupted,
     /// The machine is too restless; in words.
@@ -77,13 +77,13 @@ enum End {
     Failed(Failure),
 }
 
-impl From<LabError> for End {
+impl From<LabError> for CalibrationEnd {
     fn from(error: LabError) -> Self {
         match error {
-            LabError::Interrupted => End::Interrupted,
-            LabError::Unsound(words) => End::Unsound(words),
-            error if error.before_start() => End::Failed(Failure::usage(error)),
-            error => End::Failed(Failure::failed(error)),
+            LabError::Interrupted => CalibrationEnd::Interrupted,
+            LabError::Unsound(words) => CalibrationEnd::Unsound(words),
+            error if error.before_start() => CalibrationEnd::Failed(Failure::usage(error)),
+            error => CalibrationEnd::Failed(Failure::failed(error)),
         }
     }
 }
@@ -94,9 +94,9 @@ async fn watched(
     machines: Option<&Machines>,
     budget: Duration,
     heading: &str,
-) -> Result<Calibration, End> {
+) -> Result<Calibration, CalibrationEnd> {
     let listened = Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed);
-    let mut interrupts = listened.map_err(End::Failed)?;
+    let mut interrupts = listened.map_err(CalibrationEnd::Failed)?;
     output::eprint(heading);
     let (sender, mut events) = mpsc::unbounded_channel();
     let (stop_sender, stop) = watch::channel(false);
@@ -116,11 +116,11 @@ async fn watched(
     let mut requested_before = false;
     loop {
         tokio::select! {
-            result = &mut both => return result.map_err(End::from),
+            result = &mut both => return result.map_err(CalibrationEnd::from),
             () = interrupts.next() => {
                 output::eprint("\n");
                 if requested_before {
-                    return Err(End::Interrupted);
+                    return Err(CalibrationEnd::Interrupted);
                 }
                 requested_before = true;
                 // The receiver is gone when it has just ended; then there is nothing to stop.

@@ -14,7 +14,7 @@ use super::{distributions, machine, schedule};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::overrides::PlannedArgs;
-use crate::prepared::{Prepared, Wish, prepare};
+use crate::prepared::{PreparedWorkload, WorkloadOptions, prepare};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,7 +47,7 @@ pub struct CheckArgs {
 
 /// The response as JSON.
 #[derive(Debug, Serialize)]
-struct Document<'a> {
+struct CheckDocument<'a> {
     schema: &'static str,
     workload: &'a str,
     robots: u32,
@@ -84,7 +84,7 @@ struct PhaseDocument<'a> {
 
 /// Explains a workload.
 pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
-    let prepared = prepare(&Wish {
+    let prepared = prepare(&WorkloadOptions {
         workload: &args.workload,
         include: &args.planned.include,
         rate: 1.0,
@@ -107,7 +107,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-fn document<'a>(args: &CheckArgs, prepared: &'a Prepared, needs: &'a [Need]) -> Document<'a> {
+fn document<'a>(args: &CheckArgs, prepared: &'a PreparedWorkload, needs: &'a [Need]) -> CheckDocument<'a> {
     let seconds = |at: Option<Duration>| at.map(|at| at.as_secs_f64());
     let whole = |span: &'a PhaseSpan| span.expected.as_ref().filter(|_| !span.is_endless());
     let phase = |span: &'a PhaseSpan| PhaseDocument {
@@ -118,7 +118,7 @@ fn document<'a>(args: &CheckArgs, prepared: &'a Prepared, needs: &'a [Need]) -> 
         offered_dhr: span.expected.as_ref().map(|expected| expected.offered_dhr()),
         fill_bytes: whole(span).map(|expected| expected.fill_bytes),
     };
-    Document {
+    CheckDocument {
         schema: SCHEMA,
         workload: &prepared.workload.name,
         robots: prepared.workload.robot_count(),
@@ -139,7 +139,7 @@ fn document<'a>(args: &CheckArgs, prepared: &'a Prepared, needs: &'a [Need]) -> 
     }
 }
 
-fn words(args: &CheckArgs, prepared: &Prepared, needs: &[Need]) -> String {
+fn words(args: &CheckArgs, prepared: &PreparedWorkload, needs: &[Need]) -> String {
     let mut text = String::new();
     // Phases are in the table below.
     for line in prepared.explained.iter().filter(|line| !line.starts_with("phase ")) {

@@ -9,8 +9,8 @@ use assay_report::compare::{
 };
 use clap::Args;
 
+use super::export::ExportComparisonArgs;
 use super::report::Form;
-use super::take_along::TakeComparisonArgs;
 use crate::exit::{Exit, Failure};
 use crate::{junit, output};
 
@@ -68,7 +68,7 @@ pub struct CompareArgs {
     pub html: Option<PathBuf>,
     /// What is taken along.
     #[command(flatten)]
-    pub take: TakeComparisonArgs,
+    pub take: ExportComparisonArgs,
 }
 
 /// `LABEL=DIR`; a directory whose name has a `=` in it is taken as it is.
@@ -142,7 +142,7 @@ fn form(args: &CompareArgs) -> Result<Form, Failure> {
     Form::of(flags, args.output.as_deref())
 }
 
-/// What a script is told.
+/// Exit code of the comparison.
 fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<Exit, Failure> {
     // In words it stands in the result; who reads that with another program is told here.
     let aside = args.json || args.markdown || args.output.is_some();

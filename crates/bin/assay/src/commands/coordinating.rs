@@ -4,7 +4,7 @@ use assay_lab::machines::error::FleetError;
 
 use crate::exit::Failure;
 
-/// What goes wrong with a fleet, as an exit code: 2 before anything was started, 1 after.
+/// Error of a fleet, as an exit code: 2 before anything was started, 1 after.
 pub fn failure(error: FleetError) -> Failure {
     match error {
         FleetError::Plan(_) => Failure::usage(error),
@@ -17,7 +17,7 @@ pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Who gives orders, for the logs of agents.
+/// Name of the coordinator, for the logs of agents.
 pub fn who() -> String {
     let user = std::env::var("USER").unwrap_or_else(|_| "somebody".to_owned());
     format!("{user}@{}", host())

@@ -23,12 +23,12 @@ Examples:
 pub struct ExperimentsArgs {
     /// What to do with them; without: list them
     #[command(subcommand)]
-    pub what: Option<What>,
+    pub what: Option<ExperimentsCommand>,
 }
 
 /// What can be done with bundled experiments.
 #[derive(Debug, Subcommand)]
-pub enum What {
+pub enum ExperimentsCommand {
     /// Print one as TOML, or a workload that one has beside itself
     Show {
         /// Its name
@@ -39,7 +39,7 @@ pub enum What {
 /// Lists bundled experiments or prints one.
 pub fn experiments(args: &ExperimentsArgs) -> Result<Exit, Failure> {
     let text = match &args.what {
-        Some(What::Show { name }) => text(name)?.to_owned(),
+        Some(ExperimentsCommand::Show { name }) => text(name)?.to_owned(),
         None => EXPERIMENTS.iter().map(|one| format!("  {:<19} {}\n", one.name, one.about)).collect(),
     };
     output::stdout(&text)?;

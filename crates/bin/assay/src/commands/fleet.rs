@@ -140,7 +140,7 @@ fn doing(info: &AgentInfo) -> String {
     }
 }
 
-/// How well its clock is known, just now.
+/// Error bound of an agent's clock, as of now.
 fn error_us(clock: &AgentClock) -> Option<u64> {
     clock.now().ok().map(|offset| offset.error_ns().div_ceil(1000))
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 
 use crate::exit::{Exit, Failure};
-use crate::kind::{self, Kind};
+use crate::file_kind::{self, FileKind};
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -28,11 +28,11 @@ pub struct FmtArgs {
     pub check: bool,
 }
 
-/// What became of a file.
-enum Outcome {
-    /// Its layout is what it would become.
+/// Result for one file.
+enum FormatOutcome {
+    /// Formatted already.
     Same,
-    /// It has been laid out, or would be.
+    /// Formatted now, or would be.
     Changed,
 }
 
@@ -41,8 +41,8 @@ pub fn fmt(args: &FmtArgs) -> Result<Exit, Failure> {
     let (mut changed, mut failures) = (0, Vec::new());
     for file in &args.files {
         match one(file, args.check) {
-            Ok(Outcome::Same) => {}
-            Ok(Outcome::Changed) => {
+            Ok(FormatOutcome::Same) => {}
+            Ok(FormatOutcome::Changed) => {
                 changed += 1;
                 if file != Path::new("-") {
                     output::stdout(&format!("{}\n", file.display()))?;
@@ -61,14 +61,14 @@ pub fn fmt(args: &FmtArgs) -> Result<Exit, Failure> {
     }
 }
 
-fn one(file: &Path, check: bool) -> Result<Outcome, Failure> {
+fn one(file: &Path, check: bool) -> Result<FormatOutcome, Failure> {
     let is_input = file == Path::new("-");
     let name = file.display().to_string();
     if !is_input
         && file.is_file()
-        && let Some(other) = kind::of_named(&name).filter(|kind| *kind != Kind::Workload)
+        && let Some(other) = file_kind::from_name(&name).filter(|kind| *kind != FileKind::Workload)
     {
-        return Err(other.refused(&name, Kind::Workload));
+        return Err(other.refused(&name, FileKind::Workload));
     }
     let text = if is_input {
         standard_input()
@@ -88,10 +88,10 @@ fn one(file: &Path, check: bool) -> Result<Outcome, Failure> {
         output::eprint(&said);
         Failure::usage(anyhow!("{name} was not formatted: it cannot be parsed"))
     })?;
-    let outcome = if formatted == text { Outcome::Same } else { Outcome::Changed };
+    let outcome = if formatted == text { FormatOutcome::Same } else { FormatOutcome::Changed };
     match outcome {
         _ if is_input && !check => output::stdout(&formatted)?,
-        Outcome::Changed if !check => replace(file, &formatted)
+        FormatOutcome::Changed if !check => replace(file, &formatted)
             .with_context(|| format!("cannot write {name}; it is as it was"))
             .map_err(Failure::failed)?,
         _ => {}

@@ -22,7 +22,7 @@ pub fn bed(args: &RunArgs, target: &TargetChoice, workload: &Workload) -> Result
     })
 }
 
-/// What is to be said of links that the workload has and the run has not.
+/// Remark on links that the workload has and the run has not.
 pub fn left_out(plan: &RunPlan) -> Option<String> {
     let is_running = matches!(plan.target, TargetChoice::Running { .. });
     (is_running && plan.workload.links.is_some()).then(|| {

@@ -185,7 +185,7 @@ fn of_run(path: &Path, args: &LogsArgs) -> Result<Document, Failure> {
     Ok(document)
 }
 
-/// Where the log of a run, or of one of its caches, is, and how it is written: as the description says that was used.
+/// Path of the log of a run, or of one of its caches, with the format of the description that was used.
 fn log_of(dir: &RunDir, info: &RunInfo, cache: Option<&str>) -> Result<(PathBuf, Format), Failure> {
     let none = |why: &str| {
         let (name, path) = (&info.target.name, dir.path().display());
@@ -269,7 +269,7 @@ fn failure(error: LogsError) -> Failure {
     }
 }
 
-/// What helps when a log cannot be read.
+/// Remedy for a log that cannot be read.
 pub fn hint(error: &LogsError) -> Option<String> {
     let hint = match error {
         LogsError::Unrecognised { why: Unrecognised::Json { template: Some(template), .. }, .. } => {

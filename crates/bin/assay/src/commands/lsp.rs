@@ -148,7 +148,7 @@ impl Host for ThisMachine {
     }
 }
 
-/// Where programs keep what they can make again (XDG Base Directory Specification).
+/// Directory for files that can be made again (XDG Base Directory Specification).
 fn cache() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))

@@ -9,14 +9,14 @@ use super::check::CheckArgs;
 use super::run;
 use super::run_args::RunArgs;
 use crate::exit::Failure;
-use crate::prepared::Prepared;
+use crate::prepared::PreparedWorkload;
 use crate::target;
 
 /// The share of its processors that a role can use before it shows.
 const COMFORTABLE: f64 = 0.7;
 
 /// The arithmetic of what `assay run WORKLOAD` would do.
-pub fn needs(args: &CheckArgs, prepared: &Prepared) -> Result<Vec<Need>, Failure> {
+pub fn needs(args: &CheckArgs, prepared: &PreparedWorkload) -> Result<Vec<Need>, Failure> {
     let run_args = RunArgs {
         seed: args.planned.seed,
         private_as_public: args.planned.private_as_public,
@@ -27,7 +27,7 @@ pub fn needs(args: &CheckArgs, prepared: &Prepared) -> Result<Vec<Need>, Failure
 }
 
 /// The same for people.
-pub fn words(needs: &[Need], prepared: &Prepared) -> String {
+pub fn words(needs: &[Need], prepared: &PreparedWorkload) -> String {
     let mut text =
         "\nthis machine, through the built-in proxy (as `assay run` alone would do it):\n".to_owned();
     for need in needs {
@@ -50,7 +50,7 @@ fn share(need: &Need) -> String {
     if share < 1.0 { format!("{share:.1} %") } else { format!("{share:.0} %") }
 }
 
-/// How much more of it there could be.
+/// Factor by which the load could grow.
 fn room(needs: &[Need], timeline: &Timeline) -> String {
     let rates = timeline.phases().iter().filter_map(|span| span.expected.map(|e| e.peak_request_rate));
     let peak = rates.fold(0.0, f64::max);

@@ -21,9 +21,9 @@ use super::login_args::LoginArgs;
 use crate::exit::Failure;
 use crate::{output, units};
 
-/// How long agents are waited for that have not yet ended their part in an earlier run of this command.
+/// Longest wait for agents that have not yet ended their part in an earlier run of this command.
 const UNTIL_FREE: Duration = Duration::from_secs(30);
-/// How long agents go on without a coordinator, unless they are told otherwise. A network that is cut for less costs nothing.
+/// Default time for which agents go on without a coordinator. A network that is cut for less costs nothing.
 const USUAL_WAIT: Duration = Duration::from_secs(15);
 /// Pause before they are looked at again.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -149,7 +149,7 @@ impl Machines {
         Ok(())
     }
 
-    /// Who is there. Agents that still take part in an earlier run of this command are waited for.
+    /// Agents that are present. Waits for those that still take part in an earlier run of this command.
     fn found(&self) -> Result<Vec<AgentInfo>, Failure> {
         let deadline = Instant::now() + UNTIL_FREE;
         loop {

@@ -7,7 +7,7 @@ use assay_base::settings::suggest::or_did_you_mean;
 use clap::Args;
 
 use crate::exit::{Exit, Failure};
-use crate::manual::{self, Page};
+use crate::manual::{self, ManualPage};
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -39,7 +39,7 @@ pub fn man(args: &ManArgs, definition: clap::Command) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-fn write(pages: &[Page], dir: &Path) -> Result<(), Failure> {
+fn write(pages: &[ManualPage], dir: &Path) -> Result<(), Failure> {
     let attempt = || format!("cannot write manual pages into {}", dir.display());
     output::check_directory(Some(dir))?;
     std::fs::create_dir_all(dir).with_context(attempt).map_err(Failure::failed)?;
@@ -50,11 +50,11 @@ fn write(pages: &[Page], dir: &Path) -> Result<(), Failure> {
 }
 
 /// The page of a command.
-fn named<'a>(pages: &'a [Page], command: &[String]) -> Result<&'a Page, Failure> {
+fn named<'a>(pages: &'a [ManualPage], command: &[String]) -> Result<&'a ManualPage, Failure> {
     // `assay man assay-run` and `assay man assay run` mean the same as `assay man run`.
     let words = command.join("-");
     let wanted = words.strip_prefix("assay-").unwrap_or(&words);
-    let short = |page: &'a Page| {
+    let short = |page: &'a ManualPage| {
         let name = page.file.trim_end_matches(".1");
         name.strip_prefix("assay-").unwrap_or("")
     };

@@ -49,7 +49,7 @@ pub struct Results {
     pub against: Option<PathBuf>,
 }
 
-/// What runs of live clients came to beside their numbers.
+/// Outcome of runs of live clients, beside their numbers.
 #[derive(Debug, Default)]
 pub struct LiveVerdict {
     has_fault: bool,

@@ -37,12 +37,12 @@ pub struct ProxiesArgs {
     pub json: bool,
     /// What to do instead
     #[command(subcommand)]
-    pub what: Option<What>,
+    pub what: Option<ProxiesCommand>,
 }
 
 /// What else can be done.
 #[derive(Debug, Subcommand)]
-pub enum What {
+pub enum ProxiesCommand {
     /// Print a description: to see what can be chosen, or to start one of your own from
     Show {
         /// Its name, or the path of a description FILE.toml
@@ -55,26 +55,26 @@ pub enum What {
 
 /// The list as JSON.
 #[derive(Debug, Serialize)]
-struct Document {
+struct ProxiesDocument {
     schema: &'static str,
-    proxies: Vec<Entry>,
+    proxies: Vec<ProxyEntry>,
 }
 
 /// One proxy that can be named.
 #[derive(Debug, Serialize)]
-struct Entry {
+struct ProxyEntry {
     name: String,
     title: String,
     modes: Vec<&'static str>,
-    /// Where it keeps objects.
+    /// Media that it keeps objects on.
     stores: Vec<&'static str>,
     /// The legs on which it can speak TLS.
     tls: Vec<&'static str>,
-    /// What can be chosen beside memory, disk and processors.
-    settings: Vec<Choosable>,
+    /// Settings beside memory, disk and processors.
+    settings: Vec<SettingChoice>,
     /// None: it is not there.
     version: Option<String>,
-    /// What stands in the way of using it.
+    /// Obstacle to using it.
     missing: Option<String>,
     /// The program that it lacks to speak TLS to robots.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ struct Entry {
 
 /// One of a proxy's own settings.
 #[derive(Debug, Serialize)]
-struct Choosable {
+struct SettingChoice {
     name: String,
     about: String,
     allowed: String,
@@ -93,7 +93,7 @@ struct Choosable {
 /// Lists proxies, or prints the description of one.
 pub fn proxies(args: &ProxiesArgs) -> Result<Exit, Failure> {
     match &args.what {
-        Some(What::Show { name, proxy_dir }) => {
+        Some(ProxiesCommand::Show { name, proxy_dir }) => {
             let dirs: Vec<PathBuf> = args.proxy_dir.iter().chain(proxy_dir).cloned().collect();
             let description = assay_lab::find(name, &dirs).map_err(Failure::usage)?;
             output::stdout(&description.source)?;
@@ -112,12 +112,12 @@ fn list(args: &ProxiesArgs) -> Result<Exit, Failure> {
     let builtin = own("builtin", "the caching proxy that Assay brings", &["reverse", "forward"], &["memory"]);
     let direct = own("direct", "no proxy: robots speak to the origins", &["direct"], &[]);
     let mut proxies = vec![
-        Entry {
+        ProxyEntry {
             settings: Chosen::SETTINGS.map(choosable_of_builtin).into(),
             tls: vec!["robots", "origins"],
             ..builtin
         },
-        Entry { tls: vec!["origins"], ..direct },
+        ProxyEntry { tls: vec!["origins"], ..direct },
     ];
     let mut wrong = Vec::new();
     for description in assay_lab::described(&args.proxy_dir) {
@@ -127,7 +127,7 @@ fn list(args: &ProxiesArgs) -> Result<Exit, Failure> {
         }
     }
     let text = if args.json {
-        output::json(&Document { schema: SCHEMA, proxies })?
+        output::json(&ProxiesDocument { schema: SCHEMA, proxies })?
     } else {
         proxies.iter().map(words).collect()
     };
@@ -139,8 +139,8 @@ fn list(args: &ProxiesArgs) -> Result<Exit, Failure> {
 }
 
 /// A target that is always there.
-fn own(name: &str, title: &str, modes: &[&'static str], stores: &[&'static str]) -> Entry {
-    Entry {
+fn own(name: &str, title: &str, modes: &[&'static str], stores: &[&'static str]) -> ProxyEntry {
+    ProxyEntry {
         name: name.into(),
         title: title.into(),
         modes: modes.to_vec(),
@@ -153,9 +153,9 @@ fn own(name: &str, title: &str, modes: &[&'static str], stores: &[&'static str])
     }
 }
 
-/// What can be chosen about the built-in proxy.
-fn choosable_of_builtin(setting: Setting) -> Choosable {
-    Choosable {
+/// Settings of the built-in proxy.
+fn choosable_of_builtin(setting: Setting) -> SettingChoice {
+    SettingChoice {
         name: setting.name.into(),
         about: setting.about.into(),
         allowed: setting.allowed(),
@@ -164,13 +164,13 @@ fn choosable_of_builtin(setting: Setting) -> Choosable {
 }
 
 /// A described proxy, and whether its program is there.
-async fn entry(description: &Description) -> Entry {
+async fn entry(description: &Description) -> ProxyEntry {
     let install = install(description.package.as_deref());
     let (version, missing) = match assay_lab::real_proxy::version(description).await {
         Ok(version) => (Some(version), None),
         Err(why) => (None, Some(format!("{why}{install}"))),
     };
-    Entry {
+    ProxyEntry {
         name: description.name.clone(),
         title: description.title.clone(),
         modes: description.modes.iter().map(|mode| mode.name()).collect(),
@@ -183,7 +183,7 @@ async fn entry(description: &Description) -> Entry {
     }
 }
 
-/// How a package is installed, in brackets.
+/// Command that installs a package, in brackets.
 fn install(package: Option<&str>) -> String {
     package.map_or(String::new(), |name| format!(" (apt install {name})"))
 }
@@ -194,9 +194,9 @@ fn missing_for_tls(description: &Description) -> Option<String> {
     Some(format!("{}{}", terminator.missing()?, install(terminator.package.as_deref())))
 }
 
-fn choosable(description: &Description) -> Vec<Choosable> {
+fn choosable(description: &Description) -> Vec<SettingChoice> {
     let settings = description.settings.iter();
-    let choosable = settings.map(|(name, setting)| Choosable {
+    let choosable = settings.map(|(name, setting)| SettingChoice {
         name: name.clone(),
         about: setting.about.clone(),
         allowed: setting.allowed(),
@@ -206,7 +206,7 @@ fn choosable(description: &Description) -> Vec<Choosable> {
 }
 
 /// A line: name, version, modes, stores, legs with TLS, and what it is or what stands in the way.
-fn words(entry: &Entry) -> String {
+fn words(entry: &ProxyEntry) -> String {
     // Debian's revision says nothing about behaviour, and is long.
     let version = entry.version.as_deref().unwrap_or("–").split(['-', '+']).next().unwrap_or("–");
     let about = entry.missing.as_ref().unwrap_or(&entry.title);

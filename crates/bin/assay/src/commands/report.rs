@@ -12,7 +12,7 @@ use assay_report::summary::Summary;
 use assay_report::{html, terminal};
 use clap::Args;
 
-use super::take_along::{TakeArgs, TakeComparisonArgs, take_along};
+use super::export::{ExportArgs, ExportComparisonArgs, export};
 use crate::commands::schema;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -50,7 +50,7 @@ pub struct ReportArgs {
     pub no_report: bool,
     /// What is taken along.
     #[command(flatten)]
-    pub take: TakeArgs,
+    pub take: ExportArgs,
     /// Print the JSON Schema of a run's document instead
     #[arg(long, conflicts_with_all = ["run_dir", "json", "no_report"])]
     pub schema: bool,
@@ -59,7 +59,7 @@ pub struct ReportArgs {
     pub comparison_schema: bool,
 }
 
-/// What a result looks like.
+/// Format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// For people.
@@ -133,7 +133,7 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     output::check_result(args.output.as_deref())?;
     if args.take.any() {
         args.take.check()?;
-        return take_along(&args.take, dir, args.json, args.output.as_deref());
+        return export(&args.take, dir, args.json, args.output.as_deref());
     }
     let flags = match (args.json, args.markdown) {
         (true, _) => Some(Form::Json),
@@ -162,7 +162,7 @@ pub fn make_comparison(
     form: Form,
     with_html: bool,
     file: Option<&Path>,
-    take: Option<&TakeComparisonArgs>,
+    take: Option<&ExportComparisonArgs>,
 ) -> Result<(), Failure> {
     let comparison = compare::experiment(dir).map_err(Failure::failed)?;
     take.map_or(Ok(()), |take| take.write(&comparison))?;
@@ -199,8 +199,8 @@ pub fn make(run_dir: &Path, form: Form, with_html: bool, file: Option<&Path>) ->
     Ok(summary)
 }
 
-/// What is left in `dir`, where that can be written to: the runs of others, and those that were put by, can be read all the
-/// same.
+/// Writes the report into `dir`, where that can be written to: runs of others, and those in an archive, can be read
+/// all the same.
 fn left(
     dir: &Path,
     write: impl FnOnce() -> Result<Option<PathBuf>, ReportError>,

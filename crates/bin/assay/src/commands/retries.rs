@@ -56,7 +56,7 @@ pub fn again(plan: &mut RunPlan, outcome: &RunOutcome, retries: u32, world: u32)
     Ok(true)
 }
 
-/// What is undecided, in words.
+/// Undecided numbers and requirements, in words.
 fn open(summary: &Summary) -> String {
     let undecided = summary.requirements.iter().filter(|one| one.decision == Some(Decision::Undecided));
     let undecided: Vec<&str> = undecided.map(|one| one.text.as_str()).collect();
@@ -67,7 +67,7 @@ fn open(summary: &Summary) -> String {
     }
 }
 
-/// Where the run directory of a try is kept: beside the last one's, under a name that is free.
+/// Directory for the run of an earlier try: beside the last one's, under a name that is free.
 fn aside(run_dir: &Path, number: u32, exists: impl Fn(&Path) -> bool) -> PathBuf {
     let named = |suffix: String| {
         let mut name = run_dir.file_name().unwrap_or_default().to_owned();

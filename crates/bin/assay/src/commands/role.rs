@@ -50,7 +50,7 @@ pub fn role(args: &RoleArgs) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// What the role is told.
+/// Specification of the role.
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let attempt = || format!("cannot read what the role is told in {}", path.display());
     let text = assay_base::files::bytes(path, assay_base::files::DOCUMENT_MAX)

@@ -27,8 +27,8 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::listeners::Listeners;
 use crate::live::{self, Header, Style};
-use crate::prepared::{Prepared, Wish, prepare};
-use crate::{hint, junit, leftovers, opened, output, run_name, target, thresholds, units};
+use crate::prepared::{PreparedWorkload, WorkloadOptions, prepare};
+use crate::{hint, junit, leftovers, opened, output, requirement_listener, run_name, target, units};
 
 /// Runs a workload.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
@@ -41,7 +41,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     leftovers::clear();
     let target = target::choose(args)?;
-    let wish = Wish {
+    let wish = WorkloadOptions {
         workload: &args.workload,
         include: &args.include,
         rate: 1.0,
@@ -88,7 +88,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         return peak::find(args, promise, plan);
     }
     retries::check(&plan.target, args.retries)?;
-    forebode(&mut plan)?;
+    warn_before_start(&mut plan)?;
     perform(plan, &args.results, args.retries, machines.as_ref())
 }
 
@@ -137,14 +137,14 @@ pub fn perform(
         let watching = results.watch.begin(&plan, &mut listeners, Style::choose(results.no_live))?;
         let ended = runtime.block_on(watched(plan.clone(), results, listeners))?;
         match &ended {
-            Ended::Run(outcome, None) if retries::again(&mut plan, outcome, retries, world())? => {
+            RunEnd::Run(outcome, None) if retries::again(&mut plan, outcome, retries, world())? => {
                 machines.into_iter().try_for_each(|machines| machines.take(&mut plan))?;
             }
             _ => break (ended, watching),
         }
     };
     match ended {
-        (Ended::Run(outcome, failed), watching) => {
+        (RunEnd::Run(outcome, failed), watching) => {
             if let Some(words) = &failed {
                 output::say(&format!("stopped: a requirement failed: {words}"));
             }
@@ -161,7 +161,7 @@ pub fn perform(
             }
             Ok(exit)
         }
-        (Ended::Early(words), _) => {
+        (RunEnd::Early(words), _) => {
             output::say(&words);
             Ok(Exit::Interrupted)
         }
@@ -169,7 +169,7 @@ pub fn perform(
 }
 
 /// Says, and keeps for the record, what may turn out to be too little; with what is known of the machines.
-fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
+fn warn_before_start(plan: &mut RunPlan) -> Result<(), Failure> {
     let mut warnings = checks::warnings(&assay_lab::resource_needs(plan).map_err(Failure::usage)?);
     match assay_lab::experiment::calibrate::find(plan) {
         Ok(found) => plan.calibration = found,
@@ -201,8 +201,8 @@ fn finish(results: &ResultArgs, outcome: &RunOutcome, stopped: bool) -> Result<E
     })
 }
 
-/// How a run that began came to its end.
-enum Ended {
+/// End of a run that began.
+enum RunEnd {
     /// With the requirement that ended it, in words.
     Run(RunOutcome, Option<String>),
     /// By the user, and there is nothing to report; why, in words.
@@ -210,15 +210,15 @@ enum Ended {
 }
 
 /// Runs a plan, and all who want to know hear of it; Ctrl-C once ends it well, twice at once.
-async fn watched(plan: RunPlan, results: &ResultArgs, mut listeners: Listeners) -> Result<Ended, Failure> {
+async fn watched(plan: RunPlan, results: &ResultArgs, mut listeners: Listeners) -> Result<RunEnd, Failure> {
     let mut interrupts = Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
-    let (standings_sender, standings) = thresholds::channel();
+    let (standings_sender, standings) = requirement_listener::channel();
     let required = plan.requirements.iter().filter_map(|text| text.parse().ok()).collect();
-    let requirements = thresholds::listen(listeners.join(), required, standings_sender);
+    let requirements = requirement_listener::listen(listeners.join(), required, standings_sender);
     let (key_sender, mut keys) = mpsc::unbounded_channel();
     let style = Style::choose(results.no_live);
     let view = live::watch(listeners.join(), header(&plan), standings.clone(), style, key_sender);
-    let failed = thresholds::failed(standings);
+    let failed = requirement_listener::failed(standings);
     tokio::pin!(failed);
     let (event_sender, events) = mpsc::unbounded_channel();
     let (stop_sender, stop) = watch::channel(false);
@@ -229,7 +229,7 @@ async fn watched(plan: RunPlan, results: &ResultArgs, mut listeners: Listeners) 
     let mut failure = None;
     loop {
         tokio::select! {
-            result = &mut all => return result.map(|outcome| Ended::Run(outcome, failure)).or_else(ended_badly),
+            result = &mut all => return result.map(|outcome| RunEnd::Run(outcome, failure)).or_else(ended_badly),
             // Once the end has been requested, a failure does not request it again.
             words = &mut failed, if results.stop_on_failure && !requested_before => {
                 failure = Some(words);
@@ -243,7 +243,7 @@ async fn watched(plan: RunPlan, results: &ResultArgs, mut listeners: Listeners) 
             }
             () = interrupts.next() => {
                 if requested_before {
-                    return Ok(Ended::Early("quit at once; `assay report` reads what is in the run directory".into()));
+                    return Ok(RunEnd::Early("quit at once; `assay report` reads what is in the run directory".into()));
                 }
                 requested_before = true;
                 // The receiver is gone when the run has just ended; then there is nothing to stop.
@@ -253,9 +253,9 @@ async fn watched(plan: RunPlan, results: &ResultArgs, mut listeners: Listeners) 
     }
 }
 
-fn ended_badly(error: LabError) -> Result<Ended, Failure> {
+fn ended_badly(error: LabError) -> Result<RunEnd, Failure> {
     match error {
-        LabError::Interrupted => Ok(Ended::Early(error.to_string())),
+        LabError::Interrupted => Ok(RunEnd::Early(error.to_string())),
         error if error.before_start() => Err(Failure::usage(error)),
         error => Err(Failure::failed(error)),
     }
@@ -274,7 +274,7 @@ fn header(plan: &RunPlan) -> Header {
 }
 
 /// Everything the lab needs to know.
-pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result<RunPlan, Failure> {
+pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &PreparedWorkload) -> Result<RunPlan, Failure> {
     let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
     let origins = prepared.workload.origins.len();
     if !args.origin_listen.is_empty() && args.origin_listen.len() != origins {
@@ -347,8 +347,8 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
     Ok(plan)
 }
 
-/// What the workload and the command line require, each once.
-fn requirements(args: &RunArgs, prepared: &Prepared) -> Result<Vec<String>, Failure> {
+/// Requirements of the workload and the command line, each once.
+fn requirements(args: &RunArgs, prepared: &PreparedWorkload) -> Result<Vec<String>, Failure> {
     let workload = &prepared.workload;
     let mut all = workload.requirements.clone();
     for required in args.results.require.iter().chain(&args.results.allow) {

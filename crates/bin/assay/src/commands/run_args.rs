@@ -232,7 +232,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 }
 
 impl RunArgs {
-    /// What `assay run WORKLOAD` means without any flag.
+    /// Arguments of `assay run WORKLOAD` without any flag.
     pub fn plain(workload: &str) -> Result<Self, clap::Error> {
         let command = Self::augment_args(clap::Command::new("run").no_binary_name(true));
         Self::from_arg_matches(&command.try_get_matches_from(["--", workload])?)

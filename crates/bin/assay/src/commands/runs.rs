@@ -31,7 +31,7 @@ const SCHEMA: &str = "assay-runs/1";
 pub struct RunsArgs {
     /// What to do with them; without: list them
     #[command(subcommand)]
-    pub what: Option<What>,
+    pub what: Option<RunsCommand>,
     /// The directory in which they are
     #[arg(long, value_name = "DIR", default_value = run_name::RUNS)]
     pub dir: PathBuf,
@@ -42,7 +42,7 @@ pub struct RunsArgs {
 
 /// What can be done with runs.
 #[derive(Debug, Subcommand)]
-pub enum What {
+pub enum RunsCommand {
     /// Remove runs and experiments: those that are named, or old ones
     Remove(RemoveArgs),
 }
@@ -69,19 +69,19 @@ pub struct RemoveArgs {
 
 /// The list as JSON.
 #[derive(Debug, Serialize)]
-struct Document {
+struct RunsDocument {
     schema: &'static str,
     runs: Vec<ArchiveEntry>,
 }
 
 /// Lists or removes runs.
 pub fn runs(args: &RunsArgs) -> Result<Exit, Failure> {
-    if let Some(What::Remove(remove)) = &args.what {
+    if let Some(RunsCommand::Remove(remove)) = &args.what {
         return remove_some(remove);
     }
     let entries = list(&args.dir).map_err(Failure::usage)?;
     let text = match args.json {
-        true => output::json(&Document { schema: SCHEMA, runs: entries })?,
+        true => output::json(&RunsDocument { schema: SCHEMA, runs: entries })?,
         false if entries.is_empty() => {
             format!("no runs in {}; `assay run demo` makes one\n", args.dir.display())
         }

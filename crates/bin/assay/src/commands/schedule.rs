@@ -7,16 +7,16 @@ use assay_base::settings::show::bytes;
 use assay_workload::model::{Phase, Ramp};
 use assay_workload::{PhaseSpan, Timeline};
 
-use crate::prepared::Prepared;
+use crate::prepared::PreparedWorkload;
 use crate::units::show_duration;
 
 /// Columns of the picture.
 const COLUMNS: usize = 72;
-/// How high a column can be.
+/// Heights of a column.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The schedule as a picture, where its times are known, and as a table.
-pub fn words(prepared: &Prepared) -> String {
+pub fn words(prepared: &PreparedWorkload) -> String {
     let phases: Vec<_> = prepared.timeline.phases().iter().zip(&prepared.workload.schedule.phases).collect();
     picture(&phases).unwrap_or_default() + &table(prepared)
 }
@@ -48,7 +48,7 @@ fn picture(phases: &[(&PhaseSpan, &Phase)]) -> Option<String> {
 /// A factor of a phase, as its share of the phase goes from 0 to 1.
 type Factor<'a> = Box<dyn Fn(f64) -> f64 + 'a>;
 
-/// What is drawn of a phase.
+/// Factors of a phase that are drawn.
 fn factors(phase: &Phase) -> [(&'static str, Factor<'_>); 2] {
     let on = |ramp: Ramp, share: f64| ramp.begin + (ramp.end - ramp.begin) * share;
     [
@@ -79,7 +79,7 @@ fn line(name: &str, columns: &[f64]) -> String {
     format!("{name:<10} {bars} {}\n", number(most))
 }
 
-/// Where each phase begins; a name that has no room for itself is cut.
+/// Names at the beginnings of the phases; a name that has no room for itself is cut.
 fn names(phases: &[(&PhaseSpan, &Phase)], total: f64) -> String {
     let column = |time: Option<Duration>| {
         let share = time.map_or(0.0, |time| time.as_secs_f64()) / total;
@@ -97,7 +97,7 @@ fn names(phases: &[(&PhaseSpan, &Phase)], total: f64) -> String {
 }
 
 /// The schedule as a table.
-fn table(prepared: &Prepared) -> String {
+fn table(prepared: &PreparedWorkload) -> String {
     let timeline: &Timeline = &prepared.timeline;
     let mut text = format!(
         "{:<10} {:>8} {:>8}  {:<10} {:<10} {:>10} {:>8} {:>9}\n",

@@ -22,29 +22,29 @@ Examples:
   assay schema summary                            of what each run leaves";
 
 /// A kind of file.
-struct Kind {
+struct SchemaKind {
     name: &'static str,
     about: &'static str,
-    schema: Schema,
+    schema: SchemaSource,
 }
 
-/// Where the schema of a kind of file is.
-enum Schema {
+/// Source of the schema of a kind of file.
+enum SchemaSource {
     /// A text of the reference.
     Text(&'static str),
     /// Made from the type of the document.
     OfType(fn() -> Value),
 }
 
-impl Kind {
+impl SchemaKind {
     const fn document(name: &'static str, about: &'static str, schema: fn() -> Value) -> Self {
-        Self { name, about, schema: Schema::OfType(schema) }
+        Self { name, about, schema: SchemaSource::OfType(schema) }
     }
 
     fn text(&self) -> String {
         match self.schema {
-            Schema::Text(text) => text.to_owned(),
-            Schema::OfType(schema) => format!("{:#}\n", schema()),
+            SchemaSource::Text(text) => text.to_owned(),
+            SchemaSource::OfType(schema) => format!("{:#}\n", schema()),
         }
     }
 }
@@ -52,11 +52,11 @@ impl Kind {
 macro_rules! settings {
     ($name:literal, $about:literal) => {{
         let text = include_str!(concat!("../../../../../docs/reference/", $name, ".schema.json"));
-        Kind { name: $name, about: $about, schema: Schema::Text(text) }
+        SchemaKind { name: $name, about: $about, schema: SchemaSource::Text(text) }
     }};
 }
 
-const SETTINGS: [Kind; 7] = [
+const SETTINGS: [SchemaKind; 7] = [
     settings!("experiment", "experiments (`assay lab`)"),
     settings!("topology", "caches that work together (`assay run --topology`)"),
     settings!("cluster", "clusters (`assay simulate`, `assay cluster`)"),
@@ -66,35 +66,39 @@ const SETTINGS: [Kind; 7] = [
     settings!("case", "conformance cases (`assay conform --cases`)"),
 ];
 
-const DOCUMENTS: [Kind; 8] = [
-    Kind::document(
+const DOCUMENTS: [SchemaKind; 8] = [
+    SchemaKind::document(
         "summary",
         "the summary of a run (`summary.json`, `assay report --json`)",
         Summary::json_schema,
     ),
-    Kind::document(
+    SchemaKind::document(
         "comparison",
         "comparisons (`comparison.json`, `assay compare --json`)",
         Comparison::json_schema,
     ),
-    Kind::document(
+    SchemaKind::document(
         "conform",
         "results of conformance cases (`assay conform --json`)",
         assay_conform::document::Document::json_schema,
     ),
-    Kind::document(
+    SchemaKind::document(
         "logs",
         "analyses of access logs (`assay logs --json`)",
         assay_logs::document::Document::json_schema,
     ),
-    Kind::document(
+    SchemaKind::document(
         "size",
         "sizes of caches (`assay size --json`)",
         assay_logs::size::document::Document::json_schema,
     ),
-    Kind::document("replay", "results of a replay (`assay replay --json`)", ReplayResults::json_schema),
-    Kind::document("spe", "evaluations (`assay spe report --json`)", spe::Evaluation::json_schema),
-    Kind::document("policies", "policies on a cluster (`assay simulate --json`)", policies::json_schema),
+    SchemaKind::document("replay", "results of a replay (`assay replay --json`)", ReplayResults::json_schema),
+    SchemaKind::document("spe", "evaluations (`assay spe report --json`)", spe::Evaluation::json_schema),
+    SchemaKind::document(
+        "policies",
+        "policies on a cluster (`assay simulate --json`)",
+        policies::json_schema,
+    ),
 ];
 
 /// The schema of a kind of document, which the commands that write it print with `--schema`.
@@ -138,6 +142,6 @@ pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-fn lines(kinds: &[Kind]) -> String {
+fn lines(kinds: &[SchemaKind]) -> String {
     kinds.iter().map(|kind| format!("  {:<12} {}\n", kind.name, kind.about)).collect()
 }

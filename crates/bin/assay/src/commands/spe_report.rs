@@ -6,7 +6,7 @@ use assay_record::spe::SpeDir;
 use assay_report::spe;
 use clap::Args;
 
-use super::take_along::{check_figures, told_figures};
+use super::export::{check_figures, figures_message};
 use crate::commands::schema;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -58,7 +58,7 @@ pub fn report(args: &SpeReportArgs) -> Result<Exit, Failure> {
         if args.no_report { None } else { Some(evaluation.write_html(&dir).map_err(Failure::failed)?) };
     if let Some(out) = &args.figures {
         let names = evaluation.write_figures(out).map_err(Failure::failed)?;
-        output::eprint(&told_figures(&names, out));
+        output::eprint(&figures_message(&names, out));
     }
     match args.json {
         true => output::result(&evaluation.to_json().map_err(Failure::failed)?, file)?,

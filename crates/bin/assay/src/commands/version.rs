@@ -19,9 +19,9 @@ pub struct VersionArgs {
     pub json: bool,
 }
 
-/// What the program is.
+/// Version and build of the program.
 #[derive(Debug, Serialize)]
-struct Document {
+struct VersionDocument {
     schema: &'static str,
     version: &'static str,
     /// `linux`.
@@ -43,7 +43,7 @@ pub fn version(args: &VersionArgs) -> Result<Exit, Failure> {
         output::stdout(&format!("assay {version}\n"))?;
         return Ok(Exit::Fine);
     }
-    let document = Document {
+    let document = VersionDocument {
         schema: SCHEMA,
         version,
         os: std::env::consts::OS,

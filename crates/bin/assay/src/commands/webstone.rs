@@ -19,7 +19,7 @@ use clap::Args;
 use tokio::sync::watch;
 
 use super::by_hand::start_time;
-use super::crowd::{Crowds, crowds, range};
+use super::client_counts::{ClientCounts, client_counts, range};
 use super::policies::{LiveVerdict, Results};
 use crate::exit::{Exit, Failure};
 use crate::target::{no_url, reachable};
@@ -60,8 +60,8 @@ pub struct WebstoneArgs {
     #[arg(long, value_name = "FILE")]
     pub testbed: Option<PathBuf>,
     /// Numbers of clients: 8, or 2,4,8, or `2..20 by 2` (which is the default)
-    #[arg(long, value_name = "N", value_parser = crowds)]
-    pub clients: Option<Crowds>,
+    #[arg(long, value_name = "N", value_parser = client_counts)]
+    pub clients: Option<ClientCounts>,
     /// Runs of each number of clients [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub iterations: Option<u32>,
@@ -93,12 +93,12 @@ pub struct WebstoneArgs {
     pub results: Results,
 }
 
-/// What is run.
-struct Plan {
+/// Plan of the whole benchmark.
+struct BenchmarkPlan {
     list: FileList,
     to: SocketAddr,
     host: String,
-    crowds: Crowds,
+    client_counts: ClientCounts,
     iterations: u32,
     time_s: f64,
     /// All iterations request the same.
@@ -116,7 +116,7 @@ pub fn webstone(args: &WebstoneArgs) -> Result<Exit, Failure> {
     args.results.check()?;
     reachable(plan.to)?;
     let stop = interrupt::noticed().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
-    let mut sums: Vec<PointSum> = plan.crowds.0.iter().map(|_| PointSum::default()).collect();
+    let mut sums: Vec<PointSum> = plan.client_counts.0.iter().map(|_| PointSum::default()).collect();
     let mut verdict = LiveVerdict::default();
     let complete = all(args, &plan, &mut sums, &mut verdict, &stop)?;
     if !complete && sums.iter().all(PointSum::is_empty) {
@@ -134,7 +134,7 @@ pub fn webstone(args: &WebstoneArgs) -> Result<Exit, Failure> {
 /// All runs. False: somebody wanted an end before.
 fn all(
     args: &WebstoneArgs,
-    plan: &Plan,
+    plan: &BenchmarkPlan,
     sums: &mut [PointSum],
     verdict: &mut LiveVerdict,
     stop: &watch::Receiver<bool>,
@@ -142,17 +142,17 @@ fn all(
     // As WebStone does: all numbers of clients, then all of them again.
     let mut number = 0;
     for iteration in 0..plan.iterations {
-        for (clients, sum) in plan.crowds.0.iter().zip(&mut *sums) {
+        for (clients, sum) in plan.client_counts.0.iter().zip(&mut *sums) {
             if let Some(part) = plan.part
                 && !wait_for_run(args, plan, part, number, stop.clone())?
             {
                 return Ok(false);
             }
             number += 1;
-            let Some(outcome) = once(args, plan, (*clients, iteration), stop.clone())? else {
+            let Some(outcome) = once(args, plan, *clients, iteration, stop.clone())? else {
                 return Ok(false);
             };
-            told(plan, (*clients, iteration), &outcome);
+            print_progress(plan, *clients, iteration, &outcome);
             verdict.add(&outcome);
             sum.add(&outcome.tally, plan.time_s);
         }
@@ -163,7 +163,7 @@ fn all(
 /// Waits until all parts begin their run of this number. False: somebody wanted an end before.
 fn wait_for_run(
     args: &WebstoneArgs,
-    plan: &Plan,
+    plan: &BenchmarkPlan,
     part: Part,
     number: u32,
     mut stop: watch::Receiver<bool>,
@@ -215,7 +215,7 @@ fn warm_up_s(args: &WebstoneArgs) -> f64 {
     args.warm_up.map_or(0.0, |time| time.as_secs_f64())
 }
 
-fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
+fn plan(args: &WebstoneArgs) -> Result<BenchmarkPlan, Failure> {
     let text = read(&args.list)?;
     let in_file = |path: &Path, mistake: String| Failure::usage(anyhow!("{}, {mistake}", path.display()));
     let list = file_list(&text).map_err(|mistake| in_file(&args.list, mistake.to_string()))?;
@@ -236,8 +236,8 @@ fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
     let first = bed.min_clients.unwrap_or(first);
     let counted =
         range(first, bed.max_clients.unwrap_or(last.max(first)), bed.client_increment.unwrap_or(step));
-    let crowds = args.clients.clone().unwrap_or(counted);
-    if crowds.0.is_empty() {
+    let client_counts = args.clients.clone().unwrap_or(counted);
+    if client_counts.0.is_empty() {
         return Err(Failure::usage(anyhow!("MAXCLIENTS is less than MINCLIENTS: there are no clients")));
     }
     let minutes = bed.minutes_per_run.map(|minutes| minutes * 60.0);
@@ -261,7 +261,7 @@ fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
         (Some(named), Some(start_at)) => Some(part(named, start_at, &bed.clients)?),
         _ => None,
     };
-    Ok(Plan { list, to, host, crowds, iterations, time_s, fixed_seed, part })
+    Ok(BenchmarkPlan { list, to, host, client_counts, iterations, time_s, fixed_seed, part })
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
@@ -285,8 +285,9 @@ fn resolve(name: &str) -> Result<SocketAddr, Failure> {
 /// One run of so many clients; none: it was interrupted.
 fn once(
     args: &WebstoneArgs,
-    plan: &Plan,
-    (clients, iteration): (u32, u32),
+    plan: &BenchmarkPlan,
+    clients: u32,
+    iteration: u32,
     mut stop: watch::Receiver<bool>,
 ) -> Result<Option<ClientsOutcome>, Failure> {
     let further = if plan.fixed_seed { 0 } else { u64::from(iteration) };
@@ -309,8 +310,7 @@ fn once(
     request(spec, interrupt::requested(&mut stop)).map_err(Failure::failed)
 }
 
-/// A line of progress.
-fn told(plan: &Plan, (clients, iteration): (u32, u32), outcome: &ClientsOutcome) {
+fn print_progress(plan: &BenchmarkPlan, clients: u32, iteration: u32, outcome: &ClientsOutcome) {
     let per_s = |count: u64| count as f64 / plan.time_s;
     let megabits = per_s(outcome.tally.body_bytes()) * 8.0 / 1e6;
     output::eprint(&format!(
@@ -326,7 +326,7 @@ fn told(plan: &Plan, (clients, iteration): (u32, u32), outcome: &ClientsOutcome)
     }
 }
 
-fn result(args: &WebstoneArgs, plan: &Plan, sums: &[PointSum]) -> ClusterResult {
+fn result(args: &WebstoneArgs, plan: &BenchmarkPlan, sums: &[PointSum]) -> ClusterResult {
     let name = args.list.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let services: Vec<String> = plan.list.services.iter().map(|file| file.name.clone()).collect();
     let point = |(clients, sum): (&u32, &PointSum)| {
@@ -351,6 +351,6 @@ fn result(args: &WebstoneArgs, plan: &Plan, sums: &[PointSum]) -> ClusterResult 
         repetitions: plan.iterations,
         warm_up_s: warm_up_s(args),
         measure_s: plan.time_s,
-        points: plan.crowds.0.iter().zip(sums).filter(|(_, sum)| !sum.is_empty()).map(point).collect(),
+        points: plan.client_counts.0.iter().zip(sums).filter(|(_, sum)| !sum.is_empty()).map(point).collect(),
     }
 }

@@ -19,12 +19,12 @@ Examples:
 pub struct WorkloadsArgs {
     /// What to do with them; without: list them
     #[command(subcommand)]
-    pub what: Option<What>,
+    pub what: Option<WorkloadsCommand>,
 }
 
 /// What can be done with bundled workloads.
 #[derive(Debug, Subcommand)]
-pub enum What {
+pub enum WorkloadsCommand {
     /// Print one as PGL source text
     Show {
         /// Its name
@@ -35,7 +35,7 @@ pub enum What {
 /// Lists bundled workloads or prints one.
 pub fn workloads(args: &WorkloadsArgs) -> Result<Exit, Failure> {
     let text = match &args.what {
-        Some(What::Show { name }) => text(name)?,
+        Some(WorkloadsCommand::Show { name }) => text(name)?,
         None => list(),
     };
     output::stdout(&text)?;
@@ -43,12 +43,12 @@ pub fn workloads(args: &WorkloadsArgs) -> Result<Exit, Failure> {
 }
 
 fn list() -> String {
-    let shelf = |shelf: &bundled::Shelf| {
+    let group = |group: &bundled::BundledGroup| {
         let lines =
-            shelf.workloads.iter().map(|workload| format!("  {:<14} {}\n", workload.name, workload.about));
-        format!("{}\n{}", shelf.title, lines.collect::<String>())
+            group.workloads.iter().map(|workload| format!("  {:<14} {}\n", workload.name, workload.about));
+        format!("{}\n{}", group.title, lines.collect::<String>())
     };
-    SHELVES.iter().map(shelf).collect::<Vec<_>>().join("\n")
+    SHELVES.iter().map(group).collect::<Vec<_>>().join("\n")
 }
 
 /// A bundled workload, or a file that workloads include.

@@ -16,8 +16,8 @@ use super::draw::{draw_footer, draw_help, draw_page, too_small};
 use super::keys::{Key, Keys};
 use super::line::line;
 use super::screen::Screen;
-use super::state::State;
-use super::ui::{Page, Ui};
+use super::state::LiveState;
+use super::ui::{Ui, ViewPage};
 use super::{FRAME, Header, Style, now_unix_ms};
 use crate::output;
 use crate::units::show_duration;
@@ -29,7 +29,7 @@ pub async fn watch(
     style: Style,
     stop: UnboundedSender<()>,
 ) {
-    let mut view = View::new(title, style);
+    let mut view = CellsView::new(title, style);
     let mut keys = Keys::listen(view.ui.keys);
     let mut tick = tokio::time::interval(FRAME);
     loop {
@@ -49,8 +49,7 @@ pub async fn watch(
     }
 }
 
-/// What is shown.
-struct View {
+struct CellsView {
     cells: Cells,
     ui: Ui,
     /// None: lines, or the terminal went away.
@@ -64,13 +63,13 @@ struct Cells {
     /// Time left, and when that was said.
     left: (Duration, Instant),
     now: Option<(usize, CellActivity)>,
-    run: State,
+    run: LiveState,
     run_started_unix_ms: Option<u64>,
     took: Vec<Option<Duration>>,
     note: String,
 }
 
-impl View {
+impl CellsView {
     fn new(title: &str, style: Style) -> Self {
         // A terminal that cannot be had is no reason not to measure: lines do as well.
         let screen = (style == Style::Screen).then(Screen::open).and_then(Result::ok);
@@ -79,7 +78,7 @@ impl View {
             info: ExperimentInfo::default(),
             left: (Duration::ZERO, Instant::now()),
             now: None,
-            run: State::new(Header::default()),
+            run: LiveState::new(Header::default()),
             run_started_unix_ms: None,
             took: Vec::new(),
             note: String::new(),
@@ -124,7 +123,7 @@ impl Cells {
             }
             CellEvent::Activity { cell, what } => {
                 if what == CellActivity::Running {
-                    self.run = State::new(Header::default());
+                    self.run = LiveState::new(Header::default());
                     self.run_started_unix_ms = None;
                 }
                 self.now = Some((cell, what));
@@ -145,7 +144,7 @@ impl Cells {
         }
     }
 
-    /// What an event is, on a line of its own; none for what comes all the time.
+    /// Text of an event on a line of its own; none for those that come all the time.
     fn line(&self, event: &CellEvent) -> Option<String> {
         let all = self.info.cells.len();
         match event {
@@ -176,7 +175,7 @@ impl Cells {
         }
     }
 
-    /// What is done now, in a line.
+    /// Current activity, in a line.
     fn doing_words(&self) -> String {
         let Some((index, what)) = self.now else { return String::new() };
         let id = self.info.cells.get(index).map_or("", |cell| cell.id.as_str());
@@ -192,7 +191,7 @@ impl Cells {
         format!(" {} of {}: {id}: {what}", index + 1, self.info.cells.len())
     }
 
-    /// What is being done for a cell, or how it stands.
+    /// Activity for a cell, or its state.
     fn standing(&self, index: usize, cell: &CellInfo) -> String {
         match (self.now, cell.state) {
             (Some((now, CellActivity::CoolingDown { left })), _) if now == index => {
@@ -234,7 +233,7 @@ fn colour(cell: &CellInfo) -> Color {
 fn draw(frame: &mut Frame, cells: &Cells, ui: &Ui) {
     let area = frame.area();
     // The pages of a run need all the room that there is on a small screen.
-    let of_cells = ui.page() == Page::Cells;
+    let of_cells = ui.page() == ViewPage::Cells;
     let noted = of_cells && (!cells.note.is_empty() || cells.run.draining);
     let [title, bar, doing, body, note, footer] = Layout::vertical([
         Constraint::Length(1),
@@ -310,7 +309,7 @@ mod tests {
     use super::*;
 
     fn cells() -> Cells {
-        let mut cells = View::new("which-one", Style::Lines).cells;
+        let mut cells = CellsView::new("which-one", Style::Lines).cells;
         let cell = |id: &str, state, why: Option<&str>| CellInfo {
             id: id.into(),
             state,

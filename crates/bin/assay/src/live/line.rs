@@ -1,12 +1,12 @@
 //! A second of a run on one line. For pipes, logs and terminals without colour.
 
-use super::state::State;
+use super::state::LiveState;
 use assay_base::settings::show::count;
 
 use super::words::{clock, percent, quantile, rate};
 
 /// The last second of the run in one line, without a line end; response times and hit ratio are of the last few.
-pub fn line(state: &State) -> String {
+pub fn line(state: &LiveState) -> String {
     let mut parts = vec![format!("{:>6}", clock(state.now_ms))];
     let Some(phase) = state.current() else {
         parts.push(state.stage.clone());

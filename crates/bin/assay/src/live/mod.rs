@@ -22,12 +22,12 @@ use tokio::sync::{mpsc, watch};
 
 pub use state::Header;
 
-use crate::listeners::Heard;
+use crate::listeners::EventReceiver;
 use crate::output;
-use crate::thresholds::Standings;
+use crate::requirement_listener::RequirementStatuses;
 use keys::{Key, Keys};
 use screen::Screen;
-use state::State;
+use state::LiveState;
 use ui::Ui;
 
 /// Frames on a terminal: smooth enough, and next to nothing of a processor.
@@ -36,7 +36,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// By then a role's report on a second has come.
 const REPORTING: Duration = Duration::from_millis(200);
 
-/// How a run is shown.
+/// Style in which a run is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// The whole terminal.
@@ -61,13 +61,13 @@ fn in_background() -> bool {
 
 /// Shows a run until its events end.
 pub async fn watch(
-    mut events: Heard,
+    mut events: EventReceiver,
     header: Header,
-    standings: watch::Receiver<Standings>,
+    standings: watch::Receiver<RequirementStatuses>,
     style: Style,
     stop: mpsc::UnboundedSender<()>,
 ) {
-    let mut view = View::new(header, style);
+    let mut view = RunView::new(header, style);
     let mut keys = Keys::listen(view.ui.keys);
     let mut tick = tokio::time::interval(if style == Style::Screen { FRAME } else { SECOND });
     loop {
@@ -96,8 +96,8 @@ pub async fn watch(
 }
 
 /// The state and where it is shown.
-struct View {
-    state: State,
+struct RunView {
+    state: LiveState,
     ui: Ui,
     /// None: lines, or the terminal went away.
     screen: Option<Screen>,
@@ -105,12 +105,12 @@ struct View {
     finished: bool,
 }
 
-impl View {
+impl RunView {
     fn new(header: Header, style: Style) -> Self {
         // A terminal that cannot be had is no reason not to measure: lines do as well.
         let screen = (style == Style::Screen).then(Screen::open).and_then(Result::ok);
         let ui = Ui::of_a_run(screen.as_ref().is_some_and(Screen::has_keys));
-        Self { state: State::new(header), ui, screen, started_unix_ms: None, finished: false }
+        Self { state: LiveState::new(header), ui, screen, started_unix_ms: None, finished: false }
     }
 
     fn take(&mut self, event: &RunEvent) {
@@ -146,7 +146,7 @@ impl View {
     }
 
     /// Takes in how requirements stand. One that has failed is told at once where there is no screen.
-    fn stand(&mut self, now: &Standings) {
+    fn stand(&mut self, now: &RequirementStatuses) {
         let before = std::mem::replace(&mut self.state.requirements, now.clone());
         if self.screen.is_some() {
             return;
@@ -160,7 +160,7 @@ impl View {
         }
     }
 
-    /// How long until the schedule begins.
+    /// Time until the schedule begins.
     fn until_start(&self) -> Duration {
         Duration::from_millis(self.started_unix_ms.unwrap_or_default().saturating_sub(now_unix_ms()))
     }

@@ -12,7 +12,7 @@ use super::words::{quantile, time_us};
 
 /// Seconds that timer lags are taken from.
 const RECENT_MS: u64 = 5_000;
-/// How long a stall is the first thing to be seen.
+/// Time for which a stall is shown before all else.
 const FRESH_MS: u64 = 10_000;
 /// From this share of a second on, a thread that waited for a processor is named.
 const WAITED: f64 = 0.05;
@@ -21,20 +21,20 @@ const SILENT_MS: u64 = 4_000;
 /// Intervals shorter than this say little about shares.
 const SHORTEST_MS: u64 = 200;
 
-/// How loud something is to be said.
+/// Severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Alarm {
+pub enum AlarmLevel {
     /// All is well.
     Quiet,
     /// Worth a look.
     Look,
-    /// It may leave numbers known only roughly, or not at all.
+    /// May leave numbers known only roughly, or not at all.
     Loud,
 }
 
-/// What is known of Assay itself.
+/// Health of Assay itself.
 #[derive(Debug, Clone, Default)]
-pub struct Own {
+pub struct OwnHealth {
     /// The last interval of each thread, without its histogram.
     threads: BTreeMap<(String, u32), ThreadInterval>,
     /// Timer lags of the last seconds, with the start of their interval.
@@ -47,13 +47,13 @@ pub struct Own {
     last_stall: Option<Stall>,
     /// The longest one that no line has told of yet.
     untold: Option<Stall>,
-    /// How many there were.
+    /// Number of stalls.
     pub stalls: u64,
     /// Serious doubts, first told first.
     pub doubts: Vec<Doubt>,
 }
 
-impl Own {
+impl OwnHealth {
     /// Takes in how a thread did.
     pub fn thread(&mut self, interval: &ThreadInterval) {
         self.heard_ms = self.heard_ms.max(interval.start_ms + interval.length_ms);
@@ -89,7 +89,7 @@ impl Own {
         self.untold = None;
     }
 
-    /// How late timers were served in the last seconds.
+    /// Timer lag of the last seconds.
     fn timer_lag(&self) -> Histogram {
         let mut merged = Histogram::new();
         self.lags.iter().for_each(|(_, lag)| merged.merge_sparse(lag));
@@ -110,7 +110,7 @@ impl Own {
         Some(format!("STARVED: {name} waited for a processor {:.0} % of the time", share * 100.0))
     }
 
-    /// That nothing is reported any more.
+    /// Message that nothing is reported any more.
     fn silent(&self, now_ms: u64) -> Option<String> {
         let silent_ms = now_ms.saturating_sub(self.heard_ms);
         let is_silent = self.expects_reports && self.heard_ms > 0 && silent_ms >= SILENT_MS;
@@ -119,7 +119,7 @@ impl Own {
         })
     }
 
-    /// What a line of the last second has to say: silence, stalls and waits, and nothing when all is well.
+    /// Messages on the last second: silence, stalls and waits; none when all is well.
     pub fn alarms(&self, now_ms: u64) -> Vec<String> {
         if let Some(silent) = self.silent(now_ms) {
             return vec![silent];
@@ -129,14 +129,14 @@ impl Own {
     }
 
     /// Assay itself in one line of a screen, and how loud to say it.
-    pub fn status(&self, now_ms: u64) -> (Alarm, String) {
+    pub fn status(&self, now_ms: u64) -> (AlarmLevel, String) {
         if let [first, others @ ..] = self.doubts.as_slice() {
             let others =
                 if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
-            return (Alarm::Loud, format!("DISTURBED{others}: {}", first.seen));
+            return (AlarmLevel::Loud, format!("DISTURBED{others}: {}", first.seen));
         }
         if let Some(silent) = self.silent(now_ms) {
-            return (Alarm::Loud, silent);
+            return (AlarmLevel::Loud, silent);
         }
         let fresh = self.last_stall.as_ref().filter(|stall| now_ms < stall.at_ms + FRESH_MS);
         let stalled = fresh.map(|stall| stalled(stall, Some(now_ms)));
@@ -144,15 +144,15 @@ impl Own {
             (Some(stalled), Some(starved)) => Some(format!("{stalled}; {starved}")),
             (stalled, starved) => stalled.or(starved),
         } {
-            return (Alarm::Loud, alarms);
+            return (AlarmLevel::Loud, alarms);
         }
-        let Some((_, share)) = self.waited() else { return (Alarm::Quiet, String::new()) };
+        let Some((_, share)) = self.waited() else { return (AlarmLevel::Quiet, String::new()) };
         let stalls = match self.stalls {
             0 => "no stall".to_owned(),
             1 => "1 stall".to_owned(),
             stalls => format!("{stalls} stalls"),
         };
-        let alarm = if self.stalls > 0 { Alarm::Look } else { Alarm::Quiet };
+        let alarm = if self.stalls > 0 { AlarmLevel::Look } else { AlarmLevel::Quiet };
         let lag = self.timer_lag();
         let lag = format!("p99 {}, max {}", quantile(&lag, 0.99), quantile(&lag, 1.0));
         (alarm, format!("Assay itself: timers late {lag}; waited {:.1} %; {stalls}", share * 100.0))
@@ -192,23 +192,23 @@ mod tests {
 
     #[test]
     fn a_quiet_second_is_said_quietly() {
-        let mut own = Own::default();
-        assert_eq!(own.status(0), (Alarm::Quiet, String::new()));
+        let mut own = OwnHealth::default();
+        assert_eq!(own.status(0), (AlarmLevel::Quiet, String::new()));
         own.thread(&thread(0, 1000));
         let (alarm, text) = own.status(1000);
         assert_eq!(text, "Assay itself: timers late p99 0.30 ms, max 0.30 ms; waited 0.1 %; no stall");
-        assert_eq!((alarm, own.alarms(1000).len()), (Alarm::Quiet, 0));
+        assert_eq!((alarm, own.alarms(1000).len()), (AlarmLevel::Quiet, 0));
     }
 
     #[test]
     fn figures_of_the_past_are_not_shown_as_if_they_were_of_now() {
-        let mut own = Own { expects_reports: true, ..Own::default() };
+        let mut own = OwnHealth { expects_reports: true, ..OwnHealth::default() };
         assert!(own.alarms(60_000).is_empty(), "nothing was to be reported yet");
         own.thread(&thread(8000, 410_000));
         assert!(own.alarms(12_900)[0].starts_with("STARVED"));
         let silent = "SILENT: nothing was reported for 6 s; what is shown is older";
         assert_eq!(own.alarms(15_500), [silent]);
-        assert_eq!(own.status(15_500), (Alarm::Loud, silent.to_owned()));
+        assert_eq!(own.status(15_500), (AlarmLevel::Loud, silent.to_owned()));
         own.thread(&thread(15_000, 0));
         assert!(own.alarms(16_500).is_empty());
         own.expects_reports = false;
@@ -217,33 +217,33 @@ mod tests {
 
     #[test]
     fn a_stall_is_loud_at_once_and_told_once() {
-        let mut own = Own::default();
+        let mut own = OwnHealth::default();
         own.thread(&thread(0, 0));
         own.stall(&stall(900, 304_112));
         own.stall(&stall(1300, 11_000));
         assert_eq!(own.alarms(1000), ["STALLED: robots 0 stood still for 304 ms"]);
         own.told();
         assert!(own.alarms(1000).is_empty());
-        let loud = (Alarm::Loud, "STALLED: robots 0 stood still for 11.0 ms, 2 s ago".to_owned());
+        let loud = (AlarmLevel::Loud, "STALLED: robots 0 stood still for 11.0 ms, 2 s ago".to_owned());
         assert_eq!(own.status(3300), loud);
         own.thread(&thread(59_000, 0));
         let (alarm, text) = own.status(60_000);
-        assert!(alarm == Alarm::Look && text.ends_with("2 stalls"), "{text}");
+        assert!(alarm == AlarmLevel::Look && text.ends_with("2 stalls"), "{text}");
     }
 
     #[test]
     fn a_starved_second_is_loud_and_the_next_one_is_not() {
-        let mut own = Own::default();
+        let mut own = OwnHealth::default();
         own.thread(&thread(0, 410_000));
         assert_eq!(own.alarms(1000), ["STARVED: robots 0 waited for a processor 41 % of the time"]);
-        assert_eq!(own.status(1000).0, Alarm::Loud);
+        assert_eq!(own.status(1000).0, AlarmLevel::Loud);
         own.thread(&thread(1000, 1000));
         assert!(own.alarms(1000).is_empty());
     }
 
     #[test]
     fn a_doubt_stays_on_the_screen() {
-        let mut own = Own::default();
+        let mut own = OwnHealth::default();
         let said = own.doubt(&Doubt::serious(Reason::Ports, "75 requests found no free source port"));
         assert_eq!(said, "DISTURBED: 75 requests found no free source port (assay, ports)");
         assert_eq!(own.status(99_000).1, "DISTURBED: 75 requests found no free source port");
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn lags_of_long_ago_are_forgotten() {
-        let mut own = Own::default();
+        let mut own = OwnHealth::default();
         (0..100).for_each(|second| own.thread(&thread(second * 1000, 0)));
         assert_eq!(own.lags.len(), 5);
     }

@@ -15,8 +15,8 @@ use assay_protocol::message::PhaseEvent;
 use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PhaseInfo, PlannedWorkingSet};
 
-use super::own::Own;
-use crate::thresholds::Standings;
+use super::own::OwnHealth;
+use crate::requirement_listener::RequirementStatuses;
 
 /// Seconds kept for the curves.
 const SECONDS_KEPT: usize = 400;
@@ -25,7 +25,7 @@ const RECENT_SECONDS: usize = 5;
 /// Messages kept.
 const MESSAGES_KEPT: usize = 8;
 
-/// What is known before the run starts.
+/// Description of a run, known before it starts.
 #[derive(Debug, Clone, Default)]
 pub struct Header {
     /// Name of the workload.
@@ -49,9 +49,9 @@ pub struct Header {
 pub struct PhaseState {
     /// The plan.
     pub info: PhaseInfo,
-    /// When it began, in milliseconds since the start of the run.
+    /// Start, in milliseconds since the start of the run.
     pub began_ms: Option<u64>,
-    /// When it ended.
+    /// End, likewise.
     pub ended_ms: Option<u64>,
     /// Told progress of a best-effort phase, 0 to 1.
     pub progress: Option<f64>,
@@ -65,13 +65,13 @@ pub struct PhaseState {
     pub miss: Option<Box<Histogram>>,
     /// Of all other responses.
     pub other: Option<Box<Histogram>>,
-    /// How long requests had waited that timed out or were never sent.
+    /// Waits of requests that timed out or were never sent.
     pub waits: Option<Box<Histogram>>,
 }
 
-/// What a second came to, once it is over.
+/// Figures of a second that is over.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Settled {
+pub struct SecondFigures {
     /// Response times of hits: median and 99th percentile, in microseconds.
     pub hit_us: (Option<u64>, Option<u64>),
     /// Of misses.
@@ -80,9 +80,9 @@ pub struct Settled {
     pub dhr: Option<f64>,
 }
 
-/// What a role used in an interval.
+/// Usage of a role in an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Used {
+pub struct RoleSample {
     start_ms: u64,
     /// Processors: 1 is one of them.
     pub processors: f64,
@@ -92,8 +92,8 @@ pub struct Used {
 
 /// One second of the run, all phases.
 #[derive(Debug, Clone, Default)]
-pub struct Second {
-    /// When it began, in milliseconds since the start of the run.
+pub struct LiveSecond {
+    /// Start, in milliseconds since the start of the run.
     pub start_ms: u64,
     length_ms: u64,
     /// Robots' counts.
@@ -106,23 +106,23 @@ pub struct Second {
     waits: Vec<SparseHistogram>,
     lateness: Vec<SparseHistogram>,
     /// None: it is not over.
-    pub settled: Option<Settled>,
+    pub settled: Option<SecondFigures>,
 }
 
-impl Second {
+impl LiveSecond {
     /// Events per second of a count of this second.
     fn rate(&self, count: u64) -> f64 {
         count as f64 * 1000.0 / self.length_ms.max(1) as f64
     }
 
-    /// What it came to.
-    fn settle(&self) -> Settled {
+    /// Figures of the second.
+    fn settle(&self) -> SecondFigures {
         let merged = |times: &[SparseHistogram]| {
             let mut all = Histogram::new();
             times.iter().for_each(|times| all.merge_sparse(times));
             (all.quantile_us(0.5), all.quantile_us(0.99))
         };
-        Settled {
+        SecondFigures {
             hit_us: merged(&self.hit),
             miss_us: merged(&self.miss),
             dhr: HitRatio::of_documents(&self.counts, &self.origins).measured,
@@ -142,16 +142,16 @@ impl Second {
 
 /// The last few seconds, merged.
 #[derive(Debug, Clone, Default)]
-pub struct Recent {
+pub struct RecentTimes {
     /// Response times of hits.
     pub hit: Histogram,
     /// Of misses.
     pub miss: Histogram,
     /// Of all other responses.
     pub other: Histogram,
-    /// How long requests had waited that timed out or were never sent.
+    /// Waits of requests that timed out or were never sent.
     pub waits: Histogram,
-    /// What Assay itself added.
+    /// Delay that Assay itself added.
     pub lateness: Histogram,
     /// Document hit ratios.
     pub dhr: HitRatio,
@@ -159,10 +159,9 @@ pub struct Recent {
 
 /// Everything the live view knows.
 #[derive(Debug, Clone, Default)]
-pub struct State {
-    /// What is known before the run starts.
+pub struct LiveState {
     pub header: Header,
-    /// What is being done, in words, while no phase runs.
+    /// Current activity as text, while no phase runs.
     pub stage: String,
     /// The run directory.
     pub run_dir: String,
@@ -175,20 +174,18 @@ pub struct State {
     /// Milliseconds since the start of the run.
     pub now_ms: u64,
     /// Last seconds, oldest first.
-    pub seconds: VecDeque<Second>,
+    pub seconds: VecDeque<LiveSecond>,
     /// Levels at the end of the last interval.
     pub levels: RobotLevels,
-    /// What each role used, oldest first.
-    used: BTreeMap<String, VecDeque<Used>>,
-    /// What a person should see: faults and first errors, oldest first.
+    /// Usage of each role, oldest first.
+    used: BTreeMap<String, VecDeque<RoleSample>>,
+    /// Messages for the user: faults and first errors, oldest first.
     pub messages: VecDeque<String>,
-    /// How requirements stand.
-    pub requirements: Standings,
-    /// How Assay itself does.
-    pub own: Own,
+    pub requirements: RequirementStatuses,
+    pub own: OwnHealth,
 }
 
-impl State {
+impl LiveState {
     /// A state before anything has happened.
     pub fn new(header: Header) -> Self {
         Self { header, stage: "getting ready".into(), ..Self::default() }
@@ -256,7 +253,7 @@ impl State {
 
     fn take_host(&mut self, interval: &HostInterval) {
         let processors = interval.cpu_us as f64 / (interval.length_ms.max(1) as f64 * 1000.0);
-        let used = Used { start_ms: interval.start_ms, processors, memory_bytes: interval.rss_bytes };
+        let used = RoleSample { start_ms: interval.start_ms, processors, memory_bytes: interval.rss_bytes };
         let kept = self.used.entry(interval.role.clone()).or_default();
         if kept.len() == SECONDS_KEPT {
             kept.pop_front();
@@ -284,7 +281,7 @@ impl State {
             if self.seconds.len() == SECONDS_KEPT {
                 self.seconds.pop_front();
             }
-            self.seconds.push_back(Second { start_ms: second_ms, ..Second::default() });
+            self.seconds.push_back(LiveSecond { start_ms: second_ms, ..LiveSecond::default() });
             self.settle();
         }
         let Some(second) = self.seconds.iter_mut().rev().find(|s| s.start_ms <= second_ms) else { return };
@@ -342,12 +339,12 @@ impl State {
             .find(began))
     }
 
-    /// How much of a phase is done, 0 to 1.
+    /// Completed share of a phase, 0 to 1.
     pub fn done(&self, phase: &PhaseState) -> f64 {
         self.share_done(phase).unwrap_or(0.0)
     }
 
-    /// How much of a phase is done, 0 to 1; none where nobody knows how long it will be.
+    /// Completed share of a phase, 0 to 1; none where its length is not known.
     pub fn share_done(&self, phase: &PhaseState) -> Option<f64> {
         if phase.ended_ms.is_some() {
             return Some(1.0);
@@ -373,13 +370,13 @@ impl State {
         }
     }
 
-    /// How long a phase has gone, in seconds; none: it has not begun.
+    /// Time since the start of a phase, in seconds; none: it has not begun.
     pub fn phase_seconds(&self, phase: &PhaseState) -> Option<f64> {
         let end_ms = phase.ended_ms.unwrap_or(self.now_ms);
         Some(end_ms.saturating_sub(phase.began_ms?) as f64 / 1000.0)
     }
 
-    /// How long a phase will still go, by its plan or by how fast it went so far; none: nobody knows.
+    /// Remaining time of a phase, by its plan or by its progress so far; none: not known.
     pub fn phase_left_ms(&self, phase: &PhaseState) -> Option<u64> {
         let planned = phase.info.planned_end_ms.zip(phase.info.planned_start_ms);
         let length_ms = planned.map(|(end_ms, start_ms)| end_ms.saturating_sub(start_ms));
@@ -399,13 +396,13 @@ impl State {
     }
 
     /// The last second that is complete enough to be looked at.
-    pub fn last_second(&self) -> Option<&Second> {
+    pub fn last_second(&self) -> Option<&LiveSecond> {
         self.seconds.iter().rev().find(|second| second.length_ms >= 500).or(self.seconds.back())
     }
 
     /// The last few seconds.
-    pub fn recent(&self) -> Recent {
-        let mut recent = Recent::default();
+    pub fn recent(&self) -> RecentTimes {
+        let mut recent = RecentTimes::default();
         let (mut counts, mut origins) = (RobotCounts::default(), OriginCounts::default());
         for second in self.seconds.iter().rev().take(RECENT_SECONDS) {
             counts.merge(&second.counts);
@@ -445,19 +442,19 @@ impl State {
         self.sum(roles, |used| used.processors)
     }
 
-    /// Their memory, in bytes.
+    /// Memory of some roles, in bytes.
     pub fn memory(&self, roles: &[&str]) -> Option<u64> {
         self.sum(roles, |used| used.memory_bytes as f64).map(|bytes| bytes as u64)
     }
 
-    fn sum(&self, roles: &[&str], of: impl Fn(&Used) -> f64) -> Option<f64> {
+    fn sum(&self, roles: &[&str], of: impl Fn(&RoleSample) -> f64) -> Option<f64> {
         let last = |role: &&str| self.used.get(*role)?.back().map(&of);
         let known: Vec<f64> = roles.iter().filter_map(last).collect();
         (!known.is_empty()).then(|| known.iter().sum())
     }
 
-    /// What roles used together in the seconds that are kept, oldest first.
-    pub fn history(&self, roles: &[&str], of: impl Fn(&Used) -> u64) -> Vec<u64> {
+    /// Usage of some roles together in the seconds that are kept, oldest first.
+    pub fn history(&self, roles: &[&str], of: impl Fn(&RoleSample) -> u64) -> Vec<u64> {
         let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
         for used in roles.iter().filter_map(|role| self.used.get(*role)).flatten() {
             *sums.entry(used.start_ms / 1000).or_default() += of(used);
@@ -466,7 +463,7 @@ impl State {
     }
 }
 
-impl Recent {
+impl RecentTimes {
     /// Response times of all requests.
     pub fn all(&self) -> Censored {
         together([&self.hit, &self.miss, &self.other], Some(&self.waits))
@@ -503,7 +500,7 @@ impl PhaseState {
     }
 }
 
-/// What a stage is, in words.
+/// Text of a stage.
 pub fn stage_words(stage: &Stage) -> String {
     match stage {
         Stage::Planned { .. } => "planned".into(),

@@ -79,8 +79,8 @@ fn started() -> Vec<RunEvent> {
     ]
 }
 
-fn state(seconds: u64) -> State {
-    let mut state = State::new(Header {
+fn state(seconds: u64) -> LiveState {
+    let mut state = LiveState::new(Header {
         workload: "demo".into(),
         target: "varnish".into(),
         robots: 1000,
@@ -113,12 +113,12 @@ fn state(seconds: u64) -> State {
 }
 
 /// The first page as text, spaces at line ends cut.
-fn drawn(state: &State, width: u16, height: u16) -> String {
+fn drawn(state: &LiveState, width: u16, height: u16) -> String {
     shown(state, &Ui::of_a_run(true), width, height)
 }
 
 /// What was chosen to be looked at, as text.
-fn shown(state: &State, ui: &Ui, width: u16, height: u16) -> String {
+fn shown(state: &LiveState, ui: &Ui, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw::draw(frame, state, ui)).unwrap();
     let buffer = terminal.backend().buffer();
@@ -147,7 +147,7 @@ fn a_larger_screen_gives_the_curves_more_room() {
 }
 
 /// As a run stands of which much is required.
-fn required() -> State {
+fn required() -> LiveState {
     let mut state = state(8);
     let one =
         |text: &str, state, seen: &str| RequirementStatus { text: text.into(), state, seen: seen.into() };
@@ -179,7 +179,7 @@ fn every_page_has_its_place_on_a_small_screen() {
 fn a_wide_screen_shows_more_side_by_side() {
     assert_golden("wide-160x48.txt", &drawn(&required(), 160, 48));
     let mut ui = Ui::of_a_run(true);
-    ui.take(Key::Char('2'), &State::default());
+    ui.take(Key::Char('2'), &LiveState::default());
     assert_golden("phases-160x24.txt", &shown(&required(), &ui, 160, 24));
 }
 
@@ -222,7 +222,7 @@ fn seconds_that_are_over_keep_what_they_came_to_and_let_go_of_the_rest() {
 #[test]
 fn before_the_start_the_stage_is_shown() {
     let mut state =
-        State::new(Header { workload: "demo".into(), target: "nginx".into(), ..Header::default() });
+        LiveState::new(Header { workload: "demo".into(), target: "nginx".into(), ..Header::default() });
     state.take(&RunEvent::Stage(Stage::StartingTarget { name: "nginx 1.22.1".into() }));
     assert!(drawn(&state, 80, 24).contains("starting nginx 1.22.1"));
 }

@@ -1,14 +1,14 @@
 //! What the user has chosen to look at. Pages, help, a view that stands still; and whether the run is to end.
 
 use super::keys::Key;
-use super::state::State;
+use super::state::LiveState;
 
-/// What can be looked at.
+/// Page of the live view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Page {
+pub enum ViewPage {
     /// The cells of an experiment.
     Cells,
-    /// What matters most.
+    /// The most important figures.
     Overview,
     /// Every phase.
     Phases,
@@ -20,37 +20,43 @@ pub enum Page {
     Checks,
 }
 
-impl Page {
-    /// Its name.
+impl ViewPage {
     pub fn name(self) -> &'static str {
         match self {
-            Page::Cells => "cells",
-            Page::Overview => "overview",
-            Page::Phases => "phases",
-            Page::Times => "times",
-            Page::Machine => "machine",
-            Page::Checks => "checks",
+            ViewPage::Cells => "cells",
+            ViewPage::Overview => "overview",
+            ViewPage::Phases => "phases",
+            ViewPage::Times => "times",
+            ViewPage::Machine => "machine",
+            ViewPage::Checks => "checks",
         }
     }
 }
 
 /// Pages of a run.
-const OF_A_RUN: [Page; 5] = [Page::Overview, Page::Phases, Page::Times, Page::Machine, Page::Checks];
+const OF_A_RUN: [ViewPage; 5] =
+    [ViewPage::Overview, ViewPage::Phases, ViewPage::Times, ViewPage::Machine, ViewPage::Checks];
 /// Pages of an experiment.
-const OF_AN_EXPERIMENT: [Page; 6] =
-    [Page::Cells, Page::Overview, Page::Phases, Page::Times, Page::Machine, Page::Checks];
+const OF_AN_EXPERIMENT: [ViewPage; 6] = [
+    ViewPage::Cells,
+    ViewPage::Overview,
+    ViewPage::Phases,
+    ViewPage::Times,
+    ViewPage::Machine,
+    ViewPage::Checks,
+];
 
-/// What the user has chosen.
+/// Choices of the user.
 #[derive(Debug, Clone)]
 pub struct Ui {
-    pages: &'static [Page],
+    pages: &'static [ViewPage],
     at: usize,
     /// Help lies over the page.
     pub help: bool,
     /// The user has to confirm that the run is to end.
     pub confirming: bool,
-    /// What stands still; none: the view goes on.
-    pub paused: Option<Box<State>>,
+    /// Frozen state; none: the view goes on.
+    pub paused: Option<Box<LiveState>>,
     /// Keys can be pressed.
     pub keys: bool,
     /// Lines that a long page begins below its first.
@@ -68,22 +74,22 @@ impl Ui {
         Self::with(&OF_AN_EXPERIMENT, keys)
     }
 
-    fn with(pages: &'static [Page], keys: bool) -> Self {
+    fn with(pages: &'static [ViewPage], keys: bool) -> Self {
         Self { pages, at: 0, help: false, confirming: false, paused: None, keys, scrolled: 0 }
     }
 
     /// All pages.
-    pub fn pages(&self) -> &'static [Page] {
+    pub fn pages(&self) -> &'static [ViewPage] {
         self.pages
     }
 
     /// The one that is looked at.
-    pub fn page(&self) -> Page {
+    pub fn page(&self) -> ViewPage {
         self.pages[self.at]
     }
 
     /// Takes a key; true when the run is to end.
-    pub fn take(&mut self, key: Key, state: &State) -> bool {
+    pub fn take(&mut self, key: Key, state: &LiveState) -> bool {
         // The same key again, or yes, confirms the only question; all else means no.
         if std::mem::take(&mut self.confirming) && matches!(key, Key::Char('q' | 'y' | '\n')) {
             return true;
@@ -121,7 +127,7 @@ mod tests {
 
     #[test]
     fn keys_turn_pages_in_a_circle() {
-        let (mut ui, state) = (Ui::of_a_run(true), State::default());
+        let (mut ui, state) = (Ui::of_a_run(true), LiveState::default());
         let pages: Vec<_> = (0..5)
             .map(|_| {
                 ui.take(Key::Next, &state);
@@ -130,16 +136,16 @@ mod tests {
             .collect();
         assert_eq!(pages, ["phases", "times", "machine", "checks", "overview"]);
         ui.take(Key::Previous, &state);
-        assert_eq!(ui.page(), Page::Checks);
+        assert_eq!(ui.page(), ViewPage::Checks);
         ui.take(Key::Char('9'), &state);
-        assert_eq!(ui.page(), Page::Checks, "there is no such page");
+        assert_eq!(ui.page(), ViewPage::Checks, "there is no such page");
         ui.take(Key::Char('3'), &state);
-        assert_eq!(ui.page(), Page::Times);
+        assert_eq!(ui.page(), ViewPage::Times);
     }
 
     #[test]
     fn a_run_ends_when_told_so_twice() {
-        let (mut ui, mut state) = (Ui::of_a_run(true), State::default());
+        let (mut ui, mut state) = (Ui::of_a_run(true), LiveState::default());
         assert!(!ui.take(Key::Char('q'), &state) && ui.confirming);
         assert!(!ui.take(Key::Char('x'), &state) && !ui.confirming, "any other key means no");
         assert!(!ui.take(Key::Char('q'), &state));
@@ -151,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_view_that_stands_still_keeps_what_it_showed() {
-        let (mut ui, mut state) = (Ui::of_a_run(true), State::default());
+        let (mut ui, mut state) = (Ui::of_a_run(true), LiveState::default());
         state.now_ms = 7;
         ui.take(Key::Char('p'), &state);
         state.now_ms = 8;

@@ -22,7 +22,7 @@ const CLIENTS: u32 = 8;
 const STEP_S: f64 = 10.0;
 
 #[derive(Debug, Serialize)]
-struct Document {
+struct CalibrationDocument {
     schema: &'static str,
     processors: u32,
     mix: String,
@@ -66,9 +66,15 @@ pub fn calibrate(args: &ClusterArgs, experiment: &Experiment) -> Result<Exit, Fa
     let addresses = own.as_ref().map_or(args.nodes.clone(), |nodes| nodes.addresses().to_vec());
     let mix = &experiment.mixes[0];
     let processors = experiment.clusters[0].groups.first().map_or(1, |group| group.node.processors);
-    let clients = args.clients.as_ref().and_then(|crowds| crowds.0.first().copied()).unwrap_or(CLIENTS);
-    let mut document =
-        Document { schema: SCHEMA, processors, mix: mix.label.clone(), clients, nodes: Vec::new() };
+    let clients =
+        args.clients.as_ref().and_then(|client_counts| client_counts.0.first().copied()).unwrap_or(CLIENTS);
+    let mut document = CalibrationDocument {
+        schema: SCHEMA,
+        processors,
+        mix: mix.label.clone(),
+        clients,
+        nodes: Vec::new(),
+    };
     for address in addresses {
         let spec = CalibrationSpec {
             address,
@@ -77,7 +83,7 @@ pub fn calibrate(args: &ClusterArgs, experiment: &Experiment) -> Result<Exit, Fa
             seed: experiment.seed,
             scale: args.slower,
         };
-        document.nodes.push(node(&spec, experiment, (processors, clients))?);
+        document.nodes.push(node(&spec, experiment, processors, clients)?);
     }
     let text = match args.results.json {
         true => output::json(&document)?,
@@ -90,7 +96,8 @@ pub fn calibrate(args: &ClusterArgs, experiment: &Experiment) -> Result<Exit, Fa
 fn node(
     spec: &CalibrationSpec,
     experiment: &Experiment,
-    (processors, clients): (u32, u32),
+    processors: u32,
+    clients: u32,
 ) -> Result<NodeDocument, Failure> {
     let mix = &experiment.mixes[0];
     let mut services = Vec::new();
@@ -134,7 +141,7 @@ fn service_document(name: &str, needs: &ServiceDemand, processors: u32) -> Servi
 }
 
 /// Tables for people, and what to put into a cluster file.
-fn words(document: &Document) -> String {
+fn words(document: &CalibrationDocument) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(

@@ -17,7 +17,6 @@ use crate::exit::Failure;
 
 /// A switch that runs until this is dropped.
 pub struct Front {
-    /// Where it is.
     pub address: SocketAddr,
     _switch: Switch,
 }
@@ -46,7 +45,7 @@ pub fn start(
     Ok(Front { address, _switch: switch })
 }
 
-/// What a switch is told, as a file would say it.
+/// Configuration of a switch, as text.
 fn switch_file(args: &ClusterArgs, experiment: &Experiment, cell: &Cell, nodes: &[SocketAddr]) -> String {
     let port = match args.listen.port() {
         0 => 0,
@@ -99,7 +98,7 @@ fn switch_file(args: &ClusterArgs, experiment: &Experiment, cell: &Cell, nodes: 
     text
 }
 
-/// What the paths of a service begin with, and no other's do.
+/// Prefixes of the paths of a service, and of no other's.
 fn prefixes(service: &Service) -> Vec<String> {
     let file = service.path.split('?').next().unwrap_or_default();
     match (service.documents, file.rsplit_once('.')) {

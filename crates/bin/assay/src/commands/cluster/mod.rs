@@ -16,7 +16,7 @@ use assay_protocol::network::is_private;
 use clap::Args;
 use serde::Serialize;
 
-use super::crowd::{Crowds, crowds};
+use super::client_counts::{ClientCounts, client_counts};
 use super::policies::Results;
 use super::simulate::tell_failures_after_the_end;
 use crate::clusters::{self, CLUSTERS};
@@ -79,8 +79,8 @@ pub struct ClusterArgs {
     #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = slower, help_heading = NODES)]
     pub slower: f64,
     /// Numbers of clients instead of the file's loads: 8, or 2,4,8, or `2..20 by 2`
-    #[arg(long, value_name = "N", value_parser = crowds, help_heading = RUN)]
-    pub clients: Option<Crowds>,
+    #[arg(long, value_name = "N", value_parser = client_counts, help_heading = RUN)]
+    pub clients: Option<ClientCounts>,
     /// Repetitions of each combination, instead of what the file says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = RUN)]
     pub repetitions: Option<u32>,
@@ -201,7 +201,7 @@ fn choose(args: &ClusterArgs, experiment: &mut Experiment) -> Result<(), Failure
         }
         experiment.policies = chosen;
     }
-    if let Some(Crowds(clients)) = &args.clients {
+    if let Some(ClientCounts(clients)) = &args.clients {
         experiment.loads = clients.iter().map(|clients| Load::Clients(*clients)).collect();
     }
     experiment.repetitions = args.repetitions.unwrap_or(experiment.repetitions);
@@ -261,7 +261,7 @@ fn check_ways(args: &ClusterArgs, experiment: &Experiment) -> Result<(), Failure
     })
 }
 
-/// How nodes work.
+/// Kind of the nodes.
 fn kind(args: &ClusterArgs) -> NodeKind {
     args.real.clone().map_or(NodeKind::Virtual, NodeKind::Real)
 }
@@ -274,9 +274,9 @@ fn start(args: &ClusterArgs, experiment: &Experiment) -> Result<Nodes, Failure> 
     Nodes::start(spec).map_err(Failure::usage)
 }
 
-/// Where everything is.
+/// Addresses of the front and the nodes.
 #[derive(Debug, Serialize)]
-struct Places {
+struct ClusterAddresses {
     nodes: Vec<SocketAddr>,
     switch: Option<SocketAddr>,
 }
@@ -296,7 +296,7 @@ fn serve(args: &ClusterArgs, experiment: &Experiment) -> Result<Exit, Failure> {
     let nodes = own.as_ref().map_or(args.nodes.clone(), |nodes| nodes.addresses().to_vec());
     let first = Cell { mix: 0, cluster: 0, load: 0, policy: 0, repetition: 0 };
     let switch = if args.switch { Some(front::start(args, experiment, &first, &nodes)?) } else { None };
-    let places = Places { switch: switch.as_ref().map(|switch| switch.address), nodes };
+    let places = ClusterAddresses { switch: switch.as_ref().map(|switch| switch.address), nodes };
     let text = match args.results.json {
         true => output::json(&places)?,
         false => words(&places),
@@ -306,7 +306,7 @@ fn serve(args: &ClusterArgs, experiment: &Experiment) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-fn words(places: &Places) -> String {
+fn words(places: &ClusterAddresses) -> String {
     let node = |(number, address): (usize, &SocketAddr)| format!("node {number:<4} http://{address}\n");
     let mut text: String = places.nodes.iter().enumerate().map(node).collect();
     text.extend(places.switch.map(|address| format!("switch    http://{address}\n")));

@@ -39,7 +39,7 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
             (None, rate) => format!("{}/s", rate.unwrap_or(0.0)),
         };
         let Some((tally, late_us)) =
-            measure(args, experiment, (cell, number == 0), &mut verdict, stop.clone())?
+            measure(args, experiment, cell, number == 0, &mut verdict, stop.clone())?
         else {
             break;
         };
@@ -81,7 +81,8 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
 fn measure(
     args: &ClusterArgs,
     experiment: &Experiment,
-    (cell, is_first): (&Cell, bool),
+    cell: &Cell,
+    is_first: bool,
     verdict: &mut LiveVerdict,
     mut stop: watch::Receiver<bool>,
 ) -> Result<Option<(Tally, Histogram)>, Failure> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 
-use crate::commands::spe::targets::{check_label, one};
+use crate::commands::spe::targets::{CacheCapacity, check_label, one};
 use crate::exit::Failure;
 
 /// The labels that the command line gives, each of which is of one target.
@@ -37,7 +37,8 @@ pub fn proxies_labelled(
             continue;
         }
         // Room matters only to what is started.
-        let label = free(&one(name, dirs, &[], (0, 0))?.label, &taken);
+        let label =
+            free(&one(name, dirs, &[], CacheCapacity { memory_bytes: 0, disk_bytes: 0 })?.label, &taken);
         all.push(format!("{label}={name}"));
         taken.push(label);
     }

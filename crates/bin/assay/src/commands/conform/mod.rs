@@ -17,7 +17,7 @@ use assay_conform::show;
 use assay_conform::suite::Suite;
 use clap::{Args, Subcommand};
 
-use super::spe::targets::{Setting, setting};
+use super::spe::targets::{ProxySetting, setting};
 use crate::commands::schema;
 use crate::exit::{Exit, Failure};
 use crate::{leftovers, output, units};
@@ -71,7 +71,7 @@ pub struct ConformArgs {
     pub topologies: Vec<String>,
     /// Choose one of a proxy's own settings, as `assay spe --set` does, or its `memory` or `disk`; may be given more than once
     #[arg(long = "set", value_name = "[LABEL:]NAME=VALUE", value_parser = setting, help_heading = TARGETS)]
-    pub settings: Vec<Setting>,
+    pub settings: Vec<ProxySetting>,
     /// Memory for the cache of each proxy that is started
     #[arg(long, value_name = "SIZE", default_value = "64MB", value_parser = units::size, help_heading = TARGETS)]
     pub memory: u64,

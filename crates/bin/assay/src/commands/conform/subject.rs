@@ -16,27 +16,22 @@ use assay_protocol::network::is_private;
 
 use super::labels::{free, given, proxies_labelled};
 use super::{ConformArgs, switch};
-use crate::commands::spe::targets::{check_label, under_test};
+use crate::commands::spe::targets::{CacheCapacity, check_label, under_test};
 use crate::exit::Failure;
 use crate::target::topology_as;
 
-/// What cases are tried on.
+/// Target of cases.
 pub enum Subject {
     /// A proxy that runs already.
-    Running {
-        /// Its label.
-        label: String,
-        /// Where it listens.
-        address: SocketAddr,
-    },
-    /// What is started for it.
-    Started(Box<ToStart>),
+    Running { label: String, address: SocketAddr },
+    /// Started for the cases.
+    Started(Box<StartedTarget>),
     /// The web switch, with this label.
     Switch(String),
 }
 
-/// What is started for cases.
-pub enum ToStart {
+/// Target that is started for the cases.
+pub enum StartedTarget {
     /// One proxy.
     Proxy(IsolatedProxyPlan),
     /// Caches that work together, with a label.
@@ -44,7 +39,7 @@ pub enum ToStart {
 }
 
 impl Subject {
-    /// What it is called in results.
+    /// Label in results.
     pub fn label(&self) -> &str {
         match self {
             Subject::Running { label, .. } | Subject::Switch(label) => label,
@@ -59,7 +54,12 @@ pub fn all(args: &ConformArgs, directory: &Path) -> Result<Vec<Subject>, Failure
     let (switches, proxies): (Vec<String>, Vec<String>) =
         args.targets.iter().cloned().partition(|typed| switch::label(typed).is_some());
     let proxies = proxies_labelled(&proxies, &args.proxy_dir, &given)?;
-    let proxies = under_test(&proxies, &args.proxy_dir, &args.settings, (args.memory, args.disk))?;
+    let proxies = under_test(
+        &proxies,
+        &args.proxy_dir,
+        &args.settings,
+        CacheCapacity { memory_bytes: args.memory, disk_bytes: args.disk },
+    )?;
     let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
     let mode = if args.forward { Mode::Forward } else { Mode::Reverse };
     let mut subjects = Vec::new();
@@ -73,7 +73,7 @@ pub fn all(args: &ConformArgs, directory: &Path) -> Result<Vec<Subject>, Failure
         let plan =
             IsolatedProxyPlan { exe: exe.clone(), proxy, mode, http2: false, tls: args.tls, directory };
         harness::check(&plan).map_err(Failure::usage)?;
-        subjects.push(Subject::Started(Box::new(ToStart::Proxy(plan))));
+        subjects.push(Subject::Started(Box::new(StartedTarget::Proxy(plan))));
     }
     if args.tls && !(switches.is_empty() && args.topologies.is_empty()) {
         return Err(Failure::usage(anyhow!("the switch and caches that work together are tried in clear"))
@@ -82,7 +82,7 @@ pub fn all(args: &ConformArgs, directory: &Path) -> Result<Vec<Subject>, Failure
     for typed in &args.topologies {
         let (label, plan) = topology_plan(args, typed, &exe, directory)?;
         refuse_twice(&subjects, &label, "LABEL=FILE")?;
-        subjects.push(Subject::Started(Box::new(ToStart::Topology(label, plan))));
+        subjects.push(Subject::Started(Box::new(StartedTarget::Topology(label, plan))));
     }
     if args.forward && !switches.is_empty() {
         return Err(Failure::usage(anyhow!("the switch is no forward proxy; leave --forward out")));
@@ -155,28 +155,28 @@ fn check_running(args: &ConformArgs, address: SocketAddr) -> Result<(), Failure>
     crate::target::reachable(address)
 }
 
-impl ToStart {
-    /// What it is called in results.
+impl StartedTarget {
+    /// Label in results.
     pub fn label(&self) -> &str {
         match self {
-            ToStart::Proxy(plan) => &plan.proxy.label,
-            ToStart::Topology(label, _) => label,
+            StartedTarget::Proxy(plan) => &plan.proxy.label,
+            StartedTarget::Topology(label, _) => label,
         }
     }
 
-    /// Where its files are kept.
+    /// Directory of its files.
     pub fn directory(&self) -> &Path {
         match self {
-            ToStart::Proxy(plan) => &plan.directory,
-            ToStart::Topology(_, plan) => &plan.directory,
+            StartedTarget::Proxy(plan) => &plan.directory,
+            StartedTarget::Topology(_, plan) => &plan.directory,
         }
     }
 
-    /// How it is spoken to.
+    /// Mode in which clients use it.
     pub fn mode(&self) -> Mode {
         match self {
-            ToStart::Proxy(plan) => plan.mode,
-            ToStart::Topology(_, plan) => plan.topology.mode,
+            StartedTarget::Proxy(plan) => plan.mode,
+            StartedTarget::Topology(_, plan) => plan.topology.mode,
         }
     }
 
@@ -184,15 +184,16 @@ impl ToStart {
     pub fn another(&self, name: &str, http2: bool) -> Self {
         let directory: PathBuf = self.directory().join(name);
         match self {
-            ToStart::Proxy(plan) => {
+            StartedTarget::Proxy(plan) => {
                 let is_secure_only =
                     http2 && self::http2(&plan.proxy) == Some(description::Http2Support::WithTls);
                 let tls = plan.tls || is_secure_only;
-                ToStart::Proxy(IsolatedProxyPlan { http2, tls, directory, ..plan.clone() })
+                StartedTarget::Proxy(IsolatedProxyPlan { http2, tls, directory, ..plan.clone() })
             }
-            ToStart::Topology(label, plan) => {
-                ToStart::Topology(label.clone(), IsolatedTopologyPlan { http2, directory, ..plan.clone() })
-            }
+            StartedTarget::Topology(label, plan) => StartedTarget::Topology(
+                label.clone(),
+                IsolatedTopologyPlan { http2, directory, ..plan.clone() },
+            ),
         }
     }
 
@@ -203,22 +204,26 @@ impl ToStart {
         origin: SocketAddr,
     ) -> Result<IsolatedProxy, LabError> {
         match self {
-            ToStart::Proxy(plan) => IsolatedProxy::start(plan, reservation, &[(String::new(), origin)]).await,
-            ToStart::Topology(_, plan) => IsolatedProxy::start_topology(plan, reservation, origin).await,
+            StartedTarget::Proxy(plan) => {
+                IsolatedProxy::start(plan, reservation, &[(String::new(), origin)]).await
+            }
+            StartedTarget::Topology(_, plan) => {
+                IsolatedProxy::start_topology(plan, reservation, origin).await
+            }
         }
     }
 
     /// True if clients speak TLS to it.
     pub fn has_tls(&self) -> bool {
-        matches!(self, ToStart::Proxy(plan) if plan.tls)
+        matches!(self, StartedTarget::Proxy(plan) if plan.tls)
     }
 
     /// Whether it can speak HTTP/2; what can over TLS only is tried over that.
     pub fn http2(&self) -> Http2 {
         let spoken = match self {
             _ if self.mode() == Mode::Forward => None,
-            ToStart::Proxy(plan) => http2(&plan.proxy),
-            ToStart::Topology(_, plan) => topology::http2(&plan.topology),
+            StartedTarget::Proxy(plan) => http2(&plan.proxy),
+            StartedTarget::Topology(_, plan) => topology::http2(&plan.topology),
         };
         match spoken {
             // Over TLS, both sides agree on a protocol for each connection.
@@ -232,11 +237,11 @@ impl ToStart {
     /// Settings that were chosen for it; those of a cache among others begin with its name.
     pub fn settings(&self) -> BTreeMap<String, String> {
         match self {
-            ToStart::Proxy(plan) => match &plan.proxy.choice {
+            StartedTarget::Proxy(plan) => match &plan.proxy.choice {
                 ProxyChoice::Described(description) => description.settings_as_typed(),
                 ProxyChoice::Builtin(_) | ProxyChoice::Running(_) => BTreeMap::new(),
             },
-            ToStart::Topology(_, plan) => {
+            StartedTarget::Topology(_, plan) => {
                 let caches = plan.topology.caches.iter();
                 let described = caches.filter_map(|cache| Some((&cache.name, cache.description.as_ref()?)));
                 let of = |(name, description): (&String, &assay_lab::Description)| {

@@ -20,7 +20,7 @@ use assay_lab::Mode;
 use assay_lab::harness::AddressReservation;
 use tokio::task::{JoinSet, LocalSet};
 
-use super::subject::{self, Subject, ToStart};
+use super::subject::{self, StartedTarget, Subject};
 use super::{ConformArgs, switch};
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
@@ -65,7 +65,7 @@ fn keep_what_is_named(mut failure: Failure, directory: tempfile::TempDir) -> Fai
     failure
 }
 
-/// Where configurations and logs go, and what removes it in the end.
+/// Directory of configurations and logs, with a guard that removes it in the end.
 fn directory(args: &ConformArgs) -> Result<(PathBuf, Option<tempfile::TempDir>), Failure> {
     match &args.dir {
         Some(named) => {
@@ -93,7 +93,7 @@ async fn all(
     let mut tasks = JoinSet::new();
     for subject in subjects {
         let (cases, progress) = (cases.to_vec(), Rc::clone(&progress));
-        let at = Where {
+        let at = CaseSetup {
             origin: args.origin_listen,
             host: args.host.clone(),
             stores: !args.no_cache,
@@ -104,7 +104,8 @@ async fn all(
             let label = subject.label().to_owned();
             let results = match subject {
                 Subject::Running { label, address } => {
-                    running((label, address), (is_forward, has_tls), at, cases, progress).await
+                    let setup = RunningTarget { label, address, is_forward, has_tls };
+                    running(setup, at, cases, progress).await
                 }
                 Subject::Started(subject) => one(*subject, at, cases, progress).await,
                 Subject::Switch(label) => switch::one(label, at.host, cases, progress).await,
@@ -140,24 +141,32 @@ async fn all(
     Ok(Some(document))
 }
 
-/// Where the origin of a target that runs already listens, and what clients write in `Host`.
-struct Where {
+/// Address of the origin of a target that runs already, and the `Host` that clients send.
+struct CaseSetup {
     origin: Option<SocketAddr>,
     host: Option<String>,
-    /// It stores responses.
+    /// The target stores responses.
     stores: bool,
-    /// Its logs are kept.
+    /// The target's logs are kept.
     keeps_logs: bool,
+}
+
+/// A target that runs already.
+struct RunningTarget {
+    label: String,
+    address: SocketAddr,
+    is_forward: bool,
+    has_tls: bool,
 }
 
 /// All cases on a target that runs already.
 async fn running(
-    (label, address): (String, SocketAddr),
-    (is_forward, has_tls): (bool, bool),
-    at: Where,
+    running: RunningTarget,
+    at: CaseSetup,
     cases: Vec<Rc<Case>>,
     progress: Rc<Progress>,
 ) -> Result<(TargetInfo, Vec<Outcome>), Failure> {
+    let RunningTarget { label, address, is_forward, has_tls } = running;
     let listen = at.origin.ok_or_else(|| Failure::usage(anyhow!("{address} needs --origin-listen")))?;
     let origin = Origin::start(listen).with_context(|| format!("cannot listen on {listen}"));
     let origin = Rc::new(origin.map_err(Failure::usage)?);
@@ -173,7 +182,7 @@ async fn running(
     Ok((info, outcomes))
 }
 
-/// How TLS is spoken to what stands for a host, if it is.
+/// TLS parameters of the connection to a host, if TLS is spoken.
 fn tls(is_spoken: bool, host: &str) -> Result<Option<Tls>, Failure> {
     let made = is_spoken.then(|| Tls::to(host)).transpose();
     made.map_err(|error| Failure::usage(anyhow::Error::new(error).context("cannot speak TLS to the target")))
@@ -181,8 +190,8 @@ fn tls(is_spoken: bool, host: &str) -> Result<Option<Tls>, Failure> {
 
 /// All cases on a target that is started.
 async fn one(
-    subject: ToStart,
-    at: Where,
+    subject: StartedTarget,
+    at: CaseSetup,
     cases: Vec<Rc<Case>>,
     progress: Rc<Progress>,
 ) -> Result<(TargetInfo, Vec<Outcome>), Failure> {
@@ -200,10 +209,10 @@ async fn one(
     let (third, fourth) = (subject.another("http2", true), subject.another("floods", true));
     let began = Instant::now();
     let (first, second, third, fourth) = tokio::join!(
-        on_instance(&subject, (&at, Http2::No), &together, &progress),
-        on_instance(&second, (&at, Http2::No), &isolated, &progress),
-        on_instance(&third, (&at, http2), &over_http2, &progress),
-        on_instance(&fourth, (&at, http2), &floods, &progress),
+        on_instance(&subject, &at, Http2::No, &together, &progress),
+        on_instance(&second, &at, Http2::No, &isolated, &progress),
+        on_instance(&third, &at, http2, &over_http2, &progress),
+        on_instance(&fourth, &at, http2, &floods, &progress),
     );
     info.took_s = began.elapsed().as_secs_f64();
     let mut outcomes = Vec::new();
@@ -221,8 +230,8 @@ async fn one(
     Ok((info, outcomes))
 }
 
-/// How a proxy ended, on one line: what it says of that, with the last of its log, and where the rest is.
-fn obituary(words: &str, logs: Option<&Path>) -> String {
+/// Exit of a proxy, on one line: its status with the last of its log, and the directory of the rest.
+fn exit_summary(words: &str, logs: Option<&Path>) -> String {
     let mut lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut out = lines.next().unwrap_or_default().trim_end_matches(':').to_owned();
     let said: Vec<&str> = lines.collect();
@@ -255,8 +264,9 @@ struct Instance {
 
 /// Cases on an instance of a target of their own.
 async fn on_instance(
-    subject: &ToStart,
-    (at, http2): (&Where, Http2),
+    subject: &StartedTarget,
+    at: &CaseSetup,
+    http2: Http2,
     cases: &[Rc<Case>],
     progress: &Progress,
 ) -> Result<Instance, Failure> {
@@ -280,13 +290,13 @@ async fn on_instance(
         host,
         stores: at.stores,
         is_forward,
-        several: matches!(subject, ToStart::Topology(..)),
+        several: matches!(subject, StartedTarget::Topology(..)),
         tls,
         http2,
     };
     let outcomes = run(cases, &target, &origin, |_, _| progress.one()).await;
     let logs = is_kept.then_some(subject.directory());
-    let ended = started.exit_message().await.map(|words| obituary(&words, logs));
+    let ended = started.exit_message().await.map(|words| exit_summary(&words, logs));
     let crashes = started.crashes();
     let software = Some(started.software.clone());
     started.stop().await;
@@ -299,7 +309,7 @@ fn make(directory: &Path) -> Result<(), Failure> {
         .map_err(Failure::usage)
 }
 
-/// How many cases are done, on a terminal.
+/// Progress of the cases, on a terminal.
 pub(super) struct Progress {
     done: Cell<usize>,
     all: usize,
@@ -333,12 +343,12 @@ mod tests {
     fn a_proxy_that_ended_is_one_line_with_the_last_of_its_log() {
         let words = "Squid ended by itself (signal: 9); the last it said:\nfirst\nsecond\n\nthird\n";
         let said = "Squid ended by itself (signal: 9); the last it said: second / third";
-        assert_eq!(obituary(words, None), format!("{said} (--dir DIR keeps its logs)"));
+        assert_eq!(exit_summary(words, None), format!("{said} (--dir DIR keeps its logs)"));
         assert_eq!(
-            obituary(words, Some(Path::new("kept/squid"))),
+            exit_summary(words, Some(Path::new("kept/squid"))),
             format!("{said} (its logs are in kept/squid)")
         );
-        assert_eq!(obituary("it ended (1)", None), "it ended (1) (--dir DIR keeps its logs)");
-        assert!(obituary(&format!("a:\n{}", "é".repeat(999)), None).chars().count() < 260);
+        assert_eq!(exit_summary("it ended (1)", None), "it ended (1) (--dir DIR keeps its logs)");
+        assert!(exit_summary(&format!("a:\n{}", "é".repeat(999)), None).chars().count() < 260);
     }
 }

@@ -10,7 +10,7 @@ use assay_lab::process::find_program;
 use assay_lab::{Limits, placement, realtime};
 use rustix::process::{Resource, getrlimit};
 
-/// How long other work is watched.
+/// Time for which other work is observed.
 const WATCHED: Duration = Duration::from_secs(1);
 /// Programs that show a page in a browser.
 pub const BROWSERS: [&str; 2] = ["xdg-open", "open"];
@@ -18,15 +18,15 @@ pub const BROWSERS: [&str; 2] = ["xdg-open", "open"];
 /// A proxy that has a description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyFact {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: String,
     /// The Debian package that has it, if its description names one.
     pub package: Option<String>,
-    /// Its version, or why it could not be queried.
+    /// Version, or the reason why it could not be queried.
     pub version: Result<String, String>,
 }
 
-/// What was seen.
+/// Facts about this machine.
 #[derive(Debug, Clone)]
 pub struct Facts {
     /// Model of the processors; empty: the kernel does not say.
@@ -43,13 +43,13 @@ pub struct Facts {
     pub descriptors: u64,
     /// First and last port that connections are given; none: not known.
     pub ports: Option<(u16, u16)>,
-    /// Why network namespaces with TUN devices cannot be made; none: they can.
+    /// Reason why network namespaces with TUN devices cannot be made; none: they can.
     pub namespaces_refused: Option<String>,
-    /// Why a proxy cannot be limited by control groups; none: it can.
+    /// Reason why a proxy cannot be limited by control groups; none: it can.
     pub limits_refused: Option<String>,
-    /// Why real-time priority cannot be had; none: it can.
+    /// Reason why real-time priority cannot be had; none: it can.
     pub realtime_refused: Option<String>,
-    /// What else the machine was doing in the second in which it was watched.
+    /// Other work of the machine in the second in which it was observed.
     pub activity: Activity,
     /// Proxies, by name.
     pub proxies: Vec<ProxyFact>,

@@ -18,26 +18,24 @@ const ENOUGH_DESCRIPTORS: u64 = 16_384;
 /// Enough for new connections at some hundred a second, whose ports rest for a minute.
 const ENOUGH_PORTS: u32 = 25_000;
 
-/// How something stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
+pub enum FindingLevel {
     /// Nothing to do.
     Good,
-    /// It works, with limits.
+    /// Works, with limits.
     Limited,
-    /// It is not there, and what needs it does not work.
+    /// Absent, and what needs it does not work.
     Missing,
 }
 
 /// One thing that matters, and how it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it is about: `processors`.
+    /// Subject of the finding: `processors`.
     pub topic: &'static str,
-    /// How it stands.
-    pub standing: Standing,
-    /// What was seen and what follows, half a sentence.
+    pub standing: FindingLevel,
+    /// Observation and consequence, half a sentence.
     pub seen: String,
     /// The command, or the change, that would fix it; none: nothing to mend, or nothing would.
     pub mend: Option<String>,
@@ -45,15 +43,15 @@ pub struct Finding {
 
 impl Finding {
     fn good(topic: &'static str, seen: impl Into<String>) -> Self {
-        Self { topic, standing: Standing::Good, seen: seen.into(), mend: None }
+        Self { topic, standing: FindingLevel::Good, seen: seen.into(), mend: None }
     }
 
     fn limited(topic: &'static str, seen: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { topic, standing: Standing::Limited, seen: seen.into(), mend: Some(mend.into()) }
+        Self { topic, standing: FindingLevel::Limited, seen: seen.into(), mend: Some(mend.into()) }
     }
 
     fn missing(topic: &'static str, seen: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { topic, standing: Standing::Missing, seen: seen.into(), mend: Some(mend.into()) }
+        Self { topic, standing: FindingLevel::Missing, seen: seen.into(), mend: Some(mend.into()) }
     }
 }
 
@@ -63,7 +61,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     findings.extend(facts.memory_available_bytes.map(memory));
     findings.extend(facts.disk_free_bytes.map(disk));
     findings.push(descriptors(facts.descriptors));
-    findings.extend(facts.ports.map(ports));
+    findings.extend(facts.ports.map(|(first, last)| ports(first, last)));
     findings.extend(proxies(&facts.proxies));
     findings.push(right(
         "links",
@@ -143,7 +141,7 @@ fn descriptors(most: u64) -> Finding {
     )
 }
 
-fn ports((first, last): (u16, u16)) -> Finding {
+fn ports(first: u16, last: u16) -> Finding {
     let ports = u32::from(last.saturating_sub(first)) + 1;
     let seen = format!("{first} to {last} for connections");
     if ports >= ENOUGH_PORTS {
@@ -152,7 +150,7 @@ fn ports((first, last): (u16, u16)) -> Finding {
     Finding::limited("ports", seen, "sysctl -w net.ipv4.ip_local_port_range='15000 60999'")
 }
 
-/// Those that are installed, and those that are not.
+/// Installed proxies, and those that are not installed.
 fn proxies(all: &[ProxyFact]) -> Vec<Finding> {
     let (installed, absent): (Vec<&ProxyFact>, Vec<&ProxyFact>) =
         all.iter().partition(|proxy| proxy.version.is_ok());
@@ -246,7 +244,8 @@ mod tests {
     #[test]
     fn a_good_machine_lacks_only_the_proxies_that_are_not_installed() {
         let findings = judge(&good());
-        let wrong: Vec<_> = findings.iter().filter(|finding| finding.standing != Standing::Good).collect();
+        let wrong: Vec<_> =
+            findings.iter().filter(|finding| finding.standing != FindingLevel::Good).collect();
         assert_eq!(wrong.len(), 1, "{wrong:?}");
         assert_eq!(wrong[0].mend.as_deref(), Some("apt install squid-package"));
         assert_eq!(of(&findings, "proxies").seen, "builtin, nginx 1.22.1");
@@ -270,7 +269,7 @@ mod tests {
         };
         let findings = judge(&poor);
         for finding in findings.iter().filter(|finding| finding.topic != "proxies") {
-            assert!(finding.standing != Standing::Good && finding.mend.is_some(), "{finding:?}");
+            assert!(finding.standing != FindingLevel::Good && finding.mend.is_some(), "{finding:?}");
         }
         assert_eq!(of(&findings, "links").mend.as_deref(), Some("run it as root"));
         assert!(of(&findings, "links").seen.ends_with("cannot make a namespace: not permitted"));

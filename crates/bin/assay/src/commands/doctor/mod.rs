@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use self::facts::BROWSERS;
 use self::facts::{Facts, facts};
-use self::judge::{Finding, Standing, judge};
+use self::judge::{Finding, FindingLevel, judge};
 use crate::exit::{Exit, Failure};
 use crate::{output, run_name};
 
@@ -39,7 +39,7 @@ pub struct DoctorArgs {
 
 /// The findings as JSON.
 #[derive(Debug, Serialize)]
-struct Document {
+struct DoctorDocument {
     schema: &'static str,
     version: &'static str,
     kernel: String,
@@ -65,8 +65,8 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-fn document(seen: Facts, findings: Vec<Finding>) -> Document {
-    Document {
+fn document(seen: Facts, findings: Vec<Finding>) -> DoctorDocument {
+    DoctorDocument {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         kernel: seen.kernel,
@@ -82,9 +82,9 @@ fn words(seen: &Facts, findings: &[Finding]) -> String {
     let head = format!("Assay {} on Linux {}, {model}\n\n", env!("CARGO_PKG_VERSION"), seen.kernel);
     let line = |finding: &Finding| {
         let mark = match finding.standing {
-            Standing::Good => "ok",
-            Standing::Limited => "limited",
-            Standing::Missing => "missing",
+            FindingLevel::Good => "ok",
+            FindingLevel::Limited => "limited",
+            FindingLevel::Missing => "missing",
         };
         let mend = finding.mend.as_ref().map(|mend| format!("{:25}→ {mend}\n", "")).unwrap_or_default();
         format!("  {mark:<8} {:<13} {}\n{mend}", finding.topic, finding.seen)

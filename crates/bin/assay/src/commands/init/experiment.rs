@@ -21,9 +21,9 @@ const DISK: &str = "256MB";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     name: String,
-    /// Its cache may be in memory.
+    /// The cache may be in memory.
     memory: bool,
-    /// Its cache may be on disk.
+    /// The cache may be on disk.
     disk: bool,
 }
 

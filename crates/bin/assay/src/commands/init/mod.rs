@@ -64,19 +64,18 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("`{text}` is not a share from 0% to 99%"))
 }
 
-/// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum InitKind {
     Experiment,
     Workload,
 }
 
-impl What {
+impl InitKind {
     /// As the name of a file says it.
     fn of(file: &Path) -> Result<Self, Failure> {
         match file.extension().and_then(|ending| ending.to_str()) {
-            Some("toml") => Ok(What::Experiment),
-            Some("pg") => Ok(What::Workload),
+            Some("toml") => Ok(InitKind::Experiment),
+            Some("pg") => Ok(InitKind::Workload),
             _ => Err(Failure::usage(anyhow!("cannot tell what {} is to be", file.display()))
                 .hint("name an experiment NAME.toml, or a workload NAME.pg")),
         }
@@ -86,7 +85,7 @@ impl What {
 /// Writes the file, and says what to do with it.
 pub fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let prompts = !args.yes && std::io::stdin().is_terminal() && output::is_watched();
-    let mut person: Option<Person> = prompts.then(Person::at_the_terminal);
+    let mut person: Option<Prompter> = prompts.then(Prompter::at_the_terminal);
     let (file, text) = made(args, person.as_mut())?;
     if file.exists() {
         return Err(Failure::usage(anyhow!("{} exists already", file.display()))
@@ -95,11 +94,11 @@ pub fn init(args: &InitArgs) -> Result<Exit, Failure> {
     output::check_result(Some(&file))?;
     output::result(&text, Some(&file))?;
     let shown = file.display();
-    let next = match What::of(&file)? {
-        What::Experiment => format!(
+    let next = match InitKind::of(&file)? {
+        InitKind::Experiment => format!(
             "assay lab show {shown}   what it would do\nassay lab {shown}        run it, then compare\n"
         ),
-        What::Workload => {
+        InitKind::Workload => {
             format!("assay check {shown}      what it would do\nassay run {shown}        run it\n")
         }
     };
@@ -107,20 +106,20 @@ pub fn init(args: &InitArgs) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// Who types at prompts.
-struct Person {
+/// The person at the prompts.
+struct Prompter {
     input: Box<dyn BufRead>,
     output: Box<dyn Write>,
 }
 
-impl Person {
+impl Prompter {
     fn at_the_terminal() -> Self {
         Self { input: Box::new(std::io::stdin().lock()), output: Box::new(std::io::stderr()) }
     }
 }
 
 /// The file and its text: from flags, from prompts where there is a person, else from defaults.
-fn made(args: &InitArgs, mut person: Option<&mut Person>) -> Result<(PathBuf, String), Failure> {
+fn made(args: &InitArgs, mut person: Option<&mut Prompter>) -> Result<(PathBuf, String), Failure> {
     let file = match &args.file {
         Some(file) => file.clone(),
         None => choose(
@@ -129,16 +128,16 @@ fn made(args: &InitArgs, mut person: Option<&mut Person>) -> Result<(PathBuf, St
             person.as_deref_mut(),
             |text| {
                 let path = PathBuf::from(text);
-                What::of(&path).map(|_| path).map_err(|failure| format!("{:#}", failure.error))
+                InitKind::of(&path).map(|_| path).map_err(|failure| format!("{:#}", failure.error))
             },
         )?,
     };
-    let length = |person: Option<&mut Person>| match args.length {
+    let length = |person: Option<&mut Prompter>| match args.length {
         Some(length) => Ok(length),
         None => choose("How long is each run?", "60s", person, units::duration),
     };
-    let text = match What::of(&file)? {
-        What::Experiment => {
+    let text = match InitKind::of(&file)? {
+        InitKind::Experiment => {
             let workload = match &args.workload {
                 Some(workload) => workload.clone(),
                 None => choose(
@@ -162,7 +161,7 @@ fn made(args: &InitArgs, mut person: Option<&mut Person>) -> Result<(PathBuf, St
             };
             experiment::text(&file.display().to_string(), &workload, &proxies, length(person)?)
         }
-        What::Workload => {
+        InitKind::Workload => {
             let rate = match args.rate {
                 Some(rate) => rate,
                 None => {
@@ -185,7 +184,10 @@ fn made(args: &InitArgs, mut person: Option<&mut Person>) -> Result<(PathBuf, St
                 )?,
             };
             let length = args.length.unwrap_or(workload::LENGTH);
-            workload::text(&file.display().to_string(), workload::Shape { rate, size, revisits, length })
+            workload::text(
+                &file.display().to_string(),
+                workload::TrafficShape { rate, size, revisits, length },
+            )
         }
     };
     Ok((file, text))
@@ -199,11 +201,11 @@ fn known_workload(text: &str) -> Result<String, String> {
     Err(format!("no bundled workload and no file is called {text}"))
 }
 
-/// What a person types, or the default where nobody is there.
+/// Value typed at a prompt, or the default where nobody is there.
 fn choose<T>(
     words: &str,
     default: &str,
-    person: Option<&mut Person>,
+    person: Option<&mut Prompter>,
     read: impl Fn(&str) -> Result<T, String>,
 ) -> Result<T, Failure> {
     match person {
@@ -226,8 +228,8 @@ mod tests {
 
     #[test]
     fn the_name_of_a_file_says_what_it_is() {
-        assert_eq!(What::of(Path::new("a.toml")).ok(), Some(What::Experiment));
-        assert_eq!(What::of(Path::new("a.pg")).ok(), Some(What::Workload));
-        assert!(What::of(Path::new("a")).is_err());
+        assert_eq!(InitKind::of(Path::new("a.toml")).ok(), Some(InitKind::Experiment));
+        assert_eq!(InitKind::of(Path::new("a.pg")).ok(), Some(InitKind::Workload));
+        assert!(InitKind::of(Path::new("a")).is_err());
     }
 }

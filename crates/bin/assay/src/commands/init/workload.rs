@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use crate::units::show_duration;
 
-/// How long it takes, unless another length is wanted.
+/// Length of a workload, unless another is wanted.
 pub const LENGTH: Duration = Duration::from_secs(60);
 /// The rate of one robot: small, so that the requests of one robot seldom overlap.
 const ROBOT_RATE: f64 = 2.0;
 /// Robots at least, so that their requests mix.
 const LEAST_ROBOTS: f64 = 10.0;
 
-/// What traffic it has.
+/// Traffic of a workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shape {
+pub struct TrafficShape {
     /// Requests per second of all robots together.
     pub rate: f64,
     /// Mean size of an object, in bytes.
@@ -25,14 +25,14 @@ pub struct Shape {
 }
 
 /// A workload in the file `file`, formatted as `assay fmt` does.
-pub fn text(file: &str, shape: Shape) -> String {
+pub fn text(file: &str, shape: TrafficShape) -> String {
     let text = unformatted(file, shape);
     // The text can be parsed whatever its numbers are; should it not be, the run says why.
     assay_pgl::format(file, &text).unwrap_or(text)
 }
 
-fn unformatted(file: &str, shape: Shape) -> String {
-    let Shape { rate, size, revisits, length } = shape;
+fn unformatted(file: &str, shape: TrafficShape) -> String {
+    let TrafficShape { rate, size, revisits, length } = shape;
     let robots = (rate / ROBOT_RATE).max(LEAST_ROBOTS).ceil();
     let each = rate / robots;
     let share = (revisits * 1000.0).round() / 10.0;
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn what_is_written_compiles_without_a_remark_and_has_the_rate() {
         for (rate, revisits) in [(200.0, 0.75), (1.0, 0.0), (33.3, 0.005), (100_000.0, 0.99)] {
-            let shape = Shape { rate, size: 13 << 10, revisits, length: LENGTH };
+            let shape = TrafficShape { rate, size: 13 << 10, revisits, length: LENGTH };
             let compiled = compile("mine.pg", &Only(text("mine.pg", shape)))
                 .unwrap_or_else(|failure| panic!("{:?}", failure.diagnostics));
             let written = text("mine.pg", shape);

@@ -8,8 +8,8 @@ use assay_record::experiment::ExperimentInfo;
 use assay_report::require::Requirement;
 use clap::{Args, Subcommand};
 
+use crate::commands::export::ExportComparisonArgs;
 use crate::commands::machines_args::MachinesArgs;
-use crate::commands::take_along::TakeComparisonArgs;
 use crate::{run_name, units};
 
 const EXPERIMENT: &str = "Experiment";
@@ -114,7 +114,7 @@ pub struct LabArgs {
     pub output: Option<PathBuf>,
     /// What is taken along.
     #[command(flatten)]
-    pub take: TakeComparisonArgs,
+    pub take: ExportComparisonArgs,
     /// Also write how each cell ended, and what was required of it, as JUnit's XML to FILE
     #[arg(long, value_name = "FILE", help_heading = RECORD)]
     pub junit: Option<PathBuf>,

@@ -29,8 +29,8 @@ use self::plans::Plans;
 use crate::commands::report::{self, Form};
 use crate::exit::{Exit, Failure};
 use crate::experiments::{self, EXPERIMENTS};
+use crate::file_kind::{self, FileKind};
 use crate::interrupt::Interrupts;
-use crate::kind::{self, Kind};
 use crate::live::{Style, cells};
 use crate::{bundled, junit, leftovers, output, run_name};
 
@@ -50,7 +50,7 @@ pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
         return show::dry_run(file, &args.applied(experiment), args);
     }
     leftovers::clear();
-    let set = set_up(args, experiment)?;
+    let set = prepare_experiment(args, experiment)?;
     let path = set.dir.path().to_owned();
     let is_fresh = set.fresh;
     // Nothing has run: a directory that was made for it would be in the way of the next attempt.
@@ -77,7 +77,7 @@ pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
 /// Runs all cells that wait.
 fn run(
     args: &LabArgs,
-    set: SetUp,
+    set: PreparedExperiment,
     plans: Plans,
 ) -> Result<Result<Option<ExperimentOutcome>, LabError>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -107,10 +107,10 @@ pub fn run_in(
     let is_there = is_experiment(path);
     let flag = OsStr::new(if is_there { "--resume" } else { "--dir" });
     let words = [OsStr::new("lab"), path.as_os_str(), flag, directory];
-    let mut args = Alone::try_parse_from(words).map_err(Failure::usage)?.args;
+    let mut args = RunCommandLine::try_parse_from(words).map_err(Failure::usage)?.args;
     args.proxy_dir = proxy_dir.to_vec();
     leftovers::clear();
-    let set = set_up(&args, experiment.clone())?;
+    let set = prepare_experiment(&args, experiment.clone())?;
     let file = path.join("experiment.toml");
     let plans = Plans::make(&file, &set.experiment, &args)?;
     output::say(&format!("experiment directory {}", path.display()));
@@ -128,7 +128,7 @@ pub fn run_in(
 
 /// The flags of `assay lab` by themselves.
 #[derive(Debug, Parser)]
-struct Alone {
+struct RunCommandLine {
     #[command(flatten)]
     args: LabArgs,
 }
@@ -140,8 +140,8 @@ fn read(file: &Path) -> Result<Experiment, Failure> {
         let shown = format!("{}{named}.toml", bundled::INSIDE);
         return Experiment::read(&shown, bundled.name, bundled.text).map_err(Failure::usage);
     }
-    if let Some(other) = kind::of_named(&named).filter(|kind| *kind != Kind::Experiment) {
-        return Err(other.refused(&named, Kind::Experiment));
+    if let Some(other) = file_kind::from_name(&named).filter(|kind| *kind != FileKind::Experiment) {
+        return Err(other.refused(&named, FileKind::Experiment));
     }
     let text = assay_base::files::text(file, assay_base::files::SETTINGS_MAX).map_err(|error| {
         let meant = or_did_you_mean(&named, EXPERIMENTS.iter().map(|experiment| experiment.name));
@@ -154,7 +154,7 @@ fn read(file: &Path) -> Result<Experiment, Failure> {
 }
 
 /// An experiment that can begin, or go on.
-struct SetUp {
+struct PreparedExperiment {
     experiment: Experiment,
     dir: ExperimentDir,
     info: ExperimentInfo,
@@ -162,7 +162,7 @@ struct SetUp {
     fresh: bool,
 }
 
-fn set_up(args: &LabArgs, experiment: Experiment) -> Result<SetUp, Failure> {
+fn prepare_experiment(args: &LabArgs, experiment: Experiment) -> Result<PreparedExperiment, Failure> {
     if let Some(named) = &args.resume {
         return resumed(args, experiment, named);
     }
@@ -181,7 +181,7 @@ fn set_up(args: &LabArgs, experiment: Experiment) -> Result<SetUp, Failure> {
     info.started_unix_ms = now_unix_ms();
     let path = args.dir.clone().unwrap_or_else(|| run_name::fresh_experiment(&experiment.name));
     let dir = ExperimentDir::create(&path, &experiment, &info).map_err(Failure::usage)?;
-    Ok(SetUp { experiment, dir, info, fresh: true })
+    Ok(PreparedExperiment { experiment, dir, info, fresh: true })
 }
 
 fn is_open(state: CellState) -> bool {
@@ -189,7 +189,7 @@ fn is_open(state: CellState) -> bool {
 }
 
 /// Goes on with an experiment, if nothing that results depend on has changed (or that is wanted).
-fn resumed(args: &LabArgs, experiment: Experiment, named: &Path) -> Result<SetUp, Failure> {
+fn resumed(args: &LabArgs, experiment: Experiment, named: &Path) -> Result<PreparedExperiment, Failure> {
     // An experiment, or the directory in which its latest is.
     let inner = ExperimentDir::unfinished(named, &experiment.name).pop();
     if inner.is_none() && !is_experiment(named) {
@@ -215,7 +215,7 @@ fn resumed(args: &LabArgs, experiment: Experiment, named: &Path) -> Result<SetUp
     }
     let resumed = resume(&dir, &experiment, info, args.redo_invalid).map_err(Failure::usage)?;
     resumed.notes.iter().chain(&changed).for_each(|note| output::say(&format!("note: {note}")));
-    Ok(SetUp { experiment, dir, info: resumed.info, fresh: false })
+    Ok(PreparedExperiment { experiment, dir, info: resumed.info, fresh: false })
 }
 
 fn command_line() -> Vec<String> {
@@ -262,7 +262,7 @@ async fn watched(
     }
 }
 
-/// What a run came to. Of one without any number all are unknown, whatever is known of how many there were.
+/// Verdict on a run. Without any number all are unknown, whatever is known of how many there were.
 fn judgement(run_dir: &Path) -> Option<CellVerdict> {
     let summary = Summary::from_run(&RunDir::open(run_dir).ok()?).ok()?;
     Some(match summary.conclusion() {
@@ -324,7 +324,7 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &ExperimentOutcome)
     Ok(exit(ending.interrupted, failed, unmet.len(), unknown))
 }
 
-/// What the target of a cell did wrong, in a line.
+/// Fault of the target of a cell, in a line.
 fn fault(cell: &CellInfo) -> Option<String> {
     Some(format!("{}: {}", cell.id, cell.fault.as_ref()?))
 }
@@ -341,7 +341,7 @@ fn exit(interrupted: bool, failed: usize, unmet: usize, unknown: usize) -> Exit 
     }
 }
 
-/// What was required of cells that are done, and what came of it, by the name of the cell.
+/// Requirements of cells that are done, with their results, by the name of the cell.
 fn judged(dir: &Path, info: &ExperimentInfo) -> Vec<(String, Vec<RequirementResult>)> {
     let done = info.cells.iter().filter(|cell| cell.state == CellState::Done);
     let judged = done.filter_map(|cell| {

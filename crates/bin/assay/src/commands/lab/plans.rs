@@ -19,7 +19,7 @@ use crate::commands::machines_args::Machines;
 use crate::commands::result_args::ResultArgs;
 use crate::commands::run::{self, RunArgs};
 use crate::exit::Failure;
-use crate::prepared::{Prepared, Wish, prepare};
+use crate::prepared::{PreparedWorkload, WorkloadOptions, prepare};
 use crate::{bundled, experiments, target, units};
 
 /// Everything that is needed to make the plan of any cell.
@@ -27,18 +27,18 @@ pub struct Plans {
     experiment: Experiment,
     file: PathBuf,
     proxy_dir: Vec<PathBuf>,
-    /// What every cell must show.
+    /// Requirements on every cell.
     require: Vec<Requirement>,
     /// Conformance cases that are tried in every cell that has a target.
     with_conform: Vec<String>,
-    /// Where cells run; none: here.
+    /// Machines that cells run on; none: this one.
     machines: Option<Machines>,
     /// Compiled workloads, by label and seed.
-    prepared: BTreeMap<(String, u64), Rc<Prepared>>,
+    prepared: BTreeMap<(String, u64), Rc<PreparedWorkload>>,
 }
 
 /// A workload in the versions of HTTP that a condition says; the stream of requests does not depend on them.
-fn in_versions(prepared: &Prepared, condition: &Condition) -> Result<Prepared, Failure> {
+fn in_versions(prepared: &PreparedWorkload, condition: &Condition) -> Result<PreparedWorkload, Failure> {
     let mut prepared = prepared.clone();
     let Condition { robot_http, origin_http, streams, priorities, .. } = *condition;
     let versions = Overrides { robot_http, origin_http, streams, priorities, ..Overrides::default() };
@@ -91,7 +91,7 @@ impl Plans {
         if !self.prepared.contains_key(&key) {
             let choice = self.experiment.workload(label);
             let choice = choice.ok_or_else(|| Failure::failed(anyhow!("there is no workload {label}")))?;
-            let wish = Wish {
+            let wish = WorkloadOptions {
                 workload: &self.source(&choice.workload),
                 include: &[],
                 rate: choice.rate,
@@ -166,7 +166,7 @@ impl Plans {
         Ok(plan)
     }
 
-    /// What `assay run` would be told.
+    /// Arguments of the `assay run` that is equivalent to a cell.
     fn run_args(
         &self,
         cell: &CellInfo,

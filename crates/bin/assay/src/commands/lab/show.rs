@@ -53,7 +53,7 @@ pub fn dry_run(file: &Path, experiment: &Experiment, args: &LabArgs) -> Result<E
     Ok(if refused.is_empty() || args.skip_missing { Exit::Fine } else { Exit::Usage })
 }
 
-/// How long each workload's schedule is. (Also compiles them for the first repetition.)
+/// Length of each workload's schedule. (Also compiles them for the first repetition.)
 fn lengths(plans: &mut Plans, experiment: &Experiment) -> Result<BTreeMap<String, Duration>, Failure> {
     let mut lengths = BTreeMap::new();
     for workload in &experiment.workloads {
@@ -63,7 +63,7 @@ fn lengths(plans: &mut Plans, experiment: &Experiment) -> Result<BTreeMap<String
     Ok(lengths)
 }
 
-/// What this machine cannot carry, a line each.
+/// Demands that this machine cannot meet, a line each.
 fn refused(plans: &Plans, cells: &[CellInfo]) -> BTreeSet<String> {
     let first = cells.iter().filter(|cell| cell.repetition == 1);
     let checked = first.filter_map(|cell| {
@@ -130,7 +130,7 @@ fn settings(written: &BTreeMap<String, String>) -> String {
     written.iter().map(|(name, value)| format!(", {name} {value}")).collect()
 }
 
-/// How many cells ended how, and the last words of those that failed.
+/// Number of cells by state, and the last message of those that failed.
 pub fn standing(info: &ExperimentInfo) -> String {
     let states = [
         (CellState::Done, "done"),

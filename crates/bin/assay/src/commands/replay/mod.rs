@@ -28,7 +28,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::{output, target};
 use through::ThroughArgs;
-pub use through::{fresh, typed_as_run};
+pub use through::{fresh, legacy_args};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -174,7 +174,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
         let listen = || Interrupts::listen().with_context(start).map_err(Failure::failed);
         let (interrupts, second) = (listen()?, listen()?);
         tokio::select! {
-            results = sent(args, (source, tls), interrupts) => results,
+            results = sent(args, source, tls, interrupts) => results,
             () = twice(second) => {
                 output::eprint("quit at once\n");
                 Ok(None)
@@ -237,11 +237,12 @@ fn proxy_ended(results: &ReplayResults) -> Failure {
 /// Sends all of it, or what is sent before the first Ctrl-C. None: that was nothing.
 async fn sent(
     args: &ReplayArgs,
-    (source, tls): (RequestSource, Option<ReplayTls>),
+    source: RequestSource,
+    tls: Option<ReplayTls>,
     mut interrupts: Interrupts,
 ) -> Result<Option<ReplayResults>, Failure> {
     if args.through.is_wanted() {
-        return through::replay(args, (source, tls), interrupts).await;
+        return through::replay(args, source, tls, interrupts).await;
     }
     let stop = async move { interrupts.next().await };
     let to = resolved(args)?;

@@ -7,7 +7,7 @@ use assay_net::tls::settings::{ClientTls, Offer};
 use super::ReplayArgs;
 use crate::exit::Failure;
 
-/// What an address that speaks TLS begins with.
+/// Scheme of an address that speaks TLS.
 const HTTPS: &str = "https://";
 
 /// True for an address that speaks TLS.
@@ -30,7 +30,7 @@ fn is_trust_said(args: &ReplayArgs) -> bool {
     args.ca.is_some() || args.insecure
 }
 
-/// How TLS is spoken; none: not at all.
+/// TLS parameters of the replay; none: in the clear.
 pub fn of(args: &ReplayArgs) -> Result<Option<ReplayTls>, Failure> {
     let to = args.to.as_deref().unwrap_or_default();
     let to_address = is_https(to);

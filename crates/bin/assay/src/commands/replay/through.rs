@@ -19,7 +19,7 @@ use assay_logs::input::Input;
 use clap::{ArgGroup, Args};
 
 use super::{ReplayArgs, failure, options, resolved, watched};
-use crate::commands::spe::targets;
+use crate::commands::spe::targets::{self, CacheCapacity};
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 use crate::{opened, output, run_name, units};
@@ -57,7 +57,7 @@ pub struct ThroughArgs {
     pub disk: u64,
     /// Choose one of the proxy's own settings, as `assay run --set` does; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = targets::setting, conflicts_with = "to", help_heading = HEADING)]
-    pub settings: Vec<targets::Setting>,
+    pub settings: Vec<targets::ProxySetting>,
     /// Look for proxy descriptions in DIR too
     #[arg(long, value_name = "DIR", conflicts_with = "to", help_heading = HEADING)]
     pub proxy_dir: Vec<PathBuf>,
@@ -78,7 +78,8 @@ impl ThroughArgs {
 /// Replays through a proxy before simulated origins. None: it was interrupted before the first request.
 pub async fn replay(
     args: &ReplayArgs,
-    (source, tls): (RequestSource, Option<ReplayTls>),
+    source: RequestSource,
+    tls: Option<ReplayTls>,
     mut interrupts: Interrupts,
 ) -> Result<Option<ReplayResults>, Failure> {
     if args.files.iter().any(|file| file.as_os_str() == "-") {
@@ -98,7 +99,7 @@ pub async fn replay(
     };
     let catalogue = catalogue.map_err(failure)?;
     let Some(name) = &args.through.proxy else {
-        return beside_a_running_one(args, (source, tls), catalogue, interrupts).await.map(Some);
+        return through_running_proxy(args, source, tls, catalogue, interrupts).await.map(Some);
     };
     let mut prepared = Prepared::new(args, name, &catalogue)?;
     let simulated = Arc::new(SimulatedOrigins::new(
@@ -109,23 +110,23 @@ pub async fn replay(
     let reservation = AddressReservation::claim().map_err(Failure::failed)?;
     let (origins, listeners) = prepared.open(&reservation, &simulated)?;
     say(args, &format!("directory: {}\n", prepared.plan.directory.display()));
-    let mut led = tokio::select! {
+    let mut proxy = tokio::select! {
         started = IsolatedProxy::start(&prepared.plan, reservation, &listeners) => started.map_err(Failure::failed)?,
         () = interrupts.next() => return Ok(interrupted()),
     };
-    say(args, &format!("{} at {}, a {} proxy\n", led.software, led.address, prepared.plan.mode.name()));
-    let mut options = options(args, led.address);
+    say(args, &format!("{} at {}, a {} proxy\n", proxy.software, proxy.address, prepared.plan.mode.name()));
+    let mut options = options(args, proxy.address);
     options.forward = prepared.plan.mode == Mode::Forward;
     options.simulated = Some(simulated);
     options.xacts.get_or_insert_with(|| prepared.plan.directory.join("xacts.parquet"));
     let stop = async move { interrupts.next().await };
-    let driven = watched(args, options, source, Some(led.processor_waits()), stop).await;
-    let ended = led.exit_message().await;
-    if let Some(words) = led.crashes() {
+    let driven = watched(args, options, source, Some(proxy.processor_waits()), stop).await;
+    let ended = proxy.exit_message().await;
+    if let Some(words) = proxy.crashes() {
         output::say(&format!("warning: {words}"));
     }
-    let software = led.software.clone();
-    led.stop().await;
+    let software = proxy.software.clone();
+    proxy.stop().await;
     drop(origins);
     let mut results = driven?;
     name_proxy(&mut results, &software);
@@ -144,9 +145,10 @@ fn interrupted() -> Option<ReplayResults> {
 }
 
 /// The proxy runs already, and finds the origins where it was told.
-async fn beside_a_running_one(
+async fn through_running_proxy(
     args: &ReplayArgs,
-    (source, tls): (RequestSource, Option<ReplayTls>),
+    source: RequestSource,
+    tls: Option<ReplayTls>,
     catalogue: Catalogue,
     mut interrupts: Interrupts,
 ) -> Result<ReplayResults, Failure> {
@@ -184,7 +186,7 @@ fn say(args: &ReplayArgs, text: &str) {
     }
 }
 
-/// What is started, before anything is.
+/// Inputs of a replay, before anything is started.
 struct Prepared {
     plan: IsolatedProxyPlan,
     /// Reverse: the hosts that it stands for.
@@ -194,7 +196,7 @@ struct Prepared {
 impl Prepared {
     fn new(args: &ReplayArgs, name: &str, catalogue: &Catalogue) -> Result<Self, Failure> {
         let through = &args.through;
-        let capacity = (through.memory, through.disk);
+        let capacity = CacheCapacity { memory_bytes: through.memory, disk_bytes: through.disk };
         let proxy = targets::one(name, &through.proxy_dir, &through.settings, capacity)?;
         if let ProxyChoice::Running(address) = proxy.choice {
             return Err(Failure::usage(anyhow!("--proxy {address}: it runs already")).hint(format!(
@@ -246,7 +248,7 @@ impl Prepared {
     }
 }
 
-/// How the proxy is spoken to: as configured, else as the log and the proxy allow.
+/// Mode of the proxy: as configured, else as the log and the proxy allow.
 fn mode(args: &ReplayArgs, proxy: &TestedProxy, catalogue: &Catalogue) -> Mode {
     if args.forward || args.through.reverse {
         return if args.forward { Mode::Forward } else { Mode::Reverse };
@@ -272,9 +274,9 @@ pub fn fresh(directory: &Path) -> anyhow::Result<PathBuf> {
     Ok(directory)
 }
 
-/// What was typed, where `assay run` got an access log instead of a workload: then it is a replay, through the built-in
-/// proxy unless another one is named.
-pub fn typed_as_run(typed: Vec<OsString>) -> Vec<OsString> {
+/// Arguments of `assay replay` where `assay run` got an access log instead of a workload: a replay through the
+/// built-in proxy unless another one is named.
+pub fn legacy_args(typed: Vec<OsString>) -> Vec<OsString> {
     let is_run = typed.get(1).is_some_and(|word| word == "run");
     let is_help = |word: &OsString| word == "--help" || word == "-h";
     if !is_run || typed.iter().any(is_help) || !typed.iter().skip(2).any(|word| is_log(Path::new(word))) {
@@ -315,7 +317,7 @@ mod tests {
 
     fn typed(words: &[&str]) -> Vec<String> {
         let words = words.iter().map(|word| OsString::from(*word)).collect();
-        typed_as_run(words).into_iter().map(|word| word.into_string().unwrap()).collect()
+        legacy_args(words).into_iter().map(|word| word.into_string().unwrap()).collect()
     }
 
     #[test]

@@ -6,11 +6,11 @@ use assay_record::cluster::{ClusterResult, Labels, NodeReference, NodeUse, Origi
 /// Nanoseconds of a microsecond, in which histograms count.
 const NANOS: u64 = 1_000;
 
-/// What one repetition told.
+/// Result of one repetition.
 #[derive(Debug, Default)]
-pub struct Taken(pub Tally);
+pub struct RepetitionResult(pub Tally);
 
-impl Recorder for Taken {
+impl Recorder for RepetitionResult {
     fn responded(&mut self, what: &Responded) {
         self.0.responded(what.service, what.response_nanos / NANOS, what.bytes);
     }
@@ -35,7 +35,7 @@ fn measured(there: &ReferenceNode) -> NodeReference {
     NodeReference { node: there.node, processor: there.processor, disk: there.disk }
 }
 
-/// What a cell is called.
+/// Labels of a cell.
 pub fn labels(experiment: &Experiment, cell: &Cell) -> Labels {
     let load = experiment.loads[cell.load];
     Labels {

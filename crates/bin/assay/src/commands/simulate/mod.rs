@@ -15,7 +15,7 @@ use super::policies::Results;
 use crate::clusters::{self, CLUSTERS};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output, units};
-use collect::Taken;
+use collect::RepetitionResult;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -121,7 +121,7 @@ fn result(name: &str, experiment: &Experiment, threads: usize) -> ClusterResult 
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(cell) = all.get(place) else { break taken };
-            let mut seen = Taken::default();
+            let mut seen = RepetitionResult::default();
             run_cell(experiment, cell, &mut seen);
             taken.push((place, seen.0));
         }

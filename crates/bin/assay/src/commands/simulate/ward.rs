@@ -10,24 +10,24 @@ use serde::Serialize;
 const SCHEMA: &str = "assay-ward-analysis/1";
 
 #[derive(Debug, Serialize)]
-pub struct Document<'a> {
+pub struct WardDocument<'a> {
     schema: &'static str,
-    analyses: Vec<One<'a>>,
+    analyses: Vec<NodeCount<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct One<'a> {
+struct NodeCount<'a> {
     mix: &'a str,
     cluster: &'a str,
     hand_over_s: f64,
-    best: Sum,
-    no_core: Sum,
-    full_core: Sum,
+    best: WardSum,
+    no_core: WardSum,
+    full_core: WardSum,
 }
 
 /// A core and what it costs, for a million requests.
 #[derive(Debug, Serialize)]
-struct Sum {
+struct WardSum {
     core_documents: usize,
     core_bytes: u64,
     partitioned_documents: usize,
@@ -36,7 +36,7 @@ struct Sum {
     load_s: f64,
 }
 
-impl From<Cost> for Sum {
+impl From<Cost> for WardSum {
     fn from(cost: Cost) -> Self {
         Self {
             core_documents: cost.core_documents,
@@ -68,8 +68,8 @@ fn all(experiment: &Experiment) -> Vec<(&str, &str, f64, Analysis)> {
 }
 
 /// As JSON.
-pub fn document(experiment: &Experiment) -> Document<'_> {
-    let one = |(mix, cluster, hand_over_s, analysis): (_, _, _, Analysis)| One {
+pub fn document(experiment: &Experiment) -> WardDocument<'_> {
+    let one = |(mix, cluster, hand_over_s, analysis): (_, _, _, Analysis)| NodeCount {
         mix,
         cluster,
         hand_over_s,
@@ -77,7 +77,7 @@ pub fn document(experiment: &Experiment) -> Document<'_> {
         no_core: analysis.no_core.into(),
         full_core: analysis.full_core.into(),
     };
-    Document { schema: SCHEMA, analyses: all(experiment).into_iter().map(one).collect() }
+    WardDocument { schema: SCHEMA, analyses: all(experiment).into_iter().map(one).collect() }
 }
 
 /// For people.

@@ -5,9 +5,8 @@ use assay_lab::units;
 /// Bytes, or objects where these have no sizes.
 #[derive(Debug, Clone)]
 pub struct CacheSize {
-    /// How many.
     pub size: u64,
-    /// What was typed.
+    /// The size as typed.
     pub typed: String,
 }
 
@@ -20,7 +19,7 @@ impl CacheSize {
         }
     }
 
-    /// It was typed as a number of bytes.
+    /// True if it was typed as a number of bytes.
     pub fn has_unit(&self) -> bool {
         self.typed.parse::<u64>().is_err()
     }

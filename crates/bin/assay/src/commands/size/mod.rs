@@ -30,9 +30,9 @@ use assay_report::sheet;
 use clap::Args;
 
 use self::cache_size::CacheSize;
-use self::model::Model;
-use self::prove::{ProveArgs, Proved};
-use self::prove_log::Replayed;
+use self::model::CacheModel;
+use self::prove::{ProveArgs, ProvedPolicies};
+use self::prove_log::ReplayedLog;
 use self::rules::RuleArgs;
 use self::together::TogetherArgs;
 use self::workload::WorkloadArgs;
@@ -68,11 +68,11 @@ Examples:
   assay size requests.csv --warm-up 10% --json
       the first tenth fills the caches and is not counted";
 
-/// What to do where the sizes of objects are not known.
+/// Remedy where the sizes of objects are not known.
 const NAME_SIZES: &str = "write a number of objects, like --sizes 1000; or if a trace has a column of sizes, name its columns with \
                           --columns";
 
-/// What is simulated if no policy is named.
+/// Policies that are simulated if none is named.
 const USUAL_POLICIES: [Policy; 4] =
     [Policy::LRU, Policy::FIFO, Policy::Online(Replacement::S3Fifo), Policy::Online(Replacement::Gdsf)];
 
@@ -146,11 +146,11 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
     let named = workload::named(&args.files, &args.workload)?;
     prove::check(named.as_deref(), &args.proof, &args.workload)?;
     let stored_as = args.proof.as_proxy.as_deref();
-    let model =
-        stored_as.map_or_else(|| Ok(Model::plain()), |name| Model::of(name, &args.proof.proxy_dir))?;
+    let model = stored_as
+        .map_or_else(|| Ok(CacheModel::plain()), |name| CacheModel::of(name, &args.proof.proxy_dir))?;
     let several = together::several(&args.together, named.as_deref(), &args.workload, &args.proof)?
         .map(|several| several.replacing_by(&args.policy));
-    let proved = Proved::of(&args.policy, args.admission, &args.proof)?;
+    let proved = ProvedPolicies::of(&args.policy, args.admission, &args.proof)?;
     let model = several.as_ref().and_then(|several| several.model.as_ref()).unwrap_or(&model);
     let acts_as_proxy =
         stored_as.is_some() || several.as_ref().is_some_and(|several| several.model.is_some());
@@ -187,13 +187,13 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
 }
 
 /// Runs the workload, or replays the log, through real proxies.
-fn prove(args: &SizeArgs, proved: &Proved, workload: Option<&str>) -> Result<Proof, Failure> {
+fn prove(args: &SizeArgs, proved: &ProvedPolicies, workload: Option<&str>) -> Result<Proof, Failure> {
     match workload {
         Some(name) => {
             prove::prove(name, &args.proof, proved, &args.workload, args.sample.unwrap_or_default())
         }
         None => {
-            let log = Replayed { files: &args.files, format: args.format.as_deref() };
+            let log = ReplayedLog { files: &args.files, format: args.format.as_deref() };
             prove_log::prove(&log, &args.proof, proved, |model| requests(args, None, model, None))
         }
     }
@@ -244,7 +244,7 @@ fn check_units(args: &SizeArgs, read: &Read) -> Result<(), Failure> {
 fn requests(
     args: &SizeArgs,
     workload: Option<&str>,
-    model: &Model,
+    model: &CacheModel,
     behaviour: Option<CacheBehaviour>,
 ) -> Result<Read, Failure> {
     // Another seed draws another sample of any input, and other requests of a workload.

@@ -13,7 +13,7 @@ use assay_logs::size::layout::Layout;
 use crate::exit::Failure;
 
 const BUILTIN: &str = "builtin";
-/// What the built-in proxy's store needs for an object beside its body, as measured.
+/// Measured overhead of an object in the built-in proxy's store, beside its body.
 const BUILTIN_OVERHEAD_BYTES: u64 = 914;
 /// Memory of a proxy whose cache is on disk, for its keys.
 const FOR_KEYS_BYTES: u64 = 256 << 20;
@@ -25,18 +25,17 @@ pub fn is_builtin(name: &str) -> bool {
 
 /// A proxy as simulations see it.
 #[derive(Debug)]
-pub struct Model {
-    /// Its name.
+pub struct CacheModel {
     pub name: String,
     /// Room for objects.
     pub layout: Layout,
-    /// What it does where RFC 9111 leaves it a choice.
+    /// Behaviour where RFC 9111 leaves a cache a choice.
     pub behaviour: CacheBehaviour,
     /// Memory that it is given beside its disk; none: its cache is in memory.
     beside_disk_bytes: Option<u64>,
 }
 
-impl Model {
+impl CacheModel {
     /// A cache that needs no room beside bodies.
     pub fn plain() -> Self {
         Self {
@@ -80,7 +79,6 @@ impl Model {
         })
     }
 
-    /// It is the built-in proxy.
     pub fn is_builtin(&self) -> bool {
         is_builtin(&self.name)
     }
@@ -96,7 +94,7 @@ impl Model {
         self.beside_disk_bytes.map_or((size_bytes, 0), |memory_bytes| (memory_bytes, size_bytes))
     }
 
-    /// How it is shown that objects were stored as in it.
+    /// Form of the note that objects were stored as in this model.
     pub fn stored_as(&self) -> StoredAs {
         let Layout { overhead_bytes, unit_bytes, filled_percent } = self.layout;
         StoredAs { proxy: self.name.clone(), overhead_bytes, unit_bytes, filled_percent }

@@ -20,7 +20,7 @@ use assay_record::experiment::{CellState, ExperimentInfo};
 use assay_report::tally::{self, Tally};
 use clap::Args;
 
-use super::model::{self, Model};
+use super::model::{self, CacheModel};
 use super::workload::{self, WorkloadArgs};
 use crate::commands::lab;
 use crate::exit::Failure;
@@ -53,16 +53,17 @@ pub struct ProveArgs {
     pub proxy_dir: Vec<PathBuf>,
 }
 
-/// What the proxies of a proof evict by, and what they store.
+/// Policies and admission of the proxies of a proof.
 #[derive(Debug)]
-pub struct Proved {
+pub struct ProvedPolicies {
     /// The policies of the built-in proxy.
     policies: Vec<Replacement>,
     admission: Admission,
 }
 
-impl Proved {
-    /// What was typed; no policies: LRU. Real proxies have their own policy and admission, which is taken to be LRU and everything.
+impl ProvedPolicies {
+    /// Policies and admission as typed; no policies: LRU. Real proxies have their own, which are taken to be LRU and
+    /// everything.
     pub fn of(policies: &[Policy], admission: Admission, args: &ProveArgs) -> Result<Self, Failure> {
         let asked = policies.len();
         let mut policies: Vec<Replacement> = policies.iter().filter_map(|policy| policy.online()).collect();
@@ -88,8 +89,8 @@ impl Proved {
         Ok(Self { policies, admission })
     }
 
-    /// What a proxy is run with.
-    pub fn storing(&self, model: &Model) -> Vec<Storing> {
+    /// Policies to run a proxy with.
+    pub fn storing(&self, model: &CacheModel) -> Vec<Storing> {
         if !model.is_builtin() {
             return vec![Storing::default()];
         }
@@ -137,16 +138,19 @@ pub fn check(workload: Option<&str>, args: &ProveArgs, own: &WorkloadArgs) -> Re
 pub fn prove(
     name: &str,
     args: &ProveArgs,
-    proved: &Proved,
+    proved: &ProvedPolicies,
     own: &WorkloadArgs,
     take: Take,
 ) -> Result<Proof, Failure> {
-    let models =
-        args.prove.iter().map(|proxy| Model::of(proxy, &args.proxy_dir)).collect::<Result<Vec<_>, _>>()?;
+    let models = args
+        .prove
+        .iter()
+        .map(|proxy| CacheModel::of(proxy, &args.proxy_dir))
+        .collect::<Result<Vec<_>, _>>()?;
     let stem = Path::new(name).file_stem().map_or_else(|| "workload".into(), |stem| stem.to_string_lossy());
     let title = format!("size-{stem}");
     let dir = args.dir.clone().unwrap_or_else(|| run_name::fresh_experiment(&title));
-    let text = experiment(name, &models, (args, proved), own)?;
+    let text = experiment(name, &models, args, proved, own)?;
     let read = Experiment::read("the experiment of --prove", &title, &text).map_err(Failure::usage)?;
     let info = lab::run_in(&read, &dir, &args.proxy_dir)?;
     let mut cells = Vec::new();
@@ -169,7 +173,7 @@ pub fn prove(
                     .collect();
                 let measured = measured(&dir, &info, &label(model, storing, size_bytes), &own.phase);
                 let predicted = Ratios::mean(&predicted).unwrap_or_default();
-                cells.push(cell(model, (storing, size_bytes), predicted, &measured, args.repetitions));
+                cells.push(cell(model, storing, size_bytes, predicted, &measured, args.repetitions));
             }
         }
     }
@@ -178,8 +182,9 @@ pub fn prove(
 
 /// A prediction beside what was measured.
 pub fn cell(
-    model: &Model,
-    (storing, size_bytes): (Storing, u64),
+    model: &CacheModel,
+    storing: Storing,
+    size_bytes: u64,
     predicted: Ratios,
     measured: &[Ratios],
     repetitions: u32,
@@ -201,14 +206,14 @@ pub fn cell(
     }
 }
 
-/// What a cache of this size makes of the requests.
+/// Hit ratios predicted for a cache of this size.
 pub fn predicted(requests: &Requests, storing: Storing, size_bytes: u64) -> Counts {
     let (policies, sizes) = ([Policy::Online(storing.policy)], [size_bytes]);
     let plan = Plan { policies: &policies, sizes: &sizes, warm_up: 0.0, admission: storing.admission };
     curves(requests, &plan).curves[0].points[0].estimate.counts
 }
 
-fn label(model: &Model, storing: Storing, size_bytes: u64) -> String {
+fn label(model: &CacheModel, storing: Storing, size_bytes: u64) -> String {
     let settings = settings(storing).into_values().map(|value| format!("{value}, "));
     format!("{}, {}{}", model.name, settings.collect::<String>(), bytes(size_bytes))
 }
@@ -216,8 +221,9 @@ fn label(model: &Model, storing: Storing, size_bytes: u64) -> String {
 /// The experiment as a file says it: each proxy at each size.
 fn experiment(
     name: &str,
-    models: &[Model],
-    (args, proved): (&ProveArgs, &Proved),
+    models: &[CacheModel],
+    args: &ProveArgs,
+    proved: &ProvedPolicies,
     own: &WorkloadArgs,
 ) -> Result<String, Failure> {
     // A string in JSON is one in TOML.

@@ -12,31 +12,34 @@ use assay_logs::size::read::Read;
 use assay_logs::size::simulate::Counts;
 use assay_proxy::spec::Storing;
 
-use super::model::Model;
-use super::prove::{ProveArgs, Proved, cell, predicted, settings};
+use super::model::CacheModel;
+use super::prove::{ProveArgs, ProvedPolicies, cell, predicted, settings};
 use crate::exit::Failure;
 use crate::{output, run_name};
 
-/// What a replay leaves when it is complete.
+/// File that marks a complete replay.
 const RESULT: &str = "replay.json";
 
-/// What is replayed.
-pub struct Replayed<'a> {
+/// Logs to replay.
+pub struct ReplayedLog<'a> {
     /// The logs.
     pub files: &'a [PathBuf],
-    /// Their format, as it was typed.
+    /// Format as typed.
     pub format: Option<&'a str>,
 }
 
 /// Replays what is left to be replayed, and compares. `read` reads the requests as a model stores them.
 pub fn prove(
-    log: &Replayed<'_>,
+    log: &ReplayedLog<'_>,
     args: &ProveArgs,
-    proved: &Proved,
-    read: impl Fn(&Model) -> Result<Read, Failure>,
+    proved: &ProvedPolicies,
+    read: impl Fn(&CacheModel) -> Result<Read, Failure>,
 ) -> Result<Proof, Failure> {
-    let models =
-        args.prove.iter().map(|proxy| Model::of(proxy, &args.proxy_dir)).collect::<Result<Vec<_>, _>>()?;
+    let models = args
+        .prove
+        .iter()
+        .map(|proxy| CacheModel::of(proxy, &args.proxy_dir))
+        .collect::<Result<Vec<_>, _>>()?;
     let stem = log.files.first().and_then(|file| file.file_stem()).unwrap_or_default().to_string_lossy();
     let dir = args.dir.clone().unwrap_or_else(|| run_name::fresh_experiment(&format!("size-{stem}")));
     let mut cells = Vec::new();
@@ -44,10 +47,10 @@ pub fn prove(
         let requests = read(model)?.requests;
         for storing in proved.storing(model) {
             for &size_bytes in &args.at {
-                let runs = runs(log, args, (model, storing, size_bytes), &dir)?;
+                let runs = runs(log, args, model, storing, size_bytes, &dir)?;
                 let measured: Vec<Ratios> = runs.iter().filter_map(ratios).collect();
                 let predicted = of_replayed(&predicted(&requests, storing, size_bytes), &runs);
-                cells.push(cell(model, (storing, size_bytes), predicted, &measured, args.repetitions));
+                cells.push(cell(model, storing, size_bytes, predicted, &measured, args.repetitions));
             }
         }
     }
@@ -56,9 +59,11 @@ pub fn prove(
 
 /// The results of all replays through a proxy.
 fn runs(
-    log: &Replayed<'_>,
+    log: &ReplayedLog<'_>,
     args: &ProveArgs,
-    (model, storing, size_bytes): (&Model, Storing, u64),
+    model: &CacheModel,
+    storing: Storing,
+    size_bytes: u64,
     dir: &Path,
 ) -> Result<Vec<ReplayResults>, Failure> {
     let named = settings(storing).into_values().fold(model.name.clone(), |name, value| name + "-" + &value);
@@ -66,16 +71,18 @@ fn runs(
         let of = args.repetitions;
         output::say(&format!("{named} with {}, replay {number} of {of}", bytes(size_bytes)));
         let dir = dir.join(format!("{named}-{size_bytes}-{number}"));
-        replayed(log, args, (model, storing, size_bytes), &dir).transpose()
+        replayed(log, args, model, storing, size_bytes, &dir).transpose()
     };
     (1..=args.repetitions).filter_map(run).collect()
 }
 
 /// The result of a replay, which is made if it is not there; none: it failed, and said why.
 fn replayed(
-    log: &Replayed<'_>,
+    log: &ReplayedLog<'_>,
     args: &ProveArgs,
-    (model, storing, size_bytes): (&Model, Storing, u64),
+    model: &CacheModel,
+    storing: Storing,
+    size_bytes: u64,
     dir: &Path,
 ) -> Result<Option<ReplayResults>, Failure> {
     // A directory without a result is of a replay that was interrupted.

@@ -12,7 +12,7 @@ use assay_workload::cache_assignment::{Share, assign_caches};
 use clap::Args;
 
 use super::cache_size::CacheSize;
-use super::model::Model;
+use super::model::CacheModel;
 use super::prove::ProveArgs;
 use super::workload::{self, WorkloadArgs};
 use crate::exit::Failure;
@@ -40,21 +40,21 @@ pub struct TogetherArgs {
 }
 
 impl TogetherArgs {
-    /// Who made a request matters.
+    /// True if the client of each request matters.
     pub fn needs_clients(&self) -> bool {
         self.topology.is_some() || self.edges > 1
     }
 }
 
 /// Caches, and what requests mean to them.
-pub struct Several {
+pub struct CooperationPlan {
     /// The caches.
     pub hierarchy: Hierarchy,
     /// As what the requests are to be read; none: as without these caches.
-    pub model: Option<Model>,
+    pub model: Option<CacheModel>,
 }
 
-impl Several {
+impl CooperationPlan {
     /// The same with the first of these policies that a cache can have.
     #[must_use]
     pub fn replacing_by(mut self, policies: &[Policy]) -> Self {
@@ -69,7 +69,7 @@ pub fn several(
     named: Option<&str>,
     own: &WorkloadArgs,
     proof: &ProveArgs,
-) -> Result<Option<Several>, Failure> {
+) -> Result<Option<CooperationPlan>, Failure> {
     if let Some(file) = &args.topology {
         if proof.as_proxy.is_some() {
             return Err(Failure::usage(anyhow!("--as does not go with --topology"))
@@ -80,7 +80,7 @@ pub fn several(
     // Requests have the room that --as gives them already.
     let sizes: Vec<u64> = args.layers.iter().map(|layer| layer.size).collect();
     let layers = || Hierarchy::layers(&sizes, usize::from(args.edges), Layout::BODIES);
-    Ok((!args.layers.is_empty()).then(|| Several { hierarchy: layers(), model: None }))
+    Ok((!args.layers.is_empty()).then(|| CooperationPlan { hierarchy: layers(), model: None }))
 }
 
 fn of_topology(
@@ -88,7 +88,7 @@ fn of_topology(
     named: Option<&str>,
     own: &WorkloadArgs,
     proxy_dirs: &[PathBuf],
-) -> Result<Several, Failure> {
+) -> Result<CooperationPlan, Failure> {
     let topology = target::topology_in(file, USUAL_BYTES, proxy_dirs)?;
     let shares: Vec<&Share> = topology.caches.iter().map(|cache| &cache.robots).collect();
     let entries = match named {
@@ -105,8 +105,8 @@ fn of_topology(
         policy: Replacement::default(),
     };
     let first = topology.caches.first().map_or("builtin", |cache| cache.proxy());
-    let model = Model::of(first, proxy_dirs)?.without_overhead();
-    Ok(Several { hierarchy, model: Some(model) })
+    let model = CacheModel::of(first, proxy_dirs)?.without_overhead();
+    Ok(CooperationPlan { hierarchy, model: Some(model) })
 }
 
 fn node(topology: &Topology, place: usize, proxy_dirs: &[PathBuf]) -> Result<Node, Failure> {
@@ -122,7 +122,7 @@ fn node(topology: &Topology, place: usize, proxy_dirs: &[PathBuf]) -> Result<Nod
     Ok(Node {
         name: cache.name.clone(),
         capacity_bytes: cache.capacity_bytes(),
-        layout: Model::of(cache.proxy(), proxy_dirs)?.layout,
+        layout: CacheModel::of(cache.proxy(), proxy_dirs)?.layout,
         siblings: peers(PeerRelation::Sibling),
         parents: peers(PeerRelation::Parent),
         proxy_only: cache.proxy_only,

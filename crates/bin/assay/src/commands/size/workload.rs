@@ -14,11 +14,11 @@ use assay_workload::rehearse::Rehearsal;
 use assay_workload::{Universe, UniverseOptions};
 use clap::Args;
 
-use super::model::Model;
+use super::model::CacheModel;
 use crate::exit::Failure;
-use crate::kind::{self, Kind};
+use crate::file_kind::{self, FileKind};
 use crate::overrides::{self, PlannedArgs};
-use crate::prepared::{Prepared, Wish, prepare};
+use crate::prepared::{PreparedWorkload, WorkloadOptions, prepare};
 
 /// Requests of each robot that the digest of a simulated stream covers; it is not shown.
 const DIGEST_REQUESTS: u64 = 1;
@@ -94,7 +94,7 @@ fn response_time(text: &str) -> Result<Response, String> {
 pub fn named(files: &[PathBuf], args: &WorkloadArgs) -> Result<Option<String>, Failure> {
     let is_workload = |file: &Path| {
         let is_source = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("pg"));
-        is_source || file.to_str().and_then(kind::of_named) == Some(Kind::Workload)
+        is_source || file.to_str().and_then(file_kind::from_name) == Some(FileKind::Workload)
     };
     match files.iter().find(|file| is_workload(file)) {
         Some(workload) if files.len() == 1 => Ok(Some(workload.display().to_string())),
@@ -112,12 +112,18 @@ pub fn named(files: &[PathBuf], args: &WorkloadArgs) -> Result<Option<String>, F
 }
 
 /// The requests of a workload, as they act on a proxy.
-pub fn read(name: &str, args: &WorkloadArgs, model: &Model, how: How) -> Result<Read, Failure> {
+pub fn read(name: &str, args: &WorkloadArgs, model: &CacheModel, how: How) -> Result<Read, Failure> {
     read_as(name, args, args.planned.seed, model, how)
 }
 
 /// The same with another seed.
-pub fn read_as(name: &str, args: &WorkloadArgs, seed: u64, model: &Model, how: How) -> Result<Read, Failure> {
+pub fn read_as(
+    name: &str,
+    args: &WorkloadArgs,
+    seed: u64,
+    model: &CacheModel,
+    how: How,
+) -> Result<Read, Failure> {
     let prepared = prepare(&wish(name, args, seed))?;
     let options = UniverseOptions { private_as_public: args.planned.private_as_public };
     // The world's tag is in paths only.
@@ -152,8 +158,8 @@ pub fn compiled(name: &str, args: &WorkloadArgs) -> Result<Arc<Workload>, Failur
     Ok(prepare(&wish(name, args, args.planned.seed))?.workload)
 }
 
-fn wish<'a>(name: &'a str, args: &'a WorkloadArgs, seed: u64) -> Wish<'a> {
-    Wish {
+fn wish<'a>(name: &'a str, args: &'a WorkloadArgs, seed: u64) -> WorkloadOptions<'a> {
+    WorkloadOptions {
         workload: name,
         include: &args.planned.include,
         rate: 1.0,
@@ -168,8 +174,8 @@ fn wish<'a>(name: &'a str, args: &'a WorkloadArgs, seed: u64) -> Wish<'a> {
     }
 }
 
-/// What was changed about the workload, a sentence each.
-fn remarks(prepared: &Prepared) -> Vec<String> {
+/// Changes to the workload, a sentence each.
+fn remarks(prepared: &PreparedWorkload) -> Vec<String> {
     let rehearsed = prepared.scale.map(|scale| {
         format!(
             "The schedule is rehearsed at {:.3} % of its length: there are fewer objects, and less is needed to hold them.",

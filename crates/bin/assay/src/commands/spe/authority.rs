@@ -32,7 +32,7 @@ pub struct AuthorityArgs {
     pub dir: PathBuf,
 }
 
-/// Where an authority is, in its directory.
+/// Files of an authority in its directory.
 pub fn files(dir: &Path) -> AuthorityFiles {
     AuthorityFiles { certificate: dir.join("authority.pem"), key: dir.join("authority.key") }
 }

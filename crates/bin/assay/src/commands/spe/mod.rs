@@ -28,7 +28,7 @@ use crate::interrupt::Interrupts;
 use crate::target::resolve;
 use crate::{leftovers, opened, output, run_name, units};
 
-/// How long whoever should be there already may take to let us in.
+/// Connect timeout of a server that should run already.
 const KNOCK: Duration = Duration::from_secs(1);
 
 const WHO: &str = "Who";
@@ -117,7 +117,7 @@ pub struct SpeArgs {
     /// Choose one of a proxy's own settings, as `assay run --set` does, or its `memory` or `disk`; LABEL is what the proxy is
     /// called, and is not needed where there is only one; may be given more than once
     #[arg(long = "set", value_name = "[LABEL:]NAME=VALUE", value_parser = targets::setting, help_heading = WHO)]
-    pub settings: Vec<targets::Setting>,
+    pub settings: Vec<targets::ProxySetting>,
     /// Memory for the cache of each proxy that is started
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = units::size, help_heading = WHO)]
     pub memory: u64,
@@ -211,7 +211,7 @@ pub fn spe(args: &SpeArgs) -> Result<Exit, Failure> {
     for note in to_clients.into_iter().chain(to_proxies) {
         output::eprint(&note);
     }
-    for note in forebodings(&plan) {
+    for note in plan_warnings(&plan) {
         output::say(&format!("note: {note}"));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -231,8 +231,8 @@ pub fn spe(args: &SpeArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// What can go on, and will hardly be what was meant.
-fn forebodings(plan: &SpePlan) -> Vec<String> {
+/// Warnings about plans that will work and are hardly what was meant.
+fn plan_warnings(plan: &SpePlan) -> Vec<String> {
     let mut notes = Vec::new();
     if plan.intercept.is_some() {
         notes.push(
@@ -274,7 +274,7 @@ fn forebodings(plan: &SpePlan) -> Vec<String> {
     notes
 }
 
-/// Why nothing is known of a proxy that was to be compared, and what to do; none: something is known of all.
+/// Reason why nothing is known of a proxy that was to be compared, with a remedy; none: something is known of all.
 fn nothing_compared(outcome: &SpeOutcome) -> Option<String> {
     let SpeProgress { labels, multiplier, .. } = &outcome.progress;
     if multiplier.requests == 0 {
@@ -314,7 +314,7 @@ async fn watched(plan: SpePlan) -> Result<Option<SpeOutcome>, Failure> {
     let (stop_sender, stop) = watch::channel(false);
     let is_reverse = plan.mode == Mode::Reverse;
     let view = async {
-        let mut view = words::View::new(is_reverse);
+        let mut view = words::ProgressView::new(is_reverse);
         while let Some(event) = told.recv().await {
             output::eprint(&view.say(&event));
         }
@@ -356,7 +356,12 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
     let typed: Vec<(String, bool)> =
         args.proxy.iter().map(|typed| over_tls::split(typed, &args.proxy_dir)).collect();
     let named: Vec<String> = typed.iter().map(|(typed, _)| typed.clone()).collect();
-    let proxies = targets::under_test(&named, &args.proxy_dir, &args.settings, (args.memory, args.disk))?;
+    let proxies = targets::under_test(
+        &named,
+        &args.proxy_dir,
+        &args.settings,
+        targets::CacheCapacity { memory_bytes: args.memory, disk_bytes: args.disk },
+    )?;
     let name_of_origin = origin.as_ref().map(|(name, _)| name.as_str());
     let over_tls = over_tls::destinations(args, &typed, &proxies, name_of_origin)?;
     let proxies_tls = over_tls::trust(args, &typed)?;
@@ -398,7 +403,7 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
     })
 }
 
-/// What clients may request. Who can use only what this machine itself can is given nothing more by a proxy on it.
+/// Destinations that clients may request. Clients on this machine alone can reach nothing more through a proxy on it.
 fn destinations(args: &SpeArgs) -> Option<Destinations> {
     let is_for_others =
         [Some(args.listen), args.listeners].into_iter().flatten().any(|a| !a.ip().is_loopback());
@@ -504,7 +509,7 @@ mod tests {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let there = taken.local_addr().unwrap().to_string();
         let gone = "127.0.0.1:1";
-        let noted = |typed: &[&str]| forebodings(&plan(&args(typed)).unwrap()).join("\n");
+        let noted = |typed: &[&str]| plan_warnings(&plan(&args(typed)).unwrap()).join("\n");
         assert!(
             noted(&["--origin", gone, "--proxy", "builtin"])
                 .contains("the origin 127.0.0.1:1 does not respond")

@@ -11,8 +11,8 @@ use super::SpeArgs;
 use super::secured::{HTTPS, absolute, with_port};
 use crate::exit::Failure;
 
-/// What `--proxy` says, without its `https://`, and whether it had one. What is not the name of a proxy that could be started is a host,
-/// whose port may be left out.
+/// Splits the value of `--proxy` into its text without `https://`, and whether it had that. Anything but the name of
+/// a proxy that could be started is a host, whose port may be left out.
 pub fn split(typed: &str, dirs: &[PathBuf]) -> (String, bool) {
     let (label, name) = typed.split_once('=').map_or((None, typed), |(label, name)| (Some(label), name));
     let Some(address) = name.strip_prefix(HTTPS) else { return (typed.to_owned(), false) };
@@ -75,7 +75,7 @@ pub fn destinations(
     Ok(found)
 }
 
-/// How certificates of proxies that run already are verified; none: no such proxy is spoken to over TLS.
+/// Verification of the certificates of proxies that run already; none: no such proxy is spoken to over TLS.
 pub fn trust(args: &SpeArgs, typed: &[(String, bool)]) -> Result<Option<ClientTls>, Failure> {
     let is_wanted = typed.iter().any(|(_, is_https)| *is_https);
     let is_said = args.proxy_ca.is_some() || args.proxy_insecure;

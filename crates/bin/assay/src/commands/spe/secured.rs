@@ -11,10 +11,10 @@ use assay_net::tls::setup::TlsSetupError;
 use super::{SpeArgs, authority};
 use crate::exit::Failure;
 
-/// What an origin over TLS begins with.
+/// Scheme of an origin over TLS.
 pub const HTTPS: &str = "https://";
 
-/// How clients are spoken to over TLS; none: in the clear.
+/// TLS towards clients; none: in the clear.
 pub fn to_clients(args: &SpeArgs) -> Result<Option<ServerTls>, Failure> {
     let (Some(certificate), Some(key)) = (&args.certificate, &args.key) else { return Ok(None) };
     let told =
@@ -52,7 +52,7 @@ pub fn with_port(authority: &str) -> String {
     if has_port { authority.to_owned() } else { format!("{authority}:443") }
 }
 
-/// Where systems keep the authorities that they trust: Debian, Fedora, openSUSE, Alpine.
+/// Files of the authorities that systems trust: Debian, Fedora, openSUSE, Alpine.
 const OF_THE_SYSTEM: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

@@ -10,16 +10,23 @@ use crate::exit::Failure;
 use crate::target::{is_address, resolve};
 use crate::units;
 
-/// A `--set`: whose, what, to what.
+/// Memory and disk of a proxy's cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheCapacity {
+    pub memory_bytes: u64,
+    pub disk_bytes: u64,
+}
+
+/// A `--set`: label of the proxy, name and value of the setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct ProxySetting {
     label: Option<String>,
     name: String,
     value: String,
 }
 
 /// Reads `[LABEL:]NAME=VALUE`.
-pub fn setting(text: &str) -> Result<Setting, String> {
+pub fn setting(text: &str) -> Result<ProxySetting, String> {
     let wrong = || format!("`{text}` is not [LABEL:]NAME=VALUE");
     let (whose, value) = text.split_once('=').ok_or_else(wrong)?;
     let (label, name) = match whose.split_once(':') {
@@ -29,15 +36,15 @@ pub fn setting(text: &str) -> Result<Setting, String> {
     if name.is_empty() || label.as_deref() == Some("") {
         return Err(wrong());
     }
-    Ok(Setting { label, name: name.to_owned(), value: value.to_owned() })
+    Ok(ProxySetting { label, name: name.to_owned(), value: value.to_owned() })
 }
 
 /// The proxies, each with a label of its own and set as it is to be.
 pub fn under_test(
     proxies: &[String],
     dirs: &[PathBuf],
-    settings: &[Setting],
-    (memory_bytes, disk_bytes): (u64, u64),
+    settings: &[ProxySetting],
+    capacity: CacheCapacity,
 ) -> Result<Vec<TestedProxy>, Failure> {
     let mut all: Vec<TestedProxy> = Vec::new();
     for typed in proxies {
@@ -47,6 +54,7 @@ pub fn under_test(
         };
         let choice = choose(name, dirs)?;
         let label = label.unwrap_or_else(|| fresh_label(&choice, name, &all));
+        let CacheCapacity { memory_bytes, disk_bytes } = capacity;
         all.push(TestedProxy { label, choice, memory_bytes, disk_bytes });
     }
     for setting in settings {
@@ -59,10 +67,11 @@ pub fn under_test(
 pub fn one(
     name: &str,
     dirs: &[PathBuf],
-    settings: &[Setting],
-    (memory_bytes, disk_bytes): (u64, u64),
+    settings: &[ProxySetting],
+    capacity: CacheCapacity,
 ) -> Result<TestedProxy, Failure> {
     let choice = choose(name, dirs)?;
+    let CacheCapacity { memory_bytes, disk_bytes } = capacity;
     let mut proxy = TestedProxy { label: fresh_label(&choice, name, &[]), choice, memory_bytes, disk_bytes };
     for setting in settings {
         set(whose(setting, std::slice::from_mut(&mut proxy))?, setting)?;
@@ -70,7 +79,7 @@ pub fn one(
     Ok(proxy)
 }
 
-/// What a name means.
+/// Proxy that a name stands for.
 fn choose(name: &str, dirs: &[PathBuf]) -> Result<ProxyChoice, Failure> {
     Ok(match name {
         "builtin" => ProxyChoice::Builtin(Chosen::default()),
@@ -88,7 +97,7 @@ fn choose(name: &str, dirs: &[PathBuf]) -> Result<ProxyChoice, Failure> {
 }
 
 /// The proxy that a setting is for.
-fn whose<'p>(setting: &Setting, all: &'p mut [TestedProxy]) -> Result<&'p mut TestedProxy, Failure> {
+fn whose<'p>(setting: &ProxySetting, all: &'p mut [TestedProxy]) -> Result<&'p mut TestedProxy, Failure> {
     let labels: Vec<String> = all.iter().map(|proxy| proxy.label.clone()).collect();
     let name = &setting.name;
     let found = match &setting.label {
@@ -114,8 +123,8 @@ fn whose<'p>(setting: &Setting, all: &'p mut [TestedProxy]) -> Result<&'p mut Te
 }
 
 /// Sets one thing of one proxy.
-fn set(proxy: &mut TestedProxy, setting: &Setting) -> Result<(), Failure> {
-    let Setting { name, value, .. } = setting;
+fn set(proxy: &mut TestedProxy, setting: &ProxySetting) -> Result<(), Failure> {
+    let ProxySetting { name, value, .. } = setting;
     let label = &proxy.label;
     let refused = |why: String| Failure::usage(anyhow!("--set {label}:{name}={value}: {why}"));
     if matches!(proxy.choice, ProxyChoice::Running(_)) {
@@ -148,7 +157,7 @@ pub fn check_label(label: &str) -> Result<String, Failure> {
     Ok(label.to_owned())
 }
 
-/// What it is called itself, with a number if another is called so.
+/// Label of a proxy: its name, with a number if another has the same.
 fn fresh_label(choice: &ProxyChoice, name: &str, others: &[TestedProxy]) -> String {
     let base = match choice {
         ProxyChoice::Builtin(Chosen { prefetch: Some(prefetch), .. }) => {
@@ -173,8 +182,13 @@ mod tests {
     fn read(typed: &[&str]) -> Result<Vec<TestedProxy>, String> {
         let all = ["assay", "spe"].iter().chain(typed);
         let Command::Spe(args) = Cli::parse_from(all).command else { panic!("not spe") };
-        under_test(&args.proxy, &args.proxy_dir, &args.settings, (args.memory, args.disk))
-            .map_err(|failure| failure.error.to_string())
+        under_test(
+            &args.proxy,
+            &args.proxy_dir,
+            &args.settings,
+            CacheCapacity { memory_bytes: args.memory, disk_bytes: args.disk },
+        )
+        .map_err(|failure| failure.error.to_string())
     }
 
     fn labels(typed: &[&str]) -> Vec<String> {

@@ -6,14 +6,14 @@ use assay_lab::evaluation::{SpeEvent, SpeOutcome, SpeProgress};
 use assay_measurement::own_error::MOST_WAITING;
 use assay_protocol::evaluation::{CollectorCounters, MultiplierCounters, OpenedCounters, TargetCounters};
 
-/// What was said last.
-pub struct View {
+/// Counters at the last line.
+pub struct ProgressView {
     is_reverse: bool,
     /// Requests and responses of the last line.
     last: (u64, u64),
 }
 
-impl View {
+impl ProgressView {
     /// Before anything was said.
     pub fn new(is_reverse: bool) -> Self {
         Self { is_reverse, last: (0, 0) }
@@ -78,7 +78,7 @@ impl View {
     }
 }
 
-/// What came of it in all.
+/// Summary of the evaluation.
 pub fn summary(outcome: &SpeOutcome) -> String {
     let SpeProgress { labels, multiplier, collector, waits } = &outcome.progress;
     let mut text = String::new();
@@ -166,7 +166,7 @@ pub fn summary(outcome: &SpeOutcome) -> String {
     text
 }
 
-/// What was ended or refused because of a bound; empty: nothing was.
+/// Connections and requests that were ended or refused because of a limit; empty: there were none.
 fn bounds(multiplier: &MultiplierCounters, collector: &CollectorCounters) -> String {
     let all = [
         (
@@ -187,7 +187,7 @@ fn bounds(multiplier: &MultiplierCounters, collector: &CollectorCounters) -> Str
     all.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}\n")).collect()
 }
 
-/// What came of tunnels that were to be opened; empty: there was none.
+/// Results of opened tunnels; empty: there was none.
 fn tunnels(counted: &OpenedCounters) -> String {
     let all = [
         (counted.opened, "opened"),
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_second_in_which_nothing_came_is_passed_over() {
-        let mut view = View::new(true);
+        let mut view = ProgressView::new(true);
         let second = SpeEvent::Second(Box::new(progress()));
         assert_eq!(view.say(&second), "     5 s  9 requests · squid 6 ok, 2 differ, 1 dropped\n");
         assert_eq!(view.say(&second), "");
@@ -269,7 +269,7 @@ mod tests {
         ] {
             assert!(text.contains(&format!("\n{line}")), "{text}");
         }
-        let second = View::new(true).say(&SpeEvent::Second(Box::new(progress)));
+        let second = ProgressView::new(true).say(&SpeEvent::Second(Box::new(progress)));
         assert!(
             second.contains(" 9 requests, 4 without room (503), 3 connections ended for others · squid"),
             "{second}"
@@ -327,7 +327,9 @@ mod tests {
         };
         let before = mean(&summary(&not_said));
         assert!(
-            View::new(false).say(&SpeEvent::Second(Box::new(progress.clone()))).contains(", 5 not compared")
+            ProgressView::new(false)
+                .say(&SpeEvent::Second(Box::new(progress.clone())))
+                .contains(", 5 not compared")
         );
         let text = summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, progress });
         assert!(text.starts_with("squid: 5 responses are not compared: the Collector had no room"), "{text}");

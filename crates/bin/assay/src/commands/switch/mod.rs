@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::output;
 use show::Show;
-use watch::Watched;
+use watch::WatchedFile;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -126,7 +126,7 @@ async fn run(args: &SwitchArgs, file: &Path, config: Config) -> Result<Exit, Fai
     };
     let mut interrupts = Interrupts::listen().map_err(failed)?;
     let mut reloads = signal(SignalKind::hangup()).map_err(failed)?;
-    let mut watched = Watched::new(file);
+    let mut watched = WatchedFile::new(file);
     let mut switch = Switch::start(config).map_err(Failure::usage)?;
     let mut show = Show::new(args.json, args.quiet);
     show.ready(&switch)?;

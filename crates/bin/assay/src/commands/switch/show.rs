@@ -27,13 +27,13 @@ pub struct Show {
     on_terminal: bool,
     /// Lines of the view that are on the terminal and can be drawn over.
     drawn: usize,
-    /// What was counted by the last second.
+    /// Counters at the last second.
     before: Option<ServerTally>,
     /// Requests of each server by the last second.
     by_server: HashMap<String, u64>,
     /// Lines of the access log that were told to be lost.
     log_lost: u64,
-    /// Where it listened when that was told last.
+    /// Addresses that were printed last.
     told: HashSet<SocketAddr>,
 }
 
@@ -53,12 +53,12 @@ impl Show {
         }
     }
 
-    /// It accepts connections.
+    /// Prints that it accepts connections.
     pub fn ready(&mut self, switch: &Switch) -> Result<(), Failure> {
         self.listening("ready", "listening on", switch)
     }
 
-    /// It goes by another configuration.
+    /// Prints that another configuration is in force.
     pub fn reloaded(&mut self, switch: &Switch) -> Result<(), Failure> {
         self.listening("reloaded", "reloaded, listening on", switch)
     }
@@ -93,7 +93,7 @@ impl Show {
         if self.as_json { self.event(&json!({ "event": "kept", "why": why })) } else { Ok(()) }
     }
 
-    /// It stops.
+    /// Prints that it stops.
     pub fn stopping(&mut self) -> Result<(), Failure> {
         if self.as_json {
             return self.event(&json!({ "event": "stopping" }));

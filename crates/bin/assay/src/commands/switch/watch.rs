@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// A file, and how it was.
-pub struct Watched {
+pub struct WatchedFile {
     file: PathBuf,
     seen: Option<(SystemTime, u64)>,
 }
 
-impl Watched {
+impl WatchedFile {
     /// As it is now.
     pub fn new(file: &Path) -> Self {
         Self { file: file.to_owned(), seen: look(file) }

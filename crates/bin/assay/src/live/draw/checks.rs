@@ -7,11 +7,11 @@ use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::parts::{BAD, QUIET, boxed, requirement_lines};
-use crate::live::state::State;
+use crate::live::state::LiveState;
 use assay_base::settings::show::count;
 
 /// Draws the page.
-pub fn draw(frame: &mut Frame, area: Rect, state: &State, scrolled: usize) {
+pub fn draw(frame: &mut Frame, area: Rect, state: &LiveState, scrolled: usize) {
     let errors = state.errors();
     let lines_of = |all: usize| (all.max(1) as u16 + 2).min(area.height / 3);
     let [required, wrong, messages] = Layout::vertical([

@@ -7,13 +7,13 @@ use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::parts::{BAD, Curve, GOOD, MEASURED, OFFERED, QUIET, SLOW, boxed, draw_curves};
-use crate::live::own::Alarm;
-use crate::live::state::State;
+use crate::live::own::AlarmLevel;
+use crate::live::state::LiveState;
 use crate::live::words::quantile;
 use assay_base::settings::show::{bytes, count};
 
 /// Draws the page.
-pub fn draw(frame: &mut Frame, area: Rect, state: &State) {
+pub fn draw(frame: &mut Frame, area: Rect, state: &LiveState) {
     let [curves, levels] = Layout::vertical([Constraint::Fill(1), Constraint::Length(7)]).areas(area);
     draw_over_time(frame, curves, state);
     let block = boxed("connections, and Assay itself");
@@ -21,9 +21,9 @@ pub fn draw(frame: &mut Frame, area: Rect, state: &State) {
     let levels_now = &state.levels;
     let (alarm, own) = state.own.status(state.now_ms);
     let colour = match alarm {
-        Alarm::Quiet => Color::Reset,
-        Alarm::Look => SLOW,
-        Alarm::Loud => BAD,
+        AlarmLevel::Quiet => Color::Reset,
+        AlarmLevel::Look => SLOW,
+        AlarmLevel::Loud => BAD,
     };
     let lines = vec![
         Line::from(format!(
@@ -44,8 +44,8 @@ pub fn draw(frame: &mut Frame, area: Rect, state: &State) {
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).block(block), levels);
 }
 
-/// What processes used over the last minutes.
-pub fn draw_over_time(frame: &mut Frame, area: Rect, state: &State) {
+/// Usage of processes over the last minutes.
+pub fn draw_over_time(frame: &mut Frame, area: Rect, state: &LiveState) {
     let block = boxed("processors (100 % is one) and memory");
     let inner = block.inner(area);
     frame.render_widget(block, area);

@@ -14,8 +14,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph, Wrap};
 
 use super::line::line;
-use super::state::State;
-use super::ui::{Page, Ui};
+use super::state::LiveState;
+use super::ui::{Ui, ViewPage};
 use assay_base::settings::show::count;
 use parts::{QUIET, SLOW, boxed};
 
@@ -25,7 +25,7 @@ const SMALLEST: (u16, u16) = (72, 22);
 const ROOMY: u16 = 90;
 
 /// Draws the view of a run.
-pub fn draw(frame: &mut Frame, state: &State, ui: &Ui) {
+pub fn draw(frame: &mut Frame, state: &LiveState, ui: &Ui) {
     let state = ui.paused.as_deref().unwrap_or(state);
     let area = frame.area();
     if too_small(area) {
@@ -47,24 +47,24 @@ pub fn too_small(area: Rect) -> bool {
 }
 
 /// Draws a page of a run.
-pub fn draw_page(frame: &mut Frame, area: Rect, state: &State, ui: &Ui) {
+pub fn draw_page(frame: &mut Frame, area: Rect, state: &LiveState, ui: &Ui) {
     match ui.page() {
-        Page::Overview => overview::draw(frame, area, state),
-        Page::Phases => phases::draw(frame, area, state, ui.scrolled),
-        Page::Times => times::draw(frame, area, state),
-        Page::Machine => machine::draw(frame, area, state),
-        Page::Checks => checks::draw(frame, area, state, ui.scrolled),
+        ViewPage::Overview => overview::draw(frame, area, state),
+        ViewPage::Phases => phases::draw(frame, area, state, ui.scrolled),
+        ViewPage::Times => times::draw(frame, area, state),
+        ViewPage::Machine => machine::draw(frame, area, state),
+        ViewPage::Checks => checks::draw(frame, area, state, ui.scrolled),
         // That is no page of a run.
-        Page::Cells => {}
+        ViewPage::Cells => {}
     }
 }
 
-fn title_words(state: &State) -> String {
+fn title_words(state: &LiveState) -> String {
     let rehearsal = if state.header.rehearsal { ", rehearsal" } else { "" };
     format!("{} → {}{rehearsal}", state.header.workload, state.header.target)
 }
 
-fn draw_title(frame: &mut Frame, area: Rect, state: &State) {
+fn draw_title(frame: &mut Frame, area: Rect, state: &LiveState) {
     let header = &state.header;
     let left = Line::from(vec![" Assay ".reversed().bold(), " ".into(), title_words(state).bold()]);
     let plural = |n: u32| if n == 1 { "" } else { "s" };
@@ -81,7 +81,7 @@ fn draw_title(frame: &mut Frame, area: Rect, state: &State) {
 }
 
 /// Pages and keys; a question, when there is one.
-pub fn draw_footer(frame: &mut Frame, area: Rect, state: &State, ui: &Ui) {
+pub fn draw_footer(frame: &mut Frame, area: Rect, state: &LiveState, ui: &Ui) {
     if ui.confirming {
         let words = " Stop the run and report what there is?  q or y: yes   any other key: no ";
         frame.render_widget(Paragraph::new(words.fg(SLOW).bold().reversed()), area);
@@ -117,7 +117,7 @@ pub fn draw_footer(frame: &mut Frame, area: Rect, state: &State, ui: &Ui) {
     frame.render_widget(Paragraph::new(right).alignment(Alignment::Right), area);
 }
 
-/// What the keys do, over the page.
+/// Help on the keys, over the page.
 pub fn draw_help(frame: &mut Frame, area: Rect, ui: &Ui) {
     if !ui.help {
         return;

@@ -14,8 +14,8 @@ use super::parts::{
     requirement_lines, right,
 };
 use super::{machine, times};
-use crate::live::own::Alarm;
-use crate::live::state::{PhaseState, Recent, Second, State};
+use crate::live::own::AlarmLevel;
+use crate::live::state::{LiveSecond, LiveState, PhaseState, RecentTimes};
 use crate::live::words::{bounds_us, clock, percent, quantile, rate};
 
 /// Lateness of requests (99th percentile) from which on it is coloured: more than Assay should ever add.
@@ -28,7 +28,7 @@ const WIDE: u16 = 130;
 const LISTED: usize = 5;
 
 /// Draws the page.
-pub fn draw(frame: &mut Frame, area: Rect, state: &State) {
+pub fn draw(frame: &mut Frame, area: Rect, state: &LiveState) {
     if area.width < WIDE {
         return draw_column(frame, area, state, area.height >= TALL);
     }
@@ -45,17 +45,17 @@ pub fn draw(frame: &mut Frame, area: Rect, state: &State) {
 }
 
 /// Lines that a box of requirements takes.
-fn boxed_lines(state: &State) -> u16 {
+fn boxed_lines(state: &LiveState) -> u16 {
     match state.requirements.len() {
         0 => 0,
         all => all.min(LISTED) as u16 + 2,
     }
 }
 
-fn draw_column(frame: &mut Frame, area: Rect, state: &State, tall: bool) {
+fn draw_column(frame: &mut Frame, area: Rect, state: &LiveState, tall: bool) {
     let (alarm, own) = state.own.status(state.now_ms);
     // Where there is no room for it, it takes its line from the curves when there is something to say.
-    let own_line = !own.is_empty() && (area.height >= 22 || alarm > Alarm::Quiet);
+    let own_line = !own.is_empty() && (area.height >= 22 || alarm > AlarmLevel::Quiet);
     let listed = if tall { boxed_lines(state) } else { 0 };
     let roomy = area.height >= 22 + u16::from(own_line);
     let [_, names, bar, phase, rates, curves, response, under_way, list, own_area, errors] =
@@ -120,7 +120,7 @@ fn phase_widths(phases: &[PhaseState], width: u16) -> Vec<u16> {
         .collect()
 }
 
-fn draw_phases(frame: &mut Frame, names: Rect, bar: Rect, state: &State) {
+fn draw_phases(frame: &mut Frame, names: Rect, bar: Rect, state: &LiveState) {
     if state.phases.is_empty() {
         frame.render_widget(Paragraph::new(format!(" {} …", state.stage)), names);
         return;
@@ -155,13 +155,13 @@ fn draw_phases(frame: &mut Frame, names: Rect, bar: Rect, state: &State) {
     }
 }
 
-fn draw_phase(frame: &mut Frame, area: Rect, state: &State) {
+fn draw_phase(frame: &mut Frame, area: Rect, state: &LiveState) {
     let Some(phase) = state.current() else { return };
     let words = if state.draining {
         format!(" {}", state.stage)
     } else {
-        let load = ramp("load", phase.info.load);
-        let recurrence = ramp("recurrence", phase.info.recurrence);
+        let load = ramp("load", phase.info.load.0, phase.info.load.1);
+        let recurrence = ramp("recurrence", phase.info.recurrence.0, phase.info.recurrence.1);
         format!(" {}: {}{load}{recurrence}", state.name_and_done(phase), phase.info.goal)
     };
     let total = state.planned_ms().map_or(String::new(), |ms| {
@@ -173,7 +173,7 @@ fn draw_phase(frame: &mut Frame, area: Rect, state: &State) {
 }
 
 /// `, load 0.10→1.00`, or nothing for a factor that stays 1.
-fn ramp(name: &str, (begin, end): (f64, f64)) -> String {
+fn ramp(name: &str, begin: f64, end: f64) -> String {
     if begin == end {
         if begin == 1.0 { String::new() } else { format!(", {name} {begin:.2}") }
     } else {
@@ -181,7 +181,7 @@ fn ramp(name: &str, (begin, end): (f64, f64)) -> String {
     }
 }
 
-fn draw_rates(frame: &mut Frame, area: Rect, state: &State) {
+fn draw_rates(frame: &mut Frame, area: Rect, state: &LiveState) {
     let block = boxed("requests per second");
     let inner = block.inner(area);
     frame.render_widget(block, area);
@@ -189,7 +189,7 @@ fn draw_rates(frame: &mut Frame, area: Rect, state: &State) {
     // Both curves to one scale, so that they can be compared.
     let top = state.seconds.iter().map(|s| s.offered().max(s.measured())).fold(1.0, f64::max).ceil() as u64;
     let [curves, errors] = Layout::vertical([Constraint::Fill(1), Constraint::Length(1)]).areas(inner);
-    let curve = |name, colour, value: fn(&Second) -> f64| Curve {
+    let curve = |name, colour, value: fn(&LiveSecond) -> f64| Curve {
         name,
         last: rate(value(&last)),
         colour,
@@ -199,7 +199,7 @@ fn draw_rates(frame: &mut Frame, area: Rect, state: &State) {
     draw_curves(
         frame,
         curves,
-        &[curve("offered", OFFERED, Second::offered), curve("measured", MEASURED, Second::measured)],
+        &[curve("offered", OFFERED, LiveSecond::offered), curve("measured", MEASURED, LiveSecond::measured)],
     );
     let failed = last.counts.error_total();
     let colour = if state.errors().is_empty() { QUIET } else { BAD };
@@ -213,7 +213,7 @@ fn draw_rates(frame: &mut Frame, area: Rect, state: &State) {
     draw_curves(frame, errors, &[errors_curve]);
 }
 
-fn draw_times(frame: &mut Frame, area: Rect, recent: &Recent) {
+fn draw_times(frame: &mut Frame, area: Rect, recent: &RecentTimes) {
     let row = |name: &'static str, colour, cells: [String; 3]| {
         let cells = [Cell::from(name)].into_iter().chain(cells.map(right));
         Row::new(cells).style(Style::new().fg(colour))
@@ -234,7 +234,7 @@ fn draw_times(frame: &mut Frame, area: Rect, recent: &Recent) {
     frame.render_widget(table, area);
 }
 
-fn draw_ratios(frame: &mut Frame, area: Rect, state: &State) {
+fn draw_ratios(frame: &mut Frame, area: Rect, state: &LiveState) {
     let row = |name: &'static str, ratios: HitRatio| {
         Row::new([
             Cell::from(name),
@@ -258,7 +258,7 @@ fn draw_ratios(frame: &mut Frame, area: Rect, state: &State) {
     frame.render_widget(table, area);
 }
 
-fn draw_outcomes(frame: &mut Frame, area: Rect, state: &State) {
+fn draw_outcomes(frame: &mut Frame, area: Rect, state: &LiveState) {
     let outcomes = state.current().map(PhaseState::outcomes).unwrap_or_default();
     let total = outcomes.hit + outcomes.collapsed + outcomes.revalidated + outcomes.miss;
     let block = boxed("outcomes, this phase");
@@ -281,7 +281,7 @@ fn draw_outcomes(frame: &mut Frame, area: Rect, state: &State) {
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-fn draw_levels(frame: &mut Frame, area: Rect, state: &State, recent: &Recent) {
+fn draw_levels(frame: &mut Frame, area: Rect, state: &LiveState, recent: &RecentTimes) {
     let block = boxed("connections, processors, memory");
     // Two columns of names and figures; what is left of the width stands between them.
     let gap = usize::from(block.inner(area).width).saturating_sub(36).clamp(1, 12);
@@ -310,7 +310,7 @@ fn draw_levels(frame: &mut Frame, area: Rect, state: &State, recent: &Recent) {
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-fn draw_requirements(frame: &mut Frame, area: Rect, state: &State) {
+fn draw_requirements(frame: &mut Frame, area: Rect, state: &LiveState) {
     if area.height > 2 {
         let all = state.requirements.len();
         let more =
@@ -321,17 +321,17 @@ fn draw_requirements(frame: &mut Frame, area: Rect, state: &State) {
 }
 
 /// Assay itself: dim while all is well, and not to be missed when not.
-fn draw_own(frame: &mut Frame, area: Rect, alarm: Alarm, words: &str) {
+fn draw_own(frame: &mut Frame, area: Rect, alarm: AlarmLevel, words: &str) {
     let style = match alarm {
-        Alarm::Quiet => Style::new().fg(QUIET),
-        Alarm::Look => Style::new().fg(SLOW),
-        Alarm::Loud => Style::new().fg(BAD).bold().reversed(),
+        AlarmLevel::Quiet => Style::new().fg(QUIET),
+        AlarmLevel::Look => Style::new().fg(SLOW),
+        AlarmLevel::Loud => Style::new().fg(BAD).bold().reversed(),
     };
     frame.render_widget(Paragraph::new(Span::styled(format!(" {words} "), style)), area);
 }
 
 /// Errors on the left, requirements on the right.
-fn draw_errors(frame: &mut Frame, area: Rect, state: &State) {
+fn draw_errors(frame: &mut Frame, area: Rect, state: &LiveState) {
     let requirements = requirements_in_short(state);
     let errors = state.errors();
     // Errors matter more, and "no errors" needs little room.
@@ -356,7 +356,7 @@ fn draw_errors(frame: &mut Frame, area: Rect, state: &State) {
 }
 
 /// The first requirement that fails, else how many there are that do not; none: nothing is required.
-fn requirements_in_short(state: &State) -> Option<(String, Color)> {
+fn requirements_in_short(state: &LiveState) -> Option<(String, Color)> {
     let all = &state.requirements;
     let first = |stands| all.iter().find(|one| one.state == stands);
     if let Some(one) = first(RequirementState::Failed) {

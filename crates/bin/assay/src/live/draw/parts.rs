@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Cell, Paragraph, Row, Sparkline};
 
-use crate::live::state::{Second, State};
+use crate::live::state::{LiveSecond, LiveState};
 
 pub const OFFERED: Color = Color::Blue;
 pub const MEASURED: Color = Color::Cyan;
@@ -38,7 +38,7 @@ pub fn head(names: &[&'static str]) -> Row<'static> {
 /// One curve over the last seconds, with its name and its last value beside it.
 pub struct Curve<'a> {
     pub name: &'a str,
-    /// Its last value, in words.
+    /// Last value, as text.
     pub last: String,
     pub colour: Color,
     /// Oldest first, one for each column.
@@ -63,11 +63,11 @@ pub fn draw_curves(frame: &mut Frame, area: Rect, curves: &[Curve]) {
 }
 
 /// A value of every second that was seen, oldest first.
-pub fn of_seconds(state: &State, value: impl Fn(&Second) -> u64) -> Vec<u64> {
+pub fn of_seconds(state: &LiveState, value: impl Fn(&LiveSecond) -> u64) -> Vec<u64> {
     state.seconds.iter().map(value).collect()
 }
 
-/// How a requirement stands, as a mark and its colour.
+/// Mark of a requirement's state, and its colour.
 pub fn mark(stands: RequirementState) -> (&'static str, Color) {
     match stands {
         RequirementState::Held => ("✓", GOOD),
@@ -80,7 +80,7 @@ pub fn mark(stands: RequirementState) -> (&'static str, Color) {
 }
 
 /// Lines for requirements, those that fail first.
-pub fn requirement_lines(state: &State) -> Vec<Line<'static>> {
+pub fn requirement_lines(state: &LiveState) -> Vec<Line<'static>> {
     let mut all: Vec<_> = state.requirements.iter().collect();
     all.sort_by_key(|one| match one.state {
         RequirementState::Failed => 0,

@@ -7,7 +7,7 @@ use ratatui::widgets::{Cell, Row, Table};
 
 use super::parts::{BAD, GOOD, QUIET, SLOW, boxed, head, right};
 use super::times;
-use crate::live::state::{PhaseState, State};
+use crate::live::state::{LiveState, PhaseState};
 use crate::live::words::{clock, percent, quantile_of, rate};
 use assay_base::settings::show::{bytes, count};
 use assay_measurement::counts::RobotCounts;
@@ -18,7 +18,7 @@ const WIDE: u16 = 118;
 const CURVES: u16 = 7;
 
 /// Draws the page.
-pub fn draw(frame: &mut Frame, area: Rect, state: &State, scrolled: usize) {
+pub fn draw(frame: &mut Frame, area: Rect, state: &LiveState, scrolled: usize) {
     let wide = area.width >= WIDE;
     let names: &[&'static str] = if wide {
         &[
@@ -62,8 +62,8 @@ pub fn draw(frame: &mut Frame, area: Rect, state: &State, scrolled: usize) {
     frame.render_widget(table, area);
 }
 
-/// How large the working set is by now, of what is planned.
-fn working_set(state: &State) -> String {
+/// Current size of the working set, of the planned one.
+fn working_set(state: &LiveState) -> String {
     let sum = |of: fn(&RobotCounts) -> u64| state.phases.iter().map(|phase| of(&phase.counts)).sum::<u64>();
     let (objects, volume) = (sum(|counts| counts.working_set), sum(|counts| counts.working_set_bytes));
     let planned = state.header.working_set.map_or(String::new(), |planned| {
@@ -73,7 +73,7 @@ fn working_set(state: &State) -> String {
     format!(" working set: {} objects, {}{planned} ", count(objects), bytes(volume))
 }
 
-fn row(state: &State, phase: &PhaseState, wide: bool) -> Row<'static> {
+fn row(state: &LiveState, phase: &PhaseState, wide: bool) -> Row<'static> {
     let seconds = state.phase_seconds(phase).filter(|length| *length > 0.0);
     let per_second = |count: u64| right(seconds.map_or("–".into(), |length| rate(count as f64 / length)));
     let began = phase.began_ms.is_some();

@@ -9,22 +9,22 @@ use ratatui::style::{Color, Style};
 use ratatui::widgets::{Cell, Row, Table};
 
 use super::parts::{Curve, GOOD, MEASURED, SLOW, boxed, draw_curves, head, of_seconds, right};
-use crate::live::state::{PhaseState, Settled, State};
+use crate::live::state::{LiveState, PhaseState, SecondFigures};
 use crate::live::words::{bounds_us, percent, quantile_of, time_us};
 
 /// Draws the page.
-pub fn draw(frame: &mut Frame, area: Rect, state: &State) {
+pub fn draw(frame: &mut Frame, area: Rect, state: &LiveState) {
     let [now, phase, curves] =
         Layout::vertical([Constraint::Length(6), Constraint::Length(6), Constraint::Fill(1)]).areas(area);
     let recent = state.recent();
     let (hit, miss) = (Some(&recent.hit), Some(&recent.miss));
-    draw_table(frame, now, "response time, last 5 s", &recent.all(), (hit, miss));
+    draw_table(frame, now, "response time, last 5 s", &recent.all(), hit, miss);
     let current = state.current();
     let title =
         current.map_or_else(String::new, |phase| format!("response time, {} so far", phase.info.name));
     let (hit, miss) = (current.and_then(|p| p.hit.as_deref()), current.and_then(|p| p.miss.as_deref()));
     let all = current.map_or_else(|| Histogram::new().into(), PhaseState::all);
-    draw_table(frame, phase, &title, &all, (hit, miss));
+    draw_table(frame, phase, &title, &all, hit, miss);
     draw_over_time(frame, curves, state);
 }
 
@@ -34,7 +34,8 @@ fn draw_table(
     area: Rect,
     title: &str,
     all: &Censored,
-    (hit, miss): (Option<&Histogram>, Option<&Histogram>),
+    hit: Option<&Histogram>,
+    miss: Option<&Histogram>,
 ) {
     const SHARES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
     let line = |name: &'static str, colour, cells: [String; 6], values: u64| {
@@ -58,13 +59,13 @@ fn draw_table(
     frame.render_widget(table, area);
 }
 
-/// How percentiles and the hit ratio went over the last minutes.
-pub fn draw_over_time(frame: &mut Frame, area: Rect, state: &State) {
+/// Percentiles and hit ratio over the last minutes.
+pub fn draw_over_time(frame: &mut Frame, area: Rect, state: &LiveState) {
     let block = boxed("response time and hit ratio, second by second");
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let last = state.seconds.iter().rev().find_map(|second| second.settled).unwrap_or_default();
-    let curve = |name, colour, value: fn(&Settled) -> Option<u64>| Curve {
+    let curve = |name, colour, value: fn(&SecondFigures) -> Option<u64>| Curve {
         name,
         last: time_us(value(&last)),
         colour,

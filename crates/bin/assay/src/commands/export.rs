@@ -16,7 +16,7 @@ use crate::output;
 /// Flags that write something else than the report.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Export (no report is made then)")]
-pub struct TakeArgs {
+pub struct ExportArgs {
     /// Write every table into DIR as CSV, and the summary in long form
     #[arg(long, value_name = "DIR")]
     pub csv: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub struct TakeArgs {
     pub figures: Option<PathBuf>,
 }
 
-impl TakeArgs {
+impl ExportArgs {
     /// Something is to be taken along.
     pub fn any(&self) -> bool {
         let files = [&self.csv, &self.ndjson, &self.hdr, &self.figures];
@@ -54,7 +54,7 @@ impl TakeArgs {
 /// Flags that write the charts and numbers of a comparison beside its result.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Export")]
-pub struct TakeComparisonArgs {
+pub struct ExportComparisonArgs {
     /// Write the values and the differences of all metrics into DIR as CSV
     #[arg(long, value_name = "DIR")]
     pub csv: Option<PathBuf>,
@@ -63,7 +63,7 @@ pub struct TakeComparisonArgs {
     pub figures: Option<PathBuf>,
 }
 
-impl TakeComparisonArgs {
+impl ExportComparisonArgs {
     /// Finds out before the work that something could not be written.
     pub fn check(&self) -> Result<(), Failure> {
         output::check_directory(self.csv.as_deref())?;
@@ -80,7 +80,7 @@ impl TakeComparisonArgs {
         }
         if let Some(out) = &self.figures {
             let names = comparison.write_figures(out).map_err(Failure::failed)?;
-            said.push_str(&told_figures(&names, out));
+            said.push_str(&figures_message(&names, out));
         }
         output::eprint(&said);
         Ok(())
@@ -101,13 +101,13 @@ pub fn check_figures(directory: Option<&Path>) -> Result<(), Failure> {
     )))
 }
 
-/// How many figures are where.
-pub fn told_figures(names: &[String], out: &Path) -> String {
+/// Sentence with the number of figures and their directory.
+pub fn figures_message(names: &[String], out: &Path) -> String {
     format!("{} figures are in {}\n", names.len(), out.display())
 }
 
 /// Writes the files that were requested.
-pub fn take_along(args: &TakeArgs, run_dir: &Path, json: bool, file: Option<&Path>) -> Result<Exit, Failure> {
+pub fn export(args: &ExportArgs, run_dir: &Path, json: bool, file: Option<&Path>) -> Result<Exit, Failure> {
     if compare::is_experiment(run_dir) {
         return of_experiment(args, run_dir);
     }
@@ -129,14 +129,14 @@ pub fn take_along(args: &TakeArgs, run_dir: &Path, json: bool, file: Option<&Pat
     }
     if let Some(out) = &args.figures {
         let names = figure::write(&dir, out).map_err(Failure::failed)?;
-        said.push_str(&told_figures(&names, out));
+        said.push_str(&figures_message(&names, out));
     }
     output::eprint(&said);
     Ok(Exit::Fine)
 }
 
 /// An experiment has the charts and numbers of its comparison; what else can be taken along is of one run.
-fn of_experiment(args: &TakeArgs, dir: &Path) -> Result<Exit, Failure> {
+fn of_experiment(args: &ExportArgs, dir: &Path) -> Result<Exit, Failure> {
     let of_a_run = [
         ("--ndjson", args.ndjson.is_some()),
         ("--table", args.table.is_some()),
@@ -148,7 +148,7 @@ fn of_experiment(args: &TakeArgs, dir: &Path) -> Result<Exit, Failure> {
             .hint("name one of the run directories in its cells/; an experiment has --csv and --figures"));
     }
     let comparison = compare::experiment(dir).map_err(Failure::failed)?;
-    TakeComparisonArgs { csv: args.csv.clone(), figures: args.figures.clone() }.write(&comparison)?;
+    ExportComparisonArgs { csv: args.csv.clone(), figures: args.figures.clone() }.write(&comparison)?;
     Ok(Exit::Fine)
 }
 

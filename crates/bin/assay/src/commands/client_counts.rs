@@ -5,21 +5,21 @@ const MOST: u32 = 100_000;
 
 /// Numbers of clients, in the order in which they are tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Crowds(pub Vec<u32>);
+pub struct ClientCounts(pub Vec<u32>);
 
 /// From the first number to the last, in steps.
-pub fn range(first: u32, last: u32, step: u32) -> Crowds {
-    Crowds((first..=last).step_by(step.max(1) as usize).collect())
+pub fn range(first: u32, last: u32, step: u32) -> ClientCounts {
+    ClientCounts((first..=last).step_by(step.max(1) as usize).collect())
 }
 
 /// Reads numbers of clients.
-pub fn crowds(text: &str) -> Result<Crowds, String> {
+pub fn client_counts(text: &str) -> Result<ClientCounts, String> {
     let number = |text: &str| {
         let read = text.trim().parse::<u32>().ok().filter(|number| (1..=MOST).contains(number));
         read.ok_or_else(|| format!("`{}` is no number of clients from 1 to {MOST}", text.trim()))
     };
     let Some((first, rest)) = text.split_once("..") else {
-        return text.split(',').map(number).collect::<Result<_, _>>().map(Crowds);
+        return text.split(',').map(number).collect::<Result<_, _>>().map(ClientCounts);
     };
     let (last, step) = rest.split_once("by").or_else(|| rest.split_once('/')).unwrap_or((rest, "1"));
     let (first, last, step) = (number(first)?, number(last)?, number(step)?);
@@ -35,13 +35,13 @@ mod tests {
 
     #[test]
     fn numbers_are_listed_or_counted_in_steps() {
-        assert_eq!(crowds("8"), Ok(Crowds(vec![8])));
-        assert_eq!(crowds("2,4, 8"), Ok(Crowds(vec![2, 4, 8])));
-        assert_eq!(crowds("2..9 by 3"), Ok(Crowds(vec![2, 5, 8])));
-        assert_eq!(crowds("2..6/2"), Ok(Crowds(vec![2, 4, 6])));
-        assert_eq!(crowds("1..3"), Ok(Crowds(vec![1, 2, 3])));
+        assert_eq!(client_counts("8"), Ok(ClientCounts(vec![8])));
+        assert_eq!(client_counts("2,4, 8"), Ok(ClientCounts(vec![2, 4, 8])));
+        assert_eq!(client_counts("2..9 by 3"), Ok(ClientCounts(vec![2, 5, 8])));
+        assert_eq!(client_counts("2..6/2"), Ok(ClientCounts(vec![2, 4, 6])));
+        assert_eq!(client_counts("1..3"), Ok(ClientCounts(vec![1, 2, 3])));
         for wrong in ["", "0", "4..2", "2..", "2..8 by 0", "a"] {
-            assert!(crowds(wrong).is_err(), "{wrong}");
+            assert!(client_counts(wrong).is_err(), "{wrong}");
         }
     }
 }

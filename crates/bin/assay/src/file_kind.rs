@@ -10,7 +10,7 @@ use crate::{bundled, clusters, experiments};
 
 /// Something that a command takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// PGL.
     Workload,
     /// Runs to be compared.
@@ -21,37 +21,37 @@ pub enum Kind {
     Switch,
     /// Caches that work together.
     Topology,
-    /// How a proxy is started.
+    /// Description of a proxy.
     Proxy,
 }
 
 /// A kind of TOML file is known by any of these keys.
-const KEYS: [(Kind, &[&str]); 5] = [
-    (Kind::Experiment, &["workloads", "workload", "condition"]),
-    (Kind::Switch, &["listen", "server"]),
-    (Kind::Topology, &["cache"]),
-    (Kind::Cluster, &["extends", "cluster", "service", "mix", "node"]),
-    (Kind::Proxy, &["modes", "package", "start"]),
+const KEYS: [(FileKind, &[&str]); 5] = [
+    (FileKind::Experiment, &["workloads", "workload", "condition"]),
+    (FileKind::Switch, &["listen", "server"]),
+    (FileKind::Topology, &["cache"]),
+    (FileKind::Cluster, &["extends", "cluster", "service", "mix", "node"]),
+    (FileKind::Proxy, &["modes", "package", "start"]),
 ];
 
-/// What a file holds, or what is bundled under a name; none: nothing that is known.
-pub fn of_named(named: &str) -> Option<Kind> {
+/// Kind of a file, or of what is bundled under a name; none: it is not known.
+pub fn from_name(named: &str) -> Option<FileKind> {
     let path = Path::new(named);
     if !path.is_file() {
         let bundled = [
-            (Kind::Workload, bundled::find(named).is_some()),
-            (Kind::Experiment, experiments::find(named).is_some()),
-            (Kind::Cluster, clusters::find(named).is_some()),
+            (FileKind::Workload, bundled::find(named).is_some()),
+            (FileKind::Experiment, experiments::find(named).is_some()),
+            (FileKind::Cluster, clusters::find(named).is_some()),
         ];
         return bundled.into_iter().find(|(_, found)| *found && !path.exists()).map(|(kind, _)| kind);
     }
     if ends_with(path, "pg") {
-        return Some(Kind::Workload);
+        return Some(FileKind::Workload);
     }
     is_toml(named)
         .then(|| assay_base::files::text(path, assay_base::files::SETTINGS_MAX).ok())
         .flatten()
-        .and_then(|text| of_text(&text))
+        .and_then(|text| from_text(&text))
 }
 
 /// A file that its name says to be TOML, whatever is in it.
@@ -64,8 +64,8 @@ fn ends_with(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|own| own.eq_ignore_ascii_case(ending))
 }
 
-/// What a TOML file holds.
-fn of_text(text: &str) -> Option<Kind> {
+/// Kind of a TOML file.
+fn from_text(text: &str) -> Option<FileKind> {
     let source = Source { file: "", text };
     let table = source.parse().ok()?;
     let fields = Fields::whole(source, "a file", &table);
@@ -73,7 +73,7 @@ fn of_text(text: &str) -> Option<Kind> {
     Some(kind)
 }
 
-impl Kind {
+impl FileKind {
     fn name(self) -> &'static str {
         match self {
             Self::Workload => "a workload",
@@ -115,28 +115,30 @@ mod tests {
     #[test]
     fn every_file_of_the_tree_is_taken_for_what_it_is() {
         let top = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
-        for (directory, kind) in
-            [("experiments", Kind::Experiment), ("clusters", Kind::Cluster), ("proxies", Kind::Proxy)]
-        {
+        for (directory, kind) in [
+            ("experiments", FileKind::Experiment),
+            ("clusters", FileKind::Cluster),
+            ("proxies", FileKind::Proxy),
+        ] {
             for entry in std::fs::read_dir(format!("{top}/{directory}")).unwrap() {
                 let path = entry.unwrap().path();
                 let is_toml = path.extension().is_some_and(|ending| ending == "toml");
                 if path.is_file() && is_toml {
-                    assert_eq!(of_named(path.to_str().unwrap()), Some(kind), "{}", path.display());
+                    assert_eq!(from_name(path.to_str().unwrap()), Some(kind), "{}", path.display());
                 }
             }
         }
-        assert_eq!(of_named(&format!("{top}/workloads/demo.pg")), Some(Kind::Workload));
-        assert_eq!(of_text("listen = \"127.0.0.1:80\"\n[[class]]\nservers = []\n"), Some(Kind::Switch));
-        assert_eq!(of_text("[[cache]]\nname = \"a\"\n"), Some(Kind::Topology));
-        assert_eq!((of_text("title = \"x\""), of_text("= no")), (None, None));
+        assert_eq!(from_name(&format!("{top}/workloads/demo.pg")), Some(FileKind::Workload));
+        assert_eq!(from_text("listen = \"127.0.0.1:80\"\n[[class]]\nservers = []\n"), Some(FileKind::Switch));
+        assert_eq!(from_text("[[cache]]\nname = \"a\"\n"), Some(FileKind::Topology));
+        assert_eq!((from_text("title = \"x\""), from_text("= no")), (None, None));
     }
 
     #[test]
     fn names_of_what_is_bundled_are_known_too() {
-        assert_eq!(of_named("demo"), Some(Kind::Workload));
-        assert_eq!(of_named("six-proxies"), Some(Kind::Experiment));
-        assert_eq!(of_named("locality"), Some(Kind::Cluster));
-        assert_eq!(of_named("nothing"), None);
+        assert_eq!(from_name("demo"), Some(FileKind::Workload));
+        assert_eq!(from_name("six-proxies"), Some(FileKind::Experiment));
+        assert_eq!(from_name("locality"), Some(FileKind::Cluster));
+        assert_eq!(from_name("nothing"), None);
     }
 }

@@ -9,21 +9,25 @@ use assay_record::event::RunEvent;
 use assay_report::require::{Requirement, RequirementState, RequirementStatus, RequirementTracker};
 use tokio::sync::watch;
 
-use crate::listeners::Heard;
+use crate::listeners::EventReceiver;
 
-/// How often it is looked at how they stand.
+/// Interval at which the states of requirements are computed.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How all requirements stand, in their order; empty before the start, and where nothing is required.
-pub type Standings = Arc<Vec<RequirementStatus>>;
+/// States of all requirements, in their order; empty before the start, and where nothing is required.
+pub type RequirementStatuses = Arc<Vec<RequirementStatus>>;
 
-/// Where standings are told.
-pub fn channel() -> (watch::Sender<Standings>, watch::Receiver<Standings>) {
-    watch::channel(Standings::default())
+/// Channel of the states.
+pub fn channel() -> (watch::Sender<RequirementStatuses>, watch::Receiver<RequirementStatuses>) {
+    watch::channel(RequirementStatuses::default())
 }
 
 /// Listens to a run until it ends, and tells how its requirements stand whenever that changes.
-pub async fn listen(mut heard: Heard, required: Vec<Requirement>, told: watch::Sender<Standings>) {
+pub async fn listen(
+    mut heard: EventReceiver,
+    required: Vec<Requirement>,
+    told: watch::Sender<RequirementStatuses>,
+) {
     if required.is_empty() {
         return;
     }
@@ -37,7 +41,7 @@ pub async fn listen(mut heard: Heard, required: Vec<Requirement>, told: watch::S
             },
             _ = look.tick() => {
                 let Some(watched) = &watched else { continue };
-                let now: Standings = Arc::new(RequirementTracker::statuses(watched));
+                let now: RequirementStatuses = Arc::new(RequirementTracker::statuses(watched));
                 told.send_if_modified(|before| {
                     let changed = *before != now;
                     *before = now;
@@ -63,7 +67,7 @@ fn take(watched: &mut Option<RequirementTracker>, required: &[Requirement], even
 }
 
 /// Waits until a requirement has failed, whatever is still to come; gives it in words. Never ends when none does.
-pub async fn failed(mut told: watch::Receiver<Standings>) -> String {
+pub async fn failed(mut told: watch::Receiver<RequirementStatuses>) -> String {
     loop {
         let first =
             told.borrow_and_update().iter().find(|one| one.state == RequirementState::Failed).cloned();
