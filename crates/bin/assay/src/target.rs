@@ -108,9 +108,9 @@ pub fn resolve_topology(
 fn resolved(choice: &TopologyChoice, file: &Path, proxy_dirs: &[PathBuf]) -> Result<Topology, Failure> {
     let find = |name: &str| match name {
         "builtin" => Ok(None),
-        "direct" => Err(LabError::Plan("a cache of a topology cannot be `direct`: it would be none".into())),
+        "direct" => Err(LabError::plan("a cache of a topology cannot be `direct`: it would be none")),
         name if is_address(name) => {
-            Err(LabError::Plan(format!("{name} runs already, and a topology starts its caches itself")))
+            Err(LabError::plan(format!("{name} runs already, and a topology starts its caches itself")))
         }
         name if name.ends_with(".toml") => {
             let path = cells::beside(file, name);

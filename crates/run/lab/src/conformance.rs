@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 use tokio::time::{sleep, timeout};
 
-use crate::error::LabError;
+use crate::error::{FileError, LabError};
 use crate::http_versions::robots_speak_http2;
 use crate::mode::Mode;
 use crate::plan::{RunPart, RunPlan, TargetChoice};
@@ -30,6 +30,17 @@ const LEAD: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What is written into a run directory.
 pub const FILE: &str = "conform.json";
+
+/// Results of cases that are missing. Causes are part of the message, and so no `source` of the error.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ResultsError {
+    #[error("the cases of --with-conform gave no results")]
+    Missing,
+    #[error("the results of cases cannot be written: {0}")]
+    Encode(serde_json::Error),
+    #[error("{0}")]
+    Write(FileError),
+}
 
 /// Cases that are tried. Dropped, they end, and there are no results.
 pub(crate) struct ConformanceRun {
@@ -90,7 +101,8 @@ impl ConformanceRun {
     /// The schedule starts in `until_start`: cases begin soon after that.
     pub(crate) fn begin(
         &mut self,
-        (address, mode): (SocketAddr, Mode),
+        address: SocketAddr,
+        mode: Mode,
         info: TargetInfo,
         stores: bool,
         until_start: Duration,
@@ -112,17 +124,16 @@ impl ConformanceRun {
     }
 
     /// The load is over: ends what is under way, and writes what was found out. What is wrong, in words.
-    pub(crate) async fn end(mut self, run_dir: &Path) -> Result<(), String> {
+    pub(crate) async fn end(mut self, run_dir: &Path) -> Result<(), ResultsError> {
         drop(self.stop.take());
         let Some(results) = self.results.take() else { return Ok(()) };
         let document = match timeout(PATIENCE, results).await {
             Ok(Ok(document)) => document,
-            Ok(Err(_)) | Err(_) => return Err("the cases of --with-conform gave no results".to_owned()),
+            Ok(Err(_)) | Err(_) => return Err(ResultsError::Missing),
         };
         let path = run_dir.join(FILE);
-        let text =
-            document.to_json().map_err(|error| format!("the results of cases cannot be written: {error}"))?;
-        std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+        let text = document.to_json().map_err(ResultsError::Encode)?;
+        std::fs::write(&path, text).map_err(|e| ResultsError::Write(FileError::write(&path, e)))
     }
 }
 
@@ -171,14 +182,14 @@ impl Session {
     pub(crate) fn begin_conformance(&mut self) {
         let until_start = Duration::from_millis(self.until_start_ms());
         let target = self.prepared.target.zip(self.plan.target.mode());
-        if let (Some(cases), Some(target)) = (&mut self.conformance, target) {
+        if let (Some(cases), Some((address, mode))) = (&mut self.conformance, target) {
             let version = self.info.target.version.trim();
             let info = TargetInfo {
                 label: self.info.target.name.clone(),
                 software: format!("{} {version}", self.info.target.name).trim_end().to_owned(),
                 ..TargetInfo::default()
             };
-            cases.begin(target, info, self.prepared.behaviour.caches, until_start);
+            cases.begin(address, mode, info, self.prepared.behaviour.caches, until_start);
         }
     }
 
@@ -186,9 +197,9 @@ impl Session {
     pub(crate) async fn end_conformance(&mut self) {
         let run_dir = self.run_dir();
         if let Some(cases) = self.conformance.take()
-            && let Err(words) = cases.end(&run_dir).await
+            && let Err(error) = cases.end(&run_dir).await
         {
-            self.findings.warn(words);
+            self.findings.warn(error.to_string());
         }
     }
 }

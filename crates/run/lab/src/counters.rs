@@ -15,18 +15,31 @@ pub type CounterValues = BTreeMap<String, i64>;
 /// the requests of others.
 pub const REQUESTED: &str = "$asked";
 
+/// A text of counters that cannot be read. Causes are part of the message, and so no `source` of the error.
+#[derive(Debug, thiserror::Error)]
+pub enum CounterTextError {
+    #[error("not varnishstat's JSON: {0}")]
+    Varnishstat(serde_json::Error),
+    #[error("not JSON: {0}")]
+    Json(serde_json::Error),
+    #[error("not HAProxy's table: no line begins with `# `")]
+    Haproxy,
+    #[error("a log is followed, not parsed as a whole")]
+    Log,
+}
+
 /// Reads a text of counters.
-pub fn parse(format: CounterFormat, text: &str) -> Result<CounterValues, String> {
+pub fn parse(format: CounterFormat, text: &str) -> Result<CounterValues, CounterTextError> {
     match format {
         CounterFormat::VarnishstatJson => parse_varnishstat(text),
         CounterFormat::Json => parse_json(text),
         CounterFormat::Lines => Ok(parse_lines(text)),
         CounterFormat::HaproxyCsv => parse_haproxy(text),
-        CounterFormat::LogWords => Err("a log is followed, not parsed as a whole".into()),
+        CounterFormat::LogWords => Err(CounterTextError::Log),
     }
 }
 
-fn parse_varnishstat(text: &str) -> Result<CounterValues, String> {
+fn parse_varnishstat(text: &str) -> Result<CounterValues, CounterTextError> {
     #[derive(serde::Deserialize)]
     struct Document {
         counters: BTreeMap<String, Value>,
@@ -35,13 +48,12 @@ fn parse_varnishstat(text: &str) -> Result<CounterValues, String> {
     struct Value {
         value: i64,
     }
-    let document: Document =
-        serde_json::from_str(text).map_err(|e| format!("not varnishstat's JSON: {e}"))?;
+    let document: Document = serde_json::from_str(text).map_err(CounterTextError::Varnishstat)?;
     Ok(document.counters.into_iter().map(|(name, value)| (name, value.value)).collect())
 }
 
 /// Every number of a JSON document, and every text that is one, under the keys that lead to it.
-fn parse_json(text: &str) -> Result<CounterValues, String> {
+fn parse_json(text: &str) -> Result<CounterValues, CounterTextError> {
     fn walk(value: &serde_json::Value, name: &str, into: &mut CounterValues) {
         let number = match value {
             serde_json::Value::Number(number) => number.as_f64(),
@@ -60,18 +72,16 @@ fn parse_json(text: &str) -> Result<CounterValues, String> {
             into.insert(name.to_owned(), number as i64);
         }
     }
-    let document: serde_json::Value = serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))?;
+    let document: serde_json::Value = serde_json::from_str(text).map_err(CounterTextError::Json)?;
     let mut values = CounterValues::new();
     walk(&document, "", &mut values);
     Ok(values)
 }
 
 /// HAProxy's table: names of columns behind `# `, then a line for each proxy and server, which the first two columns name.
-fn parse_haproxy(text: &str) -> Result<CounterValues, String> {
+fn parse_haproxy(text: &str) -> Result<CounterValues, CounterTextError> {
     let mut lines = text.lines();
-    let head = lines
-        .find_map(|line| line.strip_prefix("# "))
-        .ok_or("not HAProxy's table: no line begins with `# `")?;
+    let head = lines.find_map(|line| line.strip_prefix("# ")).ok_or(CounterTextError::Haproxy)?;
     let columns: Vec<&str> = head.split(',').collect();
     let mut values = CounterValues::new();
     for line in lines {

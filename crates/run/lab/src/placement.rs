@@ -31,6 +31,17 @@ pub struct RequestedCpus<'a> {
     pub proxy: &'a [u32],
 }
 
+/// Processors that cannot be given to a role.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlacementError {
+    #[error(
+        "{flag} names processor {cpu}, and Assay may use {available}; name one of those, or start Assay where it may use more (taskset, cpuset)"
+    )]
+    Unavailable { flag: &'static str, cpu: u32, available: String },
+    #[error("--proxy-cpus places a proxy that Assay starts, and this run has none; leave it out")]
+    NoProxy,
+}
+
 /// From how many processors on robots and origins are kept apart beside a proxy.
 const ENOUGH_TO_KEEP_APART: usize = 4;
 
@@ -41,22 +52,16 @@ pub fn assign(
     proxy_placement: ProxyPlacement,
     pin: bool,
     named: RequestedCpus<'_>,
-) -> Result<Placement, String> {
+) -> Result<Placement, PlacementError> {
     for (flag, cpus) in
         [("--robot-cpus", named.robots), ("--origin-cpus", named.origins), ("--proxy-cpus", named.proxy)]
     {
         if let Some(cpu) = cpus.iter().find(|cpu| !available.contains(cpu)) {
-            return Err(format!(
-                "{flag} names processor {cpu}, and Assay may use {}; name one of those, or start Assay where it may \
-                 use more (taskset, cpuset)",
-                format_cpus(available)
-            ));
+            return Err(PlacementError::Unavailable { flag, cpu: *cpu, available: format_cpus(available) });
         }
     }
     if !named.proxy.is_empty() && proxy_placement != ProxyPlacement::Started {
-        return Err(
-            "--proxy-cpus places a proxy that Assay starts, and this run has none; leave it out".into()
-        );
+        return Err(PlacementError::NoProxy);
     }
     if !pin || available.len() < 2 {
         return Ok(Placement {
@@ -194,7 +199,7 @@ mod tests {
     #[test]
     fn a_processor_that_is_not_there_is_refused_with_those_that_are() {
         let named = RequestedCpus { origins: &[0, 9], ..RequestedCpus::default() };
-        let message = assign(&FOUR, ProxyPlacement::Started, true, named).unwrap_err();
+        let message = assign(&FOUR, ProxyPlacement::Started, true, named).unwrap_err().to_string();
         assert!(
             message.contains("--origin-cpus names processor 0") && message.contains("2-3,5,7"),
             "{message}"
@@ -205,7 +210,9 @@ mod tests {
     fn a_proxy_that_the_lab_does_not_start_cannot_be_placed() {
         let named = RequestedCpus { proxy: &[2], ..RequestedCpus::default() };
         for proxy_placement in [ProxyPlacement::None, ProxyPlacement::Running] {
-            assert!(assign(&FOUR, proxy_placement, true, named).unwrap_err().contains("--proxy-cpus"));
+            assert!(
+                assign(&FOUR, proxy_placement, true, named).unwrap_err().to_string().contains("--proxy-cpus")
+            );
         }
     }
 

@@ -199,7 +199,7 @@ impl RunPlan {
 
     /// Its schedule in time.
     pub fn timeline(&self) -> Result<Timeline, LabError> {
-        Timeline::with(&self.workload, self.options(), &[]).map_err(|error| LabError::plan(error.to_string()))
+        Timeline::with(&self.workload, self.options(), &[]).map_err(LabError::plan)
     }
 
     /// Whether another coordinator began it, on machines that go on with it.

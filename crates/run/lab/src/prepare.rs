@@ -93,7 +93,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
         (Some(_), Some(net)) => Some(net.conformance_origin()?),
         _ => None,
     };
-    let dir = RunDir::create(&plan.run_dir).map_err(|e| LabError::plan(e.to_string()))?;
+    let dir = RunDir::create(&plan.run_dir).map_err(LabError::plan)?;
     Ok(Prepared {
         timeline,
         dir,
@@ -280,7 +280,7 @@ fn check_target(plan: &RunPlan) -> Result<(), LabError> {
         }
         TargetChoice::Topology(topology) => {
             let shares: Vec<&Share> = topology.caches.iter().map(|cache| &cache.robots).collect();
-            assign_caches(&shares, &plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
+            assign_caches(&shares, &plan.workload).map_err(LabError::plan)?;
             topology.descriptions().try_for_each(|description| check_described(description, topology.mode))
         }
         TargetChoice::Running { address, mode } => check_running(plan, *address, *mode),

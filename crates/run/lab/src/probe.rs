@@ -20,11 +20,18 @@ use crate::tls::TlsProbe;
 /// Longest response that is read.
 const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Requests `target` of `host` from `address`, out of a network (the lab's own when none). Returns status and
+/// A server, and how it is spoken to over TLS; none: in the clear.
+#[derive(Debug, Clone, Copy)]
+pub struct Endpoint<'a> {
+    pub address: SocketAddr,
+    pub tls: Option<&'a TlsProbe>,
+}
+
+/// Requests `target` of `host` from a server, out of a network (the lab's own when none). Returns status and
 /// body.
 pub async fn get(
     from: Option<&Namespace>,
-    (address, tls): (SocketAddr, Option<&TlsProbe>),
+    to: Endpoint<'_>,
     host: &str,
     target: &str,
     patience: Duration,
@@ -32,7 +39,7 @@ pub async fn get(
     // HTTP/1.0: the response is not chunked, and the connection ends with it.
     let request = format!("GET {target} HTTP/1.0\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let exchange = async {
-        let mut stream = secure(connect(from, address).await?, tls, HTTP_1_1).await?;
+        let mut stream = secure(connect(from, to.address).await?, to.tls, HTTP_1_1).await?;
         stream.write_all(request.as_bytes()).await?;
         let mut response = Vec::new();
         let mut room = vec![0; LEAST_ROOM];
@@ -55,17 +62,17 @@ pub async fn get(
 /// The same over HTTP/2: in clear with prior knowledge, or over TLS.
 pub async fn get_over_http2(
     from: Option<&Namespace>,
-    (address, tls): (SocketAddr, Option<&TlsProbe>),
+    to: Endpoint<'_>,
     host: &str,
     target: &str,
     patience: Duration,
 ) -> io::Result<(u16, String)> {
     let exchange = async {
-        let mut stream = secure(connect(from, address).await?, tls, HTTP_2).await?;
+        let mut stream = secure(connect(from, to.address).await?, to.tls, HTTP_2).await?;
         let mut wire = Connection::client(Config::default());
         let head = RequestHead {
             method: b"GET",
-            scheme: if tls.is_some() { b"https" } else { b"http" },
+            scheme: if to.tls.is_some() { b"https" } else { b"http" },
             authority: host.as_bytes(),
             path: target.as_bytes(),
         };

@@ -10,8 +10,7 @@ use assay_net::HEALTH_ORIGIN;
 
 use crate::description::TemplateOrigin;
 use crate::mode::Mode;
-use crate::probe;
-use crate::tls::TlsProbe;
+use crate::probe::{self, Endpoint};
 
 /// How long one attempt at a first request may take.
 const ATTEMPT: Duration = Duration::from_secs(5);
@@ -25,7 +24,7 @@ pub(crate) struct ReadinessProbe<'a> {
     /// Network that the request is made from; none: the lab's own.
     pub from: Option<&'a Namespace>,
     /// The proxy (or the origin itself), and how it is spoken to over TLS; none: in the clear.
-    pub proxy: (SocketAddr, Option<&'a TlsProbe>),
+    pub proxy: Endpoint<'a>,
     /// How the proxy is spoken to.
     pub mode: Mode,
     /// The origin whose response is expected.
@@ -108,11 +107,11 @@ async fn request(requested: ReadinessProbe<'_>) -> io::Result<(u16, String)> {
 
 /// What is wrong, and what to do, if the origin of the authority `other` responded.
 pub(crate) fn mixed_up(requested: ReadinessProbe<'_>, other: &str, origins: &[TemplateOrigin]) -> String {
-    let ReadinessProbe { proxy: (proxy, _), mode, origin, path, .. } = requested;
+    let ReadinessProbe { proxy, mode, origin, path, .. } = requested;
     // Where only robots run here, origins are somewhere behind the proxy.
     let at = |origin: &TemplateOrigin| {
         let address = format!("{}:{}", origin.ip, origin.port);
-        (address != proxy.to_string()).then_some(address)
+        (address != proxy.address.to_string()).then_some(address)
     };
     let authority = &origin.authority;
     let theirs = origins.iter().find(|origin| origin.authority.eq_ignore_ascii_case(other));

@@ -18,6 +18,7 @@ use crate::description::{
 };
 use crate::error::LabError;
 use crate::mode::Mode;
+use crate::probe::Endpoint;
 use crate::process::{self, Launch, Process, Stopped, Watchdog};
 use crate::readiness::{self, Readiness, ReadinessProbe};
 use crate::shared_memory::instance;
@@ -214,7 +215,7 @@ impl RealProxy {
                 }
                 let requested = ReadinessProbe {
                     from: self.choice.requested_from.as_ref(),
-                    proxy: (self.settings.listen, tls.as_ref()),
+                    proxy: Endpoint { address: self.settings.listen, tls: tls.as_ref() },
                     mode: self.choice.mode,
                     origin,
                     path: &path,
@@ -280,7 +281,8 @@ impl RealProxy {
             &self.choice.description.counters,
             self.settings.clone(),
             self.choice.helper_cpus.clone(),
-            (self.choice.namespace.clone(), self.choice.tls.clone()),
+            self.choice.namespace.clone(),
+            self.choice.tls.clone(),
         )
     }
 
@@ -483,14 +485,33 @@ fn set_up_tls(tls: &ProxyTls, work: &WorkDir) -> std::io::Result<()> {
     Ok(())
 }
 
+/// A program of a description that did not run to a good end. Causes are part of the message, and so no `source` of the error.
+#[derive(Debug, thiserror::Error)]
+enum ProgramError {
+    #[error("cannot fill in a command: {0}")]
+    Template(minijinja::Error),
+    #[error("cannot run `{command}`: {cause}")]
+    Run { command: String, cause: std::io::Error },
+    #[error("`{command}` ended with {status}; it said:\n{words}")]
+    Failed { command: String, status: ExitStatus, words: String },
+}
+
+/// A version that cannot be found. Causes are part of the message, and so no `source` of the error.
+#[derive(Debug, thiserror::Error)]
+pub enum VersionError {
+    #[error("cannot run `{command}`: {cause}")]
+    Run { command: String, cause: std::io::Error },
+    #[error("`{command}` did not print `{after}` and a version")]
+    NotPrinted { command: String, after: String },
+}
+
 /// Runs a program to its end, which must be a good one; else what it did instead.
 async fn run_program(
     choice: &RealProxyPlan,
     settings: &TemplateVariables,
     program: &ProgramTemplate,
-) -> Result<(), String> {
-    let command =
-        settings.fill_command(&program.command).map_err(|e| format!("cannot fill in a command: {e}"))?;
+) -> Result<(), ProgramError> {
+    let command = settings.fill_command(&program.command).map_err(ProgramError::Template)?;
     let spelt = command.join(" ");
     let patience = choice.description.ready_patience();
     let output = process::run_to_end(
@@ -501,13 +522,13 @@ async fn run_program(
         patience,
     )
     .await
-    .map_err(|e| format!("cannot run `{spelt}`: {e}"))?;
+    .map_err(|cause| ProgramError::Run { command: spelt.clone(), cause })?;
     if output.status.success() {
         return Ok(());
     }
     let words = [output.stdout, output.stderr].concat();
-    let words = String::from_utf8_lossy(&words);
-    Err(format!("`{spelt}` ended with {}; it said:\n{}", output.status, words.trim_end()))
+    let words = String::from_utf8_lossy(&words).trim_end().to_owned();
+    Err(ProgramError::Failed { command: spelt, status: output.status, words })
 }
 
 fn launch(
@@ -567,20 +588,20 @@ fn keep(choice: &RealProxyPlan, work: &WorkDir) {
 }
 
 /// What the proxy says its version is; what stands in the way otherwise.
-pub async fn version(description: &Description) -> Result<String, String> {
+pub async fn version(description: &Description) -> Result<String, VersionError> {
     version_of(&description.version).await
 }
 
 /// The same, of one of its programs.
-async fn version_of(version: &VersionCommand) -> Result<String, String> {
+async fn version_of(version: &VersionCommand) -> Result<String, VersionError> {
     let command = &version.command;
     let output = process::run_to_end(command, Path::new("/"), &[], None, QUICK)
         .await
-        .map_err(|e| format!("cannot run `{}`: {e}", command.join(" ")))?;
+        .map_err(|cause| VersionError::Run { command: command.join(" "), cause })?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
     extract_version(&text, &version.after)
-        .ok_or_else(|| format!("`{}` did not print `{}` and a version", command.join(" "), version.after))
+        .ok_or_else(|| VersionError::NotPrinted { command: command.join(" "), after: version.after.clone() })
 }
 
 /// What speaks TLS to robots in its place, for who reads the results; none: it does so itself.

@@ -48,6 +48,15 @@ impl RoleKind {
     }
 }
 
+/// Failure to start a role process, or to command it. Causes are part of the message, and so no `source` of the error.
+#[derive(Debug, thiserror::Error)]
+pub enum RoleError {
+    #[error("cannot start {name} ({exe}): {cause}")]
+    Start { name: &'static str, exe: String, cause: io::Error },
+    #[error("cannot speak to {name}: {cause}; they seem to have ended")]
+    Send { name: &'static str, cause: io::Error },
+}
+
 /// What came out of a role.
 #[derive(Debug)]
 pub enum RoleEvent {
@@ -87,7 +96,7 @@ impl Role {
         events: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
     ) -> Result<Self, LabError> {
         let (name, exe) = (kind.name(), launch.program.to_string_lossy().into_owned());
-        let cannot = |e: io::Error| LabError::run(format!("cannot start {name} ({exe}): {e}"));
+        let cannot = |cause| LabError::run(RoleError::Start { name, exe: exe.clone(), cause });
         let mut process = Process::start(launch).map_err(cannot)?;
         let (input, lines) = process.pipes().ok_or_else(|| cannot(io::Error::other("it has no pipes")))?;
         tokio::spawn(forward_output(kind, lines, events));
@@ -148,9 +157,8 @@ impl Role {
 }
 
 impl ChildRole {
-    async fn send(&mut self, name: &str, command: Command) -> Result<(), LabError> {
-        let cannot =
-            |e: io::Error| LabError::run(format!("cannot speak to {name}: {e}; they seem to have ended"));
+    async fn send(&mut self, name: &'static str, command: Command) -> Result<(), LabError> {
+        let cannot = |cause: io::Error| LabError::run(RoleError::Send { name, cause });
         let mut line = serde_json::to_vec(&command).map_err(|e| cannot(e.into()))?;
         line.push(b'\n');
         match &mut self.input {

@@ -8,7 +8,6 @@ use assay_host::metrics::Meter;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::measured::Measured;
 use assay_protocol::message::{Command, Event, PhaseEvent, ProxyCounters};
-use assay_record::dir::RunDirError;
 use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PlacementInfo, RunInfo};
 use assay_record::series::SeriesWriter;
@@ -17,7 +16,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::caches;
 use crate::conformance::ConformanceRun;
-use crate::error::LabError;
+use crate::counter_reader::CounterReadError;
+use crate::error::{LabError, PartialRunError};
 use crate::instant::StartInstant;
 use crate::network::{EmulatedNetwork, PacketAudit};
 use crate::plan::{RunOutcome, RunPart, RunPlan, TargetChoice};
@@ -118,7 +118,7 @@ impl Session {
     ) -> Result<Self, LabError> {
         let info = resume::initial_info(&plan, &prepared)?;
         let dir = &prepared.dir;
-        let writer = SeriesWriter::create(dir).map_err(|e| LabError::plan(e.to_string()))?;
+        let writer = SeriesWriter::create(dir).map_err(LabError::plan)?;
         let run_dir = std::path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned());
         let secured = RunTls::make(&plan, &run_dir, &prepared.origin_listen, prepared.target)?;
         let (role_events, inbox) = mpsc::unbounded_channel();
@@ -282,7 +282,7 @@ impl Session {
                         self.keep_host(meter)?;
                         self.check_watched();
                         if let Some(words) = running.proxy_exit_message() {
-                            return Err(LabError::Target(words));
+                            return Err(LabError::target(words));
                         }
                     }
                 },
@@ -292,7 +292,7 @@ impl Session {
                         let _ = running.send(RoleKind::Robots, Command::Waits(waits)).await;
                     }
                 }
-                () = silent => return Err(LabError::Assay(format!(
+                () = silent => return Err(LabError::assay(format!(
                     "robots have reported nothing for {SILENCE:?}; they are stopped; their own words are in roles/robots.log"
                 ))),
             }
@@ -345,7 +345,7 @@ impl Session {
                 Ok(())
             }
             RoleEvent::Ended if self.done.contains(&kind) => Ok(()),
-            RoleEvent::Ended => Err(LabError::Assay(running.exit_summary(kind).await)),
+            RoleEvent::Ended => Err(LabError::assay(running.exit_summary(kind).await)),
         }
     }
 
@@ -370,7 +370,7 @@ impl Session {
 
     /// What was measured goes into the record, into what the run is judged by, and to whoever looks.
     pub(crate) fn record(&mut self, measured: Measured) -> Result<(), LabError> {
-        self.writer.keep(&measured).map_err(cannot_write)?;
+        self.writer.keep(&measured).map_err(LabError::run)?;
         match &measured {
             Measured::Robots(interval) => {
                 self.measured_ms = self.measured_ms.max(interval.start_ms + interval.length_ms);
@@ -411,7 +411,7 @@ impl Session {
         &mut self,
         place: u16,
         at_ms: u64,
-        read: Result<ProxyCounters, String>,
+        read: Result<ProxyCounters, CounterReadError>,
     ) -> Result<(), LabError> {
         match read {
             Ok(counters) => {
@@ -452,7 +452,7 @@ impl Session {
     }
 
     pub(crate) fn write_info(&self) -> Result<(), LabError> {
-        self.prepared.dir.write_info(&self.info).map_err(cannot_write)
+        self.prepared.dir.write_info(&self.info).map_err(LabError::run)
     }
 
     pub(crate) fn now_ms(&self) -> u64 {
@@ -494,8 +494,10 @@ impl Session {
             // The caller gets the error itself; here it goes into the record.
             match error {
                 LabError::Interrupted => {}
-                LabError::Target(words) => self.findings.warn(words),
-                LabError::Assay(words) => self.findings.doubt(Doubt::serious(Reason::RoleFailed, words)),
+                LabError::Target(cause) => self.findings.warn(cause.to_string()),
+                LabError::Assay(cause) => {
+                    self.findings.doubt(Doubt::serious(Reason::RoleFailed, cause.to_string()));
+                }
                 other => self.findings.doubt(Doubt::serious(Reason::LabFailed, other.to_string())),
             }
         }
@@ -509,19 +511,19 @@ impl Session {
         let findings = std::mem::take(&mut self.findings);
         findings.conclude(&self.prepared.dir, &mut self.info, self.partial, cache_bytes);
         self.info.verdict.warnings.append(&mut self.plan.warnings);
-        let written = self.writer.finish().map_err(cannot_write);
+        let written = self.writer.finish().map_err(LabError::run);
         let unread = caches::keep(&self.plan, &self.prepared.dir, &self.info);
         self.info.verdict.warnings.extend(unread);
         self.info.finished = written.is_ok();
-        let informed = self.prepared.dir.write_info(&self.info).map_err(cannot_write);
+        let informed = self.prepared.dir.write_info(&self.info).map_err(LabError::run);
         // Beside all this, the files of proxies were removed.
         report.wait_removed().await;
         // The receiver may be gone; that is no failure of the run.
         let _ = self.events.send(RunEvent::Finished);
-        let measured = format!("\nWhat was measured until then is in {}.", run_dir.display());
+        let partial = |cause| PartialRunError { cause, run_dir };
         result.map_err(|error| match error {
-            LabError::Target(words) => LabError::Target(words + &measured),
-            LabError::Assay(words) => LabError::Assay(words + &measured),
+            LabError::Target(cause) => LabError::target(partial(cause)),
+            LabError::Assay(cause) => LabError::assay(partial(cause)),
             other => other,
         })?;
         written?;
@@ -584,8 +586,4 @@ async fn next_command(commands: &mut Option<mpsc::UnboundedReceiver<Command>>) -
         *commands = None;
     }
     next
-}
-
-fn cannot_write(error: RunDirError) -> LabError {
-    LabError::run(error.to_string())
 }

@@ -32,12 +32,11 @@ pub fn begin(plan: &RunPlan, prepared: &Prepared) -> Result<RunInfo, LabError> {
         info.verdict.warnings.clone_from(&plan.warnings);
     }
     let dir = &prepared.dir;
-    let cannot = |e: &dyn std::fmt::Display| LabError::plan(e.to_string());
-    let workload = serde_json::to_vec_pretty(&plan.workload).map_err(|e| cannot(&e))?;
-    dir.write_whole(&dir.workload_path(), &workload).map_err(|e| cannot(&e))?;
-    dir.write_info(&info).map_err(|e| cannot(&e))?;
-    keep_sources(plan, &dir.path().join("sources")).map_err(|e| cannot(&e))?;
-    std::fs::create_dir(dir.path().join("roles")).map_err(|e| cannot(&e))?;
+    let workload = serde_json::to_vec_pretty(&plan.workload).map_err(LabError::plan)?;
+    dir.write_whole(&dir.workload_path(), &workload).map_err(LabError::plan)?;
+    dir.write_info(&info).map_err(LabError::plan)?;
+    keep_sources(plan, &dir.path().join("sources")).map_err(LabError::plan)?;
+    std::fs::create_dir(dir.path().join("roles")).map_err(LabError::plan)?;
     Ok(info)
 }
 

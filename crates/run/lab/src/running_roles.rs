@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::cgroup::ControlGroup;
-use crate::counter_reader::CounterReader;
+use crate::counter_reader::{CounterReadError, CounterReader};
 use crate::error::LabError;
 use crate::instant::StartInstant;
 use crate::real_proxy::RealProxy;
@@ -44,7 +44,7 @@ pub(crate) enum StartedProxy {
 }
 
 /// A reading of the counters of the proxy at a place.
-pub(crate) type Reading = (u16, u64, Result<ProxyCounters, String>);
+pub(crate) type Reading = (u16, u64, Result<ProxyCounters, CounterReadError>);
 
 /// Where readings of all real proxies' counters come together.
 pub(crate) struct Counted {
@@ -147,7 +147,7 @@ impl RunningRoles {
         if waited.is_err() {
             for kind in self.proxy_roles() {
                 if self.role(kind).is_some_and(Role::has_ended) {
-                    return Err(LabError::Assay(self.exit_summary(kind).await));
+                    return Err(LabError::assay(self.exit_summary(kind).await));
                 }
             }
         }

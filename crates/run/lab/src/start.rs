@@ -21,13 +21,14 @@ use crate::caches;
 use crate::cgroup::ControlGroup;
 use crate::conformance::ConformanceRun;
 use crate::description::{Description, TemplateOrigin};
-use crate::error::LabError;
+use crate::error::{FileError, LabError};
 use crate::http_versions::{origins_speak_http2, robots_speak_http2};
 use crate::mode::Mode;
 use crate::network::EmulatedNetwork;
 use crate::placement;
 use crate::plan::{RunPart, TargetChoice};
 use crate::prepare::reachable;
+use crate::probe::Endpoint;
 use crate::process::Launch;
 use crate::readiness::{self, Readiness, ReadinessProbe};
 use crate::real_proxy::{self, RealProxy, RealProxyPlan};
@@ -96,7 +97,7 @@ impl Session {
         for (index, link) in under_test.into_iter().enumerate() {
             let measure = async {
                 let measured = tokio::task::spawn_blocking(move || link.measure()).await;
-                measured.map_err(|e| e.to_string()).and_then(|measured| measured).map_err(LabError::run)
+                measured.map_err(LabError::run)?.map_err(LabError::run)
             };
             let test = self.unless_stopped(measure).await?;
             if let Some(info) = self.info.bed.as_mut().and_then(|network| network.links.get_mut(index)) {
@@ -246,8 +247,7 @@ impl Session {
         let Some(name) = name else { return Ok(None) };
         let path = self.run_dir().join("proxy").join(caches::builtin_log(name));
         let directory = path.parent().unwrap_or(&path);
-        let cannot = |e| LabError::run(format!("cannot make {}: {e}", directory.display()));
-        std::fs::create_dir_all(directory).map_err(cannot)?;
+        std::fs::create_dir_all(directory).map_err(|e| LabError::run(FileError::make(directory, e)))?;
         Ok(Some(path))
     }
 
@@ -301,8 +301,7 @@ impl Session {
             temp: self.plan.temp_dir.clone(),
         };
         if keep != kept {
-            let cannot = |e| LabError::run(format!("cannot make {}: {e}", keep.display()));
-            std::fs::create_dir_all(&keep).map_err(cannot)?;
+            std::fs::create_dir_all(&keep).map_err(|e| LabError::run(FileError::make(&keep, e)))?;
         }
         let proxy = Box::new(self.unless_stopped(RealProxy::start(choice)).await?);
         running.proxies.push(StartedProxy::Real { proxy, counters: None, keep });
@@ -459,10 +458,9 @@ impl Session {
     ) -> Result<Role, LabError> {
         let roles: PathBuf = self.run_dir().join("roles");
         let path = roles.join(format!("{file}.json"));
-        let cannot =
-            |e: &dyn std::fmt::Display| LabError::run(format!("cannot write {}: {e}", path.display()));
-        let text = serde_json::to_vec_pretty(spec).map_err(|e| cannot(&e))?;
-        std::fs::write(&path, text).map_err(|e| cannot(&e))?;
+        let cannot = |e: std::io::Error| LabError::run(FileError::write(&path, e));
+        let text = serde_json::to_vec_pretty(spec).map_err(|e| cannot(e.into()))?;
+        std::fs::write(&path, text).map_err(cannot)?;
         let output = roles.join(format!("{file}.log"));
         let devices = self
             .prepared
@@ -560,7 +558,7 @@ impl Session {
                 let (proxy, mode) = target.unwrap_or((address, Mode::Reverse));
                 let tls =
                     client.as_ref().map(|client| TlsProbe::new(client, &origin.authority)).transpose()?;
-                let proxy = (proxy, tls.as_ref());
+                let proxy = Endpoint { address: proxy, tls: tls.as_ref() };
                 let requested =
                     ReadinessProbe { from: from.as_ref(), proxy, mode, origin, path: HEALTH_PATH };
                 let deadline = Instant::now() + FIRST_RESPONSE;
@@ -569,15 +567,15 @@ impl Session {
                         Readiness::Ready => break,
                         Readiness::NotYet(seen) => seen,
                         Readiness::Untrusted(seen) => {
-                            return Err(real_proxy::no_response(proxy.0, mode, origin, &seen));
+                            return Err(real_proxy::no_response(proxy.address, mode, origin, &seen));
                         }
                         Readiness::Other(other) => {
                             let what = readiness::mixed_up(requested, &other, &origins);
-                            return Err(LabError::run(format!("{}: {what}", proxy.0)));
+                            return Err(LabError::run(format!("{}: {what}", proxy.address)));
                         }
                     };
                     if Instant::now() >= deadline {
-                        return Err(real_proxy::no_response(proxy.0, mode, origin, &seen));
+                        return Err(real_proxy::no_response(proxy.address, mode, origin, &seen));
                     }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }

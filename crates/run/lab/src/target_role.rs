@@ -17,7 +17,7 @@ use assay_protocol::stdio::{Commands, StdioError, emit};
 use crate::capacity;
 use crate::counter_reader::CounterReader;
 use crate::description::{self, TemplateOrigin};
-use crate::error::LabError;
+use crate::error::{FileError, LabError};
 use crate::mode::Mode;
 use crate::placement;
 use crate::prepare;
@@ -80,8 +80,8 @@ fn choice(spec: &TargetSpec) -> Result<RealProxyPlan, LabError> {
 /// The certificates that the spec names.
 fn tls(spec: &TargetTls) -> Result<ProxyTls, LabError> {
     let read = |path: &Path| {
-        let cannot = |e: io::Error| LabError::plan(format!("cannot read {}: {e}", path.display()));
-        assay_base::files::text(path, assay_base::files::SETTINGS_MAX).map_err(cannot)
+        let text = assay_base::files::text(path, assay_base::files::SETTINGS_MAX);
+        text.map_err(|e| LabError::plan(FileError::read(path, e)))
     };
     let identity = |listen: &ServerTls| {
         Ok::<_, LabError>(Identity { certificate: read(&listen.certificate)?, key: read(&listen.key)? })
@@ -134,7 +134,7 @@ async fn attend(
             },
             _ = ticker.tick() => {
                 if let Some(words) = proxy.exit_message() {
-                    return Err(LabError::Target(format!("the proxy at {listen}: {words}")).into());
+                    return Err(LabError::target(format!("the proxy at {listen}: {words}")).into());
                 }
                 if is_started {
                     report(reader).await?;

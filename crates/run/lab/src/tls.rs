@@ -18,7 +18,7 @@ use assay_record::run::TlsInfo;
 use assay_workload::model::Workload;
 
 use crate::description::{Description, Leg, ORIGIN_NAME};
-use crate::error::LabError;
+use crate::error::{FileError, LabError};
 use crate::mode::Mode;
 use crate::plan::{RunPart, RunPlan, TargetChoice};
 use crate::process::install_advice;
@@ -101,7 +101,7 @@ pub(crate) fn check(plan: &RunPlan) -> Result<(), LabError> {
     }
     // What files and flags are wrong about is found by trying them.
     let told = ClientTls { offer: tls.offer.clone(), ca: tls.ca.clone(), resumption: tls.resumption };
-    assay_net::tls::setup::client(&told).map(drop).map_err(|e| LabError::plan(e.to_string()))
+    assay_net::tls::setup::client(&told).map(drop).map_err(LabError::plan)
 }
 
 fn refusal(plan: &RunPlan) -> Option<String> {
@@ -228,9 +228,7 @@ impl RunTls {
         let validity = Validity::around(now_unix_s());
         let authority = Authority::new(tls.key, validity).map_err(|e| cannot(&e))?;
         let dir = run_dir.join("tls");
-        let written = |name: &str, e: io::Error| {
-            LabError::run(format!("cannot write {}: {e}", dir.join(name).display()))
-        };
+        let written = |name: &str, e: io::Error| LabError::run(FileError::write(&dir.join(name), e));
         fs::create_dir_all(&dir).map_err(|e| written("", e))?;
         let ca = dir.join("ca.pem");
         let authority_file = ca.clone();
@@ -253,8 +251,7 @@ impl RunTls {
                 (false, None) => Some(ca),
             };
             let told = client(trusted);
-            made.probe =
-                Some(assay_net::tls::setup::client(&told).map_err(|e| LabError::plan(e.to_string()))?);
+            made.probe = Some(assay_net::tls::setup::client(&told).map_err(LabError::plan)?);
             made.robots = Some(told);
         }
         if plan.target.is_started() {
@@ -329,7 +326,7 @@ pub(crate) fn written(directory: &Path, identity: &Identity) -> Result<Written, 
         certificate: directory.join("target.pem"),
         key: directory.join("target.key"),
     };
-    let cannot = |e: io::Error| LabError::run(format!("cannot write into {}: {e}", directory.display()));
+    let cannot = |e: io::Error| LabError::run(FileError::new("write into", &directory, e));
     fs::create_dir_all(&directory).map_err(cannot)?;
     fs::write(&tls.certificate, &identity.certificate).map_err(cannot)?;
     let written = Written { tls };
@@ -354,7 +351,7 @@ pub struct TlsProbe {
 impl TlsProbe {
     /// With a client, for the server that an authority names.
     pub(crate) fn new(client: &Client, authority: &str) -> Result<Self, LabError> {
-        let name = Name::of_authority(authority).map_err(|e| LabError::plan(e.to_string()))?;
+        let name = Name::of_authority(authority).map_err(LabError::plan)?;
         Ok(Self { client: client.forgetful(), name })
     }
 }
@@ -366,7 +363,7 @@ impl ProxyTls {
             return Ok(None);
         }
         let client = Client::new(Trust::Authorities(self.ca.as_bytes()), &Offer::default());
-        TlsProbe::new(&client.map_err(|e| LabError::plan(e.to_string()))?, authority).map(Some)
+        TlsProbe::new(&client.map_err(LabError::plan)?, authority).map(Some)
     }
 }
 

@@ -9,37 +9,63 @@ use assay_host::link::{LinkSettings, SettingsError};
 
 use crate::cgroup::Limits;
 use crate::mode::Mode;
+use crate::plan::MOST_SPIN;
+
+/// A value that cannot be read, with examples of those that can.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum UnitError {
+    #[error("{cause}; write it like 50us or 0.2ms; {MOST_SPIN:?} is the most")]
+    Spin { cause: String },
+    #[error("`{0}` has no unit; write {0}us for microseconds")]
+    NoSpinUnit(String),
+    #[error("`{0}` is too long a unit, or none; write it like 50us or 0.2ms; {MOST_SPIN:?} is the most")]
+    SpinUnit(String),
+    #[error("`{0}` would leave a processor no rest; write it like 50us or 0.2ms; {MOST_SPIN:?} is the most")]
+    LongSpin(String),
+    #[error("`{text}` is neither \"reverse\" nor \"forward\"{}", near.as_ref().map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default())]
+    Mode { text: String, near: Option<String> },
+    #[error("{0}; or `off`")]
+    Link(SettingsError),
+    #[error("`{0}` is no processor; write processors like 0,2-3")]
+    Processor(String),
+    #[error("`{0}` goes backwards; write processors like 0,2-3")]
+    Backwards(String),
+    #[error("`{0}` is no number of processors; write it like 0.5 or 2")]
+    Processors(String),
+    #[error("{cause}")]
+    Size { cause: String },
+    #[error("no proxy starts in `{text}`; give it at least {least}MB", least = Limits::LEAST_MEMORY_BYTES >> 20)]
+    LittleMemory { text: String },
+}
 
 /// Reads `50us`, `0.5ms`: how long to poll before a deadline.
-pub fn spin(text: &str) -> Result<Duration, String> {
-    let most = crate::plan::MOST_SPIN;
-    let examples = format!("write it like 50us or 0.2ms; {most:?} is the most");
-    let (number, unit) = split(text).map_err(|error| format!("{error}; {examples}"))?;
+pub fn spin(text: &str) -> Result<Duration, UnitError> {
+    let (number, unit) = split(text).map_err(|cause| UnitError::Spin { cause: cause.to_string() })?;
     let factor_s = match unit {
         "us" | "µs" => 1e-6,
         "ms" => 1e-3,
-        "" => return Err(format!("`{text}` has no unit; write {text}us for microseconds")),
-        other => return Err(format!("`{other}` is too long a unit, or none; {examples}")),
+        "" => return Err(UnitError::NoSpinUnit(text.to_owned())),
+        other => return Err(UnitError::SpinUnit(other.to_owned())),
     };
     match Duration::try_from_secs_f64(number * factor_s) {
-        Ok(spin) if spin <= most => Ok(spin),
-        _ => Err(format!("`{text}` would leave a processor no rest; {examples}")),
+        Ok(spin) if spin <= MOST_SPIN => Ok(spin),
+        _ => Err(UnitError::LongSpin(text.to_owned())),
     }
 }
 
 /// `reverse` or `forward`.
-pub fn mode(text: &str) -> Result<Mode, String> {
+pub fn mode(text: &str) -> Result<Mode, UnitError> {
     let modes = [Mode::Reverse, Mode::Forward];
     let unknown = || {
-        let meant = nearest(text, modes.map(Mode::name)).map(|near| format!("; did you mean \"{near}\"?"));
-        format!("`{text}` is neither \"reverse\" nor \"forward\"{}", meant.unwrap_or_default())
+        let near = nearest(text, modes.map(Mode::name)).map(str::to_owned);
+        UnitError::Mode { text: text.to_owned(), near }
     };
     modes.into_iter().find(|mode| mode.name() == text).ok_or_else(unknown)
 }
 
 /// A link, as `delay 5ms, loss 1%` writes it.
-pub fn link(text: &str) -> Result<LinkSettings, String> {
-    text.parse().map_err(|error: SettingsError| error.to_string())
+pub fn link(text: &str) -> Result<LinkSettings, SettingsError> {
+    text.parse()
 }
 
 /// Which link there is on a way to or from the target, whatever the workload says.
@@ -51,10 +77,10 @@ pub enum LinkChoice {
 }
 
 /// Reads a link, or `off`.
-pub fn link_choice(text: &str) -> Result<LinkChoice, String> {
+pub fn link_choice(text: &str) -> Result<LinkChoice, UnitError> {
     match text.trim() {
         "off" => Ok(LinkChoice::Off),
-        text => link(text).map(LinkChoice::As).map_err(|error| format!("{error}; or `off`")),
+        text => link(text).map(LinkChoice::As).map_err(UnitError::Link),
     }
 }
 
@@ -63,20 +89,19 @@ pub fn link_choice(text: &str) -> Result<LinkChoice, String> {
 pub struct Cpus(pub Vec<u32>);
 
 /// Reads `0,2-3`.
-pub fn cpus(text: &str) -> Result<Cpus, String> {
+pub fn cpus(text: &str) -> Result<Cpus, UnitError> {
     /// No machine has more.
     const MOST: u32 = 65_536;
-    let examples = "write processors like 0,2-3";
     let number = |text: &str| match text.trim().parse::<u32>() {
         Ok(number) if number < MOST => Ok(number),
-        _ => Err(format!("`{text}` is no processor; {examples}")),
+        _ => Err(UnitError::Processor(text.to_owned())),
     };
     let mut found = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last) = (number(first)?, number(last)?);
         if first > last {
-            return Err(format!("`{part}` goes backwards; {examples}"));
+            return Err(UnitError::Backwards(part.to_owned()));
         }
         found.extend(first..=last);
     }
@@ -86,17 +111,16 @@ pub fn cpus(text: &str) -> Result<Cpus, String> {
 }
 
 /// Reads `0.5` or `2`: processor time, in processors.
-pub fn processors(text: &str) -> Result<f64, String> {
+pub fn processors(text: &str) -> Result<f64, UnitError> {
     let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number <= 4096.0);
-    number.ok_or_else(|| format!("`{text}` is no number of processors; write it like 0.5 or 2"))
+    number.ok_or_else(|| UnitError::Processors(text.to_owned()))
 }
 
 /// Reads a size that a proxy can start in.
-pub fn memory_limit(text: &str) -> Result<u64, String> {
-    let bytes = size(text)?;
-    let least = Limits::LEAST_MEMORY_BYTES;
-    if bytes < least {
-        return Err(format!("no proxy starts in `{text}`; give it at least {}MB", least >> 20));
+pub fn memory_limit(text: &str) -> Result<u64, UnitError> {
+    let bytes = size(text).map_err(|cause| UnitError::Size { cause: cause.to_string() })?;
+    if bytes < Limits::LEAST_MEMORY_BYTES {
+        return Err(UnitError::LittleMemory { text: text.to_owned() });
     }
     Ok(bytes)
 }
@@ -130,8 +154,8 @@ mod tests {
 
     #[test]
     fn a_bare_number_is_refused_and_the_mend_is_shown() {
-        assert!(duration("30").unwrap_err().contains("30s"));
-        assert!(size("64").unwrap_err().contains("64MB"));
+        assert!(duration("30").unwrap_err().to_string().contains("30s"));
+        assert!(size("64").unwrap_err().to_string().contains("64MB"));
     }
 
     #[test]
@@ -149,7 +173,7 @@ mod tests {
         assert_eq!(spin("50us"), Ok(Duration::from_micros(50)));
         assert_eq!(spin("0.2ms"), Ok(Duration::from_micros(200)));
         assert_eq!((spin("0us"), spin("1ms")), (Ok(Duration::ZERO), Ok(Duration::from_millis(1))));
-        assert!(spin("50").unwrap_err().contains("50us"));
+        assert!(spin("50").unwrap_err().to_string().contains("50us"));
         for text in ["1.1ms", "1s", "-5us", "", "9e9us", "us"] {
             assert!(spin(text).is_err(), "{text} was read as a time to spin");
         }
@@ -168,7 +192,7 @@ mod tests {
     fn limits_are_more_than_nothing() {
         assert_eq!((processors("0.5"), memory_limit("64MB")), (Ok(0.5), Ok(64 << 20)));
         assert!(["0", "-1", "x", "nan", "1e9"].iter().all(|text| processors(text).is_err()));
-        assert!(memory_limit("1MB").unwrap_err().contains("at least 16MB"));
+        assert!(memory_limit("1MB").unwrap_err().to_string().contains("at least 16MB"));
     }
 
     #[test]

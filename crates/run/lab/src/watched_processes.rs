@@ -48,7 +48,7 @@ impl fmt::Display for ProcessSelector {
 }
 
 impl FromStr for ProcessSelector {
-    type Err = String;
+    type Err = SelectorError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "listener" {
@@ -56,29 +56,62 @@ impl FromStr for ProcessSelector {
         }
         if let Some(name) = text.strip_prefix("unit:") {
             return match name {
-                "" => Err("no unit is named; write unit:NAME, like unit:nginx".to_owned()),
-                name if name.contains('/') => Err(format!("{name:?} is not the name of a unit")),
+                "" => Err(SelectorError::NoUnit),
+                name if name.contains('/') => Err(SelectorError::NotAUnit(name.to_owned())),
                 name => Ok(Self::Unit(name.to_owned())),
             };
         }
         match text.parse() {
             Ok(pid) if pid > 0 => Ok(Self::Process(pid)),
-            _ => Err("not a process id; write one, unit:NAME for a service, or listener for whoever listens at the target's \
-                      address"
-                .to_owned()),
+            _ => Err(SelectorError::Unknown),
         }
     }
 }
 
+/// A selection of processes that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorError {
+    #[error("no unit is named; write unit:NAME, like unit:nginx")]
+    NoUnit,
+    #[error("{0:?} is not the name of a unit")]
+    NotAUnit(String),
+    #[error(
+        "not a process id; write one, unit:NAME for a service, or listener for whoever listens at the target's address"
+    )]
+    Unknown,
+}
+
+/// Processes that cannot be watched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WatchError {
+    #[error("cannot watch process {pid}: there is none with this id; name one that runs")]
+    NoProcess { pid: u32 },
+    #[error("cannot watch {unit}: it has no processes; start it, or name a process id")]
+    EmptyUnit { unit: String },
+    #[error(
+        "cannot watch {unit}: systemd runs no service of this name here (there is no {unit} in {dir}); start it, or name a process id",
+        dir = SERVICES[0]
+    )]
+    NoUnit { unit: String },
+    #[error(
+        "cannot watch the listener at {address}: no socket of this machine's own network listens there; if the target is in a container, name the id of its process"
+    )]
+    NoSocket { address: SocketAddr },
+    #[error(
+        "cannot watch the listener at {address}: the processes that hold its socket belong to another user; run Assay as root, or name a process id"
+    )]
+    ForeignSocket { address: SocketAddr },
+    #[error("cannot watch the listener at {address}: no process holds its socket")]
+    NoHolder { address: SocketAddr },
+}
+
 /// The first processes of the target at `address`: those that have no parent among the others. Says what was looked for, what
 /// was found, and what to do, where there are none.
-pub fn find(watch: &ProcessSelector, address: SocketAddr) -> Result<Vec<u32>, String> {
+pub fn find(watch: &ProcessSelector, address: SocketAddr) -> Result<Vec<u32>, WatchError> {
     let all = match watch {
         ProcessSelector::Process(pid) if parent(*pid).is_some() => vec![*pid],
         ProcessSelector::Process(pid) => {
-            return Err(format!(
-                "cannot watch process {pid}: there is none with this id; name one that runs"
-            ));
+            return Err(WatchError::NoProcess { pid: *pid });
         }
         ProcessSelector::Unit(name) => unit_processes(name)?,
         ProcessSelector::Listener => listener_processes(address)?,
@@ -120,7 +153,7 @@ fn roots(all: &[u32], parent: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
     known.iter().copied().filter(is_root).collect()
 }
 
-fn unit_processes(name: &str) -> Result<Vec<u32>, String> {
+fn unit_processes(name: &str) -> Result<Vec<u32>, WatchError> {
     let unit = if name.contains('.') { name.to_owned() } else { format!("{name}.service") };
     let mut seen = false;
     for base in SERVICES {
@@ -132,12 +165,8 @@ fn unit_processes(name: &str) -> Result<Vec<u32>, String> {
         }
     }
     Err(match seen {
-        true => format!("cannot watch {unit}: it has no processes; start it, or name a process id"),
-        false => format!(
-            "cannot watch {unit}: systemd runs no service of this name here (there is no {unit} in {}); start it, or name a \
-             process id",
-            SERVICES[0]
-        ),
+        true => WatchError::EmptyUnit { unit },
+        false => WatchError::NoUnit { unit },
     })
 }
 
@@ -153,26 +182,20 @@ fn processes_below(group: &Path) -> Vec<u32> {
     found
 }
 
-fn listener_processes(address: SocketAddr) -> Result<Vec<u32>, String> {
+fn listener_processes(address: SocketAddr) -> Result<Vec<u32>, WatchError> {
     let mut sockets = BTreeSet::new();
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
         let text = fs::read_to_string(table).unwrap_or_default();
         sockets.extend(text.lines().filter_map(|line| listening(line, address)));
     }
     if sockets.is_empty() {
-        return Err(format!(
-            "cannot watch the listener at {address}: no socket of this machine's own network listens there; if the target is in \
-             a container, name the id of its process"
-        ));
+        return Err(WatchError::NoSocket { address });
     }
     let (holders, hidden) = holders(&sockets);
     match (holders.is_empty(), hidden) {
         (false, _) => Ok(holders),
-        (true, true) => Err(format!(
-            "cannot watch the listener at {address}: the processes that hold its socket belong to another user; run Assay as \
-             root, or name a process id"
-        )),
-        (true, false) => Err(format!("cannot watch the listener at {address}: no process holds its socket")),
+        (true, true) => Err(WatchError::ForeignSocket { address }),
+        (true, false) => Err(WatchError::NoHolder { address }),
     }
 }
 
@@ -249,7 +272,7 @@ mod tests {
         // Bound, so that nobody else can listen there, and not listening.
         let bound = tokio::net::TcpSocket::new_v4().unwrap();
         bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let why = find(&ProcessSelector::Listener, bound.local_addr().unwrap()).unwrap_err();
+        let why = find(&ProcessSelector::Listener, bound.local_addr().unwrap()).unwrap_err().to_string();
         assert!(why.contains("no socket"), "{why}");
     }
 
@@ -265,10 +288,13 @@ mod tests {
     fn a_process_that_is_not_there_is_refused_with_its_id() {
         assert!(is_alive(std::process::id()));
         assert!(!is_alive(u32::MAX) && name(u32::MAX).is_empty());
-        let why = find(&ProcessSelector::Process(u32::MAX), "127.0.0.1:1".parse().unwrap()).unwrap_err();
+        let why = find(&ProcessSelector::Process(u32::MAX), "127.0.0.1:1".parse().unwrap())
+            .unwrap_err()
+            .to_string();
         assert!(why.contains("4294967295"), "{why}");
-        let why =
-            find(&ProcessSelector::Unit("no-such-unit".into()), "127.0.0.1:1".parse().unwrap()).unwrap_err();
+        let why = find(&ProcessSelector::Unit("no-such-unit".into()), "127.0.0.1:1".parse().unwrap())
+            .unwrap_err()
+            .to_string();
         assert!(why.contains("no-such-unit.service"), "{why}");
     }
 

@@ -81,7 +81,7 @@ impl From<LabError> for CalibrationEnd {
     fn from(error: LabError) -> Self {
         match error {
             LabError::Interrupted => CalibrationEnd::Interrupted,
-            LabError::Unsound(words) => CalibrationEnd::Unsound(words),
+            LabError::Unsound(cause) => CalibrationEnd::Unsound(cause.to_string()),
             error if error.before_start() => CalibrationEnd::Failed(Failure::usage(error)),
             error => CalibrationEnd::Failed(Failure::failed(error)),
         }

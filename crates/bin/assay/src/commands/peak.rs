@@ -145,7 +145,7 @@ async fn watched(
     promise: Promise,
 ) -> Result<Option<(Peak, RunOutcome)>, LabError> {
     let mut interrupts =
-        Interrupts::listen().map_err(|error| LabError::Run(format!("cannot watch for Ctrl-C: {error}")))?;
+        Interrupts::listen().map_err(|error| LabError::run(format!("cannot watch for Ctrl-C: {error}")))?;
     let (sender, mut events) = mpsc::unbounded_channel();
     let (stop_sender, stop) = watch::channel(false);
     let judge = Box::new(move |stretch: &MeasurementWindow<'_>| {

@@ -8,7 +8,8 @@ pub(crate) mod lines;
 
 use std::path::Path;
 
-use assay_logs::format::Format;
+use assay_logs::error::LogsError;
+use assay_logs::format::{Format, FormatError};
 use assay_proxy::spec::ACCESS_LOG_FORMAT;
 use assay_record::caches::{CACHES_SCHEMA, CacheLogs, LogRead};
 use assay_record::dir::RunDir;
@@ -20,6 +21,17 @@ use self::join::{PeerGraph, join};
 use self::lines::{LogLine, MOST_JOINED, read};
 use crate::description::Description;
 use crate::plan::{RunPart, RunPlan, TargetChoice};
+
+/// Reason why the access log of a cache was not read. Causes are part of the message, and so no `source` of the error.
+#[derive(Debug, thiserror::Error)]
+enum CacheLogError {
+    #[error("it writes none that is known of")]
+    None,
+    #[error("{0}")]
+    Format(FormatError),
+    #[error("{0}")]
+    Read(LogsError),
+}
 
 /// A log of a run, and how it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,25 +54,25 @@ pub(crate) fn builtin_log(cache: &str) -> String {
 
 /// Reads what the caches of a run have written down, and keeps what comes of it in the run directory; what stood in the way.
 pub(crate) fn keep(plan: &RunPlan, dir: &RunDir, info: &RunInfo) -> Option<String> {
-    let files = files(plan);
+    let files = log_files(plan);
     if files.is_empty() || plan.part != RunPart::Whole {
         return None;
     }
-    let logs = found(dir, &files, &PeerGraph::of(&info.target.caches), &homes(plan));
+    let logs = read_logs(dir, &files, &PeerGraph::of(&info.target.caches), &home_caches(plan));
     let unread = logs.logs.iter().filter(|log| !log.unread.is_empty());
     let unread: Vec<String> =
-        unread.map(|log| format!("the access log of {} was not read: {}", named(log), log.unread)).collect();
+        unread.map(|log| format!("the access log of {} was not read: {}", title(log), log.unread)).collect();
     let written = dir.write_caches(&logs).err().map(|error| error.to_string());
     let all: Vec<String> = unread.into_iter().chain(written).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-fn named(log: &LogRead) -> &str {
+fn title(log: &LogRead) -> &str {
     if log.cache.is_empty() { "the proxy" } else { &log.cache }
 }
 
 /// The logs that a run leaves.
-fn files(plan: &RunPlan) -> Vec<LogFile> {
+fn log_files(plan: &RunPlan) -> Vec<LogFile> {
     let described = |cache: &str, description: &Description| {
         let log = description.access_log.as_ref();
         let name = log.and_then(|log| Path::new(&log.path).file_name()).map(|name| name.to_string_lossy());
@@ -94,7 +106,7 @@ fn files(plan: &RunPlan) -> Vec<LogFile> {
 }
 
 /// The place of each robot's cache; empty: there is one only.
-fn homes(plan: &RunPlan) -> Vec<u16> {
+fn home_caches(plan: &RunPlan) -> Vec<u16> {
     let TargetChoice::Topology(topology) = &plan.target else { return Vec::new() };
     let shares: Vec<&Share> = topology.caches.iter().map(|cache| &cache.robots).collect();
     // What cannot be spread was refused before.
@@ -102,12 +114,13 @@ fn homes(plan: &RunPlan) -> Vec<u16> {
 }
 
 /// Reads all logs of a run and puts them together.
-fn found(dir: &RunDir, files: &[LogFile], circle: &PeerGraph, own: &[u16]) -> CacheLogs {
+fn read_logs(dir: &RunDir, files: &[LogFile], circle: &PeerGraph, own: &[u16]) -> CacheLogs {
     let mut logs = CacheLogs { schema: CACHES_SCHEMA.into(), ..CacheLogs::default() };
     let mut lines: Vec<LogLine> = Vec::new();
     for (place, file) in (0..).zip(files) {
         let mut log = LogRead { cache: file.cache.clone(), ..LogRead::default() };
-        log.unread = one(dir, file, place, &mut lines, &mut log).err().unwrap_or_default();
+        let read = read_log(dir, file, place, &mut lines, &mut log);
+        log.unread = read.err().map(|error| error.to_string()).unwrap_or_default();
         logs.logs.push(log);
     }
     if lines.len() > MOST_JOINED {
@@ -121,14 +134,14 @@ fn found(dir: &RunDir, files: &[LogFile], circle: &PeerGraph, own: &[u16]) -> Ca
     logs
 }
 
-fn one(
+fn read_log(
     dir: &RunDir,
     file: &LogFile,
     place: u16,
     lines: &mut Vec<LogLine>,
     log: &mut LogRead,
-) -> Result<(), String> {
-    let Some(path) = &file.path else { return Err("it writes none that is known of".into()) };
-    let format = Format::parse(&file.format).map_err(|error| error.to_string())?;
-    read(&dir.proxy_dir().join(path), &format, place, lines, log).map_err(|error| error.to_string())
+) -> Result<(), CacheLogError> {
+    let Some(path) = &file.path else { return Err(CacheLogError::None) };
+    let format = Format::parse(&file.format).map_err(CacheLogError::Format)?;
+    read(&dir.proxy_dir().join(path), &format, place, lines, log).map_err(CacheLogError::Read)
 }

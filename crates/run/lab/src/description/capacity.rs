@@ -22,6 +22,27 @@ impl Store {
     }
 }
 
+/// A size that a proxy's stores do not accept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CapacityError {
+    #[error(
+        "{title} cannot work with --{store} {given}{}; give it {bound} --{store} {needed}",
+        if *is_only_store { ", where it keeps everything" } else { "" },
+        store = store.name()
+    )]
+    OutOfBounds {
+        title: String,
+        store: Store,
+        given: String,
+        /// `at least` or `at most`.
+        bound: &'static str,
+        needed: String,
+        is_only_store: bool,
+    },
+    #[error("{title} takes disk in multiples of {step}, and --disk is {given}; give it --disk {next}")]
+    NotAMultiple { title: String, step: String, given: String, next: String },
+}
+
 /// What a proxy's stores accept.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -101,36 +122,40 @@ impl Capacity {
 
 impl Description {
     /// Checks that its stores accept what `--memory` and `--disk` would give them; the message, if not.
-    pub fn check_capacity(&self, memory_bytes: u64, disk_bytes: u64) -> Result<(), String> {
-        let (capacity, title) = (&self.capacity, &self.title);
-        let typed = |bytes| SettingUnit::Bytes.typed(bytes);
-        let cannot = |what: &str, bytes: u64, why: &str, bound: &str, instead: u64| {
-            let (given, instead) = (typed(bytes), typed(instead));
-            Err(format!("{title} cannot work with --{what} {given}{why}; give it {bound} --{what} {instead}"))
+    pub fn check_capacity(&self, memory_bytes: u64, disk_bytes: u64) -> Result<(), CapacityError> {
+        let capacity = &self.capacity;
+        let refuse = |store, given: u64, bound, needed: u64| {
+            Err(CapacityError::OutOfBounds {
+                title: self.title.clone(),
+                store,
+                given: SettingUnit::Bytes.typed(given),
+                bound,
+                needed: SettingUnit::Bytes.typed(needed),
+                is_only_store: store == Store::Disk && (!capacity.has(Store::Memory) || capacity.needs_disk),
+            })
         };
         // Without a store in memory too: it may be given its keys there.
         if memory_bytes < capacity.memory_floor_bytes {
-            return cannot("memory", memory_bytes, "", "at least", capacity.memory_floor_bytes);
+            return refuse(Store::Memory, memory_bytes, "at least", capacity.memory_floor_bytes);
         }
         if let Some(most) = capacity.memory_ceiling_bytes.filter(|most| memory_bytes > *most) {
-            return cannot("memory", memory_bytes, "", "at most", most);
+            return refuse(Store::Memory, memory_bytes, "at most", most);
         }
         let without_disk = capacity.has(Store::Memory) && !capacity.needs_disk;
         if !capacity.has(Store::Disk) || (disk_bytes == 0 && without_disk) {
             return Ok(());
         }
         if disk_bytes < capacity.disk_floor_bytes {
-            let why = if without_disk { "" } else { ", where it keeps everything" };
-            return cannot("disk", disk_bytes, why, "at least", capacity.disk_floor_bytes);
+            return refuse(Store::Disk, disk_bytes, "at least", capacity.disk_floor_bytes);
         }
         let step = capacity.disk_step_bytes;
         if !disk_bytes.is_multiple_of(step) {
-            return Err(format!(
-                "{title} takes disk in multiples of {}, and --disk is {}; give it --disk {}",
-                typed(step),
-                typed(disk_bytes),
-                typed((disk_bytes / step).saturating_add(1).saturating_mul(step))
-            ));
+            return Err(CapacityError::NotAMultiple {
+                title: self.title.clone(),
+                step: SettingUnit::Bytes.typed(step),
+                given: SettingUnit::Bytes.typed(disk_bytes),
+                next: SettingUnit::Bytes.typed((disk_bytes / step).saturating_add(1).saturating_mul(step)),
+            });
         }
         Ok(())
     }
@@ -154,15 +179,21 @@ mod tests {
             .unwrap();
         assert_eq!(toy.check_capacity(1024, 0), Ok(()));
         assert_eq!(toy.check_capacity(4096, 1 << 20), Ok(()));
-        assert!(toy.check_capacity(1023, 0).unwrap_err().contains("at least --memory 1KB"));
-        assert!(toy.check_capacity(8192, 0).unwrap_err().contains("at most --memory 4KB"));
-        assert!(toy.check_capacity(1024, 1_048_577).unwrap_err().contains("give it --disk 2MB"));
+        assert!(toy.check_capacity(1023, 0).unwrap_err().to_string().contains("at least --memory 1KB"));
+        assert!(toy.check_capacity(8192, 0).unwrap_err().to_string().contains("at most --memory 4KB"));
+        assert!(toy.check_capacity(1024, 1_048_577).unwrap_err().to_string().contains("give it --disk 2MB"));
     }
 
     #[test]
     fn what_needs_a_disk_is_not_run_without() {
         let needs = toy("needs-disk = true\ndisk-floor-bytes = 1024\n").unwrap();
-        assert!(needs.check_capacity(1, 0).unwrap_err().contains("everything; give it at least --disk 1KB"));
+        assert!(
+            needs
+                .check_capacity(1, 0)
+                .unwrap_err()
+                .to_string()
+                .contains("everything; give it at least --disk 1KB")
+        );
         let only = toy("stores = [\"disk\"]\ndisk-floor-bytes = 1024\n").unwrap();
         assert!(only.check_capacity(1, 0).is_err());
         assert_eq!(toy("stores = [\"memory\"]").unwrap().check_capacity(1, 0), Ok(()));
@@ -170,11 +201,13 @@ mod tests {
 
     #[test]
     fn capacities_that_cannot_be_are_refused() {
-        assert!(toy("stores = []").unwrap_err().starts_with("toy.toml:10: capacity.stores: "));
-        assert!(toy("disk-step-bytes = 0").unwrap_err().contains("must be at least 1"));
-        assert!(toy("evicts-from-percent = 0").unwrap_err().contains("must be from 1 to 100"));
+        assert!(toy("stores = []").unwrap_err().to_string().starts_with("toy.toml:10: capacity.stores: "));
+        assert!(toy("disk-step-bytes = 0").unwrap_err().to_string().contains("must be at least 1"));
+        assert!(toy("evicts-from-percent = 0").unwrap_err().to_string().contains("must be from 1 to 100"));
         let upside_down = toy("memory-floor-bytes = 2\nmemory-ceiling-bytes = 1").unwrap_err();
         assert!(upside_down.starts_with("toy.toml:11: capacity.memory-ceiling-bytes: "), "{upside_down}");
-        assert!(toy("stores = [\"memory\"]\nneeds-disk = true").unwrap_err().contains("goes with"));
+        assert!(
+            toy("stores = [\"memory\"]\nneeds-disk = true").unwrap_err().to_string().contains("goes with")
+        );
     }
 }

@@ -23,8 +23,8 @@ use crate::mode::PeerProtocol;
 use crate::process::find_program;
 
 pub use assay_logs::format::ASSAY_FIELDS as ACCESS_LOG_FIELDS;
-pub use capacity::{Capacity, Store};
-pub use setting::{Setting, SettingUnit, SettingValue};
+pub use capacity::{Capacity, CapacityError, Store};
+pub use setting::{Setting, SettingError, SettingUnit, SettingValue};
 pub use shipped::{described, find};
 pub use template::{
     ICP_PORT, ORIGIN_NAME, PeeringVariables, TLS_FILES, TemplateOrigin, TemplatePeer, TemplateVariables,
@@ -257,8 +257,8 @@ pub struct AccessLog {
 
 impl AccessLog {
     /// What is wrong with its format.
-    pub(super) fn check(&self) -> Result<(), String> {
-        Format::compile(Dialect::Assay, &self.format).map(drop).map_err(|error| error.why)
+    pub(super) fn check(&self) -> Result<(), assay_logs::format::FormatError> {
+        Format::compile(Dialect::Assay, &self.format).map(drop)
     }
 }
 
@@ -352,6 +352,17 @@ pub enum CounterFormat {
     LogWords,
 }
 
+/// An entry of a table of counters that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CounterTableError {
+    #[error("unknown variant `{text}`, expected one of {known}")]
+    UnknownCounter { text: String, known: String },
+    #[error("`{factor}` in `{text}` is not an integer; write `1024*name`")]
+    Factor { factor: String, text: String },
+    #[error("`{text}` names no counter; write `name`, `-name` or `1024*name`")]
+    NoName { text: String },
+}
+
 /// The name of one of our own counters of a proxy; a description writes `-` for `_`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
@@ -365,16 +376,16 @@ impl CounterName {
 }
 
 impl TryFrom<String> for CounterName {
-    type Error = String;
+    type Error = CounterTableError;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, CounterTableError> {
         let name = text.replace('-', "_");
         match ProxyCounters::default().add(&name, 0) {
             true => Ok(Self(name)),
             false => {
                 let known: Vec<String> =
                     ProxyCounters::names().map(|name| format!("`{}`", name.replace('_', "-"))).collect();
-                Err(format!("unknown variant `{text}`, expected one of {}", known.join(", ")))
+                Err(CounterTableError::UnknownCounter { text, known: known.join(", ") })
             }
         }
     }
@@ -390,9 +401,9 @@ pub struct CounterTerm {
 }
 
 impl TryFrom<String> for CounterTerm {
-    type Error = String;
+    type Error = CounterTableError;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, CounterTableError> {
         let (sign, rest) = match text.strip_prefix('-') {
             Some(rest) => (-1, rest),
             None => (1, text.as_str()),
@@ -401,14 +412,14 @@ impl TryFrom<String> for CounterTerm {
             Some((factor, name)) => match factor.trim().parse::<u32>() {
                 Ok(factor) => (i64::from(factor), name),
                 Err(_) => {
-                    return Err(format!("`{factor}` in `{text}` is not an integer; write `1024*name`"));
+                    return Err(CounterTableError::Factor { factor: factor.to_owned(), text });
                 }
             },
             None => (1, rest),
         };
         let name = name.trim();
         if name.is_empty() {
-            return Err(format!("`{text}` names no counter; write `name`, `-name` or `1024*name`"));
+            return Err(CounterTableError::NoName { text });
         }
         Ok(Self { factor: sign * factor, name: name.to_owned() })
     }
@@ -424,8 +435,8 @@ impl Description {
     /// value is unknown.
     pub fn set(&mut self, wanted: &BTreeMap<String, String>) -> Result<(), DescriptionError> {
         for (name, text) in wanted {
-            let wrong = |message| DescriptionError { message };
-            let setting = setting::named(&self.settings, &self.title, name).map_err(wrong)?;
+            let wrong = |error: SettingError| DescriptionError { message: error.to_string() };
+            let setting = setting::find_setting(&self.settings, &self.title, name).map_err(wrong)?;
             let chosen = setting.choose(&self.title, name, text).map_err(wrong)?;
             if let Some(stores) = setting.stores.get(text) {
                 self.capacity.stores.clone_from(stores);
@@ -473,7 +484,7 @@ mod tests {
     use super::*;
 
     fn check(format: &str) -> Result<(), String> {
-        AccessLog { path: "access.log".into(), format: format.into() }.check()
+        AccessLog { path: "access.log".into(), format: format.into() }.check().map_err(|error| error.why)
     }
 
     #[test]

@@ -179,7 +179,7 @@ fn check_paths(description: &Description) -> Result<(), FieldError> {
         if !inside(&log.path) {
             return Err(FieldError::at(&path("path"), message(&log.path)));
         }
-        log.check().map_err(|what| FieldError::at(&path("format"), what))?;
+        log.check().map_err(|error| FieldError::at(&path("format"), error.why))?;
     }
     for (index, source) in description.counters.iter().enumerate() {
         if let Some(socket) = source.socket.as_ref().filter(|socket| !inside(socket)) {

@@ -43,6 +43,17 @@ pub enum SettingUnit {
     Count,
 }
 
+/// A setting that cannot be chosen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    #[error("`{text}` is no value for `{name}` of {title}: it takes {allowed}{near}")]
+    Value { text: String, name: String, title: String, allowed: String, near: String },
+    #[error("{title} has no setting `{name}`; its description declares none")]
+    NoSettings { title: String, name: String },
+    #[error("{title} has no setting `{name}`; there are {known}{near}")]
+    Unknown { title: String, name: String, known: String, near: String },
+}
+
 /// A value that was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingValue {
@@ -132,10 +143,16 @@ impl Setting {
     }
 
     /// Reads a value of the setting `name` of the proxy `title`; what is allowed, when it is not.
-    pub(super) fn choose(&self, title: &str, name: &str, text: &str) -> Result<SettingValue, String> {
+    pub(super) fn choose(&self, title: &str, name: &str, text: &str) -> Result<SettingValue, SettingError> {
         self.read(text).ok_or_else(|| {
             let near = or_did_you_mean(text, self.values.iter().map(String::as_str));
-            format!("`{text}` is no value for `{name}` of {title}: it takes {}{near}", self.allowed())
+            SettingError::Value {
+                text: text.to_owned(),
+                name: name.to_owned(),
+                title: title.to_owned(),
+                allowed: self.allowed(),
+                near,
+            }
         })
     }
 
@@ -189,18 +206,23 @@ impl Setting {
 }
 
 /// Which of a proxy's settings is meant by `name`; what there is, when none is.
-pub(super) fn named<'a>(
+pub(super) fn find_setting<'a>(
     settings: &'a BTreeMap<String, Setting>,
     title: &str,
     name: &str,
-) -> Result<&'a Setting, String> {
+) -> Result<&'a Setting, SettingError> {
     settings.get(name).ok_or_else(|| {
         if settings.is_empty() {
-            return format!("{title} has no setting `{name}`; its description declares none");
+            return SettingError::NoSettings { title: title.to_owned(), name: name.to_owned() };
         }
         let names: Vec<&str> = settings.keys().map(String::as_str).collect();
         let near = or_did_you_mean(name, names.iter().copied());
-        format!("{title} has no setting `{name}`; there are {}{near}", names.join(", "))
+        SettingError::Unknown {
+            title: title.to_owned(),
+            name: name.to_owned(),
+            known: names.join(", "),
+            near,
+        }
     })
 }
 
@@ -221,7 +243,7 @@ mod tests {
         let policy = setting("values = [\"lru\", \"heap-lfuda\"]\ndefault = \"lru\"");
         assert_eq!(policy.check(), Ok(()));
         assert_eq!(policy.choose("Toy", "policy", "lru"), Ok(SettingValue::Word("lru".into())));
-        let error = policy.choose("Toy", "policy", "heap-lfudo").unwrap_err();
+        let error = policy.choose("Toy", "policy", "heap-lfudo").unwrap_err().to_string();
         assert!(error.contains("`policy` of Toy: it takes one of lru, heap-lfuda"), "{error}");
         assert!(error.ends_with("; did you mean `heap-lfuda`?"), "{error}");
     }
@@ -236,7 +258,7 @@ mod tests {
         for text in ["", "90", "2d", "1.5h", "-1s", "1 fortnight", "99999999999999999999d"] {
             assert_eq!(ttl.read(text), None, "{text}");
         }
-        assert!(ttl.choose("Toy", "ttl", "2d").unwrap_err().contains("1d at most"));
+        assert!(ttl.choose("Toy", "ttl", "2d").unwrap_err().to_string().contains("1d at most"));
         let size = setting("type = \"bytes\"\nleast = \"1KB\"\nmost = \"1GB\"\ndefault = \"64MB\"");
         assert_eq!(size.read("1GB"), Some(SettingValue::Number(1 << 30, SettingUnit::Bytes)));
         assert_eq!(size.read("1kb"), Some(SettingValue::Number(1 << 10, SettingUnit::Bytes)));
@@ -276,13 +298,15 @@ mod tests {
     fn an_unknown_name_is_told_what_there_is() {
         let one = setting("values = [\"x\"]\ndefault = \"x\"");
         let all = BTreeMap::from([("replacement".to_owned(), one.clone()), ("ttl".to_owned(), one)]);
-        let error = named(&all, "Toy", "replacment").unwrap_err();
+        let error = find_setting(&all, "Toy", "replacment").unwrap_err().to_string();
         assert_eq!(
             error,
             "Toy has no setting `replacment`; there are replacement, ttl; did you mean `replacement`?"
         );
-        assert!(named(&BTreeMap::new(), "Toy", "x").unwrap_err().contains("declares none"));
-        assert!(named(&all, "Toy", "ttl").is_ok());
+        assert!(
+            find_setting(&BTreeMap::new(), "Toy", "x").unwrap_err().to_string().contains("declares none")
+        );
+        assert!(find_setting(&all, "Toy", "ttl").is_ok());
     }
 
     proptest::proptest! {

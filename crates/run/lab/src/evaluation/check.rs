@@ -13,7 +13,7 @@ use crate::evaluation::plan::{LISTENERS, SpePlan};
 
 /// Refuses a plan that cannot be carried out.
 pub fn check(plan: &SpePlan) -> Result<(), LabError> {
-    Rules::load(plan.rules.as_deref()).map_err(|e| LabError::plan(e.to_string()))?;
+    Rules::load(plan.rules.as_deref()).map_err(LabError::plan)?;
     let mut labels = BTreeSet::from([assay_record::spe::DIRECT]);
     for proxy in &plan.proxies {
         if !labels.insert(&proxy.label) {

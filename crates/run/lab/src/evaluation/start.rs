@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use crate::address::LoopbackNet;
 use crate::description::{Description, TemplateOrigin};
+use crate::error::FileError;
 use crate::harness::{self, ProxyCertificate, ProxyChoice, TestedProxy};
 use crate::real_proxy::{self, RealProxy};
 use crate::roles::{Role, RoleKind};
@@ -83,11 +84,11 @@ impl Evaluation {
                 }
                 ProxyChoice::Builtin(chosen) => {
                     let address =
-                        self.start_builtin((index, &proxy), *chosen, listener, certificate.as_ref()).await?;
+                        self.start_builtin(index, &proxy, *chosen, listener, certificate.as_ref()).await?;
                     (address, Some("Assay".to_owned()))
                 }
                 ProxyChoice::Described(description) => {
-                    self.start_described((index, &proxy), description, listener, certificate.as_ref()).await?
+                    self.start_described(index, &proxy, description, listener, certificate.as_ref()).await?
                 }
             };
             if let Some(target) = self.info.targets.get_mut(index + 1) {
@@ -130,7 +131,8 @@ impl Evaluation {
 
     async fn start_builtin(
         &mut self,
-        (index, proxy): (usize, &TestedProxy),
+        index: usize,
+        proxy: &TestedProxy,
         chosen: Chosen,
         listener: SocketAddr,
         certificate: Option<&ProxyCertificate>,
@@ -152,7 +154,8 @@ impl Evaluation {
 
     async fn start_described(
         &mut self,
-        (index, proxy): (usize, &TestedProxy),
+        index: usize,
+        proxy: &TestedProxy,
         description: &Description,
         listener: SocketAddr,
         certificate: Option<&ProxyCertificate>,
@@ -161,8 +164,7 @@ impl Evaluation {
         let software = format!("{} {version}", description.title);
         self.notify(SpeEvent::Starting(format!("{}: {software}", proxy.label)));
         let keep = self.dir.proxy_dir(&proxy.label);
-        let cannot = |e| LabError::run(format!("cannot make {}: {e}", keep.display()));
-        std::fs::create_dir_all(&keep).map_err(cannot)?;
+        std::fs::create_dir_all(&keep).map_err(|e| LabError::run(FileError::make(&keep, e)))?;
         let place = u8::try_from(index).unwrap_or(u8::MAX);
         let listen = self.net.cache(place)?;
         let authority = match &self.plan.origin {

@@ -13,10 +13,8 @@ use crate::real_proxy::RealProxy;
 use crate::roles::{Role, RoleEvent, RoleKind};
 use crate::{LabError, Mode, ProcessorWaits};
 use assay_protocol::message::{Command, Event};
-use assay_record::dir::RunDirError;
 use assay_record::spe::{
-    CollectorSettings, DIRECT, Ended, How, ListenerWriter, SCHEMA, SpeDir, SpeDirError, SpeInfo, Target,
-    Totals, Waits,
+    CollectorSettings, DIRECT, Ended, How, ListenerWriter, SCHEMA, SpeDir, SpeInfo, Target, Totals, Waits,
 };
 use assay_spe::spec::{Turns, When};
 use tokio::sync::{mpsc, watch};
@@ -73,9 +71,8 @@ impl Evaluation {
     pub(crate) fn begin(plan: SpePlan, events: mpsc::UnboundedSender<SpeEvent>) -> Result<Self, LabError> {
         let net = LoopbackNet::claim()?;
         let listeners = listeners(&plan, &net)?;
-        let dir = SpeDir::create(&plan.directory).map_err(|e| LabError::plan(e.to_string()))?;
-        let listener_rows =
-            ListenerWriter::create(&dir.listeners_path()).map_err(|e| LabError::plan(e.to_string()))?;
+        let dir = SpeDir::create(&plan.directory).map_err(LabError::plan)?;
+        let listener_rows = ListenerWriter::create(&dir.listeners_path()).map_err(LabError::plan)?;
         let info = info(&plan);
         let progress = SpeProgress {
             labels: info.targets.iter().map(|target| target.label.clone()).collect(),
@@ -117,7 +114,7 @@ impl Evaluation {
     }
 
     pub(crate) fn write_info(&self) -> Result<(), LabError> {
-        self.dir.write_info(&self.info).map_err(write_failed)
+        self.dir.write_info(&self.info).map_err(LabError::run)
     }
 
     /// Starts everybody and goes on until it is over.
@@ -242,11 +239,11 @@ impl Evaluation {
                 // Its own log may be where there is no room for it.
                 return Err(match self.fault.take() {
                     Some(fault) => LabError::run(format!("the {} gave up: {fault}", kind.name())),
-                    None => LabError::Assay(words),
+                    None => LabError::assay(words),
                 });
             }
             RoleEvent::Malformed(words) => {
-                return Err(LabError::Assay(format!("{} said what is no event: {words}", kind.name())));
+                return Err(LabError::assay(format!("{} said what is no event: {words}", kind.name())));
             }
         }
         Ok(())
@@ -301,7 +298,7 @@ impl Evaluation {
                     Ok(Some((from, message))) => self.handle(from, message).await?,
                     Ok(None) | Err(_) => {
                         let name = kind.name();
-                        return Err(LabError::Assay(format!(
+                        return Err(LabError::assay(format!(
                             "the last report of the {name} did not come within {DRAIN_PATIENCE:?}"
                         )));
                     }
@@ -363,7 +360,7 @@ impl Evaluation {
         self.info.totals = totals(&self.progress);
         let noted = self.write_info();
         ended?;
-        written.map_err(|e: RunDirError| LabError::run(e.to_string()))?;
+        written.map_err(LabError::run)?;
         noted?;
         Ok(SpeOutcome { directory: self.dir.path().to_owned(), how, progress: self.progress })
     }
@@ -374,10 +371,6 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
         // Whoever could have stopped it is gone.
         std::future::pending().await
     }
-}
-
-fn write_failed(error: SpeDirError) -> LabError {
-    LabError::run(error.to_string())
 }
 
 fn info(plan: &SpePlan) -> SpeInfo {

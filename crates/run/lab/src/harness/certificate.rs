@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use assay_net::tls::authority::Identity;
 use assay_net::tls::client::host_of;
 
-use crate::error::LabError;
+use crate::error::{FileError, LabError};
 use crate::tls::{self, ProxyTls, Written};
 
 /// Certificate and key of one proxy, and the authority by which clients verify it. Only the certificate of that authority is ever written,
@@ -45,7 +45,7 @@ impl ProxyCertificate {
         let file = directory.join("ca.pem");
         std::fs::create_dir_all(&directory)
             .and_then(|()| std::fs::write(&file, &self.authority))
-            .map_err(|e| LabError::run(format!("cannot write {}: {e}", file.display())))?;
+            .map_err(|e| LabError::run(FileError::write(&file, e)))?;
         Ok(file)
     }
 }

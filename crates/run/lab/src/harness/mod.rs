@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use crate::address::LoopbackNet;
 use crate::capacity;
 use crate::description::{Description, Leg, PeeringVariables, TemplateOrigin, TemplatePeer};
-use crate::error::LabError;
+use crate::error::{FileError, LabError};
 use crate::mode::Mode;
 use crate::mode::{PeerProtocol, PeerRelation};
 use crate::prepare;
@@ -319,7 +319,7 @@ async fn start_builtin(
                 }
             }
             Ok(Some((_, RoleEvent::Malformed(words)))) => {
-                return Err(LabError::Assay(format!("the proxy said what is no event: {words}")));
+                return Err(LabError::assay(format!("the proxy said what is no event: {words}")));
             }
             Ok(Some((_, RoleEvent::Ended)) | None) | Err(_) => {
                 let words = role.exit_summary().await;
@@ -334,8 +334,7 @@ async fn start_builtin(
 
 /// A directory, once it is there.
 fn create_dir(directory: PathBuf) -> Result<PathBuf, LabError> {
-    let cannot = |e| LabError::run(format!("cannot make {}: {e}", directory.display()));
-    std::fs::create_dir_all(&directory).map_err(cannot)?;
+    std::fs::create_dir_all(&directory).map_err(|e| LabError::run(FileError::make(&directory, e)))?;
     Ok(directory)
 }
 
@@ -427,10 +426,10 @@ pub fn start_role<S: serde::Serialize>(
 ) -> Result<Role, LabError> {
     let roles = directory.join("roles");
     let path = roles.join(format!("{file}.json"));
-    let cannot = |e: &dyn std::fmt::Display| LabError::run(format!("cannot write {}: {e}", path.display()));
-    std::fs::create_dir_all(&roles).map_err(|e| cannot(&e))?;
-    let text = serde_json::to_vec_pretty(spec).map_err(|e| cannot(&e))?;
-    std::fs::write(&path, text).map_err(|e| cannot(&e))?;
+    let cannot = |e: std::io::Error| LabError::run(FileError::write(&path, e));
+    std::fs::create_dir_all(&roles).map_err(cannot)?;
+    let text = serde_json::to_vec_pretty(spec).map_err(|e| cannot(e.into()))?;
+    std::fs::write(&path, text).map_err(cannot)?;
     let launch = Launch {
         program: exe.into(),
         arguments: vec!["role".into(), kind.name().into(), path.clone().into()],

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::cache_instance::CacheInstance;
 use crate::description::{Description, Http2Support, TemplateOrigin};
-use crate::error::LabError;
+use crate::error::{Cause, LabError};
 use crate::mode::Mode;
 use crate::prepare;
 use crate::real_proxy::{self, RealProxy};
@@ -103,8 +103,9 @@ impl IsolatedProxy {
                         .map_err(with_cache_name)?;
                     software.push(format!("{}: {} {version}", cache.name, description.title));
                     let has_http2 = plan.http2 && place == front;
-                    let at = (listen[place], listener);
-                    let started = start_real(plan, (description, cache), member, has_http2, at).await;
+                    let started =
+                        start_real(plan, description, cache, member, has_http2, listen[place], listener)
+                            .await;
                     ProxyProcess::Real(started.map_err(with_cache_name)?)
                 }
             };
@@ -120,10 +121,18 @@ impl IsolatedProxy {
     }
 }
 
-/// Why one of several did not start, with its name.
+/// Failure of one of several caches to start.
+#[derive(Debug, thiserror::Error)]
+#[error("the cache `{name}` of the topology: {cause}")]
+struct CacheStartError {
+    name: String,
+    cause: Cause,
+}
+
+/// Adds the name of a cache to the reason why it did not start.
 fn named(name: &str, error: LabError) -> LabError {
     match error {
-        LabError::Run(words) => LabError::Run(format!("the cache `{name}` of the topology: {words}")),
+        LabError::Run(cause) => LabError::run(CacheStartError { name: name.to_owned(), cause }),
         other => other,
     }
 }
@@ -145,10 +154,12 @@ fn builtin_cache_spec(
 
 async fn start_real(
     plan: &IsolatedTopologyPlan,
-    (description, cache): (&Description, &Cache),
+    description: &Description,
+    cache: &Cache,
     member: CacheInstance<'_>,
     http2: bool,
-    (listen, listener): (SocketAddr, SocketAddr),
+    listen: SocketAddr,
+    listener: SocketAddr,
 ) -> Result<Box<RealProxy>, LabError> {
     let keep = create_dir(plan.directory.join(&cache.name))?;
     let choice = ProxyChoice::Described(Box::new(description.clone()));

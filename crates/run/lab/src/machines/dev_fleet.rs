@@ -47,7 +47,7 @@ impl DevFleet {
         let program = find_program(SERVER).ok_or_else(|| {
             FleetError::plan(format!("`{SERVER}` was not found; install it: apt-get install nats-server"))
         })?;
-        let net = LoopbackNet::claim().map_err(|e| FleetError::plan(e.to_string()))?;
+        let net = LoopbackNet::claim().map_err(FleetError::plan)?;
         let cannot =
             |e: std::io::Error| FleetError::plan(format!("cannot make a directory for the server: {e}"));
         let dir = cleanup::temporary_dir("fleet").map_err(cannot)?;
@@ -69,7 +69,7 @@ impl DevFleet {
         number: u8,
         name: &str,
     ) -> Result<Process, FleetError> {
-        let address = self.net.cache(number).map_err(|e| FleetError::plan(e.to_string()))?.ip();
+        let address = self.net.cache(number).map_err(FleetError::plan)?.ip();
         let label = LABELS.get(usize::from(number)).copied().unwrap_or(LABELS[0]);
         let mut arguments: Vec<String> =
             ["agent", "--nats", &self.url, "--name", name].map(str::to_owned).into();

@@ -1,24 +1,25 @@
-//! What goes wrong between agents and coordinators.
+//! Errors between agents and coordinators.
 
-/// Why several machines do not work as one. Every message says what was attempted, what was seen, and what to do.
+use crate::error::Cause;
+
+/// Reason why several machines do not work as one. Every message says what was attempted, what was seen, and what to do. Causes are
+/// part of the message, and so no `source` of the error.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     /// Found before anything was started on any machine.
     #[error("{0}")]
-    Plan(String),
+    Plan(Cause),
     /// Something that was started went wrong.
     #[error("{0}")]
-    Failed(String),
+    Failed(Cause),
 }
 
 impl FleetError {
-    /// Found before anything was started.
-    pub fn plan(message: impl Into<String>) -> Self {
-        FleetError::Plan(message.into())
+    pub fn plan(cause: impl Into<Cause>) -> Self {
+        FleetError::Plan(cause.into())
     }
 
-    /// Went wrong on the way.
-    pub fn failed(message: impl Into<String>) -> Self {
-        FleetError::Failed(message.into())
+    pub fn failed(cause: impl Into<Cause>) -> Self {
+        FleetError::Failed(cause.into())
     }
 }

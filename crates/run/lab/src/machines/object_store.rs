@@ -14,26 +14,37 @@ pub const QUIET: Duration = Duration::from_secs(10);
 /// Bytes that are read at once, at most.
 const PART_BYTES: usize = 128 * 1024;
 
+/// An object that cannot be copied. The cause is the message, and so no `source` of the error.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    #[error("a part of it is missing: nothing came for {quiet:?}")]
+    MissingPart { quiet: Duration },
+    #[error("it has more than {most_bytes} bytes, and these are the most")]
+    TooLong { most_bytes: u64 },
+    #[error("{0}")]
+    Io(io::Error),
+}
+
 /// Copies an object, of so many bytes at most, each part of which comes within so long. What went wrong, if something did.
 pub async fn copy(
     object: &mut (impl AsyncRead + Unpin),
     to: &mut impl io::Write,
     most_bytes: u64,
     quiet: Duration,
-) -> Result<(), String> {
+) -> Result<(), CopyError> {
     let (mut part, mut copied) = (vec![0; PART_BYTES], 0);
     loop {
         let read = timeout(quiet, object.read(&mut part)).await;
-        let read = read.map_err(|_| format!("a part of it is missing: nothing came for {quiet:?}"))?;
-        let bytes = read.map_err(|error| error.to_string())?;
+        let read = read.map_err(|_| CopyError::MissingPart { quiet })?;
+        let bytes = read.map_err(CopyError::Io)?;
         if bytes == 0 {
             return Ok(());
         }
         copied += bytes as u64;
         if copied > most_bytes {
-            return Err(format!("it has more than {most_bytes} bytes, and these are the most"));
+            return Err(CopyError::TooLong { most_bytes });
         }
-        to.write_all(&part[..bytes]).map_err(|error| error.to_string())?;
+        to.write_all(&part[..bytes]).map_err(CopyError::Io)?;
     }
 }
 
@@ -51,7 +62,10 @@ mod tests {
             store.write_all(&vec![7; bytes]).await.unwrap();
             let _kept = (!is_whole).then_some(store);
             let mut to = Vec::new();
-            copy(&mut object, &mut to, most_bytes, Duration::from_millis(50)).await.map(|()| to.len())
+            copy(&mut object, &mut to, most_bytes, Duration::from_millis(50))
+                .await
+                .map(|()| to.len())
+                .map_err(|e| e.to_string())
         })
     }
 

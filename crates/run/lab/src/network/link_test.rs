@@ -20,6 +20,17 @@ const ATTEMPTS: usize = 10;
 /// How long a rate is measured.
 const RATE_TIME: Duration = Duration::from_millis(500);
 
+/// A link that cannot be used. Causes are part of the message, and so no `source` of the error.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LinkTestError {
+    #[error("{0}")]
+    Network(NetError),
+    #[error(
+        "the link {name} ({settings}) is not what was requested, measured {ATTEMPTS} times: {fault}; keep other work off this machine, or ask for a link that it can carry"
+    )]
+    Deviates { name: String, settings: LinkSettings, fault: String },
+}
+
 /// A link to be measured.
 #[derive(Debug, Clone)]
 pub(crate) struct LinkUnderTest {
@@ -32,21 +43,16 @@ pub(crate) struct LinkUnderTest {
 
 impl LinkUnderTest {
     /// Measures it; why it is refused otherwise. Takes a second or some; blocks.
-    pub(crate) fn measure(&self) -> Result<LinkTest, String> {
+    pub(crate) fn measure(&self) -> Result<LinkTest, LinkTestError> {
         let mut last = String::new();
         for _ in 0..ATTEMPTS {
-            let test = self.attempt().map_err(|error| error.to_string())?;
+            let test = self.attempt().map_err(LinkTestError::Network)?;
             match self.fault(&test) {
                 None => return Ok(test),
                 Some(fault) => last = fault,
             }
         }
-        let attempts = format!("measured {ATTEMPTS} times");
-        Err(format!(
-            "the link {} ({}) is not what was requested, {attempts}: {last}; keep other work off this machine, or ask \
-             for a link that it can carry",
-            self.name, self.settings
-        ))
+        Err(LinkTestError::Deviates { name: self.name.clone(), settings: self.settings, fault: last })
     }
 
     fn attempt(&self) -> Result<LinkTest, NetError> {

@@ -13,6 +13,15 @@ const LATE_US: u64 = 500;
 /// A 99th percentile of lateness that a reader should know of.
 const LATE_P99_US: u64 = 1000;
 
+/// A link that does not what it was told.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LinkError {
+    #[error("{link} from {from} is no link of this run")]
+    Unknown { link: String, from: String },
+    #[error("the link {link} lost {lost} of {wire} packets from {from}, and its plan loses {planned}")]
+    WrongLoss { link: String, from: String, lost: u64, wire: u64, planned: u64 },
+}
+
 /// One direction of a link.
 #[derive(Debug)]
 struct LinkDirection {
@@ -47,11 +56,11 @@ impl PacketAudit {
     }
 
     /// Takes an interval; says what is wrong with it.
-    pub(crate) fn record(&mut self, interval: &LinkInterval) -> Result<(), String> {
+    pub(crate) fn record(&mut self, interval: &LinkInterval) -> Result<(), LinkError> {
         let mut directions = self.directions.iter_mut();
         let direction = directions.find(|a| a.link == interval.link && a.from == interval.from);
         let Some(LinkDirection { plan, totals, lateness, .. }) = direction else {
-            return Err(format!("{} from {} is no link of this run", interval.link, interval.from));
+            return Err(LinkError::Unknown { link: interval.link.clone(), from: interval.from.clone() });
         };
         let next = totals.wire..totals.wire + interval.wire;
         totals.planned_lost += next.filter(|n| plan.loses(*n)).count() as u64;
@@ -64,11 +73,13 @@ impl PacketAudit {
         if totals.lost == totals.planned_lost {
             return Ok(());
         }
-        let (lost, wire, planned) = (totals.lost, totals.wire, totals.planned_lost);
-        Err(format!(
-            "the link {} lost {lost} of {wire} packets from {}, and its plan loses {planned}",
-            interval.link, interval.from
-        ))
+        Err(LinkError::WrongLoss {
+            link: interval.link.clone(),
+            from: interval.from.clone(),
+            lost: totals.lost,
+            wire: totals.wire,
+            planned: totals.planned_lost,
+        })
     }
 
     /// What there is to doubt once all is over; `device_drops`: packets that the devices dropped.
@@ -163,7 +174,11 @@ mod tests {
         assert_eq!((robots.wire, robots.lost, robots.planned_lost), (150, lost(0, 150), lost(0, 150)));
         assert_eq!((target.from.as_str(), target.wire), ("target", 0));
         assert!(
-            packet_audit.record(&interval(50, lost(150, 200) + 1, 0)).unwrap_err().contains("its plan loses")
+            packet_audit
+                .record(&interval(50, lost(150, 200) + 1, 0))
+                .unwrap_err()
+                .to_string()
+                .contains("its plan loses")
         );
     }
 

@@ -10,7 +10,7 @@ use assay_record::run::{RunInfo, Verdict};
 
 use super::ResumedRun;
 use super::prepare::addresses;
-use crate::error::LabError;
+use crate::error::{FileError, LabError};
 use crate::instant::StartInstant;
 use crate::mode::Mode;
 use crate::plan::{RunPart, RunPlan, TargetChoice};
@@ -20,29 +20,41 @@ use crate::run::Session;
 use crate::running_roles::{RunningRoles, StartedProxy};
 use crate::{description, placement, run_info};
 
+/// Reason why a run cannot be taken up. Causes are part of the message, and so no `source` of the error.
+#[derive(Debug, thiserror::Error)]
+pub enum ResumeError {
+    #[error("the run in {dir} has ended; `assay report {dir}` shows it", dir = run_dir.display())]
+    Ended { run_dir: PathBuf },
+    #[error(
+        "the run was begun on another machine, or this one was started again since; all its instants are on that clock, so it can \
+         be taken up only there"
+    )]
+    OtherMachine,
+    #[error("the run has no other machines")]
+    NoMachines,
+    #[error("{} is damaged: {cause}", path.display())]
+    Damaged { path: PathBuf, cause: serde_json::Error },
+    /// The journal of the coordinator before cannot be removed.
+    #[error("cannot begin {} again: {cause}", path.display())]
+    Journal { path: PathBuf, cause: std::io::Error },
+}
+
 /// A plan as the directory of its run has it, for as much of it as is needed once everything was started. The machines come to it
 /// afterwards.
 pub fn plan_of(run_dir: &Path, exe: PathBuf) -> Result<RunPlan, LabError> {
-    let cannot = |e: &dyn std::fmt::Display| LabError::plan(e.to_string());
-    let dir = RunDir::open(run_dir).map_err(|e| cannot(&e))?;
-    let info = dir.read_info().map_err(|e| cannot(&e))?;
+    let dir = RunDir::open(run_dir).map_err(LabError::plan)?;
+    let info = dir.read_info().map_err(LabError::plan)?;
     if info.finished {
-        let run_dir = run_dir.display();
-        return Err(LabError::plan(format!(
-            "the run in {run_dir} has ended; `assay report {run_dir}` shows it"
-        )));
+        return Err(LabError::plan(ResumeError::Ended { run_dir: run_dir.to_owned() }));
     }
     if info.host.clock != metrics::facts(0).clock {
-        return Err(LabError::plan(
-            "the run was begun on another machine, or this one was started again since; all its instants are on that clock, so it can \
-             be taken up only there",
-        ));
+        return Err(LabError::plan(ResumeError::OtherMachine));
     }
     let path = dir.workload_path();
     let text = assay_base::files::bytes(&path, assay_base::files::DOCUMENT_MAX)
-        .map_err(|e| cannot(&format!("cannot read {}: {e}", path.display())))?;
-    let workload =
-        serde_json::from_slice(&text).map_err(|e| cannot(&format!("{} is damaged: {e}", path.display())))?;
+        .map_err(|e| LabError::plan(FileError::read(&path, e)))?;
+    let workload = serde_json::from_slice(&text)
+        .map_err(|cause| LabError::plan(ResumeError::Damaged { path, cause }))?;
     Ok(RunPlan {
         exe,
         assay_version: info.assay_version.clone(),
@@ -104,13 +116,13 @@ fn target_of(info: &RunInfo) -> Result<TargetChoice, LabError> {
 /// What a run that is taken up needs of its plan. Nothing is made, and nothing checked that was checked when it began.
 pub(crate) fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     let Some(remote) = &plan.remote else {
-        return Err(LabError::plan("the run has no other machines"));
+        return Err(LabError::plan(ResumeError::NoMachines));
     };
     let cpus = placement::available();
     let there = addresses(plan, remote.as_ref());
     Ok(Prepared {
         timeline: plan.timeline()?,
-        dir: RunDir::open(&plan.run_dir).map_err(|e| LabError::plan(e.to_string()))?,
+        dir: RunDir::open(&plan.run_dir).map_err(LabError::plan)?,
         _net: there.net,
         network: there.network,
         origin_listen: there.origin_listen,
@@ -130,15 +142,14 @@ pub(crate) fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
 /// The head of the record: a new one, or that of a run that is taken up. What was said on the way comes again.
 pub(crate) fn initial_info(plan: &RunPlan, prepared: &Prepared) -> Result<RunInfo, LabError> {
     let dir = &prepared.dir;
-    let cannot = |e: &dyn std::fmt::Display| LabError::plan(e.to_string());
     if !plan.is_resumed() {
         return run_info::begin(plan, prepared);
     }
-    let mut info = dir.read_info().map_err(|e| cannot(&e))?;
+    let mut info = dir.read_info().map_err(LabError::plan)?;
     let journal = dir.journal_path();
     if journal.exists() {
         std::fs::remove_file(&journal)
-            .map_err(|e| cannot(&format!("cannot begin {} again: {e}", journal.display())))?;
+            .map_err(|cause| LabError::plan(ResumeError::Journal { path: journal, cause }))?;
     }
     // Should this coordinator end, too, the next one needs the warnings.
     info.verdict = Verdict { warnings: plan.warnings.clone(), ..Verdict::default() };

@@ -133,10 +133,18 @@ fn settings(table: &Fields<'_>) -> Result<BTreeMap<String, String>, Mistake> {
     set.fields("set")?.all().into_iter().map(|value| Ok((value.key.clone(), value.plain()?))).collect()
 }
 
-fn protocol(text: &str) -> Result<PeerProtocol, String> {
-    let names = PeerProtocol::ALL.map(PeerProtocol::name);
-    let unknown = || format!("`{text}` is none of \"{}\"", names.join("\", \""));
-    PeerProtocol::ALL.into_iter().find(|protocol| protocol.name() == text).ok_or_else(unknown)
+/// A protocol between caches that there is not.
+#[derive(Debug, thiserror::Error)]
+#[error("`{text}` is none of \"{}\"", PeerProtocol::ALL.map(PeerProtocol::name).join("\", \""))]
+struct UnknownProtocol {
+    text: String,
+}
+
+fn protocol(text: &str) -> Result<PeerProtocol, UnknownProtocol> {
+    PeerProtocol::ALL
+        .into_iter()
+        .find(|protocol| protocol.name() == text)
+        .ok_or_else(|| UnknownProtocol { text: text.to_owned() })
 }
 
 /// A weight, or groups of robots.

@@ -34,7 +34,7 @@ pub fn resolve(
         set.extend(entry.set.clone());
         let storing = match &mut description {
             Some(description) => description.set(&set).map(|()| Storing::default())?,
-            None => storing(&set).map_err(|why| wrong(entry, &why))?,
+            None => storing(&set).map_err(|error| wrong(entry, &error.to_string()))?,
         };
         if description.is_some() && !entry.peer_delay.is_zero() {
             let why = "only the built-in proxy can be made to wait longer for others (`peer-delay`); a link between caches \
@@ -71,14 +71,23 @@ pub fn resolve(
     Ok(Topology { name: choice.name.clone(), mode, caches, links })
 }
 
+/// Settings that a built-in cache among others cannot have.
+#[derive(Debug, thiserror::Error)]
+enum StoringError {
+    #[error("{0}")]
+    Setting(String),
+    #[error("the built-in proxy does not prefetch among other caches")]
+    Prefetch,
+}
+
 /// What a built-in cache stores. Prefetching is for one that stands alone.
-fn storing(set: &BTreeMap<String, String>) -> Result<Storing, String> {
+fn storing(set: &BTreeMap<String, String>) -> Result<Storing, StoringError> {
     let mut chosen = Chosen::default();
     for (name, value) in set {
-        chosen.set(name, value)?;
+        chosen.set(name, value).map_err(|error| StoringError::Setting(error.to_string()))?;
     }
     match chosen.prefetch {
-        Some(_) => Err("the built-in proxy does not prefetch among other caches".into()),
+        Some(_) => Err(StoringError::Prefetch),
         None => Ok(chosen.storing),
     }
 }

@@ -233,7 +233,7 @@ async fn watched(
     style: Style,
 ) -> Result<Option<ExperimentOutcome>, LabError> {
     let mut interrupts =
-        Interrupts::listen().map_err(|error| LabError::Run(format!("cannot watch for Ctrl-C: {error}")))?;
+        Interrupts::listen().map_err(|error| LabError::run(format!("cannot watch for Ctrl-C: {error}")))?;
     let (sender, events) = mpsc::unbounded_channel();
     let (stop_sender, stop) = watch::channel(false);
     let (key_sender, mut keys) = mpsc::unbounded_channel();

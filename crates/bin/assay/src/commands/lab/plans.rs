@@ -138,7 +138,7 @@ impl Plans {
 
     /// The plan of a cell.
     pub fn plan(&self, cell: &CellInfo) -> Result<RunPlan, LabError> {
-        self.make_plan(cell).map_err(|failure| LabError::Plan(format!("{:#}", failure.error)))
+        self.make_plan(cell).map_err(|failure| LabError::plan(format!("{:#}", failure.error)))
     }
 
     fn make_plan(&self, cell: &CellInfo) -> Result<RunPlan, Failure> {

@@ -61,7 +61,7 @@ pub enum CalibrationEvent {
 
 /// What the schedule requests at its peak, in requests per second; none: as many as the target completes.
 pub fn peak_requests_per_s(plan: &RunPlan) -> Result<Option<f64>, LabError> {
-    PeakLoad::of(&plan.workload).map(|peak| peak.requests_per_s).map_err(|e| LabError::plan(e.to_string()))
+    PeakLoad::of(&plan.workload).map(|peak| peak.requests_per_s).map_err(LabError::plan)
 }
 
 /// Who carries a plan, in words.
@@ -155,7 +155,7 @@ impl<'a> Calibrator<'a> {
         events: mpsc::UnboundedSender<CalibrationEvent>,
         stop: watch::Receiver<bool>,
     ) -> Result<Self, LabError> {
-        let peak = PeakLoad::of(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
+        let peak = PeakLoad::of(&plan.workload).map_err(LabError::plan)?;
         if peak.requests_per_s.is_some_and(|rate| rate <= 0.0) {
             return Err(LabError::plan("the schedule requests nothing: there is no load to look for"));
         }
@@ -222,7 +222,7 @@ impl<'a> Calibrator<'a> {
                 });
                 self.calibration(&figures, &limit)
             }
-            None => Err(LabError::Unsound(nothing_kept(carrier_text(&self.plan), limit.as_ref()))),
+            None => Err(LabError::Unsound(nothing_kept(carrier_text(&self.plan), limit.as_ref()).into())),
         }
     }
 
@@ -319,7 +319,7 @@ impl<'a> Calibrator<'a> {
             self.run += 1;
             let run_dir = self.temp.path().join(format!("run-{number}"));
             let mut plan = RunPlan { run_dir: run_dir.clone(), ..plan.clone() };
-            (self.take)(&mut plan).map_err(|e| LabError::run(e.to_string()))?;
+            (self.take)(&mut plan).map_err(LabError::run)?;
             let (sender, mut observer) = mpsc::unbounded_channel();
             let listen = async {
                 let mut all = StepObserver::of(self.processors);
@@ -379,8 +379,8 @@ fn judge_step(
     };
     let outcome = match result {
         Ok(outcome) => outcome,
-        Err(LabError::Assay(words) | LabError::Run(words)) if !first => {
-            return Ok(too_much(assay_measurement::doubt::Reason::RoleFailed.name(), words));
+        Err(LabError::Assay(cause) | LabError::Run(cause)) if !first => {
+            return Ok(too_much(assay_measurement::doubt::Reason::RoleFailed.name(), cause.to_string()));
         }
         Err(other) => return Err(other),
     };

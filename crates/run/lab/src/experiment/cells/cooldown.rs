@@ -64,8 +64,17 @@ pub async fn cool_down(
     }
 }
 
+/// A page cache that was not dropped. Causes are part of the message, and so no `source` of the error.
+#[derive(Debug, thiserror::Error)]
+pub enum PageCacheError {
+    #[error("the system's page cache was not dropped before this cell: {DROP_CACHES}: {0}")]
+    Write(std::io::Error),
+    #[error("the system's page cache was not dropped before this cell: {0}")]
+    Thread(tokio::task::JoinError),
+}
+
 /// Drops the system's page cache, which only root may; says why not otherwise.
-pub async fn drop_page_cache() -> Result<(), String> {
+pub async fn drop_page_cache() -> Result<(), PageCacheError> {
     let dropped = tokio::task::spawn_blocking(|| {
         // What is not yet on disk would stay.
         rustix::fs::sync();
@@ -73,10 +82,8 @@ pub async fn drop_page_cache() -> Result<(), String> {
     });
     match dropped.await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(e)) => {
-            Err(format!("the system's page cache was not dropped before this cell: {DROP_CACHES}: {e}"))
-        }
-        Err(e) => Err(format!("the system's page cache was not dropped before this cell: {e}")),
+        Ok(Err(cause)) => Err(PageCacheError::Write(cause)),
+        Err(cause) => Err(PageCacheError::Thread(cause)),
     }
 }
 

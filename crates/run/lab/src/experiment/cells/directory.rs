@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::LabError;
+use crate::error::{FileError, LabError};
 use assay_record::experiment::{CellInfo, ExperimentInfo};
 
 use super::Experiment;
@@ -25,9 +25,8 @@ pub struct ExperimentDir {
 impl ExperimentDir {
     /// Makes one that must not be there yet (or be empty).
     pub fn create(path: &Path, experiment: &Experiment, info: &ExperimentInfo) -> Result<Self, LabError> {
-        let cannot = |e: io::Error| {
-            LabError::plan(format!("cannot make the experiment's directory {}: {e}", path.display()))
-        };
+        let cannot =
+            |e: io::Error| LabError::plan(FileError::new("make the experiment's directory", path, e));
         fs::create_dir_all(path).map_err(cannot)?;
         if fs::read_dir(path).map_err(cannot)?.next().is_some() {
             return Err(LabError::plan(format!(
@@ -50,12 +49,12 @@ impl ExperimentDir {
         let dir = Self::lock(path)?;
         let info = read_head(path)?;
         let source = assay_base::files::text(&path.join(AS_GIVEN), assay_base::files::SETTINGS_MAX)
-            .map_err(|e| LabError::plan(format!("cannot read {}: {e}", path.join(AS_GIVEN).display())))?;
+            .map_err(|e| LabError::plan(FileError::read(&path.join(AS_GIVEN), e)))?;
         Ok((dir, info, source))
     }
 
     fn lock(path: &Path) -> Result<Self, LabError> {
-        let cannot = |e: io::Error| LabError::plan(format!("cannot use {}: {e}", path.display()));
+        let cannot = |e: io::Error| LabError::plan(FileError::new("use", path, e));
         let path = std::path::absolute(path).map_err(cannot)?;
         let lock = File::open(&path).map_err(cannot)?;
         match rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
@@ -83,7 +82,7 @@ impl ExperimentDir {
             file.sync_all()?;
             fs::rename(&fresh, self.path.join(HEAD))
         };
-        write().map_err(|e| LabError::run(format!("cannot write {}: {e}", self.path.join(HEAD).display())))
+        write().map_err(|e| LabError::run(FileError::write(&self.path.join(HEAD), e)))
     }
 
     /// The run directory of a cell, relative to this one.

@@ -189,7 +189,7 @@ where
             mixed.extend(self.other_version(&cell, &plan).await?);
         }
         if !refused.is_empty() && !self.experiment_run.skip_missing {
-            return Err(LabError::Plan(refusal(refused)));
+            return Err(LabError::plan(refusal(refused)));
         }
         mixed.sort();
         mixed.dedup();
@@ -197,7 +197,7 @@ where
             mixed.into_iter().for_each(|reason| self.note(format!("mixed as asked: {reason}")));
             return Ok(());
         }
-        Err(LabError::Plan(MixedVersions { reasons: mixed }.to_string()))
+        Err(LabError::plan(MixedVersions { reasons: mixed }))
     }
 
     /// Notes that this Assay is not the one that the experiment was begun with; from now on it is this one's.
@@ -236,13 +236,13 @@ where
         let now = match &plan.target {
             TargetChoice::Described(description, _) => match &plan.remote {
                 Some(machines) => machines.proxy_version(&description.name).unwrap_or_default(),
-                None => real_proxy::version(description).await.map_err(LabError::Plan)?,
+                None => real_proxy::version(description).await.map_err(LabError::plan)?,
             },
             TargetChoice::Builtin(_) => plan.assay_version.clone(),
             TargetChoice::Topology(topology) => {
                 let mut versions = Vec::new();
                 for description in topology.descriptions() {
-                    let version = real_proxy::version(description).await.map_err(LabError::Plan)?;
+                    let version = real_proxy::version(description).await.map_err(LabError::plan)?;
                     versions.push(format!("{} {version}", description.title));
                 }
                 if topology.caches.iter().any(|cache| cache.description.is_none()) {
@@ -324,7 +324,7 @@ where
             && self.no_page_cache_drop.is_none()
             && let Err(why) = cooldown::drop_page_cache().await
         {
-            self.leave_page_cache(why);
+            self.leave_page_cache(why.to_string());
         }
         // Last: all of the above keeps the machine busy.
         self.not_quiet = self.wait_until_quiet().await;

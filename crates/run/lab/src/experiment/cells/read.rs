@@ -56,6 +56,19 @@ const CONDITION: [&str; 12] = [
     "priorities",
 ];
 
+/// A value of an experiment that cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum ValueError {
+    #[error("`{0}` is neither \"drop\" nor \"keep\"")]
+    PageCache(String),
+    #[error("`{0}` is no leg that can speak TLS; write none, robots, origins or both")]
+    Leg(String),
+    #[error("HTTP/{0} is not spoken; write \"1.0\", \"1.1\" or \"2\"")]
+    Http(String),
+    #[error("`{0}` is no congestion control; write its name, like cubic, reno or bbr")]
+    Congestion(String),
+}
+
 pub fn read(file: &str, name: &str, text: &str) -> Result<Experiment, ExperimentError> {
     let source = Source { file, text };
     let table = source.parse()?;
@@ -97,11 +110,11 @@ fn texts(fields: &Fields<'_>, key: &str) -> Result<Vec<String>, ExperimentError>
     list.into_iter().map(|value| value.text().map(str::to_owned)).collect()
 }
 
-fn drops(text: &str) -> Result<bool, String> {
+fn drops(text: &str) -> Result<bool, ValueError> {
     match text {
         "drop" => Ok(true),
         "keep" => Ok(false),
-        other => Err(format!("`{other}` is neither \"drop\" nor \"keep\"")),
+        other => Err(ValueError::PageCache(other.to_owned())),
     }
 }
 
@@ -219,32 +232,27 @@ fn condition(label: String, chosen: &Combination<'_>) -> Result<Condition, Exper
 }
 
 /// On which legs TLS is spoken: that of robots, and that of origins.
-fn tls(text: &str) -> Result<(bool, bool), String> {
+fn tls(text: &str) -> Result<(bool, bool), ValueError> {
     Ok(match text {
         "none" => (false, false),
         "robots" => (true, false),
         "origins" => (false, true),
         "both" => (true, true),
-        _ => {
-            return Err(format!(
-                "`{text}` is no leg that can speak TLS; write none, robots, origins or both"
-            ));
-        }
+        _ => return Err(ValueError::Leg(text.to_owned())),
     })
 }
 
 /// A version of HTTP.
-fn http(text: &str) -> Result<HttpVersion, String> {
+fn http(text: &str) -> Result<HttpVersion, ValueError> {
     let versions = [HttpVersion::Http10, HttpVersion::Http11, HttpVersion::Http2];
     let found = versions.into_iter().find(|version| version.name() == text);
-    found.ok_or_else(|| format!("HTTP/{text} is not spoken; write \"1.0\", \"1.1\" or \"2\""))
+    found.ok_or_else(|| ValueError::Http(text.to_owned()))
 }
 
 /// The name of a congestion control; whether the kernel has it is found out where the experiment is run.
-fn algorithm(text: &str) -> Result<String, String> {
+fn algorithm(text: &str) -> Result<String, ValueError> {
     let is_name = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-    let wrong = || format!("`{text}` is no congestion control; write its name, like cubic, reno or bbr");
-    is_name.then(|| text.to_owned()).ok_or_else(wrong)
+    is_name.then(|| text.to_owned()).ok_or_else(|| ValueError::Congestion(text.to_owned()))
 }
 
 /// Labels that are taken: each must mean one thing.

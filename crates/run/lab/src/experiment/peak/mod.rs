@@ -90,7 +90,7 @@ pub async fn find(
     events: mpsc::UnboundedSender<PeakEvent>,
     stop: watch::Receiver<bool>,
 ) -> Result<(Peak, RunOutcome), LabError> {
-    let busiest = PeakLoad::of(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
+    let busiest = PeakLoad::of(&plan.workload).map_err(LabError::plan)?;
     let usual_per_s = busiest.requests_per_s.filter(|rate| *rate > 0.0).ok_or_else(|| {
         LabError::plan(
             "robots of this workload are best effort, or send nothing: there is no rate to look for; give \

@@ -11,7 +11,7 @@ use crate::machines::fleet::name::Name;
 use crate::machines::fleet::subject;
 use crate::process::Launch;
 use crate::roles::{Role, RoleEvent, RoleKind};
-use crate::watched_processes;
+use crate::watched_processes::{self, ProcessSelector};
 use assay_host::metrics::Meter;
 use assay_measurement::doubt::Reason;
 use assay_protocol::message::{Command, Event};
@@ -177,8 +177,7 @@ impl AgentRun {
             namespace: None,
             inherit: Vec::new(),
         };
-        let role =
-            Role::start(kind, launch, self.said.clone()).map_err(|e| FleetError::failed(e.to_string()))?;
+        let role = Role::start(kind, launch, self.said.clone()).map_err(FleetError::failed)?;
         self.roles.insert(number, role);
         Ok(())
     }
@@ -195,7 +194,7 @@ impl AgentRun {
             self.measure_from(at_monotonic_ns);
         }
         match self.roles.get_mut(&number) {
-            Some(role) => role.send(command).await.map_err(|e| FleetError::failed(e.to_string())),
+            Some(role) => role.send(command).await.map_err(FleetError::failed),
             None => Err(FleetError::plan(format!("there is no role {number} here"))),
         }
     }
@@ -332,8 +331,9 @@ fn find_watched(order: &WatchOrder) -> Result<Vec<u32>, FleetError> {
         )));
     }
     let Some(who) = &order.who else { return Ok(Vec::new()) };
-    let found = who.parse().and_then(|who| watched_processes::find(&who, order.address));
-    found.map_err(|why| FleetError::plan(format!("--watch {who}: {why}")))
+    let refuse = |why: &dyn std::fmt::Display| FleetError::plan(format!("--watch {who}: {why}"));
+    let processes = who.parse::<ProcessSelector>().map_err(|e| refuse(&e))?;
+    watched_processes::find(&processes, order.address).map_err(|e| refuse(&e))
 }
 
 /// Writes certificates and keys where only roles of this user read them. The names were made from paths by a coordinator; what

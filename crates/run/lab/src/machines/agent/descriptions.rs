@@ -28,15 +28,14 @@ pub struct SentDescription {
 impl SentDescription {
     /// Reads one that a coordinator sent, and looks whether its proxy is here.
     pub async fn read(is_accepted: bool, text: &str) -> Result<Self, FleetError> {
-        let plan = |e: &dyn std::fmt::Display| FleetError::plan(e.to_string());
         if !is_accepted {
             return Err(FleetError::plan(REFUSAL));
         }
-        let description = Description::read(SENT, text).map_err(|e| plan(&e))?;
+        let description = Description::read(SENT, text).map_err(FleetError::plan)?;
         if let Some(mode) = description.modes.first() {
-            check_described(&description, *mode).map_err(|e| plan(&e))?;
+            check_described(&description, *mode).map_err(FleetError::plan)?;
         }
-        let version = real_proxy::version(&description).await.map_err(|e| plan(&e))?;
+        let version = real_proxy::version(&description).await.map_err(FleetError::plan)?;
         Ok(Self { description, version })
     }
 }
@@ -51,8 +50,7 @@ pub fn text(
     match sent.filter(|sent| sent.description.name == name) {
         Some(sent) => Ok(sent.description.source.clone()),
         None => {
-            let source =
-                find(name, &settings.proxy_dirs).map_err(|e| FleetError::plan(e.to_string()))?.source;
+            let source = find(name, &settings.proxy_dirs).map_err(FleetError::plan)?.source;
             let is_told = |one: &InstalledProxy| one.name == name && one.description == digest(&source);
             match told.iter().any(is_told) {
                 true => Ok(source),

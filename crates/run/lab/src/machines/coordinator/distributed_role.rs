@@ -41,7 +41,7 @@ impl DistributedRole {
 impl RemoteRole for DistributedRole {
     fn send(&mut self, command: Command) -> Pending<'_, Result<(), LabError>> {
         let (inner, parts, kind) = (self.inner.clone(), self.parts.clone(), self.kind);
-        self.spawn_there(Err(LabError::Assay("an order was not given".into())), async move {
+        self.spawn_there(Err(LabError::assay("an order was not given")), async move {
             let is_start = matches!(command, Command::Start { .. });
             inner.note_start(&command, false)?;
             let tell = |(name, role): &(Name, u32)| {
@@ -51,7 +51,7 @@ impl RemoteRole for DistributedRole {
                     if let Some(machine) =
                         inner.clocks.machine(&name).filter(|machine| machine.lost.is_some())
                     {
-                        return Err(LabError::Assay(inner.loss_message(&machine)));
+                        return Err(LabError::assay(inner.loss_message(&machine)));
                     }
                     inner.order(&name, What::Tell { role, command: command? }).await.map(|_| ())
                 }
@@ -176,7 +176,7 @@ impl CoordinatorState {
     fn for_machine(&self, name: &Name, command: Command) -> Result<Command, LabError> {
         let Command::Start { at_monotonic_ns, at_unix_s } = command else { return Ok(command) };
         let at = self.clocks.start(name, at_monotonic_ns);
-        let at_monotonic_ns = at.map_err(|e| LabError::Assay(format!("the machine {name}: {e}")))?;
+        let at_monotonic_ns = at.map_err(|e| LabError::assay(format!("the machine {name}: {e}")))?;
         Ok(Command::Start { at_monotonic_ns, at_unix_s })
     }
 }

@@ -1,11 +1,13 @@
 //! Orders of a coordinator to its agents, and the files that they give back.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::LabError;
+use crate::error::{Cause, FileError};
 use crate::machines::fleet::message::{self, Order, PROTOCOL, Response, What};
 use crate::machines::fleet::name::Name;
 use crate::machines::fleet::subject;
@@ -14,7 +16,7 @@ use async_nats::{Request, jetstream};
 use bytes::Bytes;
 
 use super::run::CoordinatorState;
-use crate::machines::object_store;
+use crate::machines::object_store::{self, CopyError};
 
 /// How long an agent may take to carry out an order. Ending a real proxy and storing its logs takes longest.
 const ORDER_PATIENCE: Duration = Duration::from_secs(60);
@@ -26,6 +28,22 @@ const ABSENT_PATIENCE: Duration = Duration::from_secs(3);
 const FINISH_PATIENCE: Duration = Duration::from_secs(20);
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// Files of a machine that cannot be brought. Causes are part of the message, and so no `source` of the error.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BringError {
+    #[error("{0}")]
+    Order(LabError),
+    /// The object store of the run does not respond, or lacks the object.
+    #[error("{0}")]
+    Store(Cause),
+    #[error("{0}")]
+    Directory(io::Error),
+    #[error("{0}")]
+    File(FileError),
+    #[error("{file}: {cause}")]
+    Copy { file: String, cause: CopyError },
+}
 
 impl CoordinatorState {
     /// Gives an order, and waits until it was carried out. Where a server starts anew, an order or its response can be lost, and agents
@@ -46,7 +64,7 @@ impl CoordinatorState {
         let response = loop {
             // It may have been lost meanwhile.
             if let Some(machine) = self.clocks.machine(name).filter(|machine| machine.lost.is_some()) {
-                return Err(LabError::Assay(self.loss_message(&machine)));
+                return Err(LabError::assay(self.loss_message(&machine)));
             }
             let left = ORDER_PATIENCE.saturating_sub(begun.elapsed());
             let request = Request::new().payload(text.clone()).timeout(Some(wait.min(left)));
@@ -60,23 +78,23 @@ impl CoordinatorState {
                     tokio::time::sleep(PAUSE).await;
                 }
                 RequestErrorKind::NoResponders => {
-                    return Err(LabError::Assay(format!("the agent {name} is gone")));
+                    return Err(LabError::assay(format!("the agent {name} is gone")));
                 }
                 RequestErrorKind::TimedOut if begun.elapsed() < ORDER_PATIENCE => {}
                 RequestErrorKind::TimedOut => {
-                    return Err(LabError::Assay(format!(
+                    return Err(LabError::assay(format!(
                         "the agent {name} did not respond to an order within {ORDER_PATIENCE:?}"
                     )));
                 }
                 _ => {
-                    return Err(LabError::Assay(format!(
+                    return Err(LabError::assay(format!(
                         "the agent {name} could not be given an order: {failed}"
                     )));
                 }
             }
         };
         match message::read_plain(&response.payload)
-            .map_err(|e| LabError::Assay(format!("the agent {name}: {e}")))?
+            .map_err(|e| LabError::assay(format!("the agent {name}: {e}")))?
         {
             done @ (Response::Done | Response::Version(_) | Response::Files(_)) => Ok(done),
             Response::Refused(why) => Err(LabError::run(format!("the agent {name} refused: {why}"))),
@@ -84,39 +102,40 @@ impl CoordinatorState {
     }
 
     /// Ends a machine's part and brings its files; again for a while where that fails, as the server may be starting anew.
-    pub(super) async fn bring(&self, name: &Name, run_dir: &Path) -> Result<(), String> {
+    pub(super) async fn bring(&self, name: &Name, run_dir: &Path) -> Result<(), BringError> {
         let begun = Instant::now();
         loop {
-            let why = match self.order(name, What::Finish).await {
+            let error = match self.order(name, What::Finish).await {
                 Ok(response) => match self.fetch(name, &files_of(response), run_dir).await {
                     Ok(()) => return Ok(()),
-                    Err(why) => why,
+                    Err(error) => error,
                 },
-                Err(error) => error.to_string(),
+                Err(error) => BringError::Order(error),
             };
             if begun.elapsed() >= FINISH_PATIENCE {
-                return Err(why);
+                return Err(error);
             }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    async fn fetch(&self, name: &Name, files: &[String], run_dir: &Path) -> Result<(), String> {
-        let cannot = |e: &dyn std::fmt::Display| e.to_string();
+    async fn fetch(&self, name: &Name, files: &[String], run_dir: &Path) -> Result<(), BringError> {
         let store = jetstream::new(self.client.clone()).get_object_store(subject::bucket(&self.run)).await;
-        let store = store.map_err(|e| cannot(&e))?;
+        let store = store.map_err(|e| BringError::Store(Box::new(e)))?;
         for file in files {
             let Some(to) = place_of(run_dir, name, file) else { continue };
-            let mut object = store.get(subject::file(name, file)).await.map_err(|e| cannot(&e))?;
+            let mut object =
+                store.get(subject::file(name, file)).await.map_err(|e| BringError::Store(Box::new(e)))?;
             if let Some(parent) = to.parent() {
-                std::fs::create_dir_all(parent).map_err(|e| cannot(&e))?;
+                std::fs::create_dir_all(parent).map_err(BringError::Directory)?;
             }
-            let mut whole = File::create(&to).map_err(|e| format!("cannot write {}: {e}", to.display()))?;
-            if let Err(why) = object_store::copy(&mut object, &mut whole, u64::MAX, object_store::QUIET).await
+            let mut whole = File::create(&to).map_err(|e| BringError::File(FileError::write(&to, e)))?;
+            if let Err(cause) =
+                object_store::copy(&mut object, &mut whole, u64::MAX, object_store::QUIET).await
             {
                 // Half a file would look whole.
                 let _ = std::fs::remove_file(&to);
-                return Err(format!("{file}: {why}"));
+                return Err(BringError::Copy { file: file.clone(), cause });
             }
         }
         Ok(())

@@ -40,8 +40,14 @@ struct MergedRole {
     exit_summaries: Vec<String>,
 }
 
-/// Where output of a role goes: to the role of the run with this number, as a part of it.
-type Route = (usize, usize);
+/// Destination of the output of a role on a machine.
+#[derive(Debug, Clone, Copy)]
+struct Route {
+    /// Number of the role in the run.
+    role: usize,
+    /// Number of the part of that role.
+    part: usize,
+}
 
 /// What was stored before this coordinator began is read again: all of it first, and then who has ended meanwhile.
 #[derive(Debug)]
@@ -95,7 +101,7 @@ impl Router {
             exit_summaries: Vec::new(),
         });
         for (part, (machine, number, _)) in parts.iter().enumerate() {
-            state.routes.insert((machine.clone(), *number), (place, part));
+            state.routes.insert((machine.clone(), *number), Route { role: place, part });
         }
         place
     }
@@ -133,7 +139,7 @@ impl Router {
         let mut routes = state.routes.iter();
         let is_it = |place: &usize| state.roles.get(*place).is_some_and(|role| role.kind == kind);
         routes
-            .find(|((owner, _), (place, _))| owner == machine && is_it(place))
+            .find(|((owner, _), route)| owner == machine && is_it(&route.role))
             .map(|((_, number), _)| *number)
     }
 
@@ -225,15 +231,15 @@ impl RouterState {
         }
     }
 
-    fn put(&mut self, (place, part): Route, output: Output, machine: Option<&Name>) {
+    fn put(&mut self, route: Route, output: Output, machine: Option<&Name>) {
         let output = match (output, &mut self.replay) {
             (Output::Ended(words), Some(replay)) => {
-                replay.held.push(((place, part), words, machine.cloned()));
+                replay.held.push((route, words, machine.cloned()));
                 return;
             }
             (output, _) => output,
         };
-        let Some(role) = self.roles.get_mut(place) else { return };
+        let Some(role) = self.roles.get_mut(route.role) else { return };
         let said = match output {
             Output::Event(event) => RoleEvent::Event(located(event, machine)),
             Output::Nonsense(line) => RoleEvent::Malformed(line.chars().take(MOST_LETTERS).collect()),
@@ -245,7 +251,7 @@ impl RouterState {
                 RoleEvent::Ended
             }
         };
-        for said in role.gather.take(part, said) {
+        for said in role.gather.take(route.part, said) {
             // The receiver is gone when the run is over.
             let _ = role.said.send((role.kind, said));
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::LabError;
 use crate::checks::machines::MachineLoad;
+use crate::error::FileError;
 use crate::machines::fleet::message::{Response, RoleSpec, WatchOrder, What};
 use crate::machines::fleet::name::Name;
 use crate::machines::fleet::subject;
@@ -29,7 +30,6 @@ use super::distributed_role::DistributedRole;
 use super::resume::{self, ResumeSurvey};
 use super::router::{self, Router};
 use super::saved::{self, FILE, SavedPart, SavedRole, SavedRun};
-use crate::machines::error::FleetError;
 use assay_base::clock::monotonic_ns;
 
 /// Exchanges by which each clock is measured before the run.
@@ -122,7 +122,7 @@ impl Coordinator {
         work: impl Future<Output = Result<T, LabError>> + Send + 'static,
     ) -> Pending<'static, Result<T, LabError>> {
         let handle = self.fleet.background.handle.spawn(work);
-        Box::pin(async move { handle.await.unwrap_or_else(|e| Err(LabError::Assay(e.to_string()))) })
+        Box::pin(async move { handle.await.unwrap_or_else(|e| Err(LabError::assay(e))) })
     }
 }
 
@@ -268,16 +268,15 @@ impl CoordinatorState {
         saved.clocks = self.clocks.saved();
         saved.told_ns = self.told_ns.load(Ordering::Relaxed);
         saved.saved_ns = monotonic_ns();
-        saved.write(&run_dir).map_err(|e| LabError::run(format!("cannot write {FILE}: {e}")))
+        saved.write(&run_dir).map_err(LabError::run)
     }
 
     async fn begin(self: Arc<Self>, workload: &Path) -> Result<(), LabError> {
-        let plan = |e: FleetError| LabError::plan(e.to_string());
         let run_dir = workload.parent().unwrap_or(Path::new("."));
-        let directory = resume::lock_run_dir(run_dir).map_err(plan)?;
+        let directory = resume::lock_run_dir(run_dir).map_err(LabError::plan)?;
         *lock(&self.held) = Some((run_dir.to_owned(), directory));
         self.save()?;
-        router::make(&self.client, &self.run).await.map_err(plan)?;
+        router::make(&self.client, &self.run).await.map_err(LabError::plan)?;
         let cannot =
             |e: &dyn std::fmt::Display| LabError::run(format!("cannot give agents the workload: {e}"));
         let bytes =
@@ -331,7 +330,7 @@ impl CoordinatorState {
         }
         // Nothing has been started yet.
         let begun = self.order(name, What::Begin { wait_ms, watch, description }).await;
-        if let Response::Version(version) = begun.map_err(|e| LabError::plan(e.to_string()))? {
+        if let Response::Version(version) = begun.map_err(LabError::plan)? {
             *lock(&self.sent_version) = Some(version);
         }
         Ok(())
@@ -500,8 +499,8 @@ impl CoordinatorState {
 fn tls_files(spec: &mut RoleSpec) -> Result<BTreeMap<String, String>, LabError> {
     let mut files = BTreeMap::new();
     for path in spec.tls_files() {
-        let cannot = |e: std::io::Error| LabError::run(format!("cannot read {}: {e}", path.display()));
-        let text = assay_base::files::text(path, assay_base::files::SETTINGS_MAX).map_err(cannot)?;
+        let text = assay_base::files::text(path, assay_base::files::SETTINGS_MAX);
+        let text = text.map_err(|e| LabError::run(FileError::read(path, e)))?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         *path = PathBuf::from(&name);
         files.insert(name, text);

@@ -11,7 +11,7 @@ use crate::machines::fleet::clock::Offset;
 use crate::machines::fleet::message::{self, PROTOCOL};
 use crate::machines::fleet::name::Name;
 use crate::roles::RoleKind;
-use assay_record::dir::RunDir;
+use assay_record::dir::{RunDir, RunDirError};
 use serde::{Deserialize, Serialize};
 
 use super::assignment::AgentAssignment;
@@ -93,12 +93,21 @@ pub struct SavedClock {
     pub wall_ahead_us: Option<i64>,
 }
 
+/// State of a coordinator that cannot be written. Causes are part of the message, and so no `source` of the error.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    #[error("cannot write {FILE}: {0}")]
+    Encode(serde_json::Error),
+    #[error("cannot write {FILE}: {0}")]
+    Write(RunDirError),
+}
+
 impl SavedRun {
     /// Writes it into a run directory; a reader sees the old one or the new one.
-    pub fn write(&self, run_dir: &Path) -> Result<(), String> {
-        let text = serde_json::to_vec_pretty(self).map_err(|e| e.to_string())?;
-        let dir = RunDir::open(run_dir).map_err(|e| e.to_string())?;
-        dir.write_whole(&run_dir.join(FILE), &text).map_err(|e| e.to_string())
+    pub fn write(&self, run_dir: &Path) -> Result<(), SaveError> {
+        let text = serde_json::to_vec_pretty(self).map_err(SaveError::Encode)?;
+        let dir = RunDir::open(run_dir).map_err(SaveError::Write)?;
+        dir.write_whole(&run_dir.join(FILE), &text).map_err(SaveError::Write)
     }
 
     pub fn read(run_dir: &Path) -> Result<Self, FleetError> {
