@@ -1,4 +1,4 @@
-//! Which addresses a run uses: loopback addresses of its own, and never "find a free port and hope".
+//! Addresses of a run: loopback addresses of its own, and never "find a free port and hope".
 //!
 //! A run claims a network 127.N.0.0/16 by listening on one fixed address in it; another run finds that taken
 //! and claims another. Within its network a role binds addresses that nobody else uses.
@@ -21,7 +21,7 @@ const CLAIM_PORT: u16 = 61_999;
 pub(crate) const PROXY_PORT: u16 = 8080;
 /// Port of an origin whose own port cannot be used (below 1024, or none).
 const ORIGIN_PORT: u16 = 9000;
-/// How many ports are tried.
+/// Number of ports that are tried.
 const PORT_TRIES: u16 = 200;
 /// Third byte of the first robot address; origins come before.
 const ROBOT_BLOCK: usize = 64;
@@ -63,23 +63,23 @@ impl LoopbackNet {
         Ipv4Addr::new(127, self.second_byte, block as u8, host as u8)
     }
 
-    /// Where the proxy listens; where there are several, each has an address of its own.
+    /// Address at which the proxy listens; where there are several, each has an address of its own.
     pub fn cache(&self, place: u8) -> Result<SocketAddr, LabError> {
         self.free_port(self.address(0, usize::from(place) + 1), PROXY_PORT)
     }
 
-    /// Where the Collector has a listener.
+    /// Address of a listener of the Collector.
     pub fn listener(&self, place: u8) -> Result<SocketAddr, LabError> {
         self.free_port(self.address(1, usize::from(place) + 1), ORIGIN_PORT)
     }
 
-    /// Where an origin listens that is not the workload's.
+    /// Address at which an origin listens that is not the workload's.
     pub fn conformance_origin(&self) -> Result<SocketAddr, LabError> {
         // No origin of a workload has a host beyond those of its block.
         self.free_port(self.address(ROBOT_BLOCK - 1, HOSTS_PER_BLOCK + 1), ORIGIN_PORT)
     }
 
-    /// Where the workload's origins listen, in its order; their own ports where those can be used.
+    /// Addresses at which the workload's origins listen, in its order; their own ports where those can be used.
     pub fn origins(&self, workload: &Workload) -> Result<Vec<SocketAddr>, LabError> {
         let room = ROBOT_BLOCK - 1;
         if workload.origins.len() > room * HOSTS_PER_BLOCK {

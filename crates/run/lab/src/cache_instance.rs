@@ -1,4 +1,4 @@
-//! What one proxy of a run is told that is its own: its capacity, and the caches that it works together with.
+//! One proxy of a run: its capacity, and its peers.
 
 use std::net::SocketAddr;
 
@@ -9,26 +9,26 @@ use crate::mode::{PeerProtocol, PeerRelation};
 use crate::plan::RunPlan;
 use crate::topology::Topology;
 
-/// How long the built-in proxy waits for responses to ICP queries. Squid is told the same (`icp_query_timeout`).
+/// Time for which the built-in proxy waits for responses to ICP queries. Squid is told the same (`icp_query_timeout`).
 const ICP_PATIENCE_MS: u64 = 2000;
 
 /// One of the proxies of a run.
 pub(crate) struct CacheInstance<'p> {
-    /// Its place among them.
+    /// Place among them.
     pub(crate) place: u16,
-    /// Its name; none: it is alone.
+    /// Name; none: it is alone.
     pub(crate) name: Option<&'p str>,
-    /// How it is driven; none: it is the built-in one.
+    /// Description by which it is driven; none: it is the built-in one.
     pub(crate) description: Option<&'p Description>,
     /// Memory for its cache.
     pub(crate) memory_bytes: u64,
     /// Disk for its cache.
     pub(crate) disk_bytes: u64,
-    /// What a described one knows of others.
+    /// Peers of a described one.
     pub(crate) peering: Option<PeeringVariables>,
-    /// What the built-in one knows of others.
+    /// Peers of the built-in one.
     pub(crate) cooperation: Option<spec::Cooperation>,
-    /// What is chosen of the built-in one.
+    /// Settings of the built-in one.
     pub(crate) chosen: spec::Chosen,
 }
 

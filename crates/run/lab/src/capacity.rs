@@ -1,4 +1,4 @@
-//! What a plan needs of this machine, and what the machine has. Reads the machine, and leaves the sums to [`crate::checks`].
+//! Needs of a plan, and resources of this machine. Reads the machine, and leaves the sums to [`crate::checks`].
 
 use std::path::{Path, PathBuf};
 
@@ -180,7 +180,7 @@ pub fn ports() -> (u16, u16) {
     range.unwrap_or((32_768, 60_999))
 }
 
-/// How long the port of a closed connection rests here, in seconds; `loopback`: both its ends are on this machine.
+/// Time for which the port of a closed connection rests here, in seconds; `loopback`: both its ends are on this machine.
 pub fn port_rest_s(loopback: bool) -> f64 {
     // 1: always; 2: between loopback addresses only.
     match metrics::read_line(metrics::TW_REUSE).as_deref() {

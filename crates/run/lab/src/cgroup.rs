@@ -1,4 +1,4 @@
-//! What the processes of a proxy may use. Processor time, memory (page cache included) and processors, held by the kernel's
+//! Limits of the processes of a proxy: processor time, memory (page cache included) and processors, held by the kernel's
 //! control groups, of version 1 or 2, whichever this machine has.
 
 use std::fs;
@@ -18,11 +18,11 @@ use crate::placement;
 const PERIOD_US: f64 = 10_000.0;
 /// The least that the kernel gives in a period.
 const LEAST_QUOTA_US: f64 = 1_000.0;
-/// How often, and how long between, the removal of a group is tried: its processes take a moment to be gone.
+/// Number of attempts to remove a group, and the time between them: its processes take a moment to be gone.
 const REMOVALS: u32 = 100;
 const BETWEEN_REMOVALS: Duration = Duration::from_millis(20);
 
-/// What the proxy's processes may use together.
+/// Limits of the proxy's processes together.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Limits {
     /// Processor time, in processors: 0.5 is half of one; none: all there is.
@@ -41,7 +41,7 @@ impl Limits {
     }
 }
 
-/// Where a controller is.
+/// Place of a controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CgroupHierarchy {
     /// A hierarchy of its own, where our groups go below this one.
@@ -53,7 +53,7 @@ enum CgroupHierarchy {
 /// A control group of a run, gone when dropped.
 #[derive(Debug)]
 pub struct ControlGroup {
-    /// Its directories: one for each controller in version 1.
+    /// Directories: one for each controller in version 1.
     dirs: Vec<PathBuf>,
     info: LimitsInfo,
 }
@@ -190,7 +190,7 @@ fn mount_points(mounts: &str) -> impl Iterator<Item = (PathBuf, bool, &str)> {
     })
 }
 
-/// Where a controller is; none where the kernel (or the container) does not have it.
+/// Place of a controller; none where the kernel (or the container) does not have it.
 fn hierarchy(mounts: &str, own: &str, controller: &str) -> Option<CgroupHierarchy> {
     let has = |list: &str| list.split(',').any(|word| word == controller);
     let own_path = |is_it: &dyn Fn(&str, &str) -> bool| {
@@ -242,7 +242,7 @@ fn parent_of_two(mount: &Path, own: &Path, wanted: &[&str]) -> Result<PathBuf, L
     Err(cannot("hand controllers on in", mount, &last))
 }
 
-/// What is written into a group's directory: file and value. Those with `swap` or `memsw` only where the kernel has them.
+/// Files of a group's directory, with the value for each. Those with `swap` or `memsw` only where the kernel has them.
 fn values(dir: &Path, second: bool, limits: &Limits, cpus: &[u32]) -> Vec<(&'static str, String)> {
     let here = |file: &str| dir.join(file).exists();
     let mut values = Vec::new();

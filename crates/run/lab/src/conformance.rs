@@ -26,9 +26,9 @@ use crate::run::Session;
 
 /// Between the start of the schedule and the first case: robots have begun by then.
 const LEAD: Duration = Duration::from_secs(1);
-/// How long the thread may take to give its results.
+/// Time that the thread may take to give its results.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What is written into a run directory.
+/// Name of the results in a run directory.
 pub const FILE: &str = "conform.json";
 
 /// Results of cases that are missing. Causes are part of the message, and so no `source` of the error.
@@ -44,7 +44,7 @@ pub(crate) enum ResultsError {
 
 /// Cases that are tried. Dropped, they end, and there are no results.
 pub(crate) struct ConformanceRun {
-    /// Where their origin listens.
+    /// Address at which their origin listens.
     pub(crate) origin: SocketAddr,
     target: Option<oneshot::Sender<(Target, TargetInfo, Duration)>>,
     stop: Option<oneshot::Sender<()>>,
@@ -137,7 +137,7 @@ impl ConformanceRun {
     }
 }
 
-/// What is tried beside the load.
+/// Conformance cases to try beside the load.
 #[derive(Debug, Clone)]
 pub struct ConformPlan {
     /// As chosen: topics, or names of cases.
@@ -193,7 +193,7 @@ impl Session {
         }
     }
 
-    /// They end with it.
+    /// Conformance cases end with the load.
     pub(crate) async fn end_conformance(&mut self) {
         let run_dir = self.run_dir();
         if let Some(cases) = self.conformance.take()

@@ -63,7 +63,7 @@ pub struct CounterReader {
     cpus: Vec<u32>,
     namespace: Option<Namespace>,
     tls: Option<ProxyTls>,
-    /// How often the proxy's counters were read by a request.
+    /// Number of requests that read the proxy's counters.
     requested: i64,
     /// Last text of each source that has one: file name and text.
     raw: Vec<(String, String)>,

@@ -9,10 +9,10 @@ use std::path::Path;
 
 use crate::process::tail;
 
-/// What proxies write before the number of a signal (nginx, Squid; httpd; Varnish), in lower case.
+/// Text that proxies write before the number of a signal (nginx, Squid; httpd; Varnish), in lower case.
 const BEFORE_SIGNAL: [&str; 4] =
     ["exited on signal ", "exited due to signal ", "exit signal ", "died signal="];
-/// What they write before an exit code, which is the number of a signal and 128 (HAProxy).
+/// Text that they write before an exit code, which is the number of a signal and 128 (HAProxy).
 const BEFORE_CODE: &str = "exited with code ";
 /// The signals of kills and crashes: ILL, TRAP, ABRT, BUS, FPE, KILL, SEGV, SYS. With others a process is told to end.
 const SIGNALS: [u32; 8] = [4, 5, 6, 7, 8, 9, 11, 31];

@@ -1,4 +1,4 @@
-//! Which versions of HTTP a run needs of its target, and why that may be impossible.
+//! Versions of HTTP that a run needs of its target, and the reasons why that may be impossible.
 
 use assay_workload::model::{HttpVersion, Weighted, Workload};
 

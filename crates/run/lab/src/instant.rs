@@ -18,7 +18,7 @@ pub struct StartInstant {
 }
 
 impl StartInstant {
-    /// That second; none where it does not leave everybody time to hear of it.
+    /// Start at that second; none where it does not leave everybody time to hear of it.
     pub fn at(unix_s: u64) -> Option<Self> {
         let (realtime_ns, monotonic_ns) = (realtime_ns(), monotonic_ns());
         let lead_ns = unix_s.checked_mul(1_000_000_000)?.checked_sub(realtime_ns)?;
@@ -42,7 +42,7 @@ impl StartInstant {
         Self { monotonic_ns: monotonic_ns + (unix_s * 1_000_000_000 - realtime_ns), unix_s }
     }
 
-    /// What tells a role of it.
+    /// Command that tells a role of it.
     pub fn command(self) -> Command {
         Command::Start { at_monotonic_ns: self.monotonic_ns, at_unix_s: self.unix_s }
     }

@@ -1,4 +1,4 @@
-//! What a run asks of the meters of its machine: whose processes they follow, and where its target's files are.
+//! Meters of the machine of a run: the processes that they follow, and the directory of the target's files.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ impl Session {
         })
     }
 
-    /// It is watched when the target waits for processors.
+    /// Whether the target's waits for processors are watched.
     pub(crate) fn watches_target(&self) -> bool {
         let is_here = self.plan.target.is_started() || !self.prepared.watched.is_empty();
         is_here && self.plan.remote.is_none()
@@ -31,7 +31,7 @@ impl Session {
         accounts
     }
 
-    /// Where the target keeps its files, as far as that is known.
+    /// Directory of the target's files, as far as that is known.
     pub(crate) fn store<'a>(&'a self, running: &'a RunningRoles) -> Option<&'a Path> {
         let watched = self.plan.watched.as_ref().and_then(|watched| watched.store.as_deref());
         running.store().or(watched)

@@ -1,15 +1,15 @@
-//! How proxies are spoken to, and how they speak to each other.
+//! Modes in which proxies are addressed, and protocols between caches.
 
 use serde::{Deserialize, Serialize};
 
-/// How robots speak to a proxy.
+/// Form of request target that robots send to a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// It stands for the origins: origin-form targets.
+    /// Proxy in place of the origins: origin-form targets.
     #[default]
     Reverse,
-    /// It gets requests for objects of other hosts: absolute-form targets.
+    /// Proxy for objects of other hosts: absolute-form targets.
     Forward,
 }
 
@@ -41,7 +41,7 @@ impl PeerProtocol {
     pub const ALL: [PeerProtocol; 4] =
         [PeerProtocol::Icp, PeerProtocol::Htcp, PeerProtocol::Digest, PeerProtocol::Hash];
 
-    /// Its name in files and templates.
+    /// Name in files and templates.
     pub fn name(self) -> &'static str {
         match self {
             PeerProtocol::Icp => "icp",
@@ -52,7 +52,7 @@ impl PeerProtocol {
     }
 }
 
-/// What a cache is to another.
+/// Relation of a cache to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PeerRelation {
     /// Gives what it has.
@@ -62,7 +62,7 @@ pub enum PeerRelation {
 }
 
 impl PeerRelation {
-    /// Its name in templates and in the record.
+    /// Name in templates and in the record.
     pub fn name(self) -> &'static str {
         match self {
             PeerRelation::Sibling => "sibling",

@@ -1,4 +1,4 @@
-//! Who runs on which processor: as the user says, else so that nobody is in another's way.
+//! Placement of roles on processors: as the user says, else so that nobody is in another's way.
 
 /// Processors of each role; empty: any.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -10,7 +10,7 @@ pub struct Placement {
     pub origins: Vec<u32>,
 }
 
-/// What is put between robots and origins, as far as processors go.
+/// Proxy between robots and origins, as far as processors go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyPlacement {
     None,

@@ -1,4 +1,4 @@
-//! What a run is to be: everything the command line resolved, before the machine is checked.
+//! Plan of a run: everything the command line resolved, before the machine is checked.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -28,7 +28,7 @@ use crate::watched_processes::WatchPlan;
 /// The longest that threads may poll before a deadline.
 pub const MOST_SPIN: Duration = Duration::from_millis(1);
 
-/// What is put under the workload.
+/// Target of the workload.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TargetChoice {
     /// Nothing: robots speak to the origins.
@@ -42,7 +42,7 @@ pub enum TargetChoice {
     /// A proxy that already runs, and is left running.
     Running {
         address: SocketAddr,
-        /// How it is spoken to.
+        /// Mode in which it is addressed.
         mode: Mode,
     },
 }
@@ -59,7 +59,7 @@ impl TargetChoice {
         }
     }
 
-    /// How it is spoken to; none: directly.
+    /// Mode in which it is addressed; none: directly.
     pub fn mode(&self) -> Option<Mode> {
         match self {
             TargetChoice::Direct => None,
@@ -81,7 +81,7 @@ impl TargetChoice {
     }
 }
 
-/// Which part of a run takes place here.
+/// Part of a run that takes place here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RunPart {
     #[default]
@@ -92,7 +92,7 @@ pub enum RunPart {
     Origins {
         first: u16,
         last: u16,
-        /// How long they stay after the schedule's end.
+        /// Time for which they stay after the schedule's end.
         linger: Duration,
     },
 }
@@ -110,9 +110,9 @@ pub struct RunPlan {
     pub workload: Workload,
     /// Source files: name as given, and the whole text.
     pub sources: Vec<(String, String)>,
-    /// What a rehearsal multiplied the schedule by; none: not a rehearsal.
+    /// Factor of a rehearsal; none: not a rehearsal.
     pub scale: Option<f64>,
-    /// What took the place of the workload's own length, rate and number of robots.
+    /// Length, rate and number of robots in place of the workload's own.
     pub overrides: Overrides,
     /// The workload as text, a line each.
     pub explained: Vec<String>,
@@ -128,9 +128,9 @@ pub struct RunPlan {
     pub private_as_public: bool,
     /// The run directory; must not exist, or be empty.
     pub run_dir: PathBuf,
-    /// Which try this is of a run that is repeated while it is undecided, from 1.
+    /// Number of the try, from 1, of a run that is repeated while it is undecided.
     pub tries: u32,
-    /// What is under test.
+    /// Target under test.
     pub target: TargetChoice,
     /// The user says that a public target address is theirs (`--i-own-this-target`).
     pub own_target: bool,
@@ -138,30 +138,30 @@ pub struct RunPlan {
     pub memory_bytes: u64,
     /// Disk for the proxy's cache, written into its configuration as given.
     pub disk_bytes: u64,
-    /// What the processes of a proxy that the lab starts may use together.
+    /// Limits of all processes of a proxy that the lab starts.
     pub limits: Limits,
-    /// What is chosen of a described proxy's own settings, by name; those that are not named keep their defaults.
+    /// Settings of a described proxy, by name; those that are not named keep their defaults.
     pub settings: BTreeMap<String, String>,
     /// Worker threads of robots; 0: one for each processor they may use.
     pub threads: u32,
     /// An xact without a complete response after this long is an error.
     pub timeout: Duration,
-    /// Which legs speak TLS, and how.
+    /// Legs that speak TLS, and how.
     pub tls: TlsPlan,
-    /// Which part of the run takes place here.
+    /// Part of the run that takes place here.
     pub part: RunPart,
-    /// When the schedule begins, in seconds of Unix time; none: as soon as everybody is ready.
+    /// Time at which the schedule begins, in seconds of Unix time; none: as soon as everybody is ready.
     pub start_at: Option<u64>,
     /// Record every xact in Parquet.
     pub xact_log: bool,
     /// Trace requests to the disk that the proxy's files are on.
     pub trace_disk: bool,
-    /// What is watched of a target that already runs; none: only what goes over the network.
+    /// Processes of a target that already runs, which are watched; none: only what goes over the network.
     pub watched: Option<WatchPlan>,
     /// Source addresses of robots, used in turn for the workload's robot addresses; empty: loopback addresses
     /// are chosen (the system chooses for a target that is not on loopback).
     pub robot_sources: Vec<IpAddr>,
-    /// Where origins listen, one for each origin of the workload; none: loopback addresses are chosen.
+    /// Addresses at which origins listen, one for each origin of the workload; none: loopback addresses are chosen.
     pub origin_listen: Option<Vec<SocketAddr>>,
     /// The network that roles live in.
     pub network: NetworkPlan,
@@ -173,15 +173,15 @@ pub struct RunPlan {
     pub origin_cpus: Vec<u32>,
     /// Processors of a proxy that the lab starts; empty: chosen.
     pub proxy_cpus: Vec<u32>,
-    /// How long robots and origins poll before a deadline instead of sleeping up to it.
+    /// Time for which robots and origins poll before a deadline instead of sleeping up to it.
     pub spin: Duration,
     /// Robots and origins run with real-time priority.
     pub realtime: bool,
-    /// What this machine can offer for this workload, where that was found before.
+    /// Capacity of this machine for this workload, where that was found before.
     pub calibration: Option<Calibration>,
-    /// Where the private work directory of a real proxy is made; none: the system's temporary directory.
+    /// Directory in which the private work directory of a real proxy is made; none: the system's temporary directory.
     pub temp_dir: Option<PathBuf>,
-    /// What it is required to show, as written.
+    /// Requirements, as written.
     pub requirements: Vec<String>,
     /// More warnings for the record (of the compiler, say); they come after the run's own.
     pub warnings: Vec<String>,
@@ -192,12 +192,12 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
-    /// How its universe is read.
+    /// Options with which its universe is read.
     pub fn options(&self) -> UniverseOptions {
         UniverseOptions { private_as_public: self.private_as_public }
     }
 
-    /// Its schedule in time.
+    /// Schedule in time.
     pub fn timeline(&self) -> Result<Timeline, LabError> {
         Timeline::with(&self.workload, self.options(), &[]).map_err(LabError::plan)
     }
@@ -221,7 +221,7 @@ impl RunPlan {
         self.xact_log || (is_topology && expected <= MOST_JOINED as f64)
     }
 
-    /// What was chosen about the built-in proxy.
+    /// Settings of the built-in proxy.
     pub(crate) fn chosen(&self) -> Chosen {
         let is_builtin = matches!(self.target, TargetChoice::Builtin(_));
         // What is wrong was refused before anything was started.
@@ -248,7 +248,7 @@ impl RunPlan {
     }
 }
 
-/// What the settings of the built-in proxy say.
+/// Reads the settings of the built-in proxy.
 fn chosen(settings: &BTreeMap<String, String>) -> Result<Chosen, LabError> {
     let mut chosen = Chosen::default();
     for (name, value) in settings {
@@ -257,7 +257,7 @@ fn chosen(settings: &BTreeMap<String, String>) -> Result<Chosen, LabError> {
     Ok(chosen)
 }
 
-/// How a run ended.
+/// Result of a run that ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOutcome {
     /// The run directory, complete.

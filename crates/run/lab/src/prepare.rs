@@ -30,13 +30,13 @@ use crate::topology::Topology;
 use crate::watched_processes;
 use crate::workdir;
 
-/// How long a running proxy may take to accept a connection.
+/// Time that a running proxy may take to accept a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A plan that this machine can carry, with everything resolved.
 #[derive(Debug)]
 pub struct Prepared {
-    /// When phases begin and end.
+    /// Begin and end of each phase.
     pub timeline: Timeline,
     /// The run directory; it is there now.
     pub dir: RunDir,
@@ -44,17 +44,17 @@ pub struct Prepared {
     pub _net: Option<LoopbackNet>,
     /// The network that was made for the run; none: loopback.
     pub network: Option<EmulatedNetwork>,
-    /// Where origins are to listen.
+    /// Addresses at which origins are to listen.
     pub origin_listen: Vec<SocketAddr>,
-    /// Where the target is spoken to; none: directly.
+    /// Address of the target; none: directly.
     pub target: Option<SocketAddr>,
-    /// Where each proxy listens that the lab starts: one, or one for each cache.
+    /// Addresses at which each proxy listens that the lab starts: one, or one for each cache.
     pub caches: Vec<SocketAddr>,
-    /// Where the origin of conformance cases is to listen; none: it has no part in the run.
+    /// Address at which the origin of conformance cases is to listen; none: it has no part in the run.
     pub conformance_origin: Option<SocketAddr>,
     /// Source addresses of robots.
     pub sources: Vec<IpAddr>,
-    /// What the target does where the standard leaves a choice.
+    /// Behaviour of the target where the standard leaves a choice.
     pub behaviour: CacheBehaviour,
     /// Processors of each role.
     pub placement: Placement,
@@ -178,7 +178,7 @@ fn addresses_in_network(plan: &RunPlan) -> Result<Addresses, LabError> {
     Ok(Addresses { net: None, network: Some(network), origin_listen, target, caches, sources })
 }
 
-/// How many proxies the lab starts.
+/// Number of proxies that the lab starts.
 pub(crate) fn proxies(target: &TargetChoice) -> u8 {
     match target {
         TargetChoice::Direct | TargetChoice::Running { .. } => 0,
@@ -427,7 +427,7 @@ fn origin_addresses(plan: &RunPlan, net: &LoopbackNet) -> Result<Vec<SocketAddr>
     }
 }
 
-/// Where an origin that listens there is reached from this machine.
+/// Address at which an origin that listens there is reached from this machine.
 pub fn reachable(listening: SocketAddr) -> SocketAddr {
     if listening.ip().is_unspecified() {
         SocketAddr::from((Ipv4Addr::LOCALHOST, listening.port()))

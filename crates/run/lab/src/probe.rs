@@ -94,7 +94,7 @@ pub async fn get_over_http2(
         .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))?
 }
 
-/// What has come of the one response of a connection of HTTP/2.
+/// The one response of a connection of HTTP/2, as far as it has come.
 #[derive(Default)]
 struct Http2Response {
     status: u16,

@@ -1,4 +1,4 @@
-//! How programs are started and stopped so that none is ever left behind.
+//! Programs, started and stopped so that none is ever left behind.
 //!
 //! Every program is a direct child in the foreground, in a process group of its own (a Ctrl-C in the terminal
 //! does not reach it; the lab decides), pinned before it runs, with its output kept in files. A [`Process`]
@@ -24,7 +24,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 const LAST_LINES: usize = 20;
 /// Bytes at the end of an output file that are looked at for them.
 const LAST_BYTES: u64 = 16 * 1024;
-/// How long a killed program may take to be gone.
+/// Time that a killed program may take to be gone.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A program to start.
@@ -40,7 +40,7 @@ pub struct Launch<'a> {
     pub cpus: &'a [u32],
     /// Talks over pipes (roles), or is left alone (proxies).
     pub piped: bool,
-    /// Where its standard error goes, and its standard output when it does not talk.
+    /// File for its standard error, and its standard output when it does not talk.
     pub output: &'a Path,
     /// Process group to join; none: one of its own.
     pub group: Option<u32>,
@@ -54,21 +54,21 @@ pub struct Launch<'a> {
 
 #[derive(Debug)]
 pub struct Process {
-    /// Its name, for messages.
+    /// Name, for messages.
     pub name: String,
-    /// Its id, which is its group's too unless it joined one.
+    /// Id, which is its group's too unless it joined one.
     pub pid: u32,
     leads_group: bool,
     child: Child,
     output: PathBuf,
 }
 
-/// How a program ended when it was told to.
+/// End of a program that was told to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stopped {
     /// True: it did not end in time and was killed.
     pub killed: bool,
-    /// How long it took.
+    /// Duration.
     pub took: Duration,
 }
 
@@ -107,7 +107,7 @@ impl Process {
         Some((self.child.stdin.take()?, self.child.stdout.take()?))
     }
 
-    /// How it ended; none while it runs. When this is first seen, what it left behind in its group is killed: workers of a proxy outlive
+    /// Status with which it ended; none while it runs. When this is first seen, what it left behind in its group is killed: workers of a proxy outlive
     /// a main process that was killed. (Later, the group's id may be that of others.)
     pub fn ended(&mut self) -> Option<ExitStatus> {
         let is_known = self.child.id().is_none();
@@ -268,7 +268,7 @@ impl Process {
     }
 }
 
-/// What a child finds itself in when it becomes the program.
+/// Environment of a child when it becomes the program.
 #[derive(Default)]
 struct ChildSetup {
     /// `cgroup.procs` of its control groups, open for writing.
@@ -278,7 +278,7 @@ struct ChildSetup {
     inherit: Vec<RawFd>,
 }
 
-/// What a child does before it becomes the program: it goes with the lab, enters its control groups and its network, and is
+/// Prepares a child before it becomes the program: it goes with the lab, enters its control groups and its network, and is
 /// pinned.
 fn before_exec(command: &mut Command, cpus: &[u32], setting: ChildSetup) {
     let cpus = cpu_set(cpus);
@@ -348,7 +348,7 @@ pub(crate) fn tail(file: &Path, most_bytes: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What to do about a program that is not installed.
+/// Advice on a program that is not installed.
 pub(crate) fn install_advice(package: Option<&str>) -> String {
     package.map_or_else(
         || "install it, or correct the path in the description".to_owned(),
@@ -356,7 +356,7 @@ pub(crate) fn install_advice(package: Option<&str>) -> String {
     )
 }
 
-/// Where a program is: itself if it is a path, else in `PATH` or where system programs are.
+/// Path of a program: itself if it is a path, else in `PATH` or where system programs are.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let runs = |path: &Path| {
         use std::os::unix::fs::PermissionsExt;

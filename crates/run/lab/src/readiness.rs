@@ -12,27 +12,27 @@ use crate::description::TemplateOrigin;
 use crate::mode::Mode;
 use crate::probe::{self, Endpoint};
 
-/// How long one attempt at a first request may take.
+/// Time that one attempt at a first request may take.
 const ATTEMPT: Duration = Duration::from_secs(5);
-/// How many origins are requested a second time, the last one first: a balancer that takes its servers in turn could have given
+/// Number of origins that are requested a second time, the last one first: a balancer that takes its servers in turn could have given
 /// each request of one pass to the right one.
 const AGAIN: usize = 8;
 
-/// What is requested, and from where.
+/// Readiness check of one origin through a proxy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadinessProbe<'a> {
     /// Network that the request is made from; none: the lab's own.
     pub from: Option<&'a Namespace>,
     /// The proxy (or the origin itself), and how it is spoken to over TLS; none: in the clear.
     pub proxy: Endpoint<'a>,
-    /// How the proxy is spoken to.
+    /// Mode in which the proxy is addressed.
     pub mode: Mode,
     /// The origin whose response is expected.
     pub origin: &'a TemplateOrigin,
     pub path: &'a str,
 }
 
-/// What an attempt showed.
+/// Result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Readiness {
     /// A 200 response, and nothing says that it was another origin's.
@@ -105,7 +105,7 @@ async fn request(requested: ReadinessProbe<'_>) -> io::Result<(u16, String)> {
     }
 }
 
-/// What is wrong, and what to do, if the origin of the authority `other` responded.
+/// Message, with what to do, if the origin of the authority `other` responded.
 pub(crate) fn mixed_up(requested: ReadinessProbe<'_>, other: &str, origins: &[TemplateOrigin]) -> String {
     let ReadinessProbe { proxy, mode, origin, path, .. } = requested;
     // Where only robots run here, origins are somewhere behind the proxy.
@@ -175,7 +175,7 @@ mod tests {
         let origins = origins(2);
         let requested = |mode| ReadinessProbe {
             from: None,
-            proxy: (([127, 0, 0, 1], 80).into(), None),
+            proxy: Endpoint { address: ([127, 0, 0, 1], 80).into(), tls: None },
             mode,
             origin: &origins[0],
             path: "/x",
@@ -232,7 +232,7 @@ mod tests {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let origin = &origins(1)[0];
             let seen = |responses: &'static [(u16, &str)]| {
-                let proxy = (responds(responses), None);
+                let proxy = Endpoint { address: responds(responses), tls: None };
                 let requested = ReadinessProbe { from: None, proxy, mode: Mode::Reverse, origin, path: "/x" };
                 runtime.block_on(attempt(requested))
             };

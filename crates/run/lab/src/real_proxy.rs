@@ -27,35 +27,35 @@ use crate::workdir::{self, WorkDir};
 
 /// Everything that the proxy itself prints.
 const OUTPUT: &str = "output.log";
-/// How long a program that only prints something may take.
+/// Time that a program that only prints something may take.
 pub(crate) const QUICK: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl RealProxyPlan {
-    /// How a request to it is made over TLS; none: in the clear.
+    /// TLS side of a request to it; none: in the clear.
     fn probe(&self, authority: &str) -> Result<Option<TlsProbe>, LabError> {
         self.tls.as_ref().map_or(Ok(None), |tls| tls.probe(authority))
     }
 
-    /// What speaks TLS to robots in its place; none: robots speak in the clear, or it does so itself.
+    /// Program that speaks TLS to robots in its place; none: robots speak in the clear, or it does so itself.
     fn terminator(&self) -> Option<&TlsTerminator> {
         self.tls.as_ref()?.identity.as_ref()?;
         self.description.tls_terminator.as_ref()
     }
 }
 
-/// What a run decided about a real proxy.
+/// Plan for one real proxy.
 #[derive(Debug, Clone)]
 pub struct RealProxyPlan {
-    /// How it is driven.
+    /// Description by which it is driven.
     pub description: Description,
-    /// How it is spoken to.
+    /// Mode in which it is addressed.
     pub mode: Mode,
     /// Robots speak HTTP/2 to it.
     pub http2: bool,
     /// Origins speak HTTP/2 to it.
     pub origin_http2: bool,
-    /// Where it is to listen.
+    /// Address at which it is to listen.
     pub listen: SocketAddr,
     /// The origins behind it.
     pub origins: Vec<TemplateOrigin>,
@@ -65,7 +65,7 @@ pub struct RealProxyPlan {
     pub disk_bytes: u64,
     /// Processors it may use; empty: any.
     pub cpus: Vec<u32>,
-    /// How many those are.
+    /// Number of these processors.
     pub cpu_count: u32,
     /// `cgroup.procs` of the control groups it is to run in.
     pub procs_files: Vec<PathBuf>,
@@ -77,15 +77,15 @@ pub struct RealProxyPlan {
     pub connections: u64,
     /// Other caches that it works together with; none: it stands alone.
     pub peering: Option<PeeringVariables>,
-    /// How it speaks TLS; none: in the clear.
+    /// TLS identity and trust; none: in the clear.
     pub tls: Option<ProxyTls>,
-    /// Where its configuration, logs and counters are kept.
+    /// Directory in which its configuration, logs and counters are kept.
     pub keep: PathBuf,
     /// Network it lives in; none: the lab's own.
     pub namespace: Option<Namespace>,
     /// Network that readiness is checked from; none: the lab's own.
     pub requested_from: Option<Namespace>,
-    /// Where its work directory is made; none: the system's temporary directory.
+    /// Directory in which its work directory is made; none: the system's temporary directory.
     pub temp: Option<PathBuf>,
 }
 
@@ -233,13 +233,13 @@ impl RealProxy {
         Ok(())
     }
 
-    /// Its first processes, for its account.
+    /// First processes, for its account.
     pub fn pids(&self) -> Vec<u32> {
         let processes = std::iter::once(&self.process).chain(&self.terminator).chain(&self.companions);
         processes.map(|process| process.pid).collect()
     }
 
-    /// How it has ended, or its TLS terminator, which is then named: without that, it serves nobody.
+    /// Status with which it ended, or its TLS terminator, which is then named: without that, it serves nobody.
     fn ended(&mut self) -> Option<(Option<String>, ExitStatus)> {
         if let Some(status) = self.process.ended() {
             return Some((None, status));
@@ -248,12 +248,12 @@ impl RealProxy {
         Some((Some(self.choice.terminator()?.title.clone()), status))
     }
 
-    /// Where it keeps its files.
+    /// Directory of its files.
     pub fn store(&self) -> &Path {
         self.work.path()
     }
 
-    /// Why it does not run any more; none while it does.
+    /// Reason why it does not run any more; none while it does.
     pub fn exit_message(&mut self) -> Option<String> {
         let (terminator, status) = self.ended()?;
         let title = terminator.unwrap_or_else(|| self.choice.description.title.clone());
@@ -263,7 +263,7 @@ impl RealProxy {
         })
     }
 
-    /// What its logs tell of processes of it that were killed or crashed, while it went on; none did.
+    /// Message on its processes that were killed or crashed, while it went on; none did.
     pub fn crashes(&self) -> Option<String> {
         let logs = self.choice.description.logs.iter().map(String::as_str).chain([OUTPUT]);
         let lines = crash_log::crash_lines(logs.map(|log| self.work.path().join(log)));
@@ -587,7 +587,7 @@ fn keep(choice: &RealProxyPlan, work: &WorkDir) {
     }
 }
 
-/// What the proxy says its version is; what stands in the way otherwise.
+/// Version that the proxy reports.
 pub async fn version(description: &Description) -> Result<String, VersionError> {
     version_of(&description.version).await
 }
@@ -604,7 +604,7 @@ async fn version_of(version: &VersionCommand) -> Result<String, VersionError> {
         .ok_or_else(|| VersionError::NotPrinted { command: command.join(" "), after: version.after.clone() })
 }
 
-/// What speaks TLS to robots in its place, for who reads the results; none: it does so itself.
+/// Note on the program that speaks TLS to robots in its place, for readers of the results; none: it does so itself.
 pub(crate) async fn terminator_note(description: &Description) -> Result<Option<String>, LabError> {
     let Some(terminator) = &description.tls_terminator else { return Ok(None) };
     let version = version_of(&terminator.version).await.map_err(LabError::run)?;

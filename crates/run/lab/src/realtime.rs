@@ -3,7 +3,7 @@
 
 use assay_net::worker::REALTIME_PRIORITY;
 
-/// Why threads of this process may not run under `SCHED_FIFO`, and what to do; none: they may.
+/// Reason why threads of this process may not run under `SCHED_FIFO`, and what to do; none: they may.
 pub fn refused() -> Option<String> {
     let tried = std::thread::spawn(|| {
         let wanted = libc::sched_param { sched_priority: REALTIME_PRIORITY };

@@ -1,4 +1,4 @@
-//! Role processes: started as `EXE role KIND SPEC.json`, spoken to over pipes, a JSON document per line.
+//! Role processes: started as `EXE role KIND SPEC.json`, with commands and events over pipes, a JSON document per line.
 
 use std::io;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::error::LabError;
 use crate::process::{Launch, Process, Stopped};
 use crate::remote::RemoteRole;
 
-/// How long a role may take to end once its input has ended.
+/// Time that a role may take to end once its input has ended.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a process of ours does.
+/// Kind of a process of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RoleKind {
@@ -35,7 +35,7 @@ pub enum RoleKind {
 }
 
 impl RoleKind {
-    /// Its name on the command line and in the record.
+    /// Name on the command line and in the record.
     pub fn name(self) -> &'static str {
         match self {
             RoleKind::Robots => "robots",
@@ -57,14 +57,14 @@ pub enum RoleError {
     Send { name: &'static str, cause: io::Error },
 }
 
-/// What came out of a role.
+/// Output of a role.
 #[derive(Debug)]
 pub enum RoleEvent {
     /// One of its events.
     Event(Box<Event>),
-    /// A line that is none.
+    /// A line that is no event.
     Malformed(String),
-    /// Its output ended: it is gone.
+    /// Output ended: it is gone.
     Ended,
 }
 
@@ -103,12 +103,12 @@ impl Role {
         Ok(Self { kind, body: RoleLocation::Local(Box::new(ChildRole { process, input: Some(input) })) })
     }
 
-    /// One that was started on other machines.
+    /// A role that was started on other machines.
     pub(crate) fn remote(kind: RoleKind, role: Box<dyn RemoteRole>) -> Self {
         Self { kind, body: RoleLocation::Remote(role) }
     }
 
-    /// Its process; none: it is on other machines.
+    /// Process; none: it is on other machines.
     pub fn pid(&self) -> Option<u32> {
         match &self.body {
             RoleLocation::Local(child) => Some(child.process.pid),
@@ -147,7 +147,7 @@ impl Role {
         }
     }
 
-    /// How it ended and what it said last, for a message; waits a moment for its end.
+    /// End of the role and its last output, for a message; waits a moment for its end.
     pub async fn exit_summary(&mut self) -> String {
         match &mut self.body {
             RoleLocation::Local(child) => child.exit_summary(self.kind.name()).await,

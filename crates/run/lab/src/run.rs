@@ -1,4 +1,4 @@
-//! A run from start to end: who is started when, what is done with what they say, how all of it ends.
+//! A run from start to end: the order in which roles are started, the handling of their events, and the end of all of them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,17 +30,17 @@ use crate::topology::Cache;
 
 use crate::run_findings::RunFindings;
 
-/// How long a role may take to be ready.
+/// Time that a role may take to be ready.
 pub(crate) const READY_PATIENCE: Duration = Duration::from_secs(120);
-/// How long origins and the built-in proxy may take for their last report.
+/// Time that origins and the built-in proxy may take for their last report.
 const LAST_REPORT_PATIENCE: Duration = Duration::from_secs(5);
-/// Robots that say nothing for so long are taken for dead (they report every second).
+/// Silence after which robots count as dead; they report every second.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// In a run that was taken up, reports that come so long after what they tell were stored before.
+/// Age from which on a report of a resumed run counts as stored before.
 const OLD_MS: u64 = 3000;
 
-/// How often robots get the waits of the target: their intervals are held until these are known.
+/// Interval at which robots get the waits of the target: their intervals are held until these are known.
 const WAITS_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs a plan. `stop` turning true drains the run and ends it early, marked partial; dropping the future
@@ -53,7 +53,7 @@ pub async fn run(
     run_with_commands(plan, events, stop, None).await
 }
 
-/// The same, while somebody gives robots orders. They end the run when they are told to stop, and it is complete then.
+/// Runs a plan while `commands` are passed on to the robots. They end the run when they are told to stop, and it is complete then.
 pub async fn run_with_commands(
     mut plan: RunPlan,
     events: mpsc::UnboundedSender<RunEvent>,
@@ -70,33 +70,33 @@ pub async fn run_with_commands(
     session.finish(running, result).await
 }
 
-/// What came from outside while the run goes on.
+/// Input to a run that goes on.
 #[derive(Debug)]
 pub(crate) enum SessionInput {
-    /// A role said something.
+    /// An event of a role.
     Role(RoleKind, RoleEvent),
-    /// The user wants it to end.
+    /// The user ends the run.
     Stop,
 }
 
-/// A run that goes on.
+/// A run in progress.
 pub(crate) struct Session {
     pub(crate) plan: RunPlan,
     pub(crate) prepared: Prepared,
-    /// What TLS needs.
+    /// Keys, certificates and settings of TLS.
     pub(crate) secured: RunTls,
     pub(crate) info: RunInfo,
     pub(crate) findings: RunFindings,
     writer: SeriesWriter,
     events: mpsc::UnboundedSender<RunEvent>,
     stop: watch::Receiver<bool>,
-    /// What robots are to be told on the way; none: the schedule says everything.
+    /// Commands to robots on the way; none: the schedule says everything.
     commands: Option<mpsc::UnboundedReceiver<Command>>,
     pub(crate) role_events: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
     inbox: mpsc::UnboundedReceiver<(RoleKind, RoleEvent)>,
     packet_audit: PacketAudit,
     started: Option<StartInstant>,
-    /// What each cache has counted, as it said last.
+    /// Last counters of each cache.
     cache_counters: BTreeMap<u16, ProxyCounters>,
     /// Roles that have said everything.
     done: Vec<RoleKind>,
@@ -105,7 +105,7 @@ pub(crate) struct Session {
     measured_ms: u64,
     /// Cases that are tried beside the load.
     pub(crate) conformance: Option<ConformanceRun>,
-    /// Nobody is left who could stop it.
+    /// The sender of the stop signal is gone.
     unstoppable: bool,
 }
 
@@ -161,7 +161,7 @@ impl Session {
         self.stop.clone()
     }
 
-    /// Waits for the next thing from outside. A stop is heard once.
+    /// Waits for the next event of a role, or for the stop, which comes once.
     pub(crate) async fn next_input(&mut self) -> SessionInput {
         loop {
             let stop_matters = !self.partial && !self.unstoppable;
@@ -368,7 +368,7 @@ impl Session {
         Ok(())
     }
 
-    /// What was measured goes into the record, into what the run is judged by, and to whoever looks.
+    /// Writes a measurement into the record, into what the run is judged by, and to whoever looks.
     pub(crate) fn record(&mut self, measured: Measured) -> Result<(), LabError> {
         self.writer.keep(&measured).map_err(LabError::run)?;
         match &measured {
@@ -459,7 +459,7 @@ impl Session {
         self.started.map_or(0, |started| started.elapsed_ms())
     }
 
-    /// When counters were read that came just now. In a run that was taken up they may have been stored for long: then, when the
+    /// Time at which counters were read that came just now. In a run that was taken up they may have been stored for long: then, when the
     /// intervals were measured that were stored beside them.
     fn counters_read_ms(&self) -> u64 {
         let now_ms = self.now_ms();
@@ -531,7 +531,7 @@ impl Session {
         Ok(RunOutcome { run_dir: self.prepared.dir.path().to_owned(), verdict: self.info.verdict })
     }
 
-    /// What links carried goes into the record, and what they did wrong.
+    /// Writes the totals of links into the record, and doubts them.
     fn conclude_links(&mut self) {
         let (Some(network), Some(info)) = (&self.prepared.network, &mut self.info.bed) else { return };
         self.packet_audit.write(info);

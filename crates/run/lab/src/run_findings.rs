@@ -1,4 +1,4 @@
-//! What becomes known while a run goes on, and is in none of its measurements: doubts, and warnings that are none.
+//! Findings of a run that are in none of its measurements: doubts, and warnings that are no doubts.
 
 use std::cmp::Ordering;
 
@@ -21,7 +21,7 @@ struct CacheSums {
     peak_stored_bytes: u64,
 }
 
-/// What becomes known while a run goes on, and is in none of its measurements.
+/// Doubts and warnings that become known while a run goes on, and is in none of its measurements.
 #[derive(Debug, Default)]
 pub struct RunFindings {
     sums: CacheSums,
@@ -47,7 +47,7 @@ impl RunFindings {
         self.sums.peak_stored_bytes = self.sums.peak_stored_bytes.max(counters.stored_bytes);
     }
 
-    /// What a role says went wrong, or says wrong. Gives what is to be recorded: the record is written again for each, so that one that says
+    /// Records a fault that a role reports, or a report that is malformed. Gives what is to be recorded: the record is written again for each, so that one that says
     /// it again and again would hold up all others.
     pub fn record_role_doubt(&mut self, doubt: Doubt) -> Option<Doubt> {
         let doubt = match self.doubts.len().cmp(&MAX_ROLE_DOUBTS) {

@@ -86,7 +86,7 @@ fn robots(plan: &RunPlan) -> u32 {
     }
 }
 
-/// Which part of a run this is; none: all of it.
+/// Part of a run that this is; none: all of it.
 fn part(plan: &RunPlan, prepared: &Prepared) -> Option<PartInfo> {
     let (robots, origins) = match plan.part {
         RunPart::Whole => return None,

@@ -1,4 +1,4 @@
-//! Everybody who takes part in a run, once started: how they are spoken to, watched and stopped again.
+//! The roles of a run, once started: commands to them, their processes, and their end.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::instant::StartInstant;
 use crate::real_proxy::RealProxy;
 use crate::roles::{Role, RoleKind};
 
-/// Everybody who takes part. Dropped, all of them are killed.
+/// All roles of a run. Dropped, all of them are killed.
 #[derive(Default)]
 pub(crate) struct RunningRoles {
     pub(crate) robots: Option<Role>,
     pub(crate) origins: Option<Role>,
-    /// What is under test: nothing, one proxy, or several caches.
+    /// Proxies under test: none, one proxy, or several caches.
     pub(crate) proxies: Vec<StartedProxy>,
-    /// What the proxies' own counters say.
+    /// Readings of the proxies' own counters.
     pub(crate) counted: Counted,
     /// Holds the proxy to its limits; the last to go.
     pub(crate) limits: Option<ControlGroup>,
@@ -33,12 +33,12 @@ pub(crate) struct RunningRoles {
 pub(crate) enum StartedProxy {
     /// The built-in one, or one on another machine: a role like others.
     Role(Box<Role>),
-    /// A real one, who reads its counters, and where they are kept.
+    /// A real one, with the reader of its counters.
     Real {
         proxy: Box<RealProxy>,
         /// Reads its counters; none: it has none.
         counters: Option<CounterTask>,
-        /// Where what it leaves is kept.
+        /// Directory in which what it leaves is kept.
         keep: PathBuf,
     },
 }
@@ -46,7 +46,7 @@ pub(crate) enum StartedProxy {
 /// A reading of the counters of the proxy at a place.
 pub(crate) type Reading = (u16, u64, Result<ProxyCounters, CounterReadError>);
 
-/// Where readings of all real proxies' counters come together.
+/// Channel of the readings of all real proxies' counters.
 pub(crate) struct Counted {
     send: mpsc::UnboundedSender<Reading>,
     read: mpsc::UnboundedReceiver<Reading>,
@@ -60,7 +60,7 @@ impl Default for Counted {
 }
 
 impl Counted {
-    /// Where a reader puts what it has read.
+    /// Sender for a reader of counters.
     pub(crate) fn sender(&self) -> mpsc::UnboundedSender<Reading> {
         self.send.clone()
     }
@@ -72,11 +72,11 @@ pub(crate) struct CounterTask {
     handle: JoinHandle<CounterReader>,
 }
 
-/// What is known once everybody is stopped.
+/// Findings once everybody is stopped.
 #[derive(Default)]
 pub(crate) struct ShutdownReport {
     pub(crate) warnings: Vec<String>,
-    /// What each proxy has counted at its end, by its place.
+    /// Counters of each proxy at its end, by its place.
     pub(crate) counters: Vec<(u16, ProxyCounters)>,
     pub(crate) limits: Option<LimitsInfo>,
     /// Work directories of real proxies, which are being removed.
@@ -124,7 +124,7 @@ impl RunningRoles {
         }
     }
 
-    /// Tells everybody when to begin; robots last.
+    /// Sends a command to all roles; robots get it last.
     pub(crate) async fn send_all(&mut self, command: Command) -> Result<(), LabError> {
         if let Command::Start { at_monotonic_ns, at_unix_s } = &command {
             let start = StartInstant { monotonic_ns: *at_monotonic_ns, unix_s: *at_unix_s };
@@ -142,7 +142,7 @@ impl RunningRoles {
         Ok(())
     }
 
-    /// What came of waiting for built-in proxies. Where one of them has ended meanwhile, that is why nothing came.
+    /// Result of waiting for built-in proxies. Where one of them has ended meanwhile, that is why nothing came.
     pub(crate) async fn or_role_failure<T>(&mut self, waited: Result<T, LabError>) -> Result<T, LabError> {
         if waited.is_err() {
             for kind in self.proxy_roles() {
@@ -185,12 +185,12 @@ impl RunningRoles {
         named.into_iter().filter_map(|(name, pids)| Some((name.to_owned(), pids?))).collect()
     }
 
-    /// Where the real proxy keeps its files; the first, where there are several.
+    /// Directory in which the real proxy keeps its files; the first, where there are several.
     pub(crate) fn store(&self) -> Option<&Path> {
         self.reals().next().map(RealProxy::store)
     }
 
-    /// Why a real proxy does not run any more; none while all do.
+    /// Reason why a real proxy does not run any more; none while all do.
     pub(crate) fn proxy_exit_message(&mut self) -> Option<String> {
         self.proxies.iter_mut().find_map(|proxy| match proxy {
             StartedProxy::Real { proxy, .. } => proxy.exit_message(),

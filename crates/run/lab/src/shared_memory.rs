@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-/// Where named segments are.
+/// Directory of named segments.
 const SEGMENTS: &str = "/dev/shm";
 /// The longest name of an instance (Squid takes no longer one), and what a shortened one begins with.
 const INSTANCE_LETTERS: usize = 32;

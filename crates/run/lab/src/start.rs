@@ -38,9 +38,9 @@ use crate::running_roles::{CounterTask, RunningRoles, StartedProxy};
 use crate::tls::TlsProbe;
 use crate::topology::Topology;
 
-/// How long each role measures a bare timer before it is ready.
+/// Time for which each role measures a bare timer before it is ready.
 const BASELINE_MS: u64 = 250;
-/// How long a target that already runs (and origins, directly) may take to respond to a first request.
+/// Time that a target that already runs (and origins, directly) may take to respond to a first request.
 const FIRST_RESPONSE: Duration = Duration::from_secs(10);
 
 impl Session {
@@ -107,7 +107,7 @@ impl Session {
         self.write_info()
     }
 
-    /// Where a role lives; none: the lab's own network.
+    /// Namespace of a role; none: the lab's own network.
     fn namespace(&self, kind: RoleKind) -> Option<Namespace> {
         self.prepared.network.as_ref().and_then(|network| network.namespace(kind)).cloned()
     }
@@ -242,7 +242,7 @@ impl Session {
         Ok(address)
     }
 
-    /// Where a built-in cache of several writes down each request; one that stands alone does not.
+    /// Access log of a built-in cache among several; one that stands alone does not.
     fn builtin_log_path(&self, name: Option<&str>) -> Result<Option<PathBuf>, LabError> {
         let Some(name) = name else { return Ok(None) };
         let path = self.run_dir().join("proxy").join(caches::builtin_log(name));
@@ -259,7 +259,7 @@ impl Session {
         Ok(version)
     }
 
-    /// Which host is behind which address.
+    /// Hosts of the origins, each with its address.
     pub(crate) fn routes(&self, origins: &[SocketAddr]) -> Vec<OriginRoute> {
         let authorities = self.plan.workload.origins.iter().map(|origin| origin.authority.clone());
         let both = authorities.zip(origins.iter().copied()).chain(self.conformance_origin());
@@ -423,13 +423,13 @@ impl Session {
         self.conformance.as_ref().map(|cases| (cases.origin.to_string(), cases.origin))
     }
 
-    /// Where the proxy at a place listens.
+    /// Address at which the proxy at a place listens.
     pub(crate) fn cache_address(&self, place: u16) -> Result<SocketAddr, LabError> {
         let address = self.prepared.caches.get(usize::from(place)).copied();
         address.ok_or_else(|| LabError::run("the plan has no address for its target"))
     }
 
-    /// Where there are several caches: which robots speak to which.
+    /// Assignment of robots to several caches.
     fn listeners(&self) -> Vec<Listener> {
         let TargetChoice::Topology(topology) = &self.plan.target else { return Vec::new() };
         let caches = topology.caches.iter().zip(&self.prepared.caches);

@@ -24,7 +24,7 @@ use crate::prepare;
 use crate::real_proxy::{RealProxy, RealProxyPlan};
 use crate::tls::ProxyTls;
 
-/// Why a real proxy could not be run as a role.
+/// Reason why a real proxy could not be run as a role.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetRoleError {
     /// Talking to the parent failed.
@@ -45,7 +45,7 @@ pub fn run(spec: &TargetSpec) -> Result<(), TargetRoleError> {
     runtime.block_on(serve(choice))
 }
 
-/// What the spec means on this machine.
+/// Plan of the proxy on this machine.
 fn choice(spec: &TargetSpec) -> Result<RealProxyPlan, LabError> {
     let mut description = description::find(&spec.description, &[])?;
     description.set(&spec.settings)?;
@@ -149,7 +149,7 @@ async fn attend(
     Ok(())
 }
 
-/// What the proxy has counted; it need not count anything.
+/// Reports the proxy's counters, if it has any.
 async fn report(reader: &mut CounterReader) -> Result<(), TargetRoleError> {
     if reader.has_sources()
         && let Ok(counters) = reader.read().await

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use assay_net::tls::settings::ServerTls;
 use assay_proxy::spec::OriginRoute;
 
-/// What the role is told that starts, empties, reads and stops a real proxy.
+/// Spec of the role that starts, empties, reads and stops a real proxy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetSpec {
     /// The name of a description, or the file (`.toml`) into which an agent has put it. A description holds commands: agents take
     /// none from elsewhere unless they were told to.
     pub description: String,
-    /// What is chosen of the proxy's own settings, by name.
+    /// Settings of the proxy, by name.
     pub settings: BTreeMap<String, String>,
     /// Requests name whole URLs: it is a forward proxy.
     pub forward: bool,
@@ -24,9 +24,9 @@ pub struct TargetSpec {
     /// Origins speak HTTP/2 to it.
     #[serde(default)]
     pub origin_http2: bool,
-    /// Where it is to listen.
+    /// Address at which it is to listen.
     pub listen: SocketAddr,
-    /// Which host is behind which real address, in the workload's order.
+    /// Hosts of the origins, each with its real address, in the workload's order.
     pub origins: Vec<OriginRoute>,
     /// Memory for its cache, in bytes.
     pub memory_bytes: u64,
@@ -37,14 +37,14 @@ pub struct TargetSpec {
     /// TLS; none: all of it speaks in the clear.
     #[serde(default)]
     pub tls: Option<TargetTls>,
-    /// Where its configuration, logs and counters are kept.
+    /// Directory in which its configuration, logs and counters are kept.
     pub keep: PathBuf,
 }
 
 /// TLS of a real proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetTls {
-    /// What it shows to robots; none: they speak in the clear.
+    /// Certificate and key towards robots; none: they speak in the clear.
     pub listen: Option<ServerTls>,
     /// Origins speak TLS.
     pub to_origins: bool,

@@ -6,11 +6,11 @@
 use std::fs;
 use std::net::Ipv4Addr;
 
-/// Where the kernel lists its IPv4 connections; runs on loopback have no others.
+/// List of the kernel's IPv4 connections; runs on loopback have no others.
 const CONNECTIONS: &str = "/proc/net/tcp";
-/// How many connections there are in each state, of IPv4 and IPv6 together.
+/// Number of connections in each state, of IPv4 and IPv6 together.
 const COUNTS: &str = "/proc/net/sockstat";
-/// How many connections may be in TIME_WAIT. The kernel ends further ones at once.
+/// Number of connections that may be in TIME_WAIT. The kernel ends further ones at once.
 const LIMIT: &str = "/proc/sys/net/ipv4/tcp_max_tw_buckets";
 /// The state in the kernel's list.
 const TIME_WAIT: &str = "06";
@@ -39,7 +39,7 @@ impl TimeWaitTable {
         Some(Self { taken, limit })
     }
 
-    /// How many have to expire before a run that leaves up to `more` behind finds room for all of them. A run that needs more
+    /// Number of connections that have to expire before a run that leaves up to `more` behind finds room for all of them. A run that needs more
     /// than there can be waits until none are left.
     pub fn excess(&self, more: u64) -> u64 {
         self.taken.saturating_sub(self.limit.saturating_sub(more))

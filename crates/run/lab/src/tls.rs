@@ -23,14 +23,14 @@ use crate::mode::Mode;
 use crate::plan::{RunPart, RunPlan, TargetChoice};
 use crate::process::install_advice;
 
-/// Which legs of a run speak TLS, and how.
+/// Legs of a run that speak TLS, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TlsPlan {
     /// Robots speak it to the target.
     pub robots: bool,
     /// Origins speak it: the target does to them, or robots do where there is no target.
     pub origins: bool,
-    /// How the keys of certificates are made.
+    /// Algorithm of the certificates' keys.
     pub key: KeyKind,
     /// Versions and cipher suites of robots and origins.
     pub offer: Offer,
@@ -170,7 +170,7 @@ fn is_usable(tls: &TlsPlan) -> bool {
     tls.offer.ciphers.is_empty() || tls.offer.ciphers.iter().any(goes)
 }
 
-/// Why a proxy cannot speak TLS to robots on this machine; none: it can, or needs no program for that.
+/// Reason why a proxy cannot speak TLS to robots on this machine; none: it can, or needs no program for that.
 pub(crate) fn missing_terminator(description: &Description) -> Option<String> {
     let terminator = description.tls_terminator.as_ref()?;
     let program = terminator.missing()?;
@@ -181,7 +181,7 @@ pub(crate) fn missing_terminator(description: &Description) -> Option<String> {
     ))
 }
 
-/// What everybody in a run needs for TLS. Dropped, the keys that were written are gone.
+/// TLS settings of all roles of a run. Dropped, the keys that were written are gone.
 #[derive(Debug, Default)]
 pub(crate) struct RunTls {
     /// For robots; none: in the clear.
@@ -195,7 +195,7 @@ pub(crate) struct RunTls {
     pub(crate) proxy: Option<ProxyTls>,
     /// For one that is a role on another machine.
     pub(crate) role: Option<TargetTls>,
-    /// What a first request is made with.
+    /// Client of first requests.
     pub(crate) probe: Option<Client>,
     keys: Vec<PathBuf>,
 }
@@ -203,7 +203,7 @@ pub(crate) struct RunTls {
 /// TLS of a proxy that the lab starts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProxyTls {
-    /// What it shows to robots; none: in the clear.
+    /// Certificate and key towards robots; none: in the clear.
     pub identity: Option<Identity>,
     /// Origins speak TLS.
     pub to_origins: bool,

@@ -1,4 +1,4 @@
-//! How durations, sizes, processors, modes and links are written, on the command line and in settings files.
+//! Durations, sizes, processors, modes and links as they are written on the command line and in settings files.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ pub fn link(text: &str) -> Result<LinkSettings, SettingsError> {
     text.parse()
 }
 
-/// Which link there is on a way to or from the target, whatever the workload says.
+/// Link on a way to or from the target, whatever the workload says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LinkChoice {
     /// None.

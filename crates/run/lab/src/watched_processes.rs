@@ -13,27 +13,27 @@ use std::str::FromStr;
 
 use assay_host::metrics::ProcessorWaits;
 
-/// Where systemd keeps the processes of a service, by the version of control groups.
+/// Directories of systemd's services, by the version of control groups.
 const SERVICES: [&str; 2] = ["/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice"];
 /// A listening socket in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
 
-/// Which processes are the target's.
+/// Processes that are the target's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessSelector {
-    /// This one, and all below it.
+    /// Process of this id, and all below it.
     Process(u32),
-    /// Those of a systemd service.
+    /// Processes of a systemd service.
     Unit(String),
-    /// Those that hold the socket which listens at the target's address.
+    /// Processes that hold the socket which listens at the target's address.
     Listener,
 }
 
-/// What is watched of a target that already runs.
+/// Processes of a target that already runs, which are watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchPlan {
     pub processes: ProcessSelector,
-    /// Where it keeps its files; none: nobody said, and its disk is not told from others.
+    /// Directory of its files; none: nobody said, and its disk is not told from others.
     pub store: Option<PathBuf>,
 }
 
@@ -125,7 +125,7 @@ pub fn processor_waits(address: SocketAddr) -> Option<ProcessorWaits> {
     find(&ProcessSelector::Listener, address).ok().map(ProcessorWaits::of)
 }
 
-/// What a process is called, for the record.
+/// Name of a process, for the record.
 pub fn name(pid: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     name.trim_end().to_owned()

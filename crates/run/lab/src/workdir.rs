@@ -16,7 +16,7 @@ pub struct WorkDir {
     owner: Option<Owner>,
 }
 
-/// Whom files in a work directory belong to.
+/// Owner of the files in a work directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pub uid: u32,
@@ -47,7 +47,7 @@ impl WorkDir {
         Ok(work)
     }
 
-    /// Where it is; absolute.
+    /// Absolute path of it.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
@@ -122,7 +122,7 @@ impl Drop for WorkDir {
     }
 }
 
-/// Where work directories may lie.
+/// Directories in which work directories may lie.
 pub fn temp_dirs() -> Vec<PathBuf> {
     let mut dirs = vec![std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
     dirs.dedup();

@@ -12,7 +12,7 @@ use assay_workload::XactId;
 
 use super::lines::LogLine;
 
-/// Which cache sends requests to which.
+/// Graph of the caches that send requests to each other.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PeerGraph {
     names: Vec<String>,
@@ -21,7 +21,7 @@ pub(crate) struct PeerGraph {
 }
 
 impl PeerGraph {
-    /// That of a topology; of one proxy that stands alone when there is none.
+    /// Graph of a topology; of one proxy that stands alone when there is none.
     pub(crate) fn of(caches: &[CacheInfo]) -> Self {
         if caches.is_empty() {
             return Self { names: vec![String::new()], peers: vec![Vec::new()] };
@@ -197,7 +197,7 @@ impl JoinTables {
     }
 }
 
-/// What a robot says became of its request.
+/// Outcome of a request, as its robot saw it.
 fn seen(row: &XactRow) -> Seen {
     if row.error.is_some() || row.last_byte_us.is_none() {
         return Seen::Failed;
@@ -212,7 +212,7 @@ fn seen(row: &XactRow) -> Seen {
     }
 }
 
-/// Where the response came from: as its own cache says, and, where that sent a request to others, as these say. What a child
+/// Source of the response: as its own cache says, and, where that sent a request to others, as these say. What a child
 /// cannot know of its parent (Squid says FIRST_PARENT_MISS whatever the parent had), the parent's own line tells.
 fn source(circle: &PeerGraph, home: u16, line: &LogLine, group: &[LogLine]) -> Source {
     let others = || group.iter().filter(|other| other.cache != home);

@@ -23,13 +23,13 @@ pub(crate) struct LogLine {
     pub(crate) is_basic: bool,
     /// The place of the cache.
     pub(crate) cache: u16,
-    /// What became of it there.
+    /// Outcome of it there.
     pub(crate) class: Class,
     /// The status that the cache sent.
     pub(crate) status: u16,
     /// Bytes that it sent.
     pub(crate) bytes: u64,
-    /// How long it took there.
+    /// Time that it took there.
     pub(crate) duration_us: Option<u64>,
 }
 

@@ -40,14 +40,14 @@ struct LogFile {
     cache: String,
     /// The file, below `proxy/`; none: it writes none.
     path: Option<String>,
-    /// What stands in a line.
+    /// Format of a line.
     format: String,
 }
 
-/// What a built-in cache's log is called, in the cache's own directory below `proxy/`.
+/// Name of a built-in cache's log, in the cache's own directory below `proxy/`.
 pub const BUILTIN_LOG: &str = "access.log";
 
-/// Where a built-in cache keeps its log, below `proxy/`.
+/// Path of a built-in cache's log, below `proxy/`.
 pub(crate) fn builtin_log(cache: &str) -> String {
     format!("{cache}/{BUILTIN_LOG}")
 }

@@ -1,4 +1,4 @@
-//! What a plan demands of a machine. Connections, rates and volumes, from the workload alone.
+//! Demands of a plan on a machine: connections, rates and volumes, from the workload alone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use assay_workload::model::{Distribution, RobotGroup, Workload};
 use assay_workload::timeline::Timeline;
 
-/// How long responses may take before a robot without a connection limit has more connections than are counted
+/// Time that responses may take before a robot without a connection limit has more connections than are counted
 /// on.
 const SLOW_RESPONSE_S: f64 = 10.0;
 /// Connections of a best-effort robot that has no limit and fetches pages with what they embed.
 const PAGE_CONNECTIONS: u64 = 8;
-/// What an origin's response takes beside its think time, with room for bursts.
+/// Time that an origin's response takes beside its think time, with room for bursts.
 const ORIGIN_RESPONSE_S: f64 = 0.1;
 
-/// What a plan demands of a machine.
+/// Demands of a plan on a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Demand {
     pub robots: u64,
@@ -27,7 +27,7 @@ pub struct Demand {
     /// Connections opened in a second, at most; all sources.
     pub new_connections_per_s: f64,
     pub sources: u64,
-    /// What stands between robots and origins; none: nothing.
+    /// Target between robots and origins; none: nothing.
     pub target: Option<TargetDemand>,
     /// Memory for the cache of a target that the lab starts.
     pub cache_memory_bytes: u64,
@@ -47,13 +47,13 @@ pub struct Demand {
 /// The rate of an emulated link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkRate {
-    /// It is between the target and origins; else between robots and the target.
+    /// Whether it is between the target and origins; else between robots and the target.
     pub is_to_origins: bool,
     /// Bits per second in each direction.
     pub bits_per_s: u64,
 }
 
-/// What the target needs for itself.
+/// Demands of the target itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TargetDemand {
     pub name: String,

@@ -1,4 +1,4 @@
-//! What emulated links have to carry, beside the rate that they have.
+//! Load of emulated links, beside their rate.
 
 use assay_base::settings::show::bytes;
 

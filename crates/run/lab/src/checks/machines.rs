@@ -19,13 +19,13 @@ pub struct MachineLoad {
     pub robots: Option<(u32, u32)>,
     /// First and last of its origins, counted from 0.
     pub origins: Option<(u32, u32)>,
-    /// It runs the proxy.
+    /// Whether it runs the proxy.
     pub proxy: bool,
     pub supply: Supply,
 }
 
 impl MachineLoad {
-    /// Its name, and its part.
+    /// Name, and its part.
     pub fn title(&self) -> String {
         let range = |what: &str, (first, last): (u32, u32)| match first == last {
             true => format!("{what} {first}"),
@@ -39,7 +39,7 @@ impl MachineLoad {
     }
 }
 
-/// How many there are in a part, and their share of all.
+/// Number of members of a part, and their share of all.
 fn share(part: Option<(u32, u32)>, all: u64) -> (u64, f64) {
     let count = part.map_or(0, |(first, last)| u64::from(last.saturating_sub(first)) + 1);
     (count, count as f64 / all.max(1) as f64)
@@ -77,7 +77,7 @@ pub fn needs(demand: &Demand, machine: &MachineLoad) -> Vec<Need> {
     needs
 }
 
-/// What the robots of one machine do: from one address, to the destinations of all.
+/// Demands of the robots of one machine: from one address, to the destinations of all.
 fn robots_of(demand: &Demand, robots: u64, share: f64) -> Demand {
     let part = |all: u64| whole(all as f64 * share);
     // All connections go to the proxy. Straight to origins, the busiest of them gets as many of each address as of all.
@@ -94,7 +94,7 @@ fn robots_of(demand: &Demand, robots: u64, share: f64) -> Demand {
     }
 }
 
-/// What reaches the origins of one machine: from the proxy, or from all robots.
+/// Demands on the origins of one machine: from the proxy, or from all robots.
 fn origins_of(demand: &Demand, origins: u64, share: f64) -> Demand {
     let part = |all: u64| whole(all as f64 * share);
     let target = demand.target.as_ref().map(|target| TargetDemand {

@@ -15,7 +15,7 @@ use self::demand::whole;
 
 /// Descriptors of a process that are no connections: files, timers, pipes.
 const OWN_DESCRIPTORS: u64 = 100;
-/// How long the port of a connection that a robot closed cannot be used again.
+/// Time for which the port of a connection that a robot closed cannot be used again.
 pub const TIME_WAIT_S: f64 = 60.0;
 /// The same where the kernel gives such ports out again (`tcp_tw_reuse`).
 pub const TIME_WAIT_REUSED_S: f64 = 1.0;
@@ -37,14 +37,14 @@ const XACT_BYTES: u64 = 100;
 /// Room that a disk store needs beside its capacity.
 const DISK_STORE_SLACK: u64 = 64 << 20;
 
-/// What the machine has.
+/// Resources of a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Supply {
     /// Descriptors that a process may have.
     pub descriptors: u64,
     /// First and last port that connections are given.
     pub ports: (u16, u16),
-    /// How long the port of a closed connection rests, in seconds.
+    /// Time for which the port of a closed connection rests, in seconds.
     pub port_rest_s: f64,
     /// Memory that can be had.
     pub memory_bytes: u64,
@@ -74,7 +74,7 @@ pub enum Resource {
     Processors,
     /// Disk space, in bytes.
     Disk,
-    /// What an emulated link carries, in bits per second.
+    /// Rate of an emulated link, in bits per second.
     Link,
 }
 
@@ -106,20 +106,20 @@ pub struct Need {
     /// The machine of a fleet that has to have it, with its part of the plan; none: this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    /// What, and whose: `descriptors of robots`.
+    /// Resource and its user: `descriptors of robots`.
     pub name: String,
     pub resource: Resource,
-    /// How much is needed at the very least.
+    /// Amount that is needed at the very least.
     pub at_least: f64,
-    /// How much is likely to be needed.
+    /// Amount that is likely to be needed.
     pub needed: f64,
-    /// How much there is.
+    /// Amount that there is.
     pub available: f64,
-    /// How the need was computed.
+    /// Computation of the need.
     pub how: String,
-    /// What there is, as text.
+    /// Amount that there is, as text.
     pub has: String,
-    /// What to do where it is not enough.
+    /// Advice for where it is not enough.
     pub advice: String,
     /// The share of what there is above which it is too near to be sure.
     tight_above: f64,
@@ -155,12 +155,12 @@ impl Need {
         !self.exceeds() && self.needed > self.available * self.tight_above
     }
 
-    /// How much is needed, for people.
+    /// Amount that is needed, for people.
     pub fn needed_words(&self) -> String {
         self.resource.show(if self.exceeds() { self.at_least } else { self.needed })
     }
 
-    /// How much there is, for people.
+    /// Amount that there is, for people.
     pub fn available_words(&self) -> String {
         self.resource.show(self.available)
     }
@@ -187,7 +187,7 @@ pub fn needs(demand: &Demand, supply: &Supply) -> Vec<Need> {
     needs
 }
 
-/// What each role needs of one thing.
+/// Needs of each role for one resource.
 struct RoleNeeds {
     robots: Need,
     /// None: robots need it for both.
@@ -201,7 +201,7 @@ impl RoleNeeds {
     }
 }
 
-/// Why the plan cannot be carried, with the arithmetic of everything that is too little; none: it can.
+/// Reason why the plan cannot be carried, with the arithmetic of everything that is too little; none: it can.
 pub fn refusal(needs: &[Need]) -> Option<String> {
     let short: Vec<String> =
         needs.iter().filter(|need| need.exceeds()).map(|need| need.sentence("too few ")).collect();
@@ -213,7 +213,7 @@ pub fn refusal(needs: &[Need]) -> Option<String> {
     }
 }
 
-/// What may turn out to be too little, a line each.
+/// Resources that may turn out to be too little, a line each.
 pub fn warnings(needs: &[Need]) -> Vec<String> {
     let tight = needs.iter().filter(|need| need.is_tight());
     let machine = if of_fleet(needs) { "a machine" } else { "this machine" };

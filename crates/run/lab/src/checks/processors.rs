@@ -41,7 +41,7 @@ impl Cost {
     }
 }
 
-/// What one role needs in one phase.
+/// Processors that one role needs in one phase.
 #[derive(Debug, Clone, Default)]
 struct ProcessorShare {
     least: f64,

@@ -1,4 +1,4 @@
-//! How much room a proxy's stores may be given.
+//! Stores of a proxy, and the sizes that they accept.
 
 use serde::Deserialize;
 
@@ -43,11 +43,11 @@ pub enum CapacityError {
     NotAMultiple { title: String, step: String, given: String, next: String },
 }
 
-/// What a proxy's stores accept.
+/// Sizes that a proxy's stores accept.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Capacity {
-    /// Which of `--memory` and `--disk` it has a store for.
+    /// Stores that it has, of `--memory` and `--disk`.
     pub stores: Vec<Store>,
     /// Least memory that it can be given, in bytes.
     pub memory_floor_bytes: u64,
@@ -57,15 +57,15 @@ pub struct Capacity {
     pub disk_floor_bytes: u64,
     /// Disk is given to it in multiples of this many bytes.
     pub disk_step_bytes: u64,
-    /// It has no cache without a disk store.
+    /// Whether it has no cache without a disk store.
     pub needs_disk: bool,
-    /// What an object takes beside its body, in bytes: measured, for predictions of hit ratios.
+    /// Overhead of an object beside its body, in bytes: measured, for predictions of hit ratios.
     pub object_overhead_bytes: u64,
     /// An object, with that, takes a multiple of so many bytes.
     pub object_unit_bytes: u64,
-    /// It evicts from this share of its size on, in percent: so much it holds, measured.
+    /// Share of its size from which on it evicts, in percent, measured.
     pub evicts_from_percent: u64,
-    /// What is in memory is on disk too: with a disk store, the disk is all there is room for.
+    /// Whether objects in memory are on disk too: with a disk store, the disk is all there is room for.
     pub inclusive: bool,
 }
 
@@ -96,7 +96,7 @@ impl Capacity {
         if self.has(Store::Memory) && !self.needs_disk { Store::Memory } else { Store::Disk }
     }
 
-    /// What is wrong with it; where in it, and what.
+    /// Checks it; the error is the field, and what is wrong with it.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         if self.stores.is_empty() {
             return Err(("stores", "must name at least one of \"memory\" and \"disk\"".into()));

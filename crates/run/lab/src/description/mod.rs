@@ -1,4 +1,4 @@
-//! How a real proxy is driven: its configuration, its commands, its counters, what it is known to do.
+//! Descriptions of real proxies: configuration, commands, counters, and known behaviour.
 //!
 //! A description is a TOML file; `docs/reference/proxies.md` says how one is written. Those in the folder `proxies/`
 //! are compiled in; a user's own of the same name wins over them.
@@ -73,23 +73,23 @@ impl Leg {
     }
 }
 
-/// How a proxy is driven. Texts marked *template* are filled in with [`TemplateVariables`].
+/// Description of a proxy: its configuration, commands and counters. Texts marked *template* are filled in with [`TemplateVariables`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Description {
-    /// What it is called on the command line: small letters, digits and `-`.
+    /// Name on the command line: small letters, digits and `-`.
     pub name: String,
-    /// What people call it.
+    /// Name for people.
     pub title: String,
     /// Debian package that brings it, named when the program is missing.
     #[serde(default)]
     pub package: Option<String>,
-    /// How it can be spoken to; the first is the default.
+    /// Modes in which it can be addressed; the first is the default.
     pub modes: Vec<Mode>,
     /// Whether it speaks HTTP/2 to clients, in clear and with prior knowledge; none: it does not.
     #[serde(default)]
     pub http2: Option<Http2Support>,
-    /// It can send requests to origins over HTTP/2, in clear and over TLS, as a reverse proxy.
+    /// Whether it can send requests to origins over HTTP/2, in clear and over TLS, as a reverse proxy.
     #[serde(default)]
     pub origin_http2: bool,
     /// The legs on which it can speak TLS, as a reverse proxy.
@@ -104,16 +104,16 @@ pub struct Description {
     /// Directories to make in the work directory.
     #[serde(default)]
     pub directories: Vec<String>,
-    /// Its own record of every request.
+    /// Own record of every request.
     #[serde(default)]
     pub access_log: Option<AccessLog>,
     /// Other files of the work directory that are kept in the run directory, beside the written ones.
     #[serde(default)]
     pub logs: Vec<String>,
-    /// What can be chosen beside memory, disk and processors, by name.
+    /// Settings beside memory, disk and processors, by name.
     #[serde(default, rename = "setting")]
     pub settings: BTreeMap<String, Setting>,
-    /// How to find the version.
+    /// Command that prints the version.
     pub version: VersionCommand,
     /// Files to write into the work directory.
     #[serde(default, rename = "file")]
@@ -123,7 +123,7 @@ pub struct Description {
     pub prepare: Vec<ProgramTemplate>,
     /// The proxy itself, in the foreground.
     pub start: ProgramTemplate,
-    /// What speaks TLS to robots in its place, if it cannot.
+    /// Program that speaks TLS to robots in its place, if it cannot.
     #[serde(default)]
     pub tls_terminator: Option<TlsTerminator>,
     /// Programs that run beside it once it is ready: log writers.
@@ -132,25 +132,25 @@ pub struct Description {
     /// Programs that empty its cache while it runs, in turn; none: only a restart does.
     #[serde(default)]
     pub empty: Vec<ProgramTemplate>,
-    /// When it counts as started.
+    /// Check by which it counts as started.
     #[serde(default)]
     pub ready: ReadyCheck,
-    /// How it is stopped.
+    /// Signal and patience with which it is stopped.
     #[serde(default)]
     pub stop: StopPolicy,
-    /// Where its counters are.
+    /// Sources of its counters.
     #[serde(default)]
     pub counters: Vec<CounterSource>,
-    /// What its stores accept.
+    /// Sizes that its stores accept.
     #[serde(default)]
     pub capacity: Capacity,
-    /// What it does where the standard leaves a choice, for the ideal hit ratio.
+    /// Behaviour where the standard leaves a choice, for the ideal hit ratio.
     #[serde(default)]
     pub behaviour: CacheBehaviour,
-    /// How it works together with other caches.
+    /// Protocols towards other caches.
     #[serde(default)]
     pub hierarchy: Hierarchy,
-    /// What was chosen of `settings`, or is so when nobody chooses.
+    /// Values of `settings`, chosen or by default.
     #[serde(skip)]
     pub chosen: BTreeMap<String, SettingValue>,
     /// The text that this was read from, for the run directory.
@@ -158,11 +158,11 @@ pub struct Description {
     pub source: String,
 }
 
-/// How a proxy that speaks HTTP/2 does so at one address.
+/// Versions of HTTP that a proxy with HTTP/2 speaks at one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Http2Support {
-    /// Where it speaks HTTP/2, it speaks nothing else.
+    /// HTTP/2 alone.
     Only,
     /// Beside HTTP/1.1: what a connection begins with decides.
     WithHttp1,
@@ -174,17 +174,17 @@ pub enum Http2Support {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Hierarchy {
-    /// Those by which it can query siblings.
+    /// Protocols by which it can query siblings.
     pub siblings: Vec<PeerProtocol>,
-    /// Those by which it can query parents.
+    /// Protocols by which it can query parents.
     pub parents: Vec<PeerProtocol>,
     /// The protocols by which others can query it.
     pub serves: Vec<PeerProtocol>,
-    /// It can send everything through one parent, and knows nothing of several.
+    /// Whether it can send everything through one parent, and knows nothing of several.
     pub one_parent: bool,
 }
 
-/// How the version of a proxy is found.
+/// Command that prints a version, and the text before it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename = "Version", deny_unknown_fields, rename_all = "kebab-case")]
 pub struct VersionCommand {
@@ -198,9 +198,9 @@ pub struct VersionCommand {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FileTemplate {
-    /// Where, below the work directory.
+    /// Path below the work directory.
     pub path: String,
-    /// What. *Template.*
+    /// Content. *Template.*
     pub text: String,
 }
 
@@ -220,12 +220,12 @@ pub struct ProgramTemplate {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TlsTerminator {
-    /// What people call it.
+    /// Name for people.
     pub title: String,
     /// Debian package that brings it, named when it is missing.
     #[serde(default)]
     pub package: Option<String>,
-    /// How its version is found.
+    /// Command that prints its version.
     pub version: VersionCommand,
     /// A file or a socket of the proxy, below the work directory, that must be there before it is started.
     #[serde(default)]
@@ -235,7 +235,7 @@ pub struct TlsTerminator {
 }
 
 impl TlsTerminator {
-    /// Its program, where that is not installed on this machine.
+    /// Program, where that is not installed on this machine.
     pub fn missing(&self) -> Option<&str> {
         self.command.first().map(String::as_str).filter(|program| find_program(program).is_none())
     }
@@ -251,23 +251,23 @@ impl TlsTerminator {
 pub struct AccessLog {
     /// The file, below the work directory.
     pub path: String,
-    /// What stands in a line: `{field}` for each field, and what stands between them. More blanks than one are as one.
+    /// Format of a line: `{field}` for each field, and what stands between them. More blanks than one are as one.
     pub format: String,
 }
 
 impl AccessLog {
-    /// What is wrong with its format.
+    /// Checks its format.
     pub(super) fn check(&self) -> Result<(), assay_logs::format::FormatError> {
         Format::compile(Dialect::Assay, &self.format).map(drop)
     }
 }
 
-/// When a proxy counts as started: when a request through it to each origin gets a 200 response.
+/// Check by which a proxy counts as started: a request through it to each origin gets a 200 response.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename = "Ready", default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReadyCheck {
     pub path: String,
-    /// How long to wait, in seconds.
+    /// Seconds to wait.
     pub patience_s: f64,
 }
 
@@ -277,15 +277,15 @@ impl Default for ReadyCheck {
     }
 }
 
-/// How a proxy is stopped.
+/// Signal and patience with which a proxy is stopped.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename = "Stop", default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StopPolicy {
     /// Signal to its first process.
     pub signal: StopSignal,
-    /// How long to wait before everything of it is killed, in seconds.
+    /// Seconds before everything of it is killed.
     pub patience_s: f64,
-    /// How long it is left alone after the last request, before its counters are read for the last time and it is
+    /// Time for which it is left alone after the last request, before its counters are read for the last time and it is
     /// told to end, in seconds: what it keeps back (log lines, counters) is written by then.
     pub settle_s: f64,
 }
@@ -308,11 +308,11 @@ pub enum StopSignal {
     Quit,
 }
 
-/// Where counters come from, once a second, and what they are called there.
+/// Source of counters, which is read once a second, with their names there.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CounterSource {
-    /// How they are written.
+    /// Format in which they are written.
     pub format: CounterFormat,
     /// Program that prints them. *Templates.*
     #[serde(default)]
@@ -326,7 +326,7 @@ pub struct CounterSource {
     /// Or: socket below the work directory where the proxy accepts commands.
     #[serde(default)]
     pub socket: Option<String>,
-    /// What is said there.
+    /// Command that is sent there.
     #[serde(default)]
     pub say: Option<String>,
     /// Or: a log below the work directory; occurrences in its new lines are counted.
@@ -336,7 +336,7 @@ pub struct CounterSource {
     pub names: BTreeMap<CounterName, Vec<CounterTerm>>,
 }
 
-/// How a source writes its counters.
+/// Format in which a source writes its counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CounterFormat {
@@ -395,7 +395,7 @@ impl TryFrom<String> for CounterName {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct CounterTerm {
-    /// What it is multiplied by.
+    /// Factor.
     pub factor: i64,
     pub name: String,
 }
@@ -463,17 +463,17 @@ impl Description {
         if self.capacity.inclusive && disk > 0 { disk } else { memory.saturating_add(disk) }
     }
 
-    /// How long it may take to become ready.
+    /// Time that it may take to become ready.
     pub fn ready_patience(&self) -> Duration {
         Duration::try_from_secs_f64(self.ready.patience_s).unwrap_or(Duration::from_secs(30))
     }
 
-    /// How long it is left alone before it is stopped.
+    /// Time for which it is left alone before it is stopped.
     pub fn settling(&self) -> Duration {
         Duration::try_from_secs_f64(self.stop.settle_s).unwrap_or_default()
     }
 
-    /// How long it may take to stop.
+    /// Time that it may take to stop.
     pub fn stop_patience(&self) -> Duration {
         Duration::try_from_secs_f64(self.stop.patience_s).unwrap_or(Duration::from_secs(10))
     }

@@ -10,14 +10,14 @@ use super::{
     TemplateVariables, template,
 };
 
-/// What is wrong with a command that is empty, or whose first argument comes out empty.
+/// Message on a command that is empty, or whose first argument comes out empty.
 const NO_PROGRAM: &str = "must name a program";
 /// Longest time that it may settle before it is stopped, in seconds.
 const MAX_SETTLE_S: f64 = 60.0;
 /// Longest patience that a description may request, in seconds.
 const MAX_PATIENCE_S: f64 = 600.0;
 
-/// What is wrong, and where: the keys and indices that lead to it, and how many lines further down in it.
+/// Mistake and its position: the keys and indices that lead to it, and how many lines further down in it.
 struct FieldError {
     path: Vec<PathStep>,
     lines_in: usize,
@@ -254,7 +254,7 @@ struct Template<'a> {
     text: &'a str,
     parsed: minijinja::Template<'a, 'a>,
     path: Vec<PathStep>,
-    /// It must not come out empty.
+    /// Whether it must not come out empty.
     names_program: bool,
 }
 

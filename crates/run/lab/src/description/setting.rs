@@ -1,4 +1,4 @@
-//! What can be chosen about a proxy beside memory, disk and processors, and what was chosen.
+//! Settings of a proxy beside memory, disk and processors, and their values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,12 +12,12 @@ use assay_base::settings::suggest::or_did_you_mean;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Setting {
-    /// What it changes, a sentence.
+    /// Effect of the setting, a sentence.
     pub about: String,
-    /// The words that may be chosen, or
+    /// The words that may be chosen; empty: it is a number.
     #[serde(default)]
     pub values: Vec<String>,
-    /// what kind of number may be.
+    /// Unit of the number that may be chosen; none: it is a word.
     #[serde(default, rename = "type")]
     pub kind: Option<SettingUnit>,
     /// The least of that kind.
@@ -26,9 +26,9 @@ pub struct Setting {
     /// The most of that kind.
     #[serde(default)]
     pub most: Option<String>,
-    /// What it is when nobody chooses.
+    /// Default value.
     pub default: String,
-    /// Which stores there are with a value, where those differ from the description's.
+    /// Stores by value, where those differ from the description's.
     #[serde(default)]
     pub stores: BTreeMap<String, Vec<Store>>,
 }
@@ -114,7 +114,7 @@ impl SettingUnit {
 }
 
 impl Setting {
-    /// What may be chosen, as text.
+    /// Values that may be chosen, as text.
     pub fn allowed(&self) -> String {
         let Some(kind) = self.kind else { return format!("one of {}", self.values.join(", ")) };
         let bounds = match (&self.least, &self.most) {
@@ -156,7 +156,7 @@ impl Setting {
         })
     }
 
-    /// What is wrong with it; where in it, and what.
+    /// Checks it; the error is the field, and what is wrong with it.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         if self.about.trim().is_empty() {
             return Err(("about", "must say what it changes".into()));
@@ -205,7 +205,7 @@ impl Setting {
     }
 }
 
-/// Which of a proxy's settings is meant by `name`; what there is, when none is.
+/// Finds the setting `name` of a proxy; the error names those that there are.
 pub(super) fn find_setting<'a>(
     settings: &'a BTreeMap<String, Setting>,
     title: &str,

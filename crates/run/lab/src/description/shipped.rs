@@ -1,4 +1,4 @@
-//! Which proxies can be named: those compiled in, and the user's own.
+//! Proxies that can be named: those compiled in, and the user's own.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

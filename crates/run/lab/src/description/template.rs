@@ -1,4 +1,4 @@
-//! What a description's templates can say, and how they are filled in.
+//! Templates of a description: their variables, and how they are filled in.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -28,20 +28,20 @@ pub struct TemplateOrigin {
 /// Another cache as templates see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplatePeer {
-    /// What it is called.
+    /// Name.
     pub name: String,
     pub relation: PeerRelation,
     /// The protocol that is used with it.
     pub protocol: PeerProtocol,
     pub ip: String,
-    /// Where it speaks HTTP.
+    /// Port on which it speaks HTTP.
     pub port: u16,
 }
 
 /// The caches that a proxy works together with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PeeringVariables {
-    /// What it is called itself.
+    /// Own name.
     pub name: String,
     /// The caches that it queries.
     pub peers: Vec<TemplatePeer>,
@@ -49,17 +49,17 @@ pub struct PeeringVariables {
     pub clients: Vec<String>,
     /// The protocols that other caches use with it.
     pub serves: Vec<PeerProtocol>,
-    /// What siblings give is not stored here too.
+    /// Whether objects of siblings are not stored here too.
     pub proxy_only: bool,
-    /// It sends no requests to origins itself.
+    /// Whether it sends no requests to origins itself.
     pub never_direct: bool,
 }
 
-/// What a run decided about a proxy: the values of the templates' variables.
+/// Decisions of a run about a proxy: the values of the templates' variables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TemplateVariables {
     pub listen: SocketAddr,
-    /// Its private work directory.
+    /// Private work directory.
     pub work: PathBuf,
     /// The origins, in the workload's order.
     pub origins: Vec<TemplateOrigin>,
@@ -67,7 +67,7 @@ pub struct TemplateVariables {
     pub memory_bytes: u64,
     /// Disk for its cache.
     pub disk_bytes: u64,
-    /// How it is spoken to.
+    /// Mode in which it is addressed.
     pub mode: Mode,
     /// Robots speak HTTP/2 to it.
     pub http2: bool,
@@ -89,7 +89,7 @@ pub struct TemplateVariables {
     pub peering: Option<PeeringVariables>,
     /// The legs on which it speaks TLS.
     pub tls: Vec<Leg>,
-    /// What was chosen of the description's settings.
+    /// Values of the description's settings.
     pub chosen: BTreeMap<String, SettingValue>,
 }
 
@@ -128,7 +128,7 @@ fn pattern(authority: &str) -> String {
     format!("^{escaped}{port}$")
 }
 
-/// What templates are parsed with.
+/// Environment in which templates are parsed.
 pub(super) fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -258,7 +258,7 @@ pub const ICP_PORT: u16 = 3130;
 /// Port on which caches receive HTCP queries.
 const HTCP_PORT: u16 = 4827;
 
-/// What templates know of other caches.
+/// Variables of templates about other caches.
 fn peering(peering: Option<&PeeringVariables>) -> Value {
     let peers = |relation: PeerRelation| -> Vec<Value> {
         let all = peering.iter().flat_map(|peering| &peering.peers).filter(|peer| peer.relation == relation);

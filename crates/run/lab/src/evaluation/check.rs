@@ -1,4 +1,4 @@
-//! What stands in the way of an evaluation, before anything is started.
+//! Checks of an evaluation before anything is started.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What is evaluated and how, what happens meanwhile, and how it ended.
+//! Plan of an evaluation, its events and its result.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,39 +16,39 @@ use assay_spe::spec::{Turns, When};
 /// First port that the Collector's listeners have where nothing else is configured and a proxy that runs already must know them.
 pub const LISTENERS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3200);
 
-/// What is evaluated, and how.
+/// Plan of an evaluation.
 #[derive(Debug, Clone)]
 pub struct SpePlan {
     /// The program itself, which roles are played by.
     pub exe: PathBuf,
     /// Version of Assay.
     pub assay_version: String,
-    /// Where clients come in.
+    /// Address at which clients connect.
     pub listen: SocketAddr,
-    /// How clients and proxies speak.
+    /// Mode in which clients address proxies.
     pub mode: Mode,
     /// Reverse: the one origin behind all, by name and by address.
     pub origin: Option<(String, SocketAddr)>,
-    /// How clients are spoken to over TLS; none: in the clear.
+    /// TLS settings towards clients; none: in the clear.
     pub tls: Option<ServerTls>,
-    /// How that origin is spoken to over TLS; none: in the clear.
+    /// TLS settings towards that origin; none: in the clear.
     pub origin_tls: Option<ClientTls>,
     /// With which authority tunnels are opened, and how their origins are spoken to; none: tunnels go through unseen.
     pub intercept: Option<(AuthorityFiles, ClientTls)>,
     /// The proxies under test.
     pub proxies: Vec<TestedProxy>,
-    /// Those that get their requests over TLS, by label, with the authority (`host:port`) for whose host their certificate is verified.
+    /// Proxies that get their requests over TLS, by label, with the authority (`host:port`) for whose host their certificate is verified.
     pub over_tls: BTreeMap<String, String>,
-    /// How the certificates of those that run already are verified; none: none of them is in `over_tls`.
+    /// TLS settings by which the certificates of those that run already are verified; none: none of them is in `over_tls`.
     pub proxies_tls: Option<ClientTls>,
     /// First address of the Collector's listeners, the others on the next ports; none: chosen.
     pub listeners: Option<SocketAddr>,
-    /// When requests are sent to the proxies.
+    /// Order of requests to the proxies and to the origin.
     pub when: When,
     pub turns: Turns,
     /// Seed of the order.
     pub seed: u64,
-    /// How long a response that may not be cached is kept for listeners that have not seen it.
+    /// Time that a response that may not be cached is kept for listeners that have not seen it.
     pub minimum_freshness: Duration,
     /// Age after which a recording is made anew.
     pub maximum_age: Duration,
@@ -60,16 +60,16 @@ pub struct SpePlan {
     pub collector_disk_bytes: u64,
     /// Most requests that wait for one proxy.
     pub most_waiting: u32,
-    /// How long a proxy's response may take.
+    /// Time that a proxy's response may take.
     pub patience: Duration,
-    /// What is a difference.
+    /// Rules that say what a difference is.
     pub rules: Option<PathBuf>,
     pub directory: PathBuf,
     /// Write the log in the document's form too.
     pub text_log: bool,
-    /// How long it lasts; none: until it is stopped.
+    /// Duration; none: until it is stopped.
     pub duration: Option<Duration>,
-    /// Which addresses clients may request; none: all.
+    /// Addresses that clients may request; none: all.
     pub destinations: Option<Destinations>,
     /// Public addresses that were named are the user's own.
     pub own_target: bool,
@@ -101,9 +101,9 @@ pub enum SpeEvent {
 pub struct SpeProgress {
     /// Labels of all targets, `direct` first.
     pub labels: Vec<String>,
-    /// What the Multiplier has counted.
+    /// Counters of the Multiplier.
     pub multiplier: MultiplierCounters,
-    /// What the Collector has counted.
+    /// Counters of the Collector.
     pub collector: CollectorCounters,
     /// For how long threads had no processor.
     pub waits: Waits,

@@ -20,10 +20,10 @@ use crate::evaluation::check;
 use crate::evaluation::plan::{SpeEvent, SpePlan};
 use crate::evaluation::supervisor::Evaluation;
 
-/// Where recordings are that memory has no room for, while the evaluation lasts.
+/// Directory of recordings that memory has no room for, while the evaluation lasts.
 const RECORDINGS: &str = "recordings";
 
-/// Where the listeners are: on addresses of our own, unless somebody outside must know them.
+/// Addresses of the listeners: addresses of our own, unless somebody outside must know them.
 pub(crate) fn listeners(plan: &SpePlan, net: &LoopbackNet) -> Result<Vec<SocketAddr>, LabError> {
     if plan.listeners.is_some() || check::has_running(plan) {
         return Ok(check::all_listeners(plan));
@@ -112,7 +112,7 @@ impl Evaluation {
         ProxyCertificate::standing_for(authority, listen).map(Some)
     }
 
-    /// How a proxy is spoken to over TLS; none: in the clear.
+    /// TLS settings towards a proxy; none: in the clear.
     fn tls_to(
         &self,
         proxy: &TestedProxy,

@@ -1,4 +1,4 @@
-//! What goes on between the start and the end of an evaluation, and what of it is kept.
+//! Supervisor of an evaluation, from its start to its end, and the record of it.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -23,9 +23,9 @@ use tokio::time::Instant;
 use crate::evaluation::plan::{SpeEvent, SpeOutcome, SpePlan, SpeProgress};
 use crate::evaluation::start::{listeners, millis};
 
-/// How long a role may take to be ready.
+/// Time that a role may take to be ready.
 const READY_PATIENCE: Duration = Duration::from_secs(30);
-/// How long the Multiplier may take for its last responses, and the Collector for its last message.
+/// Time that the Multiplier may take for its last responses, and the Collector for its last message.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// An evaluation that goes on.
@@ -35,9 +35,9 @@ pub(crate) struct Evaluation {
     pub(crate) info: SpeInfo,
     /// Addresses of our own; they are ours as long as this lives.
     pub(crate) net: LoopbackNet,
-    /// Where the Collector's listeners are.
+    /// Addresses at which the Collector's listeners are.
     pub(crate) listeners: Vec<SocketAddr>,
-    /// What the Collector and the Multiplier know, and no proxy.
+    /// Secret of the Collector and the Multiplier, which no proxy knows.
     pub(crate) lost_key: String,
     // In this order: the senders of requests end before their receivers.
     pub(crate) multiplier: Option<Role>,
@@ -412,7 +412,7 @@ fn info(plan: &SpePlan) -> SpeInfo {
     }
 }
 
-/// What a proxy that is started was told, as it can be typed.
+/// Settings of a proxy that is started, as it can be typed.
 fn settings(proxy: &TestedProxy) -> BTreeMap<String, String> {
     let mut all = match &proxy.choice {
         ProxyChoice::Running(_) => return BTreeMap::new(),

@@ -1,6 +1,6 @@
-//! One proxy that is led to listeners of the caller's for everything, and to no origin besides.
+//! One proxy in isolation: everything that it requests goes to listeners of the caller's, and to no origin besides.
 //!
-//! An evaluation of several proxies starts each of them so. [`IsolatedProxy`] is one alone, and the caller that drives it requests any URL
+//! An evaluation of several proxies starts each of them so. [`IsolatedProxy`] is one alone, whose caller requests any URL
 //! that it likes: as a forward proxy it has one listener, as its only parent; as a reverse proxy it has a listener for each host
 //! it stands for. [`topology`] starts several that work together in the same way.
 //!
@@ -34,13 +34,13 @@ pub use self::certificate::ProxyCertificate;
 
 /// Connections that a proxy that is started is prepared for.
 const CONNECTIONS: u64 = 4000;
-/// How long the built-in proxy may take to be ready.
+/// Time that the built-in proxy may take to be ready.
 const READY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A proxy under test.
 #[derive(Debug, Clone)]
 pub struct TestedProxy {
-    /// What it is called in results.
+    /// Name in results.
     pub label: String,
     pub choice: ProxyChoice,
     /// Memory for its cache, where it is started.
@@ -48,7 +48,7 @@ pub struct TestedProxy {
     pub disk_bytes: u64,
 }
 
-/// What a proxy under test is.
+/// Kind of a proxy under test.
 #[derive(Debug, Clone)]
 pub enum ProxyChoice {
     /// The one that Assay brings, and what was chosen about it.
@@ -59,29 +59,29 @@ pub enum ProxyChoice {
     Running(SocketAddr),
 }
 
-/// What is started, and where.
+/// Plan of a start.
 #[derive(Debug, Clone)]
 pub struct IsolatedProxyPlan {
     /// The program itself, which the built-in proxy is a role of.
     pub exe: PathBuf,
     /// The proxy; one that runs already is not for this.
     pub proxy: TestedProxy,
-    /// How it is spoken to.
+    /// Mode in which it is addressed.
     pub mode: Mode,
     /// Clients speak HTTP/2 to it.
     pub http2: bool,
     /// Clients speak TLS to it, with a certificate of an authority that is made for it.
     pub tls: bool,
-    /// Where its configuration, its logs and what it says are kept.
+    /// Directory in which its configuration, its logs and what it says are kept.
     pub directory: PathBuf,
 }
 
 /// A proxy that runs, or several that work together. Dropped, it is killed.
 #[derive(Debug)]
 pub struct IsolatedProxy {
-    /// Where it listens; of several, the one that is spoken to.
+    /// Address at which it listens; of several, the one that is spoken to.
     pub address: SocketAddr,
-    /// What it says it is.
+    /// Title and version that it reports.
     pub software: String,
     // These go before the addresses do.
     started: Vec<StartedProxyEntry>,
@@ -91,7 +91,7 @@ pub struct IsolatedProxy {
 /// One that was started.
 #[derive(Debug)]
 struct StartedProxyEntry {
-    /// What it is called among others; none: it is alone.
+    /// Name among others; none: it is alone.
     name: Option<String>,
     body: ProxyProcess,
 }
@@ -114,13 +114,13 @@ impl AddressReservation {
         LoopbackNet::claim().map(Self)
     }
 
-    /// Where listener `place` may be.
+    /// Address of listener `place`.
     pub fn listener(&self, place: u8) -> Result<SocketAddr, LabError> {
         self.0.listener(place)
     }
 }
 
-/// Refuses what cannot be started, or not be led.
+/// Refuses plans that cannot be started, or not be isolated.
 pub fn check(plan: &IsolatedProxyPlan) -> Result<(), LabError> {
     match &plan.proxy.choice {
         ProxyChoice::Running(address) => Err(LabError::plan(format!("the proxy {address} runs already"))),
@@ -161,7 +161,7 @@ pub fn check_tls(description: &Description) -> Result<(), LabError> {
     missing_terminator(description).map_or(Ok(()), |why| Err(LabError::plan(why)))
 }
 
-/// True where a described proxy speaks in this mode, and can be led to listeners in it.
+/// True where a described proxy speaks in this mode, and can be isolated in it.
 pub fn supports(description: &Description, mode: Mode) -> bool {
     description.modes.contains(&mode) && can_be_isolated(description, mode)
 }
@@ -230,7 +230,7 @@ impl IsolatedProxy {
         Ok(isolated)
     }
 
-    /// How it ended, if it did by itself; of several, the first that did.
+    /// Message on its end, if it ended by itself; of several, the first that did.
     pub async fn exit_message(&mut self) -> Option<String> {
         for entry in &mut self.started {
             let words = match &mut entry.body {
@@ -250,7 +250,7 @@ impl IsolatedProxy {
         None
     }
 
-    /// What its logs tell of processes of it that were killed or crashed, while it went on; none did.
+    /// Message on its processes that were killed or crashed, while it went on; none did.
     pub fn crashes(&self) -> Option<String> {
         let crash_message = |entry: &StartedProxyEntry| match &entry.body {
             ProxyProcess::Real(real) => real.crashes().map(|words| entry.named(&words)),

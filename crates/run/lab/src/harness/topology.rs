@@ -1,4 +1,4 @@
-//! Caches that work together, led to one listener: what is requested of the one that is spoken to comes out there, whichever of
+//! Caches that work together, in isolation, with one listener behind them: what is requested of the one that is spoken to comes out there, whichever of
 //! them sends it on.
 
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use crate::prepare;
 use crate::real_proxy::{self, RealProxy};
 use crate::topology::{Cache, Topology};
 
-/// What is started, and where.
+/// Plan of a start.
 #[derive(Debug, Clone)]
 pub struct IsolatedTopologyPlan {
     /// The program itself, which built-in caches are roles of.
@@ -26,11 +26,11 @@ pub struct IsolatedTopologyPlan {
     pub topology: Topology,
     /// Clients speak HTTP/2 to the one that is spoken to, in clear.
     pub http2: bool,
-    /// Where the configuration and the logs of each cache are kept, in a directory of its name.
+    /// Directory in which the configuration and the logs of each cache are kept, in a directory of its name.
     pub directory: PathBuf,
 }
 
-/// Refuses what cannot be started, or not be led.
+/// Refuses plans that cannot be started, or not be isolated.
 pub fn check(topology: &Topology) -> Result<(), LabError> {
     if !topology.links.is_empty() {
         return Err(LabError::plan(format!(
@@ -46,7 +46,7 @@ pub fn front(topology: &Topology) -> usize {
     topology.caches.iter().position(Cache::has_robots).unwrap_or_default()
 }
 
-/// How the cache that is spoken to speaks HTTP/2 in clear; the outer none: it does not.
+/// Versions of HTTP in clear of the cache that is addressed; the outer none: it does not.
 pub fn http2(topology: &Topology) -> Option<Http2Support> {
     let place = front(topology);
     let is_queried = topology.clients(place).next().is_some();

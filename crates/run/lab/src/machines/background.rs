@@ -10,7 +10,7 @@ use crate::machines::error::FleetError;
 /// The thread. Dropped, it ends, and its work with it.
 #[derive(Debug)]
 pub struct Background {
-    /// Where work is given to it.
+    /// Handle by which it is given work.
     pub handle: Handle,
     _end: oneshot::Sender<()>,
 }

@@ -13,11 +13,11 @@ use crate::machines::error::FleetError;
 
 /// The program of the server.
 const SERVER: &str = "nats-server";
-/// How long the server and agents may take to be there, and to end.
+/// Time that the server and agents may take to be there, and to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
-/// What agents are for, in turn; from the fourth on, they are for robots.
+/// Labels of agents, in turn; from the fourth on, they are for robots.
 const LABELS: [&str; 3] = ["robots", "proxy", "origins"];
 
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct DevFleetSettings {
 /// A server and agents that run. Dropped, they are killed.
 #[derive(Debug)]
 pub struct DevFleet {
-    /// Where the server is.
+    /// URL of the server.
     pub url: String,
     // Agents end before their server, and all before their files go.
     agents: Vec<(String, Process)>,
@@ -101,13 +101,13 @@ impl DevFleet {
         Ok(())
     }
 
-    /// What the server said if it ended by itself: nothing goes on without it.
+    /// Last output of the server if it ended by itself: nothing goes on without it.
     pub fn server_ended(&mut self) -> Option<String> {
         self.server.ended()?;
         Some(format!("{SERVER} ended by itself; it said:\n{}", self.server.last_lines()))
     }
 
-    /// What an agent said that ended by itself. The others go on; it is told once.
+    /// Last output of an agent that ended by itself. The others go on; it is told once.
     pub fn agent_ended(&mut self) -> Option<String> {
         let place = self.agents.iter_mut().position(|(_, agent)| agent.ended().is_some())?;
         let (name, agent) = self.agents.remove(place);

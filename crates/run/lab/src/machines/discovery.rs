@@ -14,11 +14,11 @@ use futures_util::StreamExt;
 use crate::machines::error::FleetError;
 use assay_base::clock::{monotonic_ns, realtime_ns};
 
-/// How long agents are waited for after the last response.
+/// Time for which agents are waited for after the last response.
 const QUIET: Duration = Duration::from_millis(400);
-/// How long they are waited for at most.
+/// Time for which they are waited for at most.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long one exchange with a clock may take.
+/// Time that one exchange with a clock may take.
 const EXCHANGE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Finds the agents that are there. Those of another protocol are listed apart from those that can be used.
@@ -56,7 +56,7 @@ pub fn duplicate_name(found: &[AgentInfo]) -> Option<&Name> {
     })
 }
 
-/// Why there was no reading of a clock.
+/// Reason why there was no reading of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExchangeError {
     /// Nobody listens any more under this name.

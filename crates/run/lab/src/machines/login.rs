@@ -8,17 +8,17 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
 
 use crate::machines::error::FleetError;
 
-/// How long the server may take to accept a connection.
+/// Time that the server may take to accept a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
-/// How often both sides make sure that the other is there.
+/// Interval at which both sides make sure that the other is there.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// The port of NATS where the URL names none.
 const NATS_PORT: u16 = 4222;
 
-/// How a server is reached.
+/// Address and credentials of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Login {
-    /// Its URL, like `nats://10.0.0.1:4222`; `tls://` for a server that speaks TLS.
+    /// URL, like `nats://10.0.0.1:4222`; `tls://` for a server that speaks TLS.
     pub url: String,
     /// A file of credentials (`.creds`), as `nsc` writes it.
     pub credentials: Option<PathBuf>,

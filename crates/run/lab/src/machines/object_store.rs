@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
-/// How long the next part of an object is waited for.
+/// Time for which the next part of an object is waited for.
 pub const QUIET: Duration = Duration::from_secs(10);
 /// Bytes that are read at once, at most.
 const PART_BYTES: usize = 128 * 1024;

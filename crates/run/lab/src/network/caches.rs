@@ -17,7 +17,7 @@ use super::{
 };
 use crate::topology::{PeerLink, Topology};
 
-/// What the crossing has of the target's addresses: the last block, which no cache is in.
+/// Block of the target's addresses that belongs to the crossing: the last block, which no cache is in.
 pub(super) const HUB: Network = Network { address: Ipv4Addr::new(10, 2, 255, 0), bits: 24 };
 /// The crossing, to caches.
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 2, 255, 254);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use assay_host::link::{LinkSettings, Namespace, NetError, probe};
 use assay_record::run::LinkTest;
 
-/// How far delay and rate may be off.
+/// Largest relative error of delay and rate.
 const TOLERANCE: f64 = 0.05;
 /// A round trip is never refused for less than this: it is what the machine's own restlessness may add.
 const LEAST_US: f64 = 500.0;
@@ -14,10 +14,10 @@ const LEAST_US: f64 = 500.0;
 const PACKETS: u16 = 200;
 /// Bytes of such a packet, IP header included.
 const PACKET_BYTES: u64 = 28;
-/// How often a link is measured before it is refused. Some seconds of unrest are no reason: threads of a virtual machine can take a
+/// Number of measurements before a link is refused. Some seconds of unrest are no reason: threads of a virtual machine can take a
 /// quarter of a millisecond to wake up, and four of them do so in a round trip.
 const ATTEMPTS: usize = 10;
-/// How long a rate is measured.
+/// Time for which a rate is measured.
 const RATE_TIME: Duration = Duration::from_millis(500);
 
 /// A link that cannot be used. Causes are part of the message, and so no `source` of the error.
@@ -87,7 +87,7 @@ impl LinkUnderTest {
         2 * (self.settings.delay + Duration::from_nanos(PACKET_BYTES * 8 * 1_000_000_000 / rate.max(1)))
     }
 
-    /// What is wrong with what was measured; none: nothing.
+    /// Deviation of the measurements from the settings; none: within tolerance.
     fn fault(&self, test: &LinkTest) -> Option<String> {
         if test.packets_back == 0 {
             return Some(format!("none of {} packets came back", test.packets_sent));

@@ -39,7 +39,7 @@ use crate::topology::Topology;
 pub(crate) use link_test::LinkUnderTest;
 pub(crate) use packet_audit::PacketAudit;
 
-/// What is used where none is named: what most systems use that were left alone.
+/// Congestion control where none is named: the default of most systems.
 pub const USUAL_CONGESTION_CONTROL: &str = "cubic";
 /// Windows large enough for a gigabit over a long way: the link is to be the limit, not they.
 const WINDOWS: [(&str, &str); 2] =
@@ -49,7 +49,7 @@ const AS_OUTSIDE: [&str; 3] =
     ["net/ipv4/ip_local_port_range", "net/core/somaxconn", "net/ipv4/tcp_max_syn_backlog"];
 /// Whether ports of connections closed a moment ago are used again; 2: between loopback addresses only.
 const TW_REUSE: &str = "net/ipv4/tcp_tw_reuse";
-/// What carries packets, in the record.
+/// Carrier of packets, in the record.
 const USER_SPACE: &str = "user space";
 /// Second byte of the first of three networks.
 const FIRST_NETWORK: u8 = 1;
@@ -72,7 +72,7 @@ impl NetworkPlan {
     }
 }
 
-/// Who stands where in the row.
+/// Position in the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Segment {
     Robots,
@@ -99,7 +99,7 @@ impl Segment {
     }
 }
 
-/// A namespace with everything in it.
+/// A namespace and the roles in it.
 #[derive(Debug)]
 struct RoleNamespace {
     places: Vec<Segment>,
@@ -110,11 +110,11 @@ struct RoleNamespace {
 /// A link between two namespaces.
 #[derive(Debug)]
 struct NetworkLink {
-    /// Who is at its ends.
+    /// Names of its ends.
     ends: [String; 2],
     settings: LinkSettings,
     seed: u64,
-    /// The namespaces: of two rooms in the row, the left one first.
+    /// The namespaces: of two in the row, the left one first.
     namespaces: [Namespace; 2],
     /// The addresses of its devices.
     addresses: [Ipv4Addr; 2],
@@ -148,7 +148,7 @@ impl LinkPosition {
 pub struct EmulatedNetwork {
     congestion_control: String,
     namespaces: Vec<RoleNamespace>,
-    /// Where caches have links between them: of each, in their order.
+    /// Namespaces of caches that have links between them, in their order.
     cache_namespaces: Vec<caches::CacheNamespace>,
     links: Vec<NetworkLink>,
 }
@@ -254,7 +254,7 @@ impl EmulatedNetwork {
         Ok(tun)
     }
 
-    /// Where a role lives.
+    /// Namespace of a role.
     pub(crate) fn namespace(&self, kind: RoleKind) -> Option<&Namespace> {
         let place = match kind {
             RoleKind::Robots => Segment::Robots,
@@ -274,12 +274,12 @@ impl EmulatedNetwork {
             .map(|namespace_of_roles| &namespace_of_roles.namespace)
     }
 
-    /// Where the proxy listens: which one, where there are several.
+    /// Address at which the proxy listens: which one, where there are several.
     pub fn proxy(&self, place: u8) -> SocketAddr {
         SocketAddr::from((Segment::Target.address(0, place.saturating_add(1)), PROXY_PORT))
     }
 
-    /// Where the workload's origins listen, in its order.
+    /// Addresses at which the workload's origins listen, in its order.
     pub fn origins(&self, workload: &Workload) -> Result<Vec<SocketAddr>, LabError> {
         let all = workload.origins.iter().enumerate();
         let each = |(index, origin): (usize, &assay_workload::model::Origin)| {
@@ -315,7 +315,7 @@ impl EmulatedNetwork {
         }
     }
 
-    /// What the process is told that carries packets; it inherits the descriptors. None: there is no link.
+    /// Spec of the process that carries packets; it inherits the descriptors. None: there is no link.
     pub(crate) fn spec(&self) -> Option<LinkRoleSpec> {
         let links = self.links.iter().filter_map(|link| {
             Some(LinkSpec {
@@ -372,7 +372,7 @@ fn link_seed(seed: u64, index: u64) -> u64 {
     seed.wrapping_add(index << 32)
 }
 
-/// Who shares a namespace, from left to right, and the links between them.
+/// Roles that share a namespace, from left to right, and the links between them.
 fn layout(plan: &NetworkPlan, direct: bool) -> (Vec<Vec<Segment>>, Vec<LinkPosition>) {
     let all = [Segment::Robots, Segment::Target, Segment::Origins];
     let between = [plan.robot_link, plan.origin_link];
@@ -427,7 +427,7 @@ fn recorded_settings(settings: Vec<(String, String)>) -> BTreeMap<String, String
     named.chain([("mtu".to_owned(), interface::MTU.to_string())]).collect()
 }
 
-/// What every namespace begins with.
+/// Sets up what every namespace has in common.
 fn set_up_namespace(settings: &[(String, String)]) -> Result<(), NetError> {
     disable_ipv6();
     interface::loopback_up()?;

@@ -33,7 +33,7 @@ struct LinkDirection {
     lateness: Histogram,
 }
 
-/// What links have carried so far.
+/// Totals of the links so far, held against their plans.
 #[derive(Debug, Default)]
 pub(crate) struct PacketAudit {
     directions: Vec<LinkDirection>,
@@ -82,7 +82,7 @@ impl PacketAudit {
         })
     }
 
-    /// What there is to doubt once all is over; `device_drops`: packets that the devices dropped.
+    /// Doubts once all is over; `device_drops`: packets that the devices dropped.
     pub(crate) fn doubts(&self, device_drops: u64) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         if device_drops > 0 {

@@ -14,7 +14,7 @@ use assay_protocol::message::{Command, Event};
 use assay_protocol::stdio::{Commands, StdioError, emit};
 use serde::{Deserialize, Serialize};
 
-/// What the process is told.
+/// Spec of the process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkRoleSpec {
     pub links: Vec<LinkSpec>,
@@ -23,7 +23,7 @@ pub struct LinkRoleSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkSpec {
     pub name: String,
-    /// What is at its ends.
+    /// Names of its ends.
     pub ends: [String; 2],
     pub settings: LinkSettings,
     /// Seed of its losses and jitter.
@@ -32,7 +32,7 @@ pub struct LinkSpec {
     pub devices: [RawFd; 2],
 }
 
-/// Why links could not be carried.
+/// Reason why links could not be carried.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkRoleError {
     /// Talking to the parent failed.

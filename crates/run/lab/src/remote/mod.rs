@@ -35,9 +35,9 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// A run that another coordinator began.
 #[derive(Debug)]
 pub struct ResumedRun {
-    /// When its schedule began.
+    /// Time at which its schedule began.
     pub start: StartInstant,
-    /// Its roles, which say everything again that they have said so far.
+    /// Roles, which say everything again that they have said so far.
     pub roles: Vec<(RoleKind, Box<dyn RemoteRole>)>,
 }
 
@@ -69,7 +69,7 @@ pub trait RemoteMachines: Debug + Send + Sync {
     /// The machines, with what each is to carry; none of them is given anything by this.
     fn carriers(&self) -> Vec<MachineLoad>;
 
-    /// How long before the start everybody has to be told of it.
+    /// Least time between the command to start and the start.
     fn lead(&self) -> Duration;
 
     /// The version of the real proxy of this name on the target's machine, as it reports it.
@@ -100,6 +100,6 @@ pub trait RemoteRole: Debug + Send {
 
     fn end(&mut self) -> Pending<'_, ()>;
 
-    /// How it ended and what it said last, for a message.
+    /// End of the role and its last output, for a message.
     fn exit_summary(&mut self) -> Pending<'_, String>;
 }

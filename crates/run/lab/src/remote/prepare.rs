@@ -1,4 +1,4 @@
-//! What is decided and checked of a run on other machines before anything is started.
+//! Decisions and checks before a run on other machines is started.
 
 use std::net::SocketAddr;
 

@@ -113,7 +113,7 @@ fn target_of(info: &RunInfo) -> Result<TargetChoice, LabError> {
     })
 }
 
-/// What a run that is taken up needs of its plan. Nothing is made, and nothing checked that was checked when it began.
+/// Prepares a run that is taken up. Nothing is made, and nothing checked that was checked when it began.
 pub(crate) fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     let Some(remote) = &plan.remote else {
         return Err(LabError::plan(ResumeError::NoMachines));
@@ -205,7 +205,7 @@ impl Session {
         });
     }
 
-    /// What the machines of a fleet have goes into the record. Their roles have ended.
+    /// Collects the files of the machines of a fleet. Their roles have ended.
     pub(crate) async fn collect_remote_files(&mut self) {
         let Some(remote) = self.plan.remote.clone() else { return };
         let run_dir = self.run_dir();

@@ -51,7 +51,7 @@ impl Session {
         Ok(())
     }
 
-    /// Where the target listens is known only now: its machine has chosen.
+    /// Notes the address of the target, which is known only now: its machine has chosen.
     pub(crate) fn target_is_at(&mut self, address: SocketAddr) {
         self.prepared.target = Some(address);
         self.info.target.address = address.to_string();

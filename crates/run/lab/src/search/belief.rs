@@ -1,7 +1,7 @@
-//! Where a limit may lie. Each place has a probability, and each step changes it, by how probable what the step showed
+//! Probability distribution of a limit. Each place has a probability, and each step changes it, by how probable what the step showed
 //! would be were the limit there.
 //!
-//! This is how thresholds of perception are found from responses that are partly guesses: a Bayesian search with a
+//! Thresholds of perception are found in this way from responses that are partly guesses: a Bayesian search with a
 //! psychometric function and lapses (Watson and Pelli, "QUEST", Perception & Psychophysics 33, 1983; Wichmann and Hill,
 //! "The psychometric function", Perception & Psychophysics 63, 2001). A lapse, here, is a step below the limit that
 //! something else broke. How steep the function is depends on target and promise, so several widths are thought possible,
@@ -11,7 +11,7 @@
 //! nothing before it had been seen. Each era has a weight, by how well it foretold what came (Adams and MacKay, "Bayesian
 //! online changepoint detection", 2007).
 //!
-//! Why kept and broken steps need no rule of their own where Assay was late: a step is [`StepResult::Doubtful`] where it was
+//! Kept and broken steps need no rule of their own where Assay was late: a step is [`StepResult::Doubtful`] where it was
 //! broken, and lateness may have been the reason. Lateness breaks a step or it does not, and it never mends one; were it the
 //! reason with probability `d`, a late step would be kept with `(1 − d) · p` and not kept with `d + (1 − d) · (1 − p)`,
 //! where `p` is the probability without it. The factor `1 − d` is the same for all places, so a late step that was kept says
@@ -36,7 +36,7 @@ const LATENESS_TO_BLAME: f64 = 0.5;
 const PRIOR_DECAY_OCTAVES: f64 = 2.0;
 /// … and one that moved, near where it was.
 const SHIFT_DECAY_OCTAVES: f64 = 0.5;
-/// It moves between two steps with this probability.
+/// Probability that the limit moves between two steps.
 const SHIFT_PROBABILITY: f64 = 0.005;
 /// Eras of less weight are forgotten.
 const MIN_ERA_WEIGHT: f64 = 1e-3;
@@ -47,14 +47,14 @@ const MAX_ERAS: usize = 8;
 /// that is not thought to have moved says nothing.
 const MIN_HEEDED_SHARE: f64 = 0.2;
 
-/// What a step showed.
+/// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepResult {
     /// The promise was kept.
     Kept,
-    /// It was broken, whatever Assay did meanwhile.
+    /// Broken promise, whatever Assay did meanwhile.
     Broken,
-    /// It was not kept, and Assay may have been the reason.
+    /// Promise that was not kept, with Assay as a possible reason.
     Doubtful,
 }
 
@@ -63,24 +63,24 @@ fn shapes() -> impl Iterator<Item = (f64, f64)> {
     TRANSITION_WIDTHS.into_iter().flat_map(|width| LAPSE_RATES.into_iter().map(move |lapse| (width, lapse)))
 }
 
-/// What is known if only the steps since some moment count.
+/// Probabilities if only the steps since some moment count.
 #[derive(Debug, Clone)]
 struct Era {
-    /// How many steps came before.
+    /// Number of steps that came before.
     since: usize,
     weight: f64,
     /// The probability of each place, for each shape of the function one after the other.
     places: Vec<f64>,
 }
 
-/// Where a limit may lie.
+/// Probability of each place of a limit.
 #[derive(Debug, Clone)]
 pub struct Belief {
     /// Logarithm of the lowest rate that it may be.
     first: f64,
     cells: usize,
     eras: Vec<Era>,
-    /// How many steps were heard of.
+    /// Number of steps that were heard of.
     observed: usize,
     /// The probability of each place where the limit may lie now.
     now: Vec<f64>,
@@ -136,7 +136,7 @@ impl Belief {
         self.eras.push(Era { since: self.observed, weight: SHIFT_PROBABILITY, places });
     }
 
-    /// How probable what a step showed is for each place and shape.
+    /// Likelihood of a step's result for each place and shape.
     fn likelihood(&self, rate: f64, result: StepResult) -> Vec<f64> {
         let at_limit = (KEPT_AT_LIMIT / (1.0 - KEPT_AT_LIMIT)).ln();
         let mut all = Vec::with_capacity(shapes().count() * self.cells);
@@ -185,7 +185,7 @@ impl Belief {
         self.eras.iter().filter(|era| era.since < self.observed.max(1))
     }
 
-    /// How many steps came before the limit was where it is, most probably.
+    /// Number of steps that came before the limit was where it is, most probably.
     pub fn since(&self) -> usize {
         self.seen().max_by(|a, b| a.weight.total_cmp(&b.weight)).map_or(0, |era| era.since)
     }

@@ -3,7 +3,7 @@
 //! [`Search`] says which rate to try next and where the limit lies; [`belief`] is the probability of each place that the
 //! limit may have. The next rate is the one that the limit is as likely to lie above as below, going by all results so far; so a rate
 //! near the limit is come to again and again, from above and from below, and a step that something else broke moves nothing for good.
-//! It ends when the limit is known closely enough.
+//! The search ends when the limit is known closely enough.
 //!
 //! *Does not:* send a request, measure a step or decide what it showed (that is [`peak`](crate::experiment::peak)).
 
@@ -25,7 +25,7 @@ const FRESH_RESULTS: usize = 3;
 const LONG_STEP_RATIO: f64 = 1.15;
 /// … unless so many in a row were all kept or all not.
 const SAME_SIDE_RUN: usize = 4;
-/// That the limit moved is neither out of the question nor told from this probability on.
+/// Probability from which on a shift of the limit is suspected, and not yet reported.
 const SHIFT_SUSPECTED_PROBABILITY: f64 = 0.3;
 /// Results within this ratio are near.
 const NEAR_RATIO: f64 = 1.03;
@@ -48,7 +48,7 @@ const MAX_HALVINGS: i32 = 10;
 /// … which it is when the limit lies below the lowest rate with this probability.
 const GIVE_UP_PROBABILITY: f64 = 0.9;
 
-/// What is known so far.
+/// Results so far.
 #[derive(Debug, Clone)]
 pub struct Search {
     start: f64,
@@ -59,7 +59,7 @@ pub struct Search {
     tried: Vec<(f64, StepResult)>,
 }
 
-/// Where the limit lies.
+/// Bracket of the limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bracket {
     /// The highest rate up to it that was kept, more often than not; none: none was.
@@ -101,14 +101,14 @@ impl Search {
         self.recent().iter().filter(move |(_, result)| *result == wanted).map(|(rate, _)| *rate)
     }
 
-    /// How often rates between two were kept, and how often not.
+    /// Number of results between two rates that were kept, and of those that were not.
     fn between(&self, low: f64, high: f64) -> (usize, usize) {
         let there = || self.recent().iter().filter(|(rate, _)| low <= *rate && *rate <= high);
         let kept = there().filter(|(_, result)| *result == StepResult::Kept).count();
         (kept, there().count() - kept)
     }
 
-    /// Where the limit lies, as far as results go.
+    /// Bracket of the limit by the results alone.
     pub fn bracket(&self) -> Bracket {
         let limit = self.belief.quantile(0.5);
         let is_kept = |rate: &f64| {
@@ -139,7 +139,7 @@ impl Search {
         self.is_narrow(CONVERGED_RATIO) && self.missing_side().is_none()
     }
 
-    /// What lies above the limit that was found was not kept, but only while Assay may have been the reason: the target may
+    /// Whether rates above the limit that was found were not kept, but only while Assay may have been the reason: the target may
     /// do more.
     pub fn is_own_limit(&self) -> bool {
         let limit = self.belief.quantile(0.5);
@@ -163,7 +163,7 @@ impl Search {
             && self.belief.quantile(GIVE_UP_PROBABILITY) < self.lowest
     }
 
-    /// Where the limit lay by the first results, and by the rest, if these do not agree: then it is another one now,
+    /// Limits by the first results, and by the rest, if these do not agree: then it is another one now,
     /// because the target's state or the machine's speed has changed.
     pub fn shift(&self) -> Option<Shift> {
         let results_before = self.belief.since();
@@ -188,7 +188,7 @@ impl Search {
         self.belief.moved() >= SHIFT_SUSPECTED_PROBABILITY && self.shift().is_none()
     }
 
-    /// Where the limit lies by some results alone.
+    /// Limit by some results alone.
     fn by(&self, results: &[(f64, StepResult)]) -> Between {
         let mut belief = Belief::around(self.start, PRIOR_OCTAVES.0, PRIOR_OCTAVES.1);
         results.iter().for_each(|(rate, result)| belief.observe(*rate, *result));

@@ -36,17 +36,17 @@ use crate::mode::{Mode, PeerProtocol, PeerRelation};
 /// Caches as a file names them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopologyChoice {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// How robots speak to it; none: the first way that all of its caches know.
+    /// Mode in which robots address it; none: the first way that all of its caches know.
     pub mode: Option<Mode>,
-    /// What a cache is where it does not say.
+    /// Defaults of its caches.
     pub usual: CacheDefaults,
     /// The caches, in the order of the file.
     pub caches: Vec<CacheChoice>,
 }
 
-/// What all caches of a topology have where they do not say otherwise.
+/// Defaults of the caches of a topology.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheDefaults {
     pub proxy: String,
@@ -62,7 +62,7 @@ pub struct CacheDefaults {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheChoice {
     pub name: String,
-    /// How many there are; above 1 they are called by the name and a number.
+    /// Number of caches; above 1 they are called by the name and a number.
     pub count: u32,
     pub proxy: Option<String>,
     /// Memory for its cache.
@@ -77,15 +77,15 @@ pub struct CacheChoice {
     pub parents: Vec<String>,
     /// The protocol that it uses with them.
     pub protocol: PeerProtocol,
-    /// How much longer every exchange with another cache takes.
+    /// Delay that is added to every exchange with another cache.
     pub peer_delay: Duration,
     /// The link between it and each cache that it queries.
     pub peer_link: Option<LinkSettings>,
-    /// What siblings give is not stored here too.
+    /// Whether objects of siblings are not stored here too.
     pub proxy_only: bool,
-    /// It sends no requests to origins itself.
+    /// Whether it sends no requests to origins itself.
     pub never_direct: bool,
-    /// Which robots it gets; none: the same as others, or none where it is a parent.
+    /// Share of the robots that it gets; none: the same as others, or none where it is a parent.
     pub robots: Option<Share>,
     /// Line of the file, for messages about all of it.
     pub line: usize,
@@ -94,9 +94,9 @@ pub struct CacheChoice {
 /// Caches that work together, with everything known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// How robots speak to it.
+    /// Mode in which robots address it.
     pub mode: Mode,
     /// The caches; parents come before their children.
     pub caches: Vec<Cache>,
@@ -114,11 +114,11 @@ pub struct PeerLink {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cache {
-    /// Its name: letters, digits and `-`.
+    /// Name: letters, digits and `-`.
     pub name: String,
-    /// How it is driven; none: it is the built-in proxy.
+    /// Description by which it is driven; none: it is the built-in proxy.
     pub description: Option<Description>,
-    /// What is chosen of the built-in proxy.
+    /// Settings of the built-in proxy.
     pub storing: Storing,
     /// Memory for its cache.
     pub memory_bytes: u64,
@@ -126,20 +126,20 @@ pub struct Cache {
     pub disk_bytes: u64,
     /// The caches that it queries.
     pub peers: Vec<PeerRef>,
-    /// How much longer every exchange with another cache takes.
+    /// Delay that is added to every exchange with another cache.
     pub peer_delay: Duration,
-    /// What siblings give is not stored here too.
+    /// Whether objects of siblings are not stored here too.
     pub proxy_only: bool,
-    /// It sends no requests to origins itself.
+    /// Whether it sends no requests to origins itself.
     pub never_direct: bool,
-    /// Which robots it gets.
+    /// Share of the robots that it gets.
     pub robots: Share,
 }
 
 /// From a cache to one that it queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerRef {
-    /// Its place among the caches.
+    /// Place among the caches.
     pub to: usize,
     pub relation: PeerRelation,
     /// The protocol between the two.

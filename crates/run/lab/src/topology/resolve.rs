@@ -80,7 +80,7 @@ enum StoringError {
     Prefetch,
 }
 
-/// What a built-in cache stores. Prefetching is for one that stands alone.
+/// Objects that a built-in cache stores. Prefetching is for one that stands alone.
 fn storing(set: &BTreeMap<String, String>) -> Result<Storing, StoringError> {
     let mut chosen = Chosen::default();
     for (name, value) in set {
@@ -96,7 +96,7 @@ fn wrong(entry: &CacheChoice, what: &str) -> LabError {
     LabError::plan(format!("cache `{}` (line {}): {what}", entry.name, entry.line))
 }
 
-/// What the caches of an entry are called.
+/// Names of the caches of an entry.
 fn members(entry: &CacheChoice) -> Vec<String> {
     if entry.count == 1 {
         return vec![entry.name.clone()];
@@ -175,7 +175,7 @@ fn parents_first(caches: Vec<Cache>) -> Result<Vec<Cache>, LabError> {
     Ok(order.iter().map(moved).collect())
 }
 
-/// How robots speak to it: as configured, or the first way that all know.
+/// Mode in which robots address it: as configured, or the first way that all know.
 fn mode(choice: &TopologyChoice, caches: &[Cache]) -> Result<Mode, LabError> {
     let knows = |cache: &Cache, mode: &Mode| {
         cache.description.as_ref().is_none_or(|description| description.modes.contains(mode))

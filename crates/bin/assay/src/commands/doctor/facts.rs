@@ -117,7 +117,7 @@ fn disk_free_bytes(dir: &Path) -> Option<u64> {
 async fn proxies() -> Vec<ProxyFact> {
     let mut found = Vec::new();
     for description in assay_lab::described(&[]).into_iter().flatten() {
-        let version = assay_lab::real_proxy::version(&description).await;
+        let version = assay_lab::real_proxy::version(&description).await.map_err(|error| error.to_string());
         found.push(ProxyFact { name: description.name, package: description.package, version });
     }
     found

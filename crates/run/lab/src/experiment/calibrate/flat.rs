@@ -12,10 +12,10 @@ pub const FLAT_PHASE: u16 = 1;
 const DEVIATIONS: f64 = 6.0;
 /// The least that loopback carries for one of many connections.
 const SLOWEST_BYTES_PER_S: f64 = 1e8;
-/// What a response may take beside.
+/// Time that a response may take beside.
 const PATIENCE_S: f64 = 0.5;
 
-/// Where in the workload's schedule the request rate is highest.
+/// Moment of the workload's schedule at which the request rate is highest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PeakLoad {
     /// Requests per second; none: as many as the target completes (some robot is best effort).
@@ -91,7 +91,7 @@ pub fn flat(
     Workload { schedule: Schedule { phases, working_set: WorkingSet::Grows }, ..workload.clone() }
 }
 
-/// How long a response of the origins may take when nothing is in its way: thought, and sent. A robot that waits longer for it
+/// Time that a response of the origins may take when nothing is in its way: thought, and sent. A robot that waits longer for it
 /// waits for Assay.
 pub fn longest_response(workload: &Workload) -> Option<Duration> {
     let deliberate =

@@ -1,4 +1,4 @@
-//! What this machine, or those of a fleet, can offer for a workload, with nothing between robots and origins. Short direct runs at one
+//! Calibration: the load that this machine, or those of a fleet, can offer for a workload with nothing between robots and origins. Short direct runs at one
 //! steady load after the other, placed as they would be beside the target.
 //!
 //! # Contract
@@ -30,23 +30,23 @@ use self::search::LoadSearch;
 use self::step::{LoadLimit, Processors, StepFigures, StepObserver};
 pub use self::store::{find, keep};
 
-/// What a step takes beside its load until that has been measured: starting, waiting for a whole second, stopping.
+/// Time that a step takes beside its load until that has been measured: starting, waiting for a whole second, stopping.
 const OVERHEAD: Duration = Duration::from_millis(2500);
-/// How many steps are to fit.
+/// Number of steps that are to fit.
 const STEPS: u32 = 10;
 /// The shortest and the longest flat phase.
 const FLAT_LENGTH: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
 /// Best-effort robots are measured so often; the median counts.
 const BEST_EFFORT_RUNS: u32 = 3;
-/// Where the search begins, as a share of what the processors are likely to carry.
+/// Load at which the search begins, as a share of what the processors are likely to carry.
 const FIRST_SHARE: f64 = 0.5;
 
 /// The least that a calibration takes.
 pub const LEAST_BUDGET: Duration = Duration::from_secs(15);
-/// What it takes unless the user says otherwise.
+/// Duration unless the user says otherwise.
 pub const USUAL_BUDGET: Duration = Duration::from_secs(60);
 
-/// What is being done.
+/// Progress of the search.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CalibrationEvent {
     /// A load is being tried.
@@ -59,17 +59,17 @@ pub enum CalibrationEvent {
     Tried(CalibrationStep),
 }
 
-/// What the schedule requests at its peak, in requests per second; none: as many as the target completes.
+/// Peak of the schedule, in requests per second; none: as many as the target completes.
 pub fn peak_requests_per_s(plan: &RunPlan) -> Result<Option<f64>, LabError> {
     PeakLoad::of(&plan.workload).map(|peak| peak.requests_per_s).map_err(LabError::plan)
 }
 
-/// Who carries a plan, in words.
+/// Machines that carry a plan, as text.
 pub fn carrier_text(plan: &RunPlan) -> &'static str {
     if plan.remote.is_some() { "these machines" } else { "this machine" }
 }
 
-/// Where robots and origins of a plan run, in words.
+/// Processors or machines of robots and origins, as text.
 pub fn placement_text(plan: &RunPlan) -> Result<String, LabError> {
     if let Some(remote) = &plan.remote {
         let carriers = remote.carriers();
@@ -88,7 +88,7 @@ pub fn placement_text(plan: &RunPlan) -> Result<String, LabError> {
     Ok(format!("robots on processor {}, origins on {}", show(&robots), show(&origins)))
 }
 
-/// Why a run of this plan may be limited by the machine, as it was calibrated; none: its rate is lower, or that is not known.
+/// Reason why a run of this plan may be limited by the machine, as it was calibrated; none: its rate is lower, or that is not known.
 pub fn shortfall(plan: &RunPlan) -> Option<String> {
     let offered = plan.calibration.as_ref()?.requests_per_s;
     let peak = peak_requests_per_s(plan).ok()??;
@@ -118,7 +118,7 @@ pub async fn calibrate(
     if bench.peak.requests_per_s.is_some() { bench.find_rate().await } else { bench.best_effort().await }
 }
 
-/// Where loads are tried.
+/// Short direct runs, one load after the other.
 struct Calibrator<'a> {
     plan: RunPlan,
     take: ClaimMachines<'a>,
@@ -140,7 +140,7 @@ struct Calibrator<'a> {
     stop: watch::Receiver<bool>,
 }
 
-/// What trying a load showed.
+/// Result of trying a load.
 struct StepOutcome {
     figures: StepFigures,
     limit: Option<LoadLimit>,
@@ -254,7 +254,7 @@ impl<'a> Calibrator<'a> {
         Ok(if most > 0.0 { FIRST_SHARE / most } else { 1.0 })
     }
 
-    /// How many more steps fit.
+    /// Number of steps that still fit.
     fn attempts_left(&self) -> u32 {
         let each = match self.run {
             0 => self.rise + self.length + OVERHEAD,
@@ -366,7 +366,7 @@ impl<'a> Calibrator<'a> {
     }
 }
 
-/// What a step's run came to.
+/// Judges the run of a step.
 fn judge_step(
     result: Result<RunOutcome, LabError>,
     observer: &StepObserver,

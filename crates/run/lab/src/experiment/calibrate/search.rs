@@ -1,9 +1,9 @@
 //! The load that is tried next. The highest that is kept is looked for: doubled until one is not, then halved between, and
 //! both ends tried again, so that a moment's noise does not decide.
 
-/// How near the highest load that was kept and the lowest that was not must come.
+/// Ratio of the lowest load that was not kept to the highest that was, at which the search ends.
 const CONVERGED_RATIO: f64 = 1.1;
-/// How the load grows and shrinks while one of the ends is not known.
+/// Factor by which the load grows and shrinks while one of the ends is not known.
 const LOAD_FACTOR: f64 = 2.0;
 /// The same once noise was taken for an end: it is not far.
 const SMALL_LOAD_FACTOR: f64 = 1.25;
@@ -11,7 +11,7 @@ const SMALL_LOAD_FACTOR: f64 = 1.25;
 /// not the load that is in doubt.
 const MAX_HALVINGS: u32 = 10;
 
-/// What is known so far.
+/// Results so far.
 #[derive(Debug, Clone)]
 pub struct LoadSearch {
     start: f64,
@@ -23,7 +23,7 @@ pub struct LoadSearch {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct SearchEnd {
     load: f64,
-    /// It was tried twice at least, with this result the last time and the time before.
+    /// Whether it was tried twice at least, with this result the last time and the time before.
     confirmed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What one short run at a steady load showed. Listens to its events, and puts the flat phase into figures.
+//! Figures of one short run at a steady load. Listens to its events, and puts the flat phase into figures.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::flat::FLAT_PHASE;
 const COMPLETED_SHARE: f64 = 0.99;
 /// A role that had so much of its processors was the limit of best-effort robots.
 const BUSY_SHARE: f64 = 0.9;
-/// What a step is limited by when it is nothing of Assay's or the machine's.
+/// Name of the limit of a step that is nothing of Assay's or the machine's.
 pub const WORKLOAD: &str = "workload";
 
 /// Everything that was heard of the flat phase.
@@ -55,13 +55,13 @@ pub struct StepFigures {
     pub wanted_cpus: f64,
 }
 
-/// Why a load was not kept.
+/// Reason why a load was not kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadLimit {
     /// A name of [`Reason`], or [`WORKLOAD`].
     pub name: String,
     pub seen: String,
-    /// It is the machine's own restlessness, and another attempt may go better.
+    /// Whether it is the machine's own restlessness, and another attempt may go better.
     pub is_noise: bool,
 }
 
@@ -169,13 +169,13 @@ fn worst(verdict: &Verdict) -> Option<&Doubt> {
 pub struct Processors {
     pub robots: usize,
     pub origins: usize,
-    /// They are the same ones.
+    /// Whether they are the same ones.
     pub shared: bool,
     /// Of how many machines they are.
     pub machines: MachineCounts,
 }
 
-/// How many machines have robots, and how many have origins.
+/// Number of machines with robots, and of those with origins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MachineCounts {
     pub robots: usize,
@@ -189,7 +189,7 @@ impl Default for MachineCounts {
 }
 
 impl Processors {
-    /// Those of this machine that a placement gives.
+    /// Processors of this machine that a placement gives.
     pub fn here(placement: &Placement, available: &[u32]) -> Self {
         let on = |cpus: &[u32]| if cpus.is_empty() { available.len() } else { cpus.len() };
         let Placement { robots, origins, .. } = placement;
@@ -201,7 +201,7 @@ impl Processors {
         }
     }
 
-    /// Those of machines of a fleet.
+    /// Processors of machines of a fleet.
     pub fn of(carriers: &[MachineLoad]) -> Self {
         let sum = |part: fn(&&MachineLoad) -> bool| {
             let cpus = carriers.iter().filter(part).map(|carrier| carrier.supply.shared_cpus);
@@ -220,7 +220,7 @@ impl Processors {
         }
     }
 
-    /// Who had how much of them, and the largest share.
+    /// Usage of them by role, and the largest share.
     fn used(self, figures: &StepFigures) -> (String, f64) {
         let share = |used: f64, cpus: usize| used / cpus.max(1) as f64;
         if self.shared {
@@ -243,7 +243,7 @@ impl Processors {
         figures.wanted_cpus / all.max(1) as f64
     }
 
-    /// What it was when no doubt says it: processors that were used up, processors that others had, or neither.
+    /// Limit where no doubt names it: processors that were used up, processors that others had, or neither.
     fn limit(self, figures: &StepFigures, otherwise: &str) -> LoadLimit {
         let (words, used) = self.used(figures);
         let (name, seen) = if used >= BUSY_SHARE {
@@ -257,7 +257,7 @@ impl Processors {
     }
 }
 
-/// Why a load was not carried; none: it was.
+/// Reason why a load was not carried; none: it was.
 pub fn limit(verdict: &Verdict, figures: &StepFigures, processors: Processors) -> Option<LoadLimit> {
     if let Some(doubt) = worst(verdict) {
         return Some(of_doubt(doubt));
@@ -273,7 +273,7 @@ pub fn limit(verdict: &Verdict, figures: &StepFigures, processors: Processors) -
     })
 }
 
-/// What kept best-effort robots from a higher rate.
+/// Limit that kept best-effort robots from a higher rate.
 pub fn best_effort_limit(verdict: &Verdict, figures: &StepFigures, processors: Processors) -> LoadLimit {
     match worst(verdict) {
         Some(doubt) => of_doubt(doubt),

@@ -1,4 +1,4 @@
-//! Where a calibration is kept, and for which runs it is good. A file for each combination of what robots and origins do,
+//! Files of calibrations, and the runs for which they are good. A file for each combination of what robots and origins do,
 //! where they run, and the machine.
 
 use std::io::Write;
@@ -47,7 +47,7 @@ struct HostKey {
     cpus: u32,
 }
 
-/// Where a plan runs. A machine that has the proxy alone does not matter.
+/// Machines on which a plan runs. A machine that has the proxy alone does not matter.
 fn hosts(plan: &RunPlan) -> Vec<HostKey> {
     let Some(remote) = &plan.remote else {
         let facts = metrics::facts(0);

@@ -11,9 +11,9 @@ const FEWEST_CELLS: usize = 2;
 /// The runs since the last one with a result.
 #[derive(Debug)]
 pub(super) struct Streak {
-    /// This many disturbed runs are too many.
+    /// Number of disturbed runs in a row that is too many.
     most: usize,
-    /// How many runs there were in all.
+    /// Runs in all.
     all: usize,
     disturbed: Vec<Disturbed>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Streak {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Disturbed {
     unknown: Vec<String>,
-    /// What left them unknown, and where; none if nothing was found.
+    /// Reason that left them unknown, and the role; none if nothing was found.
     by: Option<(Reason, String)>,
 }
 
@@ -46,7 +46,7 @@ impl Streak {
         self.disturbed.push(Disturbed { unknown: unknown.to_vec(), by });
     }
 
-    /// Why there is no point in going on, with what to do; none: there is.
+    /// Reason why there is no point in going on, with what to do; none: there is.
     pub(super) fn abort_reason(&self) -> Option<String> {
         (self.disturbed.len() >= self.most).then(|| self.describe())
     }
@@ -76,7 +76,7 @@ impl Streak {
     }
 }
 
-/// What explains best that numbers are unknown.
+/// Doubt that explains best why numbers are unknown.
 pub(super) fn worst(doubts: &[Doubt]) -> Option<&Doubt> {
     let serious = || doubts.iter().filter(|doubt| doubt.serious);
     // Of equal ones the first, which is the worst: `max_by_key` would give the last.

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// How many connections in TIME_WAIT a run that has just ended left behind on loopback. (Those in network namespaces are gone
+/// Connections in TIME_WAIT that a run that has just ended left behind on loopback. (Those in network namespaces are gone
 /// with them.)
 pub fn connections_left_by(info: &RunInfo) -> u64 {
     let counts = time_wait::by_network();

@@ -67,7 +67,7 @@ impl ExperimentDir {
         }
     }
 
-    /// Where it is; absolute.
+    /// Absolute path of it.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -106,7 +106,7 @@ impl ExperimentDir {
         }
     }
 
-    /// What is not finished of experiments of that name below `parent`, newest last.
+    /// Unfinished experiments of that name below `parent`, newest last.
     pub fn unfinished(parent: &Path, name: &str) -> Vec<(PathBuf, ExperimentInfo)> {
         let entries = fs::read_dir(parent).into_iter().flatten().flatten();
         let heads = entries.filter_map(|entry| Some((entry.path(), read_head(&entry.path()).ok()?)));

@@ -19,9 +19,9 @@ use tokio::sync::{mpsc, watch};
 use super::abort_policy::{Streak, worst};
 use super::{Experiment, ExperimentDir, MixedVersions, cooldown};
 
-/// What a cell takes beside its schedule until one has shown how much that is: starting and stopping.
+/// Time that a cell takes beside its schedule until one has shown how much that is: starting and stopping.
 const USUAL_OVERHEAD_S: f64 = 5.0;
-/// Why there may be more in the page cache of a machine than at the first cell.
+/// Reason why there may be more in the page cache of a machine than at the first cell.
 const PAGE_CACHE_ELSEWHERE: &str =
     "the page caches of the machines were not dropped before this cell: agents leave them alone";
 /// Lines of a failure that go into the head of the experiment; all of it is in the run directory.
@@ -30,25 +30,25 @@ const LAST_LINES: usize = 12;
 /// An experiment on its way.
 #[derive(Debug)]
 pub struct ExperimentRun<'a> {
-    /// What is to be done.
+    /// Experiment to run.
     pub experiment: &'a Experiment,
-    /// Where it is kept.
+    /// Directory of the experiment.
     pub dir: ExperimentDir,
     pub info: ExperimentInfo,
     /// Go on although results of different versions get mixed.
     pub mix_versions: bool,
     /// Cells that this machine cannot carry fail, and the others run; else nothing does.
     pub skip_missing: bool,
-    /// How long to wait at most, before each run, for the machine to be quiet; none: not at all.
+    /// Longest wait before each run for the machine to be quiet; none: no wait.
     pub wait_quiet: Option<Duration>,
     /// Cells run on other machines, which are not prepared for them.
     pub remote: bool,
 }
 
-/// How an experiment came to its end.
+/// State of an experiment at its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExperimentOutcome {
-    /// How it stands now.
+    /// State at the end.
     pub info: ExperimentInfo,
     /// The user stopped it.
     pub interrupted: bool,
@@ -56,20 +56,20 @@ pub struct ExperimentOutcome {
     pub abort_reason: Option<String>,
 }
 
-/// What a run came to, by its summary.
+/// Verdict on a run, by its summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellVerdict {
     Measured {
         /// Names of headline numbers that are unknown.
         unknown: Vec<String>,
-        /// What the target did wrong, whatever was required of it.
+        /// Fault of the target, whatever was required of it.
         fault: Option<String>,
     },
     /// The target served nothing at all.
     ServedNothing,
 }
 
-/// What is being done for a cell.
+/// Activity for a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellActivity {
     /// Waiting until so many closed connections have expired.
@@ -79,12 +79,12 @@ pub enum CellActivity {
     Running,
 }
 
-/// What happens while an experiment goes on.
+/// Event of an experiment.
 #[derive(Debug)]
 pub enum CellEvent {
-    /// How it stands, and how long the rest will take.
+    /// State of the experiment, and the time that the rest will take.
     Stands { info: Box<ExperimentInfo>, left: Duration },
-    /// What is being done now.
+    /// Activity for the current cell.
     Activity {
         /// Index of the cell.
         cell: usize,
@@ -95,10 +95,10 @@ pub enum CellEvent {
         cell: Box<CellInfo>,
         /// Position among all, from 0.
         index: usize,
-        /// How long it took.
+        /// Duration.
         took: Duration,
     },
-    /// What the cell that runs tells.
+    /// Event of the run of the current cell.
     Lab(Box<RunEvent>),
     /// Something to know, in words.
     Note(String),
@@ -152,9 +152,9 @@ struct Driver<'a, P, J> {
     clock: DurationEstimate,
     /// The most connections in TIME_WAIT that a cell left behind.
     most_left: u64,
-    /// What the machine was like before the next run, if it was not quiet although that was waited for.
+    /// Activity of the machine before the next run, if it was not quiet although that was waited for.
     not_quiet: Option<String>,
-    /// Why the page cache could not be dropped; said once, kept in each run.
+    /// Reason why the page cache could not be dropped; said once, kept in each run.
     no_page_cache_drop: Option<String>,
 }
 
@@ -209,7 +209,7 @@ where
         differs.then(|| format!("Assay was {then} and is {now}")).into_iter().collect()
     }
 
-    /// What a workload was compiled from, where that differs from the results that are there.
+    /// Change of a workload's sources, where they differ from the results that are there.
     fn other_sources(&self, cell: &CellInfo, plan: &RunPlan) -> Option<String> {
         let now: Vec<String> = plan.sources.iter().map(|(_, text)| run_info::digest(text)).collect();
         let done = self.experiment_run.info.cells.iter().filter(|other| has_result(other));
@@ -486,7 +486,7 @@ fn refusal(refused: BTreeSet<String>) -> String {
     )
 }
 
-/// What is unknown of a run that cannot be summarised.
+/// Numbers that are unknown of a run that cannot be summarised.
 fn all_unknown(verdict: &Verdict) -> Vec<String> {
     let names = match verdict.leaves_unknown() {
         Extent::Nothing => "",
@@ -515,14 +515,14 @@ fn truncated_message(words: &str) -> String {
     }
 }
 
-/// How long cells would take, by what their schedules say.
+/// Time that cells would take, by what their schedules say.
 pub fn expected(cells: &[CellInfo], planned: &BTreeMap<String, Duration>) -> Duration {
     let mut clock = DurationEstimate::default();
     planned.iter().for_each(|(workload, length)| clock.expect(workload, Some(*length)));
     clock.left(cells)
 }
 
-/// How long a plan's schedule is at least: phases that end at a count have no length of their own where the proxy sets the
+/// Least length of a plan's schedule: phases that end at a count have no length of their own where the proxy sets the
 /// pace.
 pub fn planned(workload: &Workload) -> Option<Duration> {
     let timeline = Timeline::new(workload).ok()?;
@@ -530,7 +530,7 @@ pub fn planned(workload: &Workload) -> Option<Duration> {
     Some(timeline.total().unwrap_or_else(known))
 }
 
-/// How long cells take: as planned until one has shown it. What they take beside their schedules is learned from all of
+/// Time that cells take: as planned until one has shown it. What they take beside their schedules is learned from all of
 /// them, so that the first cell of a workload is not taken for shorter than it will be.
 #[derive(Debug, Default)]
 struct DurationEstimate {
@@ -561,7 +561,7 @@ impl DurationEstimate {
         }
     }
 
-    /// What a cell takes beside its schedule.
+    /// Time that a cell takes beside its schedule.
     fn overhead_s(&self) -> f64 {
         let over = |(workload, (sum_s, count)): (&String, &(f64, u32))| {
             let planned_s = self.planned_s.get(workload).copied().unwrap_or(0.0);

@@ -55,19 +55,19 @@ use crate::units::LinkChoice;
 /// An experiment that cannot be read.
 pub use assay_base::settings::Mistake as ExperimentError;
 
-/// What is to be found out, and how.
+/// Experiment as its file describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
-    /// Its file's name, without folder and ending.
+    /// File's name, without folder and ending.
     pub name: String,
     /// The file as it was read.
     pub source: String,
     /// A sentence that says what it is to find out.
     pub title: String,
     pub workloads: Vec<WorkloadChoice>,
-    /// What is compared; the first is what the others are held against.
+    /// Proxies to compare; the first is what the others are held against.
     pub subjects: Vec<Subject>,
-    /// What all of them meet alike.
+    /// Conditions that apply to all of them alike.
     pub conditions: Vec<Condition>,
     /// Runs of each combination.
     pub repetitions: u32,
@@ -81,13 +81,13 @@ pub struct Experiment {
     pub timeout: Duration,
     /// Longest wait for connections of the last cell to be gone.
     pub cool_down: Duration,
-    /// How often a cell whose headline numbers are unknown is repeated, as a whole and with a cold cache.
+    /// Number of repetitions of a cell whose headline numbers are unknown, as a whole and with a cold cache.
     pub retries: u32,
     /// Take private worlds for public ones, as Web Polygraph does since 3.6.
     pub private_as_public: bool,
     /// Drop the system's page cache before each cell, where that is allowed.
     pub drop_page_cache: bool,
-    /// What every cell must show, as written.
+    /// Requirements on every cell, as written.
     pub requirements: Vec<String>,
     pub xact_log: bool,
 }
@@ -95,22 +95,22 @@ pub struct Experiment {
 /// A workload of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkloadChoice {
-    /// What it is called in tables.
+    /// Name in tables.
     pub label: String,
     /// A bundled workload's name, or a file (relative to the experiment's).
     pub workload: String,
-    /// What every rate is multiplied by.
+    /// Factor of every rate.
     pub rate: f64,
 }
 
 /// A proxy with its settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subject {
-    /// What it is called in tables.
+    /// Name in tables.
     pub label: String,
     /// `builtin`, `direct`, a description's name, or the file of one (relative to the experiment's).
     pub proxy: String,
-    /// How it is spoken to; none: its first way.
+    /// Mode in which it is addressed; none: its first way.
     pub mode: Option<Mode>,
     /// Memory for its cache.
     pub memory_bytes: u64,
@@ -124,12 +124,12 @@ pub struct Subject {
     pub written: BTreeMap<String, String>,
 }
 
-/// What all subjects meet alike.
+/// Condition that applies to all subjects alike.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Condition {
-    /// What it is called in tables.
+    /// Name in tables.
     pub label: String,
-    /// What the proxy's processes may use.
+    /// Limits of the proxy's processes.
     pub limits: Limits,
     /// Processors of the proxy; empty: chosen.
     pub proxy_cpus: Vec<u32>,

@@ -275,7 +275,7 @@ impl UniqueLabels {
 /// One choice of each field that may be a list.
 struct Combination<'a> {
     values: Vec<Value<'a>>,
-    /// Which of them were lists.
+    /// Whether each of them was a list.
     swept: Vec<bool>,
 }
 
@@ -299,7 +299,7 @@ impl Combination<'_> {
         (!words.is_empty()).then(|| words.join(", "))
     }
 
-    /// What was chosen, by name, as written.
+    /// Choices by name, as written.
     fn written(&self) -> Result<BTreeMap<String, String>, ExperimentError> {
         self.values.iter().map(|value| Ok((value.key.clone(), value.plain()?))).collect()
     }

@@ -10,7 +10,7 @@ use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 
 use super::{Experiment, ExperimentDir};
 
-/// Why results would be mixed, a line each.
+/// Reason why results would be mixed, a line each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("results of different versions would be mixed:\n  {}", reasons.join("\n  "))]
 pub struct MixedVersions {
@@ -20,13 +20,13 @@ pub struct MixedVersions {
 /// An experiment that goes on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resumed {
-    /// Its head: what has no result waits.
+    /// Head: what has no result waits.
     pub info: ExperimentInfo,
-    /// What was found, a line each.
+    /// Findings, a line each.
     pub notes: Vec<String>,
 }
 
-/// What differs between the experiment's file as it was and as it is, as far as results depend on it.
+/// Differences between the experiment's file as it was and as it is, as far as results depend on it.
 pub fn differences(then: &Experiment, now: &Experiment) -> Vec<String> {
     let mut found = Vec::new();
     let mut note = |what: &str, then: String, now: String| {

@@ -9,10 +9,10 @@ use super::MeasurementWindow;
 const UNDER_WAY: f64 = 2.0;
 /// … and so many standard deviations of those that are under way on average.
 const CHANCE: f64 = 2.0;
-/// What is left over of so small a share of all is no queue that grows: a target near its limit has that many waiting.
+/// Share of all requests whose backlog is no queue that grows: a target near its limit has that many waiting.
 const RESOLUTION: f64 = 0.005;
 
-/// Where a target fell behind, what was seen: at the end more is under way than in its quickest second, by more than chance and
+/// Evidence that a target fell behind: at the end more is under way than in its quickest second, by more than chance and
 /// the most that Assay was late explain. A step begins with nothing that waits, so a queue that is there at the end grew in it.
 pub(super) fn fell_behind(window: &MeasurementWindow<'_>, late_us: u64) -> Option<String> {
     let intervals = sorted_intervals(window);

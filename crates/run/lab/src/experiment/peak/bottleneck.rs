@@ -1,4 +1,4 @@
-//! What was used up first. Looks, at the lowest rate that was not kept, at everything that the lab watches.
+//! Resource that was used up first, among all that the lab watches, at the lowest rate that was not kept.
 
 use assay_host::link::LinkSettings;
 use assay_measurement::measured::Series;

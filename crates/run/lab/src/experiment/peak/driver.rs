@@ -1,4 +1,4 @@
-//! What is ordered next. Hears what a run tells, and says what robots are to do: settle, measure, rest, try the next rate.
+//! Driver of a search for the peak. Turns the events of a run into commands to the robots: settle, measure, rest, try the next rate.
 //! Time is what the robots' intervals say; nothing here waits.
 
 use crate::search::Search;
@@ -22,13 +22,13 @@ const SETTLE_MS: u64 = 1500;
 const BEFORE_MS: u64 = 1000;
 /// Near the limit, a step is so many times as long: what is little too much must have time to pile up.
 const NEAR_TIMES: u64 = 3;
-/// What others have to say of a second comes within this time of its end.
+/// Time after the end of a second within which all reports on it come.
 const GRACE_MS: u64 = 1000;
 /// While the target recovers, it gets this share of the rate that it keeps …
 const REST_SHARE: f64 = 0.5;
 /// … or, as long as no rate is known that it keeps, this share of the one that it did not.
 const FIRST_REST_SHARE: f64 = 0.1;
-/// It is left alone until nothing waits in so many seconds running …
+/// Seconds in a row without waiting requests after which a target has recovered …
 const CALM_SECONDS: u32 = 2;
 /// … but no longer than this.
 const REST_MS: u64 = 60_000;
@@ -42,22 +42,22 @@ const MOST_STEPS: usize = 100;
 /// An undecided step is repeated so often.
 const MOST_REPEATS: u32 = 1;
 
-/// Why a search ends that found no rate.
+/// Reason why a search ends that found no rate.
 const NOTHING_KEPT: &str = "no rate was kept, down to where a step has hardly a hundred requests in it: it is not load that breaks \
                             this promise; promise what the target keeps when it is idle (of hits alone, say: `p99(hit)`)";
 
-/// What is said beside that where it is not decided whether the limit moved.
+/// Addition to that where it is not decided whether the limit moved.
 const MAY_HAVE_MOVED: &str =
     "the limit may have moved meanwhile, for which too few steps speak to tell from where";
 
-/// Why one ends that found the limit of something else.
+/// Reason why a search ends that found the limit of something else.
 const OWN_LIMIT: &str = "above, Assay or this machine was late, and may have been the reason that steps were not kept: the target may \
                          do more";
 
-/// Why one ends that found it.
+/// Reason why a search ends that found the limit.
 const SETTLED: &str = "the limit was come to from above and from below until it was known within 4.5 %";
 
-/// What is going on.
+/// State of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum DriverState {
     Warming,
@@ -91,7 +91,7 @@ pub(super) struct Driver {
     info: RunInfo,
     run_dir: Option<std::path::PathBuf>,
     steps: Vec<Step>,
-    /// How often the last step was repeated.
+    /// Number of repetitions of the last step.
     repeats: u32,
     /// A step that is to be repeated: the rate that was ordered, and the one that was offered.
     again: Option<(f64, f64)>,

@@ -47,11 +47,11 @@ const SEARCH_PHASE: u16 = 1;
 pub struct PeakPlan {
     /// The promise, part by part, as it was written.
     pub promise: Vec<String>,
-    /// How long the cache is warmed.
+    /// Time for which the cache is warmed.
     pub warm: Duration,
-    /// How long a rate is measured, in whole seconds.
+    /// Time for which a rate is measured, in whole seconds.
     pub step: Duration,
-    /// How long all of it may take.
+    /// Limit of the whole search.
     pub most: Duration,
     /// The first rate, in requests per second; none: what the workload requests at its peak.
     pub from_per_s: Option<f64>,
@@ -60,7 +60,7 @@ pub struct PeakPlan {
 /// Holds a stretch against the promise: each part is kept, broken or undecided.
 pub type PromiseJudge = Box<dyn FnMut(&MeasurementWindow<'_>) -> Vec<Check>>;
 
-/// What is being done.
+/// Progress of the search.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PeakEvent {
     /// The cache is being warmed at this rate.
@@ -134,7 +134,7 @@ pub async fn find(
     Ok((peak, outcome))
 }
 
-/// What was used up, from what the run left behind; nothing where that cannot be read.
+/// Resources that were used up, from the run directory; nothing where that cannot be read.
 fn bottlenecks(outcome: &RunOutcome, peak: &Peak) -> Vec<assay_record::peak::Suspect> {
     let Some(step) = bottleneck::telling_step(peak) else { return Vec::new() };
     let read = || {

@@ -1,4 +1,4 @@
-//! What a stretch of constant rate showed: whether the promise was kept, was broken, or is undecided.
+//! Judgement of a window of constant rate: whether the promise was kept, was broken, or is undecided.
 
 use assay_host::verdict::{self, Evidence};
 use assay_measurement::counts::RobotCounts;
@@ -11,7 +11,7 @@ use assay_record::run::{PhaseInfo, RunInfo};
 
 use super::{MeasurementWindow, PromiseJudge, SEARCH_PHASE, backlog};
 
-/// This share of the requested rate must come due, …
+/// Share of the requested rate that must come due, …
 const OFFERED_SHARE: f64 = 0.95;
 /// … less so many standard deviations of chance.
 const CHANCE: f64 = 4.0;
@@ -19,7 +19,7 @@ const CHANCE: f64 = 4.0;
 const LATE_US: u64 = 10_000;
 const SECOND_MS: u64 = 1000;
 
-/// What was measured lately.
+/// Measurements since the last step.
 #[derive(Debug, Default)]
 pub(super) struct RecentMeasurements {
     all: Vec<Measured>,
@@ -49,7 +49,7 @@ impl RecentMeasurements {
         self.all.retain(|measured| matches!(measured, Measured::Baseline(_)));
     }
 
-    /// What was measured between two moments of a run.
+    /// Measurements between two moments of a run.
     pub(super) fn window<'a>(&'a self, run: &'a RunInfo, from_ms: u64, to_ms: u64) -> MeasurementWindow<'a> {
         let within = |start_ms: u64, length_ms: u64| start_ms >= from_ms && start_ms + length_ms <= to_ms;
         let robots = self.all.iter().filter_map(|measured| match measured {
@@ -119,7 +119,7 @@ impl RecentMeasurements {
         (window, fine.iter().map(|(_, late_us)| *late_us).max().unwrap_or(0))
     }
 
-    /// What makes the numbers of a stretch doubtful, as it would those of a phase.
+    /// Doubts about the numbers of a window, as it would those of a phase.
     pub(super) fn doubts(&self, info: &RunInfo, from_ms: u64, to_ms: u64) -> Vec<Doubt> {
         let step = PhaseInfo {
             name: "step".into(),
@@ -161,7 +161,7 @@ fn parts(starts_ms: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
     parts
 }
 
-/// What was measured of a step.
+/// Evidence of a step.
 pub(super) struct StepEvidence<'a> {
     /// Rate that was requested.
     pub rate_per_s: f64,
@@ -175,9 +175,9 @@ pub(super) struct StepEvidence<'a> {
     pub late_us: u64,
     /// The most that they were late in any second, and so by how much what waits at the end can be theirs.
     pub most_late_us: u64,
-    /// What makes its numbers doubtful.
+    /// Doubts about its numbers.
     pub doubts: &'a [Doubt],
-    /// Which repetition of the step this is.
+    /// Number of the repetition.
     pub repeats: u32,
 }
 
@@ -226,11 +226,11 @@ pub(super) fn step(measured: &StepEvidence<'_>, judge: &mut PromiseJudge) -> Ste
     }
 }
 
-/// What became of a step.
+/// Judgement of a step.
 struct StepJudgement {
     outcome: Outcome,
     checks: Vec<Check>,
-    /// Why it was not kept.
+    /// Reason why it was not kept.
     why: String,
 }
 
@@ -289,7 +289,7 @@ fn judge_evidence(measured: &StepEvidence<'_>, due: u64, judge: &mut PromiseJudg
     StepJudgement { outcome, checks, why: open.join("; ") }
 }
 
-/// What the parts of the promise that came to this showed, in words.
+/// Values of the promise's parts with this outcome, in words.
 fn outcome_texts(checks: &[Check], outcome: Outcome) -> Vec<String> {
     let of_it = checks.iter().filter(|check| check.outcome == outcome);
     of_it.map(|check| format!("{}: {}", check.text, check.seen)).collect()

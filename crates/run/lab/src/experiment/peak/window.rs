@@ -1,17 +1,17 @@
-//! What was measured of a step, and the same as a run that has nothing else in it.
+//! Measurements of a step, and the same as a run that has nothing else in it.
 
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_measurement::measured::{Measured, Series};
 use assay_record::run::{PhaseInfo, RunInfo};
 
-/// What was measured at one rate, or in some seconds of that.
+/// Measurements at one rate, or in some seconds of that.
 #[derive(Debug)]
 pub struct MeasurementWindow<'a> {
     pub robots: Vec<&'a RobotInterval>,
     pub origins: Vec<&'a OriginInterval>,
-    /// How long it was.
+    /// Length in seconds.
     pub length_s: f64,
-    /// When its parts began and ended, in milliseconds since the start of the run; between two of them is something else.
+    /// Begin and end of its parts, in milliseconds since the start of the run; between two of them is something else.
     pub parts: Vec<(u64, u64)>,
     /// Everything that was measured meanwhile, before and after.
     pub beside: &'a [Measured],

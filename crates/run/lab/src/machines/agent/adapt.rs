@@ -14,11 +14,11 @@ use assay_proxy::spec::{OriginRoute, ProxySpec};
 
 use crate::machines::error::FleetError;
 
-/// What an agent lets roles do.
+/// Limits on the roles of an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentBounds<'a> {
     pub address: IpAddr,
-    /// What may be loaded.
+    /// Networks that may be loaded.
     pub may_load: &'a [Network],
     /// The directory of the run.
     pub dir: &'a Path,

@@ -31,20 +31,20 @@ use assay_base::clock::monotonic_ns;
 pub const WORKLOAD: &str = "workload.json";
 /// The log of all requests of the robots here.
 pub const XACTS: &str = "xacts.parquet";
-/// What is kept of a real proxy.
+/// Directory of a real proxy's configuration and logs.
 pub const PROXY: &str = "proxy";
-/// How it is driven.
+/// Description by which it is driven.
 pub const DESCRIPTION: &str = "description.toml";
-/// What roles are told, and what they write on standard error.
+/// Directory of the specs of roles, and of their standard error.
 const ROLES: &str = "roles";
 /// Certificates and keys of the run. They are not sent to its record.
 pub const TLS: &str = "tls";
 const MOST_WORKLOAD_BYTES: u64 = 256 << 20;
-/// How long it may take to fetch that: a coordinator gives up an order after as long.
+/// Time that it may take to fetch that: a coordinator gives up an order after as long.
 const FETCH_PATIENCE: Duration = Duration::from_secs(60);
-/// How long a role may take to end once it was told to: a real proxy has files to close.
+/// Time that a role may take to end once it was told to: a real proxy has files to close.
 const END_PATIENCE: Duration = Duration::from_secs(15);
-/// How long the last that roles said may take to be stored.
+/// Time that the last that roles said may take to be stored.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(20);
 
 /// An agent's part of a run.
@@ -58,11 +58,11 @@ pub struct AgentRun {
     outbox: Outbox,
     said: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
     heard: mpsc::UnboundedReceiver<(RoleKind, RoleEvent)>,
-    /// When the run starts, on this machine's clock.
+    /// Time at which the run starts, on this machine's clock.
     start_ns: Option<u64>,
     /// The first processes of a proxy that runs here already, where they are watched.
     watched: Vec<u32>,
-    /// Where the proxy here keeps its files.
+    /// Directory in which the proxy here keeps its files.
     store: Option<PathBuf>,
     /// The description that came with the run.
     sent: Option<SentDescription>,
@@ -115,12 +115,12 @@ impl AgentRun {
         self.sent.as_ref().map(|sent| sent.version.clone())
     }
 
-    /// How long it goes on without a word from a coordinator. A network that is cut for less costs nothing.
+    /// Time for which it goes on without a word from a coordinator. A network that is cut for less costs nothing.
     pub fn wait(&self) -> Duration {
         self.wait
     }
 
-    /// What the agent does in it.
+    /// Activity of the agent in it.
     pub fn busy(&self) -> Busy {
         let roles = self.roles.values().map(|role| role.kind.name().to_owned());
         Busy { run: self.run.clone(), by: self.by.clone(), roles: roles.collect() }
@@ -245,7 +245,7 @@ impl AgentRun {
         self.outbox.put(number, output);
     }
 
-    /// What the machine and the roles on it did in the last second.
+    /// Measures the machine and the roles on it over the last second.
     fn measure(&mut self) {
         let Some(start_ns) = self.start_ns else { return };
         self.next_sample += Duration::from_secs(1);

@@ -11,9 +11,9 @@ use crate::{find, real_proxy};
 use super::AgentSettings;
 use crate::machines::error::FleetError;
 
-/// What errors call the text that came with an order.
+/// Name in errors of the text that came with an order.
 const SENT: &str = "the description that came with the run";
-/// Why one that was sent is not used.
+/// Reason why a description that was sent is not used.
 const REFUSAL: &str = "the run sends a description of a proxy, and the commands in it would run on this machine; put the description into \
                        a directory there that the agent is given (--proxy-dir), or start the agent with --accept-descriptions";
 

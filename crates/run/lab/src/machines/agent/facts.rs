@@ -1,4 +1,4 @@
-//! What an agent's machine is.
+//! Facts about an agent's machine: its resources, its address, the proxies on it.
 
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ async fn proxies(dirs: &[PathBuf]) -> Vec<InstalledProxy> {
     found
 }
 
-/// What there is now for roles that write in this directory and listen at this address.
+/// Resources that are free now for roles that write in this directory and listen at this address.
 pub fn free_capacity(dir: &Path, address: IpAddr) -> Free {
     let work_dir = std::env::temp_dir();
     Free {

@@ -36,17 +36,17 @@ use responder::Responder;
 /// The longest that an agent goes on without a word from its coordinator, whatever that wanted.
 pub const MOST_WAIT: Duration = Duration::from_secs(3600);
 
-/// What an agent is told at its start.
+/// Settings of an agent.
 #[derive(Debug, Clone)]
 pub struct AgentSettings {
-    /// Where the server is, and who the agent is there.
+    /// Server, and the agent's credentials there.
     pub login: Login,
     pub name: Name,
-    /// What it can be selected by.
+    /// Labels by which it can be selected.
     pub labels: Vec<Name>,
-    /// Where other machines reach it; none: the address from which it reaches the server.
+    /// Address at which other machines reach it; none: the address from which it reaches the server.
     pub address: Option<IpAddr>,
-    /// What its roles may load.
+    /// Networks that its roles may load.
     pub may_load: Vec<Network>,
     /// Directories with descriptions of proxies, beside those that ship with Assay.
     pub proxy_dirs: Vec<PathBuf>,
@@ -116,7 +116,7 @@ pub async fn run(
     Ok(())
 }
 
-/// How many orders an agent remembers, with the responses to them.
+/// Number of orders that an agent remembers, with the responses to them.
 const MOST_DONE: usize = 64;
 
 /// The longest that is said of who gives an order.

@@ -1,4 +1,4 @@
-//! What the roles of an agent say, on its way to the stream of the run.
+//! Queue of the messages of an agent's roles to the stream of the run.
 //!
 //! Messages are numbered and stored by the server before they count as sent. One that was not confirmed is sent again under the
 //! same number, and the server drops it where it has it already: a connection that is cut for a while loses nothing.
@@ -14,9 +14,9 @@ use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
-/// How many messages may be on their way at once.
+/// Number of messages that may be on their way at once.
 const ON_THEIR_WAY: usize = 64;
-/// How long one is tried to be sent before what follows is given up, too.
+/// Time for which one is tried to be sent before what follows is given up, too.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);

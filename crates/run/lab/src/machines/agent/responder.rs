@@ -19,11 +19,11 @@ use crate::machines::error::FleetError;
 use crate::machines::login::Login;
 use assay_base::clock::{monotonic_ns, realtime_ns};
 
-/// What the thread and the agent share.
+/// State that the thread and the agent share.
 #[derive(Debug)]
 struct ResponderState {
     info: AgentInfo,
-    /// Where the agent writes.
+    /// Directory in which the agent writes.
     dir: PathBuf,
     /// The run that the agent takes part in, and when its coordinator was heard last.
     coordinator: Option<(Name, Instant)>,
@@ -65,7 +65,7 @@ impl Responder {
         self.client.clone()
     }
 
-    /// What the agent does now.
+    /// Sets the activity of the agent.
     pub fn set_busy(&self, busy: Option<Busy>) {
         locked(&self.shared).info.busy = busy;
     }
@@ -80,7 +80,7 @@ impl Responder {
         locked(&self.shared).coordinator = None;
     }
 
-    /// How long the coordinator has said nothing; 0 where there is none.
+    /// Time for which the coordinator has said nothing; 0 where there is none.
     pub fn since_coordinator(&self) -> Duration {
         locked(&self.shared).coordinator.as_ref().map_or(Duration::ZERO, |(_, heard)| heard.elapsed())
     }
@@ -123,14 +123,14 @@ async fn respond(client: &Client, [mut who, mut clock]: [Subscriber; 2], shared:
     }
 }
 
-/// What the agent is, with what its machine has left now.
+/// Description of the agent, with the free resources of its machine.
 fn described(shared: &Mutex<ResponderState>) -> AgentInfo {
     let mut shared = locked(shared);
     shared.info.free = free_capacity(&shared.dir, shared.info.address);
     shared.info.clone()
 }
 
-/// What the clock shows. Two readings, so that what happens between them is not taken for the way.
+/// Reading of the clock. Two readings, so that what happens between them is not taken for the way.
 fn reading(request: &Message, shared: &Mutex<ResponderState>) -> serde_json::Result<Vec<u8>> {
     let received_ns = monotonic_ns();
     let asked: Option<ClockRequest> = message::read_plain(&request.payload).ok();

@@ -1,4 +1,4 @@
-//! Which agents take which part of a run.
+//! Assignment of agents to the parts of a run.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ impl AgentAssignment {
         all.filter(|info| seen.insert(info.name.clone())).cloned().collect()
     }
 
-    /// What each of them is to carry.
+    /// Load of each of them.
     pub fn carriers(&self) -> Vec<MachineLoad> {
         let part_of = |machines: &[AgentInfo], count: u32, name: &Name| {
             let parts = share::divide(count, &weights(machines)).unwrap_or_default();
@@ -76,14 +76,14 @@ impl AgentAssignment {
     }
 }
 
-/// What a run needs of agents.
+/// Needs of a run for agents.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentNeeds<'a> {
     /// Robots of the workload.
     pub robots: u32,
     /// Origins of the workload.
     pub origins: u32,
-    /// It has a proxy.
+    /// Whether it has a proxy.
     pub proxy: bool,
     /// The real proxy that its machine must have; none: none, or the built-in one.
     pub described: Option<WantedProxy<'a>>,

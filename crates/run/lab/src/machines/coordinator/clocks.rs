@@ -22,7 +22,7 @@ const LOST_AFTER: Duration = Duration::from_secs(15);
 /// A machine whose agent is not connected any more, though the server is there, is lost sooner.
 const GONE_AFTER: Duration = Duration::from_secs(2);
 
-/// Why nothing came from a machine: where the server is gone as well, nothing is known of the machine itself.
+/// Reason why nothing came from a machine: where the server is gone as well, nothing is known of the machine itself.
 fn silence(to_server: &Link) -> String {
     let seconds = LOST_AFTER.as_secs();
     match to_server {
@@ -35,10 +35,10 @@ fn silence(to_server: &Link) -> String {
     }
 }
 
-/// What is known of one machine.
+/// Clock of one machine, as far as it is known.
 #[derive(Debug, Clone)]
 pub struct MachineClock {
-    /// What it says of itself.
+    /// Description by the agent itself.
     pub info: AgentInfo,
     pub clock: AgentClock,
     /// The offset that its start was computed with; none: it was not told of a start.
@@ -47,11 +47,11 @@ pub struct MachineClock {
     pub at_start: Option<Offset>,
     /// The greatest distance of an instant that it reported from the coordinator's scale, since the start; none: not known.
     pub worst_ns: Option<u64>,
-    /// When the last exchange was made, and what the offset was then.
+    /// Time at which the last exchange was made, and what the offset was then.
     pub last: Option<(u64, Offset)>,
-    /// Its wall clock beyond the coordinator's, in microseconds, at the first exchange.
+    /// Wall clock beyond the coordinator's, in microseconds, at the first exchange.
     pub wall_ahead_us: Option<i64>,
-    /// When it was lost, in nanoseconds of the coordinator's clock, and how that was seen.
+    /// Time at which it was lost, in nanoseconds of the coordinator's clock, and how that was seen.
     pub lost: Option<(u64, String)>,
 }
 
@@ -117,7 +117,7 @@ impl Clocks {
         clocks
     }
 
-    /// What another coordinator would have to know.
+    /// State of the clocks for another coordinator.
     pub fn saved(&self) -> BTreeMap<Name, SavedClock> {
         let saved = |machine: &MachineClock| SavedClock {
             assumed_ns: machine.assumed_ns,
@@ -190,12 +190,12 @@ impl Clocks {
         Ok(at_ns.saturating_add_signed(assumed_ns))
     }
 
-    /// When the run started; none: nobody was told yet.
+    /// Time at which the run started; none: nobody was told yet.
     pub fn start_ns(&self) -> Option<u64> {
         self.locked().start_ns
     }
 
-    /// How far an instant of one machine can be from the same instant of another, in nanoseconds, since the start: the two
+    /// Largest distance of an instant of one machine from the same instant of another, in nanoseconds, since the start: the two
     /// greatest errors together. None: not known.
     pub fn error_ns(&self) -> Option<u64> {
         let state = self.locked();
@@ -204,7 +204,7 @@ impl Clocks {
         Some(errors.iter().take(2).sum())
     }
 
-    /// How far apart machines can have started, in nanoseconds. None: not known.
+    /// Largest distance between the starts of machines, in nanoseconds. None: not known.
     pub fn start_spread_ns(&self) -> Option<u64> {
         let state = self.locked();
         let one = |machine: &MachineClock| Some((machine.at_start?, machine.assumed_ns?));

@@ -16,7 +16,7 @@ use assay_protocol::message::{Event, PhaseEvent};
 /// say of it, holds up nothing. Its own share of the interval follows by itself.
 const HELD_UP_MS: u64 = 5000;
 
-/// When an interval began, and the phase that it belongs to.
+/// Start of an interval, and its phase.
 type IntervalKey = (u64, u16);
 
 /// The parts of one role.
@@ -29,7 +29,7 @@ pub struct RoleMerger {
     robots: BTreeMap<IntervalKey, (BTreeSet<usize>, Box<RobotInterval>)>,
     origins: BTreeMap<IntervalKey, (BTreeSet<usize>, Box<OriginInterval>)>,
     begun: BTreeSet<u16>,
-    /// When each part ended a phase, and what its best-effort robots had launched in it.
+    /// End of each phase by part, with what its best-effort robots had launched in it.
     ended: BTreeMap<u16, BTreeMap<usize, (u64, Vec<u32>)>>,
     progress: BTreeMap<u16, Vec<f64>>,
 }

@@ -39,9 +39,9 @@ pub struct Fleet {
 /// An agent and its clock.
 #[derive(Debug, Clone)]
 pub struct AgentWithClock {
-    /// What it says of itself.
+    /// Description by the agent itself.
     pub info: AgentInfo,
-    /// What exchanges with it say.
+    /// Clock as exchanges with it show it.
     pub clock: AgentClock,
 }
 
@@ -54,7 +54,7 @@ impl Fleet {
         Ok(Self { client, url, background })
     }
 
-    /// Who is there; agents of another protocol apart. Two of one name are an error.
+    /// Agents that are there; agents of another protocol apart. Two of one name are an error.
     pub fn discover(&self) -> Result<(Vec<AgentInfo>, Vec<MessageError>), FleetError> {
         let (found, others) = self.discovered()?;
         match discovery::duplicate_name(&found) {

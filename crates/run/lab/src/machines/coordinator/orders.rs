@@ -18,7 +18,7 @@ use bytes::Bytes;
 use super::run::CoordinatorState;
 use crate::machines::object_store::{self, CopyError};
 
-/// How long an agent may take to carry out an order. Ending a real proxy and storing its logs takes longest.
+/// Time that an agent may take to carry out an order. Ending a real proxy and storing its logs takes longest.
 const ORDER_PATIENCE: Duration = Duration::from_secs(60);
 /// After how long without a response an order is sent again, at first.
 const ORDER_AGAIN: Duration = Duration::from_secs(1);
@@ -146,7 +146,7 @@ fn files_of(response: Response) -> Vec<String> {
     if let Response::Files(files) = response { files } else { Vec::new() }
 }
 
-/// Where a file of a machine goes: what is one of its kind has its usual place. None: its name leads out of the directory.
+/// Path of a file of a machine: what is one of its kind has its usual place. None: its name leads out of the directory.
 fn place_of(run_dir: &Path, machine: &Name, file: &str) -> Option<PathBuf> {
     let path = Path::new(file);
     let is_inside = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));

@@ -27,7 +27,7 @@ use crate::machines::discovery;
 use crate::machines::error::FleetError;
 use assay_base::clock::monotonic_ns;
 
-/// What was found when a run was taken up.
+/// Findings when a run was taken up.
 #[derive(Debug, Default)]
 pub(super) struct ResumeSurvey {
     /// The last message that was stored by then.
@@ -81,7 +81,7 @@ pub(super) fn lock_run_dir(run_dir: &Path) -> Result<std::fs::File, FleetError> 
     }
 }
 
-/// Who still takes part, and what was stored.
+/// Finds the agents that still take part, and the last message that was stored.
 async fn look(client: &async_nats::Client, saved: &SavedRun) -> Result<ResumeSurvey, FleetError> {
     let run = &saved.run;
     let Some(until) = router::last_stored(client, run).await? else {
@@ -186,7 +186,7 @@ impl CoordinatorState {
         self.clocks.rejoin(name, measured);
     }
 
-    /// What the time without a coordinator means for the numbers.
+    /// Notes the effect of the time without a coordinator on the numbers.
     fn note_absence(&self, before: &SavedRun) {
         let (from_ms, to_ms) = (before.ms_of(before.saved_ns), before.ms_of(monotonic_ns()));
         lock(&self.saved).away_ms.push((from_ms, to_ms));

@@ -1,4 +1,4 @@
-//! What agents say, from the stream of the run to the role that it belongs to.
+//! Router of the messages of agents: from the stream of the run to the role that they belong to.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::merge::RoleMerger;
 use crate::machines::error::FleetError;
 
-/// How long the stream of a run is kept, should nobody remove it.
+/// Time for which the stream of a run is kept, should nobody remove it.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 /// The last instant of any run, in milliseconds since its start.
 const MOST_MS: u64 = 1 << 48;
@@ -36,7 +36,7 @@ struct MergedRole {
     kind: RoleKind,
     gather: RoleMerger,
     said: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
-    /// How its parts ended, as their agents say.
+    /// Messages on the ends of its parts, as their agents say.
     exit_summaries: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ struct Route {
     part: usize,
 }
 
-/// What was stored before this coordinator began is read again: all of it first, and then who has ended meanwhile.
+/// Second reading of the messages that were stored before this coordinator began: all of it first, and then who has ended meanwhile.
 #[derive(Debug)]
 struct StreamReplay {
     /// The last message that was stored before.
@@ -143,7 +143,7 @@ impl Router {
             .map(|((_, number), _)| *number)
     }
 
-    /// How the parts of a role ended, as far as that was said.
+    /// Messages on the ends of a role's parts, as far as that was said.
     pub fn exit_summary(&self, place: usize) -> String {
         self.locked().roles.get(place).map(|role| role.exit_summaries.join("\n")).unwrap_or_default()
     }
@@ -182,7 +182,7 @@ impl Router {
     }
 }
 
-/// What was said, or that it cannot be so: with instants that no run has, nothing could be computed.
+/// Output as it was sent, or a fault if it cannot be so: with instants that no run has, nothing could be computed.
 fn believed(output: Output) -> Output {
     let told_ms = match &output {
         Output::Event(event) => match **event {
@@ -212,7 +212,7 @@ fn end_ms(output: &Output) -> Option<u64> {
     }
 }
 
-/// What went wrong on a machine is said with its name.
+/// Adds the name of the machine to a fault.
 fn located(mut event: Box<Event>, machine: Option<&Name>) -> Box<Event> {
     if let (Event::Fault { message, .. }, Some(machine)) = (&mut *event, machine) {
         let said: String = message.chars().take(MOST_LETTERS).collect();
@@ -257,7 +257,7 @@ impl RouterState {
         }
     }
 
-    /// What a machine's meters say: of roles always, of the machine only where it is the target's. Those of several would be
+    /// Passes on the measurements of a machine: of roles always, of the machine only where it is the target's. Those of several would be
     /// taken for one.
     fn put_of_machine(&mut self, machine: &Name, output: Output) {
         let Output::Event(event) = output else { return };

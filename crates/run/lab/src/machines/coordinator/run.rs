@@ -34,17 +34,17 @@ use assay_base::clock::monotonic_ns;
 
 /// Exchanges by which each clock is measured before the run.
 pub(super) const EXCHANGES: u32 = 40;
-/// How long before the start everybody has to be told of it: three orders one after the other, to the machines of one role at once,
+/// Least time between the command to start and the start: three orders one after the other, to the machines of one role at once,
 /// on links of up to 300 ms.
 const LEAD: Duration = Duration::from_secs(2);
 /// The workload of the run, in its object store.
 const WORKLOAD: &str = "workload.json";
-/// What a robot is told of clocks lasts until it is told more.
+/// Interval between two messages to robots on the clocks.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 /// Two clocks drift apart by so much while a robot waits for the next word, at most.
 const UNTIL_TOLD_NS: u64 = 2 * 2 * crate::machines::fleet::clock::MOST_DRIFT_PPM * 1000;
 
-/// What the machine of the proxy is told when a run begins.
+/// Order to the machine of the proxy when a run begins.
 #[derive(Debug, Clone, Default)]
 pub struct ProxyOrder {
     /// The proxy that runs there already.
@@ -71,24 +71,24 @@ pub(super) struct CoordinatorState {
     pub(super) router: Router,
     next_role: AtomicU32,
     pub(super) next_order: AtomicU64,
-    /// What was said of the clocks to robots last, in nanoseconds.
+    /// Last error of the clocks that robots were told, in nanoseconds.
     told_ns: AtomicU64,
     /// Roles, as they are shown in the record.
     roles: Mutex<BTreeMap<Name, Vec<String>>>,
     robots: Mutex<BTreeMap<Name, (u32, u32)>>,
     /// Work that goes on while the run does.
     pub(super) tasks: Mutex<Vec<JoinHandle<()>>>,
-    /// What another coordinator would need.
+    /// State for another coordinator.
     pub(super) saved: Mutex<SavedRun>,
     /// The run directory, which is held while this exists; none: the run has not begun.
     pub(super) held: Mutex<Option<(PathBuf, std::fs::File)>>,
-    /// What was found of a run that was taken up; none: it is a new one.
+    /// Findings of a run that was taken up; none: it is a new one.
     pub(super) found: Mutex<ResumeSurvey>,
     is_resumed: bool,
     pub(super) proxy_order: ProxyOrder,
     /// The version of the proxy whose description was sent.
     sent_version: Mutex<Option<String>>,
-    /// What is to be known of the run besides its numbers.
+    /// Warnings beside the run's numbers.
     pub(super) warnings: Mutex<Vec<String>>,
 }
 
@@ -495,7 +495,7 @@ impl CoordinatorState {
     }
 }
 
-/// What is in the files that a spec names for TLS, which it names by their last names from here on.
+/// Contents of the files that a spec names for TLS; from here on it has their last names only.
 fn tls_files(spec: &mut RoleSpec) -> Result<BTreeMap<String, String>, LabError> {
     let mut files = BTreeMap::new();
     for path in spec.tls_files() {

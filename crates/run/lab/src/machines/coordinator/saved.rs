@@ -1,4 +1,4 @@
-//! What a coordinator writes down of a run that goes on, so that another one can take the run up.
+//! State of a run that a coordinator writes down, so that another one can take the run up.
 //!
 //! `coordinator.json` in the run directory. Everything else that a coordinator knows of a run is in the run's stream, from its
 //! first message on. The file is written before each order that it has to explain later, once a second for the clocks, and
@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use super::assignment::AgentAssignment;
 use crate::machines::error::FleetError;
 
-/// Its name in the run directory.
+/// Name in the run directory.
 pub const FILE: &str = "coordinator.json";
 
-/// What is known of a run that goes on.
+/// State of a run that goes on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SavedRun {
     /// [`PROTOCOL`].
@@ -31,7 +31,7 @@ pub struct SavedRun {
     pub run: Name,
     /// The server; none: its URL has a password in it, which is not written down.
     pub url: Option<String>,
-    /// How long agents go on without a coordinator, in milliseconds.
+    /// Time for which agents go on without a coordinator, in milliseconds.
     pub wait_ms: u64,
     pub chosen: AgentAssignment,
     /// The roles, in the order in which they were started.
@@ -40,11 +40,11 @@ pub struct SavedRun {
     pub start: Option<SavedStart>,
     /// The clocks of the machines.
     pub clocks: BTreeMap<Name, SavedClock>,
-    /// What robots were told of the clocks last, in nanoseconds.
+    /// Last error of the clocks that robots were told, in nanoseconds.
     pub told_ns: u64,
-    /// When this was written, in nanoseconds of this machine's `CLOCK_MONOTONIC`.
+    /// Time at which this was written, in nanoseconds of this machine's `CLOCK_MONOTONIC`.
     pub saved_ns: u64,
-    /// When the run had no coordinator before, in milliseconds since its start.
+    /// Times without a coordinator before, in milliseconds since its start.
     pub away_ms: Vec<(u64, u64)>,
 }
 
@@ -67,7 +67,7 @@ pub struct SavedPart {
     pub robots: Option<(u32, u32)>,
 }
 
-/// When the schedule begins.
+/// Time at which the schedule begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedStart {
     /// On the coordinator's `CLOCK_MONOTONIC`, in nanoseconds.
@@ -78,7 +78,7 @@ pub struct SavedStart {
     pub all_told: bool,
 }
 
-/// What is known of the clock of one machine.
+/// State of the clock of one machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedClock {
     /// The offset that its start was computed with.
@@ -87,9 +87,9 @@ pub struct SavedClock {
     pub at_start: Option<Offset>,
     /// The greatest distance of an instant of its from the coordinator's scale; none: not known.
     pub worst_ns: Option<u64>,
-    /// When the last exchange was made, and what the offset was then.
+    /// Time at which the last exchange was made, and what the offset was then.
     pub last: Option<(u64, Offset)>,
-    /// Its wall clock beyond the coordinator's, in microseconds.
+    /// Wall clock beyond the coordinator's, in microseconds.
     pub wall_ahead_us: Option<i64>,
 }
 

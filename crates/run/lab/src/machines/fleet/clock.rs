@@ -20,7 +20,7 @@ use thiserror::Error;
 pub const MOST_DRIFT_PPM: u64 = 500;
 /// Exchanges within so long of each other are kept as one: the best lower and the best upper bound among them.
 const STRETCH_NS: u64 = 250_000_000;
-/// How many stretches are kept. One that is 60 s old says the offset to within 30 ms, more than any new one.
+/// Number of stretches that are kept. One that is 60 s old says the offset to within 30 ms, more than any new one.
 const STRETCHES: usize = 240;
 
 /// A request and its response. Two readings of the coordinator's clock, two of the agent's, in nanoseconds.
@@ -45,7 +45,7 @@ pub struct Offset {
     pub most_ns: i64,
 }
 
-/// Why the offset is not known.
+/// Reason why the offset is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ClockError {
     /// No exchange was made.
@@ -71,7 +71,7 @@ impl Offset {
         self.least_ns + (self.most_ns - self.least_ns) / 2
     }
 
-    /// How far the middle can be from the truth, in nanoseconds, rounded up.
+    /// Largest distance of the middle from the truth, in nanoseconds, rounded up.
     pub fn error_ns(self) -> u64 {
         (self.most_ns - self.middle_ns()).max(self.middle_ns() - self.least_ns).unsigned_abs()
     }
@@ -81,7 +81,7 @@ impl Offset {
         (self.least_ns..=self.most_ns).contains(&offset_ns)
     }
 
-    /// How far the truth can be from `assumed_ns`, in nanoseconds.
+    /// Largest distance of the truth from `assumed_ns`, in nanoseconds.
     pub fn error_of_ns(self, assumed_ns: i64) -> u64 {
         (self.most_ns - assumed_ns).unsigned_abs().max((self.least_ns - assumed_ns).unsigned_abs())
     }
@@ -122,7 +122,7 @@ struct Stretch {
     most: Bound,
 }
 
-/// What exchanges with one agent say of its clock. Its memory does not grow.
+/// Clock of one agent, as exchanges show it. Its memory does not grow.
 #[derive(Debug, Clone, Default)]
 pub struct AgentClock {
     stretches: VecDeque<Stretch>,
@@ -189,7 +189,7 @@ impl AgentClock {
         Ok((at_ns, self.at(at_ns)?))
     }
 
-    /// How long the quickest exchange was on its way, both ways together; none: there was none. In nanoseconds.
+    /// Time for which the quickest exchange was on its way, both ways together; none: there was none. In nanoseconds.
     pub fn quickest_ns(&self) -> Option<u64> {
         self.quickest_ns
     }
@@ -201,7 +201,7 @@ fn difference(one_ns: u64, other_ns: u64) -> i64 {
     difference.clamp(i128::from(i64::MIN / 4), i128::from(i64::MAX / 4)) as i64
 }
 
-/// How far apart machines can have started that were given one instant, in nanoseconds. For each machine, the offset at that
+/// Largest distance between the starts of machines that were given one instant, in nanoseconds. For each machine, the offset at that
 /// instant and the offset that its instant was computed with.
 pub fn start_spread_ns(machines: &[(Offset, i64)]) -> u64 {
     let errors = || machines.iter().map(|(offset, assumed_ns)| offset.beyond(*assumed_ns));

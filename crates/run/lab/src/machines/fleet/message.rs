@@ -1,4 +1,4 @@
-//! What agents and coordinators say to each other: one JSON document per message.
+//! Messages between agents and coordinators: one JSON document each.
 //!
 //! Every message that begins something carries [`PROTOCOL`]. [`read`] tells a message of another protocol from one that is no
 //! message at all, so that both sides can say which version the other has.
@@ -22,7 +22,7 @@ use crate::machines::fleet::name::Name;
 /// The version of these messages. A change of any of them makes it a new one.
 pub const PROTOCOL: u32 = 5;
 
-/// What an agent is.
+/// Description of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentInfo {
     /// [`PROTOCOL`].
@@ -32,7 +32,7 @@ pub struct AgentInfo {
     pub name: Name,
     /// A number of its own: two agents that were given one name differ in it.
     pub instance: u64,
-    /// What it can be selected by, besides its name.
+    /// Labels by which it can be selected, besides its name.
     pub labels: Vec<Name>,
     /// The kernel of its machine.
     pub kernel: String,
@@ -42,17 +42,17 @@ pub struct AgentInfo {
     pub memory_bytes: u64,
     /// Descriptors that a process may have there.
     pub descriptors: u64,
-    /// What else there is that can run out.
+    /// Other resources that can run out.
     pub free: Free,
     /// The address under which other machines reach what its roles open.
     pub address: IpAddr,
-    /// What it agrees to load.
+    /// Networks that it agrees to load.
     pub may_load: Vec<Network>,
     /// Real proxies that it can start.
     pub proxies: Vec<InstalledProxy>,
     /// Whether it drives a proxy by a description that a coordinator sends.
     pub accepts_descriptions: bool,
-    /// What it does now; none: nothing.
+    /// Current activity; none: nothing.
     pub busy: Option<Busy>,
 }
 
@@ -63,7 +63,7 @@ impl AgentInfo {
     }
 }
 
-/// What an agent's machine has left when it is looked at.
+/// Free resources of an agent's machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Free {
     /// Memory that can be had, in bytes.
@@ -75,7 +75,7 @@ pub struct Free {
     pub work_dir: String,
     /// First and last port that connections are given.
     pub ports: (u16, u16),
-    /// How long the port of a closed connection rests, in seconds.
+    /// Time for which the port of a closed connection rests, in seconds.
     pub port_rest_s: f64,
 }
 
@@ -90,12 +90,12 @@ pub struct InstalledProxy {
     pub version: String,
 }
 
-/// What an agent does.
+/// Activity of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Busy {
     /// The run that it takes part in.
     pub run: Name,
-    /// Who ordered it, as the coordinator says: user and host.
+    /// Author of the order, as the coordinator says: user and host.
     pub by: String,
     /// The roles that run.
     pub roles: Vec<String>,
@@ -106,15 +106,15 @@ pub struct Busy {
 pub struct Envelope {
     /// The protocol of the sender.
     pub protocol: u32,
-    /// Its version of Assay; empty: it did not say.
+    /// Version of Assay; empty: it did not say.
     #[serde(default)]
     pub version: String,
-    /// Its name; empty: it did not say.
+    /// Name; empty: it did not say.
     #[serde(default)]
     pub name: String,
 }
 
-/// What a coordinator wants of one agent.
+/// Order of a coordinator to one agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// [`PROTOCOL`].
@@ -123,21 +123,21 @@ pub struct Order {
     pub version: String,
     /// The run that it is about.
     pub run: Name,
-    /// Who gives it: user and host.
+    /// Author: user and host.
     pub by: String,
     /// One that is sent again, because no response to it came, has the same number, and is carried out once.
     pub number: u64,
-    /// What is to be done.
+    /// Experiment to run.
     pub what: What,
 }
 
-/// What is to be done.
+/// Experiment to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// Take part in the run: fetch its workload, and do nothing for other coordinators until its end.
     Begin {
-        /// How long to go on without a word from a coordinator of this run, in milliseconds.
+        /// Milliseconds to go on without a word from a coordinator of this run, in milliseconds.
         wait_ms: u64,
         /// The proxy that runs there already, and is to be measured; none: there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,7 +149,7 @@ pub enum What {
     /// Start a role under a number of the coordinator's.
     Start {
         role: u32,
-        /// What the role is told. The agent puts paths, threads and processors of its own in.
+        /// Spec of the role. The agent puts paths, threads and processors of its own in.
         spec: Box<RoleSpec>,
         /// The files that it names, certificates and keys, by their names without a directory. They are in no stream or store.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -172,7 +172,7 @@ pub enum What {
 /// A proxy that runs on an agent's machine already, and that no agent starts or stops.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchOrder {
-    /// Its processes, as `--watch` names them; none: its machine is measured, its processes are not.
+    /// Processes, as `--watch` names them; none: its machine is measured, its processes are not.
     pub who: Option<String>,
     pub address: SocketAddr,
     /// The directory that it keeps its files in: their disk is measured as its own.
@@ -180,7 +180,7 @@ pub struct WatchOrder {
     pub store: Option<PathBuf>,
 }
 
-/// What a role is told, by kind.
+/// Spec of a role, by kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RoleSpec {
@@ -222,17 +222,17 @@ impl RoleSpec {
     }
 }
 
-/// What became of an order.
+/// Response to an order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Response {
-    /// It was carried out.
+    /// Order that was carried out.
     Done,
-    /// It was carried out, and the proxy of the description that came with it reports this version.
+    /// Order that was carried out, while the proxy of the description that came with it reports this version.
     Version(String),
     /// The run is over, and these files are in the object store.
     Files(Vec<String>),
-    /// It was not, and why.
+    /// Order that was refused, and why.
     Refused(String),
 }
 
@@ -243,7 +243,7 @@ pub struct ClockRequest {
     pub run: Option<Name>,
 }
 
-/// What an agent's clock showed.
+/// Reading of an agent's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     pub instance: u64,
@@ -259,7 +259,7 @@ pub struct Reading {
 /// and none is missed unseen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Its number among those of the agent.
+    /// Number among those of the agent.
     pub number: u64,
     /// The role's number; none: the agent itself.
     pub role: Option<u32>,
@@ -276,7 +276,7 @@ pub enum Output {
     Ended(String),
 }
 
-/// Why a message cannot be read.
+/// Reason why a message cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MessageError {
     /// The sender speaks another protocol.
@@ -285,11 +285,11 @@ pub enum MessageError {
     )]
     Version {
         name: String,
-        /// Its version.
+        /// Version.
         version: String,
         protocol: u32,
     },
-    /// It is no message.
+    /// Bytes that are no message.
     #[error("what was received is no message of Assay's: {0}")]
     Nonsense(String),
 }

@@ -1,4 +1,4 @@
-//! How robots and origins are divided among machines.
+//! Division of robots and origins among machines.
 //!
 //! A machine gets consecutive robots, as many as its weight says. A robot's requests depend on its number alone, so the requests
 //! of all machines together are those of one machine.

@@ -11,25 +11,25 @@
 
 use crate::machines::fleet::name::Name;
 
-/// Where all agents listen.
+/// Subject on which all agents listen.
 pub const DISCOVER: &str = "assay.discover";
 
-/// Where an agent takes orders.
+/// Subject of orders to an agent.
 pub fn orders(agent: &Name) -> String {
     format!("assay.agent.{agent}.order")
 }
 
-/// Where an agent tells its clock.
+/// Subject of requests for an agent's clock.
 pub fn clock(agent: &Name) -> String {
     format!("assay.agent.{agent}.clock")
 }
 
-/// Where an agent puts what the roles of a run say.
+/// Subject of the reports of an agent on a run.
 pub fn reports(run: &Name, agent: &Name) -> String {
     format!("assay.run.{run}.{agent}")
 }
 
-/// What all agents say of a run.
+/// Subject of the reports of all agents on a run.
 pub fn all_reports(run: &Name) -> String {
     format!("assay.run.{run}.*")
 }

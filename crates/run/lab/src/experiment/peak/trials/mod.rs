@@ -15,7 +15,7 @@ use self::world::{Lateness, SimulatedRun};
 use super::driver::Driver;
 use super::{MeasurementWindow, PeakPlan, PromiseJudge};
 
-/// What is promised: fewer errors than this share, and 99 % of responses within so many seconds.
+/// Promise of a trial: fewer errors than this share, and 99 % of responses within so many seconds.
 #[derive(Debug, Clone, Copy)]
 struct TrialPromise {
     errors: f64,
@@ -87,13 +87,13 @@ struct Trial {
     first_per_s: f64,
     /// The limit in the end, of what it is at first.
     known_share: f64,
-    /// How long a rate is measured, and how long all of it may take, in seconds.
+    /// Time for which a rate is measured, and how long all of it may take, in seconds.
     step_s: u64,
     most_s: u64,
     chance: Rng,
 }
 
-/// What came of it.
+/// Result of a trial.
 struct TrialResult {
     peak: Peak,
     known_per_s: f64,
@@ -101,7 +101,7 @@ struct TrialResult {
 }
 
 const LOAD_PER_RATE: f64 = 0.01;
-/// Where the seeds of the tests begin.
+/// First seed of the tests.
 const SEEDS: u64 = 500_000;
 
 /// Between two numbers, every factor as probable as any other.
@@ -155,7 +155,7 @@ fn searches(seeds: std::ops::Range<u64>, trial: impl Fn(u64) -> Trial + Sync) ->
     })
 }
 
-/// What of some searches is as it should be.
+/// Score of some searches.
 #[derive(Debug, Default)]
 struct TrialScore {
     searches: usize,
@@ -164,7 +164,7 @@ struct TrialScore {
     /// The middle of the interval is within 3 % of the limit.
     near: usize,
     confirmed: usize,
-    /// It is told that the limit moved, …
+    /// Searches that report a limit that moved, …
     moved: usize,
     /// … or that it may have.
     may_have: usize,
@@ -251,7 +251,7 @@ fn trial(kind: usize, seed: u64) -> Trial {
 const ALL: u64 = 40;
 const TENTH: u64 = ALL / 10;
 
-/// How many searches may be wrong, where so many of those of all seeds may be: of fewer, by two standard deviations more than on average.
+/// Number of searches that may be wrong, where so many of those of all seeds may be: of fewer, by two standard deviations more than on average.
 fn most(wrong_of_all: usize, seeds: u64) -> usize {
     let mean = wrong_of_all as f64 * seeds as f64 / ALL as f64;
     if seeds == ALL { wrong_of_all } else { (mean + 2.0 * mean.sqrt()) as usize }
@@ -314,7 +314,7 @@ fn disturbed_steps_decide_nothing(seeds: u64) {
     assert!(score.within.min(score.near) + most(3, seeds) >= score.searches, "{words}");
 }
 
-/// Where it falls so early that a single step showed the limit of before, no more is told than that it may have.
+/// For a limit that falls so early that a single step showed the limit of before, no more is told than that it may have.
 ///
 /// Each search is made twice: once to see how long it takes, and once with a limit that falls after half of that.
 fn limits_that_fall_are_told(seeds: u64) {

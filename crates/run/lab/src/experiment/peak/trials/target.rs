@@ -3,15 +3,15 @@
 
 use assay_base::random::Rng;
 
-/// What becomes of a request.
+/// Response to a request.
 pub struct SimulatedResponse {
-    /// When its response comes, in seconds.
+    /// Time at which its response comes, in seconds.
     pub at_s: f64,
-    /// Its response is correct.
+    /// Response is correct.
     pub is_good: bool,
 }
 
-/// How a target limits itself.
+/// Model of a target's limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TargetModel {
     /// So many tokens come in a second, and no more than `depth` are kept; a request without one gets a 503 response.
@@ -29,7 +29,7 @@ pub struct SimulatedTarget {
     pub kind: TargetModel,
     /// Requests that it completes per second.
     pub limit_per_s: f64,
-    /// When the limit is multiplied by how much; none: it stays.
+    /// Moment at which the limit is multiplied, and the factor; none: it stays.
     pub falls: Option<(f64, f64)>,
     /// Pauses that nobody sees: how many a second, and how long.
     pub pauses: (f64, f64),

@@ -18,12 +18,12 @@ use super::super::driver::Driver;
 use super::between;
 use super::target::SimulatedTarget;
 
-/// What Assay itself does wrong.
+/// Lateness of Assay itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lateness {
-    /// How late each request is on average, in seconds.
+    /// Mean lateness of a request, in seconds.
     pub usual_s: f64,
-    /// How often robots stand still, a second …
+    /// Standstills of robots per second …
     pub stalls_per_s: f64,
     /// … and for how long at most.
     pub stall_s: f64,
@@ -31,7 +31,7 @@ pub struct Lateness {
     pub bouts: Option<(f64, f64)>,
 }
 
-/// How often robots stand still a second while something disturbs them.
+/// Standstills of robots per second while something disturbs them.
 const BUSY_STALLS_PER_S: f64 = 2.0;
 
 impl Lateness {
@@ -42,13 +42,13 @@ impl Lateness {
         })
     }
 
-    /// How often that is looked at, a second.
+    /// Chances of a standstill per second.
     fn looks_per_s(&self) -> f64 {
         if self.bouts.is_some() { BUSY_STALLS_PER_S } else { self.stalls_per_s }
     }
 }
 
-/// What happened in a second.
+/// Events of a second.
 #[derive(Default)]
 struct SimulatedSecond {
     due: u64,
@@ -76,10 +76,10 @@ pub struct SimulatedRun {
 
 /// More requests than this wait for a connection.
 const CONNECTIONS: u64 = 500;
-/// When rates begin to be tried, and the most that a search may take.
+/// Second in which rates begin to be tried, and the last one of a search.
 const FIRST_S: u64 = 3;
 const LAST_S: u64 = 20_000;
-/// How long an order takes to arrive.
+/// Time that an order takes to arrive.
 const ORDER_S: f64 = 0.1;
 
 impl SimulatedRun {
@@ -181,7 +181,7 @@ impl SimulatedRun {
         &mut self.seconds[index]
     }
 
-    /// What robots tell of a second that is over.
+    /// Report of the robots on a second that is over.
     fn report(&mut self, second: u64) -> RobotInterval {
         let was = self.seconds.pop_front().unwrap_or_default();
         self.told = second + 1;
