@@ -274,7 +274,7 @@ impl Session {
                     }
                 },
                 Some(command) = next_command(&mut commands) => running.send(RoleKind::Robots, command).await?,
-                Some((place, at_ms, counters)) = running.counters() => self.record_counters(place, at_ms, counters)?,
+                Some(reading) = running.counters() => self.record_counters(reading.cache, reading.at_ms, reading.counters)?,
                 // The machines of a fleet are measured by their agents.
                 _ = ticker.tick(), if self.plan.remote.is_none() => match &mut meter {
                     None => meter = Some(Meter::new(self.accounts(running), self.store(running), trace.take())),
@@ -409,15 +409,15 @@ impl Session {
 
     fn record_counters(
         &mut self,
-        place: u16,
+        cache: u16,
         at_ms: u64,
         read: Result<ProxyCounters, CounterReadError>,
     ) -> Result<(), LabError> {
         match read {
             Ok(counters) => {
-                let cache = self.info.target.caches.get(usize::from(place)).map_or("", |cache| &cache.name);
-                self.record(Measured::Proxy(counters.sample(cache, at_ms).into()))?;
-                self.cache_counters.insert(place, counters);
+                let name = self.info.target.caches.get(usize::from(cache)).map_or("", |cache| &cache.name);
+                self.record(Measured::Proxy(counters.sample(name, at_ms).into()))?;
+                self.cache_counters.insert(cache, counters);
                 let mut counters = ProxyCounters::default();
                 self.cache_counters.values().for_each(|one| counters.merge(one));
                 self.findings.proxy(&counters);

@@ -23,7 +23,7 @@ pub(crate) struct RunningRoles {
     /// Proxies under test: none, one proxy, or several caches.
     pub(crate) proxies: Vec<StartedProxy>,
     /// Readings of the proxies' own counters.
-    pub(crate) counted: Counted,
+    pub(crate) counted: CounterReadings,
     /// Holds the proxy to its limits; the last to go.
     pub(crate) limits: Option<ControlGroup>,
     pub(crate) links: Option<Role>,
@@ -43,25 +43,31 @@ pub(crate) enum StartedProxy {
     },
 }
 
-/// A reading of the counters of the proxy at a place.
-pub(crate) type Reading = (u16, u64, Result<ProxyCounters, CounterReadError>);
-
-/// Channel of the readings of all real proxies' counters.
-pub(crate) struct Counted {
-    send: mpsc::UnboundedSender<Reading>,
-    read: mpsc::UnboundedReceiver<Reading>,
+/// Reading of a real proxy's counters.
+pub(crate) struct CounterReading {
+    /// Index of its cache.
+    pub(crate) cache: u16,
+    /// Since the start instant.
+    pub(crate) at_ms: u64,
+    pub(crate) counters: Result<ProxyCounters, CounterReadError>,
 }
 
-impl Default for Counted {
+/// Channel of the readings of all real proxies' counters.
+pub(crate) struct CounterReadings {
+    send: mpsc::UnboundedSender<CounterReading>,
+    read: mpsc::UnboundedReceiver<CounterReading>,
+}
+
+impl Default for CounterReadings {
     fn default() -> Self {
         let (send, read) = mpsc::unbounded_channel();
         Self { send, read }
     }
 }
 
-impl Counted {
+impl CounterReadings {
     /// Sender for a reader of counters.
-    pub(crate) fn sender(&self) -> mpsc::UnboundedSender<Reading> {
+    pub(crate) fn sender(&self) -> mpsc::UnboundedSender<CounterReading> {
         self.send.clone()
     }
 }
@@ -162,7 +168,7 @@ impl RunningRoles {
     }
 
     /// The next reading of a real proxy's counters; waits forever when there are none.
-    pub(crate) async fn counters(&mut self) -> Option<Reading> {
+    pub(crate) async fn counters(&mut self) -> Option<CounterReading> {
         // Never ends: one sender is kept beside it.
         self.counted.read.recv().await
     }
@@ -268,7 +274,11 @@ impl ShutdownReport {
 
 impl CounterTask {
     /// Reads from the start instant on, which everybody is told.
-    pub(crate) fn spawn(mut reader: CounterReader, place: u16, send: mpsc::UnboundedSender<Reading>) -> Self {
+    pub(crate) fn spawn(
+        mut reader: CounterReader,
+        cache: u16,
+        send: mpsc::UnboundedSender<CounterReading>,
+    ) -> Self {
         let (start, mut started) = watch::channel(None::<StartInstant>);
         let handle = tokio::spawn(async move {
             let Ok(start) = started.wait_for(Option::is_some).await.map(|start| *start) else {
@@ -282,7 +292,8 @@ impl CounterTask {
                 tokio::select! {
                     _ = ticker.tick() => {
                         let counters = reader.read().await;
-                        if send.send((place, start.elapsed_ms(), counters)).is_err() {
+                        let reading = CounterReading { cache, at_ms: start.elapsed_ms(), counters };
+                        if send.send(reading).is_err() {
                             return reader;
                         }
                     }

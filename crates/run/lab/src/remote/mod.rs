@@ -30,7 +30,7 @@ use crate::roles::{RoleEvent, RoleKind};
 pub use resume::plan_of;
 
 /// Something that is asked of other machines, and takes its time.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A run that another coordinator began.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct ResumedRun {
 /// The machines of a run. One role may be divided among several of them; it is one role to the run.
 pub trait RemoteMachines: Debug + Send + Sync {
     /// Takes the machines for this run, and gives them its workload (`workload.json`).
-    fn begin<'a>(&'a self, workload: &'a Path) -> Pending<'a, Result<(), LabError>>;
+    fn begin<'a>(&'a self, workload: &'a Path) -> BoxFuture<'a, Result<(), LabError>>;
 
     /// Whether they carry out a run already that another coordinator began.
     fn is_resumed(&self) -> bool;
@@ -53,7 +53,7 @@ pub trait RemoteMachines: Debug + Send + Sync {
     fn resume(
         &self,
         events: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
-    ) -> Pending<'_, Result<ResumedRun, LabError>>;
+    ) -> BoxFuture<'_, Result<ResumedRun, LabError>>;
 
     /// Starts a role; what it says goes to `said`. Paths, processors and threads of the spec are each machine's own affair.
     fn start<'a>(
@@ -61,7 +61,7 @@ pub trait RemoteMachines: Debug + Send + Sync {
         kind: RoleKind,
         spec: RoleSpec,
         events: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
-    ) -> Pending<'a, Result<Box<dyn RemoteRole>, LabError>>;
+    ) -> BoxFuture<'a, Result<Box<dyn RemoteRole>, LabError>>;
 
     /// The address at which a role opens its listeners.
     fn address(&self, kind: RoleKind) -> IpAddr;
@@ -76,7 +76,7 @@ pub trait RemoteMachines: Debug + Send + Sync {
     fn proxy_version(&self, name: &str) -> Option<String>;
 
     /// Ends what still runs, and brings files of the machines into the run directory; gives what could not be had.
-    fn finish<'a>(&'a self, run_dir: &'a Path) -> Pending<'a, Vec<String>>;
+    fn finish<'a>(&'a self, run_dir: &'a Path) -> BoxFuture<'a, Vec<String>>;
 
     /// Machines, clocks and the start, as they are known by now; for the record.
     fn info(&self) -> FleetInfo;
@@ -96,10 +96,10 @@ pub fn lock_run_dir(run_dir: &Path) -> io::Result<Option<File>> {
 /// A role that runs elsewhere. Dropped, it is ended, soon.
 pub trait RemoteRole: Debug + Send {
     /// Tells it something. Instants are those of this machine's clock.
-    fn send(&mut self, command: Command) -> Pending<'_, Result<(), LabError>>;
+    fn send(&mut self, command: Command) -> BoxFuture<'_, Result<(), LabError>>;
 
-    fn end(&mut self) -> Pending<'_, ()>;
+    fn end(&mut self) -> BoxFuture<'_, ()>;
 
     /// End of the role and its last output, for a message.
-    fn exit_summary(&mut self) -> Pending<'_, String>;
+    fn exit_summary(&mut self) -> BoxFuture<'_, String>;
 }

@@ -142,4 +142,10 @@ mod tests {
             ["a", "a-2", "a-3"]
         );
     }
+
+    #[test]
+    fn each_seed_has_a_world_of_its_own() {
+        let worlds: BTreeSet<u32> = (0..1000).map(world).collect();
+        assert_eq!(worlds.len(), 1000);
+    }
 }

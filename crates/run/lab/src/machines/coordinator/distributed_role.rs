@@ -8,7 +8,7 @@ use crate::LabError;
 use crate::machines::fleet::message::{RoleSpec, What};
 use crate::machines::fleet::name::Name;
 use crate::machines::fleet::share;
-use crate::remote::{Pending, RemoteRole};
+use crate::remote::{BoxFuture, RemoteRole};
 use crate::roles::RoleKind;
 use assay_protocol::message::Command;
 use futures_util::future::{join_all, try_join_all};
@@ -32,14 +32,14 @@ impl DistributedRole {
         &self,
         otherwise: T,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> Pending<'static, T> {
+    ) -> BoxFuture<'static, T> {
         let handle = self.handle.spawn(work);
         Box::pin(async move { handle.await.unwrap_or(otherwise) })
     }
 }
 
 impl RemoteRole for DistributedRole {
-    fn send(&mut self, command: Command) -> Pending<'_, Result<(), LabError>> {
+    fn send(&mut self, command: Command) -> BoxFuture<'_, Result<(), LabError>> {
         let (inner, parts, kind) = (self.inner.clone(), self.parts.clone(), self.kind);
         self.spawn_there(Err(LabError::assay("an order was not given")), async move {
             let is_start = matches!(command, Command::Start { .. });
@@ -65,7 +65,7 @@ impl RemoteRole for DistributedRole {
         })
     }
 
-    fn end(&mut self) -> Pending<'_, ()> {
+    fn end(&mut self) -> BoxFuture<'_, ()> {
         let (inner, parts) = (self.inner.clone(), self.parts.clone());
         self.spawn_there((), async move {
             let is_there =
@@ -76,7 +76,7 @@ impl RemoteRole for DistributedRole {
         })
     }
 
-    fn exit_summary(&mut self) -> Pending<'_, String> {
+    fn exit_summary(&mut self) -> BoxFuture<'_, String> {
         let told = self.inner.router.exit_summary(self.place);
         let mut words: Vec<String> = told.lines().map(ToOwned::to_owned).collect();
         // Where several machines were lost at once, the role that is heard of first may have had a part on one of them only.

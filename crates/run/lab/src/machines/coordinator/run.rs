@@ -13,7 +13,7 @@ use crate::error::FileError;
 use crate::machines::fleet::message::{Response, RoleSpec, WatchOrder, What};
 use crate::machines::fleet::name::Name;
 use crate::machines::fleet::subject;
-use crate::remote::{Pending, RemoteMachines, RemoteRole, ResumedRun};
+use crate::remote::{BoxFuture, RemoteMachines, RemoteRole, ResumedRun};
 use crate::roles::{RoleEvent, RoleKind};
 use assay_protocol::message::Command;
 use assay_record::run::{FleetInfo, FleetMachine};
@@ -120,7 +120,7 @@ impl Coordinator {
     fn spawn_there<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, LabError>> + Send + 'static,
-    ) -> Pending<'static, Result<T, LabError>> {
+    ) -> BoxFuture<'static, Result<T, LabError>> {
         let handle = self.fleet.background.handle.spawn(work);
         Box::pin(async move { handle.await.unwrap_or_else(|e| Err(LabError::assay(e))) })
     }
@@ -136,7 +136,7 @@ impl Drop for Coordinator {
 }
 
 impl RemoteMachines for Coordinator {
-    fn begin<'a>(&'a self, workload: &'a Path) -> Pending<'a, Result<(), LabError>> {
+    fn begin<'a>(&'a self, workload: &'a Path) -> BoxFuture<'a, Result<(), LabError>> {
         let (inner, workload) = (self.inner.clone(), workload.to_owned());
         self.spawn_there(async move { inner.begin(&workload).await })
     }
@@ -146,7 +146,7 @@ impl RemoteMachines for Coordinator {
         kind: RoleKind,
         spec: RoleSpec,
         said: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
-    ) -> Pending<'a, Result<Box<dyn RemoteRole>, LabError>> {
+    ) -> BoxFuture<'a, Result<Box<dyn RemoteRole>, LabError>> {
         let inner = self.inner.clone();
         let handle = self.fleet.background.handle.clone();
         let starting = self.spawn_there(async move { inner.start(kind, spec, said).await });
@@ -164,7 +164,7 @@ impl RemoteMachines for Coordinator {
     fn resume(
         &self,
         said: mpsc::UnboundedSender<(RoleKind, RoleEvent)>,
-    ) -> Pending<'_, Result<ResumedRun, LabError>> {
+    ) -> BoxFuture<'_, Result<ResumedRun, LabError>> {
         let (inner, handle) = (self.inner.clone(), self.fleet.background.handle.clone());
         self.spawn_there(async move { inner.resume(handle, said).await })
     }
@@ -194,7 +194,7 @@ impl RemoteMachines for Coordinator {
         machine.proxies.iter().find(|proxy| proxy.name == name).map(|proxy| proxy.version.clone())
     }
 
-    fn finish<'a>(&'a self, run_dir: &'a Path) -> Pending<'a, Vec<String>> {
+    fn finish<'a>(&'a self, run_dir: &'a Path) -> BoxFuture<'a, Vec<String>> {
         let (inner, run_dir) = (self.inner.clone(), run_dir.to_owned());
         let finishing = self.fleet.background.handle.spawn(async move { inner.finish(&run_dir).await });
         Box::pin(async move { finishing.await.unwrap_or_else(|e| vec![e.to_string()]) })
