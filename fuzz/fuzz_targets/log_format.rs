@@ -4,7 +4,7 @@
 
 use assay_logs::access::Access;
 use assay_logs::agent;
-use assay_logs::format::{Format, instant_us, recognise};
+use assay_logs::format::{Format, instant_us, detect};
 use assay_logs::referrer;
 use libfuzzer_sys::fuzz_target;
 
@@ -22,13 +22,13 @@ fuzz_target!(|text: &str| {
                         assert!(malformed.at <= line.len() && !format.explain(&malformed).is_empty());
                     }
                 }
-                assert!(agent::family(access.agent) < agent::families().len());
-                assert!(referrer::site(access.referrer, access.host()).1.len() <= access.referrer.len());
+                assert!(agent::family_index(access.agent) < agent::families().len());
+                assert!(referrer::classify(access.referrer, access.host()).1.len() <= access.referrer.len());
             }
         }
         Err(error) => assert!(!error.why.is_empty()),
     }
-    match recognise(log.as_bytes()) {
+    match detect(log.as_bytes()) {
         Ok(recognised) => assert!(0 < recognised.fit && recognised.fit <= recognised.tried),
         Err(why) => assert!(!why.to_string().is_empty()),
     }

@@ -5,10 +5,10 @@
 
 use assay_logs::access::Access;
 use assay_logs::format::Format;
-use assay_logs::size::keys::fields::Fields;
-use assay_logs::size::keys::normal::KeyRules;
-use assay_logs::size::keys::pattern::{Pattern, Shown};
-use assay_logs::size::keys::suggest::{Suggest, Taken};
+use assay_logs::size::keys::fields::RequestFields;
+use assay_logs::size::keys::rules::KeyRules;
+use assay_logs::size::keys::pattern::{Pattern, RuleSubject};
+use assay_logs::size::keys::suggest::{KeySuggester, WholeRequest};
 use libfuzzer_sys::fuzz_target;
 
 const FORMAT: &str = "$request_uri \"$http_cookie\" \"$http_accept_language\" \"$cookie_a\" \"$sent_http_vary\" \"$sent_http_etag\"";
@@ -19,21 +19,21 @@ fuzz_target!(|data: &[u8]| {
     let (rules, pattern) = (String::from_utf8_lossy(line()), String::from_utf8_lossy(line()));
     let (host, path, query) = (line(), line(), line());
     if let Ok(pattern) = Pattern::parse(&pattern) {
-        pattern.matches(&Shown { host, path, content_type: query });
+        pattern.matches(&RuleSubject { host, path, content_type: query });
     }
     if let Ok(rules) = KeyRules::parse(&rules) {
         let format = Format::parse(FORMAT).expect("a format");
         let mut access = Access::default();
         let fields = match format.read(line(), &mut access) {
-            Ok(()) => Fields::of(&access, &format),
-            Err(_) => Fields::default(),
+            Ok(()) => RequestFields::of(&access, &format),
+            Err(_) => RequestFields::default(),
         };
         let url = rules.key(host, path, query);
         let varies: [Box<str>; 1] = ["accept-language".into()];
         assert_eq!(rules.variant(url, &fields, &varies), rules.clone().variant(url, &fields, &varies));
-        let mut suggest = Suggest::new(rules);
+        let mut suggest = KeySuggester::new(rules);
         for _ in 0..2 {
-            suggest.take(&Taken { url: (host, path, query), fields: &fields, varies: &varies, bytes: 9 });
+            suggest.take(&WholeRequest { url: (host, path, query), fields: &fields, varies: &varies, bytes: 9 });
         }
         let (found, _) = suggest.finish();
         assert!(found.is_empty(), "the same URL twice gains nothing by another key");

@@ -5,12 +5,12 @@
 
 use assay_logs::size::requests::LARGEST_BYTES;
 use assay_logs::size::trace::Record;
-use assay_logs::size::trace::columns::Line;
-use assay_logs::size::trace::known::KNOWN;
+use assay_logs::size::trace::columns::TraceLine;
+use assay_logs::size::trace::published::PUBLISHED_TRACES;
 use assay_logs::size::trace::lcs::Lcs;
 use assay_logs::size::trace::oracle::{Oracle, RECORD_BYTES};
 use assay_logs::size::trace::vscsi::Vscsi;
-use assay_logs::size::trace::text::{Naming, Text, are_columns_named_in, check_names, trim};
+use assay_logs::size::trace::text::{ColumnNaming, TextTrace, are_columns_named_in, check_names, trim};
 use libfuzzer_sys::fuzz_target;
 
 fn records(trace: &[u8], piece: usize) -> (Vec<Record>, usize) {
@@ -31,16 +31,16 @@ fn records_of_vscsi(trace: &[u8], piece: usize) -> Option<Vec<Record>> {
     read.is_ok().then_some(found)
 }
 
-fn read_lines(trace: &[u8], naming: &Naming) {
-    let Ok(text) = Text::of(trace, true, naming) else { return };
+fn read_lines(trace: &[u8], naming: &ColumnNaming) {
+    let Ok(text) = TextTrace::of(trace, true, naming) else { return };
     let mut operations = text.columns.operations();
     for line in trace.split(|byte| *byte == b'\n').map(trim).skip(text.head_lines) {
         match text.columns.read(line, &mut operations) {
-            Ok(Line::Requests { record, count, .. }) => {
+            Ok(TraceLine::Requests { record, count, .. }) => {
                 assert_eq!(record.bytes.is_some(), text.columns.has_sizes());
                 assert!(count > 0 && record.bytes.is_none_or(|bytes| bytes <= LARGEST_BYTES));
             }
-            Ok(Line::Other) => {}
+            Ok(TraceLine::Other) => {}
             Err(malformed) => assert!(!text.columns.reason(malformed).is_empty()),
         }
     }
@@ -57,10 +57,10 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(records_of_vscsi(trace, whole), records_of_vscsi(trace, piece));
     let line = trace.split(|byte| *byte == b'\n').next().unwrap_or_default();
     are_columns_named_in(line);
-    read_lines(trace, &Naming::FirstLine);
-    KNOWN.iter().for_each(|known| read_lines(trace, &Naming::Known(known)));
+    read_lines(trace, &ColumnNaming::FirstLine);
+    PUBLISHED_TRACES.iter().for_each(|known| read_lines(trace, &ColumnNaming::Known(known)));
     let names = String::from_utf8_lossy(line).into_owned();
     if check_names(&names).is_ok() {
-        read_lines(trace, &Naming::Given(names));
+        read_lines(trace, &ColumnNaming::Given(names));
     }
 });

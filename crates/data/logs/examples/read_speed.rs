@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use assay_logs::analysis::Options;
+use assay_logs::analysis::AnalysisOptions;
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -23,7 +23,7 @@ fn main() -> io::Result<()> {
 
 fn read(files: &[PathBuf]) -> io::Result<()> {
     let (began, cpu) = (Instant::now(), processor_seconds()?);
-    let options = Options { top: 10, ..Options::default() };
+    let options = AnalysisOptions { top: 10, ..AnalysisOptions::default() };
     let document = assay_logs::analyse(files, None, options).map_err(io::Error::other)?;
     let (wall, cpu) = (began.elapsed().as_secs_f64(), processor_seconds()? - cpu);
     let lines = document.lines;

@@ -13,7 +13,7 @@ use std::io::{self, Write as _};
 
 use assay_logs::size::curve::usual_sizes;
 use assay_logs::size::policy::Policy;
-use assay_logs::size::requests::{Gather, Requests, Sizes};
+use assay_logs::size::requests::{RequestCollector, Requests, Sizes};
 use assay_logs::size::sample::Sampling;
 use assay_logs::size::simulate::{cache, lru_in_one_pass};
 use assay_logs::size::trace::oracle::Oracle;
@@ -85,11 +85,11 @@ fn run(path: &str, what: &str, capacity: u64) -> io::Result<()> {
     Oracle::default()
         .read(&std::fs::read(path)?, |record| records.push((record.key, record.bytes.unwrap_or(1))));
     let begun = processor_seconds()?;
-    let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
+    let mut collector = RequestCollector::new(Sizes::Within(0), Sampling::default());
     for (key, bytes) in records {
-        gather.whole(key, bytes, None);
+        collector.add_whole(key, bytes, None);
     }
-    let requests = gather.finish();
+    let requests = collector.finish();
     let numbered = processor_seconds()?;
     let figure = if what == "curve" { curve(&requests) } else { one(&requests, what, capacity)? };
     let ended = processor_seconds()?;

@@ -2,7 +2,7 @@
 
 /// What a line is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum LineKind {
     /// A request of a client.
     #[default]
     Request,
@@ -16,7 +16,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Access<'a> {
     /// What the line is about.
-    pub kind: Kind,
+    pub kind: LineKind,
     /// When it ended or began, whichever the proxy writes down, in microseconds since 1970.
     pub time_us: Option<i64>,
     /// How long it took, in microseconds.
@@ -36,7 +36,7 @@ pub struct Access<'a> {
     /// Bytes of the response, as the proxy counts them.
     pub bytes: u64,
     /// Version of HTTP that the request came in; none: the line does not say.
-    pub version: Option<Version>,
+    pub version: Option<HttpVersion>,
     /// Method of the request.
     pub method: &'a [u8],
     /// URL of the request, or path and query where the host stands elsewhere or nowhere.
@@ -69,7 +69,7 @@ pub struct Access<'a> {
 
 /// A version of HTTP, as far as requests are sent in another way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
+pub enum HttpVersion {
     /// HTTP/1.1, or one before it.
     Http1,
     /// HTTP/2.
@@ -78,10 +78,10 @@ pub enum Version {
     Http3,
 }
 
-impl Version {
+impl HttpVersion {
     /// What logs write: `HTTP/2.0`, `HTTP/2`, `http/2`, `2.0`, `h2`.
     #[inline]
-    pub(crate) fn of(text: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let prefix = [&b"HTTP/"[..], b"http/", b"h"];
         let number = prefix.iter().find_map(|prefix| text.strip_prefix(*prefix)).unwrap_or(text);
         match number {
@@ -98,7 +98,7 @@ impl<'a> Access<'a> {
     /// is the one that the request's scheme has anyway (http 80, https 443): both spellings are one host.
     pub fn host(&self) -> &'a [u8] {
         let (scheme, written) = self.authority();
-        without_usual_port(scheme, written)
+        strip_default_port(scheme, written)
     }
 
     /// True when its URL is a path, whose host stands elsewhere or nowhere.
@@ -119,14 +119,14 @@ impl<'a> Access<'a> {
 }
 
 /// What stands between a scheme and a host.
-const SCHEME_MARK: &[u8] = b"://";
+const SCHEME_SEPARATOR: &[u8] = b"://";
 /// Schemes whose port need not be said, with that port as it is written.
-const USUAL_PORTS: [(&[u8], &[u8]); 2] = [(b"http", b":80"), (b"https", b":443")];
+const DEFAULT_PORTS: [(&[u8], &[u8]); 2] = [(b"http", b":80"), (b"https", b":443")];
 
 /// A host without the port that its scheme has anyway.
 #[inline]
-pub(crate) fn without_usual_port<'a>(scheme: &[u8], host: &'a [u8]) -> &'a [u8] {
-    let usual = USUAL_PORTS.iter().find(|(known, _)| scheme.eq_ignore_ascii_case(known));
+pub(crate) fn strip_default_port<'a>(scheme: &[u8], host: &'a [u8]) -> &'a [u8] {
+    let usual = DEFAULT_PORTS.iter().find(|(known, _)| scheme.eq_ignore_ascii_case(known));
     usual.and_then(|(_, port)| host.strip_suffix(*port)).unwrap_or(host)
 }
 
@@ -134,16 +134,16 @@ pub(crate) fn without_usual_port<'a>(scheme: &[u8], host: &'a [u8]) -> &'a [u8] 
 #[inline]
 pub(crate) fn authority(url: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = scheme_end(url)?;
-    let rest = &url[colon + SCHEME_MARK.len()..];
+    let rest = &url[colon + SCHEME_SEPARATOR.len()..];
     let end = memchr::memchr3(b'/', b'?', b'#', rest).unwrap_or(rest.len());
     let host = &rest[..end];
-    let host = if host.last() == Some(&b'-') { without_empty_path(host) } else { host };
+    let host = if host.last() == Some(&b'-') { strip_no_path_mark(host) } else { host };
     Some((&url[..colon], host))
 }
 
 /// Balancers of AWS write `http://host:80-` for a request that names no path.
 #[cold]
-fn without_empty_path(host: &[u8]) -> &[u8] {
+fn strip_no_path_mark(host: &[u8]) -> &[u8] {
     let with_port = &host[..host.len() - 1];
     let digits = with_port.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let has_port = digits > 0 && with_port[..with_port.len() - digits].ends_with(b":");
@@ -155,7 +155,7 @@ fn scheme_end(url: &[u8]) -> Option<usize> {
     let head = &url[..url.len().min(16)];
     let colon = memchr::memchr(b':', head)?;
     let is_scheme = colon > 0 && head[..colon].iter().all(u8::is_ascii_alphanumeric);
-    (is_scheme && url[colon..].starts_with(SCHEME_MARK)).then_some(colon)
+    (is_scheme && url[colon..].starts_with(SCHEME_SEPARATOR)).then_some(colon)
 }
 
 #[cfg(test)]
@@ -165,13 +165,13 @@ mod tests {
     #[test]
     fn a_version_is_read_as_any_log_writes_it() {
         for (texts, version) in [
-            (["HTTP/1.1", "http/1.1", "1.1", "HTTP/0.9"], Some(Version::Http1)),
-            (["HTTP/2.0", "http/2", "2.0", "h2"], Some(Version::Http2)),
-            (["HTTP/3.0", "HTTP/3", "3.0", "h3"], Some(Version::Http3)),
+            (["HTTP/1.1", "http/1.1", "1.1", "HTTP/0.9"], Some(HttpVersion::Http1)),
+            (["HTTP/2.0", "http/2", "2.0", "h2"], Some(HttpVersion::Http2)),
+            (["HTTP/3.0", "HTTP/3", "3.0", "h3"], Some(HttpVersion::Http3)),
             (["", "-", "HTTP/", "HTTP/20"], None),
         ] {
             for text in texts {
-                assert_eq!(Version::of(text.as_bytes()), version, "{text}");
+                assert_eq!(HttpVersion::parse(text.as_bytes()), version, "{text}");
             }
         }
     }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::access::{Access, Kind};
+use crate::access::{Access, LineKind};
 
 /// What became of a request, as its proxy wrote it down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -104,7 +104,7 @@ impl Class {
 
 /// What a proxy's word for an outcome says by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
+pub enum OutcomeWord {
     /// Exactly this class.
     Class(Class),
     /// Fetched from somewhere; the hierarchy code may say more.
@@ -117,7 +117,7 @@ pub enum Word {
 
 /// What a hierarchy code says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Route {
+pub enum HierarchyCode {
     /// A sibling had it.
     SiblingHit,
     /// A parent had it.
@@ -126,7 +126,7 @@ pub enum Route {
     Other,
 }
 
-/// Words for what failed, one after the other as [`words_of`] has them; each is a whole word or several.
+/// Words for what failed, one after the other as [`split_words`] has them; each is a whole word or several.
 const FAILED: [&str; 6] =
     [" ABORTED ", " TIMEDOUT ", " FAIL ERR ", " ERROR ", " LIMITEXCEEDED ", " CAPACITYEXCEEDED "];
 /// For what the cache had no part in.
@@ -164,60 +164,60 @@ const HIT: [&str; 6] =
     [" HIT ", " STALE ", " HITSTALE ", " UPDATING ", " REFRESH FAIL ", " ORIGINSHIELDHIT "];
 
 /// Reads a proxy's word for an outcome. Only whole words count: a service called *whitelabel* is no hit.
-pub fn word(text: &[u8]) -> Word {
-    let text = nearest(text).trim_ascii();
+pub fn parse_outcome(text: &[u8]) -> OutcomeWord {
+    let text = nearest_cache(text).trim_ascii();
     if let Some(word) = cache_status(text) {
         return word;
     }
     let mut upper = [0; WORDS_BYTES];
-    let words = words_of(text, &mut upper);
+    let words = split_words(text, &mut upper);
     let has = |part: &&str| memchr::memmem::find(words, part.as_bytes()).is_some();
     let has_any = |parts: &[&str]| parts.iter().any(has);
     if words == b" " {
-        return Word::Unknown;
+        return OutcomeWord::Unknown;
     }
     if words.starts_with(b" UDP ") || words.starts_with(b" ICP ") {
-        return Word::Class(if has(&" HIT ") { Class::QueryHit } else { Class::QueryMiss });
+        return OutcomeWord::Class(if has(&" HIT ") { Class::QueryHit } else { Class::QueryMiss });
     }
     if has(&" DENIED ") {
-        return Word::Class(Class::Denied);
+        return OutcomeWord::Class(Class::Denied);
     }
     // TCP_MISS_ABORTED and its like: the client or a time-out ended it.
     if words.starts_with(b" ERR ") || has_any(&FAILED) {
-        return Word::Class(Class::Error);
+        return OutcomeWord::Class(Class::Error);
     }
     if has_any(&[" TUNNEL ", " PIPE "]) {
-        return Word::Class(Class::Tunnel);
+        return OutcomeWord::Class(Class::Tunnel);
     }
     let is_none = words.starts_with(b" TAG NONE ") || words.starts_with(b" NONE ");
     // Varnish made it up; `HIT-SYNTH` of Fastly was kept.
     if is_none || words == b" SYNTH " || has_any(&NO_CACHE) {
-        return Word::NoCache;
+        return OutcomeWord::NoCache;
     }
     if has_any(&JOINED) {
-        return Word::Class(Class::Joined);
+        return OutcomeWord::Class(Class::Joined);
     }
     if has_any(&REVALIDATED) {
-        return Word::Class(Class::Revalidated);
+        return OutcomeWord::Class(Class::Revalidated);
     }
     if has_any(&[" MEM HIT ", " RAM HIT "]) || text.eq_ignore_ascii_case(b"<CACHE>") {
-        return Word::Class(Class::MemoryHit);
+        return OutcomeWord::Class(Class::MemoryHit);
     }
     if has_any(&FETCHED) {
-        return Word::Fetched;
+        return OutcomeWord::Fetched;
     }
     if words == b" TCP HIT " {
-        return Word::Class(Class::DiskHit);
+        return OutcomeWord::Class(Class::DiskHit);
     }
     if has_any(&HIT) {
-        return Word::Class(Class::Hit);
+        return OutcomeWord::Class(Class::Hit);
     }
-    Word::Unknown
+    OutcomeWord::Unknown
 }
 
 /// The word of the cache that is the nearest to the client. Each cache on the way adds its own behind those before it; Akamai writes
 /// `Miss from child, Hit from parent`.
-fn nearest(text: &[u8]) -> &[u8] {
+fn nearest_cache(text: &[u8]) -> &[u8] {
     let Some(comma) = memchr::memrchr(b',', text) else { return text };
     if memchr::memmem::find(text, b" from child").is_some() {
         let end = memchr::memchr(b',', text).unwrap_or(comma);
@@ -230,7 +230,7 @@ const WORDS_BYTES: usize = 80;
 
 /// The words of a text in capitals, each with a blank before and behind it: ` TCP MEM HIT `. What stands behind *from* is the name of a
 /// cache (`HIT from cache-1`).
-fn words_of<'b>(text: &[u8], buffer: &'b mut [u8; WORDS_BYTES]) -> &'b [u8] {
+fn split_words<'b>(text: &[u8], buffer: &'b mut [u8; WORDS_BYTES]) -> &'b [u8] {
     buffer[0] = b' ';
     let mut length = 1;
     for byte in text.iter().chain(b" ").take(WORDS_BYTES - 2) {
@@ -253,55 +253,55 @@ fn words_of<'b>(text: &[u8], buffer: &'b mut [u8; WORDS_BYTES]) -> &'b [u8] {
 }
 
 /// A member of `Cache-Status` (RFC 9211): the name of a cache, and parameters that say what it did.
-fn cache_status(text: &[u8]) -> Option<Word> {
+fn cache_status(text: &[u8]) -> Option<OutcomeWord> {
     let (_, parameters) = text.split_at(memchr::memchr(b';', text)?);
     let has = |wanted: &[u8]| {
         parameters.split(|byte| *byte == b';').any(|one| one.trim_ascii().eq_ignore_ascii_case(wanted))
     };
     let is_forwarded = memchr::memmem::find(parameters, b"fwd=").is_some();
     if has(b"hit") {
-        Some(Word::Class(Class::Hit))
+        Some(OutcomeWord::Class(Class::Hit))
     } else if has(b"collapsed") {
-        Some(Word::Class(Class::Joined))
+        Some(OutcomeWord::Class(Class::Joined))
     } else if has(b"fwd=stale") && has(b"fwd-status=304") {
-        Some(Word::Class(Class::Revalidated))
+        Some(OutcomeWord::Class(Class::Revalidated))
     } else {
-        is_forwarded.then_some(Word::Fetched)
+        is_forwarded.then_some(OutcomeWord::Fetched)
     }
 }
 
 /// True for the code of a hierarchy: capitals and low lines. `-` is none, and one all the same.
-pub(crate) fn is_route(text: &[u8]) -> bool {
+pub(crate) fn is_hierarchy_code(text: &[u8]) -> bool {
     let is_code = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
     matches!(text, b"" | b"-") || (text.iter().all(is_code) && text.iter().any(u8::is_ascii_uppercase))
 }
 
 /// Reads a hierarchy code.
-pub fn route(text: &[u8]) -> Route {
+pub fn parse_hierarchy(text: &[u8]) -> HierarchyCode {
     let has = |part: &str| memchr::memmem::find(text, part.as_bytes()).is_some();
     if has("SIBLING_HIT") {
-        Route::SiblingHit
+        HierarchyCode::SiblingHit
     } else if has("PARENT_HIT") {
-        Route::ParentHit
+        HierarchyCode::ParentHit
     } else {
-        Route::Other
+        HierarchyCode::Other
     }
 }
 
 /// What became of a request, from its line.
-pub fn of(access: &Access<'_>) -> Class {
-    let word = if access.outcome.is_empty() { Word::Unknown } else { word(access.outcome) };
-    class(word, route(access.hierarchy), access, access.status)
+pub fn classify(access: &Access<'_>) -> Class {
+    let word = if access.outcome.is_empty() { OutcomeWord::Unknown } else { parse_outcome(access.outcome) };
+    classify_parsed(word, parse_hierarchy(access.hierarchy), access, access.status)
 }
 
 /// What became of the request of a line. Its status is given apart: a format may not say it.
 #[inline]
-pub fn class(word: Word, route: Route, access: &Access<'_>, status: u16) -> Class {
+pub fn classify_parsed(word: OutcomeWord, route: HierarchyCode, access: &Access<'_>, status: u16) -> Class {
     let failed = status >= 500 || status == 0;
     match access.kind {
-        Kind::Request => {}
-        Kind::Fetch => return Class::Fetch,
-        Kind::Connection => return Class::Nothing,
+        LineKind::Request => {}
+        LineKind::Fetch => return Class::Fetch,
+        LineKind::Connection => return Class::Nothing,
     }
     // How HAProxy's session ended decides before who responded: a hit that the client broke off is no hit.
     match access.termination.first() {
@@ -310,19 +310,19 @@ pub fn class(word: Word, route: Route, access: &Access<'_>, status: u16) -> Clas
         _ => {}
     }
     match word {
-        Word::Class(class) => class,
-        Word::Fetched => match route {
-            Route::SiblingHit => Class::SiblingHit,
-            Route::ParentHit => Class::ParentHit,
-            Route::Other if failed => Class::Error,
-            Route::Other => Class::Miss,
+        OutcomeWord::Class(class) => class,
+        OutcomeWord::Fetched => match route {
+            HierarchyCode::SiblingHit => Class::SiblingHit,
+            HierarchyCode::ParentHit => Class::ParentHit,
+            HierarchyCode::Other if failed => Class::Error,
+            HierarchyCode::Other => Class::Miss,
         },
-        Word::NoCache if status == 0 => Class::Nothing,
-        Word::NoCache if status >= 400 => Class::Error,
-        Word::Unknown if status >= 500 => Class::Error,
+        OutcomeWord::NoCache if status == 0 => Class::Nothing,
+        OutcomeWord::NoCache if status >= 400 => Class::Error,
+        OutcomeWord::Unknown if status >= 500 => Class::Error,
         // A balancer writes such a line for a connection that never spoke HTTP.
-        Word::Unknown if status == 0 && access.url.is_empty() && !access.is_rootless => Class::Nothing,
-        Word::NoCache | Word::Unknown => Class::Unknown,
+        OutcomeWord::Unknown if status == 0 && access.url.is_empty() && !access.is_rootless => Class::Nothing,
+        OutcomeWord::NoCache | OutcomeWord::Unknown => Class::Unknown,
     }
 }
 
@@ -330,9 +330,14 @@ pub fn class(word: Word, route: Route, access: &Access<'_>, status: u16) -> Clas
 mod tests {
     use super::*;
 
-    fn of(code: &str, hierarchy: &str, status: u16) -> Class {
+    fn classify(code: &str, hierarchy: &str, status: u16) -> Class {
         let access = Access { url: b"/", ..Access::default() };
-        class(word(code.as_bytes()), route(hierarchy.as_bytes()), &access, status)
+        classify_parsed(
+            parse_outcome(code.as_bytes()),
+            parse_hierarchy(hierarchy.as_bytes()),
+            &access,
+            status,
+        )
     }
 
     #[test]
@@ -364,7 +369,7 @@ mod tests {
             ("UDP_HIT", "HIER_NONE", 0, Class::QueryHit),
             ("UDP_MISS_NOFETCH", "HIER_NONE", 0, Class::QueryMiss),
         ] {
-            assert_eq!(of(code, hierarchy, status), expected, "{code} {hierarchy} {status}");
+            assert_eq!(classify(code, hierarchy, status), expected, "{code} {hierarchy} {status}");
         }
     }
 
@@ -400,7 +405,7 @@ mod tests {
             ("Cache-Control: no-store present", 200, Class::Miss),
             ("HTTP Status 304 Not Modified", 304, Class::Miss),
         ] {
-            assert_eq!(of(code, "", status), expected, "{code} {status}");
+            assert_eq!(classify(code, "", status), expected, "{code} {status}");
         }
     }
 
@@ -437,7 +442,7 @@ mod tests {
             ("edge; fwd=stale; fwd-status=304", Class::Revalidated),
             ("edge; fwd=miss; collapsed", Class::Joined),
         ] {
-            assert_eq!(of(code, "", 200), expected, "{code}");
+            assert_eq!(classify(code, "", 200), expected, "{code}");
         }
     }
 
@@ -446,7 +451,7 @@ mod tests {
         for code in
             ["whitelabel", "shop-permissions-80", "PASSWORD", "compassion", "transmission", "HITS", "-", ""]
         {
-            assert_eq!(word(code.as_bytes()), Word::Unknown, "{code}");
+            assert_eq!(parse_outcome(code.as_bytes()), OutcomeWord::Unknown, "{code}");
         }
     }
 
@@ -454,7 +459,7 @@ mod tests {
     fn how_haproxy_ended_a_session_decides_before_its_server_does() {
         let of = |code: &str, termination: &'static str, status| {
             let access = Access { url: b"/", termination: termination.as_bytes(), ..Access::default() };
-            class(word(code.as_bytes()), Route::Other, &access, status)
+            classify_parsed(parse_outcome(code.as_bytes()), HierarchyCode::Other, &access, status)
         };
         assert_eq!(of("MISS", "CD--", 200), Class::Error);
         assert_eq!(of("<CACHE>", "CD--", 200), Class::Error);
@@ -465,10 +470,10 @@ mod tests {
 
     #[test]
     fn what_is_no_request_of_a_client_has_a_class_of_its_own() {
-        let of = |access: Access<'static>| super::of(&access);
+        let of = |access: Access<'static>| super::classify(&access);
         let hit = Access { outcome: b"hit", url: b"/", status: 200, ..Access::default() };
-        assert_eq!(of(Access { kind: Kind::Fetch, ..hit }), Class::Fetch);
-        assert_eq!(of(Access { kind: Kind::Connection, ..hit }), Class::Nothing);
+        assert_eq!(of(Access { kind: LineKind::Fetch, ..hit }), Class::Fetch);
+        assert_eq!(of(Access { kind: LineKind::Connection, ..hit }), Class::Nothing);
         assert_eq!(of(Access { outcome: b"", status: 0, url: b"", ..hit }), Class::Nothing);
         assert!(!Class::Fetch.is_request() && !Class::Nothing.is_request());
     }

@@ -14,7 +14,8 @@ pub const SCHEMA: &str = "assay-logs/2";
 
 /// The analysis of one or more access logs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Document {
+#[schemars(rename = "Document")]
+pub struct LogsDocument {
     /// [`SCHEMA`].
     pub schema: String,
     /// Version of Assay.
@@ -42,7 +43,7 @@ pub struct Document {
     /// Width of a step of `time`, in milliseconds; none: the log has no times.
     pub every_ms: Option<f64>,
     /// Requests over time; steps without requests are left out.
-    pub time: Vec<Step>,
+    pub time: Vec<TimeStep>,
     /// The slots of every `over_time` in this document; none: the log has no times.
     pub slots: Option<Slots>,
     /// Requests by phase of the run; empty for a log that is not a run's.
@@ -188,7 +189,7 @@ pub struct Figures {
     /// Byte hit ratio: bytes of those hits over bytes of those requests; none: it is not known.
     pub bhr: Option<f64>,
     /// Response times; none: the log does not say.
-    pub response: Option<Response>,
+    pub response: Option<ResponseTimes>,
 }
 
 impl Figures {
@@ -200,7 +201,8 @@ impl Figures {
 
 /// Response times of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct Response {
+#[schemars(rename = "Response")]
+pub struct ResponseTimes {
     /// Requests with a time.
     pub count: u64,
     /// Mean in milliseconds, exact.
@@ -270,7 +272,8 @@ pub struct Slots {
 
 /// One step in time.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Step {
+#[schemars(rename = "Step")]
+pub struct TimeStep {
     /// When it began, Unix time in milliseconds.
     pub from_unix_ms: f64,
     /// How much of it the log covers, in milliseconds: the first and the last step are often not complete.
@@ -480,10 +483,10 @@ pub struct Reconciled {
     pub why: String,
 }
 
-impl Document {
+impl LogsDocument {
     /// The schema of this document.
     pub fn json_schema() -> serde_json::Value {
-        schemars::schema_for!(Document).to_value()
+        schemars::schema_for!(LogsDocument).to_value()
     }
 
     /// The document as text.

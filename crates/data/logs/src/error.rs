@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::format::{FormatError, Unrecognised};
+use crate::format::{DetectError, FormatError};
 
 /// Why a log could not be analysed at all. What is wrong with single lines is never an error.
 #[derive(Debug, Error)]
@@ -28,7 +28,7 @@ pub enum LogsError {
         name: String,
         /// Its first line, cut.
         line: String,
-        why: Unrecognised,
+        why: DetectError,
     },
     /// It is something else than a text in UTF-8.
     #[error("{} is {what}, and no text in UTF-8", shown(name))]

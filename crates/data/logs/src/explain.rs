@@ -3,13 +3,13 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::access::{Access, Kind};
+use crate::access::{Access, LineKind};
 use crate::analysis::printable;
 use crate::error::LogsError;
-use crate::format::{Current, Format, Part, trim};
+use crate::format::{ExplainedField, Format, FormatTracker, trim};
 use crate::input::{self, Input};
 use crate::terminal::date;
-use crate::{class, known};
+use crate::{class, detect_format};
 
 /// Lines that are shown.
 const LINES: usize = 3;
@@ -28,8 +28,8 @@ pub fn explain(names: &[PathBuf], format: Option<&Format>) -> Result<String, Log
 fn of_file(path: &Path, format: Option<&Format>) -> Result<String, LogsError> {
     let mut input = Input::open(path)?;
     let name = input.name.clone();
-    let Some(recognised) = known(&mut input, format)? else { return Err(LogsError::Empty { name }) };
-    let mut current = Current::new(&recognised);
+    let Some(recognised) = detect_format(&mut input, format)? else { return Err(LogsError::Empty { name }) };
+    let mut current = FormatTracker::new(&recognised);
     let mut text = match format {
         Some(format) => format!("{name}, read as {}: {}\n", format.name, format.about),
         None => format!(
@@ -39,7 +39,7 @@ fn of_file(path: &Path, format: Option<&Format>) -> Result<String, LogsError> {
     };
     let mut shown = 0;
     for (number, line) in (1..).zip(input.head().split(|byte| *byte == b'\n').map(trim)) {
-        if line.is_empty() || (line[0] == b'#' && current.remark(line).is_ok()) {
+        if line.is_empty() || (line[0] == b'#' && current.read_remark(line).is_ok()) {
             continue;
         }
         if shown == LINES {
@@ -55,14 +55,14 @@ fn of_file(path: &Path, format: Option<&Format>) -> Result<String, LogsError> {
     Ok(text)
 }
 
-fn taken_apart(current: &mut Current, line: &[u8]) -> String {
+fn taken_apart(current: &mut FormatTracker, line: &[u8]) -> String {
     let mut access = Access::default();
     let read = current.read(line, &mut access);
     let own = if read.is_ok() { access.line } else { line };
     let parts = current.format().parts(own);
     let width = parts.iter().map(|part| part.word.chars().count()).max().unwrap_or_default().min(40);
     let mut text = String::new();
-    for Part { word, what, value } in parts {
+    for ExplainedField { word, what, value } in parts {
         let what = what.unwrap_or("(not used)");
         let _ = writeln!(text, "  {word:width$}  {what:20}  {}", printable(&value[..value.len().min(100)]));
     }
@@ -78,9 +78,9 @@ fn taken_apart(current: &mut Current, line: &[u8]) -> String {
 /// What the line says, all in all.
 fn meaning(access: &Access<'_>) -> String {
     let mut facts = vec![match access.kind {
-        Kind::Request => class::of(access).name().to_owned(),
-        Kind::Fetch => "a fetch from a backend, not counted".into(),
-        Kind::Connection => "a connection, not counted".into(),
+        LineKind::Request => class::classify(access).name().to_owned(),
+        LineKind::Fetch => "a fetch from a backend, not counted".into(),
+        LineKind::Connection => "a connection, not counted".into(),
     }];
     if let Some(time_us) = access.time_us {
         facts.push(format!("at {} UTC", date(time_us as f64 / 1000.0)));

@@ -31,12 +31,12 @@ pub fn hash_on(before: u64, text: &[u8]) -> u64 {
         state = fold(state ^ u64::from_le_bytes(*word), STEP);
         rest = more;
     }
-    fold(fold(state ^ few(rest), STEP) ^ SEED, LAST)
+    fold(fold(state ^ read_tail(rest), STEP) ^ SEED, LAST)
 }
 
 /// Up to seven bytes as a number. Their count is known from the length of the whole.
 #[inline]
-fn few(text: &[u8]) -> u64 {
+fn read_tail(text: &[u8]) -> u64 {
     match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
         (Some(first), Some(last)) => {
             u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32

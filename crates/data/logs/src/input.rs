@@ -10,15 +10,15 @@ use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
 
 use crate::error::LogsError;
-use crate::format::head::{Head, write_unescaped};
+use crate::format::prefix::{LinePrefix, write_unescaped};
 
 /// The longest line that is read; a longer one is counted as malformed and skipped.
 pub const LINE_BYTES: usize = 65_536;
 const BUFFER_BYTES: usize = 4 * LINE_BYTES;
 /// What says that a text is in UTF-8.
-const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
+const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 /// Bytes that tell what is no text.
-const MARK_BYTES: usize = 6;
+const SIGNATURE_BYTES: usize = 6;
 /// What a decoder of xz may take: `xz -9` needs a third of it, and a header can claim gigabytes.
 const XZ_MEMORY_KB: u32 = 200 * 1024;
 
@@ -37,15 +37,15 @@ pub struct Input {
     /// Lines are JSON: escapes of what needs none are taken out of them.
     pub is_json: bool,
     /// What a runtime of containers or syslog put before each line: it is taken out of them.
-    head: Option<Head>,
+    prefix: Option<LinePrefix>,
     /// How often it was.
-    pub(crate) heads: u64,
+    pub(crate) prefixes: u64,
     reader: Box<dyn Read>,
     buffer: Vec<u8>,
     from: usize,
     to: usize,
     /// Where lines with heads begin: those before it have none any more.
-    plain_to: usize,
+    stripped_to: usize,
     /// Where the lines of the last piece end in the buffer: before `from`, if escapes were taken out of them.
     lines_end: usize,
     ended: bool,
@@ -53,13 +53,13 @@ pub struct Input {
     /// In the middle of a line that is too long.
     skipping: bool,
     /// Why reading stopped before the end.
-    pub broken: Option<io::Error>,
+    pub read_error: Option<io::Error>,
     /// Bytes that came out of it.
     pub bytes: u64,
 }
 
 /// Whole lines, or the beginning of one that is too long.
-pub enum Piece<'a> {
+pub enum LineChunk<'a> {
     /// Lines, each with its end.
     Lines(&'a [u8]),
     /// The last line of a log, which has no end.
@@ -119,18 +119,18 @@ impl Input {
             nuls: 0,
             ends_in_cr: false,
             is_json: false,
-            head: None,
-            heads: 0,
+            prefix: None,
+            prefixes: 0,
             reader,
             buffer: vec![0; BUFFER_BYTES],
             from: 0,
             to: 0,
-            plain_to: 0,
+            stripped_to: 0,
             lines_end: 0,
             ended: false,
             has_begun: false,
             skipping: false,
-            broken: None,
+            read_error: None,
             bytes: 0,
         })
     }
@@ -139,11 +139,11 @@ impl Input {
     pub fn head(&mut self) -> &[u8] {
         while self.to - self.from < LINE_BYTES && !self.ended {
             self.fill();
-            if !self.has_begun && (self.to >= MARK_BYTES || self.ended) {
+            if !self.has_begun && (self.to >= SIGNATURE_BYTES || self.ended) {
                 self.has_begun = true;
                 let head = &self.buffer[..self.to];
-                self.unreadable = no_text(head);
-                self.from += if head.starts_with(UTF8_MARK) { UTF8_MARK.len() } else { 0 };
+                self.unreadable = other_format(head);
+                self.from += if head.starts_with(UTF8_BOM) { UTF8_BOM.len() } else { 0 };
             }
             if self.has_begun {
                 self.skip_nuls();
@@ -152,53 +152,53 @@ impl Input {
         let head = &mut self.buffer[self.from..self.to];
         if !head.contains(&b'\n') && head.contains(&b'\r') {
             self.ends_in_cr = true;
-            end_lines(head);
+            cr_to_lf(head);
         }
         &self.buffer[self.from..self.to]
     }
 
     /// Takes such heads out of all lines from now on.
-    pub(crate) fn skip_heads(&mut self, head: Head) {
-        self.head = Some(head);
-        self.plain_to = self.from;
-        self.unwrap_lines();
+    pub(crate) fn strip_prefixes(&mut self, prefix: LinePrefix) {
+        self.prefix = Some(prefix);
+        self.stripped_to = self.from;
+        self.strip_line_prefixes();
     }
 
     /// Keeps them, after all: the lines that are there are these.
-    pub(crate) fn keep_heads(&mut self, raw: &[u8]) {
-        (self.head, self.heads) = (None, 0);
+    pub(crate) fn restore_prefixes(&mut self, raw: &[u8]) {
+        (self.prefix, self.prefixes) = (None, 0);
         self.to = self.from + raw.len();
         self.buffer[self.from..self.to].copy_from_slice(raw);
     }
 
     /// Whose heads are taken out.
-    pub(crate) fn heads_of(&self) -> Option<Head> {
-        self.head
+    pub(crate) fn prefix(&self) -> Option<LinePrefix> {
+        self.prefix
     }
 
     /// Takes the heads out of the lines that are there, and joins those that are parts of one. Where parts were joined, empty lines follow:
     /// the numbers of lines stay.
-    fn unwrap_lines(&mut self) {
-        let Some(head) = self.head else { return };
+    fn strip_line_prefixes(&mut self) {
+        let Some(prefix) = self.prefix else { return };
         let is_full = self.to - self.from == self.buffer.len();
-        let raw = &self.buffer[self.plain_to..self.to];
+        let raw = &self.buffer[self.stripped_to..self.to];
         let whole = if self.ended { raw.len() } else { memchr::memrchr(b'\n', raw).map_or(0, |at| at + 1) };
         let mut end = whole;
         // The rest of the last line may not be there yet.
         while !self.ended && end > 0 {
             let begin = memchr::memrchr(b'\n', &raw[..end - 1]).map_or(0, |at| at + 1);
-            if !head.body(&raw[begin..end - 1]).is_some_and(|body| body.is_part) {
+            if !prefix.body(&raw[begin..end - 1]).is_some_and(|body| body.is_part) {
                 break;
             }
             end = begin;
         }
-        end = self.plain_to + if end == 0 && is_full { whole } else { end };
-        let (mut read, mut write) = (self.plain_to, self.plain_to);
+        end = self.stripped_to + if end == 0 && is_full { whole } else { end };
+        let (mut read, mut write) = (self.stripped_to, self.stripped_to);
         // The stream of parts that were written, and how many.
         let (mut parts_are_errors, mut parts) = (false, 0);
         while read < end {
             let line_end = memchr::memchr(b'\n', &self.buffer[read..end]).map_or(end, |at| read + at);
-            let body = head.body(&self.buffer[read..line_end]);
+            let body = prefix.body(&self.buffer[read..line_end]);
             if parts > 0 && body.as_ref().is_none_or(|body| body.is_error != parts_are_errors) {
                 write = self.end_line(write, parts);
                 parts = 0;
@@ -206,10 +206,10 @@ impl Input {
             let is_part = body.as_ref().is_some_and(|body| body.is_part) && line_end + 1 < end;
             match body {
                 Some(body) => {
-                    self.heads += 1;
+                    self.prefixes += 1;
                     parts_are_errors = body.is_error;
                     let range = read + body.range.start..read + body.range.end;
-                    if head == Head::Docker {
+                    if prefix == LinePrefix::Docker {
                         write = write_unescaped(&mut self.buffer, range, write);
                     } else {
                         self.buffer.copy_within(range.clone(), write);
@@ -231,7 +231,7 @@ impl Input {
         }
         self.buffer.copy_within(end..self.to, write);
         self.to -= end - write;
-        self.plain_to = write;
+        self.stripped_to = write;
     }
 
     /// Ends a line that was of so many; where the next one begins.
@@ -261,51 +261,51 @@ impl Input {
     }
 
     /// The next lines; none at the end.
-    pub fn next_piece(&mut self) -> Option<Piece<'_>> {
+    pub fn next_chunk(&mut self) -> Option<LineChunk<'_>> {
         loop {
             if !self.skipping {
                 self.skip_nuls();
             }
             let mut ready = self.to;
-            if self.head.is_some() && !self.skipping {
-                self.unwrap_lines();
-                ready = self.plain_to;
+            if self.prefix.is_some() && !self.skipping {
+                self.strip_line_prefixes();
+                ready = self.stripped_to;
             }
             let waiting = &self.buffer[self.from..ready];
             if self.skipping {
                 let end = memchr::memchr(b'\n', waiting);
                 self.from = end.map_or(self.to, |at| self.from + at + 1);
-                self.plain_to = self.from;
+                self.stripped_to = self.from;
                 self.skipping = end.is_none();
             } else if let Some(end) = memchr::memrchr(b'\n', waiting) {
                 let whole = self.from..self.from + end + 1;
                 let text = &self.buffer[whole.clone()];
                 if memchr::memchr(0, text).is_none() {
                     self.from = whole.end;
-                    return Some(Piece::Lines(self.unescaped(whole)));
+                    return Some(LineChunk::Lines(self.unescaped(whole)));
                 }
-                let lines = match torn(text) {
+                let lines = match first_line_with_nul(text) {
                     Some(line) if line.start == 0 => {
                         let line = self.from..self.from + line.end;
                         self.from = line.end;
-                        return Some(Piece::Torn(&self.buffer[line]));
+                        return Some(LineChunk::Torn(&self.buffer[line]));
                     }
                     Some(line) => whole.start..whole.start + line.start,
                     None => whole,
                 };
                 self.from = lines.end;
                 self.nuls += nuls_before_lines(&self.buffer[lines.clone()]);
-                return Some(Piece::Lines(self.unescaped(lines)));
+                return Some(LineChunk::Lines(self.unescaped(lines)));
             } else if self.to - self.from == self.buffer.len() {
                 self.skipping = true;
                 let head = self.from..self.from + 256;
                 self.from = self.to;
-                return Some(Piece::TooLong(&self.buffer[head]));
+                return Some(LineChunk::TooLong(&self.buffer[head]));
             } else if self.ended {
                 let lines = self.from..self.to;
                 self.from = self.to;
-                let cut = self.broken.is_some();
-                return (!lines.is_empty()).then(|| Piece::Unended { line: self.unescaped(lines), cut });
+                let cut = self.read_error.is_some();
+                return (!lines.is_empty()).then(|| LineChunk::Unended { line: self.unescaped(lines), cut });
             }
             if self.ended && self.from == self.to {
                 return None;
@@ -317,7 +317,7 @@ impl Input {
     }
 
     /// Takes back the end of the last piece, to be read again with as many lines behind it as there is room for.
-    pub(crate) fn take_back(&mut self, bytes: usize) {
+    pub(crate) fn unread(&mut self, bytes: usize) {
         let lines = self.lines_end - bytes..self.lines_end;
         self.nuls -= nuls_before_lines(&self.buffer[lines.clone()]);
         self.from -= bytes;
@@ -336,7 +336,7 @@ impl Input {
         }
         let (mut from, mut to) = (0, 0);
         while from < text.len() {
-            let plain = plain_escape(&text[from..]);
+            let plain = decode_escape(&text[from..]);
             text[to] = plain.unwrap_or(text[from]);
             // Other escapes stay, whole: a quote in them does not end a text.
             if plain.is_none() && text[from] == b'\\' && from + 1 < text.len() {
@@ -358,7 +358,7 @@ impl Input {
         if self.from > 0 {
             self.buffer.copy_within(self.from..self.to, 0);
             self.to -= self.from;
-            self.plain_to = self.plain_to.saturating_sub(self.from);
+            self.stripped_to = self.stripped_to.saturating_sub(self.from);
             self.from = 0;
         }
         if self.to == self.buffer.len() {
@@ -368,7 +368,7 @@ impl Input {
             Ok(0) => self.ended = true,
             Ok(more) => {
                 if self.ends_in_cr {
-                    end_lines(&mut self.buffer[self.to..self.to + more]);
+                    cr_to_lf(&mut self.buffer[self.to..self.to + more]);
                 }
                 self.to += more;
                 self.bytes += more as u64;
@@ -377,14 +377,14 @@ impl Input {
             // What came before is good: a compressed log that is still being written ends like this.
             Err(error) => {
                 self.ended = true;
-                self.broken = Some(error);
+                self.read_error = Some(error);
             }
         }
     }
 }
 
 /// What begins like this, if that is no text in UTF-8.
-fn no_text(head: &[u8]) -> Option<&'static str> {
+fn other_format(head: &[u8]) -> Option<&'static str> {
     Some(match head {
         [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => "UTF-32",
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16",
@@ -398,12 +398,12 @@ fn no_text(head: &[u8]) -> Option<&'static str> {
 }
 
 /// Ends lines as they are expected to end.
-fn end_lines(text: &mut [u8]) {
+fn cr_to_lf(text: &mut [u8]) {
     text.iter_mut().filter(|byte| **byte == b'\r').for_each(|byte| *byte = b'\n');
 }
 
 /// What an escape at the beginning stands for, where that is printable and needs none in JSON.
-fn plain_escape(text: &[u8]) -> Option<u8> {
+fn decode_escape(text: &[u8]) -> Option<u8> {
     match text {
         [b'\\', b'/', ..] => Some(b'/'),
         [b'\\', b'u', b'0', b'0', high @ b'2'..=b'7', low, ..] => {
@@ -415,7 +415,7 @@ fn plain_escape(text: &[u8]) -> Option<u8> {
 }
 
 /// The first line with NULs in it, with its end.
-fn torn(text: &[u8]) -> Option<Range<usize>> {
+fn first_line_with_nul(text: &[u8]) -> Option<Range<usize>> {
     let mut start = 0;
     text.split_inclusive(|byte| *byte == b'\n').find_map(|line| {
         let range = start..start + line.len();
@@ -444,7 +444,9 @@ pub fn expand(pattern: &Path) -> Result<Vec<PathBuf>, LogsError> {
         std::fs::read_dir(folder).map_err(|source| LogsError::Read { path: folder.to_owned(), source })?;
     let mut files: Vec<PathBuf> = entries
         .flatten()
-        .filter(|entry| entry.file_name().to_str().is_some_and(|own| fits(name.as_bytes(), own.as_bytes())))
+        .filter(|entry| {
+            entry.file_name().to_str().is_some_and(|own| matches_glob(name.as_bytes(), own.as_bytes()))
+        })
         .map(|entry| entry.path())
         .filter(|path| path.is_file())
         .collect();
@@ -453,12 +455,14 @@ pub fn expand(pattern: &Path) -> Result<Vec<PathBuf>, LogsError> {
 }
 
 /// True when a name fits a pattern.
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
+fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern.first(), name.first()) {
         (None, None) => true,
-        (Some(b'*'), _) => fits(&pattern[1..], name) || (!name.is_empty() && fits(pattern, &name[1..])),
-        (Some(b'?'), Some(_)) => fits(&pattern[1..], &name[1..]),
-        (Some(one), Some(other)) => one == other && fits(&pattern[1..], &name[1..]),
+        (Some(b'*'), _) => {
+            matches_glob(&pattern[1..], name) || (!name.is_empty() && matches_glob(pattern, &name[1..]))
+        }
+        (Some(b'?'), Some(_)) => matches_glob(&pattern[1..], &name[1..]),
+        (Some(one), Some(other)) => one == other && matches_glob(&pattern[1..], &name[1..]),
         _ => false,
     }
 }
@@ -472,17 +476,17 @@ mod tests {
     fn lines(bytes: Vec<u8>) -> (Vec<Vec<u8>>, usize, Option<io::Error>) {
         let mut input = Input::new("test".into(), Box::new(Cursor::new(bytes))).unwrap();
         let (mut lines, mut long) = (Vec::new(), 0);
-        while let Some(piece) = input.next_piece() {
-            match piece {
-                Piece::Unended { line, .. } => lines.push(line.to_vec()),
-                Piece::Lines(text) => {
+        while let Some(chunk) = input.next_chunk() {
+            match chunk {
+                LineChunk::Unended { line, .. } => lines.push(line.to_vec()),
+                LineChunk::Lines(text) => {
                     let text = text.strip_suffix(b"\n").unwrap_or(text);
                     lines.extend(text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec));
                 }
-                Piece::TooLong(_) | Piece::Torn(_) => long += 1,
+                LineChunk::TooLong(_) | LineChunk::Torn(_) => long += 1,
             }
         }
-        (lines, long, input.broken)
+        (lines, long, input.read_error)
     }
 
     fn gzip(text: &[u8]) -> Vec<u8> {
@@ -530,8 +534,8 @@ mod tests {
             let mut read = input([&hole[..], b"one\n", &hole[..], b"two\n", &hole[..]].concat());
             let mut found = Vec::new();
             read.head();
-            while let Some(piece) = read.next_piece() {
-                let Piece::Lines(text) = piece else { panic!("{nuls}") };
+            while let Some(chunk) = read.next_chunk() {
+                let LineChunk::Lines(text) = chunk else { panic!("{nuls}") };
                 found
                     .extend(text.split(|byte| *byte == b'\n').map(|line| crate::format::trim(line).to_vec()));
             }
@@ -566,7 +570,7 @@ mod tests {
         let mut input = Input::new("test".into(), Box::new(Cursor::new(b"a\rb\r".repeat(90_000)))).unwrap();
         assert!(input.head().starts_with(b"a\nb\n") && input.ends_in_cr);
         let mut count = 0;
-        while let Some(Piece::Lines(text)) = input.next_piece() {
+        while let Some(LineChunk::Lines(text)) = input.next_chunk() {
             count += text.iter().filter(|byte| **byte == b'\n').count();
         }
         assert_eq!(count, 180_000);
@@ -578,7 +582,7 @@ mod tests {
         let mut input =
             Input::new("test".into(), Box::new(Cursor::new([&text[..], b"\n"].concat()))).unwrap();
         input.is_json = true;
-        let Some(Piece::Lines(line)) = input.next_piece() else { panic!() };
+        let Some(LineChunk::Lines(line)) = input.next_chunk() else { panic!() };
         let expected = br#"{"url":"/a&b<","agent":"\"\\/\u0022\u0001\n"}"#;
         assert_eq!(String::from_utf8_lossy(line.trim_ascii_end()), String::from_utf8_lossy(expected));
     }
@@ -595,9 +599,9 @@ mod tests {
     #[test]
     fn a_compressed_log_that_is_cut_off_gives_what_it_has() {
         let whole = gzip(&b"some line that is there\n".repeat(10_000));
-        let (lines, _, broken) = lines(whole[..whole.len() / 2].to_vec());
+        let (lines, _, read_error) = lines(whole[..whole.len() / 2].to_vec());
         assert!(lines.len() > 100, "{}", lines.len());
-        assert!(broken.is_some());
+        assert!(read_error.is_some());
     }
 
     /// Bytes that come in pieces of different lengths.
@@ -620,19 +624,22 @@ mod tests {
     }
 
     /// Lines without their heads, by a plainer way.
-    fn without_heads(raw: &[u8], head: Head) -> Vec<Vec<u8>> {
+    fn without_prefixes(raw: &[u8], prefix: LinePrefix) -> Vec<Vec<u8>> {
         let mut found: Vec<Vec<u8>> = Vec::new();
         // The stream of the parts at the end, and how many there are.
         let mut open: Option<(bool, usize)> = None;
         for line in
             raw.split_inclusive(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\n").unwrap_or(line))
         {
-            let body = head.body(line);
+            let body = prefix.body(line);
             let mut text = line.to_vec();
             if let Some(body) = &body {
-                let end =
-                    if head == Head::Docker { write_unescaped(&mut text, body.range.clone(), 0) } else { 0 };
-                text = if head == Head::Docker {
+                let end = if prefix == LinePrefix::Docker {
+                    write_unescaped(&mut text, body.range.clone(), 0)
+                } else {
+                    0
+                };
+                text = if prefix == LinePrefix::Docker {
                     text[..end].to_vec()
                 } else {
                     line[body.range.clone()].to_vec()
@@ -667,7 +674,7 @@ mod tests {
             lengths in proptest::collection::vec(1usize..9000, 1..9),
             is_docker in proptest::bool::ANY, has_end in proptest::bool::ANY, back in 0usize..400,
         ) {
-            let head = if is_docker { Head::Docker } else { Head::Cri };
+            let prefix = if is_docker { LinePrefix::Docker } else { LinePrefix::Cri };
             let mut raw = Vec::new();
             for (kind, length) in kinds {
                 let text = "ab c".repeat(length);
@@ -686,14 +693,14 @@ mod tests {
             if !has_end {
                 raw.pop();
             }
-            let expected = without_heads(&raw, head);
+            let expected = without_prefixes(&raw, prefix);
             let pieces = Pieces { bytes: raw, lengths, from: 0, reads: 0 };
             let mut input = Input::new("test".into(), Box::new(pieces)).unwrap();
             input.head();
-            input.skip_heads(head);
+            input.strip_prefixes(prefix);
             let (mut found, mut is_first) = (Vec::new(), true);
-            while let Some(piece) = input.next_piece() {
-                let (Piece::Lines(text) | Piece::Unended { line: text, .. }) = piece else { panic!("of no other kind") };
+            while let Some(chunk) = input.next_chunk() {
+                let (LineChunk::Lines(text) | LineChunk::Unended { line: text, .. }) = chunk else { panic!("of no other kind") };
                 // Some of the first lines are taken back, and come again.
                 let kept = text.split_inclusive(|byte| *byte == b'\n').take(if is_first { back } else { usize::MAX });
                 let kept: usize = kept.map(<[u8]>::len).sum();
@@ -704,7 +711,7 @@ mod tests {
                 }));
                 is_first = false;
                 if rest > 0 {
-                    input.take_back(rest);
+                    input.unread(rest);
                 }
             }
             // Empty lines at the end keep the numbers of lines that do not come.
@@ -720,7 +727,11 @@ mod tests {
 
     #[test]
     fn patterns_fit_names() {
-        assert!(fits(b"access.log*", b"access.log.2.gz") && fits(b"a?c", b"abc") && fits(b"*", b""));
-        assert!(!fits(b"access.log.?", b"access.log") && !fits(b"*.gz", b"a.zst"));
+        assert!(
+            matches_glob(b"access.log*", b"access.log.2.gz")
+                && matches_glob(b"a?c", b"abc")
+                && matches_glob(b"*", b"")
+        );
+        assert!(!matches_glob(b"access.log.?", b"access.log") && !matches_glob(b"*.gz", b"a.zst"));
     }
 }

@@ -28,13 +28,13 @@ mod explain;
 pub mod format;
 pub mod hash;
 pub mod input;
+mod log_set;
 mod not_logged;
 pub mod read;
 pub mod referrer;
 pub mod remarks;
 pub mod replay;
 pub mod run;
-mod set;
 mod sheet;
 pub mod size;
 pub mod sketch;
@@ -44,30 +44,34 @@ pub mod terminal;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use analysis::{Analyser, Options};
-use document::Document;
+use analysis::{Analyser, AnalysisOptions};
+use document::LogsDocument;
 use error::LogsError;
 pub use explain::explain;
-use format::head::Head;
-use format::{Format, Recognised, SAMPLE_LINES, Unrecognised, recognise};
+use format::prefix::LinePrefix;
+use format::{DetectError, DetectedFormats, Format, SAMPLE_LINES, detect};
 use input::Input;
 pub use sheet::sheet;
 
 pub use analysis::printable;
-pub use set::{ReadSet, for_each_access};
+pub use log_set::{ReadSet, for_each_access};
 
 /// Analyses logs. Files of a rotated set may come in any order: they are read in the order of their first requests.
 /// Without a format that of each is recognised.
-pub fn analyse(names: &[PathBuf], format: Option<&Format>, options: Options) -> Result<Document, LogsError> {
+pub fn analyse(
+    names: &[PathBuf],
+    format: Option<&Format>,
+    options: AnalysisOptions,
+) -> Result<LogsDocument, LogsError> {
     let mut files = Vec::new();
     for name in names {
         files.extend(input::expand(name)?);
     }
-    let files = in_order(once(files), format)?;
+    let files = by_first_request(without_duplicates(files), format)?;
     let mut analyser = Analyser::new(options);
     for path in &files {
         let mut input = Input::open(path)?;
-        match known(&mut input, format)? {
+        match detect_format(&mut input, format)? {
             Some(recognised) => analyser.read(&mut input, &recognised, format.is_some()),
             None if files.len() == 1 => return Err(LogsError::Empty { name: input.name }),
             // A set that was just rotated begins with an empty file.
@@ -93,7 +97,7 @@ pub fn analyse(names: &[PathBuf], format: Option<&Format>, options: Options) -> 
 }
 
 /// Files without those that are named a second time, by another path or a pattern: their requests would count twice.
-fn once(files: Vec<PathBuf>) -> Vec<PathBuf> {
+fn without_duplicates(files: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut seen = BTreeSet::new();
     files
         .into_iter()
@@ -102,64 +106,64 @@ fn once(files: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 /// The format of a log; none when it is empty. One of which nothing could be read is not.
-fn known(input: &mut Input, format: Option<&Format>) -> Result<Option<Recognised>, LogsError> {
+fn detect_format(input: &mut Input, format: Option<&Format>) -> Result<Option<DetectedFormats>, LogsError> {
     let name = input.name.clone();
     input.head();
     if let Some(what) = input.unreadable {
         return Err(LogsError::Unreadable { name, what });
     }
     if let Some(format) = format {
-        return Ok(Some(given(input, format)));
+        return Ok(Some(use_format(input, format)));
     }
     let head = input.head();
     if head.iter().all(u8::is_ascii_whitespace) {
-        return match input.broken.take() {
+        return match input.read_error.take() {
             Some(source) => Err(LogsError::Read { path: name.into(), source }),
             None => Ok(None),
         };
     }
-    let recognised = recognise_behind_heads(input);
+    let recognised = detect_behind_prefixes(input);
     let head = input.head();
     let recognised = recognised.map_err(|why| {
         let is_line = |line: &&[u8]| !line.is_empty() && line[0] != b'#';
         let first = head.split(|byte| *byte == b'\n').map(format::trim).find(is_line).unwrap_or_default();
-        LogsError::Unrecognised { name, line: beginning(first), why }
+        LogsError::Unrecognised { name, line: excerpt(first), why }
     })?;
     input.is_json = recognised.format.is_json();
     Ok(Some(recognised))
 }
 
 /// The formats of lines, behind the heads that nearly all of them have, if they are known there.
-fn recognise_behind_heads(input: &mut Input) -> Result<Recognised, Unrecognised> {
-    let Some(head) = Head::of(&sample(input.head())) else { return recognise(input.head()) };
+fn detect_behind_prefixes(input: &mut Input) -> Result<DetectedFormats, DetectError> {
+    let Some(prefix) = LinePrefix::of(&sample(input.head())) else { return detect(input.head()) };
     let raw = input.head().to_vec();
-    input.skip_heads(head);
-    let behind = recognise(input.head());
+    input.strip_prefixes(prefix);
+    let behind = detect(input.head());
     if behind.is_ok() {
         return behind;
     }
-    let with = recognise(&raw);
+    let with = detect(&raw);
     if with.is_ok() {
-        input.keep_heads(&raw);
+        input.restore_prefixes(&raw);
     }
     with.or(behind)
 }
 
 /// A format that somebody gave, for lines without their heads unless it reads more of them with these.
-fn given(input: &mut Input, format: &Format) -> Recognised {
+fn use_format(input: &mut Input, format: &Format) -> DetectedFormats {
     let read = |text: &[u8]| {
         let can_read =
             |line: &&&[u8]| format::read_line(format, line, &mut access::Access::default()).is_ok();
         sample(text).iter().filter(can_read).count()
     };
-    if let Some(head) = Head::of(&sample(input.head())) {
+    if let Some(prefix) = LinePrefix::of(&sample(input.head())) {
         let raw = input.head().to_vec();
-        input.skip_heads(head);
+        input.strip_prefixes(prefix);
         if read(input.head()) < read(&raw) {
-            input.keep_heads(&raw);
+            input.restore_prefixes(&raw);
         }
     }
-    Recognised::given(&format.clone().with_ports(&sample(input.head())))
+    DetectedFormats::given(&format.clone().with_ports(&sample(input.head())))
 }
 
 /// The first lines of a text.
@@ -168,13 +172,13 @@ fn sample(text: &[u8]) -> Vec<&[u8]> {
 }
 
 /// The beginning of a line, for a message.
-fn beginning(line: &[u8]) -> String {
+fn excerpt(line: &[u8]) -> String {
     // What is no text is longer when it is written as such.
     analysis::printable(&line[..line.len().min(160)]).chars().take(160).collect()
 }
 
 /// Files by the time of their first request; those without one, and standard input, last.
-fn in_order(files: Vec<PathBuf>, format: Option<&Format>) -> Result<Vec<PathBuf>, LogsError> {
+fn by_first_request(files: Vec<PathBuf>, format: Option<&Format>) -> Result<Vec<PathBuf>, LogsError> {
     if files.len() < 2 {
         return Ok(files);
     }
@@ -189,7 +193,7 @@ fn in_order(files: Vec<PathBuf>, format: Option<&Format>) -> Result<Vec<PathBuf>
 
 fn first_time(path: &Path, format: Option<&Format>) -> Result<Option<i64>, LogsError> {
     let mut input = Input::open(path)?;
-    let Some(recognised) = known(&mut input, format)? else { return Ok(None) };
+    let Some(recognised) = detect_format(&mut input, format)? else { return Ok(None) };
     let time = |line: &[u8]| {
         let mut access = access::Access::default();
         let formats = std::iter::once(&recognised.format).chain(&recognised.others);
@@ -210,8 +214,8 @@ mod tests {
             |bytes: &[u8]| Input::new("a.gz".into(), Box::new(std::io::Cursor::new(bytes.to_vec()))).unwrap();
         let corrupt = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xff\xff\xff\xff\xff\xff\xff\xff";
         assert!(
-            matches!(known(&mut input(corrupt), None), Err(LogsError::Read { path, .. }) if path.ends_with("a.gz"))
+            matches!(detect_format(&mut input(corrupt), None), Err(LogsError::Read { path, .. }) if path.ends_with("a.gz"))
         );
-        assert!(matches!(known(&mut input(b""), None), Ok(None)));
+        assert!(matches!(detect_format(&mut input(b""), None), Ok(None)));
     }
 }

@@ -1,10 +1,10 @@
 //! What the lines of a format do not say, which figures are not known for that reason, and what a proxy would have to log.
 
 use crate::document::{NotLogged, Notation};
-use crate::format::{Dialect, Fact, Format, Says};
+use crate::format::{Dialect, Fact, FactSet, Format};
 
 /// Something that a log can lack.
-struct Lack {
+struct MissingFact {
     fact: Fact,
     what: &'static str,
     unknown: &'static str,
@@ -22,8 +22,8 @@ const PROXIES: [(&str, Dialect); 6] = [
     ("HAProxy", Dialect::Haproxy),
 ];
 
-const LACKS: [Lack; 8] = [
-    Lack {
+const MISSING_FACTS: [MissingFact; 8] = [
+    MissingFact {
         fact: Fact::Outcome,
         what: "outcome",
         unknown: "hits, misses and hit ratios",
@@ -36,37 +36,37 @@ const LACKS: [Lack; 8] = [
             "%[res.cache_hit]",
         ],
     },
-    Lack {
+    MissingFact {
         fact: Fact::Duration,
         what: "duration",
         unknown: "response times",
         fields: ["$request_time", "%D", "%D", "%tr", "%<ttms>", "%Ta"],
     },
-    Lack {
+    MissingFact {
         fact: Fact::Status,
         what: "status",
         unknown: "statuses, URLs that failed, and what other caches would have hit",
         fields: ["$status", "%>s", "%s", "%>Hs", "%<pssc>", "%ST"],
     },
-    Lack {
+    MissingFact {
         fact: Fact::Bytes,
         what: "bytes",
         unknown: "bytes, byte hit ratios, and what LRU caches would have hit",
         fields: ["$body_bytes_sent", "%b", "%b", "%<st", "%<psql>", "%B"],
     },
-    Lack {
+    MissingFact {
         fact: Fact::Time,
         what: "time",
         unknown: "rates, and changes over time",
         fields: ["$msec", "%t", "%t", "%ts.%03tu", "%<cqtq>", "%Ts.%ms"],
     },
-    Lack {
+    MissingFact {
         fact: Fact::Url,
         what: "URL",
         unknown: "URLs, and what other caches would have hit",
         fields: ["\"$request\"", "\"%r\"", "\"%r\"", "%ru", "%<cquc>", "%HU"],
     },
-    Lack {
+    MissingFact {
         fact: Fact::Agent,
         what: "user agent",
         unknown: "browsers, bots and tools",
@@ -79,7 +79,7 @@ const LACKS: [Lack; 8] = [
             "%{+Q}[var(txn.user_agent)]",
         ],
     },
-    Lack {
+    MissingFact {
         fact: Fact::Referrer,
         what: "referrer",
         unknown: "referring sites",
@@ -95,17 +95,17 @@ const LACKS: [Lack; 8] = [
 ];
 
 /// What some lines of a log do not say: all of them say `says`, in this format or in others of the same dialect.
-pub(crate) fn of(format: &Format, says: Says) -> Vec<NotLogged> {
-    let lacks = LACKS.iter().filter(|lack| !says.has(lack.fact));
-    lacks
-        .map(|lack| {
+pub(crate) fn missing_facts(format: &Format, says: FactSet) -> Vec<NotLogged> {
+    let missing = MISSING_FACTS.iter().filter(|missing| !says.contains(missing.fact));
+    missing
+        .map(|missing| {
             let fields = PROXIES
                 .iter()
-                .zip(lack.fields)
-                .filter(|((proxy, dialect), _)| writes(format, proxy, *dialect));
+                .zip(missing.fields)
+                .filter(|((proxy, dialect), _)| may_write(format, proxy, *dialect));
             NotLogged {
-                what: lack.what.into(),
-                unknown: lack.unknown.into(),
+                what: missing.what.into(),
+                unknown: missing.unknown.into(),
                 how: fields
                     .map(|((proxy, _), field)| Notation { proxy: (*proxy).into(), field: field.into() })
                     .collect(),
@@ -115,7 +115,7 @@ pub(crate) fn of(format: &Format, says: Says) -> Vec<NotLogged> {
 }
 
 /// Whether a proxy may have written logs of a format.
-fn writes(format: &Format, proxy: &str, dialect: Dialect) -> bool {
+fn may_write(format: &Format, proxy: &str, dialect: Dialect) -> bool {
     match (format.name.as_str(), format.dialect()) {
         // These have one writer.
         ("vhost-combined", _) => proxy == "httpd",
@@ -135,10 +135,10 @@ mod tests {
 
     #[test]
     fn every_field_that_is_recommended_is_understood() {
-        for lack in &LACKS {
-            for ((proxy, dialect), field) in PROXIES.iter().zip(lack.fields) {
+        for missing in &MISSING_FACTS {
+            for ((proxy, dialect), field) in PROXIES.iter().zip(missing.fields) {
                 let format = Format::compile(*dialect, field).expect(field);
-                assert!(format.says().has(lack.fact), "{proxy}: {field} is no {}", lack.what);
+                assert!(format.facts().contains(missing.fact), "{proxy}: {field} is no {}", missing.what);
             }
         }
     }
@@ -147,8 +147,10 @@ mod tests {
     fn what_is_missing_comes_with_the_notations_of_the_proxies_that_may_have_written_the_log() {
         let of = |name: &str| -> Vec<(String, Vec<String>)> {
             let format = Format::parse(name).unwrap();
-            let lacks = of(&format, format.says()).into_iter();
-            lacks.map(|lack| (lack.what, lack.how.into_iter().map(|n| n.proxy).collect())).collect()
+            let missing = missing_facts(&format, format.facts()).into_iter();
+            missing
+                .map(|missing| (missing.what, missing.how.into_iter().map(|n| n.proxy).collect()))
+                .collect()
         };
         let three = ["nginx", "httpd", "varnishncsa"].map(String::from).to_vec();
         assert_eq!(of("combined"), [("outcome".into(), three.clone()), ("duration".into(), three)]);

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use crate::access::Access;
 use crate::error::LogsError;
-use crate::format::{self, Current, Format, Recognised};
-use crate::input::{Input, LINE_BYTES, Piece};
+use crate::format::{self, DetectedFormats, Format, FormatTracker};
+use crate::input::{Input, LINE_BYTES, LineChunk};
 
 /// How many lines a log has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Read {
+pub struct LineCounts {
     /// Lines that are not empty and no remarks.
     pub lines: u64,
     /// Of these, lines that could not be read.
@@ -17,12 +17,16 @@ pub struct Read {
 }
 
 /// Hands every request of a log to `take`, in the order of its lines. Lines that cannot be read are counted and skipped.
-pub fn each(path: &Path, format: &Format, mut take: impl FnMut(&Access<'_>)) -> Result<Read, LogsError> {
+pub fn for_each_request(
+    path: &Path,
+    format: &Format,
+    mut take: impl FnMut(&Access<'_>),
+) -> Result<LineCounts, LogsError> {
     let mut input = Input::open(path)?;
-    let mut read = Read::default();
-    let mut current = Current::new(&Recognised::given(format));
-    while let Some(piece) = input.next_piece() {
-        let (Piece::Lines(text) | Piece::Unended { line: text, .. }) = piece else {
+    let mut read = LineCounts::default();
+    let mut current = FormatTracker::new(&DetectedFormats::given(format));
+    while let Some(chunk) = input.next_chunk() {
+        let (LineChunk::Lines(text) | LineChunk::Unended { line: text, .. }) = chunk else {
             read.lines += 1;
             read.malformed += 1;
             continue;
@@ -32,7 +36,7 @@ pub fn each(path: &Path, format: &Format, mut take: impl FnMut(&Access<'_>)) -> 
             let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
             let line = format::trim(&rest[..end]);
             rest = rest.get(end + 1..).unwrap_or_default();
-            if line.is_empty() || (line[0] == b'#' && current.remark(line).is_ok()) {
+            if line.is_empty() || (line[0] == b'#' && current.read_remark(line).is_ok()) {
                 continue;
             }
             read.lines += 1;
@@ -44,7 +48,7 @@ pub fn each(path: &Path, format: &Format, mut take: impl FnMut(&Access<'_>)) -> 
             }
         }
     }
-    match input.broken.take() {
+    match input.read_error.take() {
         Some(source) => Err(LogsError::Read { path: path.to_owned(), source }),
         None => Ok(read),
     }
@@ -65,10 +69,10 @@ mod tests {
         let format =
             Format::parse("{time-s} {duration-ms} {client} {outcome}/{status} {bytes} {method} {url} {xact}");
         let mut found = Vec::new();
-        let read = each(&path, &format.unwrap(), |access| {
-            found.push((access.xact.to_vec(), class::of(access)));
+        let read = for_each_request(&path, &format.unwrap(), |access| {
+            found.push((access.xact.to_vec(), class::classify(access)));
         });
-        assert_eq!(read.unwrap(), Read { lines: 3, malformed: 1 });
+        assert_eq!(read.unwrap(), LineCounts { lines: 3, malformed: 1 });
         assert_eq!(found, [(b"4-2-0-1-b".to_vec(), Class::MemoryHit), (Vec::new(), Class::Miss)]);
     }
 }

@@ -1,11 +1,11 @@
 //! Where requests come from, by what their `Referer` says: a site, or nothing.
 
-use crate::access::{authority, without_usual_port};
+use crate::access::{authority, strip_default_port};
 
 /// What kind of referrer it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum ReferrerKind {
     /// The request has none.
     None,
     /// The host that was requested itself.
@@ -16,37 +16,38 @@ pub enum Kind {
     Other,
 }
 
-pub const KINDS: usize = 4;
+pub const REFERRER_KINDS: usize = 4;
 
-impl Kind {
+impl ReferrerKind {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Kind; KINDS] = [Kind::None, Kind::SameHost, Kind::Site, Kind::Other];
+    pub const ALL: [ReferrerKind; REFERRER_KINDS] =
+        [ReferrerKind::None, ReferrerKind::SameHost, ReferrerKind::Site, ReferrerKind::Other];
 
     pub fn name(self) -> &'static str {
         match self {
-            Kind::None => "none",
-            Kind::SameHost => "same-host",
-            Kind::Site => "site",
-            Kind::Other => "no-url",
+            ReferrerKind::None => "none",
+            ReferrerKind::SameHost => "same-host",
+            ReferrerKind::Site => "site",
+            ReferrerKind::Other => "no-url",
         }
     }
 }
 
 /// The kind of a referrer, and the host that it names; `host` is that of the request, empty where it is not known.
 #[inline]
-pub fn site<'a>(referrer: &'a [u8], host: &[u8]) -> (Kind, &'a [u8]) {
+pub fn classify<'a>(referrer: &'a [u8], host: &[u8]) -> (ReferrerKind, &'a [u8]) {
     if referrer.is_empty() {
-        return (Kind::None, b"");
+        return (ReferrerKind::None, b"");
     }
-    let Some((scheme, written)) = authority(referrer) else { return (Kind::Other, b"") };
-    let site = without_usual_port(scheme, written);
-    match site {
-        b"" => (Kind::Other, b""),
+    let Some((scheme, written)) = authority(referrer) else { return (ReferrerKind::Other, b"") };
+    let classify = strip_default_port(scheme, written);
+    match classify {
+        b"" => (ReferrerKind::Other, b""),
         // A request often has no port where the referrer has none either; one of them may have been left out.
-        site if !host.is_empty() && without_usual_port(scheme, host).eq_ignore_ascii_case(site) => {
-            (Kind::SameHost, site)
+        classify if !host.is_empty() && strip_default_port(scheme, host).eq_ignore_ascii_case(classify) => {
+            (ReferrerKind::SameHost, classify)
         }
-        site => (Kind::Site, site),
+        classify => (ReferrerKind::Site, classify),
     }
 }
 
@@ -59,17 +60,17 @@ mod tests {
     #[test]
     fn a_referrer_is_known_by_its_host_and_that_of_the_request() {
         for (referrer, host, expected) in [
-            ("", "a", (Kind::None, "")),
-            ("http://a/x", "a", (Kind::SameHost, "a")),
-            ("https://A:443/x", "a", (Kind::SameHost, "A")),
-            ("https://a/x", "a:443", (Kind::SameHost, "a")),
-            ("https://b.example?q=http://a/", "a", (Kind::Site, "b.example")),
-            ("https://a/", "", (Kind::Site, "a")),
-            ("android-app://com.example/", "a", (Kind::Other, "")),
-            ("b.example", "a", (Kind::Other, "")),
-            ("http:///x", "a", (Kind::Other, "")),
+            ("", "a", (ReferrerKind::None, "")),
+            ("http://a/x", "a", (ReferrerKind::SameHost, "a")),
+            ("https://A:443/x", "a", (ReferrerKind::SameHost, "A")),
+            ("https://a/x", "a:443", (ReferrerKind::SameHost, "a")),
+            ("https://b.example?q=http://a/", "a", (ReferrerKind::Site, "b.example")),
+            ("https://a/", "", (ReferrerKind::Site, "a")),
+            ("android-app://com.example/", "a", (ReferrerKind::Other, "")),
+            ("b.example", "a", (ReferrerKind::Other, "")),
+            ("http:///x", "a", (ReferrerKind::Other, "")),
         ] {
-            let (kind, found) = site(referrer.as_bytes(), host.as_bytes());
+            let (kind, found) = classify(referrer.as_bytes(), host.as_bytes());
             assert_eq!((kind, std::str::from_utf8(found).unwrap()), expected, "{referrer} {host}");
         }
     }
@@ -77,8 +78,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_of_some_kind(text in proptest::collection::vec(any::<u8>(), 0..60), host in "[a-z:0-9]{0,4}") {
-            let (kind, found) = site(&text, host.as_bytes());
-            prop_assert_eq!(found.is_empty(), matches!(kind, Kind::None | Kind::Other));
+            let (kind, found) = classify(&text, host.as_bytes());
+            prop_assert_eq!(found.is_empty(), matches!(kind, ReferrerKind::None | ReferrerKind::Other));
         }
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use assay_base::settings::show::count;
 
-use crate::format::head::Head;
-use crate::format::{Current, Unused};
+use crate::format::prefix::LinePrefix;
+use crate::format::{FormatTracker, UnusedField};
 use crate::input::Input;
 
 /// What is worth knowing of how logs were read, beside lines that could not be.
@@ -13,12 +13,12 @@ use crate::input::Input;
 pub struct Remarks {
     /// Lines by format, for logs with lines of several.
     lines: BTreeMap<String, u64>,
-    unused: Vec<Unused>,
+    unused: Vec<UnusedField>,
     /// NULs that were skipped before lines.
     nuls: u64,
     ends_in_cr: bool,
     /// Whose heads were taken out of lines, and how often.
-    heads: Vec<(Head, u64)>,
+    prefixes: Vec<(LinePrefix, u64)>,
     /// Lines that are fetches of a cache from a backend.
     pub fetches: u64,
     /// Lines that are connections, and say nothing of requests.
@@ -27,13 +27,13 @@ pub struct Remarks {
 
 impl Remarks {
     /// Adds those on a log that was read to its end.
-    pub(crate) fn add(&mut self, input: &Input, current: &Current) {
+    pub(crate) fn add(&mut self, input: &Input, current: &FormatTracker) {
         self.nuls += input.nuls;
         self.ends_in_cr |= input.ends_in_cr;
-        if let Some(head) = input.heads_of() {
-            match self.heads.iter_mut().find(|(own, _)| *own == head) {
-                Some((_, heads)) => *heads += input.heads,
-                None => self.heads.push((head, input.heads)),
+        if let Some(prefix) = input.prefix() {
+            match self.prefixes.iter_mut().find(|(own, _)| *own == prefix) {
+                Some((_, prefixes)) => *prefixes += input.prefixes,
+                None => self.prefixes.push((prefix, input.prefixes)),
             }
         }
         for unused in current.unused() {
@@ -56,7 +56,7 @@ impl Remarks {
                 self.lines.iter().map(|(name, lines)| format!("{} of {name}", count(*lines))).collect();
             notes.push(format!("The log has lines of several formats: {}.", shares.join(", ")));
         }
-        for Unused { word, what, used } in &self.unused {
+        for UnusedField { word, what, used } in &self.unused {
             notes.push(format!("Two fields of the format say the {what}: {used} is read, {word} is not."));
         }
         if self.fetches > 0 {
@@ -71,11 +71,11 @@ impl Remarks {
                 count(self.connections)
             ));
         }
-        for (head, heads) in &self.heads {
+        for (prefix, stripped) in &self.prefixes {
             notes.push(format!(
                 "Lines begin with the head of {}: it was skipped {} times, and times are those of the lines themselves.",
-                head.owner(),
-                count(*heads)
+                prefix.product(),
+                count(*stripped)
             ));
         }
         if self.nuls > 0 {

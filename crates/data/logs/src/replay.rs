@@ -7,8 +7,8 @@
 
 use assay_cache::lru::Lru;
 
-use crate::sketch::KeyIsHash;
-use crate::sketch::places::Places;
+use crate::sketch::IdentityHasher;
+use crate::sketch::prehashed_map::PrehashedMap;
 use std::hash::BuildHasherDefault;
 
 /// Objects whose response differs in size by no more than this are unchanged, where heads are among the bytes.
@@ -16,7 +16,7 @@ pub const HEAD_BYTES: u64 = 512;
 
 /// How one request counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Cacheability {
     /// A GET whose response can be kept.
     Whole,
     /// A GET that can be served from what is kept, but whose response is not the whole object (206, 304).
@@ -26,23 +26,23 @@ pub enum Wanted {
 }
 
 /// How a request counts, by method and status.
-pub fn wanted(method: &[u8], status: u16) -> Wanted {
+pub fn cacheability(method: &[u8], status: u16) -> Cacheability {
     match (method, status) {
-        (b"GET", 200 | 203 | 300 | 301 | 308 | 404 | 410) => Wanted::Whole,
-        (b"GET", 206 | 304) => Wanted::Part,
-        _ => Wanted::Never,
+        (b"GET", 200 | 203 | 300 | 301 | 308 | 404 | 410) => Cacheability::Whole,
+        (b"GET", 206 | 304) => Cacheability::Part,
+        _ => Cacheability::Never,
     }
 }
 
 /// Hits that a cache would have had.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Would {
+pub struct MissCounts {
     /// Misses among the sampled, each for as many as it stands for.
     misses: f64,
     miss_bytes: f64,
 }
 
-impl Would {
+impl MissCounts {
     fn miss(&mut self, bytes: u64, weight: f64) {
         self.misses += weight;
         self.miss_bytes += bytes as f64 * weight;
@@ -50,10 +50,10 @@ impl Would {
 }
 
 /// An LRU cache of a given size.
-struct Bounded {
+struct SimulatedLru {
     bytes: u64,
-    lru: Lru<u64, u64, BuildHasherDefault<KeyIsHash>>,
-    would: Would,
+    lru: Lru<u64, u64, BuildHasherDefault<IdentityHasher>>,
+    misses: MissCounts,
 }
 
 /// The caches, side by side.
@@ -65,9 +65,9 @@ pub struct Replay {
     requests: u64,
     bytes: u64,
     /// Size of each object, as last seen.
-    objects: Places<u64>,
-    ideal: Would,
-    bounded: Vec<Bounded>,
+    objects: PrehashedMap<u64>,
+    ideal: MissCounts,
+    bounded: Vec<SimulatedLru>,
 }
 
 const ALL: u64 = 1 << 32;
@@ -79,7 +79,7 @@ fn sample_value(hash: u64) -> u64 {
 
 /// What a cache would have reached.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reached {
+pub struct CacheEstimate {
     /// Its size; none: without bounds.
     pub cache_bytes: Option<u64>,
     /// Requests that it would have served.
@@ -93,10 +93,10 @@ pub struct Reached {
 impl Replay {
     /// Caches of these sizes and an ideal one, that keep no more objects than `limit`.
     pub fn new(cache_bytes: &[u64], limit: usize) -> Self {
-        let bounded = cache_bytes.iter().map(|&bytes| Bounded {
+        let bounded = cache_bytes.iter().map(|&bytes| SimulatedLru {
             bytes,
             lru: Lru::with_hasher(bytes, BuildHasherDefault::default()).with_overhead(0),
-            would: Would::default(),
+            misses: MissCounts::default(),
         });
         Self {
             limit: limit.max(1),
@@ -104,8 +104,8 @@ impl Replay {
             tolerance: 0,
             requests: 0,
             bytes: 0,
-            objects: Places::default(),
-            ideal: Would::default(),
+            objects: PrehashedMap::default(),
+            ideal: MissCounts::default(),
             bounded: bounded.collect(),
         }
     }
@@ -117,18 +117,18 @@ impl Replay {
 
     /// Looks where an object would be, and does nothing with it, so that it is in a processor cache when it is used.
     #[inline]
-    pub fn warm(&self, hash: u64) -> u64 {
-        self.objects.warm(hash)
+    pub fn prefetch(&self, hash: u64) -> u64 {
+        self.objects.prefetch(hash)
     }
 
     /// Feeds a request to all caches.
     #[inline]
-    pub fn request(&mut self, hash: u64, wanted: Wanted, bytes: u64) {
+    pub fn request(&mut self, hash: u64, cacheability: Cacheability, bytes: u64) {
         self.requests += 1;
         self.bytes += bytes;
-        if wanted == Wanted::Never {
+        if cacheability == Cacheability::Never {
             self.ideal.miss(bytes, 1.0);
-            self.bounded.iter_mut().for_each(|cache| cache.would.miss(bytes, 1.0));
+            self.bounded.iter_mut().for_each(|cache| cache.misses.miss(bytes, 1.0));
             return;
         }
         if sample_value(hash) >= self.threshold {
@@ -138,7 +138,9 @@ impl Replay {
         let mut size = bytes;
         let mut unchanged = true;
         match self.objects.get_mut(hash) {
-            Some(known) if wanted == Wanted::Part || known.abs_diff(bytes) <= self.tolerance => size = *known,
+            Some(known) if cacheability == Cacheability::Part || known.abs_diff(bytes) <= self.tolerance => {
+                size = *known
+            }
             Some(known) => {
                 *known = bytes;
                 unchanged = false;
@@ -147,7 +149,7 @@ impl Replay {
             None => {
                 unchanged = false;
                 self.ideal.miss(bytes, weight);
-                if wanted == Wanted::Whole {
+                if cacheability == Cacheability::Whole {
                     self.objects.insert(hash, bytes);
                 }
             }
@@ -156,8 +158,8 @@ impl Replay {
             if unchanged && cache.lru.get(&hash).is_some() {
                 continue;
             }
-            cache.would.miss(bytes, weight);
-            if wanted == Wanted::Whole && cache.lru.insert(hash, size, size).is_err() {
+            cache.misses.miss(bytes, weight);
+            if cacheability == Cacheability::Whole && cache.lru.insert(hash, size, size).is_err() {
                 // It is larger than the cache; what was there before is no more.
                 cache.lru.remove(&hash);
             }
@@ -204,12 +206,12 @@ impl Replay {
     }
 
     /// What each would have reached, the ideal one first.
-    pub fn reached(&self) -> Vec<Reached> {
+    pub fn estimates(&self) -> Vec<CacheEstimate> {
         let rate = self.rate();
-        let of = |would: &Would, cache_bytes| Reached {
+        let of = |misses: &MissCounts, cache_bytes| CacheEstimate {
             cache_bytes,
-            hits: (self.requests as f64 - would.misses).clamp(0.0, self.requests as f64),
-            hit_bytes: (self.bytes as f64 - would.miss_bytes).clamp(0.0, self.bytes as f64),
+            hits: (self.requests as f64 - misses.misses).clamp(0.0, self.requests as f64),
+            hit_bytes: (self.bytes as f64 - misses.miss_bytes).clamp(0.0, self.bytes as f64),
             standard_error: match cache_bytes {
                 _ if rate == 1.0 => Some(0.0),
                 // An object misses about once, so what is sampled is a Poisson sample of misses.
@@ -217,7 +219,7 @@ impl Replay {
                 Some(_) => None,
             },
         };
-        let bounded = self.bounded.iter().map(|cache| of(&cache.would, Some(cache.bytes)));
+        let bounded = self.bounded.iter().map(|cache| of(&cache.misses, Some(cache.bytes)));
         std::iter::once(of(&self.ideal, None)).chain(bounded).collect()
     }
 }
@@ -259,10 +261,10 @@ mod tests {
         ) {
             let mut replay = Replay::new(&[bound], 1000);
             replay.set_bodies_only(true);
-            stream.iter().for_each(|(object, size)| replay.request(key(*object), Wanted::Whole, *size));
-            let reached = replay.reached();
-            prop_assert_eq!(reached[0].hits as usize, plain(&stream, None));
-            prop_assert_eq!(reached[1].hits as usize, plain(&stream, Some(bound)));
+            stream.iter().for_each(|(object, size)| replay.request(key(*object), Cacheability::Whole, *size));
+            let estimates = replay.estimates();
+            prop_assert_eq!(estimates[0].hits as usize, plain(&stream, None));
+            prop_assert_eq!(estimates[1].hits as usize, plain(&stream, Some(bound)));
         }
     }
 
@@ -272,12 +274,12 @@ mod tests {
         let bound = 10_000 * 1000;
         let (mut all, mut some) = (Replay::new(&[bound], usize::MAX), Replay::new(&[bound], 8000));
         for object in stream {
-            all.request(key(object), Wanted::Whole, 1000);
-            some.request(key(object), Wanted::Whole, 1000);
+            all.request(key(object), Cacheability::Whole, 1000);
+            some.request(key(object), Cacheability::Whole, 1000);
         }
         assert_eq!(all.rate(), 1.0);
         assert!(some.rate() < 0.2 && some.objects() <= 8000);
-        for (exact, estimate) in all.reached().iter().zip(some.reached()) {
+        for (exact, estimate) in all.estimates().iter().zip(some.estimates()) {
             let off = (exact.hits - estimate.hits).abs() / 400_000.0;
             assert!(off < 0.02, "{exact:?} {estimate:?}");
         }
@@ -286,15 +288,15 @@ mod tests {
     #[test]
     fn parts_and_confirmations_hit_what_is_there_and_store_nothing() {
         let mut replay = Replay::new(&[100], 10);
-        for (object, wanted, bytes) in [
-            (1, Wanted::Part, 5),
-            (1, Wanted::Whole, 50),
-            (1, Wanted::Part, 5),
-            (2, Wanted::Never, 1),
-            (1, Wanted::Whole, 50),
+        for (object, cacheability, bytes) in [
+            (1, Cacheability::Part, 5),
+            (1, Cacheability::Whole, 50),
+            (1, Cacheability::Part, 5),
+            (2, Cacheability::Never, 1),
+            (1, Cacheability::Whole, 50),
         ] {
-            replay.request(key(object), wanted, bytes);
+            replay.request(key(object), cacheability, bytes);
         }
-        assert!(replay.reached().iter().all(|reached| reached.hits == 2.0), "{:?}", replay.reached());
+        assert!(replay.estimates().iter().all(|estimates| estimates.hits == 2.0), "{:?}", replay.estimates());
     }
 }

@@ -7,7 +7,7 @@ use assay_record::run::RunInfo;
 
 use crate::analysis::PhaseSpan;
 use crate::class::Class;
-use crate::document::{Document, Reconciled, Reconciliation};
+use crate::document::{LogsDocument, Reconciled, Reconciliation};
 
 /// The phases of a run that began, as times of a log.
 pub fn phases(info: &RunInfo) -> Vec<PhaseSpan> {
@@ -30,7 +30,12 @@ pub fn mark(info: &RunInfo, foreign_urls: bool) -> Option<String> {
 }
 
 /// Holds a log against what robots and origins counted.
-pub fn reconcile(document: &Document, info: &RunInfo, series: &Series, bodies_only: bool) -> Reconciliation {
+pub fn reconcile(
+    document: &LogsDocument,
+    info: &RunInfo,
+    series: &Series,
+    bodies_only: bool,
+) -> Reconciliation {
     let (mut robots, mut origins) = (RobotCounts::default(), OriginCounts::default());
     series.robots.iter().for_each(|interval| robots.merge(&interval.counts));
     series.origins.iter().for_each(|interval| origins.merge(&interval.counts));
@@ -102,7 +107,7 @@ pub fn reconcile(document: &Document, info: &RunInfo, series: &Series, bodies_on
 
 /// Requests by phase: the log has that in which they were due where its lines have `X-Assay`, as robots count them.
 fn by_phase<'a>(
-    document: &'a Document,
+    document: &'a LogsDocument,
     info: &'a RunInfo,
     series: &'a Series,
 ) -> impl Iterator<Item = Reconciled> + 'a {
@@ -124,13 +129,13 @@ fn row(what: &str, run: u64, log: u64, why: &str) -> Reconciled {
     Reconciled { what: what.into(), run: run as f64, log: log as f64, why: why.into() }
 }
 
-fn status(document: &Document, status: &str) -> u64 {
+fn status(document: &LogsDocument, status: &str) -> u64 {
     let grouping = document.groups.iter().find(|grouping| grouping.by == "status");
     let group = grouping.and_then(|grouping| grouping.groups.iter().find(|group| group.name == status));
     group.map_or(0, |group| group.figures.requests)
 }
 
-fn class(document: &Document, class: Class) -> u64 {
+fn class(document: &LogsDocument, class: Class) -> u64 {
     let found = document.by_class.iter().find(|figures| figures.class == class);
     found.map_or(0, |class| class.figures.requests)
 }
@@ -141,8 +146,8 @@ mod tests {
     use assay_record::run::PhaseInfo;
 
     use super::*;
-    use crate::analysis::{Analyser, Options};
-    use crate::format::recognise;
+    use crate::analysis::{Analyser, AnalysisOptions};
+    use crate::format::detect;
     use crate::input::Input;
 
     #[test]
@@ -179,7 +184,7 @@ mod tests {
     const FETCHED: Fate = ("TCP_MISS", false, false);
 
     /// The log of these requests.
-    fn document(requests: &[Fate]) -> Document {
+    fn document(requests: &[Fate]) -> LogsDocument {
         let line = |(number, fate): (usize, &Fate)| {
             let word = fate.0;
             format!(
@@ -189,8 +194,8 @@ mod tests {
         };
         let text: String = requests.iter().enumerate().map(line).collect();
         let mut input = Input::new("log".into(), Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
-        let recognised = recognise(input.head()).expect("Squid's format");
-        let mut analyser = Analyser::new(Options::default());
+        let recognised = detect(input.head()).expect("Squid's format");
+        let mut analyser = Analyser::new(AnalysisOptions::default());
         analyser.read(&mut input, &recognised, false);
         analyser.finish()
     }

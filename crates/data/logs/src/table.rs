@@ -5,7 +5,7 @@ use std::path::Path;
 use assay_record::dir::RunDirError;
 use assay_record::table::{Cell, Column, FileError, Kind, TableWriter};
 
-use crate::document::{Document, Figures};
+use crate::document::{Figures, LogsDocument};
 
 /// The columns and what they hold.
 pub const COLUMNS: [Column; 19] = [
@@ -37,7 +37,7 @@ pub const COLUMNS: [Column; 19] = [
 ];
 
 /// Writes the figures of a document.
-pub fn write(document: &Document, path: &Path) -> Result<(), RunDirError> {
+pub fn write(document: &LogsDocument, path: &Path) -> Result<(), RunDirError> {
     let mut table = TableWriter::create(path, COLUMNS.to_vec())?;
     push(&mut table, "all", "", None, &document.all)?;
     for class in &document.by_class {

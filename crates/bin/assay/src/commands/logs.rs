@@ -7,11 +7,11 @@ use anyhow::anyhow;
 use assay_lab::caches::BUILTIN_LOG;
 use assay_lab::description::Description;
 use assay_lab::units;
-use assay_logs::analysis::Options;
-use assay_logs::document::Document;
+use assay_logs::analysis::AnalysisOptions;
+use assay_logs::document::LogsDocument;
 use assay_logs::error::LogsError;
-use assay_logs::format::{Format, KNOWN, Unrecognised};
-use assay_logs::terminal::{self, Look};
+use assay_logs::format::{DetectError, Format, KNOWN_FORMATS};
+use assay_logs::terminal::{self, TextStyle};
 use assay_logs::{run, table};
 use assay_proxy::spec::ACCESS_LOG_FORMAT;
 use assay_record::dir::RunDir;
@@ -117,7 +117,7 @@ pub fn logs(args: &LogsArgs) -> Result<Exit, Failure> {
         output::result(&document.to_json().map_err(Failure::failed)?, file)?;
     } else {
         output::drawn(file, |style| {
-            terminal::render(&document, Look { colour: style.colour, width: style.width })
+            terminal::render(&document, TextStyle { colour: style.colour, width: style.width })
         })?;
     }
     Ok(Exit::Fine)
@@ -151,19 +151,19 @@ fn is_run(files: &[PathBuf]) -> bool {
     matches!(files, [dir] if dir.join("run.json").is_file())
 }
 
-fn options(args: &LogsArgs) -> Options {
-    Options {
+fn options(args: &LogsArgs) -> AnalysisOptions {
+    AnalysisOptions {
         from_us: args.from,
         to_us: args.to,
         every_us: args.every.map(|every| every.as_micros() as i64),
         cache_bytes: args.cache.clone(),
         top: args.top,
-        ..Options::default()
+        ..AnalysisOptions::default()
     }
 }
 
 /// Analyses the access log of a run: its robots' requests, by phase, against what they counted.
-fn of_run(path: &Path, args: &LogsArgs) -> Result<Document, Failure> {
+fn of_run(path: &Path, args: &LogsArgs) -> Result<LogsDocument, Failure> {
     let dir = RunDir::open(path).map_err(Failure::usage)?;
     let info = dir.read_info().map_err(Failure::usage)?;
     let (log, format) = log_of(&dir, &info, args.of.as_deref())?;
@@ -171,7 +171,7 @@ fn of_run(path: &Path, args: &LogsArgs) -> Result<Document, Failure> {
         Some(own) => Format::parse(own).map_err(Failure::usage)?,
         None => format,
     };
-    let options = Options {
+    let options = AnalysisOptions {
         phases: run::phases(&info),
         url_contains: run::mark(&info, has_foreign_urls(&dir)),
         ..options(args)
@@ -272,12 +272,12 @@ fn failure(error: LogsError) -> Failure {
 /// Remedy for a log that cannot be read.
 pub fn hint(error: &LogsError) -> Option<String> {
     let hint = match error {
-        LogsError::Unrecognised { why: Unrecognised::Json { template: Some(template), .. }, .. } => {
+        LogsError::Unrecognised { why: DetectError::Json { template: Some(template), .. }, .. } => {
             return Some(format!(
                 "write its keys with nginx's variables for what they are: --format '{template}'"
             ));
         }
-        LogsError::Unrecognised { why: Unrecognised::Ambiguous { names: [one, other] }, .. } => {
+        LogsError::Unrecognised { why: DetectError::Ambiguous { names: [one, other] }, .. } => {
             return Some(format!("say which it is: --format {one}, or --format {other}"));
         }
         LogsError::Unrecognised { .. } => {
@@ -308,7 +308,7 @@ pub fn hint(error: &LogsError) -> Option<String> {
 
 fn formats() -> String {
     let mut text = String::new();
-    for known in KNOWN {
+    for known in KNOWN_FORMATS {
         text.push_str(&format!("{:24} {}\n{:24} {}\n", known.names[0], known.about, "", known.text));
         if known.names.len() > 1 {
             text.push_str(&format!("{:24} also called {}\n", "", known.names[1..].join(", ")));

@@ -85,12 +85,12 @@ const DOCUMENTS: [SchemaKind; 8] = [
     SchemaKind::document(
         "logs",
         "analyses of access logs (`assay logs --json`)",
-        assay_logs::document::Document::json_schema,
+        assay_logs::document::LogsDocument::json_schema,
     ),
     SchemaKind::document(
         "size",
         "sizes of caches (`assay size --json`)",
-        assay_logs::size::document::Document::json_schema,
+        assay_logs::size::document::SizeDocument::json_schema,
     ),
     SchemaKind::document("replay", "results of a replay (`assay replay --json`)", ReplayResults::json_schema),
     SchemaKind::document("spe", "evaluations (`assay spe report --json`)", spe::Evaluation::json_schema),

@@ -1,4 +1,4 @@
-//! Who sends requests, by what a `User-Agent` says: a bot, a tool, a browser. The rules are data (`rules.txt`), with their
+//! Who sends requests, by what a `User-Agent` says: a bot, a tool, a browser. The rules are data (`rule_count.txt`), with their
 //! sources; what fits none of them is unknown. Nothing is verified: a request can carry any `User-Agent`.
 
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use memchr::memmem::Finder;
 /// What kind of sender it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum AgentKind {
     Browser,
     /// A program that fetches pages by itself.
     Bot,
@@ -19,19 +19,20 @@ pub enum Kind {
     None,
 }
 
-pub const KINDS: usize = 5;
+pub const AGENT_KINDS: usize = 5;
 
-impl Kind {
+impl AgentKind {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Kind; KINDS] = [Kind::Browser, Kind::Bot, Kind::Tool, Kind::Unknown, Kind::None];
+    pub const ALL: [AgentKind; AGENT_KINDS] =
+        [AgentKind::Browser, AgentKind::Bot, AgentKind::Tool, AgentKind::Unknown, AgentKind::None];
 
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Browser => "browser",
-            Kind::Bot => "bot",
-            Kind::Tool => "tool",
-            Kind::Unknown => "unknown",
-            Kind::None => "none",
+            AgentKind::Browser => "browser",
+            AgentKind::Bot => "bot",
+            AgentKind::Tool => "tool",
+            AgentKind::Unknown => "unknown",
+            AgentKind::None => "none",
         }
     }
 }
@@ -39,77 +40,79 @@ impl Kind {
 /// A name that rules give, with its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Family {
-    pub kind: Kind,
+    pub kind: AgentKind,
     /// The name, such as `Googlebot`.
     pub name: &'static str,
 }
 
-/// Place of [`Kind::Unknown`] among the families.
-pub const UNKNOWN: usize = 0;
-/// Place of [`Kind::None`] among the families.
-pub const NONE: usize = 1;
+/// Place of [`AgentKind::Unknown`] among the families.
+pub const UNKNOWN_AGENT: usize = 0;
+/// Place of [`AgentKind::None`] among the families.
+pub const NO_AGENT: usize = 1;
 
 /// Bytes of a `User-Agent` that are looked at.
-const LOOKED_AT: usize = 512;
+const MAX_AGENT_BYTES: usize = 512;
 
 /// The rules, compiled.
-struct Rules {
+struct AgentRules {
     families: Vec<Family>,
     /// A text in lower case, and the place of its family.
     texts: Vec<(Finder<'static>, usize)>,
 }
 
-static RULES: LazyLock<Rules> = LazyLock::new(|| read(include_str!("rules.txt")));
+static RULES: LazyLock<AgentRules> = LazyLock::new(|| read(include_str!("rules.txt")));
 
 /// Reads rules; lines that are none are left out, which a test rules out for ours.
-fn read(text: &'static str) -> Rules {
-    let mut rules = Rules {
+fn read(text: &'static str) -> AgentRules {
+    let mut rule_count = AgentRules {
         families: vec![
-            Family { kind: Kind::Unknown, name: "unknown" },
-            Family { kind: Kind::None, name: "(none)" },
+            Family { kind: AgentKind::Unknown, name: "unknown" },
+            Family { kind: AgentKind::None, name: "(none)" },
         ],
         texts: Vec::new(),
     };
     for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let Some((family, text)) = rule(line) else { continue };
-        let at = rules.families.iter().position(|known| *known == family).unwrap_or_else(|| {
-            rules.families.push(family);
-            rules.families.len() - 1
+        let Some((family_index, text)) = rule(line) else { continue };
+        let at = rule_count.families.iter().position(|known| *known == family_index).unwrap_or_else(|| {
+            rule_count.families.push(family_index);
+            rule_count.families.len() - 1
         });
-        rules.texts.push((Finder::new(text), at));
+        rule_count.texts.push((Finder::new(text), at));
     }
-    rules
+    rule_count
 }
 
 /// `kind | name | text`.
 fn rule(line: &'static str) -> Option<(Family, &'static str)> {
     let mut parts = line.splitn(3, " | ");
     let kind = parts.next()?;
-    let kind = [Kind::Browser, Kind::Bot, Kind::Tool].into_iter().find(|known| known.name() == kind)?;
+    let kind = [AgentKind::Browser, AgentKind::Bot, AgentKind::Tool]
+        .into_iter()
+        .find(|known| known.name() == kind)?;
     Some((Family { kind, name: parts.next()? }, parts.next()?))
 }
 
-/// All families: those of the rules, and [`UNKNOWN`] and [`NONE`].
+/// All families: those of the rules, and [`UNKNOWN_AGENT`] and [`NO_AGENT`].
 pub fn families() -> &'static [Family] {
     &RULES.families
 }
 
 /// How many rules there are.
-pub fn rules() -> usize {
+pub fn rule_count() -> usize {
     RULES.texts.len()
 }
 
 /// The place, among the [`families`], of the one that sends this `User-Agent`.
-pub fn family(agent: &[u8]) -> usize {
+pub fn family_index(agent: &[u8]) -> usize {
     if agent.is_empty() {
-        return NONE;
+        return NO_AGENT;
     }
-    let mut lower = [0; LOOKED_AT];
-    let length = agent.len().min(LOOKED_AT);
+    let mut lower = [0; MAX_AGENT_BYTES];
+    let length = agent.len().min(MAX_AGENT_BYTES);
     lower[..length].copy_from_slice(&agent[..length]);
     lower.make_ascii_lowercase();
     let fits = |(text, _): &&(Finder<'static>, usize)| text.find(&lower[..length]).is_some();
-    RULES.texts.iter().find(fits).map_or(UNKNOWN, |(_, family)| *family)
+    RULES.texts.iter().find(fits).map_or(UNKNOWN_AGENT, |(_, family_index)| *family_index)
 }
 
 #[cfg(test)]
@@ -118,9 +121,9 @@ mod tests {
 
     use super::*;
 
-    fn named(agent: &str) -> (Kind, &'static str) {
-        let family = families()[family(agent.as_bytes())];
-        (family.kind, family.name)
+    fn named(agent: &str) -> (AgentKind, &'static str) {
+        let family_index = families()[family_index(agent.as_bytes())];
+        (family_index.kind, family_index.name)
     }
 
     #[test]
@@ -134,48 +137,51 @@ mod tests {
             assert_eq!(named(text), (expected.kind, expected.name), "an earlier rule takes `{line}`");
             count += 1;
         }
-        assert_eq!((count, families().len() < count), (rules(), true));
+        assert_eq!((count, families().len() < count), (rule_count(), true));
     }
 
     #[test]
     fn what_programs_send_is_known_by_kind_and_name() {
         let chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36";
         for (agent, expected) in [
-            (chrome, (Kind::Browser, "Chrome")),
-            (&format!("{chrome} Edg/130.0.0.0"), (Kind::Browser, "Edge")),
-            (&format!("{chrome} OPR/114.0.0.0"), (Kind::Browser, "Opera")),
-            (&chrome.replace("Chrome/", "HeadlessChrome/"), (Kind::Tool, "headless Chrome")),
+            (chrome, (AgentKind::Browser, "Chrome")),
+            (&format!("{chrome} Edg/130.0.0.0"), (AgentKind::Browser, "Edge")),
+            (&format!("{chrome} OPR/114.0.0.0"), (AgentKind::Browser, "Opera")),
+            (&chrome.replace("Chrome/", "HeadlessChrome/"), (AgentKind::Tool, "headless Chrome")),
             (
                 "Mozilla/5.0 (X11; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0",
-                (Kind::Browser, "Firefox"),
+                (AgentKind::Browser, "Firefox"),
             ),
             (
                 "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1",
-                (Kind::Browser, "Safari"),
+                (AgentKind::Browser, "Safari"),
             ),
             (
                 "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Googlebot/2.1; +http://www.google.com/bot.html) Chrome/130.0.0.0 Safari/537.36",
-                (Kind::Bot, "Google"),
+                (AgentKind::Bot, "Google"),
             ),
-            ("Mozilla/5.0+(compatible;+bingbot/2.0;++http://www.bing.com/bingbot.htm)", (Kind::Bot, "Bing")),
-            ("SomeNewBot/1.0", (Kind::Bot, "other bots")),
-            ("Fetcher (+https://example.com/about)", (Kind::Bot, "other bots")),
-            ("curl/8.11.0", (Kind::Tool, "curl")),
-            ("Go-http-client/1.1", (Kind::Tool, "Go")),
-            ("Varnish-probe 7", (Kind::Unknown, "unknown")),
-            ("", (Kind::None, "(none)")),
+            (
+                "Mozilla/5.0+(compatible;+bingbot/2.0;++http://www.bing.com/bingbot.htm)",
+                (AgentKind::Bot, "Bing"),
+            ),
+            ("SomeNewBot/1.0", (AgentKind::Bot, "other bots")),
+            ("Fetcher (+https://example.com/about)", (AgentKind::Bot, "other bots")),
+            ("curl/8.11.0", (AgentKind::Tool, "curl")),
+            ("Go-http-client/1.1", (AgentKind::Tool, "Go")),
+            ("Varnish-probe 7", (AgentKind::Unknown, "unknown")),
+            ("", (AgentKind::None, "(none)")),
         ] {
             assert_eq!(named(agent), expected, "{agent}");
         }
         // A telephone, whose maker's name ends like a bot.
         let phone = "Mozilla/5.0 (Linux; Android 9; CUBOT X19) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Mobile Safari/537.36";
-        assert_eq!(named(phone), (Kind::Browser, "Chrome"));
+        assert_eq!(named(phone), (AgentKind::Browser, "Chrome"));
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_of_some_family(agent in proptest::collection::vec(any::<u8>(), 0..700)) {
-            prop_assert!(family(&agent) < families().len());
+            prop_assert!(family_index(&agent) < families().len());
         }
     }
 }

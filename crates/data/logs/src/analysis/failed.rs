@@ -1,34 +1,34 @@
 //! Which URLs got a status of 400 and above, by status. In bounded memory.
 
 use crate::hash::hash_on;
-use crate::sketch::course::Course;
-use crate::sketch::frequent::{Frequent, Weights};
+use crate::sketch::heavy_hitters::{HeavyHitters, Weights};
+use crate::sketch::time_counts::TimeCounts;
 
 /// URLs that are followed one by one, once for each status.
-const FOLLOWED: usize = 16_384;
+const MAX_URLS: usize = 16_384;
 /// Statuses from this one on are listed.
 pub(super) const FIRST_STATUS: u16 = 400;
 
 /// What is kept of a URL with one status.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Failing {
+pub(super) struct FailedUrlCounts {
     pub status: u16,
-    pub course: Course,
+    pub over_time: TimeCounts,
 }
 
 /// URLs by status.
 #[derive(Debug)]
-pub(super) struct Failed {
-    pub urls: Frequent<Failing>,
+pub(super) struct FailedUrls {
+    pub urls: HeavyHitters<FailedUrlCounts>,
 }
 
-impl Default for Failed {
+impl Default for FailedUrls {
     fn default() -> Self {
-        Self { urls: Frequent::new(FOLLOWED) }
+        Self { urls: HeavyHitters::new(MAX_URLS) }
     }
 }
 
-impl Failed {
+impl FailedUrls {
     /// Counts a response with such a status; `write` writes its URL, whose hash is `url_key`.
     #[cold]
     pub(super) fn count(
@@ -46,7 +46,7 @@ impl Failed {
         let Some(entry) = self.urls.find(key) else { return };
         entry.sums += Weights { requests: 1, bytes, misses: 0 };
         if let Some(second) = second {
-            entry.more.course.count(second);
+            entry.more.over_time.count(second);
         }
     }
 }

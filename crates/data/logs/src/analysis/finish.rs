@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use assay_base::settings::show::bytes;
 use assay_measurement::ratios::ratio;
 
-use super::senders::Row;
-use super::series::Step as Counts;
-use super::tally::{Groups, Tally};
+use super::senders::SenderCounts;
+use super::series::StepCounts;
+use super::tally::{GroupTally, Groups};
 use super::{Analyser, SECOND_US, printable};
 use crate::class::Class;
 use crate::document::{
-    Agents, Cache, Caches, ClassFigures, Count, Distinct, Document, Failed, FailedStatus, FailedUrl, Figures,
-    Group, Grouping, Phase, PhasesBy, Response, SCHEMA, Slots, Step, Top, TopAgent, TopUrl,
+    Agents, Cache, Caches, ClassFigures, Count, Distinct, Failed, FailedStatus, FailedUrl, Figures, Group,
+    Grouping, LogsDocument, Phase, PhasesBy, ResponseTimes, SCHEMA, Slots, TimeStep, Top, TopAgent, TopUrl,
 };
 use crate::format::Fact;
 use crate::replay::HEAD_BYTES;
-use crate::sketch::course::{Course, Grid};
 use crate::sketch::distinct;
-use crate::sketch::frequent::{Entry, Frequent};
-use crate::sketch::times::Times;
+use crate::sketch::durations::DurationHistogram;
+use crate::sketch::heavy_hitters::{Entry, HeavyHitters};
+use crate::sketch::time_counts::{TimeCounts, TimeGrid};
 use crate::{agent, referrer};
 
 /// Groups of one kind that are listed.
@@ -29,7 +29,7 @@ const STATUSES: [&str; super::series::STATUSES] = ["none", "1xx", "2xx", "3xx", 
 
 /// What is known of all requests, so that figures of any group can be stated.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct KnownQuantities {
     outcomes: bool,
     statuses: bool,
     bytes: bool,
@@ -37,25 +37,25 @@ struct Known {
 
 impl Analyser {
     /// What it all adds up to.
-    pub fn finish(mut self) -> Document {
+    pub fn finish(mut self) -> LogsDocument {
         self.add_kinds();
-        let mut all = Tally::default();
+        let mut all = GroupTally::default();
         self.classes.iter().for_each(|(tally, _)| all.merge(tally));
-        let (known, some_say) = (self.known(), self.some_say);
-        let figures = |tally: &Tally| figures(tally, known);
-        let says = |fact| some_say.has(fact);
+        let (known, any_facts) = (self.known(), self.any_facts);
+        let figures = |tally: &GroupTally| figures(tally, known);
+        let has_fact = |fact| any_facts.contains(fact);
         let (every_us, steps) = self.series.finish();
-        let grid = self.first_us.zip(self.last_us).map(|(first, last)| Grid::of(first, last));
-        Document {
+        let grid = self.first_us.zip(self.last_us).map(|(first, last)| TimeGrid::covering(first, last));
+        LogsDocument {
             schema: SCHEMA.into(),
             assay_version: env!("CARGO_PKG_VERSION").into(),
             all: figures(&all),
-            plain: (says(Fact::Method) && says(Fact::Status)).then(|| figures(&self.plain)),
+            plain: (has_fact(Fact::Method) && has_fact(Fact::Status)).then(|| figures(&self.plain)),
             response_resolution_ms: (all.times.as_ref().and_then(|times| times.resolution_us()))
                 .map(|us| in_ms(us.min(self.duration_unit_us))),
             by_class: self.by_class(),
             groups: self.groupings(grid),
-            every_ms: says(Fact::Time).then_some(every_us as f64 / 1e3),
+            every_ms: has_fact(Fact::Time).then_some(every_us as f64 / 1e3),
             time: steps.iter().map(|(from_us, counts)| self.step(*from_us, every_us, counts)).collect(),
             slots: grid.map(|grid| self.slots(grid)),
             phases_by: self
@@ -74,8 +74,8 @@ impl Analyser {
             last_unix_ms: self.last_us.map(|us| us as f64 / 1e3),
             peer_queries: self.queries,
             top: top(&self.urls, self.options.top, self.has_outcome),
-            failed: says(Fact::Status).then(|| self.failed_urls(grid)),
-            agents: says(Fact::Agent).then(|| self.top_agents()),
+            failed: has_fact(Fact::Status).then(|| self.failed_urls(grid)),
+            agents: has_fact(Fact::Agent).then(|| self.top_agents()),
             distinct: self.distinct(),
             caches: self.caches(),
             notes: self.notes(&all),
@@ -86,9 +86,13 @@ impl Analyser {
         }
     }
 
-    fn known(&self) -> Known {
-        let says = |fact| self.some_say.has(fact);
-        Known { outcomes: self.has_outcome, statuses: says(Fact::Status), bytes: says(Fact::Bytes) }
+    fn known(&self) -> KnownQuantities {
+        let has_fact = |fact| self.any_facts.contains(fact);
+        KnownQuantities {
+            outcomes: self.has_outcome,
+            statuses: has_fact(Fact::Status),
+            bytes: has_fact(Fact::Bytes),
+        }
     }
 
     /// The last instant that the log covers: times in whole seconds cover the second that they name.
@@ -108,7 +112,7 @@ impl Analyser {
         covered_us.clamp(0, every_us)
     }
 
-    fn slots(&self, grid: Grid) -> Slots {
+    fn slots(&self, grid: TimeGrid) -> Slots {
         let (from_us, every_us) =
             (grid.from_s().saturating_mul(SECOND_US), grid.every_s().saturating_mul(SECOND_US));
         let covered_ms = (0i64..).take(grid.slots).map(|slot| {
@@ -123,47 +127,56 @@ impl Analyser {
     }
 
     /// What a step holds, and how much of it the log covers.
-    fn step(&self, from_us: i64, every_us: i64, counts: &Counts) -> Step {
+    fn step(&self, from_us: i64, every_us: i64, counts: &StepCounts) -> TimeStep {
         let named = |names: &[&str], counts: &[u64]| -> BTreeMap<String, u64> {
-            let seen = names.iter().zip(counts).filter(|(_, count)| **count > 0);
-            seen.map(|(name, count)| ((*name).to_owned(), *count)).collect()
+            let nonempty = names.iter().zip(counts).filter(|(_, count)| **count > 0);
+            nonempty.map(|(name, count)| ((*name).to_owned(), *count)).collect()
         };
-        let by_status = if self.some_say.has(Fact::Status) { &counts.by_status[..] } else { &[] };
-        Step {
+        let by_status = if self.any_facts.contains(Fact::Status) { &counts.by_status[..] } else { &[] };
+        TimeStep {
             from_unix_ms: from_us as f64 / 1e3,
             covered_ms: self.covered_us(from_us, every_us) as f64 / 1e3,
             figures: figures(&counts.tally, self.known()),
             by_status: named(&STATUSES, by_status),
-            by_agent_kind: named(&agent::Kind::ALL.map(agent::Kind::name), &counts.by_agent),
-            by_referrer_kind: named(&referrer::Kind::ALL.map(referrer::Kind::name), &counts.by_referrer),
+            by_agent_kind: named(&agent::AgentKind::ALL.map(agent::AgentKind::name), &counts.by_agent),
+            by_referrer_kind: named(
+                &referrer::ReferrerKind::ALL.map(referrer::ReferrerKind::name),
+                &counts.by_referrer,
+            ),
         }
     }
 
     fn distinct(&self) -> Distinct {
-        let seen = |sketch: &distinct::Distinct| Some(count(sketch)).filter(|count| count.count > 0.0);
+        let nonempty =
+            |sketch: &distinct::DistinctCounter| Some(count(sketch)).filter(|count| count.count > 0.0);
         Distinct {
-            urls: seen(&self.url_count),
-            hosts: seen(&self.hosts.count),
-            clients: seen(&self.clients),
-            agents: self.some_say.has(Fact::Agent).then(|| count(&self.agents.different)),
-            referring_sites: self.some_say.has(Fact::Referrer).then(|| count(&self.referrers.different)),
+            urls: nonempty(&self.url_count),
+            hosts: nonempty(&self.hosts.count),
+            clients: nonempty(&self.clients),
+            agents: self.any_facts.contains(Fact::Agent).then(|| count(&self.agents.different)),
+            referring_sites: self
+                .any_facts
+                .contains(Fact::Referrer)
+                .then(|| count(&self.referrers.different)),
         }
     }
 
     fn by_class(&self) -> Vec<ClassFigures> {
-        let seen = Class::REQUESTS.iter().zip(&self.classes).filter(|(_, (tally, _))| tally.requests() > 0);
-        seen.map(|(class, (tally, histogram))| ClassFigures {
-            class: *class,
-            name: class.name().into(),
-            figures: Figures { response: times_of(histogram), ..figures(tally, self.known()) },
-            distribution: (tally.times.iter().flat_map(|times| times.buckets()))
-                .map(|(us, count)| (in_ms(us), count))
-                .collect(),
-        })
-        .collect()
+        let nonempty =
+            Class::REQUESTS.iter().zip(&self.classes).filter(|(_, (tally, _))| tally.requests() > 0);
+        nonempty
+            .map(|(class, (tally, histogram))| ClassFigures {
+                class: *class,
+                name: class.name().into(),
+                figures: Figures { response: times_of(histogram), ..figures(tally, self.known()) },
+                distribution: (tally.times.iter().flat_map(|times| times.buckets()))
+                    .map(|(us, count)| (in_ms(us), count))
+                    .collect(),
+            })
+            .collect()
     }
 
-    fn groupings(&self, grid: Option<Grid>) -> Vec<Grouping> {
+    fn groupings(&self, grid: Option<TimeGrid>) -> Vec<Grouping> {
         let statuses = self.statuses.iter().enumerate();
         let statuses = statuses.filter_map(|(status, tally)| {
             let name = if status == 0 { "none".into() } else { status.to_string() };
@@ -176,10 +189,10 @@ impl Analyser {
             self.named("peer", "Peer or server that got the request", &self.peers),
             self.named("content-type", "Content type", &self.types),
         ];
-        if self.some_say.has(Fact::Bytes) {
+        if self.any_facts.contains(Fact::Bytes) {
             groupings.push(self.ordered("size", "Size of the response", sizes));
         }
-        if self.some_say.has(Fact::Status) {
+        if self.any_facts.contains(Fact::Status) {
             groupings.push(self.ordered("status", "Status", statuses));
         }
         groupings.push(self.named("method", "Method", &self.methods));
@@ -190,41 +203,41 @@ impl Analyser {
     }
 
     /// Groups by user agent and by referrer, with how they went over time.
-    fn senders(&self, grid: Option<Grid>) -> Vec<Grouping> {
-        let on = |course: &Course| grid.map(|grid| course.on(grid));
-        let group = |name: String, row: &Row| Group {
+    fn senders(&self, grid: Option<TimeGrid>) -> Vec<Grouping> {
+        let on = |over_time: &TimeCounts| grid.map(|grid| over_time.resample(grid));
+        let group = |name: String, row: &SenderCounts| Group {
             name,
             figures: figures(&row.tally, self.known()),
-            over_time: on(&row.course),
+            over_time: on(&row.over_time),
         };
         let grouping = |by: &str, title: &str, mut groups: Vec<Group>| {
             groups.retain(|group| group.figures.requests > 0);
             Grouping { by: by.into(), title: title.into(), groups, error_requests: 0 }
         };
-        let kinds = agent::Kind::ALL.iter().map(|kind| {
-            let mut sum = Tally::default();
+        let kinds = agent::AgentKind::ALL.iter().map(|kind| {
+            let mut sum = GroupTally::default();
             let mut counts = grid.map(|grid| vec![0; grid.slots]);
-            for (_, row) in self.agents.seen().filter(|(family, _)| family.kind == *kind) {
+            for (_, row) in self.agents.nonempty().filter(|(family, _)| family.kind == *kind) {
                 sum.merge(&row.tally);
-                let (into, from) = (counts.iter_mut().flatten(), on(&row.course).into_iter().flatten());
+                let (into, from) = (counts.iter_mut().flatten(), on(&row.over_time).into_iter().flatten());
                 into.zip(from).for_each(|(into, from)| *into += from);
             }
             Group { name: kind.name().into(), figures: figures(&sum, self.known()), over_time: counts }
         });
-        let families = self.agents.seen().map(|(family, row)| match family.kind {
-            agent::Kind::Unknown | agent::Kind::None => group(family.name.into(), row),
+        let families = self.agents.nonempty().map(|(family, row)| match family.kind {
+            agent::AgentKind::Unknown | agent::AgentKind::None => group(family.name.into(), row),
             kind => group(format!("{} ({})", family.name, kind.name()), row),
         });
         let mut families: Vec<Group> = families.collect();
         families.sort_by_key(|group| std::cmp::Reverse(group.figures.requests));
-        let kinds_of_referrer = referrer::Kind::ALL.iter().zip(&self.referrers.kinds);
+        let kinds_of_referrer = referrer::ReferrerKind::ALL.iter().zip(&self.referrers.kinds);
         let kinds_of_referrer = kinds_of_referrer.map(|(kind, row)| group(kind.name().into(), row));
         vec![
             grouping("agent-kind", "Bots and browsers, by User-Agent", kinds.collect()),
             grouping("agent", "User agent", families),
             grouping("referrer-kind", "Referrer", kinds_of_referrer.collect()),
             self.frequent("referrer", "Referring site", &self.referrers.sites, |entry| {
-                (&entry.more.tally, on(&entry.more.course))
+                (&entry.more.tally, on(&entry.more.over_time))
             }),
         ]
     }
@@ -234,8 +247,8 @@ impl Analyser {
         &self,
         by: &str,
         title: &str,
-        table: &Frequent<X>,
-        parts: impl Fn(&Entry<X>) -> (&Tally, Option<Vec<u64>>),
+        table: &HeavyHitters<X>,
+        parts: impl Fn(&Entry<X>) -> (&GroupTally, Option<Vec<u64>>),
     ) -> Grouping {
         let mut entries = heaviest(table.entries(), LISTED, |entry| entry.sums.requests);
         if entries.iter().all(|entry| entry.text.is_empty()) {
@@ -254,17 +267,17 @@ impl Analyser {
         }
     }
 
-    fn failed_urls(&self, grid: Option<Grid>) -> Failed {
+    fn failed_urls(&self, grid: Option<TimeGrid>) -> Failed {
         let statuses = (0u16..).zip(&self.statuses).skip(usize::from(super::failed::FIRST_STATUS));
-        let seen = statuses.filter_map(|(status, tally)| Some((status, tally.as_deref()?.requests())));
-        let by_status = seen.filter(|(_, requests)| *requests > 0).map(|(status, requests)| {
+        let nonempty = statuses.filter_map(|(status, tally)| Some((status, tally.as_deref()?.requests())));
+        let by_status = nonempty.filter(|(_, requests)| *requests > 0).map(|(status, requests)| {
             let entries = self.failed.urls.entries().filter(|entry| entry.more.status == status);
             let urls = heaviest(entries, self.options.top, |entry| entry.sums.requests);
             let urls = urls.into_iter().map(|entry| FailedUrl {
                 url: shown_url(&entry.text),
                 requests: entry.sums.requests,
                 requests_error: entry.missed.requests,
-                over_time: grid.map(|grid| entry.more.course.on(grid)),
+                over_time: grid.map(|grid| entry.more.over_time.resample(grid)),
             });
             FailedStatus { status, requests, urls: urls.collect() }
         });
@@ -283,11 +296,12 @@ impl Analyser {
             }
         };
         let listed = self.options.top;
-        let unknown = self.agents.texts.entries().filter(|entry| usize::from(entry.more) == agent::UNKNOWN);
+        let unknown =
+            self.agents.texts.entries().filter(|entry| usize::from(entry.more) == agent::UNKNOWN_AGENT);
         let unknown = heaviest(unknown, listed, |entry| entry.sums.requests);
         let all = heaviest(self.agents.texts.entries(), listed, |entry| entry.sums.requests);
         Agents {
-            rules: agent::rules(),
+            rules: agent::rule_count(),
             top: all.into_iter().map(top).collect(),
             unknown: unknown.into_iter().map(top).collect(),
             floor_requests: self.agents.texts.floor().requests,
@@ -314,7 +328,7 @@ impl Analyser {
         &self,
         by: &str,
         title: &str,
-        groups: impl Iterator<Item = (String, &'a Tally)>,
+        groups: impl Iterator<Item = (String, &'a GroupTally)>,
     ) -> Grouping {
         let groups = groups.filter(|(_, tally)| tally.requests() > 0).take(LISTED.max(1000));
         Grouping {
@@ -331,20 +345,20 @@ impl Analyser {
         let requests = self.replay.requests() as f64;
         let bytes: u64 = self.classes.iter().map(|(tally, _)| tally.bytes).sum();
         let ratio = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
-        let says = |fact| self.some_say.has(fact);
+        let has_fact = |fact| self.any_facts.contains(fact);
         // What is an object, what can be kept, and how large it is.
-        let can_tell = says(Fact::Url) && says(Fact::Method) && says(Fact::Status);
-        let reached = self
+        let can_tell = has_fact(Fact::Url) && has_fact(Fact::Method) && has_fact(Fact::Status);
+        let estimates = self
             .replay
-            .reached()
+            .estimates()
             .into_iter()
-            .filter(|reached| can_tell && (reached.cache_bytes.is_none() || says(Fact::Bytes)));
-        let caches = reached.map(|reached| Cache {
-            kind: if reached.cache_bytes.is_some() { "lru" } else { "ideal" }.into(),
-            size_bytes: reached.cache_bytes,
-            dhr: ratio(reached.hits, requests),
-            bhr: ratio(reached.hit_bytes, bytes as f64).filter(|_| says(Fact::Bytes)),
-            dhr_standard_error: reached.standard_error.and_then(|error| ratio(error, requests)),
+            .filter(|estimates| can_tell && (estimates.cache_bytes.is_none() || has_fact(Fact::Bytes)));
+        let caches = estimates.map(|estimates| Cache {
+            kind: if estimates.cache_bytes.is_some() { "lru" } else { "ideal" }.into(),
+            size_bytes: estimates.cache_bytes,
+            dhr: ratio(estimates.hits, requests),
+            bhr: ratio(estimates.hit_bytes, bytes as f64).filter(|_| has_fact(Fact::Bytes)),
+            dhr_standard_error: estimates.standard_error.and_then(|error| ratio(error, requests)),
         });
         let mut assumptions = vec![
             "an object is its URL, and responses to GET with status 200, 203, 300, 301, 308, 404 and 410 are kept; a \
@@ -356,7 +370,7 @@ impl Analyser {
             "nothing expires; an object whose response has another size has been modified".into(),
             "the caches are empty when the log begins, and requests come in the order of the log".into(),
         ];
-        if self.with_heads {
+        if self.counts_heads {
             assumptions.push(format!(
                 "this log counts heads among the bytes (or may), so sizes that differ by no more than {HEAD_BYTES} bytes are \
                  the same"
@@ -379,13 +393,13 @@ fn in_ms(us: u64) -> f64 {
     us as f64 / 1e3
 }
 
-fn count(sketch: &crate::sketch::distinct::Distinct) -> Count {
+fn count(sketch: &crate::sketch::distinct::DistinctCounter) -> Count {
     let (count, estimate) = sketch.count();
     Count { count: count.round(), standard_error: if estimate { distinct::STANDARD_ERROR } else { 0.0 } }
 }
 
 /// Counts and ratios, as far as they are known.
-fn figures(tally: &Tally, known: Known) -> Figures {
+fn figures(tally: &GroupTally, known: KnownQuantities) -> Figures {
     let requests = tally.requests();
     let unknown = tally.class(Class::Unknown);
     let of_outcome = |count: u64| known.outcomes.then_some(count);
@@ -405,14 +419,14 @@ fn figures(tally: &Tally, known: Known) -> Figures {
     }
 }
 
-fn response(tally: &Tally) -> Option<Response> {
+fn response(tally: &GroupTally) -> Option<ResponseTimes> {
     times_of(tally.times.as_deref()?)
 }
 
-fn times_of<const SUB_BITS: u32>(times: &Times<SUB_BITS>) -> Option<Response> {
+fn times_of<const SUB_BITS: u32>(times: &DurationHistogram<SUB_BITS>) -> Option<ResponseTimes> {
     let mean_us = times.mean_us()?;
     let quantile = |share| times.quantile_us(share).map(|us| us / 1e3);
-    Some(Response {
+    Some(ResponseTimes {
         count: times.count(),
         mean_ms: mean_us / 1e3,
         p50_ms: quantile(0.5)?,
@@ -446,7 +460,7 @@ fn heaviest<'a, X: 'a>(
     entries
 }
 
-fn top(table: &Frequent, listed: usize, has_outcome: bool) -> Top {
+fn top(table: &HeavyHitters, listed: usize, has_outcome: bool) -> Top {
     let best = |of: fn(&Entry) -> u64| {
         let entries = heaviest(table.entries(), listed, of).into_iter();
         entries.map(|entry| top_url(entry, has_outcome)).collect()

@@ -1,39 +1,39 @@
 //! Requests by host: what became of them, and how long they took. Hosts without number, in bounded memory.
 
-use super::tally::{Counted, Tally};
+use super::tally::{GroupTally, RequestSample};
 use crate::hash::hash;
-use crate::sketch::distinct::Distinct;
-use crate::sketch::frequent::{Frequent, Weights};
-use crate::sketch::times::Times;
+use crate::sketch::distinct::DistinctCounter;
+use crate::sketch::durations::DurationHistogram;
+use crate::sketch::heavy_hitters::{HeavyHitters, Weights};
 
 /// Hosts that are followed one by one.
-const HOSTS: usize = 16_384;
+const MAX_HOSTS: usize = 16_384;
 /// Hosts of them whose response times are kept, 9 KB each.
-const TIMED: usize = 2048;
+const MAX_TIMED_HOSTS: usize = 2048;
 
 #[derive(Debug)]
-pub(super) struct Hosts {
-    pub table: Frequent<Tally>,
-    pub count: Distinct,
+pub(super) struct HostTable {
+    pub table: HeavyHitters<GroupTally>,
+    pub count: DistinctCounter,
     /// Hosts whose response times are kept.
     timed: usize,
 }
 
-impl Default for Hosts {
+impl Default for HostTable {
     fn default() -> Self {
-        Self { table: Frequent::new(HOSTS), count: Distinct::default(), timed: 0 }
+        Self { table: HeavyHitters::new(MAX_HOSTS), count: DistinctCounter::default(), timed: 0 }
     }
 }
 
-impl Hosts {
+impl HostTable {
     #[inline]
-    pub(super) fn count(&mut self, key: u64, host: &[u8], counted: Counted, weights: Weights) {
+    pub(super) fn count(&mut self, key: u64, host: &[u8], counted: RequestSample, weights: Weights) {
         if self.table.find(key).is_none() {
             self.add(key, host, counted.duration_us.is_some());
         }
         let Some(entry) = self.table.find(key) else { return };
         entry.sums += weights;
-        entry.more.count(counted.untimed());
+        entry.more.count(counted.without_duration());
         if let (Some(times), Some(us)) = (&mut entry.more.times, counted.duration_us) {
             times.record(us);
         }
@@ -45,12 +45,12 @@ impl Hosts {
         if !host.is_empty() {
             self.count.insert(key);
         }
-        if has_times && self.timed >= TIMED {
+        if has_times && self.timed >= MAX_TIMED_HOSTS {
             self.forget_times();
         }
         let entry = self.table.add(key, |text| text.extend_from_slice(host));
         if has_times {
-            entry.more.times = Some(Box::<Times>::default());
+            entry.more.times = Some(Box::<DurationHistogram>::default());
             self.timed += 1;
         }
     }
@@ -87,21 +87,21 @@ mod tests {
 
     #[test]
     fn a_host_with_many_requests_keeps_its_times_however_many_others_come() {
-        let mut hosts = Hosts::default();
-        let mut wanted = |host: &str, us| {
-            let counted = Counted::new(Class::SiblingHit, 10, Some(us));
+        let mut hosts = HostTable::default();
+        let mut cacheability = |host: &str, us| {
+            let counted = RequestSample::new(Class::SiblingHit, 10, Some(us));
             let one = Weights { requests: 1, bytes: 10, misses: 0 };
             hosts.count(hash(host.as_bytes()), host.as_bytes(), counted, one);
         };
         for other in 0..10_000 {
-            wanted("www", 1000);
-            wanted(&format!("host{other}"), 5);
+            cacheability("www", 1000);
+            cacheability(&format!("host{other}"), 5);
         }
         let www = hosts.table.find(hash(b"www")).unwrap();
         assert_eq!((www.sums.requests, www.more.class(Class::SiblingHit)), (10_000, 10_000));
         assert_eq!(www.more.times.as_ref().unwrap().count(), 10_000);
         let timed = hosts.table.entries().filter(|entry| entry.more.times.is_some()).count();
-        assert!(timed <= TIMED && timed == hosts.timed, "{timed}");
+        assert!(timed <= MAX_TIMED_HOSTS && timed == hosts.timed, "{timed}");
         assert_eq!(hosts.table.len(), 10_001);
     }
 }

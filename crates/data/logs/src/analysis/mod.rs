@@ -3,44 +3,44 @@
 mod failed;
 mod finish;
 mod hosts;
-mod kinds;
 mod notes;
 mod phases;
+mod request_kinds;
 mod senders;
 mod series;
 mod tally;
 
-use crate::access::{Access, without_usual_port};
-use crate::class::{self, Class, REQUEST_CLASSES, Route, Word};
+use crate::access::{Access, strip_default_port};
+use crate::class::{self, Class, HierarchyCode, OutcomeWord, REQUEST_CLASSES};
 use crate::document::{Lines, MalformedLine, PeerQueries};
-use crate::format::{Current, Fact, Format, Recognised, Says};
+use crate::format::{DetectedFormats, Fact, FactSet, Format, FormatTracker};
 use crate::hash::{hash, hash_on};
-use crate::input::{Input, LINE_BYTES, Piece};
+use crate::input::{Input, LINE_BYTES, LineChunk};
 use crate::not_logged;
 use crate::remarks::Remarks;
-use crate::replay::{self, Replay, Wanted};
-use crate::sketch::distinct::Distinct;
-use crate::sketch::frequent::{Frequent, Weights};
-use crate::sketch::times::FineTimes;
-use failed::Failed;
-use hosts::Hosts;
-use kinds::{Kind, Kinds};
+use crate::replay::{self, Cacheability, Replay};
+use crate::sketch::distinct::DistinctCounter;
+use crate::sketch::durations::FineDurationHistogram;
+use crate::sketch::heavy_hitters::{HeavyHitters, Weights};
+use failed::FailedUrls;
+use hosts::HostTable;
 pub use phases::PhaseSpan;
-use phases::Phases;
-use senders::{Agents, Referrers};
-use series::{Marks, Series};
-use tally::{Counted, Groups, Tally};
+use phases::PhaseTallies;
+use request_kinds::{RequestKind, RequestKinds};
+use senders::{AgentTable, ReferrerTable};
+use series::{StepMarks, StepSeries};
+use tally::{GroupTally, Groups, RequestSample};
 
 /// URLs that are followed one by one.
-const URLS: usize = 65_536;
+const MAX_URLS: usize = 65_536;
 /// Objects that simulated caches follow, all together.
-const OBJECTS: usize = 1_500_000;
+const MAX_OBJECTS: usize = 1_500_000;
 /// Names of a group, after which the rest is counted together.
-const NAMES: usize = 1024;
+const MAX_NAMES: usize = 1024;
 /// Malformed lines that are shown.
-const SHOWN_MALFORMED: usize = 5;
+const MAX_SHOWN_MALFORMED: usize = 5;
 /// Doublings of the size of a response: 0, 1, 2–3, 4–7 bytes, and so on.
-const SIZES: usize = 48;
+const SIZE_BUCKETS: usize = 48;
 /// Requests whose URLs are counted together: while one waits for memory, so do the others.
 const BATCH: usize = 128;
 
@@ -50,7 +50,7 @@ const STATUS_NOT_LOGGED: u16 = 1;
 
 /// The options of an analysis.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct AnalysisOptions {
     /// Only requests from this time on, Unix time in microseconds.
     pub from_us: Option<i64>,
     /// Only requests before this time.
@@ -68,46 +68,46 @@ pub struct Options {
 }
 
 pub struct Analyser {
-    options: Options,
+    options: AnalysisOptions,
     lines: Lines,
     malformed: Vec<MalformedLine>,
     inputs: Vec<crate::document::InputInfo>,
     first_us: Option<i64>,
     last_us: Option<i64>,
-    before_us: Option<i64>,
-    longest_back_us: i64,
-    classes: Vec<(Tally, FineTimes)>,
-    kinds: Kinds,
-    outcomes: Groups<Word>,
-    hierarchies: Groups<Route>,
+    previous_us: Option<i64>,
+    max_backstep_us: i64,
+    classes: Vec<(GroupTally, FineDurationHistogram)>,
+    request_kinds: RequestKinds,
+    outcomes: Groups<OutcomeWord>,
+    hierarchies: Groups<HierarchyCode>,
     peers: Groups<()>,
     types: Groups<()>,
     methods: Groups<()>,
-    statuses: Vec<Option<Box<Tally>>>,
-    sizes: Vec<Tally>,
-    urls: Frequent,
-    url_count: Distinct,
-    hosts: Hosts,
-    clients: Distinct,
-    agents: Agents,
-    referrers: Referrers,
-    failed: Failed,
-    series: Series,
-    phases: Phases,
+    statuses: Vec<Option<Box<GroupTally>>>,
+    sizes: Vec<GroupTally>,
+    urls: HeavyHitters,
+    url_count: DistinctCounter,
+    hosts: HostTable,
+    clients: DistinctCounter,
+    agents: AgentTable,
+    referrers: ReferrerTable,
+    failed: FailedUrls,
+    series: StepSeries,
+    phases: PhaseTallies,
     /// GETs with a 200 response.
-    plain: Tally,
+    plain: GroupTally,
     queries: PeerQueries,
     replay: Replay,
     /// Some log counts heads among the bytes.
-    with_heads: bool,
+    counts_heads: bool,
     /// What the log that is being read says.
-    says: Says,
+    facts: FactSet,
     /// It says who sent requests, or where they came from.
     has_senders: bool,
     /// What some log says.
-    some_say: Says,
+    any_facts: FactSet,
     /// What every log says.
-    all_say: Says,
+    all_facts: FactSet,
     /// The coarsest unit in which some log has durations.
     duration_unit_us: u64,
     /// Some time is no whole second.
@@ -115,9 +115,9 @@ pub struct Analyser {
     /// There are requests before and after the selected time: the log has all of it.
     outside: [bool; 2],
     /// The last line of some log has no end and was read all the same.
-    unended: bool,
+    has_unended_line: bool,
     /// Requests whose host was written with the port that its scheme has anyway.
-    usual_ports: u64,
+    default_ports: u64,
     /// Some request has an outcome that is understood.
     has_outcome: bool,
     remarks: Remarks,
@@ -125,47 +125,47 @@ pub struct Analyser {
 
 impl Analyser {
     /// Nothing is counted yet.
-    pub fn new(options: Options) -> Self {
-        let limit = OBJECTS / (1 + options.cache_bytes.len());
+    pub fn new(options: AnalysisOptions) -> Self {
+        let limit = MAX_OBJECTS / (1 + options.cache_bytes.len());
         Self {
             lines: Lines::default(),
             malformed: Vec::new(),
             inputs: Vec::new(),
             first_us: None,
             last_us: None,
-            before_us: None,
-            longest_back_us: 0,
+            previous_us: None,
+            max_backstep_us: 0,
             classes: (0..REQUEST_CLASSES).map(|_| Default::default()).collect(),
-            kinds: Kinds::default(),
-            outcomes: Groups::new(NAMES),
-            hierarchies: Groups::new(NAMES),
-            peers: Groups::new(NAMES),
-            types: Groups::new(NAMES),
+            request_kinds: RequestKinds::default(),
+            outcomes: Groups::new(MAX_NAMES),
+            hierarchies: Groups::new(MAX_NAMES),
+            peers: Groups::new(MAX_NAMES),
+            types: Groups::new(MAX_NAMES),
             methods: Groups::new(64),
             statuses: (0..1000).map(|_| None).collect(),
-            sizes: vec![Tally::default(); SIZES],
-            urls: Frequent::new(URLS),
-            url_count: Distinct::default(),
-            hosts: Hosts::default(),
-            clients: Distinct::default(),
-            agents: Agents::default(),
-            referrers: Referrers::default(),
-            failed: Failed::default(),
-            series: Series::new(options.every_us),
-            phases: Phases::new(&options.phases),
-            plain: Tally::default(),
+            sizes: vec![GroupTally::default(); SIZE_BUCKETS],
+            urls: HeavyHitters::new(MAX_URLS),
+            url_count: DistinctCounter::default(),
+            hosts: HostTable::default(),
+            clients: DistinctCounter::default(),
+            agents: AgentTable::default(),
+            referrers: ReferrerTable::default(),
+            failed: FailedUrls::default(),
+            series: StepSeries::new(options.every_us),
+            phases: PhaseTallies::new(&options.phases),
+            plain: GroupTally::default(),
             queries: PeerQueries::default(),
             replay: Replay::new(&options.cache_bytes, limit),
-            with_heads: false,
-            says: Says::default(),
+            counts_heads: false,
+            facts: FactSet::default(),
             has_senders: false,
-            some_say: Says::default(),
-            all_say: Says::default(),
+            any_facts: FactSet::default(),
+            all_facts: FactSet::default(),
             duration_unit_us: 1,
             has_fractions: false,
             outside: [false; 2],
-            unended: false,
-            usual_ports: 0,
+            has_unended_line: false,
+            default_ports: 0,
             has_outcome: false,
             remarks: Remarks::default(),
             options,
@@ -173,27 +173,27 @@ impl Analyser {
     }
 
     /// Reads a log to its end. Lines that cannot be read are counted, shown and skipped.
-    pub fn read(&mut self, input: &mut Input, recognised: &Recognised, was_given: bool) {
+    pub fn read(&mut self, input: &mut Input, recognised: &DetectedFormats, was_given: bool) {
         let format = &recognised.format;
         self.begin(format);
         // Where the format changes within a log, this does not.
         self.replay.set_bodies_only(format.counts_bodies());
-        let mut current = Current::new(recognised);
+        let mut current = FormatTracker::new(recognised);
         let before = self.lines;
         let (name, mut number) = (input.name.clone(), 0);
-        while let Some(piece) = input.next_piece() {
+        while let Some(chunk) = input.next_chunk() {
             let mut back = 0;
-            match piece {
-                Piece::Lines(text) => {
+            match chunk {
+                LineChunk::Lines(text) => {
                     let mut rest = text;
                     let mut batch = Vec::with_capacity(BATCH);
                     while !rest.is_empty() {
                         let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
                         number += 1;
                         match self.line(&mut current, &rest[..end], rest, &name, number) {
-                            Line::Counted => {}
-                            Line::Requested(requested) => batch.push(requested),
-                            Line::Again => {
+                            LineOutcome::Done => {}
+                            LineOutcome::Request(url_request) => batch.push(url_request),
+                            LineOutcome::Again => {
                                 number -= 1;
                                 back = rest.len();
                                 break;
@@ -206,35 +206,36 @@ impl Analyser {
                     }
                     self.count_urls(&mut batch);
                 }
-                Piece::Unended { line, cut } => {
+                LineChunk::Unended { line, cut } => {
                     number += 1;
                     // Behind lines that could be read, one that cannot is cut off, and no other kind of line.
                     let follows = self.lines.requests > before.requests;
-                    if cut || (follows && !can_read(&current, line)) {
+                    if cut || (follows && !is_readable(&current, line)) {
                         self.lines.read += 1;
                         self.lines.cut += 1;
                     } else {
-                        self.unended |= follows;
-                        if let Line::Requested(requested) = self.line(&mut current, line, b"", &name, number)
+                        self.has_unended_line |= follows;
+                        if let LineOutcome::Request(url_request) =
+                            self.line(&mut current, line, b"", &name, number)
                         {
-                            self.count_urls(&mut vec![requested]);
+                            self.count_urls(&mut vec![url_request]);
                         }
                     }
                 }
-                Piece::TooLong(head) => {
+                LineChunk::TooLong(head) => {
                     number += 1;
                     self.lines.read += 1;
-                    self.broken_line(&name, number, head, too_long());
+                    self.add_malformed(&name, number, head, too_long());
                 }
-                Piece::Torn(line) => {
+                LineChunk::Torn(line) => {
                     number += 1;
                     self.lines.read += 1;
                     let reason = "there are NULs in it: parts of two lines stand in one";
-                    self.broken_line(&name, number, line, reason.into());
+                    self.add_malformed(&name, number, line, reason.into());
                 }
             }
             if back > 0 {
-                input.take_back(back);
+                input.unread(back);
                 input.is_json |= current.format().is_json();
             }
         }
@@ -246,26 +247,26 @@ impl Analyser {
             name,
             format: format_name,
             format_about: format.about.clone(),
-            not_logged: not_logged::of(format, current.says()),
+            not_logged: not_logged::missing_facts(format, current.facts()),
             recognised,
             compression: input.compression.map(str::to_owned),
             bytes: input.bytes,
             lines: self.lines.read - before.read,
             malformed: self.lines.malformed - before.malformed,
-            broken: input.broken.as_ref().map(ToString::to_string),
+            broken: input.read_error.as_ref().map(ToString::to_string),
         });
     }
 
     /// Before the first line of a format. What a kind of requests is depends on what its format says.
     fn begin(&mut self, format: &Format) {
         self.add_kinds();
-        self.says = format.says();
-        self.with_heads |= !format.counts_bodies();
+        self.facts = format.facts();
+        self.counts_heads |= !format.counts_bodies();
         self.duration_unit_us = self.duration_unit_us.max(format.duration_unit_us());
-        self.has_senders = self.says.has(Fact::Agent) || self.says.has(Fact::Referrer);
-        self.some_say = self.some_say.or(self.says);
+        self.has_senders = self.facts.contains(Fact::Agent) || self.facts.contains(Fact::Referrer);
+        self.any_facts = self.any_facts.union(self.facts);
         let is_first = self.inputs.is_empty() && self.lines.requests == 0;
-        self.all_say = if is_first { self.says } else { self.all_say.and(self.says) };
+        self.all_facts = if is_first { self.facts } else { self.all_facts.intersection(self.facts) };
     }
 
     /// Counts all of one line but its URL, which is left to be counted with those of other lines. `ahead`: the line with those after it,
@@ -273,53 +274,53 @@ impl Analyser {
     #[inline]
     fn line<'a>(
         &mut self,
-        current: &mut Current,
+        current: &mut FormatTracker,
         line: &'a [u8],
         ahead: &[u8],
         input: &str,
         number: u64,
-    ) -> Line<'a> {
+    ) -> LineOutcome<'a> {
         self.lines.read += 1;
         let line = crate::format::trim(line);
         if line.is_empty() || line[0] == b'#' {
-            match current.remark(line) {
+            match current.read_remark(line) {
                 Ok(()) => self.lines.empty += 1,
-                Err(reason) => self.broken_line(input, number, line, reason),
+                Err(reason) => self.add_malformed(input, number, line, reason),
             }
-            return Line::Counted;
+            return LineOutcome::Done;
         }
         if line.len() > LINE_BYTES {
-            self.broken_line(input, number, line, too_long());
-            return Line::Counted;
+            self.add_malformed(input, number, line, too_long());
+            return LineOutcome::Done;
         }
         let mut access = Access::default();
         match current.read(line, &mut access) {
             Ok(()) => {
-                if current.has_changed() {
+                if current.format_changed() {
                     self.begin(current.format());
                 }
-                self.access(&access).map_or(Line::Counted, Line::Requested)
+                self.access(&access).map_or(LineOutcome::Done, LineOutcome::Request)
             }
-            Err(_) if current.goes_back(ahead) => {
+            Err(_) if current.should_reread(ahead) => {
                 self.lines.read -= 1;
-                Line::Again
+                LineOutcome::Again
             }
             Err(malformed) => {
-                let reason = if self.malformed.len() < SHOWN_MALFORMED {
+                let reason = if self.malformed.len() < MAX_SHOWN_MALFORMED {
                     current.explain(malformed.as_ref())
                 } else {
                     String::new()
                 };
-                self.broken_line(input, number, line, reason);
-                Line::Counted
+                self.add_malformed(input, number, line, reason);
+                LineOutcome::Done
             }
         }
     }
 
     #[cold]
-    fn broken_line(&mut self, input: &str, line: u64, text: &[u8], reason: String) {
+    fn add_malformed(&mut self, input: &str, line: u64, text: &[u8], reason: String) {
         self.lines.malformed += 1;
-        if self.malformed.len() < SHOWN_MALFORMED {
+        if self.malformed.len() < MAX_SHOWN_MALFORMED {
             let text = printable(&text[..text.len().min(120)]);
             self.malformed.push(MalformedLine { input: input.to_owned(), line, reason, text });
         }
@@ -327,7 +328,7 @@ impl Analyser {
 
     /// Counts one request without its URL.
     #[inline]
-    fn access<'a>(&mut self, access: &Access<'a>) -> Option<Requested<'a>> {
+    fn access<'a>(&mut self, access: &Access<'a>) -> Option<UrlRequest<'a>> {
         if let Some(time_us) = access.time_us
             && self.is_outside(time_us)
         {
@@ -340,32 +341,32 @@ impl Analyser {
             self.lines.other_urls += 1;
             return None;
         }
-        let hash = Kinds::hash(access);
-        if self.kinds.find(hash).is_none() {
-            self.new_kind(hash, access);
+        let hash = RequestKinds::hash(access);
+        if self.request_kinds.find(hash).is_none() {
+            self.add_kind(hash, access);
         }
-        let kind = self.kinds.find(hash)?;
-        let (class, wanted, status_class) = (kind.class, kind.wanted, kind.status_class);
+        let kind = self.request_kinds.find(hash)?;
+        let (class, cacheability, status_class) = (kind.class, kind.cacheability, kind.status_class);
         if !class.is_request() {
-            self.no_request(class, access.bytes);
+            self.count_other(class, access.bytes);
             return None;
         }
         kind.count(access.bytes, access.duration_us);
         self.lines.requests += 1;
-        let counted = Counted::new(class, access.bytes, access.duration_us);
+        let counted = RequestSample::new(class, access.bytes, access.duration_us);
         self.count_groups(access, counted);
-        let requested = Requested::of(access, counted, wanted);
-        let mut marks = Marks { status_class, ..Marks::default() };
+        let url_request = UrlRequest::new(access, counted, cacheability);
+        let mut marks = StepMarks { status_class, ..StepMarks::default() };
         if self.has_senders {
-            self.count_senders(access, counted, requested.host, &mut marks);
+            self.count_senders(access, counted, url_request.host, &mut marks);
         }
         if access.status >= failed::FIRST_STATUS {
-            let write = |text: &mut Vec<u8>| requested.write_url(text);
-            self.failed.count(access.status, requested.url_key, access.bytes, second(access), write);
+            let write = |text: &mut Vec<u8>| url_request.write_url(text);
+            self.failed.count(access.status, url_request.url_key, access.bytes, second(access), write);
         }
         self.count_time(access, counted, marks);
-        self.usual_ports += u64::from(requested.has_usual_port);
-        Some(requested)
+        self.default_ports += u64::from(url_request.has_default_port);
+        Some(url_request)
     }
 
     #[inline]
@@ -379,24 +380,25 @@ impl Analyser {
 
     /// Finds out what a kind of requests is that has not been seen, or not for a while.
     #[cold]
-    fn new_kind(&mut self, hash: u64, access: &Access<'_>) {
-        if self.kinds.is_full() {
+    fn add_kind(&mut self, hash: u64, access: &Access<'_>) {
+        if self.request_kinds.is_full() {
             self.add_kinds();
         }
-        let outcome = self.outcomes.place(access.outcome, class::word);
-        let hierarchy = self.hierarchies.place(access.hierarchy, class::route);
-        let word = if access.outcome.is_empty() { Word::Unknown } else { self.outcomes.known[outcome] };
-        let route = self.hierarchies.known[hierarchy];
-        self.has_outcome |= word != Word::Unknown;
+        let outcome = self.outcomes.index_of(access.outcome, class::parse_outcome);
+        let hierarchy = self.hierarchies.index_of(access.hierarchy, class::parse_hierarchy);
+        let word =
+            if access.outcome.is_empty() { OutcomeWord::Unknown } else { self.outcomes.parsed[outcome] };
+        let route = self.hierarchies.parsed[hierarchy];
+        self.has_outcome |= word != OutcomeWord::Unknown;
         // A format without statuses does not say that there was no response.
-        let status = if self.says.has(Fact::Status) { access.status } else { STATUS_NOT_LOGGED };
-        let kind = Kind {
-            class: class::class(word, route, access, status),
-            wanted: replay::wanted(access.method, access.status),
+        let status = if self.facts.contains(Fact::Status) { access.status } else { STATUS_NOT_LOGGED };
+        let kind = RequestKind {
+            class: class::classify_parsed(word, route, access, status),
+            cacheability: replay::cacheability(access.method, access.status),
             outcome,
             hierarchy,
-            content_type: self.types.place(plain_type(access.content_type), |_| ()),
-            method: self.methods.place(access.method, |_| ()),
+            content_type: self.types.index_of(media_type(access.content_type), |_| ()),
+            method: self.methods.index_of(access.method, |_| ()),
             status: access.status.min(999),
             status_class: series::status_class(access.status),
             is_plain: access.method == b"GET" && access.status == 200,
@@ -404,12 +406,12 @@ impl Analyser {
             bytes: 0,
             times: None,
         };
-        self.kinds.insert(hash, kind);
+        self.request_kinds.insert(hash, kind);
     }
 
     /// Adds kinds to the groups that they belong to.
     fn add_kinds(&mut self) {
-        for kind in self.kinds.take() {
+        for kind in self.request_kinds.drain() {
             if kind.requests == 0 {
                 continue;
             }
@@ -429,7 +431,7 @@ impl Analyser {
         }
     }
 
-    fn no_request(&mut self, class: Class, bytes: u64) {
+    fn count_other(&mut self, class: Class, bytes: u64) {
         match class {
             Class::QueryHit => self.queries.hits += 1,
             Class::QueryMiss => self.queries.misses += 1,
@@ -448,29 +450,35 @@ impl Analyser {
     }
 
     #[inline]
-    fn count_groups(&mut self, access: &Access<'_>, counted: Counted) {
+    fn count_groups(&mut self, access: &Access<'_>, counted: RequestSample) {
         if let Some(us) = counted.duration_us {
             self.classes[counted.class as usize].1.record(us);
         }
-        let at = self.peers.place(access.peer, |_| ());
+        let at = self.peers.index_of(access.peer, |_| ());
         self.peers.tallies[at].count(counted);
         let size = (64 - access.bytes.leading_zeros()) as usize;
-        self.sizes[size.min(SIZES - 1)].count(counted);
+        self.sizes[size.min(SIZE_BUCKETS - 1)].count(counted);
     }
 
     /// Counts who sent a request and where it came from, as far as the format says.
-    fn count_senders(&mut self, access: &Access<'_>, counted: Counted, host: &[u8], marks: &mut Marks) {
+    fn count_senders(
+        &mut self,
+        access: &Access<'_>,
+        counted: RequestSample,
+        host: &[u8],
+        marks: &mut StepMarks,
+    ) {
         let second = second(access);
-        if self.says.has(Fact::Agent) {
+        if self.facts.contains(Fact::Agent) {
             marks.agent = Some(self.agents.count(access.agent, counted, second));
         }
-        if self.says.has(Fact::Referrer) {
+        if self.facts.contains(Fact::Referrer) {
             marks.referrer = Some(self.referrers.count(access.referrer, host, counted, second));
         }
     }
 
     #[inline]
-    fn count_time(&mut self, access: &Access<'_>, counted: Counted, marks: Marks) {
+    fn count_time(&mut self, access: &Access<'_>, counted: RequestSample, marks: StepMarks) {
         if self.phases.any() {
             self.phases.count(access, counted);
         }
@@ -480,93 +488,93 @@ impl Analyser {
         }
         self.first_us = Some(self.first_us.map_or(time_us, |first| first.min(time_us)));
         self.last_us = Some(self.last_us.map_or(time_us, |last| last.max(time_us)));
-        if let Some(before) = self.before_us.replace(time_us)
+        if let Some(before) = self.previous_us.replace(time_us)
             && time_us < before
         {
             self.lines.backwards += 1;
-            self.longest_back_us = self.longest_back_us.max(before - time_us);
+            self.max_backstep_us = self.max_backstep_us.max(before - time_us);
         }
         self.series.count(time_us, counted, marks);
     }
 
     /// Counts a request. Tables of URLs are larger than caches of processors: the lines of memory that all requests
     /// need are looked at first, so that they come together and not one after the other.
-    fn count_urls(&mut self, batch: &mut Vec<Requested<'_>>) {
+    fn count_urls(&mut self, batch: &mut Vec<UrlRequest<'_>>) {
         let mut seen = 0;
-        for requested in batch.iter() {
-            seen ^= self.urls.warm_place(requested.url_key) ^ self.replay.warm(requested.url_key);
+        for url_request in batch.iter() {
+            seen ^= self.urls.prefetch_slot(url_request.url_key) ^ self.replay.prefetch(url_request.url_key);
         }
-        for requested in batch.iter() {
-            seen ^= self.urls.warm_entry(requested.url_key);
+        for url_request in batch.iter() {
+            seen ^= self.urls.prefetch_entry(url_request.url_key);
         }
         // Nobody wants what was seen; it must not be left out for that.
         std::hint::black_box(seen);
-        for requested in batch.drain(..) {
-            self.count_url(&requested);
+        for url_request in batch.drain(..) {
+            self.count_url(&url_request);
         }
     }
 
     #[inline]
-    fn count_url(&mut self, requested: &Requested<'_>) {
+    fn count_url(&mut self, url_request: &UrlRequest<'_>) {
         let one = Weights {
             requests: 1,
-            bytes: requested.counted.bytes,
-            misses: u64::from(requested.counted.class == Class::Miss),
+            bytes: url_request.counted.bytes,
+            misses: u64::from(url_request.counted.class == Class::Miss),
         };
-        match self.urls.find(requested.url_key) {
-            _ if requested.url.is_empty() && !requested.is_rootless => {}
+        match self.urls.find(url_request.url_key) {
+            _ if url_request.url.is_empty() && !url_request.is_rootless => {}
             Some(entry) => entry.sums += one,
             None => {
                 // What is in the table has been counted.
-                self.url_count.insert(requested.url_key);
-                self.urls.add(requested.url_key, |text| requested.write_url(text)).sums += one;
+                self.url_count.insert(url_request.url_key);
+                self.urls.add(url_request.url_key, |text| url_request.write_url(text)).sums += one;
             }
         }
-        self.hosts.count(requested.host_key, requested.host, requested.counted, one);
-        if requested.has_client {
-            self.clients.insert(requested.client_key);
+        self.hosts.count(url_request.host_key, url_request.host, url_request.counted, one);
+        if url_request.has_client {
+            self.clients.insert(url_request.client_key);
         }
-        self.replay.request(requested.url_key, requested.wanted, requested.counted.bytes);
+        self.replay.request(url_request.url_key, url_request.cacheability, url_request.counted.bytes);
     }
 }
 
 /// What came of a line.
-enum Line<'a> {
-    Counted,
+enum LineOutcome<'a> {
+    Done,
     /// Its URL is left to be counted.
-    Requested(Requested<'a>),
+    Request(UrlRequest<'a>),
     /// It is to be read again, and those after it.
     Again,
 }
 
 /// What a request was for, to be counted with others.
-struct Requested<'a> {
+struct UrlRequest<'a> {
     url: &'a [u8],
     query: &'a [u8],
     host: &'a [u8],
     /// The URL holds its host.
-    alone: bool,
+    is_absolute: bool,
     is_rootless: bool,
     /// The host was written with the port that its scheme has anyway.
-    has_usual_port: bool,
+    has_default_port: bool,
     has_client: bool,
     client_key: u64,
     url_key: u64,
     host_key: u64,
-    wanted: Wanted,
-    counted: Counted,
+    cacheability: Cacheability,
+    counted: RequestSample,
 }
 
-impl<'a> Requested<'a> {
+impl<'a> UrlRequest<'a> {
     #[inline]
-    fn of(access: &Access<'a>, counted: Counted, wanted: Wanted) -> Self {
+    fn new(access: &Access<'a>, counted: RequestSample, cacheability: Cacheability) -> Self {
         let (scheme, written) = access.authority();
-        let host = without_usual_port(scheme, written);
-        let has_usual_port = host.len() < written.len();
+        let host = strip_default_port(scheme, written);
+        let has_default_port = host.len() < written.len();
         let host_key = hash(host);
         // An absolute URL holds its host; a path does not.
-        let alone = access.host.is_empty() || !access.is_path();
-        let path_key = if alone { hash(access.url) } else { hash_on(host_key, access.url) };
+        let is_absolute = access.host.is_empty() || !access.is_path();
+        let path_key = if is_absolute { hash(access.url) } else { hash_on(host_key, access.url) };
         let url_key = if access.query.is_empty() { path_key } else { hash_on(path_key, access.query) };
         Self {
             url: access.url,
@@ -574,18 +582,18 @@ impl<'a> Requested<'a> {
             host,
             has_client: !access.client.is_empty(),
             client_key: hash(access.client),
-            alone,
+            is_absolute,
             is_rootless: access.is_rootless,
-            has_usual_port,
+            has_default_port,
             url_key,
             host_key,
-            wanted,
+            cacheability,
             counted,
         }
     }
 
     fn write_url(&self, text: &mut Vec<u8>) {
-        if !self.alone {
+        if !self.is_absolute {
             text.extend_from_slice(self.host);
         }
         if self.is_rootless {
@@ -600,11 +608,11 @@ impl<'a> Requested<'a> {
 }
 
 /// True for a line that is not malformed.
-fn can_read(current: &Current, line: &[u8]) -> bool {
+fn is_readable(current: &FormatTracker, line: &[u8]) -> bool {
     let mut current = current.clone();
     let line = crate::format::trim(line);
     let is_remark = line.is_empty() || line[0] == b'#';
-    (is_remark && current.remark(line).is_ok())
+    (is_remark && current.read_remark(line).is_ok())
         || (!is_remark && current.read(line, &mut Access::default()).is_ok())
 }
 
@@ -619,7 +627,7 @@ fn too_long() -> String {
 
 /// A content type without its parameters.
 #[inline]
-fn plain_type(text: &[u8]) -> &[u8] {
+fn media_type(text: &[u8]) -> &[u8] {
     match memchr::memchr(b';', text) {
         Some(at) => text[..at].trim_ascii_end(),
         None => text,

@@ -4,34 +4,34 @@ use assay_base::settings::show::count;
 use assay_measurement::ratios::ratio;
 
 use super::Analyser;
-use super::tally::Tally;
+use super::tally::GroupTally;
 use crate::class::Class;
 use crate::format::Fact;
-use crate::sketch::times;
+use crate::sketch::durations;
 
 /// From this share of lines on, the number of those that could not be read is among the notes.
 const MANY: f64 = 0.01;
 
 impl Analyser {
-    pub(super) fn notes(&self, all: &Tally) -> Vec<String> {
+    pub(super) fn notes(&self, all: &GroupTally) -> Vec<String> {
         let mut notes = self.notes_on_outcomes(all);
         notes.extend(self.remarks.notes());
         notes.extend(self.notes_on_lines());
         notes.extend(self.notes_on_times());
-        if self.usual_ports > 0 {
+        if self.default_ports > 0 {
             notes.push(format!(
                 "{} requests name their host with the port that their scheme has anyway (http 80, https 443): they are \
                  counted under the host without it.",
-                self.usual_ports
+                self.default_ports
             ));
         }
-        if self.some_say.has(Fact::Agent) {
+        if self.any_facts.contains(Fact::Agent) {
             notes.push(
                 "Browsers, bots and tools are told apart by what their User-Agent says; nothing verifies that."
                     .into(),
             );
         }
-        if self.some_say.has(Fact::Referrer) && self.hosts.count.count().0 == 0.0 {
+        if self.any_facts.contains(Fact::Referrer) && self.hosts.count.count().0 == 0.0 {
             notes.push(
                 "This log does not say which host was requested: referrers of the site's own pages are counted among \
                  referring sites."
@@ -41,11 +41,11 @@ impl Analyser {
         notes
     }
 
-    fn notes_on_outcomes(&self, all: &Tally) -> Vec<String> {
+    fn notes_on_outcomes(&self, all: &GroupTally) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.has_outcome {
             if self.lines.requests > 0 {
-                let why = if self.some_say.has(Fact::Outcome) {
+                let why = if self.any_facts.contains(Fact::Outcome) {
                     "None of the outcomes in this log is understood"
                 } else {
                     "This format does not say what became of a request"
@@ -65,7 +65,7 @@ impl Analyser {
             ));
         }
         // HAProxy names a server for whatever its cache did not serve, with a cache or without.
-        let is_haproxy = self.some_say.has(Fact::Server) && self.all_say.has(Fact::Server);
+        let is_haproxy = self.any_facts.contains(Fact::Server) && self.all_facts.contains(Fact::Server);
         if is_haproxy && all.local_hits() == 0 {
             notes.push(
                 "No request was served by HAProxy's cache, which its log names <CACHE>. If it has no cache, hit ratios \
@@ -93,18 +93,18 @@ impl Analyser {
                     .into(),
             );
         }
-        if self.unended {
+        if self.has_unended_line {
             notes.push("The last line of the log has no end: it is counted as it stands there.".into());
         }
-        if self.longest_back_us > 0 {
+        if self.max_backstep_us > 0 {
             notes.push(format!(
                 "{} lines are earlier than the line before them, by up to {:.1} s: proxies write at the end of a \
                  request, or from several processes.",
                 count(self.lines.backwards),
-                self.longest_back_us as f64 / 1e6
+                self.max_backstep_us as f64 / 1e6
             ));
         }
-        let apart = |fact| self.some_say.has(fact) && !self.all_say.has(fact);
+        let apart = |fact| self.any_facts.contains(fact) && !self.all_facts.contains(fact);
         let parts = [
             (Fact::Outcome, "outcomes"),
             (Fact::Duration, "durations"),
@@ -128,7 +128,7 @@ impl Analyser {
 
     fn notes_on_times(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.some_say.has(Fact::Time) && !self.all_say.has(Fact::Zone) {
+        if self.any_facts.contains(Fact::Time) && !self.all_facts.contains(Fact::Zone) {
             notes.push("Times in this log have no zone and were taken as UTC.".into());
         }
         if self.series.widened {
@@ -151,7 +151,7 @@ impl Analyser {
         if self.classes.iter().any(|(tally, _)| tally.times.is_some()) {
             notes.push(format!(
                 "Means and maxima are exact; percentiles of groups are within {:.1} %, those of classes within 0.1 %.",
-                times::RELATIVE_ERROR * 100.0
+                durations::RELATIVE_ERROR * 100.0
             ));
         }
         notes

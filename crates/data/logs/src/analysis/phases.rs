@@ -3,7 +3,7 @@
 
 use assay_workload::mark::RequestMark;
 
-use super::tally::{Counted, Tally};
+use super::tally::{GroupTally, RequestSample};
 use crate::access::Access;
 
 /// A phase of a run.
@@ -19,17 +19,17 @@ pub struct PhaseSpan {
 
 /// Counts of the phases of a run.
 #[derive(Debug)]
-pub(super) struct Phases {
-    pub phases: Vec<(PhaseSpan, Tally)>,
+pub(super) struct PhaseTallies {
+    pub phases: Vec<(PhaseSpan, GroupTally)>,
     /// Requests whose line names the phase in which they were due.
     pub by_due: u64,
     /// Requests that were assigned by the time in their line.
     pub by_time: u64,
 }
 
-impl Phases {
+impl PhaseTallies {
     pub(super) fn new(spans: &[PhaseSpan]) -> Self {
-        let phases = spans.iter().map(|span| (span.clone(), Tally::default())).collect();
+        let phases = spans.iter().map(|span| (span.clone(), GroupTally::default())).collect();
         Self { phases, by_due: 0, by_time: 0 }
     }
 
@@ -39,7 +39,7 @@ impl Phases {
         !self.phases.is_empty()
     }
 
-    pub(super) fn count(&mut self, access: &Access<'_>, counted: Counted) {
+    pub(super) fn count(&mut self, access: &Access<'_>, counted: RequestSample) {
         let mark = RequestMark::parse(access.xact);
         let is_meant = |span: &PhaseSpan| match (mark, access.time_us) {
             (Some(mark), _) => span.number == mark.phase,
@@ -62,9 +62,9 @@ mod tests {
     fn a_request_belongs_to_the_phase_in_which_it_was_due_and_not_to_that_of_its_line() {
         let span =
             |number, name: &str, from_us, to_us| PhaseSpan { number, name: name.into(), from_us, to_us };
-        let mut phases = Phases::new(&[span(0, "fill", 0, 100), span(2, "top", 100, i64::MAX)]);
+        let mut phases = PhaseTallies::new(&[span(0, "fill", 0, 100), span(2, "top", 100, i64::MAX)]);
         let line = |time_us, xact| Access { time_us: Some(time_us), xact, ..Access::default() };
-        let counted = Counted::new(Class::Hit, 1, None);
+        let counted = RequestSample::new(Class::Hit, 1, None);
         for (time_us, xact) in [
             // Due in the first phase, logged in the second.
             (150, b"1-2-3-0-b".as_slice()),

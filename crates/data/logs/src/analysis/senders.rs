@@ -1,59 +1,64 @@
 //! Who sent requests and where they came from: user agents by the rules of [`crate::agent`], referrers by site.
 
-use super::tally::{Counted, Tally};
+use super::tally::{GroupTally, RequestSample};
 use crate::agent::{self, Family};
 use crate::hash::hash;
 use crate::referrer;
-use crate::sketch::course::Course;
-use crate::sketch::distinct::Distinct;
-use crate::sketch::frequent::{Entry, Frequent, Weights};
+use crate::sketch::distinct::DistinctCounter;
+use crate::sketch::heavy_hitters::{Entry, HeavyHitters, Weights};
+use crate::sketch::time_counts::TimeCounts;
 
 /// Texts of user agents that are followed one by one.
-const AGENTS: usize = 16_384;
+const MAX_AGENTS: usize = 16_384;
 /// Referring sites that are followed one by one.
-const SITES: usize = 16_384;
+const MAX_SITES: usize = 16_384;
 
 /// Requests of a group, and how they went over time.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Row {
-    pub tally: Tally,
-    pub course: Course,
+pub(super) struct SenderCounts {
+    pub tally: GroupTally,
+    pub over_time: TimeCounts,
 }
 
-impl Row {
+impl SenderCounts {
     #[inline]
-    pub(super) fn count(&mut self, counted: Counted, second: Option<i64>) {
+    pub(super) fn count(&mut self, counted: RequestSample, second: Option<i64>) {
         self.tally.count(counted);
         if let Some(second) = second {
-            self.course.count(second);
+            self.over_time.count(second);
         }
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Agents {
+pub(super) struct AgentTable {
     /// Texts, with the places of their families.
-    pub texts: Frequent<u16>,
-    pub different: Distinct,
+    pub texts: HeavyHitters<u16>,
+    pub different: DistinctCounter,
     /// Requests by family, in the order of [`agent::families`].
-    pub families: Vec<Row>,
+    pub families: Vec<SenderCounts>,
 }
 
-impl Default for Agents {
+impl Default for AgentTable {
     fn default() -> Self {
         Self {
-            texts: Frequent::new(AGENTS),
-            different: Distinct::default(),
-            families: vec![Row::default(); agent::families().len()],
+            texts: HeavyHitters::new(MAX_AGENTS),
+            different: DistinctCounter::default(),
+            families: vec![SenderCounts::default(); agent::families().len()],
         }
     }
 }
 
-impl Agents {
+impl AgentTable {
     /// Counts a request; the kind of its user agent.
     #[inline]
-    pub(super) fn count(&mut self, text: &[u8], counted: Counted, second: Option<i64>) -> agent::Kind {
-        let family = if text.is_empty() { agent::NONE } else { self.count_text(text, counted.bytes) };
+    pub(super) fn count(
+        &mut self,
+        text: &[u8],
+        counted: RequestSample,
+        second: Option<i64>,
+    ) -> agent::AgentKind {
+        let family = if text.is_empty() { agent::NO_AGENT } else { self.count_text(text, counted.bytes) };
         self.families[family].count(counted, second);
         agent::families()[family].kind
     }
@@ -74,7 +79,7 @@ impl Agents {
     #[cold]
     fn add_text(&mut self, key: u64, text: &[u8], one: Weights) -> usize {
         self.different.insert(key);
-        let family = agent::family(text);
+        let family = agent::family_index(text);
         let entry = self.texts.add(key, |kept| kept.extend_from_slice(text));
         entry.sums += one;
         entry.more = family as u16;
@@ -82,47 +87,47 @@ impl Agents {
     }
 
     /// Families that were seen, with their requests.
-    pub(super) fn seen(&self) -> impl Iterator<Item = (Family, &Row)> {
+    pub(super) fn nonempty(&self) -> impl Iterator<Item = (Family, &SenderCounts)> {
         let all = agent::families().iter().copied().zip(&self.families);
         all.filter(|(_, row)| row.tally.requests() > 0)
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Referrers {
-    pub sites: Frequent<Row>,
-    pub different: Distinct,
-    /// Requests by kind, in the order of [`referrer::Kind::ALL`].
-    pub kinds: Vec<Row>,
+pub(super) struct ReferrerTable {
+    pub sites: HeavyHitters<SenderCounts>,
+    pub different: DistinctCounter,
+    /// Requests by kind, in the order of [`referrer::ReferrerKind::ALL`].
+    pub kinds: Vec<SenderCounts>,
 }
 
-impl Default for Referrers {
+impl Default for ReferrerTable {
     fn default() -> Self {
         Self {
-            sites: Frequent::new(SITES),
-            different: Distinct::default(),
-            kinds: vec![Row::default(); referrer::KINDS],
+            sites: HeavyHitters::new(MAX_SITES),
+            different: DistinctCounter::default(),
+            kinds: vec![SenderCounts::default(); referrer::REFERRER_KINDS],
         }
     }
 }
 
-impl Referrers {
+impl ReferrerTable {
     /// Counts a request; the kind of its referrer.
     #[inline]
     pub(super) fn count(
         &mut self,
         text: &[u8],
         host: &[u8],
-        counted: Counted,
+        counted: RequestSample,
         second: Option<i64>,
-    ) -> referrer::Kind {
-        let (kind, site) = referrer::site(text, host);
+    ) -> referrer::ReferrerKind {
+        let (kind, site) = referrer::classify(text, host);
         self.kinds[kind as usize].count(counted, second);
-        if kind == referrer::Kind::Site {
+        if kind == referrer::ReferrerKind::Site {
             let key = hash(site);
-            let count = |entry: &mut Entry<Row>| {
+            let count = |entry: &mut Entry<SenderCounts>| {
                 entry.sums += Weights { requests: 1, bytes: counted.bytes, misses: 0 };
-                entry.more.count(counted.untimed(), second);
+                entry.more.count(counted.without_duration(), second);
             };
             match self.sites.find(key) {
                 Some(entry) => count(entry),
@@ -141,28 +146,29 @@ mod tests {
     use super::*;
     use crate::class::Class;
 
-    fn one() -> Counted {
-        Counted::new(Class::Hit, 10, None)
+    fn one() -> RequestSample {
+        RequestSample::new(Class::Hit, 10, None)
     }
 
     #[test]
     fn an_agent_in_a_crowd_of_others_is_still_counted_with_its_family() {
-        let mut agents = Agents::default();
+        let mut agents = AgentTable::default();
         for other in 0..40_000 {
-            assert_eq!(agents.count(b"curl/8.11.0", one(), Some(0)), agent::Kind::Tool);
+            assert_eq!(agents.count(b"curl/8.11.0", one(), Some(0)), agent::AgentKind::Tool);
             agents.count(format!("scanner {other}").as_bytes(), one(), Some(0));
         }
         let curl = agents.texts.entries().max_by_key(|entry| entry.sums.requests).unwrap();
         assert_eq!((curl.text.as_slice(), curl.sums.requests), (b"curl/8.11.0".as_slice(), 40_000));
-        assert!(agents.texts.floor().requests > 0 && agents.texts.len() <= AGENTS);
+        assert!(agents.texts.floor().requests > 0 && agents.texts.len() <= MAX_AGENTS);
         // Families are exact, whatever became of the texts.
-        let seen: Vec<_> = agents.seen().map(|(family, row)| (family.name, row.tally.requests())).collect();
-        assert_eq!(seen, [("unknown", 40_000), ("curl", 40_000)]);
+        let nonempty: Vec<_> =
+            agents.nonempty().map(|(family, row)| (family.name, row.tally.requests())).collect();
+        assert_eq!(nonempty, [("unknown", 40_000), ("curl", 40_000)]);
     }
 
     #[test]
     fn requests_are_counted_by_kind_of_referrer_and_by_site() {
-        let mut referrers = Referrers::default();
+        let mut referrers = ReferrerTable::default();
         for text in
             ["", "http://own/", "https://a.example/x", "https://a.example/y", "https://b.example/", "x"]
         {

@@ -1,15 +1,15 @@
 //! A log over time. Steps of a fixed width, which becomes wider when there are too many of them.
 
-use super::tally::{Counted, Tally};
+use super::tally::{GroupTally, RequestSample};
 use crate::{agent, referrer};
 
 const SECOND_US: i64 = 1_000_000;
 /// Widths of steps in seconds that are chosen when none is given; each is a multiple of the one before.
 const WIDTHS_S: [i64; 14] = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800];
 /// Steps that are kept while reading.
-const STEPS: usize = 4096;
+const MAX_STEPS: usize = 4096;
 /// Steps that are shown when no width is given.
-const SHOWN: usize = 120;
+const SHOWN_STEPS: usize = 120;
 
 /// First digits of statuses: 0 for none, 6 for everything that begins with another one.
 pub(crate) const STATUSES: usize = 7;
@@ -21,16 +21,16 @@ pub(super) fn status_class(status: u16) -> u8 {
 
 /// What is counted in one step.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Step {
-    pub tally: Tally,
+pub(crate) struct StepCounts {
+    pub tally: GroupTally,
     pub by_status: [u64; STATUSES],
-    pub by_agent: [u64; agent::KINDS],
-    pub by_referrer: [u64; referrer::KINDS],
+    pub by_agent: [u64; agent::AGENT_KINDS],
+    pub by_referrer: [u64; referrer::REFERRER_KINDS],
 }
 
-impl Step {
+impl StepCounts {
     #[inline]
-    fn count(&mut self, counted: Counted, marks: Marks) {
+    fn count(&mut self, counted: RequestSample, marks: StepMarks) {
         self.tally.count(counted);
         self.by_status[usize::from(marks.status_class)] += 1;
         if let Some(kind) = marks.agent {
@@ -41,7 +41,7 @@ impl Step {
         }
     }
 
-    fn merge(&mut self, other: &Step) {
+    fn merge(&mut self, other: &StepCounts) {
         let add =
             |into: &mut [u64], from: &[u64]| into.iter_mut().zip(from).for_each(|(into, from)| *into += from);
         self.tally.merge(&other.tally);
@@ -53,25 +53,25 @@ impl Step {
 
 /// What else is known of a request when it is counted; none: the format does not say.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Marks {
+pub(crate) struct StepMarks {
     /// Place of its status's first digit, below [`STATUSES`].
     pub status_class: u8,
-    pub agent: Option<agent::Kind>,
-    pub referrer: Option<referrer::Kind>,
+    pub agent: Option<agent::AgentKind>,
+    pub referrer: Option<referrer::ReferrerKind>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Series {
+pub(crate) struct StepSeries {
     width_us: i64,
     requested: bool,
     /// Number of the step and its counts, ascending.
-    steps: Vec<(i64, Step)>,
+    steps: Vec<(i64, StepCounts)>,
     last: usize,
     /// The width had to grow beyond the given one.
     pub widened: bool,
 }
 
-impl Series {
+impl StepSeries {
     pub(crate) fn new(every_us: Option<i64>) -> Self {
         Self {
             width_us: every_us.unwrap_or(SECOND_US).max(1000),
@@ -83,13 +83,13 @@ impl Series {
     }
 
     #[inline]
-    pub(crate) fn count(&mut self, time_us: i64, counted: Counted, marks: Marks) {
+    pub(crate) fn count(&mut self, time_us: i64, counted: RequestSample, marks: StepMarks) {
         let number = time_us.div_euclid(self.width_us);
         if self.steps.get(self.last).is_none_or(|(last, _)| *last != number) {
             self.last = self.find(number);
         }
         self.steps[self.last].1.count(counted, marks);
-        if self.steps.len() > STEPS {
+        if self.steps.len() > MAX_STEPS {
             self.widened |= self.requested;
             self.widen();
         }
@@ -99,7 +99,7 @@ impl Series {
         match self.steps.binary_search_by_key(&number, |(number, _)| *number) {
             Ok(at) => at,
             Err(at) => {
-                self.steps.insert(at, (number, Step::default()));
+                self.steps.insert(at, (number, StepCounts::default()));
                 at
             }
         }
@@ -109,7 +109,7 @@ impl Series {
         let wider = WIDTHS_S.iter().map(|seconds| seconds * SECOND_US).find(|width| *width > self.width_us);
         let width = wider.filter(|_| !self.requested).unwrap_or(self.width_us * 2);
         let factor = width / self.width_us;
-        let mut wide: Vec<(i64, Step)> = Vec::new();
+        let mut wide: Vec<(i64, StepCounts)> = Vec::new();
         for (number, step) in self.steps.drain(..) {
             let number = number.div_euclid(factor);
             match wide.last_mut() {
@@ -121,8 +121,8 @@ impl Series {
     }
 
     /// Width of a step, and the steps: when each begins, and its counts.
-    pub(crate) fn finish(&mut self) -> (i64, Vec<(i64, Step)>) {
-        while !self.requested && self.steps.len() > SHOWN {
+    pub(crate) fn finish(&mut self) -> (i64, Vec<(i64, StepCounts)>) {
+        while !self.requested && self.steps.len() > SHOWN_STEPS {
             self.widen();
         }
         let width = self.width_us;
@@ -141,15 +141,15 @@ mod tests {
     use super::*;
     use crate::class::Class;
 
-    fn one() -> Counted {
-        Counted::new(Class::Hit, 1, None)
+    fn one() -> RequestSample {
+        RequestSample::new(Class::Hit, 1, None)
     }
 
     #[test]
     fn steps_become_wider_when_there_are_too_many_and_lose_nothing() {
-        let mut series = Series::new(None);
+        let mut series = StepSeries::new(None);
         for second in 0..20_000 {
-            series.count((second * 7_919 % 20_000) * SECOND_US, one(), Marks::default());
+            series.count((second * 7_919 % 20_000) * SECOND_US, one(), StepMarks::default());
         }
         let (width, steps) = series.finish();
         assert_eq!(width, 300 * SECOND_US);
@@ -159,15 +159,15 @@ mod tests {
 
     #[test]
     fn a_width_that_was_requested_is_kept_as_long_as_possible() {
-        let mut series = Series::new(Some(7 * SECOND_US));
+        let mut series = StepSeries::new(Some(7 * SECOND_US));
         for second in 0..700 {
-            series.count(second * SECOND_US, one(), Marks::default());
+            series.count(second * SECOND_US, one(), StepMarks::default());
         }
         assert!(!series.widened);
         let (width, steps) = series.finish();
         assert_eq!((width, steps.len()), (7 * SECOND_US, 100));
-        let mut series = Series::new(Some(SECOND_US));
-        (0..10_000).for_each(|second| series.count(second * SECOND_US, one(), Marks::default()));
+        let mut series = StepSeries::new(Some(SECOND_US));
+        (0..10_000).for_each(|second| series.count(second * SECOND_US, one(), StepMarks::default()));
         assert!(series.widened);
     }
 }

@@ -2,23 +2,23 @@
 
 use crate::class::{Class, REQUEST_CLASSES};
 use crate::hash::hash;
-use crate::sketch::places::Places;
-use crate::sketch::times::Times;
+use crate::sketch::durations::DurationHistogram;
+use crate::sketch::prehashed_map::PrehashedMap;
 
 /// Counts of a group.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
+pub(crate) struct GroupTally {
     pub by_class: [u64; REQUEST_CLASSES],
     pub bytes: u64,
     pub hit_bytes: u64,
     /// Bytes of requests whose outcome is not known.
     pub unknown_bytes: u64,
-    pub times: Option<Box<Times>>,
+    pub times: Option<Box<DurationHistogram>>,
 }
 
 /// What is known of a request when it is counted.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Counted {
+pub(crate) struct RequestSample {
     pub class: Class,
     pub bytes: u64,
     pub duration_us: Option<u64>,
@@ -27,7 +27,7 @@ pub(crate) struct Counted {
     unknown_bytes: u64,
 }
 
-impl Counted {
+impl RequestSample {
     #[inline]
     pub(crate) fn new(class: Class, bytes: u64, duration_us: Option<u64>) -> Self {
         let if_is = |is: bool| if is { bytes } else { 0 };
@@ -42,14 +42,14 @@ impl Counted {
 
     /// The same without its duration.
     #[inline]
-    pub(crate) fn untimed(self) -> Self {
+    pub(crate) fn without_duration(self) -> Self {
         Self { duration_us: None, ..self }
     }
 }
 
-impl Tally {
+impl GroupTally {
     #[inline]
-    pub(crate) fn count(&mut self, counted: Counted) {
+    pub(crate) fn count(&mut self, counted: RequestSample) {
         self.by_class[counted.class as usize] += 1;
         self.bytes += counted.bytes;
         self.hit_bytes += counted.hit_bytes;
@@ -60,7 +60,7 @@ impl Tally {
     }
 
     /// Counts many of one class.
-    pub(crate) fn add(&mut self, class: Class, requests: u64, bytes: u64, times: Option<&Times>) {
+    pub(crate) fn add(&mut self, class: Class, requests: u64, bytes: u64, times: Option<&DurationHistogram>) {
         self.by_class[class as usize] += requests;
         self.bytes += bytes;
         if class.is_hit() {
@@ -73,7 +73,7 @@ impl Tally {
         }
     }
 
-    pub(crate) fn merge(&mut self, other: &Tally) {
+    pub(crate) fn merge(&mut self, other: &GroupTally) {
         for (into, from) in self.by_class.iter_mut().zip(other.by_class) {
             *into += from;
         }
@@ -89,20 +89,20 @@ impl Tally {
         self.by_class.iter().sum()
     }
 
-    fn of(&self, which: impl Fn(Class) -> bool) -> u64 {
+    fn count_classes(&self, is_counted: impl Fn(Class) -> bool) -> u64 {
         Class::REQUESTS
             .iter()
-            .filter(|class| which(**class))
+            .filter(|class| is_counted(**class))
             .map(|class| self.by_class[*class as usize])
             .sum()
     }
 
     pub(crate) fn hits(&self) -> u64 {
-        self.of(Class::is_hit)
+        self.count_classes(Class::is_hit)
     }
 
     pub(crate) fn local_hits(&self) -> u64 {
-        self.of(Class::is_local_hit)
+        self.count_classes(Class::is_local_hit)
     }
 
     pub(crate) fn class(&self, class: Class) -> u64 {
@@ -114,11 +114,11 @@ impl Tally {
 #[derive(Debug)]
 pub(crate) struct Groups<T> {
     limit: usize,
-    places: Places<u32>,
+    places: PrehashedMap<u32>,
     pub names: Vec<Vec<u8>>,
-    pub tallies: Vec<Tally>,
+    pub tallies: Vec<GroupTally>,
     /// What is known of each name.
-    pub known: Vec<T>,
+    pub parsed: Vec<T>,
 }
 
 /// Where everything goes when there are too many names.
@@ -126,20 +126,26 @@ const OTHERS: &[u8] = b"(others)";
 
 impl<T: Copy> Groups<T> {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, places: Places::default(), names: Vec::new(), tallies: Vec::new(), known: Vec::new() }
-    }
-
-    /// The place of a name; `know` says what is known of a new one.
-    #[inline]
-    pub(crate) fn place(&mut self, name: &[u8], know: impl FnOnce(&[u8]) -> T) -> usize {
-        let hash = hash(name);
-        match self.places.get(hash) {
-            Some(at) => at as usize,
-            None => self.add(hash, name, know),
+        Self {
+            limit,
+            places: PrehashedMap::default(),
+            names: Vec::new(),
+            tallies: Vec::new(),
+            parsed: Vec::new(),
         }
     }
 
-    fn add(&mut self, hash: u64, name: &[u8], know: impl FnOnce(&[u8]) -> T) -> usize {
+    /// The place of a name; `parse` says what is known of a new one.
+    #[inline]
+    pub(crate) fn index_of(&mut self, name: &[u8], parse: impl FnOnce(&[u8]) -> T) -> usize {
+        let hash = hash(name);
+        match self.places.get(hash) {
+            Some(at) => at as usize,
+            None => self.add(hash, name, parse),
+        }
+    }
+
+    fn add(&mut self, hash: u64, name: &[u8], parse: impl FnOnce(&[u8]) -> T) -> usize {
         let full = self.names.len() + 1 >= self.limit;
         let (hash, name) = if full { (crate::hash::hash(OTHERS), OTHERS) } else { (hash, name) };
         if let Some(at) = self.places.get(hash) {
@@ -148,8 +154,8 @@ impl<T: Copy> Groups<T> {
         let at = self.names.len();
         self.places.insert(hash, at as u32);
         self.names.push(name[..name.len().min(200)].to_vec());
-        self.tallies.push(Tally::default());
-        self.known.push(know(name));
+        self.tallies.push(GroupTally::default());
+        self.parsed.push(parse(name));
         at
     }
 }
@@ -161,9 +167,9 @@ mod tests {
     #[test]
     fn names_beyond_the_limit_are_counted_together() {
         let mut groups: Groups<()> = Groups::new(4);
-        let one = Counted::new(Class::Miss, 2, Some(5));
+        let one = RequestSample::new(Class::Miss, 2, Some(5));
         for name in ["a", "b", "a", "c", "d", "e", "a"] {
-            let at = groups.place(name.as_bytes(), |_| ());
+            let at = groups.index_of(name.as_bytes(), |_| ());
             groups.tallies[at].count(one);
         }
         let counts: Vec<_> = groups

@@ -3,13 +3,13 @@
 use std::io::Cursor;
 
 use super::*;
-use crate::document::Document;
-use crate::format::recognise;
+use crate::document::LogsDocument;
+use crate::format::detect;
 
-fn analyse(text: &str, options: Options) -> Document {
+fn analyse(text: &str, options: AnalysisOptions) -> LogsDocument {
     let mut analyser = Analyser::new(options);
     let mut input = Input::new("test".into(), Box::new(Cursor::new(text.as_bytes().to_vec()))).unwrap();
-    let recognised = recognise(input.head()).expect("a known format");
+    let recognised = detect(input.head()).expect("a known format");
     analyser.read(&mut input, &recognised, false);
     analyser.finish()
 }
@@ -29,7 +29,8 @@ garbage
 
 #[test]
 fn the_figures_of_a_small_log_are_those_counted_by_hand() {
-    let document = analyse(SQUID, Options { top: 2, cache_bytes: vec![3000], ..Options::default() });
+    let document =
+        analyse(SQUID, AnalysisOptions { top: 2, cache_bytes: vec![3000], ..AnalysisOptions::default() });
     let lines = document.lines;
     assert_eq!(
         (lines.read, lines.requests, lines.malformed, lines.empty, lines.peer_queries, lines.without_request),
@@ -74,7 +75,7 @@ fn the_figures_of_a_small_log_are_those_counted_by_hand() {
 
 #[test]
 fn a_host_with_and_without_the_port_of_its_scheme_is_one_host_and_the_output_says_so() {
-    let hosts = |document: &Document| -> Vec<(String, u64)> {
+    let hosts = |document: &LogsDocument| -> Vec<(String, u64)> {
         let grouping = document.groups.iter().find(|grouping| grouping.by == "host").unwrap();
         grouping.groups.iter().map(|group| (group.name.clone(), group.figures.requests)).collect()
     };
@@ -85,19 +86,20 @@ fn a_host_with_and_without_the_port_of_its_scheme_is_one_host_and_the_output_say
         ["http://h/1", "http://h:80/2", "https://h:443/3", "https://h/4", "http://h:443/5", "https://h:80/6"];
     let text: String =
         urls.iter().map(|url| line("GET", url)).collect::<String>() + &line("CONNECT", "h:443");
-    let document = analyse(&text, Options::default());
+    let document = analyse(&text, AnalysisOptions::default());
     // By hand: the first four are `h`; a tunnel has no scheme, so its port stays beside that of http on 443.
     assert_eq!(hosts(&document), [("h".into(), 4), ("h:443".into(), 2), ("h:80".into(), 1)]);
     assert_eq!(document.distinct.hosts.unwrap().count, 3.0);
-    let said = |document: &Document| document.notes.iter().any(|note| note.contains("http 80, https 443"));
+    let said =
+        |document: &LogsDocument| document.notes.iter().any(|note| note.contains("http 80, https 443"));
     assert!(said(&document) && document.notes.iter().any(|note| note.starts_with("2 requests")));
     // A log in which nobody names such a port has nothing to say of it.
-    assert!(!said(&analyse(SQUID, Options::default())));
+    assert!(!said(&analyse(SQUID, AnalysisOptions::default())));
 }
 
 #[test]
 fn other_caches_are_tried_on_the_same_requests() {
-    let document = analyse(SQUID, Options { cache_bytes: vec![3000], ..Options::default() });
+    let document = analyse(SQUID, AnalysisOptions { cache_bytes: vec![3000], ..AnalysisOptions::default() });
     let dhr: Vec<_> = document.caches.caches.iter().map(|cache| cache.dhr.unwrap() * 6.0).collect();
     // The second and the third request for a/1; in 3000 bytes b/2 has no room and b/3 leaves a/1 where it is.
     assert!((dhr[0] - 2.0).abs() < 1e-9 && (dhr[1] - 2.0).abs() < 1e-9, "{dhr:?}");
@@ -106,12 +108,12 @@ fn other_caches_are_tried_on_the_same_requests() {
 
 #[test]
 fn only_the_time_that_was_requested_is_counted() {
-    let options = Options {
+    let options = AnalysisOptions {
         from_us: Some(100_500_000),
         to_us: Some(104_000_000),
         every_us: Some(1_000_000),
         phases: vec![PhaseSpan { number: 0, name: "top".into(), from_us: 101_000_000, to_us: 102_000_000 }],
-        ..Options::default()
+        ..AnalysisOptions::default()
     };
     let document = analyse(SQUID, options);
     assert_eq!((document.lines.requests, document.lines.outside), (3, 3));
@@ -123,7 +125,7 @@ fn only_the_time_that_was_requested_is_counted() {
 #[test]
 fn a_log_without_outcomes_has_no_hit_ratio_and_says_so() {
     let text = "c - - [10/Oct/2000:13:55:36 -0700] \"GET /a HTTP/1.0\" 200 10\n".repeat(4);
-    let document = analyse(&text, Options::default());
+    let document = analyse(&text, AnalysisOptions::default());
     assert_eq!((document.all.requests, document.all.dhr, document.all.response), (4, None, None));
     assert_eq!(document.caches.caches[0].dhr, Some(0.75));
     assert!(document.notes.iter().any(|note| note.contains("no hit ratios")));

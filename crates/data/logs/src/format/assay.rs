@@ -1,8 +1,8 @@
 //! `{field}`: how descriptions of proxies say what stands in a line of their access log.
 
-use super::field::{Field, Source, Unit};
-use super::piece::Piece;
+use super::field::{DurationUnit, Field, FieldSource};
 use super::time::TimePattern;
+use super::token::Token;
 
 /// Fields of a line, and what they are.
 pub const FIELDS: [(&str, &str); 31] = [
@@ -40,13 +40,13 @@ pub const FIELDS: [(&str, &str); 31] = [
 ];
 
 /// A format string in pieces.
-pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
-    let mut pieces = Vec::new();
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
+    let mut tokenize = Vec::new();
     let mut rest = format;
-    let mut seen = Vec::new();
+    let mut used = Vec::new();
     while let Some((before, after)) = rest.split_once('{') {
         if !before.is_empty() {
-            pieces.push(Piece::Text(before.to_owned()));
+            tokenize.push(Token::Literal(before.to_owned()));
         }
         let Some((name, behind)) = after.split_once('}') else {
             return Err(format!("`{{{after}` has no end; a field is written `{{status}}`"));
@@ -55,23 +55,23 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
             let names: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
             return Err(format!("`{{{name}}}` is no field of a line; there are {}", names.join(", ")));
         };
-        if !matches!(name, "other" | "part-s") && seen.contains(&name) {
+        if !matches!(name, "other" | "part-s") && used.contains(&name) {
             return Err(format!("`{{{name}}}` stands in it twice"));
         }
         if behind.starts_with('{') {
             return Err(format!("nothing stands between `{{{name}}}` and the field after it"));
         }
-        seen.push(name);
-        pieces.push(Piece::field(field, format!("{{{name}}}")));
+        used.push(name);
+        tokenize.push(Token::field(field, format!("{{{name}}}")));
         rest = behind;
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Text(rest.to_owned()));
+        tokenize.push(Token::Literal(rest.to_owned()));
     }
-    let has = |field: &str| seen.contains(&field);
-    let has_time = seen.iter().any(|name| name.starts_with("time-"));
+    let has = |field: &str| used.contains(&field);
+    let has_time = used.iter().any(|name| name.starts_with("time-"));
     if has_time && has("status") && (has("url") || has("path") || has("request")) {
-        Ok(pieces)
+        Ok(tokenize)
     } else {
         Err("must have at least a time like {time-s}, {status}, and {url}, {path} or {request}".into())
     }
@@ -84,22 +84,22 @@ fn field(name: &str) -> Option<Field> {
         "time-us" => Field::EpochMicros,
         "time-iso" => Field::Time(TimePattern::iso8601()),
         "time-common" => Field::Time(TimePattern::common()),
-        "duration-s" => Field::Duration(Unit::Second),
-        "duration-ms" => Field::Duration(Unit::Millisecond),
-        "duration-us" => Field::Duration(Unit::Microsecond),
-        "duration-ns" => Field::Duration(Unit::Nanosecond),
-        "part-s" => Field::DurationPart(Unit::Second),
-        "client" => Field::Client(Source::Direct),
-        "forwarded" => Field::Client(Source::Indirect),
-        "outcome" => Field::Outcome(Source::Direct),
+        "duration-s" => Field::Duration(DurationUnit::Second),
+        "duration-ms" => Field::Duration(DurationUnit::Millisecond),
+        "duration-us" => Field::Duration(DurationUnit::Microsecond),
+        "duration-ns" => Field::Duration(DurationUnit::Nanosecond),
+        "part-s" => Field::DurationPart(DurationUnit::Second),
+        "client" => Field::Client(FieldSource::Direct),
+        "forwarded" => Field::Client(FieldSource::Indirect),
+        "outcome" => Field::Outcome(FieldSource::Direct),
         "server" => Field::Server,
         "status" => Field::Status,
         "bytes" => Field::Bytes,
-        "body" => Field::Body,
+        "body" => Field::LineLayout,
         "request" => Field::RequestLine,
         "method" => Field::Method,
         "url" => Field::Url,
-        "host" => Field::Host(Source::Direct),
+        "host" => Field::Host(FieldSource::Direct),
         "path" => Field::Path,
         "version" => Field::Version,
         "hierarchy" => Field::Hierarchy,

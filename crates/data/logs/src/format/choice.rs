@@ -1,12 +1,12 @@
 //! One field for each quantity. Where several fields of a format say the same, the most direct and finest of them is read, and the
 //! others are only cut out: the choice is made once, for all lines.
 
-use super::field::{Field, Source};
-use super::piece::Piece;
+use super::field::{Field, FieldSource};
+use super::token::Token;
 
 /// A field that is not read because another one says the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unused {
+pub struct UnusedField {
     /// The field, as the format writes it.
     pub word: String,
     pub what: &'static str,
@@ -15,8 +15,8 @@ pub struct Unused {
 }
 
 /// Turns fields that another one makes superfluous into such that are only cut out.
-pub(super) fn choose(pieces: &mut [Piece]) -> Vec<Unused> {
-    let fields: Vec<Option<Field>> = pieces.iter().map(|piece| piece.as_field().cloned()).collect();
+pub(super) fn drop_redundant(tokenize: &mut [Token]) -> Vec<UnusedField> {
+    let fields: Vec<Option<Field>> = tokenize.iter().map(|piece| piece.as_field().cloned()).collect();
     let mut unused = Vec::new();
     for (index, field) in fields.iter().enumerate() {
         let Some(field) = field else { continue };
@@ -27,9 +27,9 @@ pub(super) fn choose(pieces: &mut [Piece]) -> Vec<Unused> {
         if read == index {
             continue;
         }
-        let used = pieces[read].text().to_owned();
-        if let Piece::Field { field: own, word, .. } = &mut pieces[index] {
-            unused.push(Unused { word: word.clone(), what: field.name(), used });
+        let used = tokenize[read].text().to_owned();
+        if let Token::Field { field: own, word, .. } = &mut tokenize[index] {
+            unused.push(UnusedField { word: word.clone(), what: field.name(), used });
             *own = match field {
                 Field::Time(pattern) => Field::UnusedTime(pattern.clone()),
                 Field::PeerList => Field::SkipList,
@@ -64,12 +64,14 @@ fn is_better(field: &Field, than: &Field) -> bool {
         (Field::EpochMillis, Field::EpochMicros) => true,
         (Field::Fraction, Field::EpochMillis | Field::EpochMicros) => true,
         (Field::Duration(than), Field::Duration(unit)) => unit > than,
-        (Field::Client(Source::Indirect), Field::Client(Source::Direct) | Field::ClientAndPort) => true,
-        (Field::Outcome(Source::Indirect), Field::Outcome(Source::Direct)) => true,
+        (Field::Client(FieldSource::Indirect), Field::Client(FieldSource::Direct) | Field::ClientAndPort) => {
+            true
+        }
+        (Field::Outcome(FieldSource::Indirect), Field::Outcome(FieldSource::Direct)) => true,
         (Field::Server, Field::Outcome(_)) => true,
-        (Field::Host(Source::Indirect), Field::Host(Source::Direct)) => true,
+        (Field::Host(FieldSource::Indirect), Field::Host(FieldSource::Direct)) => true,
         // What a cache keeps is the body.
-        (Field::Bytes, Field::Body) => true,
+        (Field::Bytes, Field::LineLayout) => true,
         (Field::Path, Field::Url | Field::HostPath | Field::RequestLine) => true,
         (Field::HostPath, Field::Url) => true,
         (Field::Query, Field::Url | Field::RequestLine) => true,
@@ -86,8 +88,8 @@ fn is_equal(field: &Field, other: &Field) -> bool {
         (Field::Time(pattern), Field::Time(other)) => {
             pattern.has_date() == other.has_date() && pattern.has_time_of_day() == other.has_time_of_day()
         }
-        (Field::Client(Source::Direct), Field::ClientAndPort) => true,
-        (Field::ClientAndPort, Field::Client(Source::Direct)) => true,
+        (Field::Client(FieldSource::Direct), Field::ClientAndPort) => true,
+        (Field::ClientAndPort, Field::Client(FieldSource::Direct)) => true,
         (Field::Peer, Field::PeerList) | (Field::PeerList, Field::Peer) => true,
         _ => field == other,
     }

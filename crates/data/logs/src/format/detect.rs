@@ -3,16 +3,18 @@
 use std::fmt::{self, Write};
 use std::net::IpAddr;
 
-use super::field::{Field, Unit};
-use super::head::begins_with_day;
+use super::field::{DurationUnit, Field};
 use super::known::WITH_HOST_FIRST;
-use super::{Current, Cut, Fact, Format, KNOWN, Known, Malformed, Problem, json, w3c};
+use super::prefix::begins_with_day;
+use super::{
+    Fact, FieldValue, Format, FormatTracker, KNOWN_FORMATS, KnownFormat, LineError, Mismatch, json, w3c,
+};
 use crate::access::Access;
-use crate::class::{self, Word};
+use crate::class::{self, OutcomeWord};
 
 /// The formats of a log.
 #[derive(Debug, Clone)]
-pub struct Recognised {
+pub struct DetectedFormats {
     /// The format of most lines.
     pub format: Format,
     /// Formats of other lines, where a log has several.
@@ -23,7 +25,7 @@ pub struct Recognised {
     pub fit: usize,
 }
 
-impl Recognised {
+impl DetectedFormats {
     /// The format that somebody gave.
     pub fn given(format: &Format) -> Self {
         Self { format: format.clone(), others: Vec::new(), tried: 0, fit: 0 }
@@ -32,7 +34,7 @@ impl Recognised {
 
 /// Why no format was recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unrecognised {
+pub enum DetectError {
     /// No line fits any known format.
     Unknown {
         /// The format that explains most of the first line; none: not even its first field fits any.
@@ -64,7 +66,7 @@ pub struct Nearest {
     pub why: String,
 }
 
-impl fmt::Display for Unrecognised {
+impl fmt::Display for DetectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { nearest: None } => write!(f, "it begins like a line of no known format"),
@@ -128,7 +130,7 @@ impl<'l> Fit<'l> {
             read += 1;
             if format.is_plausible(&access) {
                 fit.lines += 1;
-                fit.outcomes += usize::from(class::word(access.outcome) != Word::Unknown);
+                fit.outcomes += usize::from(class::parse_outcome(access.outcome) != OutcomeWord::Unknown);
                 fit.first.get_or_insert(access);
             }
         }
@@ -143,7 +145,7 @@ impl<'l> Fit<'l> {
 
 /// Finds the formats of the lines in `head`, the beginning of a log. The last line may be cut off, and is left out unless it is the only
 /// one.
-pub fn recognise(head: &[u8]) -> Result<Recognised, Unrecognised> {
+pub fn detect(head: &[u8]) -> Result<DetectedFormats, DetectError> {
     let mut lines: Vec<&[u8]> = head.split(|byte| *byte == b'\n').map(trim).collect();
     if lines.len() > 1 {
         lines.pop();
@@ -156,12 +158,13 @@ pub fn recognise(head: &[u8]) -> Result<Recognised, Unrecognised> {
     lines.retain(|line| !line.is_empty() && line[0] != b'#');
     lines.truncate(SAMPLE_LINES);
     let tried = lines.len();
-    let known: Vec<Format> = KNOWN.iter().filter(|known| !is_host_first(known)).map(Known::format).collect();
-    if let Some(recognised) = of_json(&known, &lines) {
+    let known: Vec<Format> =
+        KNOWN_FORMATS.iter().filter(|known| !is_host_first(known)).map(KnownFormat::format).collect();
+    if let Some(recognised) = from_json_lines(&known, &lines) {
         return recognised;
     }
     let Some(best) = best_of(&known, &lines)? else {
-        return Err(Unrecognised::Unknown { nearest: lines.first().and_then(|line| nearest(&known, line)) });
+        return Err(DetectError::Unknown { nearest: lines.first().and_then(|line| nearest(&known, line)) });
     };
     let (mut fit, format) = match with_host_first(&best.format, best.lines, &lines) {
         Some((fit, format)) => (fit, format),
@@ -171,22 +174,22 @@ pub fn recognise(head: &[u8]) -> Result<Recognised, Unrecognised> {
     lines.retain(|line| !is_of(&format, line));
     let others = others_of(&known, &format, &mut lines, &mut fit);
     if fit * ONE_IN < tried {
-        return Err(Unrecognised::Unknown { nearest: lines.first().and_then(|line| nearest(&known, line)) });
+        return Err(DetectError::Unknown { nearest: lines.first().and_then(|line| nearest(&known, line)) });
     }
-    Ok(Recognised { format: format.with_ports(&sample), others, tried, fit })
+    Ok(DetectedFormats { format: format.with_ports(&sample), others, tried, fit })
 }
 
 /// Lines that are JSON objects for the most part, by their keys; none: they are not.
-fn of_json(known: &[Format], lines: &[&[u8]]) -> Option<Result<Recognised, Unrecognised>> {
+fn from_json_lines(known: &[Format], lines: &[&[u8]]) -> Option<Result<DetectedFormats, DetectError>> {
     let objects: Vec<&[u8]> = lines.iter().filter_map(|line| object(line)).collect();
     if objects.len() * 2 < lines.len() || objects.is_empty() {
         return None;
     }
-    let format = Format::of_json(&objects)?;
-    let says = format.says();
-    if !says.has(Fact::Time) || !(says.has(Fact::Url) || says.has(Fact::Status)) {
+    let format = Format::from_json_lines(&objects)?;
+    let facts = format.facts();
+    if !facts.contains(Fact::Time) || !(facts.contains(Fact::Url) || facts.contains(Fact::Status)) {
         let template = json::template(objects[0]);
-        return Some(Err(Unrecognised::Json { keys: format.keys().join(", "), template }));
+        return Some(Err(DetectError::Json { keys: format.keys().join(", "), template }));
     }
     let can_read = |line: &&[u8]| read_line(&format, line, &mut Access::default()).is_ok();
     let mut fit = lines.iter().copied().filter(|line| can_read(line)).count();
@@ -194,9 +197,9 @@ fn of_json(known: &[Format], lines: &[&[u8]]) -> Option<Result<Recognised, Unrec
     let others = others_of(known, &format, &mut rest, &mut fit);
     if fit * ONE_IN < lines.len() {
         let nearest = rest.first().and_then(|line| nearest(std::slice::from_ref(&format), line));
-        return Some(Err(Unrecognised::Unknown { nearest }));
+        return Some(Err(DetectError::Unknown { nearest }));
     }
-    Some(Ok(Recognised { format, others, tried: lines.len(), fit }))
+    Some(Ok(DetectedFormats { format, others, tried: lines.len(), fit }))
 }
 
 /// The object in a line, which the head of a syslog message may stand before.
@@ -227,7 +230,7 @@ fn others_of(known: &[Format], first: &Format, lines: &mut Vec<&[u8]>, fit: &mut
 /// True for a line that would fit a format if it went on.
 fn is_beginning(format: &Format, line: &[u8]) -> bool {
     let malformed = read_line(format, line, &mut Access::default()).err();
-    malformed.is_some_and(|malformed| malformed.problem == Problem::NoEnd || malformed.at == line.len())
+    malformed.is_some_and(|malformed| malformed.problem == Mismatch::NoEnd || malformed.at == line.len())
 }
 
 /// A format, and how many lines it fits.
@@ -237,7 +240,7 @@ struct Best {
 }
 
 /// The format that fits most lines; none fits any.
-fn best_of(known: &[Format], lines: &[&[u8]]) -> Result<Option<Best>, Unrecognised> {
+fn best_of(known: &[Format], lines: &[&[u8]]) -> Result<Option<Best>, DetectError> {
     let mut fits: Vec<(&Format, Fit<'_>)> =
         known.iter().filter_map(|format| Some((format, Fit::of(format, lines)?))).collect();
     let most = fits.iter().map(|(_, fit)| fit.lines).max().unwrap_or_default();
@@ -246,7 +249,7 @@ fn best_of(known: &[Format], lines: &[&[u8]]) -> Result<Option<Best>, Unrecognis
     let Some((format, fit)) = fits.iter().rev().max_by_key(|(_, fit)| fit.rank()) else { return Ok(None) };
     let rival = fits.iter().find(|(_, other)| other.rank() == fit.rank() && other.first != fit.first);
     if let Some((rival, _)) = rival {
-        return Err(Unrecognised::Ambiguous { names: [format.name.clone(), rival.name.clone()] });
+        return Err(DetectError::Ambiguous { names: [format.name.clone(), rival.name.clone()] });
     }
     Ok(Some(Best { format: (*format).clone(), lines: fit.lines }))
 }
@@ -260,14 +263,14 @@ fn is_of(format: &Format, line: &[u8]) -> bool {
 fn nearest(known: &[Format], line: &[u8]) -> Option<Nearest> {
     struct Failed<'k> {
         format: &'k Format,
-        malformed: Malformed,
+        malformed: LineError,
     }
     let failed = known.iter().filter_map(|format| {
         let malformed = read_line(format, line, &mut Access::default()).err()?;
         (malformed.at > 0).then_some(Failed { format, malformed })
     });
     // One that fits as a whole, with more behind it, before others that come farther; of equal ones the first.
-    let rank = |failed: &Failed<'_>| (failed.malformed.problem == Problem::More, failed.malformed.at);
+    let rank = |failed: &Failed<'_>| (failed.malformed.problem == Mismatch::More, failed.malformed.at);
     let nearest = failed.reduce(|best, other| if rank(&other) > rank(&best) { other } else { best })?;
     let Failed { format: Format { name, .. }, malformed } = &nearest;
     let mut why = nearest.format.explain(malformed);
@@ -279,7 +282,7 @@ fn nearest(known: &[Format], line: &[u8]) -> Option<Nearest> {
     }
     // Of a line that fits for two fields of twenty, the format is no help.
     let is_near = malformed.step * NEAR_ONE_IN >= nearest.format.fields();
-    let known = KNOWN.iter().find(|known| is_near && known.names.contains(&name.as_str()));
+    let known = KNOWN_FORMATS.iter().find(|known| is_near && known.names.contains(&name.as_str()));
     let text = known.map(|known| known.text);
     Some(Nearest { name: name.clone(), text, why })
 }
@@ -287,13 +290,14 @@ fn nearest(known: &[Format], line: &[u8]) -> Option<Nearest> {
 impl Format {
     /// True when what a line holds in each field is what the field stands for, as far as that can be told.
     fn is_plausible(&self, access: &Access<'_>) -> bool {
-        let is_plausible = |Cut { field, value, .. }: &Cut<'_, '_>| match field {
-            Field::Outcome(_) => is_nothing(value) || class::word(value) != Word::Unknown,
+        let is_plausible = |FieldValue { field, value, .. }: &FieldValue<'_, '_>| match field {
+            Field::Outcome(_) => is_nothing(value) || class::parse_outcome(value) != OutcomeWord::Unknown,
             // What is an outcome is no server.
             Field::Server => {
-                !value.contains(&b' ') && (value.starts_with(b"<") || class::word(value) == Word::Unknown)
+                !value.contains(&b' ')
+                    && (value.starts_with(b"<") || class::parse_outcome(value) == OutcomeWord::Unknown)
             }
-            Field::Hierarchy => class::is_route(value),
+            Field::Hierarchy => class::is_hierarchy_code(value),
             Field::Client(_) | Field::ClientAndPort | Field::Host(_) => {
                 value.iter().all(is_of_address) && !begins_with_day(value)
             }
@@ -303,7 +307,7 @@ impl Format {
             }
             Field::Path => is_nothing(value) || matches!(value[0], b'/' | b'*'),
             // nginx and CloudFront never leave the fraction out.
-            Field::Duration(Unit::Second) => is_nothing(value) || value.contains(&b'.'),
+            Field::Duration(DurationUnit::Second) => is_nothing(value) || value.contains(&b'.'),
             Field::Xact => is_nothing(value) || value.iter().filter(|byte| **byte == b'-').count() >= 3,
             _ => true,
         };
@@ -325,7 +329,7 @@ fn is_of_address(byte: &u8) -> bool {
 }
 
 /// True for a format that is taken for what the same lines are without their host only if the lines say so.
-fn is_host_first(known: &Known) -> bool {
+fn is_host_first(known: &KnownFormat) -> bool {
     WITH_HOST_FIRST.iter().any(|(_, with_host)| known.names.contains(with_host))
 }
 
@@ -334,7 +338,7 @@ fn is_host_first(known: &Known) -> bool {
 /// (`X-Forwarded-For`).
 fn with_host_first(format: &Format, fit: usize, lines: &[&[u8]]) -> Option<(usize, Format)> {
     let (_, name) = WITH_HOST_FIRST.iter().find(|(without, _)| *without == format.name)?;
-    let format = KNOWN.iter().find(|known| known.names.contains(name))?.format();
+    let format = KNOWN_FORMATS.iter().find(|known| known.names.contains(name))?.format();
     let (mut with_host, mut with_name) = (0, 0);
     for line in lines {
         let mut access = Access::default();
@@ -352,15 +356,15 @@ fn is_address(text: &[u8]) -> bool {
 }
 
 /// Lines of a log that names its fields itself (W3C extended), read by these; none: it does not.
-fn named_by_itself(lines: &[&[u8]]) -> Option<Result<Recognised, Unrecognised>> {
-    let first = lines.iter().find_map(|line| w3c::named(line)?.ok())?;
-    let mut current = Current::new(&Recognised::given(&first));
+fn named_by_itself(lines: &[&[u8]]) -> Option<Result<DetectedFormats, DetectError>> {
+    let first = lines.iter().find_map(|line| w3c::from_directive(line)?.ok())?;
+    let mut current = FormatTracker::new(&DetectedFormats::given(&first));
     let (mut format, mut tried, mut fit) = (None, 0, 0);
     let mut why = String::new();
     for line in lines.iter().filter(|line| !line.is_empty()) {
         if line[0] == b'#' {
             // No line fits after one that cannot be used.
-            let _ = current.remark(line);
+            let _ = current.read_remark(line);
         } else if tried < SAMPLE_LINES {
             tried += 1;
             match current.read(line, &mut Access::default()) {
@@ -375,8 +379,8 @@ fn named_by_itself(lines: &[&[u8]]) -> Option<Result<Recognised, Unrecognised>> 
     }
     let enough = fit * ONE_IN >= tried;
     let recognised =
-        format.filter(|_| enough).map(|format| Recognised { format, others: Vec::new(), tried, fit });
-    Some(recognised.ok_or(Unrecognised::Fields { why }))
+        format.filter(|_| enough).map(|format| DetectedFormats { format, others: Vec::new(), tried, fit });
+    Some(recognised.ok_or(DetectError::Fields { why }))
 }
 
 /// Without what other systems put before the end of a line, and without the NULs that a copy left before its beginning when the log was
@@ -396,7 +400,7 @@ pub(crate) fn read_line<'a>(
     format: &Format,
     line: &'a [u8],
     access: &mut Access<'a>,
-) -> Result<(), Malformed> {
+) -> Result<(), LineError> {
     let plain = format.fill(line, access);
     let Err(mut farthest) = plain else { return Ok(()) };
     let head = &line[..line.len().min(128)];
@@ -408,7 +412,7 @@ pub(crate) fn read_line<'a>(
         match format.read(&line[begin..], access) {
             Ok(()) => return Ok(()),
             Err(malformed) if malformed.step > farthest.step => {
-                farthest = Malformed { at: begin + malformed.at, ..malformed };
+                farthest = LineError { at: begin + malformed.at, ..malformed };
             }
             Err(_) => {}
         }

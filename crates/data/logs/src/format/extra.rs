@@ -5,7 +5,7 @@ use super::field::Field;
 
 /// What stands in a field of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Extra<'f> {
+pub enum ExtraField<'f> {
     /// A header field of the request; its name in lower case.
     Request(&'f str),
     /// The value of the request's cookie with this name.
@@ -18,22 +18,22 @@ pub enum Extra<'f> {
 
 impl Field {
     /// What stands in the field, if it is anything of this kind.
-    pub(super) fn extra(&self) -> Option<Extra<'_>> {
+    pub(super) fn extra(&self) -> Option<ExtraField<'_>> {
         Some(match self {
-            Field::Agent => Extra::Request("user-agent"),
-            Field::Referrer => Extra::Request("referer"),
-            Field::Request(name) => Extra::Request(name),
-            Field::Cookie(name) => Extra::Cookie(name),
-            Field::Vary => Extra::Vary,
-            Field::Validator => Extra::Validator,
+            Field::Agent => ExtraField::Request("user-agent"),
+            Field::Referrer => ExtraField::Request("referer"),
+            Field::Request(name) => ExtraField::Request(name),
+            Field::Cookie(name) => ExtraField::Cookie(name),
+            Field::Vary => ExtraField::Vary,
+            Field::Validator => ExtraField::Validator,
             _ => return None,
         })
     }
 }
 
 /// How a header field of requests is logged by the proxies, for a message.
-pub fn how_to_log(name: &str) -> String {
-    let written = title(name);
+pub fn logging_hint(name: &str) -> String {
+    let written = canonical_field_name(name);
     format!(
         "nginx \"$http_{}\", httpd and varnishncsa \"%{{{written}}}i\", Squid \"%{{{written}}}>h\", Traffic Server \
          \"%<{{{written}}}cqh>\"",
@@ -42,7 +42,7 @@ pub fn how_to_log(name: &str) -> String {
 }
 
 /// The name of a header field as it is usually written: `Accept-Language`.
-pub fn title(name: &str) -> String {
+pub fn canonical_field_name(name: &str) -> String {
     let parts = name.split('-').map(|part| match part.split_at_checked(1) {
         Some((first, rest)) => first.to_ascii_uppercase() + &rest.to_ascii_lowercase(),
         None => part.to_owned(),
@@ -104,12 +104,12 @@ mod tests {
 
     #[test]
     fn what_is_recommended_is_understood() {
-        let text = how_to_log("accept-language");
+        let text = logging_hint("accept-language");
         let formats: Vec<&str> = text.split('"').skip(1).step_by(2).collect();
         assert_eq!(formats.len(), 4, "{text}");
         for format in formats {
             let format = Format::parse(format).unwrap();
-            assert_eq!(format.extras().collect::<Vec<_>>(), [Extra::Request("accept-language")]);
+            assert_eq!(format.extras().collect::<Vec<_>>(), [ExtraField::Request("accept-language")]);
         }
     }
 }

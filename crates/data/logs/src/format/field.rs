@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use super::find::is_without;
 use super::time::{Clock, TimePattern, fraction_us, ticks_in_second};
-use crate::access::{Access, Kind, Version};
+use crate::access::{Access, HttpVersion, LineKind};
 
 /// One field of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,13 +28,13 @@ pub(crate) enum Field {
     /// A time in JSON: a number in any unit, or one of these patterns.
     AnyTime(Box<[TimePattern; 3]>),
     /// How long it took.
-    Duration(Unit),
+    Duration(DurationUnit),
     /// A part of the time that it took; the parts are added.
-    DurationPart(Unit),
-    Client(Source),
+    DurationPart(DurationUnit),
+    Client(FieldSource),
     /// An address and a port, with a colon between them.
     ClientAndPort,
-    Outcome(Source),
+    Outcome(FieldSource),
     /// The server that responded, as HAProxy says it: a server, `<CACHE>`, `<NOSRV>`.
     Server,
     /// `1` when HAProxy's cache had it.
@@ -47,13 +47,13 @@ pub(crate) enum Field {
     /// Bytes of the response, with its head.
     Bytes,
     /// Bytes of the response's body alone.
-    Body,
+    LineLayout,
     /// Version of HTTP of the request.
     Version,
     Method,
     Url,
     Scheme,
-    Host(Source),
+    Host(FieldSource),
     Path,
     /// A path without the slash before it (Akamai).
     RootlessPath,
@@ -97,7 +97,7 @@ pub(crate) enum Field {
 
 /// How directly a field says its quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub(crate) enum FieldSource {
     /// It is taken where nothing more direct is in the line: `X-Forwarded-For`, the configured name of a server.
     Indirect,
     Direct,
@@ -105,7 +105,7 @@ pub(crate) enum Source {
 
 /// A unit of durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Unit {
+pub(crate) enum DurationUnit {
     /// Seconds without a fraction.
     WholeSecond,
     /// Seconds with a fraction.
@@ -118,23 +118,23 @@ pub(crate) enum Unit {
     Nanosecond,
 }
 
-impl Unit {
+impl DurationUnit {
     /// Microseconds of one; a nanosecond is less than one.
     pub(crate) fn us(self) -> u64 {
         match self {
-            Unit::WholeSecond | Unit::Second => 1_000_000,
-            Unit::WholeMillisecond | Unit::Millisecond => 1000,
-            Unit::Microsecond | Unit::Nanosecond => 1,
+            DurationUnit::WholeSecond | DurationUnit::Second => 1_000_000,
+            DurationUnit::WholeMillisecond | DurationUnit::Millisecond => 1000,
+            DurationUnit::Microsecond | DurationUnit::Nanosecond => 1,
         }
     }
 
     /// The unit as it is written behind a number.
     pub(crate) fn symbol(self) -> &'static str {
         match self {
-            Unit::WholeSecond | Unit::Second => "s",
-            Unit::WholeMillisecond | Unit::Millisecond => "ms",
-            Unit::Microsecond => "us",
-            Unit::Nanosecond => "ns",
+            DurationUnit::WholeSecond | DurationUnit::Second => "s",
+            DurationUnit::WholeMillisecond | DurationUnit::Millisecond => "ms",
+            DurationUnit::Microsecond => "us",
+            DurationUnit::Nanosecond => "ns",
         }
     }
 }
@@ -152,7 +152,7 @@ impl Field {
             Field::Server => "server",
             Field::Side => "side (`c` or `b`)",
             Field::Status => "status",
-            Field::Bytes | Field::Body => "number of bytes",
+            Field::Bytes | Field::LineLayout => "number of bytes",
             Field::Version => "version of HTTP",
             Field::Method => "method",
             Field::Url | Field::HostPath => "URL",
@@ -182,20 +182,22 @@ impl Field {
     pub(crate) fn purpose(&self) -> Option<&'static str> {
         match self {
             Field::Skip | Field::SkipList | Field::Braces | Field::Rest | Field::UnusedTime(_) => None,
-            Field::Client(Source::Indirect) => Some("client, as forwarded"),
-            Field::Duration(Unit::WholeSecond | Unit::Second) => Some("duration in seconds"),
-            Field::Duration(Unit::WholeMillisecond | Unit::Millisecond) => Some("duration in ms"),
-            Field::Duration(Unit::Microsecond) => Some("duration in µs"),
-            Field::Duration(Unit::Nanosecond) => Some("duration in ns"),
+            Field::Client(FieldSource::Indirect) => Some("client, as forwarded"),
+            Field::Duration(DurationUnit::WholeSecond | DurationUnit::Second) => Some("duration in seconds"),
+            Field::Duration(DurationUnit::WholeMillisecond | DurationUnit::Millisecond) => {
+                Some("duration in ms")
+            }
+            Field::Duration(DurationUnit::Microsecond) => Some("duration in µs"),
+            Field::Duration(DurationUnit::Nanosecond) => Some("duration in ns"),
             Field::DurationPart(_) => Some("part of the duration"),
-            Field::Body => Some("bytes of the body"),
+            Field::LineLayout => Some("bytes of the body"),
             Field::Bytes => Some("bytes"),
             field => Some(field.name()),
         }
     }
 
     /// The unit of a duration.
-    pub(crate) fn duration_unit(&self) -> Option<Unit> {
+    pub(crate) fn duration_unit(&self) -> Option<DurationUnit> {
         match self {
             Field::Duration(unit) | Field::DurationPart(unit) => Some(*unit),
             _ => None,
@@ -211,7 +213,7 @@ impl Field {
                 | Field::Outcome(_)
                 | Field::Server
                 | Field::Hierarchy
-                | Field::Client(Source::Direct)
+                | Field::Client(FieldSource::Direct)
                 | Field::ClientAndPort
                 | Field::Xact
         )
@@ -229,7 +231,7 @@ impl Field {
 
     /// True for a list, which may have a blank behind each comma.
     pub(crate) fn is_list(&self) -> bool {
-        matches!(self, Field::PeerList | Field::SkipList | Field::Client(Source::Indirect))
+        matches!(self, Field::PeerList | Field::SkipList | Field::Client(FieldSource::Indirect))
     }
 
     /// Takes what stands in the field; none: it cannot be that.
@@ -285,14 +287,14 @@ impl Field {
             }
             Field::Side => {
                 access.kind = match text {
-                    b"c" => Kind::Request,
-                    b"b" => Kind::Fetch,
+                    b"c" => LineKind::Request,
+                    b"b" => LineKind::Fetch,
                     _ => return None,
                 };
             }
             Field::Status => access.status = status(text)?,
-            Field::Bytes | Field::Body => access.bytes = bytes(text)?,
-            Field::Version => access.version = Version::of(text).or(access.version),
+            Field::Bytes | Field::LineLayout => access.bytes = bytes(text)?,
+            Field::Version => access.version = HttpVersion::parse(text).or(access.version),
             // A request line may stand beside these.
             Field::Method if is_none(text) => {}
             Field::Url | Field::Path if is_none(text) => {}
@@ -439,20 +441,22 @@ fn any_time(text: &[u8], patterns: &[TimePattern], clock: &mut Clock) -> Option<
 /// A duration; `-` and what is negative are none. HAProxy puts a `+` before one that was written before the end. A fraction of a unit
 /// that has none is a sign of another unit, or of another field.
 #[inline(always)]
-fn duration_us(text: &[u8], unit: Unit) -> Option<Option<u64>> {
+fn duration_us(text: &[u8], unit: DurationUnit) -> Option<Option<u64>> {
     if is_none(text) {
         return Some(None);
     }
     let text = text.strip_prefix(b"+").unwrap_or(text);
     let (whole, fraction) = match unit {
-        Unit::WholeSecond | Unit::Second | Unit::Millisecond => decimal(text)?,
-        Unit::WholeMillisecond | Unit::Microsecond | Unit::Nanosecond => (text, &b""[..]),
+        DurationUnit::WholeSecond | DurationUnit::Second | DurationUnit::Millisecond => decimal(text)?,
+        DurationUnit::WholeMillisecond | DurationUnit::Microsecond | DurationUnit::Nanosecond => {
+            (text, &b""[..])
+        }
     };
     if whole.first() == Some(&b'-') {
         return signed(whole).map(|_| None);
     }
     let whole = unsigned(whole)?;
-    if unit == Unit::Nanosecond {
+    if unit == DurationUnit::Nanosecond {
         return Some(Some(whole / 1000));
     }
     let whole_us = whole.checked_mul(unit.us());
@@ -515,18 +519,18 @@ fn request_line<'a>(text: &'a [u8], access: &mut Access<'a>) {
         access.url = text_or_none(&rest[..end.unwrap_or(rest.len())]);
     }
     if let Some(at) = end.filter(|_| access.version.is_none()) {
-        access.version = Version::of(&rest[at + 1..]);
+        access.version = HttpVersion::parse(&rest[at + 1..]);
     }
 }
 
 /// The field for a request's header field of this name (in lower case).
-pub(super) fn of_header(name: &str) -> Field {
+pub(super) fn request_field(name: &str) -> Field {
     match name {
-        "host" => Field::Host(Source::Direct),
+        "host" => Field::Host(FieldSource::Direct),
         "user-agent" => Field::Agent,
         "referer" => Field::Referrer,
         "x-forwarded-for" | "true-client-ip" | "cf-connecting-ip" | "x-real-ip" => {
-            Field::Client(Source::Indirect)
+            Field::Client(FieldSource::Indirect)
         }
         name if is_field_name(name) => Field::Request(name.into()),
         _ => Field::Skip,
@@ -539,7 +543,7 @@ fn is_field_name(name: &str) -> bool {
 }
 
 /// The field for a response's header field of this name, where it says anything here.
-pub(super) fn of_response_header(name: &str) -> Option<Field> {
+pub(super) fn response_field(name: &str) -> Option<Field> {
     match name {
         "content-type" => Some(Field::ContentType),
         "cache-control" => Some(Field::CacheControl),
@@ -552,10 +556,10 @@ pub(super) fn of_response_header(name: &str) -> Option<Field> {
 }
 
 /// The same for a response as the proxy itself sent it, which may say what its cache did.
-pub(super) fn of_sent_header(name: &str) -> Option<Field> {
+pub(super) fn sent_response_field(name: &str) -> Option<Field> {
     match name {
-        "x-cache" | "x-cache-status" | "cache-status" => Some(Field::Outcome(Source::Indirect)),
-        name => of_response_header(name),
+        "x-cache" | "x-cache-status" | "cache-status" => Some(Field::Outcome(FieldSource::Indirect)),
+        name => response_field(name),
     }
 }
 
@@ -578,21 +582,21 @@ mod tests {
 
     #[test]
     fn a_duration_that_was_not_measured_is_none_and_no_error() {
-        assert_eq!(duration_us(b"-", Unit::Millisecond), Some(None));
-        assert_eq!(duration_us(b"-1", Unit::WholeMillisecond), Some(None));
-        assert_eq!(duration_us(b"-0.5", Unit::Second), Some(None));
-        assert_eq!(duration_us(b"+12", Unit::Millisecond), Some(Some(12_000)));
-        assert_eq!(duration_us(b"12ms", Unit::Millisecond), None);
+        assert_eq!(duration_us(b"-", DurationUnit::Millisecond), Some(None));
+        assert_eq!(duration_us(b"-1", DurationUnit::WholeMillisecond), Some(None));
+        assert_eq!(duration_us(b"-0.5", DurationUnit::Second), Some(None));
+        assert_eq!(duration_us(b"+12", DurationUnit::Millisecond), Some(Some(12_000)));
+        assert_eq!(duration_us(b"12ms", DurationUnit::Millisecond), None);
     }
 
     #[test]
     fn a_duration_is_read_in_every_unit() {
-        assert_eq!(duration_us(b"0.0000019", Unit::Second), Some(Some(1)));
-        assert_eq!(duration_us(b"2", Unit::WholeSecond), Some(Some(2_000_000)));
-        assert_eq!(duration_us(b"1.25", Unit::Millisecond), Some(Some(1250)));
-        assert_eq!(duration_us(b"136000999", Unit::Nanosecond), Some(Some(136_000)));
-        assert_eq!(duration_us(b"0.057", Unit::Microsecond), None);
-        assert_eq!(duration_us(b"1782900004.156", Unit::WholeMillisecond), None);
+        assert_eq!(duration_us(b"0.0000019", DurationUnit::Second), Some(Some(1)));
+        assert_eq!(duration_us(b"2", DurationUnit::WholeSecond), Some(Some(2_000_000)));
+        assert_eq!(duration_us(b"1.25", DurationUnit::Millisecond), Some(Some(1250)));
+        assert_eq!(duration_us(b"136000999", DurationUnit::Nanosecond), Some(Some(136_000)));
+        assert_eq!(duration_us(b"0.057", DurationUnit::Microsecond), None);
+        assert_eq!(duration_us(b"1782900004.156", DurationUnit::WholeMillisecond), None);
     }
 
     #[test]

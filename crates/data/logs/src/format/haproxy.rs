@@ -1,24 +1,24 @@
 //! HAProxy's `log-format`: `%[{flags}]variable` and `%[expression]`.
 
-use super::field::{Field, Source, Unit};
-use super::piece::{Piece, taken};
+use super::field::{DurationUnit, Field, FieldSource};
 use super::time::TimePattern;
+use super::token::{Token, consumed};
 
 const DATE: &str = "%d/%b/%Y:%H:%M:%S.%f";
 
 /// A format string in pieces.
-pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
-    let mut pieces = Vec::new();
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
+    let mut tokenize = Vec::new();
     let mut rest = format;
     let mut all_quoted = false;
     while let Some(at) = rest.find('%') {
         if at > 0 {
-            pieces.push(Piece::Text(rest[..at].replace("\\ ", " ")));
+            tokenize.push(Token::Literal(rest[..at].replace("\\ ", " ")));
         }
         let start = &rest[at..];
         rest = &start[1..];
         if let Some(after) = rest.strip_prefix('%') {
-            pieces.push(Piece::Text("%".into()));
+            tokenize.push(Token::Literal("%".into()));
             rest = after;
             continue;
         }
@@ -49,22 +49,22 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
                 Some(field(name)?)
             }
         };
-        let word = taken(start, rest);
+        let word = consumed(start, rest);
         match field {
             // They end by themselves, with the blank behind them.
             Some(Field::Braces) => {
-                pieces.push(Piece::field(Field::Braces, word));
+                tokenize.push(Token::field(Field::Braces, word));
                 rest = rest.strip_prefix(' ').unwrap_or(rest);
             }
-            Some(field) if quoted => pieces.push(Piece::quoted(field, word)),
-            Some(field) => pieces.push(Piece::field(field, word)),
+            Some(field) if quoted => tokenize.push(Token::quoted(field, word)),
+            Some(field) => tokenize.push(Token::field(field, word)),
             None => {}
         }
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Text(rest.replace("\\ ", " ")));
+        tokenize.push(Token::Literal(rest.replace("\\ ", " ")));
     }
-    Ok(pieces)
+    Ok(tokenize)
 }
 
 /// What stands in square brackets, which may stand in it too.
@@ -92,7 +92,7 @@ fn of_expression(expression: &str) -> Field {
     } else if words.contains("referer") {
         Field::Referrer
     } else if words.contains("host") {
-        Field::Host(Source::Direct)
+        Field::Host(FieldSource::Direct)
     } else if words.contains("content-type") || words.contains("content_type") {
         Field::ContentType
     } else if words.contains("cache-control") || words.contains("cache_control") {
@@ -110,7 +110,7 @@ fn of_expression(expression: &str) -> Field {
     } else if let Some(name) = SPLITTING.iter().find(|name| words.replace('_', "-").contains(**name)) {
         Field::Request((*name).into())
     } else if words.starts_with("src") {
-        Field::Client(Source::Direct)
+        Field::Client(FieldSource::Direct)
     } else {
         Field::Skip
     }
@@ -138,8 +138,8 @@ fn field(name: &str) -> Result<Field, String> {
         "ms" => Field::Fraction,
         "t" | "tr" => Field::Time(TimePattern::known(DATE)),
         "T" | "Tl" | "trg" | "trl" => Field::Time(TimePattern::common()),
-        "Ta" => Field::Duration(Unit::WholeMillisecond),
-        "ci" => Field::Client(Source::Direct),
+        "Ta" => Field::Duration(DurationUnit::WholeMillisecond),
+        "ci" => Field::Client(FieldSource::Direct),
         "s" => Field::Server,
         "tsc" | "ts" => Field::Termination,
         "ST" => Field::Status,

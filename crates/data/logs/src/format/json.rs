@@ -3,7 +3,7 @@
 //! The keys of the first lines are looked up once. Writers keep to their order, so that the next key is nearly always the one that
 //! came after the last one before: most keys cost one comparison.
 
-use super::field::{Field, Source, Unit, of_header, of_sent_header};
+use super::field::{DurationUnit, Field, FieldSource, request_field, sent_response_field};
 use super::time::TimePattern;
 
 /// How deep objects may lie in one another.
@@ -34,7 +34,7 @@ pub(super) struct Value<'l> {
 
 /// Why a line is no object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NoObject {
+pub(super) struct SyntaxError {
     /// Where it ceases to be one.
     pub at: usize,
 }
@@ -85,14 +85,14 @@ const WRITERS: [Writer; 6] = [
 
 /// What JSON lines are, found from the first of them.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct JsonFormat {
     pub name: &'static str,
     pub about: &'static str,
     pub keys: Keys,
 }
 
 /// Finds out what the keys of some lines mean; none: these are no objects.
-pub(super) fn find(lines: &[&[u8]]) -> Option<Found> {
+pub(super) fn find(lines: &[&[u8]]) -> Option<JsonFormat> {
     let mut paths: Vec<Box<str>> = Vec::new();
     let mut read = 0;
     for line in lines {
@@ -127,7 +127,7 @@ pub(super) fn find(lines: &[&[u8]]) -> Option<Found> {
         field: (writer.field)(&path).unwrap_or(Field::Skip),
         path,
     };
-    Some(Found {
+    Some(JsonFormat {
         name: writer.name,
         about: writer.about,
         keys: Keys { list: paths.into_iter().map(key).collect() },
@@ -149,7 +149,7 @@ impl Keys {
         &self,
         line: &'l [u8],
         mut take: impl FnMut(Value<'l>) -> Option<()>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), JsonStop> {
         let mut expected = 0;
         let mut refused = None;
         let walked = each_leaf(line, |names, text, at| {
@@ -167,12 +167,12 @@ impl Keys {
             let Some(key) = key else { return };
             expected = key + 1;
             if take(Value { key, text }).is_none() {
-                refused = Some(Stop::Refused { key, at });
+                refused = Some(JsonStop::Refused { key, at });
             }
         });
         match (refused, walked) {
             (Some(stop), _) => Err(stop),
-            (None, Err(NoObject { at })) => Err(Stop::NoObject { at }),
+            (None, Err(SyntaxError { at })) => Err(JsonStop::SyntaxError { at }),
             (None, Ok(())) => Ok(()),
         }
     }
@@ -180,14 +180,17 @@ impl Keys {
 
 /// Why a line was not read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
-    NoObject { at: usize },
+pub(super) enum JsonStop {
+    SyntaxError { at: usize },
     Refused { key: usize, at: usize },
 }
 
 /// Hands over each value of an object that is no object itself: the names of its key, the value, and where it begins. Of a list it is
 /// the first value.
-fn each_leaf<'l>(line: &'l [u8], mut leaf: impl FnMut(&[&'l [u8]], &'l [u8], usize)) -> Result<(), NoObject> {
+fn each_leaf<'l>(
+    line: &'l [u8],
+    mut leaf: impl FnMut(&[&'l [u8]], &'l [u8], usize),
+) -> Result<(), SyntaxError> {
     let mut cursor = Cursor { line, at: 0 };
     let mut names: [&[u8]; DEPTH] = [b""; DEPTH];
     let mut depth = 0;
@@ -205,7 +208,7 @@ fn each_leaf<'l>(line: &'l [u8], mut leaf: impl FnMut(&[&'l [u8]], &'l [u8], usi
             if cursor.next_if(b'{') {
                 depth += 1;
                 if depth == DEPTH {
-                    return Err(NoObject { at: cursor.at });
+                    return Err(SyntaxError { at: cursor.at });
                 }
                 continue;
             }
@@ -229,7 +232,7 @@ fn each_leaf<'l>(line: &'l [u8], mut leaf: impl FnMut(&[&'l [u8]], &'l [u8], usi
     cursor.end()
 }
 
-struct Leaf<'l> {
+struct JsonLeaf<'l> {
     text: &'l [u8],
     at: usize,
 }
@@ -240,8 +243,8 @@ struct Cursor<'l> {
 }
 
 impl<'l> Cursor<'l> {
-    fn wrong<T>(&self) -> Result<T, NoObject> {
-        Err(NoObject { at: self.at })
+    fn wrong<T>(&self) -> Result<T, SyntaxError> {
+        Err(SyntaxError { at: self.at })
     }
 
     fn skip_blanks(&mut self) {
@@ -258,12 +261,12 @@ impl<'l> Cursor<'l> {
         is_next
     }
 
-    fn expect(&mut self, byte: u8) -> Result<(), NoObject> {
+    fn expect(&mut self, byte: u8) -> Result<(), SyntaxError> {
         if self.next_if(byte) { Ok(()) } else { self.wrong() }
     }
 
     /// A text in quotes, as it stands there.
-    fn text(&mut self) -> Result<&'l [u8], NoObject> {
+    fn text(&mut self) -> Result<&'l [u8], SyntaxError> {
         self.expect(b'"')?;
         let begin = self.at;
         loop {
@@ -283,12 +286,12 @@ impl<'l> Cursor<'l> {
     }
 
     /// A value that is no object; none: an empty list, or one of objects.
-    fn value(&mut self) -> Result<Option<Leaf<'l>>, NoObject> {
+    fn value(&mut self) -> Result<Option<JsonLeaf<'l>>, SyntaxError> {
         self.skip_blanks();
         match self.line.get(self.at) {
             Some(b'"') => {
                 let at = self.at + 1;
-                Ok(Some(Leaf { text: self.text()?, at }))
+                Ok(Some(JsonLeaf { text: self.text()?, at }))
             }
             Some(b'[') => self.list(),
             Some(_) => {
@@ -298,8 +301,8 @@ impl<'l> Cursor<'l> {
                 let text = &self.line[begin..self.at];
                 match text {
                     b"" => self.wrong(),
-                    b"null" => Ok(Some(Leaf { text: b"-", at: begin })),
-                    text => Ok(Some(Leaf { text, at: begin })),
+                    b"null" => Ok(Some(JsonLeaf { text: b"-", at: begin })),
+                    text => Ok(Some(JsonLeaf { text, at: begin })),
                 }
             }
             None => self.wrong(),
@@ -307,7 +310,7 @@ impl<'l> Cursor<'l> {
     }
 
     /// The first value of a list, all of which is skipped.
-    fn list(&mut self) -> Result<Option<Leaf<'l>>, NoObject> {
+    fn list(&mut self) -> Result<Option<JsonLeaf<'l>>, SyntaxError> {
         self.expect(b'[')?;
         self.skip_blanks();
         let first = match self.line.get(self.at) {
@@ -331,34 +334,34 @@ impl<'l> Cursor<'l> {
         Ok(first)
     }
 
-    fn end(&mut self) -> Result<(), NoObject> {
+    fn end(&mut self) -> Result<(), SyntaxError> {
         self.skip_blanks();
         if self.at == self.line.len() { Ok(()) } else { self.wrong() }
     }
 }
 
 fn any_time() -> Field {
-    Field::AnyTime(Box::new(TimePattern::of_json()))
+    Field::AnyTime(Box::new(TimePattern::from_json_lines()))
 }
 
 fn caddy(path: &str) -> Option<Field> {
     if let Some(name) = path.strip_prefix("request.headers.") {
-        return Some(of_header(&name.to_ascii_lowercase()));
+        return Some(request_field(&name.to_ascii_lowercase()));
     }
     if let Some(name) = path.strip_prefix("resp_headers.") {
-        return of_sent_header(&name.to_ascii_lowercase());
+        return sent_response_field(&name.to_ascii_lowercase());
     }
     Some(match path {
         "ts" => any_time(),
-        "duration" => Field::Duration(Unit::Second),
-        "size" => Field::Body,
+        "duration" => Field::Duration(DurationUnit::Second),
+        "size" => Field::LineLayout,
         "status" => Field::Status,
         // Behind trusted proxies it is the client's own, and the other that of the connection.
-        "request.client_ip" => Field::Client(Source::Direct),
-        "request.remote_ip" | "request.remote_addr" => Field::Client(Source::Indirect),
+        "request.client_ip" => Field::Client(FieldSource::Direct),
+        "request.remote_ip" | "request.remote_addr" => Field::Client(FieldSource::Indirect),
         "request.proto" => Field::Version,
         "request.method" => Field::Method,
-        "request.host" => Field::Host(Source::Direct),
+        "request.host" => Field::Host(FieldSource::Direct),
         "request.uri" => Field::Url,
         _ => return None,
     })
@@ -366,22 +369,22 @@ fn caddy(path: &str) -> Option<Field> {
 
 fn traefik(path: &str) -> Option<Field> {
     if let Some(name) = path.strip_prefix("request_") {
-        return Some(of_header(&name.to_ascii_lowercase()));
+        return Some(request_field(&name.to_ascii_lowercase()));
     }
     if let Some(name) = path.strip_prefix("downstream_") {
-        return of_sent_header(&name.to_ascii_lowercase());
+        return sent_response_field(&name.to_ascii_lowercase());
     }
     Some(match path {
         "StartUTC" => any_time(),
-        "Duration" => Field::Duration(Unit::Nanosecond),
-        "ClientHost" => Field::Client(Source::Direct),
-        "ClientAddr" => Field::Client(Source::Indirect),
+        "Duration" => Field::Duration(DurationUnit::Nanosecond),
+        "ClientHost" => Field::Client(FieldSource::Direct),
+        "ClientAddr" => Field::Client(FieldSource::Indirect),
         "DownstreamStatus" => Field::Status,
-        "DownstreamContentSize" => Field::Body,
+        "DownstreamContentSize" => Field::LineLayout,
         "RequestMethod" => Field::Method,
         "RequestPath" => Field::Url,
-        "RequestAddr" => Field::Host(Source::Direct),
-        "RequestHost" => Field::Host(Source::Indirect),
+        "RequestAddr" => Field::Host(FieldSource::Direct),
+        "RequestHost" => Field::Host(FieldSource::Indirect),
         "RequestProtocol" => Field::Version,
         "RequestScheme" => Field::Scheme,
         "ServiceAddr" => Field::Peer,
@@ -392,18 +395,18 @@ fn traefik(path: &str) -> Option<Field> {
 fn envoy(path: &str) -> Option<Field> {
     Some(match path {
         "start_time" => any_time(),
-        "duration" => Field::Duration(Unit::Millisecond),
+        "duration" => Field::Duration(DurationUnit::Millisecond),
         "response_code" => Field::Status,
-        "bytes_sent" => Field::Body,
+        "bytes_sent" => Field::LineLayout,
         "method" => Field::Method,
         "path" => Field::Url,
         "protocol" => Field::Version,
-        "authority" => Field::Host(Source::Direct),
+        "authority" => Field::Host(FieldSource::Direct),
         "user_agent" | "user-agent" => Field::Agent,
         "referer" => Field::Referrer,
         "upstream_host" => Field::Peer,
-        "downstream_remote_address" => Field::Client(Source::Direct),
-        "x_forwarded_for" => Field::Client(Source::Indirect),
+        "downstream_remote_address" => Field::Client(FieldSource::Direct),
+        "x_forwarded_for" => Field::Client(FieldSource::Indirect),
         _ => return None,
     })
 }
@@ -411,19 +414,19 @@ fn envoy(path: &str) -> Option<Field> {
 fn cloudflare(path: &str) -> Option<Field> {
     Some(match path {
         "EdgeStartTimestamp" => any_time(),
-        "ClientIP" => Field::Client(Source::Direct),
-        "ClientRequestHost" => Field::Host(Source::Direct),
+        "ClientIP" => Field::Client(FieldSource::Direct),
+        "ClientRequestHost" => Field::Host(FieldSource::Direct),
         "ClientRequestMethod" => Field::Method,
         "ClientRequestURI" => Field::Url,
         "ClientRequestProtocol" => Field::Version,
         "ClientRequestScheme" => Field::Scheme,
         "ClientRequestUserAgent" => Field::Agent,
         "ClientRequestReferer" => Field::Referrer,
-        "CacheCacheStatus" => Field::Outcome(Source::Direct),
+        "CacheCacheStatus" => Field::Outcome(FieldSource::Direct),
         "EdgeResponseBytes" => Field::Bytes,
         "EdgeResponseStatus" => Field::Status,
         "EdgeResponseContentType" => Field::ContentType,
-        "EdgeTimeToFirstByteMs" => Field::Duration(Unit::Millisecond),
+        "EdgeTimeToFirstByteMs" => Field::Duration(DurationUnit::Millisecond),
         "OriginIP" => Field::Peer,
         _ => return None,
     })
@@ -432,20 +435,20 @@ fn cloudflare(path: &str) -> Option<Field> {
 fn akamai(path: &str) -> Option<Field> {
     Some(match path {
         "reqTimeSec" => any_time(),
-        "cliIP" => Field::Client(Source::Direct),
-        "reqHost" => Field::Host(Source::Direct),
+        "cliIP" => Field::Client(FieldSource::Direct),
+        "reqHost" => Field::Host(FieldSource::Direct),
         "reqMethod" => Field::Method,
         "reqPath" => Field::RootlessPath,
         "queryStr" => Field::Query,
         "proto" => Field::Scheme,
         "statusCode" => Field::Status,
-        "rspContentLen" => Field::Body,
+        "rspContentLen" => Field::LineLayout,
         "totalBytes" => Field::Bytes,
         "rspContentType" => Field::ContentType,
         "cacheStatus" => Field::HitFlag,
         "UA" => Field::Agent,
         "referer" => Field::Referrer,
-        "xForwardedFor" => Field::Client(Source::Indirect),
+        "xForwardedFor" => Field::Client(FieldSource::Indirect),
         _ => return None,
     })
 }
@@ -461,7 +464,7 @@ fn by_name(path: &str) -> Option<Field> {
         field,
         Field::Status
             | Field::Bytes
-            | Field::Body
+            | Field::LineLayout
             | Field::ContentType
             | Field::Outcome(_)
             | Field::Duration(_)
@@ -488,14 +491,14 @@ fn by_last_name(last: &str) -> Option<Field> {
         "status" | "status_code" | "response_status" | "response_code" | "http_status" | "statuscode" => {
             Field::Status
         }
-        "body_bytes_sent" | "response_body_size" | "body_size" | "resp_body_size" => Field::Body,
+        "body_bytes_sent" | "response_body_size" | "body_size" | "resp_body_size" => Field::LineLayout,
         "bytes" | "bytes_sent" | "size" | "response_size" | "response_bytes" | "bytes_out" | "resp_bytes" => {
             Field::Bytes
         }
         "client" | "client_ip" | "clientip" | "remote_ip" | "remote_addr" | "remote_host" | "client_addr"
-        | "client_address" | "remote_address" => Field::Client(Source::Direct),
+        | "client_address" | "remote_address" => Field::Client(FieldSource::Direct),
         "xff" | "x_forwarded_for" | "http_x_forwarded_for" | "forwarded_for" => {
-            Field::Client(Source::Indirect)
+            Field::Client(FieldSource::Indirect)
         }
         "upstream_cache_status"
         | "cache_status"
@@ -503,25 +506,25 @@ fn by_last_name(last: &str) -> Option<Field> {
         | "cache_result"
         | "response_state"
         | "fastly_state"
-        | "cachestatus" => Field::Outcome(Source::Direct),
-        "x_cache" | "sent_http_x_cache" | "resp_x_cache" => Field::Outcome(Source::Indirect),
+        | "cachestatus" => Field::Outcome(FieldSource::Direct),
+        "x_cache" | "sent_http_x_cache" | "resp_x_cache" => Field::Outcome(FieldSource::Indirect),
         "user_agent" | "useragent" | "ua" | "request_user_agent" => Field::Agent,
         "referer" | "referrer" | "request_referer" | "http_referrer" => Field::Referrer,
-        "host" | "request_host" | "vhost" | "authority" | "domain" => Field::Host(Source::Direct),
+        "host" | "request_host" | "vhost" | "authority" | "domain" => Field::Host(FieldSource::Direct),
         "scheme" | "request_scheme" => Field::Scheme,
         "protocol" | "proto" | "request_protocol" | "http_version" | "server_protocol" => Field::Version,
         "content_type" | "response_content_type" | "mime_type" => Field::ContentType,
-        "request_time" => Field::Duration(Unit::Second),
+        "request_time" => Field::Duration(DurationUnit::Second),
         name => {
             let unit = [
-                ("_ns", Unit::Nanosecond),
-                ("_us", Unit::Microsecond),
-                ("_usec", Unit::Microsecond),
-                ("_ms", Unit::Millisecond),
-                ("_msec", Unit::Millisecond),
-                ("_s", Unit::Second),
-                ("_sec", Unit::Second),
-                ("_seconds", Unit::Second),
+                ("_ns", DurationUnit::Nanosecond),
+                ("_us", DurationUnit::Microsecond),
+                ("_usec", DurationUnit::Microsecond),
+                ("_ms", DurationUnit::Millisecond),
+                ("_msec", DurationUnit::Millisecond),
+                ("_s", DurationUnit::Second),
+                ("_sec", DurationUnit::Second),
+                ("_seconds", DurationUnit::Second),
             ];
             let unit = unit.iter().find_map(|(end, unit)| Some((name.strip_suffix(*end)?, *unit)));
             match unit {

@@ -4,7 +4,7 @@ use super::{Dialect, Format};
 
 /// A format with a name.
 #[derive(Debug, Clone, Copy)]
-pub struct Known {
+pub struct KnownFormat {
     /// Its names, the best first.
     pub names: &'static [&'static str],
     pub about: &'static str,
@@ -47,32 +47,32 @@ pub(super) const WITH_HOST_FIRST: [(&str, &str); 3] =
     [("combined", "host-combined"), ("common", "host-common"), ("nginx-main", "host-nginx-main")];
 
 /// All of them. Where two fit a log equally well, the one with more fields is taken, then the earlier.
-pub const KNOWN: &[Known] = &[
-    Known {
+pub const KNOWN_FORMATS: &[KnownFormat] = &[
+    KnownFormat {
         names: &["squid"],
         about: "the native format of Squid, which Traffic Server writes too",
         dialect: Dialect::Squid,
         text: SQUID,
     },
-    Known {
+    KnownFormat {
         names: &["combined", "varnishncsa", "nginx"],
         about: "Combined, as httpd, nginx and varnishncsa write it by default",
         dialect: Dialect::Ncsa,
         text: COMBINED,
     },
-    Known {
+    KnownFormat {
         names: &["common", "clf", "trafficserver-common"],
         about: "Common, as httpd, Traffic Server and many others write it",
         dialect: Dialect::Ncsa,
         text: COMMON,
     },
-    Known {
+    KnownFormat {
         names: &["vhost-combined"],
         about: "Combined with the host before it, as Debian's httpd writes it",
         dialect: Dialect::Ncsa,
         text: r#"%v:%p %h %l %u %t "%r" %>s %O "%{Referer}i" "%{User-Agent}i""#,
     },
-    Known {
+    KnownFormat {
         names: &["nginx-main"],
         about: "Combined and the forwarded address, as packages of nginx configure it",
         dialect: Dialect::Nginx,
@@ -81,7 +81,7 @@ pub const KNOWN: &[Known] = &[
             r#""$http_referer" "$http_user_agent" "$http_x_forwarded_for""#
         ),
     },
-    Known {
+    KnownFormat {
         names: &["ingress-nginx", "nginx-ingress"],
         about: "what ingress-nginx, a controller of Kubernetes, writes by default (`upstreaminfo`)",
         dialect: Dialect::Nginx,
@@ -92,7 +92,7 @@ pub const KNOWN: &[Known] = &[
             "$upstream_response_time $upstream_status $req_id"
         ),
     },
-    Known {
+    KnownFormat {
         names: &["traefik"],
         about: "what Traefik writes by default",
         dialect: Dialect::Ncsa,
@@ -101,7 +101,7 @@ pub const KNOWN: &[Known] = &[
             "%{ms}Tms"
         ),
     },
-    Known {
+    KnownFormat {
         names: &["envoy"],
         about: "what Envoy writes by default",
         dialect: Dialect::Assay,
@@ -110,7 +110,7 @@ pub const KNOWN: &[Known] = &[
             r#""{user-agent}" "{other}" "{host}" "{origin}""#
         ),
     },
-    Known {
+    KnownFormat {
         names: &["istio"],
         about: "what the Envoy of Istio writes by default",
         dialect: Dialect::Assay,
@@ -120,7 +120,7 @@ pub const KNOWN: &[Known] = &[
             "{other} {other}"
         ),
     },
-    Known {
+    KnownFormat {
         names: &["aws-alb", "alb"],
         about: "what Application Load Balancers of AWS write",
         dialect: Dialect::Assay,
@@ -129,7 +129,7 @@ pub const KNOWN: &[Known] = &[
             r#"{other} {bytes} "{request}" "{user-agent}"{rest}"#
         ),
     },
-    Known {
+    KnownFormat {
         names: &["aws-elb", "elb"],
         about: "what Classic Load Balancers of AWS write",
         dialect: Dialect::Assay,
@@ -138,7 +138,7 @@ pub const KNOWN: &[Known] = &[
             r#"{bytes} "{request}" "{user-agent}"{rest}"#
         ),
     },
-    Known {
+    KnownFormat {
         names: &["aws-s3", "s3"],
         about: "what S3 writes of requests to a bucket",
         dialect: Dialect::Assay,
@@ -147,7 +147,7 @@ pub const KNOWN: &[Known] = &[
             r#"{body} {other} {duration-ms} {other} "{referrer}" "{user-agent}"{rest}"#
         ),
     },
-    Known {
+    KnownFormat {
         names: &["bunny"],
         about: "what bunny.net writes",
         dialect: Dialect::Assay,
@@ -156,19 +156,19 @@ pub const KNOWN: &[Known] = &[
             "{other}"
         ),
     },
-    Known {
+    KnownFormat {
         names: &["host-combined"],
         about: "Combined with the host before it, without a port",
         dialect: Dialect::Ncsa,
         text: r#"%v %h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i""#,
     },
-    Known {
+    KnownFormat {
         names: &["host-common"],
         about: "Common with the host before it, without a port",
         dialect: Dialect::Ncsa,
         text: r#"%v %h %l %u %t "%r" %>s %b"#,
     },
-    Known {
+    KnownFormat {
         names: &["host-nginx-main"],
         about: "nginx-main with the host before it",
         dialect: Dialect::Nginx,
@@ -177,91 +177,91 @@ pub const KNOWN: &[Known] = &[
             r#""$http_referer" "$http_user_agent" "$http_x_forwarded_for""#
         ),
     },
-    Known {
+    KnownFormat {
         names: &["squid-combined"],
         about: "Combined and what became of it, as Squid's `combined` has it",
         dialect: Dialect::Squid,
         text: SQUID_COMBINED,
     },
-    Known {
+    KnownFormat {
         names: &["squid-common"],
         about: "Common and what became of it, as Squid's `common` has it",
         dialect: Dialect::Squid,
         text: SQUID_COMMON,
     },
-    Known {
+    KnownFormat {
         names: &["trafficserver-extended"],
         about: "Traffic Server's Netscape Extended",
         dialect: Dialect::TrafficServer,
         text: EXTENDED,
     },
-    Known {
+    KnownFormat {
         names: &["trafficserver-extended2"],
         about: "Traffic Server's Netscape Extended-2",
         dialect: Dialect::TrafficServer,
         text: EXTENDED2,
     },
-    Known {
+    KnownFormat {
         names: &["haproxy", "httplog"],
         about: "what HAProxy writes with `option httplog`",
         dialect: Dialect::Haproxy,
         text: HTTPLOG,
     },
-    Known {
+    KnownFormat {
         names: &["haproxy-https", "httpslog"],
         about: "what HAProxy writes with `option httpslog`",
         dialect: Dialect::Haproxy,
         text: HTTPSLOG,
     },
-    Known {
+    KnownFormat {
         names: &["haproxy-tcp", "tcplog"],
         about: "what HAProxy writes of connections with `option tcplog`: there are no requests in it",
         dialect: Dialect::Haproxy,
         text: "%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq",
     },
-    Known {
+    KnownFormat {
         names: &["haproxy-clf"],
         about: "what HAProxy writes with `option httplog clf`",
         dialect: Dialect::Haproxy,
         text: HAPROXY_CLF,
     },
-    Known {
+    KnownFormat {
         names: &["assay-switch"],
         about: "Combined, class, server and times, as `assay switch` writes it",
         dialect: Dialect::Ncsa,
         text: r#"%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i" %{class}n %{server}n %{queue}n %{first}n %D"#,
     },
-    Known {
+    KnownFormat {
         names: &["assay-trafficserver"],
         about: "what Traffic Server writes when Assay runs it",
         dialect: Dialect::Assay,
         text: "{time-s} {duration-ms} {client} {outcome}/{status} {bytes} {method} {url}",
     },
-    Known {
+    KnownFormat {
         names: &["assay-haproxy"],
         about: "what HAProxy writes when Assay runs it",
         dialect: Dialect::Assay,
         text: "{time-s} {duration-ms} {client} {server}/{status} {bytes} {method} {url}",
     },
-    Known {
+    KnownFormat {
         names: &["assay-httpd"],
         about: "what Apache httpd writes when Assay runs it",
         dialect: Dialect::Assay,
         text: r#"{time-s} {duration-us} {client} "{outcome}"/{status} {bytes} {method} {url}"#,
     },
-    Known {
+    KnownFormat {
         names: &["assay-varnish"],
         about: "what varnishncsa writes when Assay runs Varnish",
         dialect: Dialect::Assay,
         text: "{time-s} {outcome}/{status} {bytes} {method} {url} {duration-us} {other}",
     },
-    Known {
+    KnownFormat {
         names: &["assay-nginx"],
         about: "what nginx writes when Assay runs it",
         dialect: Dialect::Assay,
         text: "{time-s} {outcome}/{status} {bytes} {method} {url} {duration-s} {other}",
     },
-    Known {
+    KnownFormat {
         names: &["assay-squid-xact"],
         about: "the native format of Squid with the robots' name of each request, as Squid writes it when Assay runs it",
         dialect: Dialect::Assay,
@@ -270,37 +270,37 @@ pub const KNOWN: &[Known] = &[
             "{hierarchy}/{origin} {other} {xact}"
         ),
     },
-    Known {
+    KnownFormat {
         names: &["assay-builtin"],
         about: "what the built-in proxy writes",
         dialect: Dialect::Assay,
         text: "{time-s} {duration-us} {client} {outcome}/{status} {bytes} {method} {url} {hierarchy} {xact}",
     },
-    Known {
+    KnownFormat {
         names: &["assay-trafficserver-xact"],
         about: "what Traffic Server writes when Assay runs it, with the robots' name of each request",
         dialect: Dialect::Assay,
         text: "{time-s} {duration-ms} {client} {outcome}/{status} {bytes} {method} {url} {xact}",
     },
-    Known {
+    KnownFormat {
         names: &["assay-haproxy-xact"],
         about: "what HAProxy writes when Assay runs it, with the robots' name of each request",
         dialect: Dialect::Assay,
         text: "{time-s} {duration-ms} {client} {server}/{status} {bytes} {method} {url} {xact}",
     },
-    Known {
+    KnownFormat {
         names: &["assay-httpd-xact"],
         about: "what Apache httpd writes when Assay runs it, with the robots' name of each request",
         dialect: Dialect::Assay,
         text: r#"{time-s} {duration-us} {client} "{outcome}"/{status} {bytes} {method} {url} {xact}"#,
     },
-    Known {
+    KnownFormat {
         names: &["assay-varnish-xact"],
         about: "what varnishncsa writes when Assay runs it, with the robots' name of each request",
         dialect: Dialect::Assay,
         text: "{time-s} {outcome}/{status} {bytes} {method} {url} {duration-us} {xact} {other}",
     },
-    Known {
+    KnownFormat {
         names: &["assay-nginx-xact"],
         about: "what nginx writes when Assay runs it, with the robots' name of each request",
         dialect: Dialect::Assay,
@@ -308,12 +308,12 @@ pub const KNOWN: &[Known] = &[
     },
 ];
 
-impl Known {
+impl KnownFormat {
     /// The format, compiled.
     pub fn format(&self) -> Format {
         let mut format = Format::compile(self.dialect, self.text)
             .expect("formats of our own compile; a test goes through all of them")
-            .that_ends();
+            .ending_at_word();
         self.names[0].clone_into(&mut format.name);
         self.about.clone_into(&mut format.about);
         format

@@ -5,21 +5,21 @@
 
 mod assay;
 mod choice;
-mod current;
 mod detect;
 mod extra;
+mod facts;
 mod field;
 mod find;
 mod haproxy;
-pub(crate) mod head;
 mod json;
 mod known;
 mod ncsa;
 mod nginx;
-mod piece;
-mod says;
+pub(crate) mod prefix;
 mod squid;
 mod time;
+mod token;
+mod tracker;
 mod trafficserver;
 mod w3c;
 
@@ -28,21 +28,21 @@ use std::fmt;
 use thiserror::Error;
 
 pub use assay::FIELDS as ASSAY_FIELDS;
-pub use choice::Unused;
-pub(crate) use current::Current;
-pub use detect::{Recognised, Unrecognised, instant_us, recognise};
+pub use choice::UnusedField;
+pub use detect::{DetectError, DetectedFormats, detect, instant_us};
 pub(crate) use detect::{SAMPLE_LINES, read_line, trim};
-pub use extra::{Extra, how_to_log, title};
-pub use known::{KNOWN, Known};
-pub use says::{Fact, Says};
+pub use extra::{ExtraField, canonical_field_name, logging_hint};
+pub use facts::{Fact, FactSet};
+pub use known::{KNOWN_FORMATS, KnownFormat};
 pub use time::ticks_in_second;
+pub(crate) use tracker::FormatTracker;
 
-use crate::access::{Access, Kind};
+use crate::access::{Access, LineKind};
 use crate::hash::hash;
-use field::{Field, Source};
+use field::{Field, FieldSource};
 use find::{find, find_either, is_without};
-use piece::Piece;
 use time::{Clock, TimePattern};
+use token::Token;
 
 /// A format string that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -81,53 +81,53 @@ pub struct Format {
     pub name: String,
     /// What it is, for people.
     pub about: String,
-    body: Body,
+    body: LineLayout,
     /// How many fields there are.
     parts: usize,
     dialect: Dialect,
-    says: Says,
+    facts: FactSet,
     counts_bodies: bool,
     duration_unit_us: u64,
-    unused: Vec<Unused>,
+    unused: Vec<UnusedField>,
     /// Lines are of connections, and say nothing of requests (HAProxy's `option tcplog`).
-    is_of_connections: bool,
+    describes_connections: bool,
     key: u64,
     /// The log itself names its fields, and may name others later.
-    is_of_log: bool,
+    is_self_described: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Body {
-    Steps(Vec<Step>),
+enum LineLayout {
+    Steps(Vec<FormatStep>),
     Keys(json::Keys),
 }
 
-impl Body {
+impl LineLayout {
     fn fields(&self) -> impl Iterator<Item = &Field> {
-        let (steps, keys): (&[Step], &[json::Key]) = match self {
-            Body::Steps(steps) => (steps, &[]),
-            Body::Keys(keys) => (&[], keys.list()),
+        let (steps, keys): (&[FormatStep], &[json::Key]) = match self {
+            LineLayout::Steps(steps) => (steps, &[]),
+            LineLayout::Keys(keys) => (&[], keys.list()),
         };
-        steps.iter().filter_map(Step::field).chain(keys.iter().map(|key| &key.field))
+        steps.iter().filter_map(FormatStep::field).chain(keys.iter().map(|key| &key.field))
     }
 
     fn fields_mut(&mut self) -> impl Iterator<Item = &mut Field> {
-        let (steps, keys): (&mut [Step], &mut [json::Key]) = match self {
-            Body::Steps(steps) => (steps, &mut []),
-            Body::Keys(keys) => (&mut [], keys.list_mut()),
+        let (steps, keys): (&mut [FormatStep], &mut [json::Key]) = match self {
+            LineLayout::Steps(steps) => (steps, &mut []),
+            LineLayout::Keys(keys) => (&mut [], keys.list_mut()),
         };
         let steps = steps.iter_mut().filter_map(|step| match step {
-            Step::Text(_) => None,
-            Step::Field(step) => Some(&mut step.field),
+            FormatStep::Literal(_) => None,
+            FormatStep::Field(step) => Some(&mut step.field),
         });
         steps.chain(keys.iter_mut().map(|key| &mut key.field))
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum FormatStep {
     /// What must stand there; blanks in it are as many as there are.
-    Text(Box<[u8]>),
+    Literal(Box<[u8]>),
     Field(FieldStep),
 }
 
@@ -136,14 +136,14 @@ struct FieldStep {
     field: Field,
     /// The field as the format writes it.
     word: Box<str>,
-    until: Until,
+    until: FieldEnd,
     /// It is in quotes if it begins with one.
     may_be_quoted: bool,
 }
 
 /// Where a field ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Until {
+enum FieldEnd {
     /// At the end of the line.
     End,
     /// There too, and no blank is in it.
@@ -152,7 +152,7 @@ enum Until {
     EndWithout(u8),
     /// Before a blank. Blanks behind it are skipped with it: most fields end so.
     Blank,
-    Text(Box<[u8]>),
+    Literal(Box<[u8]>),
     /// There too, and no blank is in it.
     TextInWord(Box<[u8]>),
     /// The same, of a single byte.
@@ -168,7 +168,7 @@ enum Until {
 }
 
 /// A field of a line, for people.
-pub(crate) struct Part<'f, 'l> {
+pub(crate) struct ExplainedField<'f, 'l> {
     /// The field as the format writes it.
     pub word: &'f str,
     /// What it is read as; none: it is not used.
@@ -177,7 +177,7 @@ pub(crate) struct Part<'f, 'l> {
 }
 
 /// A field of a line, and what stands in it.
-struct Cut<'f, 'l> {
+struct FieldValue<'f, 'l> {
     /// Place of the field among the steps of its format, or among the keys of the log.
     place: usize,
     field: &'f Field,
@@ -186,15 +186,15 @@ struct Cut<'f, 'l> {
 
 /// Why a line could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Malformed {
+pub struct LineError {
     step: usize,
     /// Where in the line.
     pub at: usize,
-    problem: Problem,
+    problem: Mismatch,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Problem {
+enum Mismatch {
     /// A text of the format does not stand there.
     NotThere,
     /// The field has no end.
@@ -204,7 +204,7 @@ enum Problem {
     /// There is more than the format says.
     More,
     /// It is no JSON object.
-    NoObject,
+    SyntaxError,
     /// It is a JSON object without the keys of a request.
     NoRequest,
 }
@@ -212,11 +212,12 @@ enum Problem {
 impl Format {
     /// Reads a format: the name of a known one, or a format string in the words of any of the proxies.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
-        if let Some(known) = KNOWN.iter().find(|known| known.names.contains(&text)) {
+        if let Some(known) = KNOWN_FORMATS.iter().find(|known| known.names.contains(&text)) {
             return Ok(known.format());
         }
-        let Some(dialect) = dialect_of(text) else {
-            let names: Vec<&str> = KNOWN.iter().filter_map(|known| known.names.first().copied()).collect();
+        let Some(dialect) = detect_dialect(text) else {
+            let names: Vec<&str> =
+                KNOWN_FORMATS.iter().filter_map(|known| known.names.first().copied()).collect();
             let why = format!(
                 "it is no format string (nothing in it begins with `%`, `$` or `{{`), and there is no format of that \
                  name; there are {}",
@@ -229,62 +230,62 @@ impl Format {
 
     /// Compiles a format string.
     pub fn compile(dialect: Dialect, text: &str) -> Result<Self, FormatError> {
-        let pieces = match dialect {
-            Dialect::Squid => squid::pieces(text),
-            Dialect::Ncsa => ncsa::pieces(text),
-            Dialect::Nginx => nginx::pieces(text),
-            Dialect::Haproxy => haproxy::pieces(text),
-            Dialect::TrafficServer => trafficserver::pieces(text),
-            Dialect::Assay => assay::pieces(text),
-            Dialect::W3c => w3c::pieces(text),
+        let tokenize = match dialect {
+            Dialect::Squid => squid::tokenize(text),
+            Dialect::Ncsa => ncsa::tokenize(text),
+            Dialect::Nginx => nginx::tokenize(text),
+            Dialect::Haproxy => haproxy::tokenize(text),
+            Dialect::TrafficServer => trafficserver::tokenize(text),
+            Dialect::Assay => assay::tokenize(text),
+            Dialect::W3c => w3c::tokenize(text),
             Dialect::Json => Err("JSON lines are read by their own keys".into()),
         };
-        let compiled = pieces.and_then(|pieces| {
-            let mut pieces = join(pieces);
-            let unused = choice::choose(&mut pieces);
-            Ok(Self::of(text, dialect, Body::Steps(assemble(&pieces, dialect)?), unused))
+        let compiled = tokenize.and_then(|tokenize| {
+            let mut tokenize = join(tokenize);
+            let unused = choice::drop_redundant(&mut tokenize);
+            Ok(Self::of(text, dialect, LineLayout::Steps(compile_steps(&tokenize, dialect)?), unused))
         });
         compiled.map_err(|why| FormatError { format: text.to_owned(), why })
     }
 
     /// The format of JSON lines, by their keys; none: they are no objects.
-    fn of_json(lines: &[&[u8]]) -> Option<Self> {
-        let json::Found { name, about, mut keys } = json::find(lines)?;
-        let mut pieces: Vec<Piece> =
-            keys.list().iter().map(|key| Piece::field(key.field.clone(), &*key.path)).collect();
-        let unused = choice::choose(&mut pieces);
-        for (key, piece) in keys.list_mut().iter_mut().zip(pieces) {
-            if let Piece::Field { field, .. } = piece {
+    fn from_json_lines(lines: &[&[u8]]) -> Option<Self> {
+        let json::JsonFormat { name, about, mut keys } = json::find(lines)?;
+        let mut tokenize: Vec<Token> =
+            keys.list().iter().map(|key| Token::field(key.field.clone(), &*key.path)).collect();
+        let unused = choice::drop_redundant(&mut tokenize);
+        for (key, piece) in keys.list_mut().iter_mut().zip(tokenize) {
+            if let Token::Field { field, .. } = piece {
                 key.field = field;
             }
         }
         let paths: Vec<&str> = keys.list().iter().map(|key| &*key.path).collect();
         let text = paths.join(" ");
-        let format = Self::of(&text, Dialect::Json, Body::Keys(keys), unused);
+        let format = Self::of(&text, Dialect::Json, LineLayout::Keys(keys), unused);
         Some(Self { name: name.into(), about: about.into(), ..format })
     }
 
-    fn of(text: &str, dialect: Dialect, body: Body, unused: Vec<Unused>) -> Self {
+    fn of(text: &str, dialect: Dialect, body: LineLayout, unused: Vec<UnusedField>) -> Self {
         let fields = || body.fields();
-        let says = Says::of(fields());
-        let has_request = [Fact::Status, Fact::Method, Fact::Url].iter().any(|fact| says.has(*fact));
-        let is_of_connections = !has_request && fields().any(|field| *field == Field::Termination);
+        let facts = FactSet::of_fields(fields());
+        let has_request = [Fact::Status, Fact::Method, Fact::Url].iter().any(|fact| facts.contains(*fact));
+        let describes_connections = !has_request && fields().any(|field| *field == Field::Termination);
         let duration_unit_us =
-            fields().filter_map(Field::duration_unit).map(field::Unit::us).max().unwrap_or(1);
-        let counts_bodies = fields().any(|field| *field == Field::Body);
+            fields().filter_map(Field::duration_unit).map(field::DurationUnit::us).max().unwrap_or(1);
+        let counts_bodies = fields().any(|field| *field == Field::LineLayout);
         let parts = fields().count();
         Self {
             name: text.to_owned(),
-            about: format!("a format of your own, in the words of {}", dialect.owner()),
+            about: format!("a format of your own, in the words of {}", dialect.product()),
             parts,
             dialect,
-            says,
+            facts,
             counts_bodies,
             duration_unit_us,
             unused,
-            is_of_connections,
+            describes_connections,
             key: hash(text.as_bytes()),
-            is_of_log: false,
+            is_self_described: false,
             body,
         }
     }
@@ -294,7 +295,7 @@ impl Format {
         let (mut with, mut without) = (0, 0);
         for line in lines {
             let _ = self.walk(line, |cut, _| {
-                if *cut.field == Field::Client(Source::Direct) && cut.value != b"-" {
+                if *cut.field == Field::Client(FieldSource::Direct) && cut.value != b"-" {
                     match field::has_port(cut.value) {
                         Some(true) => with += 1,
                         Some(false) => without += 1,
@@ -305,19 +306,21 @@ impl Format {
             });
         }
         if with > 0 && without == 0 {
-            let clients = self.body.fields_mut().filter(|field| **field == Field::Client(Source::Direct));
+            let clients =
+                self.body.fields_mut().filter(|field| **field == Field::Client(FieldSource::Direct));
             clients.for_each(|field| *field = Field::ClientAndPort);
         }
         self
     }
 
     /// The same, of which the last field ends with its word: what follows is no part of it.
-    fn that_ends(mut self) -> Self {
-        if let Body::Steps(steps) = &mut self.body
-            && let Some(Step::Field(FieldStep { field: Field::Skip, until: until @ Until::End, .. })) =
-                steps.last_mut()
+    fn ending_at_word(mut self) -> Self {
+        if let LineLayout::Steps(steps) = &mut self.body
+            && let Some(FormatStep::Field(FieldStep {
+                field: Field::Skip, until: until @ FieldEnd::End, ..
+            })) = steps.last_mut()
         {
-            *until = Until::EndOfWord;
+            *until = FieldEnd::EndOfWord;
         }
         self
     }
@@ -338,8 +341,8 @@ impl Format {
     }
 
     /// What its lines say of requests.
-    pub fn says(&self) -> Says {
-        self.says
+    pub fn facts(&self) -> FactSet {
+        self.facts
     }
 
     /// The unit of durations in microseconds; lines may have fractions of it.
@@ -353,15 +356,15 @@ impl Format {
     }
 
     /// Fields that are not read, because others say the same.
-    pub fn unused(&self) -> &[Unused] {
+    pub fn unused(&self) -> &[UnusedField] {
         &self.unused
     }
 
     /// Keys of JSON lines.
     fn keys(&self) -> Vec<&str> {
         match &self.body {
-            Body::Steps(_) => Vec::new(),
-            Body::Keys(keys) => keys.list().iter().map(|key| &*key.path).collect(),
+            LineLayout::Steps(_) => Vec::new(),
+            LineLayout::Keys(keys) => keys.list().iter().map(|key| &*key.path).collect(),
         }
     }
 
@@ -371,23 +374,23 @@ impl Format {
     }
 
     /// Reads a line (without its end).
-    pub fn read<'a>(&self, line: &'a [u8], access: &mut Access<'a>) -> Result<(), Malformed> {
+    pub fn read<'a>(&self, line: &'a [u8], access: &mut Access<'a>) -> Result<(), LineError> {
         *access = Access::default();
         self.fill(line, access)
     }
 
     /// Reads a line into an access that holds nothing yet.
-    fn fill<'a>(&self, line: &'a [u8], access: &mut Access<'a>) -> Result<(), Malformed> {
+    fn fill<'a>(&self, line: &'a [u8], access: &mut Access<'a>) -> Result<(), LineError> {
         let clock = match &self.body {
-            Body::Steps(steps) => {
+            LineLayout::Steps(steps) => {
                 walk_steps(steps, line, |cut, clock| cut.field.take(cut.value, access, clock))?
             }
-            Body::Keys(keys) => {
+            LineLayout::Keys(keys) => {
                 let clock =
                     walk_keys(keys, line, &mut |cut, clock| cut.field.take(cut.value, access, clock))?;
                 // Programs write other lines to the same log: of errors, of their start.
                 if clock.unix_us().is_none() || (access.url.is_empty() && access.status == 0) {
-                    return Err(Malformed { step: keys.list().len(), at: 0, problem: Problem::NoRequest });
+                    return Err(LineError { step: keys.list().len(), at: 0, problem: Mismatch::NoRequest });
                 }
                 clock
             }
@@ -396,20 +399,20 @@ impl Format {
         if clock.lacks_part {
             access.duration_us = None;
         }
-        if self.is_of_connections {
-            access.kind = Kind::Connection;
+        if self.describes_connections {
+            access.kind = LineKind::Connection;
         }
         access.line = line;
         Ok(())
     }
 
     /// What lines say beside what an access holds.
-    pub fn extras(&self) -> impl Iterator<Item = Extra<'_>> {
+    pub fn extras(&self) -> impl Iterator<Item = ExtraField<'_>> {
         self.body.fields().filter_map(Field::extra)
     }
 
     /// Hands over what a line ([`Access::line`]) says beside what its access holds; what it leaves out is not among that.
-    pub fn each_extra<'f, 'a>(&'f self, line: &'a [u8], mut each: impl FnMut(Extra<'f>, &'a [u8])) {
+    pub fn each_extra<'f, 'a>(&'f self, line: &'a [u8], mut each: impl FnMut(ExtraField<'f>, &'a [u8])) {
         let read = self.walk(line, |cut, _| {
             if let Some(extra) = cut.field.extra().filter(|_| !matches!(cut.value, b"" | b"-")) {
                 each(extra, cut.value);
@@ -423,43 +426,43 @@ impl Format {
     fn walk<'f, 'a>(
         &'f self,
         line: &'a [u8],
-        mut take: impl FnMut(Cut<'f, 'a>, &mut Clock) -> Option<()>,
-    ) -> Result<Clock, Malformed> {
+        mut take: impl FnMut(FieldValue<'f, 'a>, &mut Clock) -> Option<()>,
+    ) -> Result<Clock, LineError> {
         match &self.body {
-            Body::Steps(steps) => walk_steps(steps, line, take),
-            Body::Keys(keys) => walk_keys(keys, line, &mut take),
+            LineLayout::Steps(steps) => walk_steps(steps, line, take),
+            LineLayout::Keys(keys) => walk_keys(keys, line, &mut take),
         }
     }
 
     /// A line taken apart, field by field.
-    pub(crate) fn parts<'f, 'l>(&'f self, line: &'l [u8]) -> Vec<Part<'f, 'l>> {
+    pub(crate) fn parts<'f, 'l>(&'f self, line: &'l [u8]) -> Vec<ExplainedField<'f, 'l>> {
         let mut parts = Vec::new();
         // Up to where it ceases to fit.
         let _ = self.walk(line, |cut, _| {
             let word: &str = match &self.body {
-                Body::Steps(steps) => match &steps[cut.place] {
-                    Step::Field(step) => &step.word,
-                    Step::Text(_) => "",
+                LineLayout::Steps(steps) => match &steps[cut.place] {
+                    FormatStep::Field(step) => &step.word,
+                    FormatStep::Literal(_) => "",
                 },
-                Body::Keys(keys) => &keys.list()[cut.place].path,
+                LineLayout::Keys(keys) => &keys.list()[cut.place].path,
             };
-            parts.push(Part { word, what: cut.field.purpose(), value: cut.value });
+            parts.push(ExplainedField { word, what: cut.field.purpose(), value: cut.value });
             Some(())
         });
         parts
     }
 
     /// Why a line could not be read, in words.
-    pub fn explain(&self, malformed: &Malformed) -> String {
+    pub fn explain(&self, malformed: &LineError) -> String {
         let at = malformed.at + 1;
         let steps = match &self.body {
-            Body::Steps(steps) => steps,
-            Body::Keys(keys) => {
+            LineLayout::Steps(steps) => steps,
+            LineLayout::Keys(keys) => {
                 return match (keys.list().get(malformed.step), malformed.problem) {
-                    (Some(key), Problem::Wrong) => {
+                    (Some(key), Mismatch::Wrong) => {
                         format!("the value of `{}` at character {at} is no {}", key.path, key.field.name())
                     }
-                    (_, Problem::NoRequest) => {
+                    (_, Mismatch::NoRequest) => {
                         "it does not say when a request was, and its URL or status, by the keys that other lines have".into()
                     }
                     _ => format!("it is no JSON object from character {at} on"),
@@ -467,19 +470,19 @@ impl Format {
             }
         };
         match (steps.get(malformed.step), malformed.problem) {
-            (Some(Step::Text(text)), _) if text.iter().all(|byte| *byte == b' ') => {
+            (Some(FormatStep::Literal(text)), _) if text.iter().all(|byte| *byte == b' ') => {
                 format!("the line ends where another field should follow (character {at})")
             }
-            (Some(Step::Text(text)), _) => {
+            (Some(FormatStep::Literal(text)), _) => {
                 format!("`{}` does not stand at character {at}", String::from_utf8_lossy(text))
             }
-            (Some(Step::Field(step)), Problem::NoEnd) => {
+            (Some(FormatStep::Field(step)), Mismatch::NoEnd) => {
                 format!(
                     "the {} at character {at} has no end: the line is cut off, or not of this format",
                     step.field.name()
                 )
             }
-            (Some(Step::Field(step)), _) => {
+            (Some(FormatStep::Field(step)), _) => {
                 format!("what stands at character {at} is no {}", step.field.name())
             }
             (None, _) => format!("there is more in the line than the format says, from character {at} on"),
@@ -487,11 +490,11 @@ impl Format {
     }
 }
 
-impl Step {
+impl FormatStep {
     fn field(&self) -> Option<&Field> {
         match self {
-            Step::Text(_) => None,
-            Step::Field(step) => Some(&step.field),
+            FormatStep::Literal(_) => None,
+            FormatStep::Field(step) => Some(&step.field),
         }
     }
 }
@@ -499,35 +502,35 @@ impl Step {
 /// Cuts a line by the steps of its format. Inlined with what is done with each field: every field of every line comes here.
 #[inline(always)]
 fn walk_steps<'f, 'a>(
-    steps: &'f [Step],
+    steps: &'f [FormatStep],
     line: &'a [u8],
-    mut take: impl FnMut(Cut<'f, 'a>, &mut Clock) -> Option<()>,
-) -> Result<Clock, Malformed> {
+    mut take: impl FnMut(FieldValue<'f, 'a>, &mut Clock) -> Option<()>,
+) -> Result<Clock, LineError> {
     let mut clock = Clock::default();
     let mut rest = line;
     for (place, step) in steps.iter().enumerate() {
-        let stop = |problem, rest: &[u8]| Malformed { step: place, at: line.len() - rest.len(), problem };
+        let stop = |problem, rest: &[u8]| LineError { step: place, at: line.len() - rest.len(), problem };
         let FieldStep { field, until, may_be_quoted, .. } = match step {
-            Step::Text(text) => {
-                rest = skip_text(text, rest).ok_or_else(|| stop(Problem::NotThere, rest))?;
+            FormatStep::Literal(text) => {
+                rest = skip_text(text, rest).ok_or_else(|| stop(Mismatch::NotThere, rest))?;
                 continue;
             }
-            Step::Field(step) => step,
+            FormatStep::Field(step) => step,
         };
         let quoted = *may_be_quoted && rest.first() == Some(&b'"');
         let cut = match field {
             Field::Time(pattern) => cut_time(pattern, rest, quoted, &mut clock),
             Field::UnusedTime(pattern) => cut_unused_time(pattern, rest, quoted),
-            _ if quoted => cut_quoted(rest).ok_or(Problem::NoEnd),
-            _ => until.cut(rest).ok_or(Problem::NoEnd),
+            _ if quoted => cut_quoted(rest).ok_or(Mismatch::NoEnd),
+            _ => until.cut(rest).ok_or(Mismatch::NoEnd),
         };
         let (value, after) = cut.map_err(|problem| stop(problem, rest))?;
-        take(Cut { place, field, value }, &mut clock).ok_or_else(|| stop(Problem::Wrong, rest))?;
+        take(FieldValue { place, field, value }, &mut clock).ok_or_else(|| stop(Mismatch::Wrong, rest))?;
         rest = after;
     }
     if !rest.is_empty() {
         let at = line.len() - rest.len();
-        return Err(Malformed { step: steps.len(), at, problem: Problem::More });
+        return Err(LineError { step: steps.len(), at, problem: Mismatch::More });
     }
     Ok(clock)
 }
@@ -537,22 +540,26 @@ fn walk_steps<'f, 'a>(
 fn walk_keys<'f, 'l>(
     keys: &'f json::Keys,
     line: &'l [u8],
-    take: &mut dyn FnMut(Cut<'f, 'l>, &mut Clock) -> Option<()>,
-) -> Result<Clock, Malformed> {
+    take: &mut dyn FnMut(FieldValue<'f, 'l>, &mut Clock) -> Option<()>,
+) -> Result<Clock, LineError> {
     let mut clock = Clock::default();
     let walked = keys.each(line, |json::Value { key, text }| {
-        take(Cut { place: key, field: &keys.list()[key].field, value: text }, &mut clock)
+        take(FieldValue { place: key, field: &keys.list()[key].field, value: text }, &mut clock)
     });
     match walked {
         Ok(()) => Ok(clock),
-        Err(json::Stop::Refused { key, at }) => Err(Malformed { step: key, at, problem: Problem::Wrong }),
-        Err(json::Stop::NoObject { at }) => Err(Malformed { step: 0, at, problem: Problem::NoObject }),
+        Err(json::JsonStop::Refused { key, at }) => {
+            Err(LineError { step: key, at, problem: Mismatch::Wrong })
+        }
+        Err(json::JsonStop::SyntaxError { at }) => {
+            Err(LineError { step: 0, at, problem: Mismatch::SyntaxError })
+        }
     }
 }
 
 impl Dialect {
     /// Whose words these are.
-    pub fn owner(self) -> &'static str {
+    pub fn product(self) -> &'static str {
         match self {
             Dialect::Squid => "Squid",
             Dialect::Ncsa => "Apache httpd and varnishncsa",
@@ -573,7 +580,7 @@ impl fmt::Display for Format {
 }
 
 /// Whose words a format string uses: each proxy has signs of its own.
-fn dialect_of(text: &str) -> Option<Dialect> {
+fn detect_dialect(text: &str) -> Option<Dialect> {
     if text.starts_with(w3c::DIRECTIVE) {
         return Some(Dialect::W3c);
     }
@@ -597,50 +604,54 @@ fn dialect_of(text: &str) -> Option<Dialect> {
 }
 
 /// Pieces to steps: every field but the last gets its end.
-fn assemble(pieces: &[Piece], dialect: Dialect) -> Result<Vec<Step>, String> {
-    let mut steps = Vec::with_capacity(pieces.len());
-    for (index, piece) in pieces.iter().enumerate() {
+fn compile_steps(tokenize: &[Token], dialect: Dialect) -> Result<Vec<FormatStep>, String> {
+    let mut steps = Vec::with_capacity(tokenize.len());
+    for (index, piece) in tokenize.iter().enumerate() {
         let (field, word, quoted) = match piece {
-            Piece::Text(_)
-                if matches!(steps.last(), Some(Step::Field(FieldStep { until: Until::Blank, .. }))) =>
+            Token::Literal(_)
+                if matches!(
+                    steps.last(),
+                    Some(FormatStep::Field(FieldStep { until: FieldEnd::Blank, .. }))
+                ) =>
             {
                 continue;
             }
-            Piece::Text(text) => {
-                steps.push(Step::Text(text.as_bytes().into()));
+            Token::Literal(text) => {
+                steps.push(FormatStep::Literal(text.as_bytes().into()));
                 continue;
             }
-            Piece::Field { field, word, quoted } => (field, word, *quoted),
+            Token::Field { field, word, quoted } => (field, word, *quoted),
         };
-        let in_quotes = index > 0 && matches!(&pieces[index - 1], Piece::Text(text) if text.ends_with('"'));
-        let until = match pieces.get(index + 1) {
-            _ if *field == Field::Braces => Until::Braces,
-            _ if *field == Field::Rest => Until::End,
-            None if let Some(separator) = separator(pieces) => Until::EndWithout(separator),
-            None if field.is_list() => Until::List((*b" ").into()),
+        let in_quotes =
+            index > 0 && matches!(&tokenize[index - 1], Token::Literal(text) if text.ends_with('"'));
+        let until = match tokenize.get(index + 1) {
+            _ if *field == Field::Braces => FieldEnd::Braces,
+            _ if *field == Field::Rest => FieldEnd::End,
+            None if let Some(separator) = separator(tokenize) => FieldEnd::EndWithout(separator),
+            None if field.is_list() => FieldEnd::List((*b" ").into()),
             // Squid's is without parameters; in others a blank may stand before one.
-            None if *field == Field::ContentType && dialect == Dialect::Squid => Until::EndOfWord,
-            None if field.is_last_word() => Until::EndOfWord,
-            None => Until::End,
-            Some(Piece::Text(text)) if in_quotes && text.starts_with('"') => {
-                Until::Quote(text.as_bytes().into())
+            None if *field == Field::ContentType && dialect == Dialect::Squid => FieldEnd::EndOfWord,
+            None if field.is_last_word() => FieldEnd::EndOfWord,
+            None => FieldEnd::End,
+            Some(Token::Literal(text)) if in_quotes && text.starts_with('"') => {
+                FieldEnd::Quote(text.as_bytes().into())
             }
-            Some(Piece::Text(text)) => {
-                check_unit(field, word, text, dialect)?;
+            Some(Token::Literal(text)) => {
+                check_duration_unit(field, word, text, dialect)?;
                 let bytes = text.as_bytes().into();
                 match field {
-                    field if field.is_list() => Until::List(bytes),
+                    field if field.is_list() => FieldEnd::List(bytes),
                     field if field.is_one_word() && !text.starts_with(' ') => match text.as_bytes() {
-                        [byte] => Until::ByteInWord(*byte),
-                        _ => Until::TextInWord(bytes),
+                        [byte] => FieldEnd::ByteInWord(*byte),
+                        _ => FieldEnd::TextInWord(bytes),
                     },
-                    field if field.is_url() && text.len() > 1 => Until::TextInUrl(bytes),
-                    Field::Time(_) | Field::UnusedTime(_) => Until::Text(bytes),
-                    _ if text == " " && !quoted => Until::Blank,
-                    _ => Until::Text(bytes),
+                    field if field.is_url() && text.len() > 1 => FieldEnd::TextInUrl(bytes),
+                    Field::Time(_) | Field::UnusedTime(_) => FieldEnd::Literal(bytes),
+                    _ if text == " " && !quoted => FieldEnd::Blank,
+                    _ => FieldEnd::Literal(bytes),
                 }
             }
-            Some(Piece::Field { field: next, .. }) => {
+            Some(Token::Field { field: next, .. }) => {
                 return Err(format!(
                     "nothing stands between the {} and the {} after it",
                     field.name(),
@@ -648,7 +659,7 @@ fn assemble(pieces: &[Piece], dialect: Dialect) -> Result<Vec<Step>, String> {
                 ));
             }
         };
-        steps.push(Step::Field(FieldStep {
+        steps.push(FormatStep::Field(FieldStep {
             field: field.clone(),
             word: word.as_str().into(),
             until,
@@ -662,15 +673,15 @@ fn assemble(pieces: &[Piece], dialect: Dialect) -> Result<Vec<Step>, String> {
 }
 
 /// The sign that stands between all fields, as in a table.
-fn separator(pieces: &[Piece]) -> Option<u8> {
-    let mut texts = pieces.iter().filter(|piece| piece.as_field().is_none()).map(Piece::text);
+fn separator(tokenize: &[Token]) -> Option<u8> {
+    let mut texts = tokenize.iter().filter(|piece| piece.as_field().is_none()).map(Token::text);
     let first = texts.next()?;
     let is_sign = matches!(first, "|" | ";" | "," | "\t");
     (is_sign && texts.all(|text| text == first)).then(|| first.as_bytes()[0])
 }
 
 /// Refuses a unit behind a duration that is counted in another one: `%Dms` would be wrong by 1000.
-fn check_unit(field: &Field, word: &str, behind: &str, dialect: Dialect) -> Result<(), String> {
+fn check_duration_unit(field: &Field, word: &str, behind: &str, dialect: Dialect) -> Result<(), String> {
     let Some(unit) = field.duration_unit() else { return Ok(()) };
     let end = behind.find(|c: char| !c.is_alphabetic()).unwrap_or(behind.len());
     let written = behind[..end].replace('µ', "u");
@@ -693,18 +704,18 @@ fn check_unit(field: &Field, word: &str, behind: &str, dialect: Dialect) -> Resu
 }
 
 /// Neighbouring texts become one, and so do fields that are written without anything between them.
-fn join(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut joined: Vec<Piece> = Vec::new();
-    for piece in pieces {
+fn join(tokenize: Vec<Token>) -> Vec<Token> {
+    let mut joined: Vec<Token> = Vec::new();
+    for piece in tokenize {
         match (joined.last_mut(), piece) {
-            (Some(Piece::Text(before)), Piece::Text(text)) => before.push_str(&text),
+            (Some(Token::Literal(before)), Token::Literal(text)) => before.push_str(&text),
             (
-                Some(Piece::Field { field: Field::Path | Field::HostPath | Field::Url, word, .. }),
-                Piece::Field { field: Field::Query, word: query, .. },
+                Some(Token::Field { field: Field::Path | Field::HostPath | Field::Url, word, .. }),
+                Token::Field { field: Field::Query, word: query, .. },
             ) => word.push_str(&query),
             (
-                Some(Piece::Field { field: before @ Field::Host(_), word, .. }),
-                Piece::Field { field: Field::Path | Field::HostPath | Field::Url, word: path, .. },
+                Some(Token::Field { field: before @ Field::Host(_), word, .. }),
+                Token::Field { field: Field::Path | Field::HostPath | Field::Url, word: path, .. },
             ) => {
                 *before = Field::HostPath;
                 word.push_str(&path);
@@ -715,22 +726,22 @@ fn join(pieces: Vec<Piece>) -> Vec<Piece> {
             // Seconds, a point and their fraction are one number.
             [
                 ..,
-                Piece::Field { field: Field::EpochSeconds, .. },
-                Piece::Text(point),
-                Piece::Field { field: Field::Fraction, .. },
+                Token::Field { field: Field::EpochSeconds, .. },
+                Token::Literal(point),
+                Token::Field { field: Field::Fraction, .. },
             ] if point == "." => Field::EpochSeconds,
             // An address can have colons in it; a port has none.
             [
                 ..,
-                Piece::Field { field: Field::Client(_), .. },
-                Piece::Text(colon),
-                Piece::Field { field: Field::Skip | Field::SkipList, .. },
+                Token::Field { field: Field::Client(_), .. },
+                Token::Literal(colon),
+                Token::Field { field: Field::Skip | Field::SkipList, .. },
             ] if colon == ":" => Field::ClientAndPort,
             _ => continue,
         };
         let parts = joined.split_off(joined.len() - 3);
-        let word: String = parts.iter().map(Piece::text).collect();
-        joined.push(Piece::field(fused, word));
+        let word: String = parts.iter().map(Token::text).collect();
+        joined.push(Token::field(fused, word));
     }
     joined
 }
@@ -755,16 +766,16 @@ fn skip_text<'a>(text: &[u8], rest: &'a [u8]) -> Option<&'a [u8]> {
     Some(rest)
 }
 
-impl Until {
+impl FieldEnd {
     /// The field at the beginning of a line, and what is behind it. Every field of every line comes here: a call would cost
     /// as much as the search.
     #[inline(always)]
     fn cut<'a>(&self, rest: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         match self {
-            Until::End => Some((rest, b"")),
-            Until::EndOfWord => is_without(b' ', rest).then_some((rest, b"")),
-            Until::EndWithout(byte) => is_without(*byte, rest).then_some((rest, b"")),
-            Until::Blank => {
+            FieldEnd::End => Some((rest, b"")),
+            FieldEnd::EndOfWord => is_without(b' ', rest).then_some((rest, b"")),
+            FieldEnd::EndWithout(byte) => is_without(*byte, rest).then_some((rest, b"")),
+            FieldEnd::Blank => {
                 let at = find(b' ', rest)?;
                 let mut after = &rest[at + 1..];
                 while let [b' ', more @ ..] = after {
@@ -772,24 +783,24 @@ impl Until {
                 }
                 Some((&rest[..at], after))
             }
-            Until::Text(text) => cut_before(text, rest),
-            Until::ByteInWord(byte) => {
+            FieldEnd::Literal(text) => cut_before(text, rest),
+            FieldEnd::ByteInWord(byte) => {
                 let at = find_either(*byte, b' ', rest)?;
                 (rest[at] == *byte).then(|| rest.split_at(at))
             }
-            Until::TextInWord(text) => {
+            FieldEnd::TextInWord(text) => {
                 let (value, after) = cut_before(text, rest)?;
                 is_without(b' ', value).then_some((value, after))
             }
-            Until::TextInUrl(text) => {
+            FieldEnd::TextInUrl(text) => {
                 let (value, after) = cut_before(text, rest)?;
                 let bare = |at: usize| at == 0 || value[at - 1] != b'\\';
                 (!memchr::memchr_iter(b'"', value).any(bare)).then_some((value, after))
             }
-            Until::List(text) => cut_list(text, rest),
-            Until::Braces => Some(cut_braces(rest)),
+            FieldEnd::List(text) => cut_list(text, rest),
+            FieldEnd::Braces => Some(cut_braces(rest)),
             // The first that nothing escapes: where another text follows it, the line was torn.
-            Until::Quote(text) => {
+            FieldEnd::Quote(text) => {
                 let mut from = 0;
                 loop {
                     let at = from + memchr::memchr(b'"', &rest[from..])?;
@@ -824,14 +835,14 @@ fn cut_time<'l>(
     rest: &'l [u8],
     quoted: bool,
     clock: &mut Clock,
-) -> Result<(&'l [u8], &'l [u8]), Problem> {
+) -> Result<(&'l [u8], &'l [u8]), Mismatch> {
     let from = &rest[usize::from(quoted)..];
-    let after = pattern.read(from, clock).ok_or(Problem::Wrong)?;
+    let after = pattern.read(from, clock).ok_or(Mismatch::Wrong)?;
     let value = &from[..from.len() - after.len()];
     if !quoted {
         return Ok((value, after));
     }
-    Ok((value, after.strip_prefix(b"\"").ok_or(Problem::NoEnd)?))
+    Ok((value, after.strip_prefix(b"\"").ok_or(Mismatch::NoEnd)?))
 }
 
 /// A time that another field says. Few formats have one: the other way is inlined.
@@ -840,13 +851,13 @@ fn cut_unused_time<'l>(
     pattern: &TimePattern,
     rest: &'l [u8],
     quoted: bool,
-) -> Result<(&'l [u8], &'l [u8]), Problem> {
+) -> Result<(&'l [u8], &'l [u8]), Mismatch> {
     cut_time(pattern, rest, quoted, &mut Clock::default())
 }
 
 /// What stands in quotes, and what is behind them.
 fn cut_quoted(rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (value, after) = Until::Quote(b"\"".as_slice().into()).cut(rest.get(1..)?)?;
+    let (value, after) = FieldEnd::Quote(b"\"".as_slice().into()).cut(rest.get(1..)?)?;
     Some((value, &after[1..]))
 }
 

@@ -1,24 +1,24 @@
 //! Apache httpd's `LogFormat` and varnishncsa's `-F`: `%[condition][<|>][{argument}]letter`.
 
-use super::field::{Field, Source, Unit, of_header, of_sent_header};
-use super::piece::{Piece, taken};
+use super::field::{DurationUnit, Field, FieldSource, request_field, sent_response_field};
 use super::squid::braces;
 use super::time::TimePattern;
+use super::token::{Token, consumed};
 
 /// A format string in pieces.
-pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
-    let mut pieces = Vec::new();
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
+    let mut tokenize = Vec::new();
     // In a configuration file the quotes of the format are written with a backslash.
     let format = format.replace("\\\"", "\"").replace("\\t", "\t");
     let mut rest = format.as_str();
     while let Some(at) = rest.find('%') {
         if at > 0 {
-            pieces.push(Piece::Text(rest[..at].to_owned()));
+            tokenize.push(Token::Literal(rest[..at].to_owned()));
         }
         let start = &rest[at..];
         rest = &start[1..];
         if let Some(after) = rest.strip_prefix('%') {
-            pieces.push(Piece::Text("%".into()));
+            tokenize.push(Token::Literal("%".into()));
             rest = after;
             continue;
         }
@@ -33,25 +33,25 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
             return Err("it ends in `%`; a percent sign itself is written `%%`".into());
         };
         rest = after;
-        let word = taken(start, rest);
+        let word = consumed(start, rest);
         if letter == "t" {
-            time(argument, word, &mut pieces)?;
+            time(argument, word, &mut tokenize)?;
         } else {
-            pieces.push(Piece::field(field(letter, argument.unwrap_or_default())?, word));
+            tokenize.push(Token::field(field(letter, argument.unwrap_or_default())?, word));
         }
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Text(rest.to_owned()));
+        tokenize.push(Token::Literal(rest.to_owned()));
     }
-    Ok(pieces)
+    Ok(tokenize)
 }
 
 /// `%t` comes with its own brackets; `%{…}t` does not.
-fn time(argument: Option<&str>, word: &str, pieces: &mut Vec<Piece>) -> Result<(), String> {
+fn time(argument: Option<&str>, word: &str, tokenize: &mut Vec<Token>) -> Result<(), String> {
     let Some(argument) = argument else {
-        pieces.push(Piece::Text("[".into()));
-        pieces.push(Piece::field(Field::Time(TimePattern::common()), word));
-        pieces.push(Piece::Text("]".into()));
+        tokenize.push(Token::Literal("[".into()));
+        tokenize.push(Token::field(Field::Time(TimePattern::common()), word));
+        tokenize.push(Token::Literal("]".into()));
         return Ok(());
     };
     let pattern = argument.trim_start_matches("begin:").trim_start_matches("end:");
@@ -62,36 +62,36 @@ fn time(argument: Option<&str>, word: &str, pieces: &mut Vec<Piece>) -> Result<(
         "msec_frac" | "usec_frac" => Field::Fraction,
         pattern => Field::Time(TimePattern::compile(pattern)?),
     };
-    pieces.push(Piece::field(field, word));
+    tokenize.push(Token::field(field, word));
     Ok(())
 }
 
 fn field(letter: &str, argument: &str) -> Result<Field, String> {
     let header = argument.to_ascii_lowercase();
     Ok(match letter {
-        "a" | "h" => Field::Client(Source::Direct),
+        "a" | "h" => Field::Client(FieldSource::Direct),
         "s" => Field::Status,
-        "b" | "B" => Field::Body,
+        "b" | "B" => Field::LineLayout,
         "O" => Field::Bytes,
-        "D" => Field::Duration(Unit::Microsecond),
+        "D" => Field::Duration(DurationUnit::Microsecond),
         "T" => Field::Duration(match argument {
-            "ms" => Unit::WholeMillisecond,
-            "us" => Unit::Microsecond,
-            _ => Unit::WholeSecond,
+            "ms" => DurationUnit::WholeMillisecond,
+            "us" => DurationUnit::Microsecond,
+            _ => DurationUnit::WholeSecond,
         }),
         "m" => Field::Method,
         "r" => Field::RequestLine,
         "H" => Field::Version,
         "U" => Field::Path,
         "q" => Field::Query,
-        "v" | "V" => Field::Host(Source::Indirect),
-        "i" => of_header(&header),
+        "v" | "V" => Field::Host(FieldSource::Indirect),
+        "i" => request_field(&header),
         "C" if !argument.is_empty() => Field::Cookie(argument.into()),
-        "o" => of_sent_header(&header).unwrap_or(Field::Skip),
-        "e" if header == "cache-status" => Field::Outcome(Source::Direct),
-        "x" if header == "varnish:handling" => Field::Outcome(Source::Direct),
+        "o" => sent_response_field(&header).unwrap_or(Field::Skip),
+        "e" if header == "cache-status" => Field::Outcome(FieldSource::Direct),
+        "x" if header == "varnish:handling" => Field::Outcome(FieldSource::Direct),
         // It does not tell a pass from a miss.
-        "x" if header == "varnish:hitmiss" => Field::Outcome(Source::Indirect),
+        "x" if header == "varnish:hitmiss" => Field::Outcome(FieldSource::Indirect),
         "x" if header == "varnish:side" => Field::Side,
         "A" | "C" | "e" | "f" | "I" | "k" | "l" | "L" | "M" | "n" | "p" | "P" | "R" | "S" | "u" | "X"
         | "x" | "^ti" | "^to" => Field::Skip,

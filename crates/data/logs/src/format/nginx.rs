@@ -1,17 +1,17 @@
 //! nginx's `log_format`: `$variable` and `${variable}`.
 
-use super::field::{Field, Source, Unit, of_header, of_response_header, of_sent_header};
-use super::piece::{Piece, taken};
+use super::field::{DurationUnit, Field, FieldSource, request_field, response_field, sent_response_field};
 use super::squid::braces;
 use super::time::TimePattern;
+use super::token::{Token, consumed};
 
 /// A format string in pieces.
-pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
-    let mut pieces = Vec::new();
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
+    let mut tokenize = Vec::new();
     let mut rest = format;
     while let Some(at) = rest.find('$') {
         if at > 0 {
-            pieces.push(Piece::Text(rest[..at].to_owned()));
+            tokenize.push(Token::Literal(rest[..at].to_owned()));
         }
         let start = &rest[at..];
         rest = &start[1..];
@@ -28,12 +28,12 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
         if name.is_empty() {
             return Err("a `$` without the name of a variable behind it".into());
         }
-        pieces.push(Piece::field(field(name), taken(start, rest)));
+        tokenize.push(Token::field(field(name), consumed(start, rest)));
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Text(rest.to_owned()));
+        tokenize.push(Token::Literal(rest.to_owned()));
     }
-    Ok(pieces)
+    Ok(tokenize)
 }
 
 /// The field of a variable that is known.
@@ -47,19 +47,19 @@ fn field(name: &str) -> Field {
         "msec" => Field::EpochSeconds,
         "time_local" => Field::Time(TimePattern::common()),
         "time_iso8601" => Field::Time(TimePattern::iso8601()),
-        "request_time" => Field::Duration(Unit::Second),
-        "remote_addr" => Field::Client(Source::Direct),
-        "realip_remote_addr" | "proxy_add_x_forwarded_for" => Field::Client(Source::Indirect),
-        "upstream_cache_status" => Field::Outcome(Source::Direct),
+        "request_time" => Field::Duration(DurationUnit::Second),
+        "remote_addr" => Field::Client(FieldSource::Direct),
+        "realip_remote_addr" | "proxy_add_x_forwarded_for" => Field::Client(FieldSource::Indirect),
+        "upstream_cache_status" => Field::Outcome(FieldSource::Direct),
         "status" => Field::Status,
-        "body_bytes_sent" => Field::Body,
+        "body_bytes_sent" => Field::LineLayout,
         "bytes_sent" => Field::Bytes,
         "request" => Field::RequestLine,
         "server_protocol" => Field::Version,
         "request_method" => Field::Method,
         "scheme" => Field::Scheme,
-        "http_host" | "host" => Field::Host(Source::Direct),
-        "server_name" => Field::Host(Source::Indirect),
+        "http_host" | "host" => Field::Host(FieldSource::Direct),
+        "server_name" => Field::Host(FieldSource::Indirect),
         "request_uri" => Field::Url,
         "uri" | "document_uri" => Field::Path,
         "http_user_agent" => Field::Agent,
@@ -67,14 +67,14 @@ fn field(name: &str) -> Field {
         "args" | "query_string" => Field::Query,
         "is_args" => Field::Query,
         "upstream_addr" => Field::PeerList,
-        name if name.starts_with("http_") => of_header(&name["http_".len()..].replace('_', "-")),
+        name if name.starts_with("http_") => request_field(&name["http_".len()..].replace('_', "-")),
         name if name.starts_with("cookie_") => Field::Cookie(name["cookie_".len()..].into()),
         name => {
             let sent = name.strip_prefix("sent_http_").map(|header| header.replace('_', "-"));
             let upstream = name.strip_prefix("upstream_http_").map(|header| header.replace('_', "-"));
             let known = sent
-                .and_then(|header| of_sent_header(&header))
-                .or_else(|| upstream.and_then(|header| of_response_header(&header)));
+                .and_then(|header| sent_response_field(&header))
+                .or_else(|| upstream.and_then(|header| response_field(&header)));
             known.unwrap_or(if name.starts_with("upstream_") { Field::SkipList } else { Field::Skip })
         }
     }

@@ -1,21 +1,21 @@
 //! Squid's `logformat`: `%[flags][width]code`, `%{Header}>h`, `%code{argument}`.
 
-use super::field::{Field, Source, Unit, of_header, of_sent_header};
-use super::piece::{Piece, taken};
+use super::field::{DurationUnit, Field, FieldSource, request_field, sent_response_field};
 use super::time::TimePattern;
+use super::token::{Token, consumed};
 
 /// A format string in pieces.
-pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
-    let mut pieces = Vec::new();
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
+    let mut tokenize = Vec::new();
     let mut rest = format;
     while let Some(at) = rest.find('%') {
         if at > 0 {
-            pieces.push(Piece::Text(rest[..at].to_owned()));
+            tokenize.push(Token::Literal(rest[..at].to_owned()));
         }
         let start = &rest[at..];
         rest = &start[1..];
         if let Some(after) = rest.strip_prefix('%') {
-            pieces.push(Piece::Text("%".into()));
+            tokenize.push(Token::Literal("%".into()));
             rest = after;
             continue;
         }
@@ -33,13 +33,13 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
             (argument, rest) = braces(rest)?;
         }
         let field = field(code, argument)?;
-        let word = taken(start, rest);
-        pieces.push(if quoted { Piece::quoted(field, word) } else { Piece::field(field, word) });
+        let word = consumed(start, rest);
+        tokenize.push(if quoted { Token::quoted(field, word) } else { Token::field(field, word) });
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Text(rest.to_owned()));
+        tokenize.push(Token::Literal(rest.to_owned()));
     }
-    Ok(pieces)
+    Ok(tokenize)
 }
 
 /// What stands in braces, and what is behind them.
@@ -173,20 +173,20 @@ fn field(code: &str, argument: Option<&str>) -> Result<Field, String> {
             Some(pattern) => Field::Time(TimePattern::compile(pattern)?),
             None => Field::Time(TimePattern::common()),
         },
-        "tr" => Field::Duration(Unit::WholeMillisecond),
-        ">a" | ">A" => Field::Client(Source::Direct),
-        "Ss" => Field::Outcome(Source::Direct),
+        "tr" => Field::Duration(DurationUnit::WholeMillisecond),
+        ">a" | ">A" => Field::Client(FieldSource::Direct),
+        "Ss" => Field::Outcome(FieldSource::Direct),
         ">Hs" | "Hs" => Field::Status,
         "<st" | "st" => Field::Bytes,
         "rv" | ">rv" => Field::Version,
         "rm" | ">rm" => Field::Method,
         "ru" | ">ru" => Field::Url,
         "rp" | ">rp" => Field::Path,
-        ">rd" => Field::Host(Source::Direct),
+        ">rd" => Field::Host(FieldSource::Direct),
         ">h" => argument.map_or(Field::Skip, of_request),
-        "<h" => {
-            argument.and_then(|header| of_sent_header(&header.to_ascii_lowercase())).unwrap_or(Field::Skip)
-        }
+        "<h" => argument
+            .and_then(|header| sent_response_field(&header.to_ascii_lowercase()))
+            .unwrap_or(Field::Skip),
         "mt" => Field::ContentType,
         "Sh" => Field::Hierarchy,
         "<a" | "<A" => Field::Peer,
@@ -197,7 +197,7 @@ fn field(code: &str, argument: Option<&str>) -> Result<Field, String> {
 /// A header field of the request, or one member of it: `Cookie:;sid`.
 fn of_request(argument: &str) -> Field {
     match argument.split_once(':') {
-        None => of_header(&argument.to_ascii_lowercase()),
+        None => request_field(&argument.to_ascii_lowercase()),
         Some((header, member)) if header.eq_ignore_ascii_case("cookie") => {
             member.strip_prefix(';').map_or(Field::Skip, |name| Field::Cookie(name.into()))
         }

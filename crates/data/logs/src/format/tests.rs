@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::says::Fact;
+use super::facts::Fact;
 use super::*;
-use crate::access::Version;
+use crate::access::HttpVersion;
 
 proptest! {
     #[test]
@@ -58,7 +58,7 @@ const AT: i64 = 971_211_336_000_000;
 #[test]
 fn every_known_format_compiles_and_has_a_name_of_its_own() {
     let mut names: Vec<&str> = Vec::new();
-    for known in KNOWN {
+    for known in KNOWN_FORMATS {
         let format = known.format();
         assert!(format.fields() > 4, "{}", format.name);
         names.extend(known.names);
@@ -135,7 +135,9 @@ fn the_version_of_http_is_read_in_every_dialect() {
         ("%<cqtq> %<cquuc> %<cqpv> %<pssc>", "971211336.125 http://b/ HTTP/V 200".into()),
     ] {
         let format = Format::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
-        for (number, version) in [("1.1", Version::Http1), ("2.0", Version::Http2), ("3.0", Version::Http3)] {
+        for (number, version) in
+            [("1.1", HttpVersion::Http1), ("2.0", HttpVersion::Http2), ("3.0", HttpVersion::Http3)]
+        {
             let line = line.replace('V', number);
             let mut access = Access::default();
             read_line(&format, line.as_bytes(), &mut access)
@@ -187,7 +189,7 @@ fn fields_of_responses_about_storing_are_read_in_every_dialect() {
         ),
     ] {
         let format = Format::parse(format).unwrap();
-        assert!(format.says().has(Fact::Lifetime) && format.says().has(Fact::Coding));
+        assert!(format.facts().contains(Fact::Lifetime) && format.facts().contains(Fact::Coding));
         let mut access = Access::default();
         format.read(line.as_bytes(), &mut access).unwrap();
         let said = [access.cache_control, access.expires, access.coding, access.url];
@@ -276,18 +278,18 @@ fn formats_are_recognised_from_a_few_lines() {
     ] {
         let lines = format!("{line}\r\ngarbage\n{line}\n");
         let recognised =
-            recognise(lines.as_bytes()).unwrap_or_else(|why| panic!("{name} is not recognised: {why}"));
+            detect(lines.as_bytes()).unwrap_or_else(|why| panic!("{name} is not recognised: {why}"));
         assert_eq!(recognised.format.name, name);
         assert_eq!((recognised.fit, recognised.tried), (2, 3), "{name}");
     }
-    assert!(recognise(b"what is this\nsurely no log\n").is_err());
+    assert!(detect(b"what is this\nsurely no log\n").is_err());
 }
 
 /// The name of the format of Combined lines that begin with these words.
 fn recognised(begins: &[&str]) -> String {
     let rest = r#"[10/Oct/2000:13:55:36 -0700] "GET /x HTTP/1.1" 200 100 "-" "curl/8 [en]""#;
     let lines: String = begins.iter().map(|begin| format!("{begin} {rest}\n")).collect();
-    recognise(lines.as_bytes()).unwrap().format.name
+    detect(lines.as_bytes()).unwrap().format.name
 }
 
 #[test]
@@ -349,7 +351,7 @@ proptest! {
         line in proptest::collection::vec(any::<u8>(), 0..300), text in "[%$<>{}a-zA-Z:/\\[\\]\" .-]{0,60}",
     ) {
         let mut access = Access::default();
-        for known in KNOWN {
+        for known in KNOWN_FORMATS {
             let format = known.format();
             if let Err(malformed) = read_line(&format, &line, &mut access) {
                 prop_assert!(malformed.at <= line.len());
@@ -371,8 +373,8 @@ proptest! {
     ) {
         let own = r#"{"time":1782900004.5,"status":200,"request":{"uri":"/a","list":["b",{"c":1}]}}"#;
         for text in [text.as_bytes(), &line] {
-            let _ = recognise(&[text, b"\n", text, b"\n"].concat());
-            let format = Format::of_json(&[own.as_bytes(), text]).expect("the first is an object");
+            let _ = detect(&[text, b"\n", text, b"\n"].concat());
+            let format = Format::from_json_lines(&[own.as_bytes(), text]).expect("the first is an object");
             if let Err(malformed) = read_line(&format, text, &mut Access::default()) {
                 prop_assert!(malformed.at <= text.len() && !format.explain(&malformed).is_empty());
             }

@@ -93,7 +93,7 @@ impl TimePattern {
     }
 
     /// The ways in which JSON has times, if not as a number.
-    pub(crate) fn of_json() -> [Self; 3] {
+    pub(crate) fn from_json_lines() -> [Self; 3] {
         let date_first = |between| {
             let mut pattern = Self::known("%Y-%m-%d");
             pattern.parts.push(TimePart::Text(between));
@@ -174,10 +174,10 @@ impl TimePattern {
 
     /// True when a time of day is in it.
     pub(crate) fn has_time_of_day(&self) -> bool {
-        let says = |part: &TimePart| {
+        let is_time_of_day = |part: &TimePart| {
             matches!(part, TimePart::Hour | TimePart::Hour12 | TimePart::TimeOfDay | TimePart::Epoch)
         };
-        self.parts.iter().any(says)
+        self.parts.iter().any(is_time_of_day)
     }
 
     /// True when it says day and time of day.
@@ -198,7 +198,7 @@ impl TimePattern {
             rest = part.read(rest, clock)?;
         }
         if clock.year > 0 {
-            clock.date = Some(days(clock.year, clock.month, clock.day)?);
+            clock.date = Some(days_since_1970(clock.year, clock.month, clock.day)?);
         }
         Some(rest)
     }
@@ -222,7 +222,7 @@ impl TimePart {
             }
             TimePart::Day => clock.day = two_digits(text)?,
             TimePart::Hour | TimePart::Hour12 => {
-                let hour = within(two_digits(text)?, 23)?;
+                let hour = at_most(two_digits(text)?, 23)?;
                 let hour = if *self == TimePart::Hour12 { hour % 12 } else { hour };
                 *clock.second_of_day.get_or_insert(0) += hour * 3600;
             }
@@ -231,17 +231,17 @@ impl TimePart {
                 b"AM" | b"am" => clock.half_day_s = 0,
                 _ => return None,
             },
-            TimePart::Minute => *clock.second_of_day.get_or_insert(0) += within(two_digits(text)?, 59)? * 60,
+            TimePart::Minute => *clock.second_of_day.get_or_insert(0) += at_most(two_digits(text)?, 59)? * 60,
             // A leap second is the first of the next minute.
-            TimePart::Second => *clock.second_of_day.get_or_insert(0) += within(two_digits(text)?, 60)?,
+            TimePart::Second => *clock.second_of_day.get_or_insert(0) += at_most(two_digits(text)?, 60)?,
             TimePart::TimeOfDay => {
                 let (text, after) = text.split_first_chunk::<8>()?;
                 if (text[2], text[5]) != (b':', b':') {
                     return None;
                 }
-                let hour = within(two_digits(text)?, 23)?;
-                let minute = within(two_digits(&text[3..])?, 59)?;
-                let second = within(two_digits(&text[6..])?, 60)?;
+                let hour = at_most(two_digits(text)?, 23)?;
+                let minute = at_most(two_digits(&text[3..])?, 59)?;
+                let second = at_most(two_digits(&text[6..])?, 60)?;
                 clock.second_of_day = Some(hour * 3600 + minute * 60 + second);
                 return Some(after);
             }
@@ -291,7 +291,7 @@ fn two_digits(text: &[u8]) -> Option<i64> {
     (tens < 10 && ones < 10).then(|| i64::from(tens * 10 + ones))
 }
 
-fn within(value: i64, most: i64) -> Option<i64> {
+fn at_most(value: i64, most: i64) -> Option<i64> {
     (value <= most).then_some(value)
 }
 
@@ -355,15 +355,15 @@ fn zone<'a>(text: &'a [u8], clock: &mut Clock) -> Option<&'a [u8]> {
         _ => return None,
     };
     // The farthest zone is 14 hours from UTC.
-    let hours = within(two_digits(text.get(1..)?)?, 14)?;
+    let hours = at_most(two_digits(text.get(1..)?)?, 14)?;
     let colon = usize::from(text.get(3) == Some(&b':'));
-    let minutes = within(two_digits(text.get(3 + colon..)?)?, 59)?;
+    let minutes = at_most(two_digits(text.get(3 + colon..)?)?, 59)?;
     clock.offset_s = sign * (hours * 3600 + minutes * 60);
     text.get(5 + colon..)
 }
 
 /// Days from 1970-01-01 to a day of the Gregorian calendar; none when there is no such day.
-fn days(year: i64, month: i64, day: i64) -> Option<i64> {
+fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     const LENGTHS: [i64; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let length = LENGTHS.get(usize::try_from(month - 1).ok()?)?;
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);

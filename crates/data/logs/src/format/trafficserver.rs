@@ -1,8 +1,8 @@
 //! Traffic Server's `logging.yaml`: `%<field>` and `%<{Header}container>`.
 
-use super::field::{Field, Source, Unit, of_header, of_response_header, of_sent_header};
-use super::piece::Piece;
+use super::field::{DurationUnit, Field, FieldSource, request_field, response_field, sent_response_field};
 use super::time::TimePattern;
+use super::token::Token;
 
 /// True when its fields are closed, as Squid's `%<st` never are.
 pub(super) fn looks_like(format: &str) -> bool {
@@ -11,32 +11,32 @@ pub(super) fn looks_like(format: &str) -> bool {
 }
 
 /// A format string in pieces.
-pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
-    let mut pieces = Vec::new();
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
+    let mut tokenize = Vec::new();
     let mut rest = format;
     while let Some((before, after)) = rest.split_once("%<") {
         if !before.is_empty() {
-            pieces.push(Piece::Text(before.to_owned()));
+            tokenize.push(Token::Literal(before.to_owned()));
         }
         let Some((name, behind)) = after.split_once('>') else {
             return Err(format!("`%<{after}` has no `>`"));
         };
-        pieces.push(Piece::field(field(name)?, format!("%<{name}>")));
+        tokenize.push(Token::field(field(name)?, format!("%<{name}>")));
         rest = behind;
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Text(rest.to_owned()));
+        tokenize.push(Token::Literal(rest.to_owned()));
     }
-    Ok(pieces)
+    Ok(tokenize)
 }
 
 fn field(name: &str) -> Result<Field, String> {
     if let Some((header, container)) = name.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
         let header = header.to_ascii_lowercase();
         return Ok(match (header.as_str(), container) {
-            (header, "cqh" | "pqh") => of_header(header),
-            (header, "psh") => of_sent_header(header).unwrap_or(Field::Skip),
-            (header, "ssh") => of_response_header(header).unwrap_or(Field::Skip),
+            (header, "cqh" | "pqh") => request_field(header),
+            (header, "psh") => sent_response_field(header).unwrap_or(Field::Skip),
+            (header, "ssh") => response_field(header).unwrap_or(Field::Skip),
             _ => Field::Skip,
         });
     }
@@ -50,14 +50,14 @@ fn field(name: &str) -> Result<Field, String> {
         "cqtn" => Field::Time(TimePattern::common()),
         "cqtd" => Field::Time(TimePattern::known("%Y-%m-%d")),
         "cqtt" => Field::Time(TimePattern::known("%H:%M:%S")),
-        "ttms" => Field::Duration(Unit::WholeMillisecond),
-        "ttmsf" => Field::Duration(Unit::Second),
-        "tts" => Field::Duration(Unit::WholeSecond),
-        "chi" => Field::Client(Source::Direct),
-        "crc" => Field::Outcome(Source::Direct),
+        "ttms" => Field::Duration(DurationUnit::WholeMillisecond),
+        "ttmsf" => Field::Duration(DurationUnit::Second),
+        "tts" => Field::Duration(DurationUnit::WholeSecond),
+        "chi" => Field::Client(FieldSource::Direct),
+        "crc" => Field::Outcome(FieldSource::Direct),
         "pssc" => Field::Status,
         "psql" => Field::Bytes,
-        "pscl" => Field::Body,
+        "pscl" => Field::LineLayout,
         "cqhv" | "cqpv" => Field::Version,
         "cqhm" => Field::Method,
         "cquc" | "cquuc" | "cqu" | "pqu" => Field::Url,

@@ -1,15 +1,15 @@
 //! W3C extended: a line of the log itself (`#Fields: date time c-ip cs-method cs-uri-stem …`) says what the others hold.
 
-use super::field::{Field, Source, Unit, of_header, of_response_header, of_sent_header};
-use super::piece::Piece;
+use super::field::{DurationUnit, Field, FieldSource, request_field, response_field, sent_response_field};
 use super::time::TimePattern;
+use super::token::Token;
 use super::{Dialect, Format};
 
 /// What the line begins with that names the fields.
 pub(super) const DIRECTIVE: &str = "#Fields:";
 
 /// The format that a line of a log names, if it is a line that does; an error says why it cannot be used.
-pub(super) fn named(line: &[u8]) -> Option<Result<Format, String>> {
+pub(super) fn from_directive(line: &[u8]) -> Option<Result<Format, String>> {
     if !line.starts_with(DIRECTIVE.as_bytes()) {
         return None;
     }
@@ -18,22 +18,22 @@ pub(super) fn named(line: &[u8]) -> Option<Result<Format, String>> {
     Some(format.map(|format| Format {
         name: "w3c".into(),
         about: "W3C extended, as the log itself names its fields".into(),
-        is_of_log: true,
+        is_self_described: true,
         ..format
     }))
 }
 
 /// The line that names the fields, in pieces.
-pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
     let format = format.strip_prefix(DIRECTIVE).unwrap_or(format);
     let writer = Writer::of(format);
     // CloudFront names its fields with blanks between them, and writes lines with tabs.
     let has_tabs = writer == Writer::CloudFront || format.trim().contains('\t');
-    let mut pieces = Vec::new();
+    let mut tokenize = Vec::new();
     let (mut has_time, mut has_url) = (false, false);
     for name in format.split_ascii_whitespace() {
-        if !pieces.is_empty() {
-            pieces.push(Piece::Text(if has_tabs { "\t" } else { " " }.into()));
+        if !tokenize.is_empty() {
+            tokenize.push(Token::Literal(if has_tabs { "\t" } else { " " }.into()));
         }
         let field = field(&name.to_ascii_lowercase(), writer);
         has_time |= matches!(&field, Field::Time(pattern) if pattern.has_time_of_day());
@@ -51,10 +51,10 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
                 | Field::Vary
                 | Field::Validator
         );
-        pieces.push(if is_text { Piece::quoted(field, name) } else { Piece::field(field, name) });
+        tokenize.push(if is_text { Token::quoted(field, name) } else { Token::field(field, name) });
     }
     if has_time && has_url {
-        Ok(pieces)
+        Ok(tokenize)
     } else {
         Err("must name at least time, and cs-uri or cs-uri-stem".into())
     }
@@ -63,9 +63,9 @@ pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
 /// Who writes a log, as far as its fields differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Writer {
-    /// Microsoft IIS, known by the statuses that only it has. It counts `time-taken` in milliseconds.
+    /// Microsoft IIS, known by the statuses that only it has. It counts `time-consumed` in milliseconds.
     Iis,
-    /// Amazon CloudFront, known by the fields of its edge. It counts `time-taken` in seconds, with a fraction.
+    /// Amazon CloudFront, known by the fields of its edge. It counts `time-consumed` in seconds, with a fraction.
     CloudFront,
     Other,
 }
@@ -90,7 +90,7 @@ fn field(name: &str, writer: Writer) -> Field {
     match name {
         "date" | "gmtdate" => Field::Time(TimePattern::known("%Y-%m-%d")),
         "time" | "gmttime" => Field::Time(TimePattern::known("%H:%M:%S")),
-        "c-ip" => Field::Client(Source::Direct),
+        "c-ip" => Field::Client(FieldSource::Direct),
         "cs-method" => Field::Method,
         // The second is CloudFront's.
         "cs-version" | "cs-protocol-version" => Field::Version,
@@ -99,30 +99,32 @@ fn field(name: &str, writer: Writer) -> Field {
         "cs-uri-stem" => Field::Path,
         "cs-uri-query" => Field::Query,
         // The host that was asked for; cs(Host) is the name of the distribution.
-        "x-host-header" => Field::Host(Source::Direct),
-        "cs-host" | "cs(host)" if writer == Writer::CloudFront => Field::Host(Source::Indirect),
-        "cs-host" | "cs(host)" => Field::Host(Source::Direct),
+        "x-host-header" => Field::Host(FieldSource::Direct),
+        "cs-host" | "cs(host)" if writer == Writer::CloudFront => Field::Host(FieldSource::Indirect),
+        "cs-host" | "cs(host)" => Field::Host(FieldSource::Direct),
         "cs(user-agent)" => Field::Agent,
         "cs(referer)" => Field::Referrer,
         "sc-status" => Field::Status,
         "sc-bytes" => Field::Bytes,
         "sc-content-type" => Field::ContentType,
-        "s-action" | "x-edge-result-type" => Field::Outcome(Source::Direct),
-        "x-edge-response-result-type" | "x-edge-detailed-result-type" => Field::Outcome(Source::Indirect),
+        "s-action" | "x-edge-result-type" => Field::Outcome(FieldSource::Direct),
+        "x-edge-response-result-type" | "x-edge-detailed-result-type" => {
+            Field::Outcome(FieldSource::Indirect)
+        }
         "s-hierarchy" => Field::Hierarchy,
         "time-taken" => match writer {
-            Writer::Iis => Field::Duration(Unit::WholeMillisecond),
-            Writer::CloudFront => Field::Duration(Unit::Second),
+            Writer::Iis => Field::Duration(DurationUnit::WholeMillisecond),
+            Writer::CloudFront => Field::Duration(DurationUnit::Second),
             // Milliseconds here and seconds there: it is not taken.
             Writer::Other => Field::Skip,
         },
         name => {
             let header = |begin: &str| name.strip_prefix(begin)?.strip_suffix(')');
             if let Some(header) = header("cs(") {
-                return of_header(header);
+                return request_field(header);
             }
-            let sent = header("sc(").and_then(of_sent_header);
-            sent.or_else(|| header("rs(").and_then(of_response_header)).unwrap_or(Field::Skip)
+            let sent = header("sc(").and_then(sent_response_field);
+            sent.or_else(|| header("rs(").and_then(response_field)).unwrap_or(Field::Skip)
         }
     }
 }

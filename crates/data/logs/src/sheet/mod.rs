@@ -8,11 +8,11 @@ use assay_record::sheet::{Row, Section, Sheet, Table, Tile};
 
 use assay_measurement::ratios::ratio;
 
-use crate::document::{Document, Figures, Grouping, TopUrl};
-use crate::terminal::{date, duration, estimate, lines, logged_ms, partial_steps, percent, several};
+use crate::document::{Figures, Grouping, LogsDocument, TopUrl};
+use crate::terminal::{date, duration, estimate, lines, logged_ms, partial_steps, percent, plural};
 
 /// What the page of an analysis says.
-pub fn sheet(document: &Document) -> Sheet {
+pub fn sheet(document: &LogsDocument) -> Sheet {
     let time = plots::time(document);
     let over_time = time.as_ref().map(|axis| plots::over_time(document, axis)).unwrap_or_default();
     let section =
@@ -36,7 +36,7 @@ pub fn sheet(document: &Document) -> Sheet {
                 .collect(),
             Vec::new(),
         ),
-        section("urls", "URLs that stand out", Vec::new(), tops(document), Vec::new()),
+        section("urls", "URLs that stand out", Vec::new(), top_tables(document), Vec::new()),
         senders::failed(document),
         section(
             "caches",
@@ -65,14 +65,14 @@ pub fn sheet(document: &Document) -> Sheet {
     }
 }
 
-fn title(document: &Document) -> String {
+fn title(document: &LogsDocument) -> String {
     match document.inputs.as_slice() {
         [one] => format!("What {} says", one.name),
-        several => format!("What {} access logs say", several.len()),
+        plural => format!("What {} access logs say", plural.len()),
     }
 }
 
-fn when(document: &Document) -> String {
+fn when(document: &LogsDocument) -> String {
     match (document.first_unix_ms, document.last_unix_ms) {
         (Some(first), Some(last)) => {
             format!("{} to {} UTC · {}", date(first), date(last), duration((last - first) / 1e3))
@@ -94,7 +94,7 @@ fn input(input: &crate::document::InputInfo) -> String {
     )
 }
 
-fn tiles(document: &Document) -> Vec<Tile> {
+fn tiles(document: &LogsDocument) -> Vec<Tile> {
     let all = &document.all;
     let share = |part: Option<u64>| percent(all.share_of_known(part));
     let ms = |value| logged_ms(value, document.response_resolution_ms);
@@ -141,7 +141,7 @@ fn tiles(document: &Document) -> Vec<Tile> {
     }
     let distinct = &document.distinct;
     let others = [(&distinct.hosts, "host"), (&distinct.clients, "client"), (&distinct.agents, "user agent")];
-    let others = others.iter().filter_map(|(number, what)| Some(several(number.as_ref()?, what)));
+    let others = others.iter().filter_map(|(number, what)| Some(plural(number.as_ref()?, what)));
     if let Some(urls) = &distinct.urls {
         let detail = others.collect::<Vec<_>>().join(", ");
         tiles.push(Tile { title: "Different URLs".into(), value: estimate(urls), detail });
@@ -150,7 +150,7 @@ fn tiles(document: &Document) -> Vec<Tile> {
 }
 
 fn figures_table<'a>(
-    document: &Document,
+    document: &LogsDocument,
     title: &str,
     first: &str,
     rows: impl Iterator<Item = (String, &'a Figures)>,
@@ -181,7 +181,7 @@ fn figures_table<'a>(
     }
 }
 
-fn outcome_tables(document: &Document) -> Vec<Table> {
+fn outcome_tables(document: &LogsDocument) -> Vec<Table> {
     let classes = document.by_class.iter().map(|class| (class.name.clone(), &class.figures));
     let mut tables = Vec::new();
     if document.all.dhr.is_some() {
@@ -213,7 +213,7 @@ fn outcome_tables(document: &Document) -> Vec<Table> {
     tables
 }
 
-fn time_table(document: &Document) -> Option<Table> {
+fn time_table(document: &LogsDocument) -> Option<Table> {
     if document.time.len() < 2 {
         return None;
     }
@@ -227,7 +227,7 @@ fn time_table(document: &Document) -> Option<Table> {
 }
 
 /// What the logs lack, a sentence for each kind of log.
-fn not_logged(document: &Document) -> Vec<String> {
+fn not_logged(document: &LogsDocument) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for lack in document.inputs.iter().flat_map(|input| &input.not_logged) {
         let how: Vec<String> =
@@ -247,7 +247,7 @@ fn capital(text: &str) -> String {
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
-fn grouping(document: &Document, grouping: &Grouping) -> Table {
+fn grouping(document: &LogsDocument, grouping: &Grouping) -> Table {
     let rows = grouping.groups.iter().take(50).map(|group| (group.name.clone(), &group.figures));
     let mut table = figures_table(document, &grouping.title, &grouping.by, rows);
     if grouping.error_requests > 0 {
@@ -257,30 +257,31 @@ fn grouping(document: &Document, grouping: &Grouping) -> Table {
     table
 }
 
-fn tops(document: &Document) -> Vec<Table> {
+fn top_tables(document: &LogsDocument) -> Vec<Table> {
     let top = &document.top;
     let lists = [
         ("Most requests", &top.by_requests, top.floor_requests, "requests"),
         ("Most bytes", &top.by_bytes, top.floor_bytes, "bytes"),
         ("Most misses", &top.by_misses, top.floor_misses, "misses"),
     ];
-    let told = lists.into_iter().filter(|(_, urls, _, _)| !urls.is_empty());
-    told.map(|(title, urls, floor, what)| Table {
-        title: title.into(),
-        about: if floor > 0 {
-            format!("An estimate: a URL that is not listed can have up to {} {what}.", count(floor))
-        } else {
-            String::new()
-        },
-        first: "URL".into(),
-        heads: ["requests", "bytes", "misses"].map(Into::into).into(),
-        rows: urls.iter().map(url).collect(),
-    })
-    .collect()
+    let nonempty = lists.into_iter().filter(|(_, urls, _, _)| !urls.is_empty());
+    nonempty
+        .map(|(title, urls, floor, what)| Table {
+            title: title.into(),
+            about: if floor > 0 {
+                format!("An estimate: a URL that is not listed can have up to {} {what}.", count(floor))
+            } else {
+                String::new()
+            },
+            first: "URL".into(),
+            heads: ["requests", "bytes", "misses"].map(Into::into).into(),
+            rows: urls.iter().map(url).collect(),
+        })
+        .collect()
 }
 
 /// A count that can be higher.
-fn marked(text: String, error: u64) -> String {
+fn lower_bound(text: String, error: u64) -> String {
     if error > 0 { format!("≥ {text}") } else { text }
 }
 
@@ -289,14 +290,14 @@ fn url(url: &TopUrl) -> Row {
         name: url.url.clone(),
         share: None,
         cells: vec![
-            marked(count(url.requests), url.requests_error),
-            marked(bytes(url.bytes), url.bytes_error),
-            url.misses.map_or("–".into(), |misses| marked(count(misses), url.misses_error)),
+            lower_bound(count(url.requests), url.requests_error),
+            lower_bound(bytes(url.bytes), url.bytes_error),
+            url.misses.map_or("–".into(), |misses| lower_bound(count(misses), url.misses_error)),
         ],
     }
 }
 
-fn caches(document: &Document) -> Option<Table> {
+fn caches(document: &LogsDocument) -> Option<Table> {
     if document.caches.caches.is_empty() {
         return None;
     }
@@ -330,7 +331,7 @@ fn caches(document: &Document) -> Option<Table> {
     })
 }
 
-fn malformed(document: &Document) -> Option<Table> {
+fn malformed(document: &LogsDocument) -> Option<Table> {
     if document.malformed.is_empty() {
         return None;
     }

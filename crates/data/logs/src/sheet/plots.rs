@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use assay_record::sheet::{Plot, PlotKind, PlotLine, TimeAxis};
 
-use crate::document::{Document, Figures, Response, Step};
+use crate::document::{Figures, LogsDocument, ResponseTimes, TimeStep};
 
 /// Steps that a time axis has at most; a longer series is left to its table.
-const MOST_STEPS: usize = 20_000;
+const MAX_STEPS: usize = 20_000;
 /// Points of a cumulative curve for each factor of ten.
 const POINTS_PER_DECADE: i32 = 24;
 const COLOURS: [&str; 8] = ["hit", "s0", "s3", "miss", "s5", "error", "s7", "s6"];
 
 /// The time axis, from the first request on; none: there is too little, or too much, to draw.
-pub(super) fn time(document: &Document) -> Option<TimeAxis> {
+pub(super) fn time(document: &LogsDocument) -> Option<TimeAxis> {
     let every_ms = document.every_ms.filter(|_| document.time.len() > 2)?;
     let (first, last) = (document.time.first()?.from_unix_ms, document.time.last()?.from_unix_ms);
     let steps = ((last - first) / every_ms).round() as usize + 1;
@@ -23,7 +23,7 @@ pub(super) fn time(document: &Document) -> Option<TimeAxis> {
         let at = |unix_ms: f64| ((unix_ms - first) / 1e3).clamp(0.0, steps as f64 * step_s);
         (phase.name.clone(), at(phase.from_unix_ms), at(phase.to_unix_ms))
     });
-    (steps <= MOST_STEPS).then(|| TimeAxis {
+    (steps <= MAX_STEPS).then(|| TimeAxis {
         step_s,
         middle_s: (0..steps).map(|step| (step as f64 + 0.5) * step_s).collect(),
         spans: spans.collect(),
@@ -31,18 +31,18 @@ pub(super) fn time(document: &Document) -> Option<TimeAxis> {
 }
 
 /// Name, role, and how many requests of some figures are of that part.
-type Part<'a> = (&'static str, &'static str, &'a dyn Fn(&Figures) -> Option<u64>);
+type OutcomeLine<'a> = (&'static str, &'static str, &'a dyn Fn(&Figures) -> Option<u64>);
 /// Name, role, and which of the times it is.
-type Percentile = (&'static str, &'static str, fn(&Response) -> f64);
+type PercentileLine = (&'static str, &'static str, fn(&ResponseTimes) -> f64);
 
 /// Requests by outcome, hit ratio and response times, over time.
-pub(super) fn over_time(document: &Document, axis: &TimeAxis) -> Vec<Plot> {
+pub(super) fn over_time(document: &LogsDocument, axis: &TimeAxis) -> Vec<Plot> {
     let has_outcomes = document.all.dhr.is_some();
     let others = |f: &Figures| {
-        let told = [f.local_hits, f.sibling_hits, f.parent_hits, f.errors];
-        has_outcomes.then(|| f.requests - told.into_iter().flatten().sum::<u64>())
+        let nonempty = [f.local_hits, f.sibling_hits, f.parent_hits, f.errors];
+        has_outcomes.then(|| f.requests - nonempty.into_iter().flatten().sum::<u64>())
     };
-    let parts: [Part<'_>; 6] = [
+    let parts: [OutcomeLine<'_>; 6] = [
         ("all", "all", &|f| Some(f.requests)),
         ("local hits", "hit", &|f| f.local_hits),
         ("sibling hits", "s0", &|f| f.sibling_hits),
@@ -50,8 +50,8 @@ pub(super) fn over_time(document: &Document, axis: &TimeAxis) -> Vec<Plot> {
         ("everything else", "miss", &others),
         ("errors", "error", &|f| f.errors),
     ];
-    let seen = parts.iter().filter(|(_, _, of)| of(&document.all).is_some_and(|requests| requests > 0));
-    let rates = seen.map(|(name, role, of)| {
+    let shown = parts.iter().filter(|(_, _, of)| of(&document.all).is_some_and(|requests| requests > 0));
+    let rates = shown.map(|(name, role, of)| {
         rate(document, axis, name, role, &|step| of(&step.figures).unwrap_or_default())
     });
     let mut plots = vec![Plot {
@@ -81,7 +81,7 @@ pub(super) fn over_time(document: &Document, axis: &TimeAxis) -> Vec<Plot> {
         });
     }
     if document.all.response.is_some() {
-        let percentiles: [Percentile; 4] = [
+        let percentiles: [PercentileLine; 4] = [
             ("mean", "all", |r| r.mean_ms),
             ("median", "p50", |r| r.p50_ms),
             ("95 %", "p90", |r| r.p95_ms),
@@ -107,11 +107,11 @@ pub(super) fn over_time(document: &Document, axis: &TimeAxis) -> Vec<Plot> {
 
 /// Requests a second by a name that steps give them, a line each.
 pub(super) fn counts(
-    document: &Document,
+    document: &LogsDocument,
     axis: &TimeAxis,
     id: &'static str,
     title: &str,
-    of: fn(&Step) -> &BTreeMap<String, u64>,
+    of: fn(&TimeStep) -> &BTreeMap<String, u64>,
 ) -> Plot {
     let names: BTreeSet<&String> = document.time.iter().flat_map(|step| of(step).keys()).collect();
     let lines = names.iter().zip(COLOURS.iter().cycle()).map(|(name, role)| {
@@ -129,13 +129,13 @@ pub(super) fn counts(
 
 /// Requests a second. Steps that the log covers less than half of have no rate: the ends of a log are no outage.
 fn rate(
-    document: &Document,
+    document: &LogsDocument,
     axis: &TimeAxis,
     name: &str,
     role: &'static str,
-    of: &dyn Fn(&Step) -> u64,
+    of: &dyn Fn(&TimeStep) -> u64,
 ) -> PlotLine {
-    let value = |step: Option<&Step>| match step {
+    let value = |step: Option<&TimeStep>| match step {
         None => Some(0.0),
         Some(step) if step.covered_ms / 1e3 * 2.0 < axis.step_s => None,
         Some(step) => Some(of(step) as f64 / (step.covered_ms / 1e3)),
@@ -145,11 +145,11 @@ fn rate(
 
 /// A value for every step of the axis, also those without requests.
 fn line(
-    document: &Document,
+    document: &LogsDocument,
     axis: &TimeAxis,
     name: &str,
     role: &'static str,
-    of: &dyn Fn(Option<&Step>) -> Option<f64>,
+    of: &dyn Fn(Option<&TimeStep>) -> Option<f64>,
 ) -> PlotLine {
     let mut values = vec![of(None); axis.middle_s.len()];
     let first = document.time.first().map_or(0.0, |first| first.from_unix_ms);
@@ -163,7 +163,7 @@ fn line(
 }
 
 /// The share of requests of each class that took no longer than a time.
-pub(super) fn response(document: &Document) -> Option<Plot> {
+pub(super) fn response(document: &LogsDocument) -> Option<Plot> {
     let classes: Vec<_> = document.by_class.iter().filter(|class| !class.distribution.is_empty()).collect();
     let times = || classes.iter().flat_map(|class| class.distribution.iter().map(|(ms, _)| ms.max(0.01)));
     let (first, last) = (times().reduce(f64::min)?, times().reduce(f64::max)?);

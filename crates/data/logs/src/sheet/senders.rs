@@ -4,11 +4,11 @@ use assay_base::settings::show::count;
 use assay_record::sheet::{Plot, Row, Section, Table, TimeAxis};
 
 use super::{grouping, plots};
-use crate::document::{Document, Grouping, Slots};
-use crate::terminal::spark;
+use crate::document::{Grouping, LogsDocument, Slots};
+use crate::terminal::sparkline;
 
 /// Characters of a course over time.
-const COURSE: usize = 24;
+const SPARK_WIDTH: usize = 24;
 
 /// True for groups that this section shows.
 pub(super) fn has(grouping: &Grouping) -> bool {
@@ -16,9 +16,9 @@ pub(super) fn has(grouping: &Grouping) -> bool {
 }
 
 /// User agents and referrers.
-pub(super) fn section(document: &Document, axis: Option<&TimeAxis>) -> Section {
+pub(super) fn section(document: &LogsDocument, axis: Option<&TimeAxis>) -> Section {
     let groups = document.groups.iter().filter(|grouping| has(grouping));
-    let mut tables: Vec<Table> = groups.map(|groups| with_courses(document, groups)).collect();
+    let mut tables: Vec<Table> = groups.map(|groups| with_sparklines(document, groups)).collect();
     tables.extend(texts(document));
     let words = document.agents.iter().map(|agents| {
         format!(
@@ -36,7 +36,7 @@ pub(super) fn section(document: &Document, axis: Option<&TimeAxis>) -> Section {
     }
 }
 
-fn kinds_over_time(document: &Document, axis: &TimeAxis) -> Vec<Plot> {
+fn kinds_over_time(document: &LogsDocument, axis: &TimeAxis) -> Vec<Plot> {
     let agents = document.agents.is_some().then(|| {
         plots::counts(document, axis, "agents", "Requests by kind of user agent", |step| &step.by_agent_kind)
     });
@@ -48,21 +48,21 @@ fn kinds_over_time(document: &Document, axis: &TimeAxis) -> Vec<Plot> {
 }
 
 /// A table of groups, each with how it went over time.
-fn with_courses(document: &Document, groups: &Grouping) -> Table {
+fn with_sparklines(document: &LogsDocument, groups: &Grouping) -> Table {
     let mut table = grouping(document, groups);
     table.heads.push("over time".into());
     for (row, group) in table.rows.iter_mut().zip(&groups.groups) {
-        row.cells.push(course(document.slots.as_ref(), group.over_time.as_deref()));
+        row.cells.push(over_time_cell(document.slots.as_ref(), group.over_time.as_deref()));
     }
     table
 }
 
-fn course(slots: Option<&Slots>, counts: Option<&[u64]>) -> String {
-    slots.zip(counts).map_or(String::new(), |(slots, counts)| spark(counts, slots, COURSE))
+fn over_time_cell(slots: Option<&Slots>, counts: Option<&[u64]>) -> String {
+    slots.zip(counts).map_or(String::new(), |(slots, counts)| sparkline(counts, slots, SPARK_WIDTH))
 }
 
 /// Texts of user agents: the most frequent ones, and those that are not known.
-fn texts(document: &Document) -> Vec<Table> {
+fn texts(document: &LogsDocument) -> Vec<Table> {
     let Some(agents) = &document.agents else { return Vec::new() };
     let about = if agents.floor_requests > 0 {
         format!(
@@ -74,30 +74,31 @@ fn texts(document: &Document) -> Vec<Table> {
     };
     let lists =
         [("Most frequent texts of User-Agent", &agents.top), ("Not known by any rule", &agents.unknown)];
-    let told = lists.into_iter().filter(|(_, agents)| !agents.is_empty());
-    told.map(|(title, agents)| Table {
-        title: title.into(),
-        about: about.clone(),
-        first: "User-Agent".into(),
-        heads: ["requests", "kind", "name"].map(Into::into).into(),
-        rows: agents
-            .iter()
-            .map(|agent| Row {
-                name: agent.text.clone(),
-                share: None,
-                cells: vec![
-                    super::marked(count(agent.requests), agent.requests_error),
-                    agent.kind.clone(),
-                    agent.name.clone(),
-                ],
-            })
-            .collect(),
-    })
-    .collect()
+    let nonempty = lists.into_iter().filter(|(_, agents)| !agents.is_empty());
+    nonempty
+        .map(|(title, agents)| Table {
+            title: title.into(),
+            about: about.clone(),
+            first: "User-Agent".into(),
+            heads: ["requests", "kind", "name"].map(Into::into).into(),
+            rows: agents
+                .iter()
+                .map(|agent| Row {
+                    name: agent.text.clone(),
+                    share: None,
+                    cells: vec![
+                        super::lower_bound(count(agent.requests), agent.requests_error),
+                        agent.kind.clone(),
+                        agent.name.clone(),
+                    ],
+                })
+                .collect(),
+        })
+        .collect()
 }
 
 /// URLs with a status of 400 and above, a table for each.
-pub(super) fn failed(document: &Document) -> Section {
+pub(super) fn failed(document: &LogsDocument) -> Section {
     let failed = document.failed.iter();
     let statuses =
         failed.clone().flat_map(|failed| &failed.by_status).filter(|status| !status.urls.is_empty());
@@ -107,8 +108,8 @@ pub(super) fn failed(document: &Document) -> Section {
             name: url.url.clone(),
             share: Some((url.requests as f64 / status.requests as f64 * 1000.0).round() / 10.0),
             cells: vec![
-                super::marked(count(url.requests), url.requests_error),
-                course(document.slots.as_ref(), url.over_time.as_deref()),
+                super::lower_bound(count(url.requests), url.requests_error),
+                over_time_cell(document.slots.as_ref(), url.over_time.as_deref()),
             ],
         });
         let estimate = match floor {

@@ -7,12 +7,12 @@
 
 use assay_cache::policy::bounds::{HitBound, ReuseInterval, lower_bound, upper_bound};
 
-use crate::size::http::{self, Http, Meaning};
+use crate::size::counter::{HitCounts, SimulationTally};
+use crate::size::http::{self, Http, RequestSemantics};
 use crate::size::requests::{Request, Requests, UNCACHABLE};
-use crate::size::tally::{Counts, Tally};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum BoundSide {
     /// No cache hits more.
     Above,
     /// Some cache hits as much.
@@ -20,14 +20,14 @@ pub enum Side {
 }
 
 /// The bound as figures of a cache of this capacity. Its hits and its bytes of hits need not be reached together.
-pub fn bound(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> Tally {
-    let (mut intervals, slots) = intervals(requests, side, capacity, warm_up);
+pub fn bound(requests: &Requests, side: BoundSide, capacity: u64, warm_up: usize) -> SimulationTally {
+    let (mut request_intervals, slots) = request_intervals(requests, side, capacity, warm_up);
     let rate = if requests.large.is_empty() { None } else { Some(requests.rate()) };
     let [drawn, large] = match side {
-        Side::Above => upper_bound(&mut intervals, slots, capacity, rate),
-        Side::Below => lower_bound(&mut intervals, slots, capacity, rate),
+        BoundSide::Above => upper_bound(&mut request_intervals, slots, capacity, rate),
+        BoundSide::Below => lower_bound(&mut request_intervals, slots, capacity, rate),
     };
-    let counts = |HitBound { hits, hit_bytes }| Counts { hits, hit_bytes, ..Counts::default() };
+    let counts = |HitBound { hits, hit_bytes }| HitCounts { hits, hit_bytes, ..HitCounts::default() };
     let mut parts = vec![counts(drawn), counts(large)];
     for (number, request) in requests.list.iter().enumerate().skip(warm_up) {
         if requests.is_counted(number) {
@@ -37,12 +37,12 @@ pub fn bound(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> 
         }
     }
     parts.truncate(if rate.is_some() { 2 } else { 1 });
-    Tally { parts, by: Vec::new() }
+    SimulationTally { parts, by: Vec::new() }
 }
 
 /// The last request that may have left an object stored.
 #[derive(Debug, Clone, Copy)]
-struct Last {
+struct LastStored {
     slot: u32,
     bytes: u64,
     fresh_until_ms: u64,
@@ -51,30 +51,37 @@ struct Last {
 }
 
 /// All intervals that end at a counted request, and how many slots there are: one for each request that a cache may serve.
-fn intervals(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> (Vec<ReuseInterval>, u64) {
+fn request_intervals(
+    requests: &Requests,
+    side: BoundSide,
+    capacity: u64,
+    warm_up: usize,
+) -> (Vec<ReuseInterval>, u64) {
     let http = requests.http.as_ref();
-    let unbounded = http.filter(|_| side == Side::Below).map(|http| http::hits_of_unbounded(requests, http));
-    let mut last: Vec<Option<Last>> = vec![None; requests.objects];
+    let unbounded =
+        http.filter(|_| side == BoundSide::Below).map(|http| http::hits_of_unbounded(requests, http));
+    let mut last: Vec<Option<LastStored>> = vec![None; requests.objects];
     // What lies in a cache of a sample takes its room, but is as large as it is.
     let fits = |number: usize, request: &Request| match side {
-        Side::Above => requests.room_of(requests.size_of(number, request.bytes)) <= capacity,
-        Side::Below => request.bytes <= capacity,
+        BoundSide::Above => requests.room_of(requests.size_of(number, request.bytes)) <= capacity,
+        BoundSide::Below => request.bytes <= capacity,
     };
-    let times = http.filter(|_| side == Side::Above).map(|http| times(requests, http));
+    let slot_times = http.filter(|_| side == BoundSide::Above).map(|http| slot_times(requests, http));
     // The slot after which a response takes room that was requested in one slot, for a request in another one.
-    let from = |last: &Last, until: u32| {
-        let arrived =
-            times.as_ref().map_or(0, |times| times.partition_point(|at_ms| *at_ms < last.arrives_ms));
+    let from = |last: &LastStored, until: u32| {
+        let arrived = slot_times
+            .as_ref()
+            .map_or(0, |slot_times| slot_times.partition_point(|at_ms| *at_ms < last.arrives_ms));
         last.slot.max(arrived.saturating_sub(1) as u32).min(until)
     };
-    let (mut intervals, mut slot) = (Vec::new(), 0u32);
+    let (mut request_intervals, mut slot) = (Vec::new(), 0u32);
     for (number, request) in requests.list.iter().enumerate() {
         if request.object == UNCACHABLE {
             continue;
         }
         let before = last[request.object as usize];
-        let at_ms = http.map_or(0, |http| http.meanings[number].at_ms(request));
-        let is_possible = |last: &Last| {
+        let at_ms = http.map_or(0, |http| http.semantics[number].at_ms(request));
+        let is_possible = |last: &LastStored| {
             // A request that joins a fetch is served whether the response is fresh or not.
             let is_joined = http.is_some_and(|http| http.behaviour.collapses) && at_ms < last.arrives_ms;
             let may_be = at_ms < last.fresh_until_ms || is_joined;
@@ -84,7 +91,7 @@ fn intervals(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> 
         if let Some(last) =
             before.filter(is_possible).filter(|_| number >= warm_up && requests.is_counted(number))
         {
-            intervals.push(ReuseInterval {
+            request_intervals.push(ReuseInterval {
                 from: from(&last, slot),
                 until: slot,
                 bytes: request.bytes,
@@ -92,47 +99,47 @@ fn intervals(requests: &Requests, side: Side, capacity: u64, warm_up: usize) -> 
                 is_large: requests.is_large(number),
             });
         }
-        last[request.object as usize] = match http.map(|http| leaves(http, number)) {
-            Some(Left::Nothing) => None,
-            Some(Left::Unchanged) => before,
-            Some(Left::Stored) | None => {
-                let own_ms = http.map_or(u64::MAX, |http| http.meanings[number].fresh_until_ms(at_ms));
+        last[request.object as usize] = match http.map(|http| store_effect(http, number)) {
+            Some(StoreEffect::Nothing) => None,
+            Some(StoreEffect::Unchanged) => before,
+            Some(StoreEffect::Stored) | None => {
+                let own_ms = http.map_or(u64::MAX, |http| http.semantics[number].fresh_until_ms(at_ms));
                 // Of all copies that a cache may have kept until now.
                 let fresh_until_ms = before.map_or(0, |last| last.fresh_until_ms).max(own_ms);
-                let own_ms = http.map_or(0, |http| http.arrives_ms(request, &http.meanings[number]));
+                let own_ms = http.map_or(0, |http| http.arrives_ms(request, &http.semantics[number]));
                 let arrives_ms = before.map_or(0, |last| last.arrives_ms).max(own_ms);
-                Some(Last { slot, bytes: request.bytes, fresh_until_ms, arrives_ms })
+                Some(LastStored { slot, bytes: request.bytes, fresh_until_ms, arrives_ms })
             }
         };
         slot = slot.saturating_add(1);
     }
-    (intervals, u64::from(slot))
+    (request_intervals, u64::from(slot))
 }
 
 /// By slot, the latest time until then.
-fn times(requests: &Requests, http: &Http) -> Vec<u64> {
+fn slot_times(requests: &Requests, http: &Http) -> Vec<u64> {
     let mut latest_ms = 0;
-    let numbered = requests.list.iter().zip(&http.meanings);
+    let numbered = requests.list.iter().zip(&http.semantics);
     let slots = numbered.filter(|(request, _)| request.object != UNCACHABLE);
-    let time = |(request, meaning): (&Request, &Meaning)| {
-        latest_ms = meaning.at_ms(request).max(latest_ms);
+    let time = |(request, semantics): (&Request, &RequestSemantics)| {
+        latest_ms = semantics.at_ms(request).max(latest_ms);
         latest_ms
     };
     slots.map(time).collect()
 }
 
 /// What a request leaves of its object in a cache that has room.
-enum Left {
+enum StoreEffect {
     Stored,
     Unchanged,
     Nothing,
 }
 
-fn leaves(http: &Http, number: usize) -> Left {
-    let kind = http.meanings[number].kind;
+fn store_effect(http: &Http, number: usize) -> StoreEffect {
+    let kind = http.semantics[number].kind;
     match kind {
-        assay_cache::ideal::RequestClass::Post if http.behaviour.post_invalidates => Left::Nothing,
-        _ if http.may_store(kind) => Left::Stored,
-        _ => Left::Unchanged,
+        assay_cache::ideal::RequestClass::Post if http.behaviour.post_invalidates => StoreEffect::Nothing,
+        _ if http.may_store(kind) => StoreEffect::Stored,
+        _ => StoreEffect::Unchanged,
     }
 }

@@ -9,20 +9,20 @@
 //!
 //! *Does not:* know of delays between caches, false hits, or lost queries.
 
-use assay_cache::ideal::RequestClass as Kind;
+use assay_cache::ideal::RequestClass as CacheRequest;
 use assay_cache::policy::replacement::Replacement;
 use assay_cache::policy::tinylfu::TinyLfu;
 use assay_cache::policy::{Admission, EvictionPolicy, LookupResult, Store};
 
 use crate::size::arrivals::Arrivals;
-use crate::size::http::{Http, Meaning, NO_VALIDATOR, USUAL};
+use crate::size::counter::{Counter, HitCounts, OutcomeFlags, SimulationRules};
+use crate::size::http::{Http, NO_VALIDATOR, RequestSemantics, USUAL};
 use crate::size::layout::Layout;
-use crate::size::played::room;
 use crate::size::requests::{Request, Requests, UNCACHABLE};
-use crate::size::tally::{Also, Counter, Counts, Rules};
+use crate::size::sample_part::room;
 
 /// The most caches behind each other.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// A cache among others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub struct Hierarchy {
 
 /// Where a response came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum ServedBy {
     Own,
     Sibling,
     Parent,
@@ -67,7 +67,7 @@ enum Source {
 
 /// What one of the caches did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Served {
+pub struct NodeCounts {
     /// Requests of clients that are in the figures.
     pub requests: u64,
     /// Those that it served itself.
@@ -82,7 +82,7 @@ pub struct Served {
     pub from_caches_hits: u64,
 }
 
-impl Served {
+impl NodeCounts {
     /// The figures of all requests, from those for objects of a sample with this rate, and for large ones.
     fn of_all([drawn, large]: [Self; 2], rate: f64) -> Self {
         let all = |of: fn(&Self) -> u64| (of(&drawn) as f64 / rate).round() as u64 + of(&large);
@@ -99,21 +99,21 @@ impl Served {
 
 /// What all of them did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Together {
+pub struct HierarchyResult {
     /// Requests of clients, in parts of the same length.
-    pub parts: Vec<Counts>,
-    pub nodes: Vec<Served>,
+    pub parts: Vec<HitCounts>,
+    pub nodes: Vec<NodeCounts>,
 }
 
-impl Together {
-    pub fn total(&self) -> Counts {
-        let mut total = Counts::default();
+impl HierarchyResult {
+    pub fn total(&self) -> HitCounts {
+        let mut total = HitCounts::default();
         self.parts.iter().for_each(|part| total.add(part));
         total
     }
 
     /// Of a sample: the objects that were drawn, and the large ones.
-    pub(crate) fn drawn_and_large(&self) -> [Counts; 2] {
+    pub(crate) fn drawn_and_large(&self) -> [HitCounts; 2] {
         [0, 1].map(|part| self.parts.get(part).copied().unwrap_or_default())
     }
 }
@@ -196,11 +196,16 @@ impl Hierarchy {
 }
 
 /// Plays all requests through the caches; those of the warm-up are not counted.
-pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, parts: usize) -> Together {
+pub fn simulate_hierarchy(
+    requests: &Requests,
+    hierarchy: &Hierarchy,
+    warm_up: usize,
+    parts: usize,
+) -> HierarchyResult {
     let plain = Http::new(USUAL);
     let http = requests.http.as_ref().unwrap_or(&plain);
     let shares = requests.shares();
-    let node = |node: &Node| Running {
+    let node = |node: &Node| NodeState {
         node: node.clone(),
         store: node.store(
             hierarchy.policy_of(node),
@@ -208,50 +213,55 @@ pub fn together(requests: &Requests, hierarchy: &Hierarchy, warm_up: usize, part
             &shares,
             requests.objects,
         ),
-        copies: vec![Copied::default(); requests.objects],
+        copies: vec![NodeCopy::default(); requests.objects],
         capacity: requests.room_of(node.capacity_bytes),
         factor: 1.0,
-        served: [Served::default(); 2],
+        served: [NodeCounts::default(); 2],
     };
-    let mut caches = Caches {
+    let mut caches = HierarchyState {
         http,
         nodes: hierarchy.nodes.iter().map(node).collect(),
         arrivals: Arrivals::default(),
         turn: 0,
         part: 0,
     };
-    let mut counter = Counter::new(requests, Rules { warm_up, parts, ..Rules::default() });
+    let mut counter =
+        Counter::new(requests, SimulationRules { warm_up, parts, ..SimulationRules::default() });
     for (number, request) in requests.list.iter().enumerate() {
-        let meaning = http.meanings.get(number).copied().unwrap_or(Meaning::PLAIN);
+        let semantics = http.semantics.get(number).copied().unwrap_or(RequestSemantics::PLAIN);
         let client = requests.clients.get(number).copied().unwrap_or_default() as usize;
         let entry = usize::from(hierarchy.entries[client % hierarchy.entries.len()]);
-        caches.arrive(meaning.at_ms(request));
+        caches.arrive(semantics.at_ms(request));
         caches.begin(usize::from(requests.is_large(number)), requests.factor(number));
         let source = match request.object {
-            UNCACHABLE => Source::Origin,
-            _ => caches.serve(entry, request, &meaning),
+            UNCACHABLE => ServedBy::Origin,
+            _ => caches.serve(entry, request, &semantics),
         };
-        if number >= warm_up && meaning.is_counted {
+        if number >= warm_up && semantics.is_counted {
             counter.enter(number);
-            counter.count(number, request, source != Source::Origin, Also::default());
+            counter.count(number, request, source != ServedBy::Origin, OutcomeFlags::default());
             let served = &mut caches.nodes[entry].served[caches.part];
             served.requests += 1;
             match source {
-                Source::Own => served.own_hits += 1,
-                Source::Sibling => served.sibling_hits += 1,
-                Source::Parent => served.parent_hits += 1,
-                Source::Origin => {}
+                ServedBy::Own => served.own_hits += 1,
+                ServedBy::Sibling => served.sibling_hits += 1,
+                ServedBy::Parent => served.parent_hits += 1,
+                ServedBy::Origin => {}
             }
         }
     }
-    Together {
+    HierarchyResult {
         parts: counter.finish().parts,
-        nodes: caches.nodes.into_iter().map(|node| Served::of_all(node.served, requests.rate())).collect(),
+        nodes: caches
+            .nodes
+            .into_iter()
+            .map(|node| NodeCounts::of_all(node.served, requests.rate()))
+            .collect(),
     }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Copied {
+struct NodeCopy {
     fresh_until_ms: u64,
     /// When it is there for other requests.
     arrives_ms: u64,
@@ -260,19 +270,19 @@ struct Copied {
     arrival: u32,
 }
 
-struct Running {
+struct NodeState {
     node: Node,
     store: Store<Box<dyn EvictionPolicy>>,
-    copies: Vec<Copied>,
+    copies: Vec<NodeCopy>,
     /// Its room in the simulation.
     capacity: u64,
     /// By how much the room of the requested object is multiplied, in a sample.
     factor: f64,
     /// Of objects that were drawn, or of all, and of large ones.
-    served: [Served; 2],
+    served: [NodeCounts; 2],
 }
 
-impl Running {
+impl NodeState {
     fn room(&self, request: &Request) -> u64 {
         room(self.node.layout.room(request.bytes), self.factor)
     }
@@ -281,14 +291,14 @@ impl Running {
         self.store.holds(request.object, self.room(request))
     }
 
-    fn copied(&self, request: &Request) -> Copied {
+    fn copy(&self, request: &Request) -> NodeCopy {
         self.copies[request.object as usize]
     }
 
     /// It has a copy that may be served without a validation.
     fn is_fresh(&self, request: &Request, at_ms: u64) -> bool {
-        let copied = self.copied(request);
-        copied.arrival == 0 && self.holds(request) && at_ms < copied.fresh_until_ms
+        let copy = self.copy(request);
+        copy.arrival == 0 && self.holds(request) && at_ms < copy.fresh_until_ms
     }
 
     fn touch(&mut self, request: &Request) {
@@ -296,23 +306,23 @@ impl Running {
     }
 
     /// Makes room for a response that is there, and stores it.
-    fn keep(&mut self, object: u32, room: u64, copied: Copied) {
+    fn keep(&mut self, object: u32, room: u64, copy: NodeCopy) {
         self.store.remove(object);
         self.copies[object as usize].arrival = 0;
         if self.store.request(object, room) == LookupResult::Stored {
-            self.copies[object as usize] = Copied { arrival: 0, ..copied };
+            self.copies[object as usize] = NodeCopy { arrival: 0, ..copy };
         }
     }
 }
 
-struct Caches<'a> {
+struct HierarchyState<'a> {
     http: &'a Http,
-    nodes: Vec<Running>,
+    nodes: Vec<NodeState>,
     /// What is on its way to them.
     arrivals: Arrivals,
     /// How often several had a copy of what one of them gave.
     turn: usize,
-    /// What the current request counts for ([`Running::served`]).
+    /// What the current request counts for ([`NodeState::served`]).
     part: usize,
 }
 
@@ -323,7 +333,7 @@ enum Holder {
     Parent(usize),
 }
 
-impl Caches<'_> {
+impl HierarchyState<'_> {
     /// The next request counts for this part, and the room of its object is multiplied by this.
     fn begin(&mut self, part: usize, factor: f64) {
         self.part = part;
@@ -334,75 +344,81 @@ impl Caches<'_> {
     fn arrive(&mut self, at_ms: u64) {
         while let Some(arrival) = self.arrivals.next_until(at_ms) {
             let node = &mut self.nodes[arrival.cache];
-            let copied = node.copies[arrival.object as usize];
+            let copy = node.copies[arrival.object as usize];
             // Another one may have come in its place, or the object was dropped.
-            if copied.arrival == arrival.number {
-                node.keep(arrival.object, arrival.room, copied);
+            if copy.arrival == arrival.number {
+                node.keep(arrival.object, arrival.room, copy);
             }
         }
     }
 
     /// A cache stores a response, as soon as that is there.
-    fn keep(&mut self, at: usize, request: &Request, copied: Copied, at_ms: u64) {
+    fn keep(&mut self, at: usize, request: &Request, copy: NodeCopy, at_ms: u64) {
         let node = &mut self.nodes[at];
         let room = node.room(request);
-        if copied.arrives_ms <= at_ms || room > node.capacity {
-            node.keep(request.object, room, copied);
+        if copy.arrives_ms <= at_ms || room > node.capacity {
+            node.keep(request.object, room, copy);
         } else {
-            let arrival = self.arrivals.send(copied.arrives_ms, at, request.object, room);
-            node.copies[request.object as usize] = Copied { arrival, ..copied };
+            let arrival = self.arrivals.send(copy.arrives_ms, at, request.object, room);
+            node.copies[request.object as usize] = NodeCopy { arrival, ..copy };
         }
     }
 
     /// A request of a client, at the cache that it enters.
-    fn serve(&mut self, at: usize, request: &Request, meaning: &Meaning) -> Source {
-        match meaning.kind {
-            Kind::Post => {
+    fn serve(&mut self, at: usize, request: &Request, semantics: &RequestSemantics) -> ServedBy {
+        match semantics.kind {
+            CacheRequest::Post => {
                 if self.http.behaviour.post_invalidates {
                     self.nodes[at].store.remove(request.object);
                     self.nodes[at].copies[request.object as usize].arrival = 0;
                 }
-                Source::Origin
+                ServedBy::Origin
             }
-            Kind::Reload if !self.http.behaviour.reload_fills => Source::Origin,
-            _ => self.get(at, request, meaning, 0).0,
+            CacheRequest::Reload if !self.http.behaviour.reload_fills => ServedBy::Origin,
+            _ => self.get(at, request, semantics, 0).0,
         }
     }
 
     /// What a cache gives for a request, and the copy.
-    fn get(&mut self, at: usize, request: &Request, meaning: &Meaning, depth: usize) -> (Source, Copied) {
-        let at_ms = meaning.at_ms(request);
+    fn get(
+        &mut self,
+        at: usize,
+        request: &Request,
+        semantics: &RequestSemantics,
+        depth: usize,
+    ) -> (ServedBy, NodeCopy) {
+        let at_ms = semantics.at_ms(request);
         let node = &mut self.nodes[at];
-        let copied = node.copied(request);
-        let is_reload = meaning.kind == Kind::Reload;
-        if copied.arrival != 0 && !is_reload {
+        let copy = node.copy(request);
+        let is_reload = semantics.kind == CacheRequest::Reload;
+        if copy.arrival != 0 && !is_reload {
             // Another request fetches it, which this one joins or does not.
             return if self.http.behaviour.collapses {
-                (Source::Own, copied)
+                (ServedBy::Own, copy)
             } else {
-                (Source::Origin, self.made(request, meaning))
+                (ServedBy::Origin, self.fetch_from_origin(request, semantics))
             };
         }
         if node.is_fresh(request, at_ms) && !is_reload {
             node.touch(request);
-            return (Source::Own, copied);
+            return (ServedBy::Own, copy);
         }
         let is_stored = node.holds(request);
-        let confirms = meaning.kind == Kind::ConditionalUnchanged && is_stored;
-        if !self.http.acts_as_get(meaning.kind) && !confirms {
-            return (Source::Origin, self.made(request, meaning));
+        let confirms = semantics.kind == CacheRequest::ConditionalUnchanged && is_stored;
+        if !self.http.acts_as_get(semantics.kind) && !confirms {
+            return (ServedBy::Origin, self.fetch_from_origin(request, semantics));
         }
-        let may_query = !is_stored && meaning.kind == Kind::Get;
+        let may_query = !is_stored && semantics.kind == CacheRequest::Get;
         let holder = self.holder(at, request, at_ms, may_query);
         if let Some(Holder::Sibling(sibling)) = holder {
-            let copied = self.sibling_copy(sibling, request, at_ms);
+            let copy = self.sibling_copy(sibling, request, at_ms);
             if !self.nodes[at].node.proxy_only {
-                self.keep(at, request, copied, at_ms);
+                self.keep(at, request, copy, at_ms);
             }
-            return (Source::Sibling, copied);
+            return (ServedBy::Sibling, copy);
         }
-        let (source, fresh) = self.fetch_above(at, holder, (request, meaning), depth);
-        let is_current = is_stored && copied.version == meaning.version && meaning.version != NO_VALIDATOR;
+        let (source, fresh) = self.fetch_above(at, holder, (request, semantics), depth);
+        let is_current = is_stored && copy.version == semantics.version && semantics.version != NO_VALIDATOR;
         let node = &mut self.nodes[at];
         if is_current && !is_reload {
             // Validated: no hit, and no body.
@@ -431,13 +447,13 @@ impl Caches<'_> {
     }
 
     /// The fresh copy of a sibling.
-    fn sibling_copy(&mut self, sibling: usize, request: &Request, at_ms: u64) -> Copied {
+    fn sibling_copy(&mut self, sibling: usize, request: &Request, at_ms: u64) -> NodeCopy {
         let sibling = &mut self.nodes[sibling];
         sibling.touch(request);
         sibling.served[self.part].from_caches += 1;
         sibling.served[self.part].from_caches_hits += 1;
         // It comes at once, however long the origin takes.
-        Copied { arrives_ms: at_ms, ..sibling.copied(request) }
+        NodeCopy { arrives_ms: at_ms, ..sibling.copy(request) }
     }
 
     /// From the parent that has it, else through the first parent, else from the origin.
@@ -445,31 +461,31 @@ impl Caches<'_> {
         &mut self,
         at: usize,
         holder: Option<Holder>,
-        (request, meaning): (&Request, &Meaning),
+        (request, semantics): (&Request, &RequestSemantics),
         depth: usize,
-    ) -> (Source, Copied) {
+    ) -> (ServedBy, NodeCopy) {
         let having = match holder {
             Some(Holder::Parent(parent)) => Some(parent),
             _ => None,
         };
         let first = self.nodes[at].node.parents.first().copied();
-        let Some(parent) = having.or(first).filter(|_| depth < DEEPEST) else {
-            return (Source::Origin, self.made(request, meaning));
+        let Some(parent) = having.or(first).filter(|_| depth < MAX_DEPTH) else {
+            return (ServedBy::Origin, self.fetch_from_origin(request, semantics));
         };
-        let (source, copied) = self.get(parent, request, meaning, depth + 1);
+        let (source, copy) = self.get(parent, request, semantics, depth + 1);
         let served = &mut self.nodes[parent].served[self.part];
         served.from_caches += 1;
-        served.from_caches_hits += u64::from(source == Source::Own);
-        (if source == Source::Origin { Source::Origin } else { Source::Parent }, copied)
+        served.from_caches_hits += u64::from(source == ServedBy::Own);
+        (if source == ServedBy::Origin { ServedBy::Origin } else { ServedBy::Parent }, copy)
     }
 
     /// What the origin makes for a request.
-    fn made(&self, request: &Request, meaning: &Meaning) -> Copied {
-        let at_ms = meaning.at_ms(request);
-        Copied {
-            fresh_until_ms: meaning.fresh_until_ms(at_ms),
-            arrives_ms: self.http.arrives_ms(request, meaning),
-            version: meaning.version,
+    fn fetch_from_origin(&self, request: &Request, semantics: &RequestSemantics) -> NodeCopy {
+        let at_ms = semantics.at_ms(request);
+        NodeCopy {
+            fresh_until_ms: semantics.fresh_until_ms(at_ms),
+            arrives_ms: self.http.arrives_ms(request, semantics),
+            version: semantics.version,
             arrival: 0,
         }
     }

@@ -1,7 +1,7 @@
 //! Caches that work together: what each hits, and what is where when.
 
 use super::*;
-use crate::size::http_draws::{any_requests, gathered};
+use crate::size::http_testing::{any_requests, gathered};
 use crate::size::policy::Policy;
 use crate::size::simulate::cache;
 use assay_cache::behaviour::CacheBehaviour;
@@ -17,14 +17,14 @@ proptest::proptest! {
     ) {
         let mut requests = gathered(CacheBehaviour { collapses, ..USUAL }, &list);
         requests.http.as_mut().unwrap().response_ms = if response_ms < 1000 { 0 } else { response_ms };
-        let alone = together(&requests, &single(capacity), 3, 4).total();
+        let alone = simulate_hierarchy(&requests, &single(capacity), 3, 4).total();
         for (policy, _) in Replacement::ALL {
             let by_itself = cache(&requests, Policy::Online(policy), capacity, 3.into());
-            let alone = together(&requests, &Hierarchy { policy, ..single(capacity) }, 3, 4).total();
-            proptest::prop_assert_eq!(Counts { validated: 0, collapsible: 0, ..by_itself }, alone, "{:?}", policy);
+            let alone = simulate_hierarchy(&requests, &Hierarchy { policy, ..single(capacity) }, 3, 4).total();
+            proptest::prop_assert_eq!(HitCounts { validated: 0, collapsible: 0, ..by_itself }, alone, "{:?}", policy);
         }
         let behind = Hierarchy::layers(&[0, 0, capacity], 3, Layout::BODIES);
-        let found = together(&requests, &behind, 3, 4);
+        let found = simulate_hierarchy(&requests, &behind, 3, 4);
         proptest::prop_assert_eq!(found.total().requests, alone.requests);
         proptest::prop_assert!(found.nodes[..3].iter().all(|node| node.own_hits == 0));
     }
@@ -39,10 +39,10 @@ proptest::proptest! {
         for (place, node) in siblings.nodes.iter_mut().enumerate() {
             node.siblings = (0..3).filter(|other| *other != place).collect();
         }
-        let found = together(&requests, &siblings, 0, 1);
-        let one = together(&requests, &siblings.as_one(), 0, 1);
+        let found = simulate_hierarchy(&requests, &siblings, 0, 1);
+        let one = simulate_hierarchy(&requests, &siblings.as_one(), 0, 1);
         proptest::prop_assert_eq!(found.total(), one.total());
-        let apart = together(&requests, &siblings.apart(), 0, 1).total();
+        let apart = simulate_hierarchy(&requests, &siblings.apart(), 0, 1).total();
         let gained: u64 = found.nodes.iter().map(|node| node.sibling_hits).sum();
         proptest::prop_assert_eq!(apart.hits + gained, found.total().hits);
     }
@@ -60,11 +60,11 @@ fn plain(keys: &[u64], clients: &[u32]) -> Requests {
 fn a_cache_makes_room_for_a_response_when_it_arrives() {
     // Room for one object, and responses that take five seconds. The second object is requested at 7 s.
     let at = [(1, 0), (1, 4), (1, 6), (2, 7), (1, 8), (1, 13), (2, 14), (1, 19)];
-    let list: Vec<_> = at.iter().map(|(key, at_s)| (*key, *at_s, Meaning::PLAIN)).collect();
+    let list: Vec<_> = at.iter().map(|(key, at_s)| (*key, *at_s, RequestSemantics::PLAIN)).collect();
     let hits = |behaviour, response_ms| {
-        let mut requests = crate::size::http_draws::requests(behaviour, &list);
+        let mut requests = crate::size::http_testing::requests(behaviour, &list);
         requests.http.as_mut().unwrap().response_ms = response_ms;
-        together(&requests, &single(10), 0, 1).total().hits
+        simulate_hierarchy(&requests, &single(10), 0, 1).total().hits
     };
     let alone = CacheBehaviour { collapses: false, ..USUAL };
     // At 6 and 8 s; the second object at 14 s, and at 19 s the first, which was fetched again at 13 s.
@@ -77,8 +77,8 @@ fn a_cache_makes_room_for_a_response_when_it_arrives() {
 
 #[test]
 fn what_is_dropped_on_its_way_is_not_stored_and_what_is_fetched_anew_replaces_it() {
-    let get = |life_s| Meaning { life_s, version: NO_VALIDATOR, ..Meaning::PLAIN };
-    let post = Meaning { kind: Kind::Post, is_counted: false, ..Meaning::PLAIN };
+    let get = |life_s| RequestSemantics { life_s, version: NO_VALIDATOR, ..RequestSemantics::PLAIN };
+    let post = RequestSemantics { kind: CacheRequest::Post, is_counted: false, ..RequestSemantics::PLAIN };
     let list = [
         (1, 0, get(9)),
         (1, 1, post),
@@ -89,10 +89,10 @@ fn what_is_dropped_on_its_way_is_not_stored_and_what_is_fetched_anew_replaces_it
         (1, 22, get(9)),
     ];
     let behaviour = CacheBehaviour { collapses: false, ..USUAL };
-    let mut requests = crate::size::http_draws::requests(behaviour, &list);
+    let mut requests = crate::size::http_testing::requests(behaviour, &list);
     requests.http.as_mut().unwrap().response_ms = 5000;
     // What was fetched at 6 s is there at 12, and has expired at 16; what comes then is there at 22.
-    assert_eq!(together(&requests, &single(10), 0, 1).total().hits, 2);
+    assert_eq!(simulate_hierarchy(&requests, &single(10), 0, 1).total().hits, 2);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn what_a_sibling_gives_is_stored_unless_it_is_proxy_only() {
     let requests = plain(&[1, 1, 1], &[0, 1, 1]);
     let mut pair = Hierarchy::layers(&[100], 2, Layout::BODIES);
     (pair.nodes[0].siblings, pair.nodes[1].siblings) = (vec![1], vec![0]);
-    let served = |pair: &Hierarchy| together(&requests, pair, 0, 1).nodes[1];
+    let served = |pair: &Hierarchy| simulate_hierarchy(&requests, pair, 0, 1).nodes[1];
     assert_eq!((served(&pair).sibling_hits, served(&pair).own_hits), (1, 1));
     pair.nodes[1].proxy_only = true;
     assert_eq!((served(&pair).sibling_hits, served(&pair).own_hits), (2, 0));
@@ -113,7 +113,7 @@ fn a_cache_may_have_a_policy_and_an_admission_of_its_own() {
     let hits = |policy, admission| {
         let mut one = single(20);
         (one.nodes[0].policy, one.nodes[0].admission) = (policy, admission);
-        together(&requests, &one, 0, 1).total().hits
+        simulate_hierarchy(&requests, &one, 0, 1).total().hits
     };
     assert_eq!([hits(None, Admission::All), hits(Some(Replacement::Lfu), Admission::All)], [2, 4]);
     assert_eq!([hits(None, Admission::TinyLfu), hits(None, Admission::SecondRequest)], [4, 3]);
@@ -122,7 +122,7 @@ fn a_cache_may_have_a_policy_and_an_admission_of_its_own() {
 #[test]
 fn a_parent_is_filled_by_its_children_and_serves_them() {
     let requests = plain(&[1, 1, 2, 2], &[0, 1, 1, 1]);
-    let found = together(&requests, &Hierarchy::layers(&[100, 100], 2, Layout::BODIES), 0, 1);
+    let found = simulate_hierarchy(&requests, &Hierarchy::layers(&[100, 100], 2, Layout::BODIES), 0, 1);
     assert_eq!((found.nodes[1].parent_hits, found.nodes[1].own_hits), (1, 1));
     assert_eq!(
         (found.nodes[2].from_caches, found.nodes[2].from_caches_hits, found.nodes[2].requests),

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use assay_base::quote::csv::quoted;
 
-use crate::size::document::{Document, Figures};
+use crate::size::document::{HitFigures, SizeDocument};
 
 /// Ends of the bands of documents and of bytes.
 type Ends = [Option<f64>; 4];
 
 /// The header, and a line for each point. Ratios that are not known are empty. With `--by`, the last column names the host, the content
 /// type or the class; it is empty in lines of all requests.
-pub fn write(document: &Document) -> String {
+pub fn write(document: &SizeDocument) -> String {
     let mut text =
         "policy,size_bytes,requests,hits,misses,bytes,hit_bytes,dhr,bhr,validated,collapsible,low,high,bhr_low,bhr_high"
             .to_owned();
@@ -23,7 +23,7 @@ pub fn write(document: &Document) -> String {
     for curve in &document.curves {
         for point in &curve.points {
             let ends = [point.low, point.high, point.bhr_low, point.bhr_high];
-            let mut line = |figures: &Figures, ends: Ends, name: &str| {
+            let mut line = |figures: &HitFigures, ends: Ends, name: &str| {
                 let place = (curve.policy.name(), point.size_bytes);
                 let name = document.by.map_or_else(String::new, |_| format!(",{}", quoted(name)));
                 // Writing to a string cannot fail.
@@ -38,7 +38,7 @@ pub fn write(document: &Document) -> String {
     text
 }
 
-fn numbers((policy, size_bytes): (&str, u64), f: &Figures, ends: Ends) -> String {
+fn numbers((policy, size_bytes): (&str, u64), f: &HitFigures, ends: Ends) -> String {
     let ratio = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| ratio.to_string());
     let [dhr, bhr] = [f.dhr, f.bhr].map(ratio);
     let ends = ends.map(ratio).join(",");

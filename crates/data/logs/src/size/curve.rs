@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use assay_cache::policy::Admission;
 
+use crate::size::confidence::{ErrorCause, FEWEST_IN_STRETCH, STRETCHES};
 use crate::size::http;
-use crate::size::played::Part;
 use crate::size::policy::Policy;
 use crate::size::requests::Requests;
 use crate::size::sample::{HALVES, Sampled, WarmUp};
-use crate::size::simulate::{self, Counts, Rules, Tally};
-use crate::size::spread::{FEWEST_IN_STRETCH, STRETCHES, Source};
+use crate::size::sample_part::SamplePart;
+use crate::size::simulate::{self, HitCounts, SimulationRules, SimulationTally};
 
 /// Sizes from a 1,024th of all objects on.
 const SMALLEST: u64 = 1024;
 
 /// How a point was computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum CurveMethod {
     /// With all other sizes in one pass, from reuse distances.
     OnePass,
     /// A cache of this size was simulated.
@@ -30,33 +30,33 @@ pub enum Method {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Estimate {
     /// Its figures; those of a sample are scaled to all requests.
-    pub counts: Counts,
+    pub counts: HitCounts,
     /// The same of each half of a sample, or of each stretch of time; empty: they are not known.
-    pub parts: Vec<Counts>,
+    pub parts: Vec<HitCounts>,
     /// Its figures by the labels of requests; empty: they have none, or they are not known.
-    pub by: Vec<Counts>,
+    pub by: Vec<HitCounts>,
 }
 
 /// One size of a curve.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Point {
+pub struct CurvePoint {
     /// Size of the cache, in bytes; in objects if the requests have no sizes.
     pub size: u64,
     /// What it makes of the requests.
     pub estimate: Estimate,
     /// How that was computed.
-    pub method: Method,
+    pub method: CurveMethod,
 }
 
 /// The sizes of one policy, smallest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Curve {
+pub struct PolicyCurve {
     pub policy: Policy,
-    pub points: Vec<Point>,
+    pub points: Vec<CurvePoint>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Plan<'a> {
+pub struct CurvePlan<'a> {
     pub policies: &'a [Policy],
     /// In ascending order.
     pub sizes: &'a [u64],
@@ -70,15 +70,15 @@ pub struct Curves {
     /// A cache without bounds.
     pub infinite: Estimate,
     /// A curve for each policy.
-    pub curves: Vec<Curve>,
+    pub curves: Vec<PolicyCurve>,
     /// Requests that filled the caches.
     pub warm_up: u64,
     /// Where the differences among parts come from; none: there are no parts.
-    pub source: Option<Source>,
+    pub source: Option<ErrorCause>,
 }
 
 /// What parts of a figure are: nothing known means no value.
-pub type Figure = fn(&Counts) -> Option<f64>;
+pub type RatioOf = fn(&HitCounts) -> Option<f64>;
 
 impl Curves {
     /// Half the width of the interval of a number that is computed from the figures of some caches: from its value, and for one part
@@ -89,8 +89,8 @@ impl Curves {
     }
 
     /// Half the widths of a band around a curve, a value for each of its points.
-    pub fn band(&self, curve: &Curve, of: Figure) -> Option<Vec<f64>> {
-        let values = |point: &Point| {
+    pub fn band(&self, curve: &PolicyCurve, of: RatioOf) -> Option<Vec<f64>> {
+        let values = |point: &CurvePoint| {
             let parts: Option<Vec<f64>> = point.estimate.parts.iter().map(of).collect();
             Some((of(&point.estimate.counts)?, parts?))
         };
@@ -119,45 +119,45 @@ pub fn usual_sizes(footprint: u64) -> Vec<u64> {
 
 /// Curves of all policies at all sizes, with as many threads as there are processors. The result does not depend on their
 /// number.
-pub fn curves(requests: &Requests, plan: &Plan<'_>) -> Curves {
+pub fn curves(requests: &Requests, plan: &CurvePlan<'_>) -> Curves {
     match &requests.sampled {
         Some(sampled) => of_sample(requests, sampled, plan),
         None => of_all(requests, plan),
     }
 }
 
-fn of_all(requests: &Requests, plan: &Plan<'_>) -> Curves {
+fn of_all(requests: &Requests, plan: &CurvePlan<'_>) -> Curves {
     let warm_up = (requests.list.len() as f64 * plan.warm_up) as usize;
-    let rules = Rules { warm_up, admission: plan.admission, parts: STRETCHES };
+    let rules = SimulationRules { warm_up, admission: plan.admission, parts: STRETCHES };
     let infinite = simulate::infinite(requests, rules);
     let is_long = infinite.parts.iter().all(|part| part.requests >= FEWEST_IN_STRETCH);
-    let source = is_long.then_some(Source::Time);
-    let estimate = |tally: Tally| {
+    let source = is_long.then_some(ErrorCause::Time);
+    let estimate = |tally: SimulationTally| {
         let counts = tally.total();
         // A bound is known as a whole only.
         let parts = if is_long && tally.parts.len() == STRETCHES { tally.parts } else { Vec::new() };
         Estimate { counts, parts, by: tally.by }
     };
     let found = simulated(requests, plan.policies, plan.sizes, rules);
-    let points = |points: Vec<(u64, Method, Tally)>| {
-        let point = |(size, method, tally)| Point { size, estimate: estimate(tally), method };
+    let points = |points: Vec<(u64, CurveMethod, SimulationTally)>| {
+        let point = |(size, method, tally)| CurvePoint { size, estimate: estimate(tally), method };
         points.into_iter().map(point).collect()
     };
     let curves =
-        plan.policies.iter().zip(found).map(|(&policy, found)| Curve { policy, points: points(found) });
+        plan.policies.iter().zip(found).map(|(&policy, found)| PolicyCurve { policy, points: points(found) });
     Curves { curves: curves.collect(), warm_up: warm_up as u64, source, infinite: estimate(infinite) }
 }
 
-fn of_sample(requests: &Requests, sampled: &Sampled, plan: &Plan<'_>) -> Curves {
+fn of_sample(requests: &Requests, sampled: &Sampled, plan: &CurvePlan<'_>) -> Curves {
     let WarmUp { kept, read, after } = sampled.warm_up(plan.warm_up);
     let labels = requests.labels.as_ref().map_or(0, |labels| labels.names.len());
     // What is admitted by its size is told by the room that it takes, which must be the same for all then.
     let only_drawn = matches!(plan.admission, Admission::UpTo(_));
     let simulate = |half: Option<usize>| {
-        let (part, warm_up) = requests.part_of_sample(sampled, Part { half, only_drawn }, kept);
-        let requests = part.in_rooms();
-        let rules = Rules { warm_up, admission: requests.admission_of(plan.admission), parts: 1 };
-        let of = |tally: Tally| {
+        let (part, warm_up) = requests.part_of_sample(sampled, SamplePart { half, only_drawn }, kept);
+        let requests = part.with_rooms();
+        let rules = SimulationRules { warm_up, admission: requests.admission_of(plan.admission), parts: 1 };
+        let of = |tally: SimulationTally| {
             let counts = after.estimate(&tally.drawn_and_large(), requests.rate());
             Estimate { counts, parts: Vec::new(), by: tally.by_over(labels, requests.rate()) }
         };
@@ -165,7 +165,7 @@ fn of_sample(requests: &Requests, sampled: &Sampled, plan: &Plan<'_>) -> Curves 
         let found = simulated(&requests, plan.policies, plan.sizes, rules).into_iter();
         let points =
             found.map(|points| points.into_iter().map(|(_, method, tally)| (method, of(tally))).collect());
-        (infinite, points.collect::<Vec<Vec<(Method, Estimate)>>>())
+        (infinite, points.collect::<Vec<Vec<(CurveMethod, Estimate)>>>())
     };
     let (mut infinite, mut all) = simulate(None);
     for half in 0..HALVES {
@@ -175,18 +175,18 @@ fn of_sample(requests: &Requests, sampled: &Sampled, plan: &Plan<'_>) -> Curves 
             of_all.1.parts.push(of_half.1.counts);
         }
     }
-    let curve = |(&policy, points): (&Policy, Vec<(Method, Estimate)>)| {
+    let curve = |(&policy, points): (&Policy, Vec<(CurveMethod, Estimate)>)| {
         let points = plan.sizes.iter().zip(points);
-        Curve {
+        PolicyCurve {
             policy,
-            points: points.map(|(&size, (method, estimate))| Point { size, estimate, method }).collect(),
+            points: points.map(|(&size, (method, estimate))| CurvePoint { size, estimate, method }).collect(),
         }
     };
     Curves {
         infinite,
         curves: plan.policies.iter().zip(all).map(curve).collect(),
         warm_up: read,
-        source: Some(Source::Sample),
+        source: Some(ErrorCause::Sample),
     }
 }
 
@@ -195,8 +195,8 @@ fn simulated(
     requests: &Requests,
     policies: &[Policy],
     sizes: &[u64],
-    rules: Rules,
-) -> Vec<Vec<(u64, Method, Tally)>> {
+    rules: SimulationRules,
+) -> Vec<Vec<(u64, CurveMethod, SimulationTally)>> {
     // Below this size, LRU's contents are not the beginning of one list, because some object bypasses the cache.
     let simulated = match requests.size_changes {
         0 if rules.admission == Admission::All && http::keeps_one_list(requests) => {
@@ -221,7 +221,7 @@ fn simulated(
             let points = match sizes.get(at) {
                 Some(&size) => {
                     let tally = simulate::tally(requests, policies[policy], requests.room_of(size), rules);
-                    vec![(size, Method::Simulated, tally)]
+                    vec![(size, CurveMethod::Simulated, tally)]
                 }
                 None => one_pass(requests, &sizes[simulated..], rules),
             };
@@ -241,12 +241,16 @@ fn simulated(
     found
 }
 
-fn one_pass(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<(u64, Method, Tally)> {
+fn one_pass(
+    requests: &Requests,
+    sizes: &[u64],
+    rules: SimulationRules,
+) -> Vec<(u64, CurveMethod, SimulationTally)> {
     let tallies = simulate::lru_in_one_pass(requests, sizes, rules);
-    sizes.iter().zip(tallies).map(|(&size, tally)| (size, Method::OnePass, tally)).collect()
+    sizes.iter().zip(tallies).map(|(&size, tally)| (size, CurveMethod::OnePass, tally)).collect()
 }
 
-impl Point {
+impl CurvePoint {
     /// By how many points (hundredths) its document hit ratio is below that of an infinite cache.
     pub fn below(&self, infinite: &Estimate) -> Option<f64> {
         Some((infinite.counts.dhr()? - self.estimate.counts.dhr()?) * 100.0)
@@ -256,7 +260,7 @@ impl Point {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::size::requests::{Gather, Sizes};
+    use crate::size::requests::{RequestCollector, Sizes};
     use crate::size::sample::Sampling;
 
     #[test]
@@ -275,14 +279,14 @@ mod tests {
 
     #[test]
     fn curves_hold_every_size_once_in_order_and_say_how_each_was_computed() {
-        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
+        let mut collector = RequestCollector::new(Sizes::Within(0), Sampling::default());
         for number in 0..2000u64 {
-            gather.whole(number * number % 97, 1 + number * number % 97, None);
+            collector.add_whole(number * number % 97, 1 + number * number % 97, None);
         }
-        let requests = gather.finish();
+        let requests = collector.finish();
         let sizes = [10, 50, 100, 5000];
         let policies = [Policy::FIFO, Policy::LRU];
-        let plan = Plan { policies: &policies, sizes: &sizes, warm_up: 0.05, admission: Admission::All };
+        let plan = CurvePlan { policies: &policies, sizes: &sizes, warm_up: 0.05, admission: Admission::All };
         let found = curves(&requests, &plan);
         for curve in &found.curves {
             let points: Vec<u64> = curve.points.iter().map(|point| point.size).collect();
@@ -292,10 +296,13 @@ mod tests {
                 assert_eq!(point.estimate.counts, alone, "{:?} {}", curve.policy, point.size);
             }
         }
-        let methods: Vec<Method> = found.curves[1].points.iter().map(|point| point.method).collect();
+        let methods: Vec<CurveMethod> = found.curves[1].points.iter().map(|point| point.method).collect();
         // The largest object has 97 bytes: caches of 10 and 50 cannot hold it.
-        assert_eq!(methods, [Method::Simulated, Method::Simulated, Method::OnePass, Method::OnePass]);
-        assert_eq!((found.warm_up, found.source), (100, Some(Source::Time)));
+        assert_eq!(
+            methods,
+            [CurveMethod::Simulated, CurveMethod::Simulated, CurveMethod::OnePass, CurveMethod::OnePass]
+        );
+        assert_eq!((found.warm_up, found.source), (100, Some(ErrorCause::Time)));
         assert_eq!(found.curves[1].points[3].below(&found.infinite), Some(0.0));
         assert!(found.curves[1].points[0].below(&found.infinite) > Some(0.5));
     }

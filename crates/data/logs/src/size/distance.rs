@@ -19,7 +19,7 @@ pub const BATCH: usize = 32;
 const NEVER: u32 = u32::MAX;
 
 /// The size of an object as it is stored at a position: 32 bits where all sizes fit.
-pub trait Size: Copy + Default + PartialEq {
+pub trait StoredSize: Copy + Default + PartialEq {
     /// Sizes in a block.
     const BLOCK: usize = LINE / size_of::<Self>();
 
@@ -54,7 +54,7 @@ const BEHIND_64: [u64; 2 * GROUP] = {
     mask
 };
 
-impl Size for u32 {
+impl StoredSize for u32 {
     #[inline]
     fn from_bytes(bytes: u64) -> Self {
         bytes as u32
@@ -72,7 +72,7 @@ impl Size for u32 {
     }
 }
 
-impl Size for u64 {
+impl StoredSize for u64 {
     #[inline]
     fn from_bytes(bytes: u64) -> Self {
         bytes
@@ -92,7 +92,7 @@ impl Size for u64 {
 
 /// Objects by their last request.
 #[derive(Debug)]
-pub struct Distances<S> {
+pub struct ReuseDistances<S> {
     /// Bytes at each position.
     sizes: Vec<S>,
     /// Sums of its blocks, of groups of these, and so on.
@@ -105,7 +105,7 @@ pub struct Distances<S> {
     next: usize,
 }
 
-impl<S: Size> Distances<S> {
+impl<S: StoredSize> ReuseDistances<S> {
     /// For objects numbered below `objects`.
     pub fn new(objects: usize) -> Self {
         let positions = (POSITIONS * objects).next_multiple_of(S::BLOCK).max(S::BLOCK);
@@ -150,7 +150,7 @@ impl<S: Size> Distances<S> {
     /// Reads what at most [`BATCH`] coming requests will need, and returns a number without a meaning. Each of these places is
     /// likely to be in no cache of the processor; read together, they are waited for once and not one after the other.
     #[inline]
-    pub fn warm(&self, objects: impl Iterator<Item = u32>) -> u64 {
+    pub fn prefetch(&self, objects: impl Iterator<Item = u32>) -> u64 {
         let mut positions = [NEVER; BATCH];
         for (position, object) in positions.iter_mut().zip(objects) {
             *position = self.last.get(object as usize).copied().unwrap_or(NEVER);
@@ -253,8 +253,8 @@ mod tests {
         (0..trace.len()).map(distance).collect()
     }
 
-    fn distances<S: Size>(objects: u32, trace: &[(u32, u64)]) -> Vec<Option<u64>> {
-        let mut distances = Distances::<S>::new(objects as usize);
+    fn distances<S: StoredSize>(objects: u32, trace: &[(u32, u64)]) -> Vec<Option<u64>> {
+        let mut distances = ReuseDistances::<S>::new(objects as usize);
         trace.iter().map(|(object, bytes)| distances.request(*object, *bytes)).collect()
     }
 

@@ -5,21 +5,21 @@ use assay_cache::policy::Admission;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::size::confidence::ErrorCause;
 use crate::size::cooperate::Hierarchy;
+use crate::size::cooperation::Cooperation;
 use crate::size::curve;
 use crate::size::error::SizeError;
-use crate::size::keys::suggest::Suggestion;
-use crate::size::labels::By;
+use crate::size::group_by::GroupBy;
+use crate::size::input::SizeInput;
+use crate::size::keys::suggest::KeySuggestion;
 use crate::size::policy::Policy;
 use crate::size::proof::Proof;
-use crate::size::read::Read;
 use crate::size::requests::Requests;
+use crate::size::result_view::ResultView;
 use crate::size::sample::{FEWEST_OBJECTS, Sampled};
-use crate::size::shown::Shown;
-use crate::size::simulate::Counts;
-use crate::size::spread::Source;
-use crate::size::together::Together;
-use crate::size::trace::operation::Counted;
+use crate::size::simulate::HitCounts;
+use crate::size::trace::operation::OperationCount;
 use crate::size::words;
 
 /// Name and version of the document.
@@ -27,7 +27,8 @@ pub const SCHEMA: &str = "assay-size/1";
 
 /// Curves of hit ratio over cache size.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Document {
+#[schemars(rename = "Document")]
+pub struct SizeDocument {
     /// [`SCHEMA`].
     pub schema: String,
     /// Version of Assay.
@@ -35,25 +36,25 @@ pub struct Document {
     /// What the sizes say, a sentence each, the most important first.
     pub advice: Vec<String>,
     /// The requests.
-    pub input: InputInfo,
+    pub input: InputSummary,
     /// The sample that was simulated; none: all requests were.
     pub sample: Option<SampleInfo>,
     /// Where errors come from; none: the input is too short to tell.
     pub error_from: Option<ErrorSource>,
     /// What an infinite cache makes of the requests after the warm-up.
-    pub infinite: Figures,
+    pub infinite: HitFigures,
     /// Lowest and highest document hit ratio that an infinite cache may have; none: it is not known.
     pub infinite_interval: Option<(f64, f64)>,
     /// What the figures are divided by; none: nobody asked.
-    pub by: Option<By>,
+    pub by: Option<GroupBy>,
     /// What an infinite cache makes of the requests with each label; empty without `by`.
-    pub infinite_by: Vec<Share>,
+    pub infinite_by: Vec<LabelFigures>,
     /// A curve for each policy.
     pub curves: Vec<Curve>,
     /// Where another policy would gain most over the first one; none: nowhere as much as a tenth of a point, or no more than by chance.
     pub best: Option<Gain>,
     /// What caches that work together make of the requests; none: nobody asked.
-    pub together: Option<Together>,
+    pub together: Option<Cooperation>,
     /// Changes of the key that would gain hits, and additions that would lose them, the most first; none: nobody asked.
     pub suggestions: Option<Vec<KeyChange>>,
     /// Predictions beside what real proxies reached; none: none was run.
@@ -149,13 +150,14 @@ pub struct StoredAs {
 
 /// The requests.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct InputInfo {
+#[schemars(rename = "InputInfo")]
+pub struct InputSummary {
     /// The files, in the order in which they were read; `-` is standard input.
     pub files: Vec<String>,
     /// Name of their format.
     pub format: String,
     /// Unit of all sizes of caches and objects, and of all sums of bytes.
-    pub unit: Unit,
+    pub unit: SizeUnit,
     /// All requests, those of the warm-up among them.
     pub requests: u64,
     /// Requests that filled the caches before any was counted.
@@ -183,13 +185,14 @@ pub struct InputInfo {
     /// The first of them, where it is known why: in traces of text.
     pub malformed_lines: Vec<MalformedLine>,
     /// What else than reading was done with objects of a trace: no requests.
-    pub other_operations: Vec<Counted>,
+    pub other_operations: Vec<OperationCount>,
 }
 
 /// What sizes count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unit {
+#[schemars(rename = "Unit")]
+pub enum SizeUnit {
     /// Bytes.
     Bytes,
     /// Objects: the input has no sizes, and each object counts 1.
@@ -198,7 +201,8 @@ pub enum Unit {
 
 /// What a cache makes of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct Figures {
+#[schemars(rename = "Figures")]
+pub struct HitFigures {
     /// Requests after the warm-up.
     pub requests: u64,
     /// Those that the cache served.
@@ -251,7 +255,7 @@ pub struct Point {
     pub size_bytes: u64,
     /// What it makes of the requests.
     #[serde(flatten)]
-    pub figures: Figures,
+    pub figures: HitFigures,
     /// Lower end of the band of document hit ratios, which contains the whole true curve with a probability of 95 %; none: nothing was
     /// sampled.
     pub low: Option<f64>,
@@ -270,17 +274,18 @@ pub struct Point {
     pub next_gb_points: Option<f64>,
     /// The figures by host, content type or class, those with the most requests first; empty without `by`, and for bounds.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub by: Vec<Share>,
+    pub by: Vec<LabelFigures>,
 }
 
 /// The figures of the requests with one label.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Share {
+#[schemars(rename = "Share")]
+pub struct LabelFigures {
     /// The host, the content type or the class; `(none)`: it has none; `(others)`: all beyond the 20 with the most requests.
     pub name: String,
     /// What the cache makes of them. In a sample, all of these are estimates.
     #[serde(flatten)]
-    pub figures: Figures,
+    pub figures: HitFigures,
 }
 
 /// How a point was computed. Both are exact for the requests that are simulated: all, or a sample.
@@ -295,7 +300,7 @@ pub enum PointMethod {
 
 /// What is to be simulated.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct SizeOptions {
     /// The policies, a curve each.
     pub policies: Vec<Policy>,
     /// Sizes in bytes (in objects, for an input without sizes); empty: those that suit the input.
@@ -308,42 +313,42 @@ pub struct Options {
     pub stored_as: Option<StoredAs>,
 }
 
-impl Document {
+impl SizeDocument {
     /// Simulates all policies at all sizes.
     ///
     /// # Errors
     /// If the requests are a sample that is too small for any size.
-    pub fn of(read: &Read, options: &Options) -> Result<Self, SizeError> {
+    pub fn of(read: &SizeInput, options: &SizeOptions) -> Result<Self, SizeError> {
         let requests = &read.requests;
         let sample =
             requests.sampled.as_ref().map(|sampled| SampleInfo::of(requests, sampled, options.admission));
         let (sizes, left_out) = sizes(requests, options, sample.as_ref())?;
-        let plan = curve::Plan {
+        let plan = curve::CurvePlan {
             policies: &options.policies,
             sizes: &sizes,
             warm_up: options.warm_up.clamp(0.0, 1.0),
             admission: options.admission,
         };
         let found = curve::curves(requests, &plan);
-        let unit = if requests.has_sizes { Unit::Bytes } else { Unit::Objects };
+        let unit = if requests.has_sizes { SizeUnit::Bytes } else { SizeUnit::Objects };
         let names = requests.labels.as_ref().map_or(&[][..], |labels| &labels.names);
-        let shown = Shown { found: &found, unit, sample: sample.clone(), names };
+        let view = ResultView { found: &found, unit, sample: sample.clone(), names };
         let mut document = Self {
             schema: SCHEMA.into(),
             assay_version: env!("CARGO_PKG_VERSION").into(),
             advice: Vec::new(),
-            input: InputInfo::of(read, unit, found.warm_up),
+            input: InputSummary::of(read, unit, found.warm_up),
             sample,
             error_from: found.source.map(|source| match source {
-                Source::Sample => ErrorSource::Sample,
-                Source::Time => ErrorSource::Time,
+                ErrorCause::Sample => ErrorSource::Sample,
+                ErrorCause::Time => ErrorSource::Time,
             }),
-            infinite: Figures::of(&found.infinite.counts, unit),
-            infinite_interval: shown.infinite_interval(),
+            infinite: HitFigures::of(&found.infinite.counts, unit),
+            infinite_interval: view.infinite_interval(),
             by: requests.labels.as_ref().map(|labels| labels.by),
-            infinite_by: shown.shares(&found.infinite),
-            curves: found.curves.iter().map(|curve| shown.curve(curve)).collect(),
-            best: shown.best(),
+            infinite_by: view.shares(&found.infinite),
+            curves: found.curves.iter().map(|curve| view.curve(curve)).collect(),
+            best: view.best(),
             together: None,
             suggestions: read.suggestions.as_ref().map(|(found, _)| {
                 found.iter().map(|suggestion| KeyChange::of(suggestion, requests.read())).collect()
@@ -370,13 +375,13 @@ impl Document {
     /// Adds what caches that work together make of the same requests.
     /// `warm_up` is the share of the requests that fill the caches.
     pub fn cooperate(&mut self, requests: &Requests, hierarchy: &Hierarchy, warm_up: f64) {
-        self.together = Some(Together::of(requests, hierarchy, warm_up, self.input.unit));
+        self.together = Some(Cooperation::of(requests, hierarchy, warm_up, self.input.unit));
         self.advice = words::advice(self);
     }
 
     /// The JSON Schema.
     pub fn json_schema() -> serde_json::Value {
-        schemars::schema_for!(Document).to_value()
+        schemars::schema_for!(SizeDocument).to_value()
     }
 
     /// The document as text.
@@ -389,7 +394,7 @@ impl Document {
 }
 
 impl KeyChange {
-    fn of(suggestion: &Suggestion, requests: u64) -> Self {
+    fn of(suggestion: &KeySuggestion, requests: u64) -> Self {
         let gained = assay_measurement::ratios::ratio(suggestion.gained, requests);
         Self {
             rule: suggestion.rule.clone(),
@@ -404,8 +409,8 @@ impl KeyChange {
     }
 }
 
-impl InputInfo {
-    fn of(read: &Read, unit: Unit, warm_up: u64) -> Self {
+impl InputSummary {
+    fn of(read: &SizeInput, unit: SizeUnit, warm_up: u64) -> Self {
         let requests = &read.requests;
         let (once, once_bytes) = requests.requested_once();
         Self {
@@ -447,7 +452,7 @@ impl SampleInfo {
 /// The sizes that are simulated, smallest first, and those that a sample is too small for.
 fn sizes(
     requests: &Requests,
-    options: &Options,
+    options: &SizeOptions,
     sample: Option<&SampleInfo>,
 ) -> Result<(Vec<u64>, Vec<u64>), SizeError> {
     let mut sizes = options.sizes.clone();
@@ -469,8 +474,8 @@ fn sizes(
     Ok((large, left_out))
 }
 
-impl Figures {
-    pub(crate) fn of(counts: &Counts, unit: Unit) -> Self {
+impl HitFigures {
+    pub(crate) fn of(counts: &HitCounts, unit: SizeUnit) -> Self {
         Self {
             requests: counts.requests,
             hits: counts.hits,
@@ -480,7 +485,7 @@ impl Figures {
             bytes: counts.bytes,
             hit_bytes: counts.hit_bytes,
             dhr: counts.dhr(),
-            bhr: if unit == Unit::Bytes { counts.bhr() } else { None },
+            bhr: if unit == SizeUnit::Bytes { counts.bhr() } else { None },
         }
     }
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::size::trace::lcs::LcsError;
 use crate::size::trace::text::ColumnsError;
-use crate::size::trace::vscsi::NoVscsi;
+use crate::size::trace::vscsi::VscsiError;
 
 /// Why inputs could not be read or a result could not be written.
 #[derive(Debug, Error)]
@@ -39,7 +39,7 @@ pub enum SizeError {
         /// The trace.
         path: PathBuf,
         /// What is wrong with it.
-        source: NoVscsi,
+        source: VscsiError,
     },
     /// A file is no access log, and looks like a trace whose form is not known.
     #[error(

@@ -6,9 +6,9 @@ use crate::format::Format;
 use crate::input::Input;
 
 use crate::size::error::SizeError;
-use crate::size::trace::known::Known;
 use crate::size::trace::lcs::is_lcs;
-use crate::size::trace::text::{Naming, are_columns_named_in, trim};
+use crate::size::trace::published::PublishedTrace;
+use crate::size::trace::text::{ColumnNaming, are_columns_named_in, trim};
 use crate::size::trace::vscsi::is_vscsi;
 
 /// The form of an input.
@@ -19,7 +19,7 @@ pub enum Form {
     Lcs,
     /// CloudPhysics' binary form.
     Vscsi,
-    Text(Naming),
+    Text(ColumnNaming),
     /// An access log; none: of a format that is recognised.
     Log(Option<Box<Format>>),
 }
@@ -35,9 +35,9 @@ impl Form {
             "oraclegeneral" | "oracle" => Ok(Self::Oracle),
             "lcs" => Ok(Self::Lcs),
             "vscsi" => Ok(Self::Vscsi),
-            "csv" | "tsv" | "libcachesim" => Ok(Self::Text(Naming::FirstLine)),
-            _ => match Known::named(&name) {
-                Some(known) => Ok(Self::Text(Naming::Known(known))),
+            "csv" | "tsv" | "libcachesim" => Ok(Self::Text(ColumnNaming::FirstLine)),
+            _ => match PublishedTrace::named(&name) {
+                Some(known) => Ok(Self::Text(ColumnNaming::PublishedTrace(known))),
                 None => Ok(Self::Log(Some(Box::new(Format::parse(text)?)))),
             },
         }
@@ -68,10 +68,10 @@ impl Form {
             Self::Lcs
         } else if is_vscsi(head) {
             Self::Vscsi
-        } else if let Some(known) = Known::of_line(record, plain) {
-            Self::Text(Naming::Known(known))
+        } else if let Some(known) = PublishedTrace::of_line(record, plain) {
+            Self::Text(ColumnNaming::PublishedTrace(known))
         } else if plain.ends_with(".csv") || plain.ends_with(".tsv") || are_columns_named_in(first) {
-            Self::Text(Naming::FirstLine)
+            Self::Text(ColumnNaming::FirstLine)
         } else {
             Self::Log(None)
         }
@@ -92,7 +92,7 @@ impl Form {
             Self::Oracle => "oracleGeneral",
             Self::Lcs => "lcs",
             Self::Vscsi => "vscsi",
-            Self::Text(Naming::Known(known)) => known.name,
+            Self::Text(ColumnNaming::PublishedTrace(known)) => known.name,
             Self::Text(_) => "csv",
             Self::Log(_) => "access log",
         }

@@ -6,16 +6,16 @@
 //! anew. Where RFC 9111 leaves a cache a choice, [`CacheBehaviour`] decides.
 //!
 //! Where responses take time, a cache makes room for one when it arrives ([`arrivals`](crate::size::arrivals)): before that it does not know how large it
-//! is. A policy that knows the future is told of requests, not of arrivals, and makes room at the request ([`Room`]).
+//! is. A policy that knows the future is told of requests, not of arrivals, and makes room at the request ([`AllocationTime`]).
 
 use assay_cache::behaviour::CacheBehaviour;
-use assay_cache::ideal::RequestClass as Kind;
+use assay_cache::ideal::RequestClass as CacheRequest;
 use assay_cache::policy::queues::Fifo;
 use assay_cache::policy::{Admission, EvictionPolicy, LookupResult, Store};
 
 use crate::size::arrivals::Arrivals;
+use crate::size::counter::{Counter, OutcomeFlags, SimulationRules, SimulationTally};
 use crate::size::requests::{Request, Requests, UNCACHABLE};
-use crate::size::tally::{Also, Counter, Rules, Tally};
 
 /// The lifetime of a response that does not say when it expires.
 pub const FOREVER_S: u32 = u32::MAX;
@@ -27,7 +27,7 @@ pub const AS_ALL_MS: u32 = u32::MAX;
 
 /// What a request means to a cache, and what a response made at its time says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Meaning {
+pub struct RequestSemantics {
     /// How long the response is fresh, in whole seconds, or [`FOREVER_S`].
     pub life_s: u32,
     /// Version of the object, or [`NO_VALIDATOR`].
@@ -37,15 +37,21 @@ pub struct Meaning {
     /// Milliseconds of the request's time, beside its whole seconds.
     pub ms: u16,
     /// What the request is.
-    pub kind: Kind,
+    pub kind: CacheRequest,
     /// The request is in the figures.
     pub is_counted: bool,
 }
 
-impl Meaning {
+impl RequestSemantics {
     /// A plain GET for an object that never expires.
-    pub const PLAIN: Self =
-        Self { life_s: FOREVER_S, version: 0, takes_ms: AS_ALL_MS, ms: 0, kind: Kind::Get, is_counted: true };
+    pub const PLAIN: Self = Self {
+        life_s: FOREVER_S,
+        version: 0,
+        takes_ms: AS_ALL_MS,
+        ms: 0,
+        kind: CacheRequest::Get,
+        is_counted: true,
+    };
 
     pub(crate) fn at_ms(&self, request: &Request) -> u64 {
         u64::from(request.at_s) * 1000 + u64::from(self.ms)
@@ -60,7 +66,7 @@ impl Meaning {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
     /// A meaning for each request, in their order.
-    pub meanings: Vec<Meaning>,
+    pub semantics: Vec<RequestSemantics>,
     /// What caches do where RFC 9111 leaves them a choice.
     pub behaviour: CacheBehaviour,
     /// How long the origin takes for a response whose request does not say. Until a response is there, a cache that collapses requests
@@ -71,52 +77,53 @@ pub struct Http {
 impl Http {
     /// No requests yet; responses are there at once.
     pub fn new(behaviour: CacheBehaviour) -> Self {
-        Self { meanings: Vec::new(), behaviour, response_ms: 0 }
+        Self { semantics: Vec::new(), behaviour, response_ms: 0 }
     }
 
     /// True if a request of this kind stores the object where it is not stored, and else requests it, as a GET does.
-    pub(crate) fn acts_as_get(&self, kind: Kind) -> bool {
+    pub(crate) fn acts_as_get(&self, kind: CacheRequest) -> bool {
         let behaviour = &self.behaviour;
         match kind {
-            Kind::Get | Kind::ConditionalChanged => true,
-            Kind::ConditionalUnchanged => behaviour.conditional_fills,
-            Kind::Reload => behaviour.reload_fills,
-            Kind::Range => behaviour.range_fills,
-            Kind::Head => behaviour.head_fills,
-            Kind::Post => false,
+            CacheRequest::Get | CacheRequest::ConditionalChanged => true,
+            CacheRequest::ConditionalUnchanged => behaviour.conditional_fills,
+            CacheRequest::Reload => behaviour.reload_fills,
+            CacheRequest::Range => behaviour.range_fills,
+            CacheRequest::Head => behaviour.head_fills,
+            CacheRequest::Post => false,
         }
     }
 
     /// When the response to a request is there, if it comes from the origin.
-    pub(crate) fn arrives_ms(&self, request: &Request, meaning: &Meaning) -> u64 {
-        let takes_ms = match meaning.takes_ms {
+    pub(crate) fn arrives_ms(&self, request: &Request, semantics: &RequestSemantics) -> u64 {
+        let takes_ms = match semantics.takes_ms {
             AS_ALL_MS => self.response_ms,
             takes_ms => u64::from(takes_ms),
         };
-        meaning.at_ms(request).saturating_add(takes_ms)
+        semantics.at_ms(request).saturating_add(takes_ms)
     }
 
     /// True if every response is there at once.
     fn is_immediate(&self) -> bool {
-        self.response_ms == 0 && self.meanings.iter().all(|meaning| matches!(meaning.takes_ms, 0 | AS_ALL_MS))
+        self.response_ms == 0
+            && self.semantics.iter().all(|semantics| matches!(semantics.takes_ms, 0 | AS_ALL_MS))
     }
 
     /// True if a request of this kind may leave a response stored, or make a stored one fresh again.
-    pub(crate) fn may_store(&self, kind: Kind) -> bool {
-        kind == Kind::ConditionalUnchanged || self.acts_as_get(kind)
+    pub(crate) fn may_store(&self, kind: CacheRequest) -> bool {
+        kind == CacheRequest::ConditionalUnchanged || self.acts_as_get(kind)
     }
 }
 
 /// When a cache makes room for a response that takes time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Room {
-    AtRequest,
-    AtArrival,
+pub(crate) enum AllocationTime {
+    Request,
+    Arrival,
 }
 
 /// A copy, stored or on its way.
 #[derive(Debug, Clone, Copy, Default)]
-struct Copied {
+struct StoredCopy {
     fresh_until_ms: u64,
     /// When it is there for other requests.
     arrives_ms: u64,
@@ -128,7 +135,7 @@ struct Copied {
 
 /// What a request met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum LookupOutcome {
     Hit,
     /// The response to another request for the object is on its way: a hit of a cache that collapses requests, else a miss.
     Collapsible,
@@ -137,12 +144,12 @@ enum Outcome {
 }
 
 /// A cache that obeys lifetimes.
-struct Cache<'a, O> {
+struct SimulatedCache<'a, O> {
     http: &'a Http,
     store: Store<O>,
     capacity: u64,
-    room: Room,
-    copies: Vec<Copied>,
+    room: AllocationTime,
+    copies: Vec<StoredCopy>,
     arrivals: Arrivals,
     /// Requests that found a copy that had expired.
     stale: u64,
@@ -152,15 +159,15 @@ struct Cache<'a, O> {
 pub(crate) fn run<O: EvictionPolicy>(
     requests: &Requests,
     http: &Http,
-    cache: (O, u64, Room),
-    rules: Rules,
+    cache: (O, u64, AllocationTime),
+    rules: SimulationRules,
     before: impl FnMut(&mut O, usize),
-) -> Tally {
-    play(requests, http, cache, rules, before).0
+) -> SimulationTally {
+    simulate(requests, http, cache, rules, before).0
 }
 
 /// What a cache without bounds makes of the requests.
-pub(crate) fn infinite(requests: &Requests, http: &Http, rules: Rules) -> Tally {
+pub(crate) fn infinite(requests: &Requests, http: &Http, rules: SimulationRules) -> SimulationTally {
     unbounded(requests, http, rules).0
 }
 
@@ -169,157 +176,158 @@ pub(crate) fn infinite(requests: &Requests, http: &Http, rules: Rules) -> Tally 
 pub fn keeps_one_list(requests: &Requests) -> bool {
     let Some(http) = &requests.http else { return true };
     http.is_immediate()
-        && http.meanings.iter().all(|meaning| http.acts_as_get(meaning.kind))
-        && unbounded(requests, http, Rules::default()).1 == 0
+        && http.semantics.iter().all(|semantics| http.acts_as_get(semantics.kind))
+        && unbounded(requests, http, SimulationRules::default()).1 == 0
 }
 
 /// Which requests are hits of a cache without bounds.
 pub(crate) fn hits_of_unbounded(requests: &Requests, http: &Http) -> Vec<bool> {
     let mut hits = Vec::with_capacity(requests.list.len());
-    let cache = (Fifo::new(requests.objects), u64::MAX - 1, Room::AtArrival);
-    each(requests, http, cache, Admission::All, |_, _| {}, |_, outcome| hits.push(is_hit(http, outcome)));
+    let cache = (Fifo::new(requests.objects), u64::MAX - 1, AllocationTime::Arrival);
+    replay(requests, http, cache, Admission::All, |_, _| {}, |_, outcome| hits.push(is_hit(http, outcome)));
     hits
 }
 
-fn is_hit(http: &Http, outcome: Outcome) -> bool {
-    outcome == Outcome::Hit || outcome == Outcome::Collapsible && http.behaviour.collapses
+fn is_hit(http: &Http, outcome: LookupOutcome) -> bool {
+    outcome == LookupOutcome::Hit || outcome == LookupOutcome::Collapsible && http.behaviour.collapses
 }
 
-fn unbounded(requests: &Requests, http: &Http, rules: Rules) -> (Tally, u64) {
-    let cache = (Fifo::new(requests.objects), u64::MAX - 1, Room::AtArrival);
-    play(requests, http, cache, Rules { admission: Admission::All, ..rules }, |_, _| {})
+fn unbounded(requests: &Requests, http: &Http, rules: SimulationRules) -> (SimulationTally, u64) {
+    let cache = (Fifo::new(requests.objects), u64::MAX - 1, AllocationTime::Arrival);
+    simulate(requests, http, cache, SimulationRules { admission: Admission::All, ..rules }, |_, _| {})
 }
 
-fn play<O: EvictionPolicy>(
+fn simulate<O: EvictionPolicy>(
     requests: &Requests,
     http: &Http,
-    cache: (O, u64, Room),
-    rules: Rules,
+    cache: (O, u64, AllocationTime),
+    rules: SimulationRules,
     before: impl FnMut(&mut O, usize),
-) -> (Tally, u64) {
+) -> (SimulationTally, u64) {
     let mut counter = Counter::new(requests, rules);
-    let stale = each(requests, http, cache, rules.admission, before, |number, outcome| {
+    let stale = replay(requests, http, cache, rules.admission, before, |number, outcome| {
         counter.enter(number);
-        if number >= rules.warm_up && http.meanings[number].is_counted {
+        if number >= rules.warm_up && http.semantics[number].is_counted {
             let request = &requests.list[number];
-            let also = Also {
-                is_validated: outcome == Outcome::Validated,
-                is_collapsible: outcome == Outcome::Collapsible,
+            let flags = OutcomeFlags {
+                is_validated: outcome == LookupOutcome::Validated,
+                is_collapsible: outcome == LookupOutcome::Collapsible,
             };
-            counter.count(number, request, is_hit(http, outcome), also);
+            counter.count(number, request, is_hit(http, outcome), flags);
         }
     });
     (counter.finish(), stale)
 }
 
 /// Plays all requests through a cache; how many of them found a copy that had expired.
-fn each<O: EvictionPolicy>(
+fn replay<O: EvictionPolicy>(
     requests: &Requests,
     http: &Http,
-    (order, capacity, room): (O, u64, Room),
+    (order, capacity, room): (O, u64, AllocationTime),
     admission: Admission,
     mut before: impl FnMut(&mut O, usize),
-    mut after: impl FnMut(usize, Outcome),
+    mut after: impl FnMut(usize, LookupOutcome),
 ) -> u64 {
     let store = Store::new(order, capacity, requests.objects).admitting(admission);
-    let copies = vec![Copied::default(); requests.objects];
-    let mut cache = Cache { http, store, capacity, room, copies, arrivals: Arrivals::default(), stale: 0 };
-    for (number, (request, meaning)) in requests.list.iter().zip(&http.meanings).enumerate() {
-        cache.arrive(meaning.at_ms(request));
+    let copies = vec![StoredCopy::default(); requests.objects];
+    let mut cache =
+        SimulatedCache { http, store, capacity, room, copies, arrivals: Arrivals::default(), stale: 0 };
+    for (number, (request, semantics)) in requests.list.iter().zip(&http.semantics).enumerate() {
+        cache.arrive(semantics.at_ms(request));
         let outcome = if request.object == UNCACHABLE {
-            Outcome::Missed
+            LookupOutcome::Missed
         } else {
             before(cache.store.order_mut(), number);
-            cache.request(request, meaning)
+            cache.request(request, semantics)
         };
         after(number, outcome);
     }
     cache.stale
 }
 
-impl<O: EvictionPolicy> Cache<'_, O> {
+impl<O: EvictionPolicy> SimulatedCache<'_, O> {
     /// Stores what has arrived by this time.
     fn arrive(&mut self, at_ms: u64) {
         while let Some(arrival) = self.arrivals.next_until(at_ms) {
-            let copied = self.copies[arrival.object as usize];
+            let copy = self.copies[arrival.object as usize];
             // Another one may have come in its place, or the object was dropped.
-            if copied.arrival == arrival.number {
-                self.keep(arrival.object, copied);
+            if copy.arrival == arrival.number {
+                self.store_copy(arrival.object, copy);
             }
         }
     }
 
-    fn request(&mut self, request: &Request, meaning: &Meaning) -> Outcome {
-        let (object, bytes, at_ms) = (request.object, request.bytes, meaning.at_ms(request));
-        let copied = self.copies[object as usize];
-        let is_coming = copied.arrival != 0 && copied.bytes == bytes;
-        let is_stored = copied.arrival == 0 && self.store.holds(object, bytes);
-        match meaning.kind {
-            Kind::Post => {
+    fn request(&mut self, request: &Request, semantics: &RequestSemantics) -> LookupOutcome {
+        let (object, bytes, at_ms) = (request.object, request.bytes, semantics.at_ms(request));
+        let copy = self.copies[object as usize];
+        let is_coming = copy.arrival != 0 && copy.bytes == bytes;
+        let is_stored = copy.arrival == 0 && self.store.holds(object, bytes);
+        match semantics.kind {
+            CacheRequest::Post => {
                 if self.http.behaviour.post_invalidates {
                     self.store.remove(object);
                     self.copies[object as usize].arrival = 0;
                 }
-                return Outcome::Missed;
+                return LookupOutcome::Missed;
             }
-            Kind::Reload => {
+            CacheRequest::Reload => {
                 if self.http.behaviour.reload_fills {
-                    self.fetch(request, meaning, at_ms);
+                    self.fetch(request, semantics, at_ms);
                 }
-                return Outcome::Missed;
+                return LookupOutcome::Missed;
             }
-            _ if is_coming => return Outcome::Collapsible,
-            _ if is_stored && at_ms < copied.arrives_ms => {
+            _ if is_coming => return LookupOutcome::Collapsible,
+            _ if is_stored && at_ms < copy.arrives_ms => {
                 if self.http.behaviour.collapses {
                     self.store.request(object, bytes);
                 }
-                return Outcome::Collapsible;
+                return LookupOutcome::Collapsible;
             }
-            _ if is_stored && at_ms < copied.fresh_until_ms => {
+            _ if is_stored && at_ms < copy.fresh_until_ms => {
                 self.store.request(object, bytes);
-                return Outcome::Hit;
+                return LookupOutcome::Hit;
             }
             _ => {}
         }
         self.stale += u64::from(is_stored);
-        let is_current = is_stored && copied.version == meaning.version && meaning.version != NO_VALIDATOR;
-        let passes_by = meaning.kind == Kind::ConditionalUnchanged && is_stored;
-        if !self.http.acts_as_get(meaning.kind) && !passes_by {
-            return Outcome::Missed;
+        let is_current = is_stored && copy.version == semantics.version && semantics.version != NO_VALIDATOR;
+        let is_validation = semantics.kind == CacheRequest::ConditionalUnchanged && is_stored;
+        if !self.http.acts_as_get(semantics.kind) && !is_validation {
+            return LookupOutcome::Missed;
         }
         if is_current {
             self.store.request(object, bytes);
-            self.copies[object as usize].fresh_until_ms = meaning.fresh_until_ms(at_ms);
-            return Outcome::Validated;
+            self.copies[object as usize].fresh_until_ms = semantics.fresh_until_ms(at_ms);
+            return LookupOutcome::Validated;
         }
-        self.fetch(request, meaning, at_ms);
-        Outcome::Missed
+        self.fetch(request, semantics, at_ms);
+        LookupOutcome::Missed
     }
 
     /// Stores a response that is made now, as soon as there is to be room for it.
-    fn fetch(&mut self, request: &Request, meaning: &Meaning, at_ms: u64) {
-        let mut copied = Copied {
-            fresh_until_ms: meaning.fresh_until_ms(at_ms),
-            arrives_ms: self.http.arrives_ms(request, meaning),
+    fn fetch(&mut self, request: &Request, semantics: &RequestSemantics, at_ms: u64) {
+        let mut copy = StoredCopy {
+            fresh_until_ms: semantics.fresh_until_ms(at_ms),
+            arrives_ms: self.http.arrives_ms(request, semantics),
             bytes: request.bytes,
-            version: meaning.version,
+            version: semantics.version,
             arrival: 0,
         };
-        let waits = self.room == Room::AtArrival && copied.arrives_ms > at_ms;
+        let waits = self.room == AllocationTime::Arrival && copy.arrives_ms > at_ms;
         if waits && request.bytes <= self.capacity {
-            copied.arrival = self.arrivals.send(copied.arrives_ms, 0, request.object, request.bytes);
-            self.copies[request.object as usize] = copied;
+            copy.arrival = self.arrivals.send(copy.arrives_ms, 0, request.object, request.bytes);
+            self.copies[request.object as usize] = copy;
         } else {
-            self.keep(request.object, copied);
+            self.store_copy(request.object, copy);
         }
     }
 
     /// Makes room for a response and stores it; what is stored of its object goes first.
-    fn keep(&mut self, object: u32, copied: Copied) {
+    fn store_copy(&mut self, object: u32, copy: StoredCopy) {
         self.store.remove(object);
         self.copies[object as usize].arrival = 0;
-        if self.store.request(object, copied.bytes) == LookupResult::Stored {
-            self.copies[object as usize] = Copied { arrival: 0, ..copied };
+        if self.store.request(object, copy.bytes) == LookupResult::Stored {
+            self.copies[object as usize] = StoredCopy { arrival: 0, ..copy };
         }
     }
 }

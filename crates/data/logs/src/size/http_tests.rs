@@ -1,20 +1,20 @@
 use proptest::prelude::{Just, prop_oneof};
 
 use super::*;
-use crate::size::http_draws::{any_requests, draw, requests};
+use crate::size::http_testing::{any_requests, draw, requests};
 use crate::size::policy::Policy;
 use crate::size::simulate::{self, lru_in_one_pass};
 
-fn get(life_s: u32, version: u32) -> Meaning {
-    Meaning { life_s, version, ..Meaning::PLAIN }
+fn get(life_s: u32, version: u32) -> RequestSemantics {
+    RequestSemantics { life_s, version, ..RequestSemantics::PLAIN }
 }
 
-fn of(kind: Kind) -> Meaning {
-    Meaning { kind, is_counted: false, ..Meaning::PLAIN }
+fn of(kind: CacheRequest) -> RequestSemantics {
+    RequestSemantics { kind, is_counted: false, ..RequestSemantics::PLAIN }
 }
 
 /// Hits and validations of an infinite cache.
-fn figures(behaviour: CacheBehaviour, list: &[(u64, i64, Meaning)]) -> (u64, u64) {
+fn figures(behaviour: CacheBehaviour, list: &[(u64, i64, RequestSemantics)]) -> (u64, u64) {
     let counts = simulate::infinite(&requests(behaviour, list), 0.into()).total();
     (counts.hits, counts.validated)
 }
@@ -40,11 +40,11 @@ fn other_requests_act_on_the_cache_as_it_is_declared_and_are_not_counted() {
         counts.hits
     };
     let none = CacheBehaviour { conditional_fills: false, reload_fills: false, range_fills: false, ..USUAL };
-    for kind in [Kind::ConditionalUnchanged, Kind::Reload, Kind::Range] {
+    for kind in [CacheRequest::ConditionalUnchanged, CacheRequest::Reload, CacheRequest::Range] {
         assert_eq!((after(kind, USUAL), after(kind, none)), (1, 0), "{kind:?}");
     }
-    assert_eq!((after(Kind::ConditionalChanged, none), after(Kind::Head, USUAL)), (1, 0));
-    let dropped = [(1, 0, get(FOREVER_S, 0)), (1, 1, of(Kind::Post)), (1, 2, get(FOREVER_S, 0))];
+    assert_eq!((after(CacheRequest::ConditionalChanged, none), after(CacheRequest::Head, USUAL)), (1, 0));
+    let dropped = [(1, 0, get(FOREVER_S, 0)), (1, 1, of(CacheRequest::Post)), (1, 2, get(FOREVER_S, 0))];
     assert_eq!(figures(USUAL, &dropped).0, 0);
     assert_eq!(figures(CacheBehaviour { post_invalidates: false, ..USUAL }, &dropped).0, 1);
 }
@@ -52,7 +52,7 @@ fn other_requests_act_on_the_cache_as_it_is_declared_and_are_not_counted() {
 #[test]
 fn a_cache_that_does_not_collapse_requests_has_a_response_only_when_it_has_arrived() {
     let behaviour = CacheBehaviour { collapses: false, ..USUAL };
-    let list: Vec<_> = [0, 0, 1, 2].map(|at_s| (1, at_s, Meaning::PLAIN)).to_vec();
+    let list: Vec<_> = [0, 0, 1, 2].map(|at_s| (1, at_s, RequestSemantics::PLAIN)).to_vec();
     let mut requests = requests(behaviour, &list);
     requests.http.as_mut().unwrap().response_ms = 1500;
     assert!(!keeps_one_list(&requests));
@@ -64,13 +64,14 @@ fn a_cache_that_does_not_collapse_requests_has_a_response_only_when_it_has_arriv
 #[test]
 fn a_response_that_takes_time_takes_room_when_it_arrives() {
     // Objects of ten bytes in a cache of ten: 1 is stored, 2 comes and takes its room at 2.5 s.
-    let list: Vec<_> =
-        [(1, 0), (2, 1), (1, 2), (2, 3), (1, 3)].map(|(key, at_s)| (key, at_s, Meaning::PLAIN)).to_vec();
+    let list: Vec<_> = [(1, 0), (2, 1), (1, 2), (2, 3), (1, 3)]
+        .map(|(key, at_s)| (key, at_s, RequestSemantics::PLAIN))
+        .to_vec();
     for behaviour in [USUAL, CacheBehaviour { collapses: false, ..USUAL }] {
         let mut requests = requests(behaviour, &list);
         let http = requests.http.as_mut().unwrap();
-        http.meanings.iter_mut().for_each(|meaning| meaning.takes_ms = 1500);
-        http.meanings[0].takes_ms = 500;
+        http.semantics.iter_mut().for_each(|semantics| semantics.takes_ms = 1500);
+        http.semantics[0].takes_ms = 500;
         let hits: Vec<u64> = [Policy::LRU, Policy::Belady]
             .map(|policy| simulate::cache(&requests, policy, 10, 0.into()).hits)
             .to_vec();
@@ -87,13 +88,13 @@ proptest::proptest! {
         let list = draw(&list);
         let mut ideal = IdealCache::new(USUAL);
         let mut hits = 0;
-        for (key, at_s, meaning) in &list {
+        for (key, at_s, semantics) in &list {
             let at_ms = *at_s as u32 * 1000;
-            let fresh_until_ms = if meaning.life_s == FOREVER_S { FOREVER } else { at_ms + meaning.life_s * 1000 };
+            let fresh_until_ms = if semantics.life_s == FOREVER_S { FOREVER } else { at_ms + semantics.life_s * 1000 };
             let lookup = Lookup {
-                key: *key, object: *key, request: meaning.kind, cachable: true, at_us: u64::from(at_ms) * 1000, fresh_until_ms,
+                key: *key, object: *key, request: semantics.kind, cachable: true, at_us: u64::from(at_ms) * 1000, fresh_until_ms,
             };
-            hits += u64::from(ideal.lookup(lookup) && meaning.is_counted);
+            hits += u64::from(ideal.lookup(lookup) && semantics.is_counted);
         }
         proptest::prop_assert_eq!(figures(USUAL, &list).0, hits);
     }

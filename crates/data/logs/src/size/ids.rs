@@ -4,7 +4,7 @@
 /// No key has this number.
 const FREE: u32 = u32::MAX;
 /// Places of a new table; a power of two, as all of them are.
-const PLACES: usize = 1 << 10;
+const INITIAL_SLOTS: usize = 1 << 10;
 
 /// The numbers of keys, from 0 without gaps.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Ids {
 
 impl Default for Ids {
     fn default() -> Self {
-        Self { keys: vec![0; PLACES], numbers: vec![FREE; PLACES], taken: 0 }
+        Self { keys: vec![0; INITIAL_SLOTS], numbers: vec![FREE; INITIAL_SLOTS], taken: 0 }
     }
 }
 
@@ -24,14 +24,14 @@ impl Ids {
     /// The number of a key; none: there are 2^32 − 1 keys already.
     #[inline]
     pub fn number(&mut self, key: u64) -> Option<u32> {
-        let mut at = self.place(key);
+        let mut at = self.slot(key);
         if self.numbers[at] != FREE {
             return Some(self.numbers[at]);
         }
         let number = u32::try_from(self.taken).ok().filter(|number| *number != FREE)?;
         if (self.taken + 1) * 4 > self.keys.len() * 3 {
             self.grow();
-            at = self.place(key);
+            at = self.slot(key);
         }
         (self.keys[at], self.numbers[at]) = (key, number);
         self.taken += 1;
@@ -41,15 +41,15 @@ impl Ids {
     /// The number of a key, if it has one.
     #[inline]
     pub fn find(&self, key: u64) -> Option<u32> {
-        Some(self.numbers[self.place(key)]).filter(|number| *number != FREE)
+        Some(self.numbers[self.slot(key)]).filter(|number| *number != FREE)
     }
 
     /// The keys by their numbers.
     pub fn keys(&self) -> Vec<u64> {
         let mut keys = vec![0; self.taken];
         for (key, number) in self.keys.iter().zip(&self.numbers) {
-            if let Some(place) = keys.get_mut(*number as usize) {
-                *place = *key;
+            if let Some(slot) = keys.get_mut(*number as usize) {
+                *slot = *key;
             }
         }
         keys
@@ -67,7 +67,7 @@ impl Ids {
 
     /// Where a key is, or the free place where it belongs.
     #[inline]
-    fn place(&self, key: u64) -> usize {
+    fn slot(&self, key: u64) -> usize {
         let mask = self.keys.len() - 1;
         // Multiplication by 2^64 over the golden ratio scatters keys that are counted up; its upper bits depend on all others.
         let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
@@ -78,11 +78,11 @@ impl Ids {
     }
 
     fn grow(&mut self) {
-        let places = self.keys.len() * 2;
-        let keys = std::mem::replace(&mut self.keys, vec![0; places]);
-        let numbers = std::mem::replace(&mut self.numbers, vec![FREE; places]);
+        let slots = self.keys.len() * 2;
+        let keys = std::mem::replace(&mut self.keys, vec![0; slots]);
+        let numbers = std::mem::replace(&mut self.numbers, vec![FREE; slots]);
         for (key, number) in keys.into_iter().zip(numbers).filter(|(_, number)| *number != FREE) {
-            let at = self.place(key);
+            let at = self.slot(key);
             (self.keys[at], self.numbers[at]) = (key, number);
         }
     }

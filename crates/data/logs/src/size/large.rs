@@ -7,11 +7,11 @@
 use crate::size::request::{Request, UNCACHABLE};
 
 /// So many objects and requests are not too many, however few are drawn.
-const FEW: Taken = Taken { objects: 64, requests: 1024 };
+const ALWAYS_ALLOWED: LargeCounts = LargeCounts { objects: 64, requests: 1024 };
 
 /// How many objects are in the sample for their size alone, and their requests.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Taken {
+pub(crate) struct LargeCounts {
     pub(crate) objects: usize,
     pub(crate) requests: usize,
 }
@@ -20,18 +20,19 @@ pub(crate) struct Taken {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Large {
     pub(crate) from_bytes: u64,
-    pub(crate) taken: Taken,
+    pub(crate) taken: LargeCounts,
 }
 
 impl Default for Large {
     fn default() -> Self {
-        Self { from_bytes: 1, taken: Taken::default() }
+        Self { from_bytes: 1, taken: LargeCounts::default() }
     }
 }
 
 impl Large {
     /// No object is large: there are no sizes.
-    pub(crate) const NONE: Self = Self { from_bytes: u64::MAX, taken: Taken { objects: 0, requests: 0 } };
+    pub(crate) const NONE: Self =
+        Self { from_bytes: u64::MAX, taken: LargeCounts { objects: 0, requests: 0 } };
 
     #[inline]
     pub(crate) fn takes(&self, bytes: u64) -> bool {
@@ -40,14 +41,14 @@ impl Large {
 
     /// They are too many beside those that are drawn, if all are so many.
     pub(crate) fn is_excess(&self, objects: usize, requests: usize) -> bool {
-        let most = most(objects - self.taken.objects, requests - self.taken.requests);
-        self.taken.objects > most.objects || self.taken.requests > most.requests
+        let limits = limits(objects - self.taken.objects, requests - self.taken.requests);
+        self.taken.objects > limits.objects || self.taken.requests > limits.requests
     }
 
     /// Raises the size until they are not too many. `known` are the sizes of objects, `is_drawn` says which are drawn.
     pub(crate) fn raise(&mut self, list: &[Request], known: &[u64], is_drawn: &[bool]) {
         let mut requests = vec![0usize; known.len()];
-        let mut drawn = Taken::default();
+        let mut drawn = LargeCounts::default();
         for request in list.iter().filter(|request| request.object != UNCACHABLE) {
             if is_drawn[request.object as usize] {
                 drawn.requests += 1;
@@ -56,29 +57,32 @@ impl Large {
             }
         }
         drawn.objects = is_drawn.iter().filter(|is_drawn| **is_drawn).count();
-        let most = most(drawn.objects, drawn.requests);
+        let limits = limits(drawn.objects, drawn.requests);
         // Not up to the limit, or the next one would be too many again.
-        let most = Taken { objects: most.objects * 3 / 4, requests: most.requests * 3 / 4 };
+        let limits = LargeCounts { objects: limits.objects * 3 / 4, requests: limits.requests * 3 / 4 };
         let mut large: Vec<(u64, usize)> = (0..known.len())
             .filter(|object| !is_drawn[*object] && self.takes(known[*object]))
             .map(|object| (known[object], requests[object]))
             .collect();
         large.sort_unstable_by(|a, b| b.cmp(a));
-        self.taken = Taken::default();
+        self.taken = LargeCounts::default();
         for same in large.chunk_by(|a, b| a.0 == b.0) {
             let objects = self.taken.objects + same.len();
             let requests = self.taken.requests + same.iter().map(|(_, requests)| requests).sum::<usize>();
-            if objects > most.objects || requests > most.requests {
+            if objects > limits.objects || requests > limits.requests {
                 self.from_bytes = same[0].0 + 1;
                 return;
             }
-            self.taken = Taken { objects, requests };
+            self.taken = LargeCounts { objects, requests };
         }
     }
 }
 
-fn most(objects: usize, requests: usize) -> Taken {
-    Taken { objects: (objects / 2).max(FEW.objects), requests: requests.max(FEW.requests) }
+fn limits(objects: usize, requests: usize) -> LargeCounts {
+    LargeCounts {
+        objects: (objects / 2).max(ALWAYS_ALLOWED.objects),
+        requests: requests.max(ALWAYS_ALLOWED.requests),
+    }
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::size::requests::{Gather, Sizes};
+    use crate::size::requests::{RequestCollector, Sizes};
     use crate::size::sample::Sampling;
 
     #[test]
@@ -58,12 +58,12 @@ mod tests {
         assert_eq!(Layout::BODIES.room(77), 77);
         let filled = |filled_percent| Layout { filled_percent, ..layout }.room(28);
         assert_eq!([filled(100), filled(50), filled(90)], [128, 256, 143]);
-        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
+        let mut collector = RequestCollector::new(Sizes::Within(0), Sampling::default());
         for (key, bytes) in [(1, 28), (2, 29), (1, 60)] {
-            gather.whole(key, bytes, None);
+            collector.add_whole(key, bytes, None);
         }
-        gather.uncachable(9, None);
-        let mut requests = gather.finish();
+        collector.add_uncachable(9, None);
+        let mut requests = collector.finish();
         requests.lay_out(layout);
         let rooms: Vec<_> = requests.list.iter().map(|request| (request.bytes, request.sent_bytes)).collect();
         assert_eq!(rooms, [(128, 28), (192, 29), (192, 60), (0, 9)]);

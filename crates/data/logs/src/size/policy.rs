@@ -23,7 +23,7 @@ pub enum Policy {
 }
 
 /// What needs the future.
-const KNOWING: [Policy; 4] = [Policy::Belady, Policy::BeladySize, Policy::BoundAbove, Policy::BoundBelow];
+const OFFLINE: [Policy; 4] = [Policy::Belady, Policy::BeladySize, Policy::BoundAbove, Policy::BoundBelow];
 
 impl Policy {
     /// Least recently used.
@@ -32,12 +32,12 @@ impl Policy {
     pub const FIFO: Self = Self::Online(Replacement::Fifo);
 
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; Replacement::ALL.len() + KNOWING.len()] = {
-        let mut all = [Self::LRU; Replacement::ALL.len() + KNOWING.len()];
+    pub const ALL: [Self; Replacement::ALL.len() + OFFLINE.len()] = {
+        let mut all = [Self::LRU; Replacement::ALL.len() + OFFLINE.len()];
         let mut at = 0;
         while at < all.len() {
             all[at] = match at.checked_sub(Replacement::ALL.len()) {
-                Some(knowing) => KNOWING[knowing],
+                Some(knowing) => OFFLINE[knowing],
                 None => Self::Online(Replacement::ALL[at].0),
             };
             at += 1;

@@ -17,12 +17,13 @@ pub struct Proof {
     /// Phases whose requests are compared; empty: all of them.
     pub phases: Vec<String>,
     /// A proxy at a size each.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ProofCell>,
 }
 
 /// A proxy at a size.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Cell {
+#[schemars(rename = "Cell")]
+pub struct ProofCell {
     /// Its name.
     pub proxy: String,
     /// What it was taken to evict by; the built-in proxy does.
@@ -64,7 +65,7 @@ impl Ratios {
     }
 }
 
-impl Cell {
+impl ProofCell {
     /// The proxy, and its policy if that is not LRU.
     pub(crate) fn title(&self) -> String {
         match self.policy {
@@ -92,10 +93,10 @@ impl Cell {
 impl Proof {
     /// What came of it, a sentence.
     pub fn verdict(&self) -> String {
-        let measured: Vec<&Cell> = self.cells.iter().filter(|cell| cell.measured.is_some()).collect();
+        let measured: Vec<&ProofCell> = self.cells.iter().filter(|cell| cell.measured.is_some()).collect();
         let near = measured.iter().filter(|cell| cell.is_near() == Some(true)).count();
         let widest =
-            |cell: &&&Cell| cell.difference_points().map_or(0, |points| (points.dhr.abs() * 1e6) as u64);
+            |cell: &&&ProofCell| cell.difference_points().map_or(0, |points| (points.dhr.abs() * 1e6) as u64);
         let Some(worst) = measured.iter().max_by_key(widest) else {
             return "No proxy was measured: see the experiment for what failed.".into();
         };
@@ -112,7 +113,7 @@ impl Proof {
     pub(crate) fn table(&self) -> (Vec<&'static str>, Vec<Vec<String>>) {
         let heads = vec!["DHR predicted", "measured", "points", "BHR predicted", "measured", "points"];
         let percent = |ratio: f64| format!("{:.1} %", ratio * 100.0);
-        let row = |cell: &Cell| {
+        let row = |cell: &ProofCell| {
             let own = cell.difference_points();
             let of = |ratio: fn(&Ratios) -> f64| {
                 [
@@ -131,9 +132,9 @@ impl Proof {
 mod tests {
     use super::*;
 
-    fn cell(predicted: f64, measured: Option<f64>) -> Cell {
+    fn cell(predicted: f64, measured: Option<f64>) -> ProofCell {
         let ratios = |dhr| Ratios { dhr, bhr: dhr / 2.0 };
-        Cell {
+        ProofCell {
             proxy: "squid".into(),
             policy: Policy::LRU,
             size_bytes: 1 << 20,

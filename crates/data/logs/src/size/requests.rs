@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use assay_base::random::mix;
 
-use crate::size::http::{Http, Meaning};
+use crate::size::group_by::{GroupBy, LabelCollector, RequestLabels};
+use crate::size::http::{Http, RequestSemantics};
 use crate::size::ids::Ids;
-use crate::size::labels::{By, Labelling, Labels};
 use crate::size::large::Large;
 pub use crate::size::request::{Request, UNCACHABLE};
 use crate::size::sample::{Sampled, Sampler, Sampling};
@@ -14,7 +14,7 @@ use crate::size::sample::{Sampled, Sampler, Sampling};
 /// No object is larger than this (256 TB): what says so is damaged.
 pub const LARGEST_BYTES: u64 = 1 << 48;
 /// Sums of bytes stay below this: what objects take beside their bodies still fits into 64 bits.
-const MOST_BYTES: u128 = 1 << 62;
+const MAX_TOTAL_BYTES: u128 = 1 << 62;
 
 /// All requests of an input, in its order.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ pub struct Requests {
     /// Who made each request, where caches side by side share them; empty: one client made all.
     pub clients: Vec<u32>,
     /// Labels that the figures are divided by; none: nobody asked.
-    pub labels: Option<Labels>,
+    pub labels: Option<RequestLabels>,
     /// What these requests are a sample of; none: they are all requests of the input.
     pub sampled: Option<Sampled>,
     /// By request of a sample, whether it is for a large object, all of which are in the sample; empty: none is.
@@ -57,7 +57,7 @@ impl Requests {
             UNCACHABLE => u128::from(request.sent_bytes),
             _ => u128::from(request.bytes) + u128::from(request.sent_bytes),
         };
-        u128::from(sampled) + self.list.iter().map(of).sum::<u128>() < MOST_BYTES
+        u128::from(sampled) + self.list.iter().map(of).sum::<u128>() < MAX_TOTAL_BYTES
     }
 
     /// Requests for objects without a body.
@@ -82,13 +82,13 @@ impl Requests {
     /// False for a request that acts on caches and is in no figure, such as a HEAD.
     #[inline]
     pub fn is_counted(&self, number: usize) -> bool {
-        self.http.as_ref().is_none_or(|http| http.meanings[number].is_counted)
+        self.http.as_ref().is_none_or(|http| http.semantics[number].is_counted)
     }
 
     /// Requests that act on caches and are in no figure.
     pub fn uncounted(&self) -> u64 {
-        let meanings = self.http.iter().flat_map(|http| &http.meanings).enumerate();
-        let uncounted = meanings.filter(|(_, meaning)| !meaning.is_counted);
+        let semantics = self.http.iter().flat_map(|http| &http.semantics).enumerate();
+        let uncounted = semantics.filter(|(_, meaning)| !meaning.is_counted);
         uncounted.map(|(number, _)| self.weight(number)).sum::<f64>().round() as u64
     }
 
@@ -99,7 +99,8 @@ impl Requests {
         if !self.large.contains(&true) {
             self.large = Vec::new();
         }
-        let changed = changes(&self.list, self.objects).map(|number| self.weight(number)).sum::<f64>();
+        let changed =
+            size_changes_in(&self.list, self.objects).map(|number| self.weight(number)).sum::<f64>();
         self.size_changes = changed.round() as u64;
     }
 
@@ -120,7 +121,7 @@ impl Requests {
 }
 
 /// The numbers of the requests whose object had another size than at its request before.
-fn changes(list: &[Request], objects: usize) -> impl Iterator<Item = usize> {
+fn size_changes_in(list: &[Request], objects: usize) -> impl Iterator<Item = usize> {
     let mut sizes = vec![None; objects];
     let is_changed = move |(_, request): &(usize, &Request)| {
         let last = sizes.get_mut(request.object as usize);
@@ -141,50 +142,50 @@ pub enum Sizes {
 
 /// Collects requests one by one.
 #[derive(Debug)]
-pub struct Gather {
+pub struct RequestCollector {
     requests: Requests,
     ids: Ids,
     /// Last size by object.
     known: Vec<u64>,
     /// The size before the last change, by the key of an object that has changed.
-    before: HashMap<u64, u64>,
+    previous_sizes: HashMap<u64, u64>,
     /// Changes back to that size.
     size_returns: u64,
     first_s: Option<i64>,
-    before_s: i64,
+    previous_s: i64,
     last_s: i64,
     sizes: Sizes,
     sampler: Sampler,
-    beside: Large,
-    last: Last,
-    labelling: Option<Labelling>,
+    large_objects: Large,
+    last: LastAdded,
+    labelling: Option<LabelCollector>,
     has_clients: bool,
 }
 
 /// The request that was added last.
 #[derive(Debug, Clone, Copy, Default)]
-struct Last {
+struct LastAdded {
     sent_bytes: u64,
     is_uncachable: bool,
     /// It is in the list.
     is_kept: bool,
 }
 
-impl Gather {
+impl RequestCollector {
     pub fn new(sizes: Sizes, sampling: Sampling) -> Self {
         Self {
             requests: Requests::default(),
             ids: Ids::default(),
             known: Vec::new(),
-            before: HashMap::new(),
+            previous_sizes: HashMap::new(),
             size_returns: 0,
             first_s: None,
-            before_s: i64::MIN,
+            previous_s: i64::MIN,
             last_s: i64::MIN,
             sizes,
             sampler: Sampler::new(sampling),
-            beside: if sizes == Sizes::Unknown { Large::NONE } else { Large::default() },
-            last: Last::default(),
+            large_objects: if sizes == Sizes::Unknown { Large::NONE } else { Large::default() },
+            last: LastAdded::default(),
             labelling: None,
             has_clients: false,
         }
@@ -196,19 +197,19 @@ impl Gather {
     }
 
     /// Says who made the request that was added last; nothing where requests have no clients.
-    pub fn client(&mut self, client: u32) {
+    pub fn set_client(&mut self, client: u32) {
         if let Some(last) = self.requests.clients.last_mut().filter(|_| self.last.is_kept) {
             *last = client;
         }
     }
 
     /// From now on every request has a label; called before the first request.
-    pub fn set_labels(&mut self, by: By) {
-        self.labelling = Some(Labelling::new(by));
+    pub fn set_labels(&mut self, by: GroupBy) {
+        self.labelling = Some(LabelCollector::new(by));
     }
 
     /// Labels the request that was added last; nothing where requests have no labels.
-    pub fn label(&mut self, text: &[u8]) {
+    pub fn set_label(&mut self, text: &[u8]) {
         if let Some(labelling) = self.labelling.as_mut().filter(|_| self.last.is_kept) {
             labelling.label(text);
         }
@@ -217,8 +218,8 @@ impl Gather {
     /// From now on every request has a meaning in HTTP; those before are plain. Nothing, if they have one already.
     pub fn set_http(&mut self, http: Http) {
         if self.requests.http.is_none() {
-            let meanings = vec![Meaning::PLAIN; self.requests.list.len()];
-            self.requests.http = Some(Http { meanings, ..http });
+            let semantics = vec![RequestSemantics::PLAIN; self.requests.list.len()];
+            self.requests.http = Some(Http { semantics, ..http });
         }
     }
 
@@ -233,23 +234,23 @@ impl Gather {
             self.sizes = sizes;
         }
         if self.sizes == Sizes::Unknown {
-            self.beside.from_bytes = u64::MAX;
+            self.large_objects.from_bytes = u64::MAX;
         }
     }
 
     /// Adds a request for the whole object with this key; time in seconds of any epoch.
     /// False: there are 2^32 − 1 objects already, and the request was left out.
-    pub fn whole(&mut self, key: u64, bytes: u64, at_s: Option<i64>) -> bool {
-        self.known(key, bytes, bytes, at_s)
+    pub fn add_whole(&mut self, key: u64, bytes: u64, at_s: Option<i64>) -> bool {
+        self.add_known(key, bytes, bytes, at_s)
     }
 
     /// Adds a request that is served from the whole object with this key and size, and whose response has so many bytes. False as for
-    /// [`Gather::whole`].
-    pub fn known(&mut self, key: u64, bytes: u64, sent_bytes: u64, at_s: Option<i64>) -> bool {
+    /// [`RequestCollector::add_whole`].
+    pub fn add_known(&mut self, key: u64, bytes: u64, sent_bytes: u64, at_s: Option<i64>) -> bool {
         let is_drawn = self.sampler.takes(key);
-        if !is_drawn && !self.beside.takes(bytes) {
+        if !is_drawn && !self.large_objects.takes(bytes) {
             self.requests.largest_bytes = self.requests.largest_bytes.max(bytes);
-            self.pass(sent_bytes, at_s, false);
+            self.skip(sent_bytes, at_s, false);
             return true;
         }
         let Some(object) = self.ids.number(key).filter(|object| *object != UNCACHABLE) else { return false };
@@ -261,16 +262,16 @@ impl Gather {
         match known {
             Some(known) if known != bytes => {
                 self.requests.size_changes += 1;
-                self.size_returns += u64::from(self.before.insert(key, known) == Some(bytes));
+                self.size_returns += u64::from(self.previous_sizes.insert(key, known) == Some(bytes));
             }
             Some(_) => {}
             None => {
                 self.known.push(bytes);
-                self.beside.taken.objects += usize::from(!is_drawn);
+                self.large_objects.taken.objects += usize::from(!is_drawn);
             }
         }
         self.known[object as usize] = bytes;
-        self.beside.taken.requests += usize::from(!is_drawn);
+        self.large_objects.taken.requests += usize::from(!is_drawn);
         self.requests.largest_bytes = self.requests.largest_bytes.max(bytes);
         self.push(object, bytes, sent_bytes, at_s);
         true
@@ -281,53 +282,59 @@ impl Gather {
         (self.size_returns, self.requests.size_changes)
     }
 
-    /// Adds a request for the whole object with what HTTP says of it. False as for [`Gather::whole`].
-    pub fn meant(&mut self, key: u64, bytes: u64, at_s: Option<i64>, meaning: Meaning) -> bool {
-        let was_added = self.whole(key, bytes, at_s);
+    /// Adds a request for the whole object with what HTTP says of it. False as for [`RequestCollector::add_whole`].
+    pub fn add_with_semantics(
+        &mut self,
+        key: u64,
+        bytes: u64,
+        at_s: Option<i64>,
+        meaning: RequestSemantics,
+    ) -> bool {
+        let was_added = self.add_whole(key, bytes, at_s);
         if was_added {
-            self.mean(meaning);
+            self.set_semantics(meaning);
         }
         was_added
     }
 
     /// Says what HTTP says of the request that was added last; nothing where requests have no meanings.
-    pub fn mean(&mut self, meaning: Meaning) {
+    pub fn set_semantics(&mut self, meaning: RequestSemantics) {
         let Some(http) = &mut self.requests.http else { return };
         if !meaning.is_counted {
             self.sampler.uncount(self.last.sent_bytes, self.last.is_uncachable);
         }
-        if let Some(last) = http.meanings.last_mut().filter(|_| self.last.is_kept) {
+        if let Some(last) = http.semantics.last_mut().filter(|_| self.last.is_kept) {
             *last = meaning;
         }
     }
 
     /// Adds a request that is served from the whole object, although its response is not all of it. If the object was not
     /// requested before, its size is not known, and no cache can have it.
-    pub fn part(&mut self, key: u64, sent_bytes: u64, at_s: Option<i64>) {
+    pub fn add_partial(&mut self, key: u64, sent_bytes: u64, at_s: Option<i64>) {
         let is_drawn = self.sampler.takes(key);
-        if !is_drawn && (self.beside.taken.objects == 0 || self.ids.find(key).is_none()) {
-            return self.pass(sent_bytes, at_s, false);
+        if !is_drawn && (self.large_objects.taken.objects == 0 || self.ids.find(key).is_none()) {
+            return self.skip(sent_bytes, at_s, false);
         }
         match self.ids.find(key) {
             Some(object) => {
-                self.beside.taken.requests += usize::from(!is_drawn);
+                self.large_objects.taken.requests += usize::from(!is_drawn);
                 self.push(object, self.known[object as usize], sent_bytes, at_s);
             }
             None if self.sampler.is_on() || self.labelling.is_some() => {
                 self.requests.uncachable += 1;
                 self.push(UNCACHABLE, key, sent_bytes, at_s);
             }
-            None => self.uncachable(sent_bytes, at_s),
+            None => self.add_uncachable(sent_bytes, at_s),
         }
     }
 
     /// Adds a request that no cache may serve. In a sample it is only counted; with labels it is drawn by itself, so that the labels
     /// of the sample are those of all requests.
-    pub fn uncachable(&mut self, sent_bytes: u64, at_s: Option<i64>) {
+    pub fn add_uncachable(&mut self, sent_bytes: u64, at_s: Option<i64>) {
         self.requests.uncachable += 1;
         if self.labelling.is_none() {
             if self.sampler.is_on() {
-                self.pass(sent_bytes, at_s, true);
+                self.skip(sent_bytes, at_s, true);
             } else {
                 self.push(UNCACHABLE, 0, sent_bytes, at_s);
             }
@@ -337,23 +344,23 @@ impl Gather {
         if self.sampler.takes(key) {
             self.push(UNCACHABLE, key, sent_bytes, at_s);
         } else {
-            self.pass(sent_bytes, at_s, false);
+            self.skip(sent_bytes, at_s, false);
         }
     }
 
     pub fn finish(mut self) -> Requests {
         self.requests.has_sizes = self.sizes != Sizes::Unknown;
-        if !self.requests.has_sizes && self.beside.taken.objects > 0 {
-            self.thin(true);
+        if !self.requests.has_sizes && self.large_objects.taken.objects > 0 {
+            self.shrink_sample(true);
         }
         self.requests.objects = self.ids.len();
         self.requests.sampled = self.sampler.finish(&self.ids);
-        self.requests.labels = self.labelling.map(Labelling::finish);
+        self.requests.labels = self.labelling.map(LabelCollector::finish);
         if !self.requests.has_sizes {
             self.requests.count_objects();
         }
         if self.requests.sampled.is_some() && self.requests.has_sizes {
-            self.requests.mark_large(self.beside.from_bytes);
+            self.requests.mark_large(self.large_objects.from_bytes);
         }
         self.requests.footprint_bytes = self.requests.held_bytes();
         self.requests.lasts_s = self.first_s.map(|first_s| self.last_s.abs_diff(first_s));
@@ -361,21 +368,21 @@ impl Gather {
     }
 
     /// Takes note of a request that is not in the sample.
-    fn pass(&mut self, sent_bytes: u64, at_s: Option<i64>, is_uncachable: bool) {
-        at_s.map(|at_s| self.clock(at_s));
+    fn skip(&mut self, sent_bytes: u64, at_s: Option<i64>, is_uncachable: bool) {
+        at_s.map(|at_s| self.relative_s(at_s));
         self.sampler.count(sent_bytes, is_uncachable, self.requests.list.len());
-        self.last = Last { sent_bytes, is_uncachable, is_kept: false };
+        self.last = LastAdded { sent_bytes, is_uncachable, is_kept: false };
     }
 
     fn push(&mut self, object: u32, bytes: u64, sent_bytes: u64, at_s: Option<i64>) {
-        let at_s = at_s.map_or(0, |at_s| self.clock(at_s));
+        let at_s = at_s.map_or(0, |at_s| self.relative_s(at_s));
         // A request that is in the sample for its key is not counted beside it.
         let is_uncachable = object == UNCACHABLE && !self.sampler.is_on() && self.labelling.is_none();
         self.sampler.count(sent_bytes, is_uncachable, self.requests.list.len());
-        self.last = Last { sent_bytes, is_uncachable, is_kept: true };
+        self.last = LastAdded { sent_bytes, is_uncachable, is_kept: true };
         self.requests.list.push(Request { bytes, sent_bytes, object, at_s });
         if let Some(http) = &mut self.requests.http {
-            http.meanings.push(Meaning::PLAIN);
+            http.semantics.push(RequestSemantics::PLAIN);
         }
         if let Some(labelling) = &mut self.labelling {
             labelling.of.push(0);
@@ -385,22 +392,22 @@ impl Gather {
         }
         let was_on = self.sampler.is_on() || self.labelling.is_some();
         while self.sampler.is_lowered(self.requests.list.len(), self.ids.len()) {
-            self.thin(was_on);
+            self.shrink_sample(was_on);
         }
-        if self.beside.is_excess(self.ids.len(), self.requests.list.len()) {
-            self.thin(was_on);
+        if self.large_objects.is_excess(self.ids.len(), self.requests.list.len()) {
+            self.shrink_sample(was_on);
         }
     }
 
     /// Removes what is no longer in the sample. The first time, what no cache may serve goes too, because it has been counted.
-    fn thin(&mut self, has_keys: bool) {
+    fn shrink_sample(&mut self, has_keys: bool) {
         let keys = self.ids.keys();
         let is_drawn: Vec<bool> = keys.iter().map(|key| self.sampler.takes(*key)).collect();
-        self.beside.raise(&self.requests.list, &self.known, &is_drawn);
+        self.large_objects.raise(&self.requests.list, &self.known, &is_drawn);
         let mut numbers = vec![UNCACHABLE; keys.len()];
         let (mut ids, mut known) = (Ids::default(), Vec::new());
         for (object, key) in keys.iter().enumerate() {
-            if !is_drawn[object] && !self.beside.takes(self.known[object]) {
+            if !is_drawn[object] && !self.large_objects.takes(self.known[object]) {
                 continue;
             }
             if let Some(number) = ids.number(*key) {
@@ -418,7 +425,8 @@ impl Gather {
             let is_kept = match numbers.get(request.object as usize) {
                 Some(&UNCACHABLE) => false,
                 Some(number) => {
-                    let is_kept = is_drawn[request.object as usize] || self.beside.takes(request.bytes);
+                    let is_kept =
+                        is_drawn[request.object as usize] || self.large_objects.takes(request.bytes);
                     request.object = *number;
                     is_kept
                 }
@@ -427,7 +435,7 @@ impl Gather {
             if is_kept {
                 self.requests.list.swap(to, from);
                 if let Some(http) = &mut self.requests.http {
-                    http.meanings.swap(to, from);
+                    http.semantics.swap(to, from);
                 }
                 if let Some(labelling) = &mut self.labelling {
                     labelling.of.swap(to, from);
@@ -442,21 +450,21 @@ impl Gather {
         self.last.is_kept = kept.len() < 2 || kept[kept.len() - 2] < kept[kept.len() - 1];
         self.requests.list.truncate(to);
         if let Some(http) = &mut self.requests.http {
-            http.meanings.truncate(to);
+            http.semantics.truncate(to);
         }
         if let Some(labelling) = &mut self.labelling {
             labelling.of.truncate(to);
         }
         self.requests.clients.truncate(to);
-        self.sampler.renumber(|before| kept[before] as usize);
-        self.requests.size_changes = changes(&self.requests.list, self.ids.len()).count() as u64;
+        self.sampler.renumber(|previous_sizes| kept[previous_sizes] as usize);
+        self.requests.size_changes = size_changes_in(&self.requests.list, self.ids.len()).count() as u64;
     }
 
     /// Seconds since the first request; those before it count as simultaneous with it.
-    fn clock(&mut self, at_s: i64) -> u32 {
+    fn relative_s(&mut self, at_s: i64) -> u32 {
         let first_s = *self.first_s.get_or_insert(at_s);
-        self.requests.unordered += u64::from(at_s < self.before_s);
-        (self.before_s, self.last_s) = (at_s, self.last_s.max(at_s));
+        self.requests.unordered += u64::from(at_s < self.previous_s);
+        (self.previous_s, self.last_s) = (at_s, self.last_s.max(at_s));
         u32::try_from(at_s.saturating_sub(first_s).max(0)).unwrap_or(u32::MAX)
     }
 }
@@ -466,11 +474,11 @@ mod tests {
     use super::*;
 
     fn sizes(sizes: Sizes, given: &[(u64, u64)]) -> (Vec<u64>, Requests) {
-        let mut gather = Gather::new(sizes, Sampling::default());
+        let mut collector = RequestCollector::new(sizes, Sampling::default());
         for (key, bytes) in given {
-            assert!(gather.whole(*key, *bytes, None));
+            assert!(collector.add_whole(*key, *bytes, None));
         }
-        let requests = gather.finish();
+        let requests = collector.finish();
         (requests.list.iter().map(|request| request.bytes).collect(), requests)
     }
 
@@ -479,9 +487,9 @@ mod tests {
         let given = [(7, 500), (8, 20), (7, 510), (7, 511), (8, 20)];
         let (found, requests) = sizes(Sizes::Within(0), &given);
         assert_eq!((found, requests.size_changes), (vec![500, 20, 510, 511, 20], 2));
-        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
-        [5, 9, 5, 9, 9, 7, 5].iter().for_each(|bytes| assert!(gather.whole(1, *bytes, None)));
-        assert_eq!(gather.size_returns(), (2, 5));
+        let mut collector = RequestCollector::new(Sizes::Within(0), Sampling::default());
+        [5, 9, 5, 9, 9, 7, 5].iter().for_each(|bytes| assert!(collector.add_whole(1, *bytes, None)));
+        assert_eq!(collector.size_returns(), (2, 5));
         assert_eq!((requests.objects, requests.footprint_bytes, requests.largest_bytes), (2, 531, 511));
         let (found, requests) = sizes(Sizes::Within(10), &given);
         assert_eq!((found, requests.size_changes), (vec![500, 20, 500, 511, 20], 1));
@@ -492,25 +500,25 @@ mod tests {
 
     #[test]
     fn where_a_part_of_the_input_has_no_sizes_all_objects_count_one() {
-        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
-        gather.whole(1, 500, None);
-        gather.set_sizes(Sizes::Unknown);
-        gather.whole(2, 0, None);
-        gather.set_sizes(Sizes::Within(0));
-        gather.whole(1, 700, None);
-        let requests = gather.finish();
+        let mut collector = RequestCollector::new(Sizes::Within(0), Sampling::default());
+        collector.add_whole(1, 500, None);
+        collector.set_sizes(Sizes::Unknown);
+        collector.add_whole(2, 0, None);
+        collector.set_sizes(Sizes::Within(0));
+        collector.add_whole(1, 700, None);
+        let requests = collector.finish();
         assert!(requests.list.iter().all(|request| (request.bytes, request.sent_bytes) == (1, 1)));
         assert_eq!((requests.has_sizes, requests.size_changes, requests.footprint_bytes), (false, 0, 2));
     }
 
     #[test]
     fn a_part_takes_the_room_of_its_object_and_sends_its_own_bytes() {
-        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
-        gather.part(7, 3, None);
-        gather.whole(7, 50, None);
-        gather.part(7, 3, None);
-        gather.uncachable(9, None);
-        let requests = gather.finish();
+        let mut collector = RequestCollector::new(Sizes::Within(0), Sampling::default());
+        collector.add_partial(7, 3, None);
+        collector.add_whole(7, 50, None);
+        collector.add_partial(7, 3, None);
+        collector.add_uncachable(9, None);
+        let requests = collector.finish();
         let found: Vec<_> = requests.list.iter().map(|r| (r.object, r.bytes, r.sent_bytes)).collect();
         assert_eq!(found, [(UNCACHABLE, 0, 3), (0, 50, 50), (0, 50, 3), (UNCACHABLE, 0, 9)]);
         assert_eq!((requests.uncachable, requests.objects, requests.requested_once()), (2, 1, (0, 0)));
@@ -518,11 +526,11 @@ mod tests {
 
     #[test]
     fn times_count_from_the_first_request_and_disorder_is_counted() {
-        let mut gather = Gather::new(Sizes::Unknown, Sampling::default());
+        let mut collector = RequestCollector::new(Sizes::Unknown, Sampling::default());
         for at_s in [100, 103, 101, 99, 103] {
-            gather.whole(1, 9, Some(at_s));
+            collector.add_whole(1, 9, Some(at_s));
         }
-        let requests = gather.finish();
+        let requests = collector.finish();
         let times: Vec<u32> = requests.list.iter().map(|request| request.at_s).collect();
         assert_eq!((times, requests.unordered, requests.lasts_s), (vec![0, 3, 1, 0, 3], 2, Some(3)));
     }

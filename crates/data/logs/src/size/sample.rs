@@ -1,17 +1,17 @@
 //! Sampling by object: an object is in the sample, with all of its requests, if the hash of its key is below a threshold
-//! (Waldspurger et al., SHARDS, FAST 2015). In the simulation it takes the room of those it stands for ([`crate::size::played`]).
+//! (Waldspurger et al., SHARDS, FAST 2015). In the simulation it takes the room of those it stands for ([`crate::size::sample_part`]).
 //!
 //! What is counted without an object stays exact: all requests, their bytes, and those that no cache may serve. Only the misses of
 //! objects are estimated: those of the sample over the rate. Hits are the rest. Popular objects miss seldom, so whether one of them
 //! happens to be in the sample matters little. Large objects matter much, and all of them are in the sample ([`crate::size::large`]).
 //!
-//! *Does not:* compute the error; that comes from simulations of halves of the sample ([`HALVES`], [`crate::size::played`], [`crate::size::spread`]).
+//! *Does not:* compute the error; that comes from simulations of halves of the sample ([`HALVES`], [`crate::size::sample_part`], [`crate::size::confidence`]).
 
 use assay_base::random::{fold, hash};
 
+use crate::size::counter::HitCounts;
 use crate::size::ids::Ids;
 use crate::size::request::Request;
-use crate::size::tally::Counts;
 
 /// Parts of a sample, by hash.
 pub const GROUPS: usize = 12;
@@ -25,22 +25,22 @@ pub const FEWEST_OBJECTS: usize = 500;
 const FIRST_HALF: [bool; GROUPS - 1] =
     [true, true, false, true, true, true, false, false, false, true, false];
 /// Sampling begins above so many requests, or objects, if it was not wanted before: what the requests of an input may take of memory.
-const MOST: Limits = Limits { requests: 1 << 25, objects: 1 << 23 };
+const MAX_EXACT: Limits = Limits { requests: 1 << 25, objects: 1 << 23 };
 /// The size of a sample that was not asked for.
-const USUAL: Limits = Limits { requests: 1 << 20, objects: 1 << 20 };
+const DEFAULT_SAMPLE: Limits = Limits { requests: 1 << 20, objects: 1 << 20 };
 /// Where a sample is too large, at most this part of its threshold stays.
-const STEP: f64 = 0.875;
+const THRESHOLD_STEP: f64 = 0.875;
 /// Thresholds are of so many places.
-const PLACES: f64 = 4_294_967_296.0;
+const HASH_RANGE: f64 = 4_294_967_296.0;
 /// What has been counted is kept at so many places of the input at most, evenly spaced: a warm-up ends at one of these.
-const MARKS: usize = 1 << 15;
+const MAX_MARKS: usize = 1 << 15;
 const PURPOSE: u64 = 0x5eed_5a4d;
 /// The group of an object that is in the sample for its size.
 pub(crate) const NOT_DRAWN: u8 = u8::MAX;
 
 /// How much of the input is simulated.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub enum Take {
+pub enum SampleSize {
     /// All of it, or a sample if it is too large.
     #[default]
     All,
@@ -54,14 +54,14 @@ pub enum Take {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sampling {
     /// How large it is.
-    pub take: Take,
+    pub take: SampleSize,
     /// Another seed draws other objects.
     pub seed: u64,
 }
 
 /// What is known of all requests, in the sample or not. Requests that are in no figure are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct RequestTotals {
     pub requests: u64,
     /// Bytes of their responses.
     pub bytes: u64,
@@ -71,7 +71,7 @@ pub struct Totals {
     pub uncachable_bytes: u64,
 }
 
-impl Totals {
+impl RequestTotals {
     fn since(&self, before: &Self) -> Self {
         Self {
             requests: self.requests - before.requests,
@@ -82,13 +82,13 @@ impl Totals {
     }
 
     /// The figures of a cache on all requests, from those of the drawn objects and of the large ones.
-    pub fn estimate(&self, [drawn, large]: &[Counts; 2], rate: f64) -> Counts {
+    pub fn estimate(&self, [drawn, large]: &[HitCounts; 2], rate: f64) -> HitCounts {
         let whole =
-            |of: fn(&Counts) -> u64| of(large).saturating_add((of(drawn) as f64 / rate).round() as u64);
+            |of: fn(&HitCounts) -> u64| of(large).saturating_add((of(drawn) as f64 / rate).round() as u64);
         let misses = self.uncachable.saturating_add(whole(|counts| counts.requests - counts.hits));
         let miss_bytes =
             self.uncachable_bytes.saturating_add(whole(|counts| counts.bytes - counts.hit_bytes));
-        Counts {
+        HitCounts {
             requests: self.requests,
             bytes: self.bytes,
             hits: self.requests.saturating_sub(misses),
@@ -104,7 +104,7 @@ impl Totals {
 struct Mark {
     kept: usize,
     read: u64,
-    totals: Totals,
+    totals: RequestTotals,
 }
 
 /// What a sample is of.
@@ -116,12 +116,12 @@ pub struct Sampled {
     pub is_forced: bool,
     /// All requests of the input.
     pub read: u64,
-    pub(crate) all: Totals,
+    pub(crate) all: RequestTotals,
     marks: Vec<Mark>,
     /// Group by object, or [`NOT_DRAWN`].
     pub(crate) groups: Vec<u8>,
     salt: u64,
-    /// A byte of room in the simulation is so many ([`crate::size::played`]).
+    /// A byte of room in the simulation is so many ([`crate::size::sample_part`]).
     pub(crate) unit: u64,
 }
 
@@ -133,7 +133,7 @@ pub struct WarmUp {
     /// So many requests of the input.
     pub read: u64,
     /// All requests after it.
-    pub after: Totals,
+    pub after: RequestTotals,
 }
 
 impl Sampled {
@@ -205,9 +205,9 @@ pub(crate) struct Sampler {
     salt: u64,
     /// Keys whose place is below this are in the sample.
     threshold: u64,
-    take: Take,
+    take: SampleSize,
     limits: Limits,
-    totals: Totals,
+    totals: RequestTotals,
     read: u64,
     marks: Vec<Mark>,
     /// Requests from one mark to the next one.
@@ -218,16 +218,18 @@ pub(crate) struct Sampler {
 impl Sampler {
     pub(crate) fn new(sampling: Sampling) -> Self {
         let (threshold, limits) = match sampling.take {
-            Take::All => (PLACES, MOST),
-            Take::Share(share) => ((share.clamp(0.0, 1.0) * PLACES).max(1.0), MOST),
-            Take::Objects(objects) => (PLACES, Limits { objects: objects.min(MOST.objects), ..MOST }),
+            SampleSize::All => (HASH_RANGE, MAX_EXACT),
+            SampleSize::Share(share) => ((share.clamp(0.0, 1.0) * HASH_RANGE).max(1.0), MAX_EXACT),
+            SampleSize::Objects(objects) => {
+                (HASH_RANGE, Limits { objects: objects.min(MAX_EXACT.objects), ..MAX_EXACT })
+            }
         };
         Self {
             salt: hash(PURPOSE, &[sampling.seed]),
             threshold: threshold as u64,
             take: sampling.take,
             limits,
-            totals: Totals::default(),
+            totals: RequestTotals::default(),
             read: 0,
             marks: Vec::new(),
             mark_step: 1,
@@ -237,7 +239,7 @@ impl Sampler {
 
     /// Some requests are left out.
     pub(crate) fn is_on(&self) -> bool {
-        (self.threshold as f64) < PLACES
+        (self.threshold as f64) < HASH_RANGE
     }
 
     /// Requests that were counted.
@@ -266,7 +268,7 @@ impl Sampler {
     }
 
     fn mark(&mut self, kept: usize) {
-        if self.marks.len() == MARKS {
+        if self.marks.len() == MAX_MARKS {
             let mut number = 0;
             self.marks.retain(|_| {
                 number += 1;
@@ -297,11 +299,11 @@ impl Sampler {
         if self.threshold == 1 {
             return false;
         }
-        if self.take == Take::All && !self.is_on() {
-            self.limits = USUAL;
-            share = USUAL.excess(requests, objects).unwrap_or(share);
+        if self.take == SampleSize::All && !self.is_on() {
+            self.limits = DEFAULT_SAMPLE;
+            share = DEFAULT_SAMPLE.excess(requests, objects).unwrap_or(share);
         }
-        self.threshold = ((self.threshold as f64 * share.min(STEP)) as u64).max(1);
+        self.threshold = ((self.threshold as f64 * share.min(THRESHOLD_STEP)) as u64).max(1);
         true
     }
 
@@ -317,8 +319,8 @@ impl Sampler {
         let group = |key| if self.takes(key) { group(self.salt, key) as u8 } else { NOT_DRAWN };
         let groups = ids.keys().into_iter().map(group).collect();
         self.is_on().then(|| Sampled {
-            rate: self.threshold as f64 / PLACES,
-            is_forced: self.take == Take::All,
+            rate: self.threshold as f64 / HASH_RANGE,
+            is_forced: self.take == SampleSize::All,
             read: self.read,
             all: self.totals,
             marks: self.marks,

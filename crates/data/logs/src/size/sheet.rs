@@ -3,10 +3,10 @@
 use assay_base::settings::show::count;
 use assay_record::sheet::{Plot, PlotKind, PlotLine, Row, Section, Sheet, Table, Tile};
 
-use crate::size::document::{Curve, Document, Figures, Point, Share, Unit};
+use crate::size::cooperation::CooperatingCache;
+use crate::size::document::{Curve, HitFigures, LabelFigures, Point, SizeDocument, SizeUnit};
 use crate::size::numbers::percent;
 use crate::size::terminal::input;
-use crate::size::together::OneOf;
 use crate::size::words::size;
 
 const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
@@ -15,16 +15,16 @@ const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
 const SIZES_BY_LABEL: usize = 8;
 
 /// What a chart and a table show of a point: the figure and its band.
-type Column = (fn(&Figures) -> Option<f64>, fn(&Point) -> Option<(f64, f64)>);
+type RatioColumn = (fn(&HitFigures) -> Option<f64>, fn(&Point) -> Option<(f64, f64)>);
 
 /// Where there is a band.
 const BANDED: &str = " The band around a line contains the curve of all requests with 95 % certainty.";
 
 /// What the page of a simulation says.
-pub fn sheet(document: &Document) -> Sheet {
-    let has_bytes = document.input.unit == Unit::Bytes;
-    let documents: Column = (|figures| figures.dhr, |point| point.low.zip(point.high));
-    let bytes: Column = (|figures| figures.bhr, |point| point.bhr_low.zip(point.bhr_high));
+pub fn sheet(document: &SizeDocument) -> Sheet {
+    let has_bytes = document.input.unit == SizeUnit::Bytes;
+    let documents: RatioColumn = (|figures| figures.dhr, |point| point.low.zip(point.high));
+    let bytes: RatioColumn = (|figures| figures.bhr, |point| point.bhr_low.zip(point.bhr_high));
     let mut plots = vec![plot(document, "documents", "Document hit ratio", documents)];
     let mut tables = vec![table(document, "Document hit ratio", documents)];
     if has_bytes {
@@ -56,10 +56,10 @@ pub fn sheet(document: &Document) -> Sheet {
 }
 
 /// Caches that work together, and who served what.
-fn side_by_side(document: &Document) -> Vec<Table> {
+fn side_by_side(document: &SizeDocument) -> Vec<Table> {
     let Some(together) = &document.together else { return Vec::new() };
     let share = |hits, requests| percent(assay_measurement::ratios::ratio(hits, requests));
-    let row = |cache: &OneOf| Row {
+    let row = |cache: &CooperatingCache| Row {
         name: cache.name.clone(),
         share: None,
         cells: vec![
@@ -96,7 +96,7 @@ fn side_by_side(document: &Document) -> Vec<Table> {
 }
 
 /// A table for each policy: hits by host, content type or class, at some of the sizes.
-fn divided(document: &Document) -> Vec<Table> {
+fn divided(document: &SizeDocument) -> Vec<Table> {
     let Some(by) = document.by else { return Vec::new() };
     let known = document.curves.iter().filter(|curve| curve.points.iter().all(|point| !point.by.is_empty()));
     let table = |curve: &Curve| {
@@ -104,7 +104,7 @@ fn divided(document: &Document) -> Vec<Table> {
         // Always the largest, and every so many below it.
         let mut shown: Vec<&Point> = curve.points.iter().rev().step_by(step).collect();
         shown.reverse();
-        let row = |(place, share): (usize, &Share)| {
+        let row = |(place, share): (usize, &LabelFigures)| {
             let ratio = |point: &&Point| percent(point.by.get(place).and_then(|share| share.figures.dhr));
             let cells = shown.iter().map(ratio).chain([percent(share.figures.dhr)]);
             let requests = [count(share.figures.requests)].into_iter();
@@ -123,11 +123,11 @@ fn divided(document: &Document) -> Vec<Table> {
 }
 
 /// The table of predictions, if there are any.
-fn proven(document: &Document) -> Vec<Table> {
+fn proven(document: &SizeDocument) -> Vec<Table> {
     let Some(proof) = &document.proof else { return Vec::new() };
     let (heads, rows) = proof.table();
     let rows = proof.cells.iter().zip(rows).map(|(cell, cells)| Row {
-        name: format!("{}, {}", cell.title(), size(cell.size_bytes, Unit::Bytes)),
+        name: format!("{}, {}", cell.title(), size(cell.size_bytes, SizeUnit::Bytes)),
         share: None,
         cells,
     });
@@ -141,7 +141,7 @@ fn proven(document: &Document) -> Vec<Table> {
     }]
 }
 
-fn tiles(document: &Document) -> Vec<Tile> {
+fn tiles(document: &SizeDocument) -> Vec<Tile> {
     let infinite = Tile {
         title: "Infinite cache".into(),
         value: percent(document.infinite.dhr),
@@ -166,10 +166,10 @@ fn within(points: f64) -> String {
     format!("at most {points} point{plural} below an infinite cache")
 }
 
-fn plot(document: &Document, id: &'static str, title: &str, (of, band): Column) -> Plot {
+fn plot(document: &SizeDocument, id: &'static str, title: &str, (of, band): RatioColumn) -> Plot {
     let (divisor, unit) = match document.input.unit {
-        Unit::Bytes => ((1u64 << 20) as f64, "MB"),
-        Unit::Objects => (1.0, "objects"),
+        SizeUnit::Bytes => ((1u64 << 20) as f64, "MB"),
+        SizeUnit::Objects => (1.0, "objects"),
     };
     let in_percent = |ratio: f64| ratio * 100.0;
     let ends = |curve: &Curve| -> (Vec<Option<f64>>, Vec<Option<f64>>) {
@@ -206,7 +206,7 @@ fn plot(document: &Document, id: &'static str, title: &str, (of, band): Column) 
     }
 }
 
-fn table(document: &Document, title: &str, (of, band): Column) -> Table {
+fn table(document: &SizeDocument, title: &str, (of, band): RatioColumn) -> Table {
     let cell = |point: &Point| {
         let range = band(point)
             .map_or(String::new(), |(low, high)| format!(" [{:.1}, {:.1}]", low * 100.0, high * 100.0));

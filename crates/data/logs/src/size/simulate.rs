@@ -14,24 +14,24 @@ use assay_cache::policy::tinylfu::TinyLfu;
 use assay_cache::policy::w_tinylfu::WTinyLfu;
 use assay_cache::policy::{EvictionPolicy, LookupResult, Store};
 
-use crate::size::bounds::{self, Side};
-use crate::size::distance::{BATCH, Distances, Size};
-use crate::size::http::{self, Room};
+use crate::size::bounds::{self, BoundSide};
+use crate::size::counter::{Counter, OutcomeFlags};
+pub use crate::size::counter::{HitCounts, SimulationRules, SimulationTally};
+use crate::size::distance::{BATCH, ReuseDistances, StoredSize};
+use crate::size::http::{self, AllocationTime};
 use crate::size::policy::Policy;
 use crate::size::requests::{Request, Requests, UNCACHABLE};
-use crate::size::tally::{Also, Counter};
-pub use crate::size::tally::{Counts, Rules, Tally};
 
 /// Seed of random replacement: two simulations of the same requests agree.
 const RANDOM_SEED: u64 = 1;
 
 /// A cache of one policy and one size.
-pub fn cache(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -> Counts {
+pub fn cache(requests: &Requests, policy: Policy, capacity: u64, rules: SimulationRules) -> HitCounts {
     tally(requests, policy, capacity, rules).total()
 }
 
 /// The same in parts.
-pub fn tally(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -> Tally {
+pub fn tally(requests: &Requests, policy: Policy, capacity: u64, rules: SimulationRules) -> SimulationTally {
     if rules.admission == Admission::TinyLfu {
         return filtered(requests, policy, capacity, rules);
     }
@@ -39,20 +39,25 @@ pub fn tally(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -
     match policy {
         Policy::Online(policy) => unfiltered(requests, policy, capacity, rules),
         Policy::Belady => {
-            let tell = |order: &mut Belady, _, next| order.set_next_request(next);
-            knowing(requests, Belady::new(objects), capacity, rules, tell)
+            let announce = |order: &mut Belady, _, next| order.set_next_request(next);
+            offline(requests, Belady::new(objects), capacity, rules, announce)
         }
         Policy::BeladySize => {
             let order = BeladySize::new(RANDOM_SEED, objects).with_shares(requests.shares());
-            knowing(requests, order, capacity, rules, BeladySize::set_next_request)
+            offline(requests, order, capacity, rules, BeladySize::set_next_request)
         }
-        Policy::BoundAbove => bounds::bound(requests, Side::Above, capacity, rules.warm_up),
-        Policy::BoundBelow => bounds::bound(requests, Side::Below, capacity, rules.warm_up),
+        Policy::BoundAbove => bounds::bound(requests, BoundSide::Above, capacity, rules.warm_up),
+        Policy::BoundBelow => bounds::bound(requests, BoundSide::Below, capacity, rules.warm_up),
     }
 }
 
 /// The same of a real cache's policy, each with code of its own: none is called through a table.
-fn unfiltered(requests: &Requests, policy: Replacement, capacity: u64, rules: Rules) -> Tally {
+fn unfiltered(
+    requests: &Requests,
+    policy: Replacement,
+    capacity: u64,
+    rules: SimulationRules,
+) -> SimulationTally {
     let objects = requests.objects;
     let ranked =
         |rank| run(requests, GreedyDual::new(rank, objects).with_shares(requests.shares()), capacity, rules);
@@ -75,7 +80,7 @@ fn unfiltered(requests: &Requests, policy: Replacement, capacity: u64, rules: Ru
 }
 
 /// The same behind TinyLFU. Bounds are of any cache, with whatever admission.
-fn filtered(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) -> Tally {
+fn filtered(requests: &Requests, policy: Policy, capacity: u64, rules: SimulationRules) -> SimulationTally {
     let objects = requests.objects;
     match policy {
         Policy::Online(policy) => {
@@ -84,63 +89,72 @@ fn filtered(requests: &Requests, policy: Policy, capacity: u64, rules: Rules) ->
         }
         Policy::Belady => {
             let order = TinyLfu::new(Belady::new(objects), objects);
-            let tell = |order: &mut TinyLfu<Belady>, _, next| order.order_mut().set_next_request(next);
-            knowing(requests, order, capacity, rules, tell)
+            let announce = |order: &mut TinyLfu<Belady>, _, next| order.order_mut().set_next_request(next);
+            offline(requests, order, capacity, rules, announce)
         }
         Policy::BeladySize => {
             let order = BeladySize::new(RANDOM_SEED, objects).with_shares(requests.shares());
             let order = TinyLfu::new(order, objects);
-            let tell =
+            let announce =
                 |order: &mut TinyLfu<BeladySize>, now, next| order.order_mut().set_next_request(now, next);
-            knowing(requests, order, capacity, rules, tell)
+            offline(requests, order, capacity, rules, announce)
         }
         Policy::BoundAbove | Policy::BoundBelow => {
-            tally(requests, policy, capacity, Rules { admission: Admission::All, ..rules })
+            tally(requests, policy, capacity, SimulationRules { admission: Admission::All, ..rules })
         }
     }
 }
 
-fn run<O: EvictionPolicy>(requests: &Requests, order: O, capacity: u64, rules: Rules) -> Tally {
+fn run<O: EvictionPolicy>(
+    requests: &Requests,
+    order: O,
+    capacity: u64,
+    rules: SimulationRules,
+) -> SimulationTally {
     if let Some(http) = &requests.http {
-        return http::run(requests, http, (order, capacity, Room::AtArrival), rules, |_, _| {});
+        return http::run(requests, http, (order, capacity, AllocationTime::Arrival), rules, |_, _| {});
     }
     let mut store = Store::new(order, capacity, requests.objects).admitting(rules.admission);
-    let mut warmed = 0;
-    each(requests, rules, |number, request| {
-        warm(&store, requests, number, &mut warmed);
+    let mut prefetched = 0;
+    count_hits(requests, rules, |number, request| {
+        prefetch(&store, requests, number, &mut prefetched);
         store.request(request.object, request.bytes) == LookupResult::Hit
     })
 }
 
 /// Reads what the next requests need of a store, as soon as all that were read for have been made.
 #[inline]
-fn warm<O: EvictionPolicy>(store: &Store<O>, requests: &Requests, number: usize, warmed: &mut usize) {
-    if number >= *warmed {
+fn prefetch<O: EvictionPolicy>(store: &Store<O>, requests: &Requests, number: usize, prefetched: &mut usize) {
+    if number >= *prefetched {
         let coming = requests.list[number..].iter().take(BATCH).map(|request| request.object);
         std::hint::black_box(store.prefetch(coming));
-        *warmed = number + BATCH;
+        *prefetched = number + BATCH;
     }
 }
 
 /// The same for an order that is told the number of each request and of the next one for its object.
-fn knowing<O: EvictionPolicy>(
+fn offline<O: EvictionPolicy>(
     requests: &Requests,
     order: O,
     capacity: u64,
-    rules: Rules,
-    tell: impl Fn(&mut O, u64, u64),
-) -> Tally {
+    rules: SimulationRules,
+    announce: impl Fn(&mut O, u64, u64),
+) -> SimulationTally {
     let next = next_requests(requests);
     let before = |order: &mut O, number: usize| {
-        tell(order, number as u64, if next[number] == u32::MAX { NEVER } else { u64::from(next[number]) });
+        announce(
+            order,
+            number as u64,
+            if next[number] == u32::MAX { NEVER } else { u64::from(next[number]) },
+        );
     };
     if let Some(http) = &requests.http {
-        return http::run(requests, http, (order, capacity, Room::AtRequest), rules, before);
+        return http::run(requests, http, (order, capacity, AllocationTime::Request), rules, before);
     }
     let mut store = Store::new(order, capacity, requests.objects).admitting(rules.admission);
-    let mut warmed = 0;
-    each(requests, rules, |number, request| {
-        warm(&store, requests, number, &mut warmed);
+    let mut prefetched = 0;
+    count_hits(requests, rules, |number, request| {
+        prefetch(&store, requests, number, &mut prefetched);
         before(store.order_mut(), number);
         store.request(request.object, request.bytes) == LookupResult::Hit
     })
@@ -159,12 +173,12 @@ fn next_requests(requests: &Requests) -> Vec<u32> {
 }
 
 /// A cache without bounds: it misses the first request of an object, and those of which the size has changed.
-pub fn infinite(requests: &Requests, rules: Rules) -> Tally {
+pub fn infinite(requests: &Requests, rules: SimulationRules) -> SimulationTally {
     if let Some(http) = &requests.http {
         return http::infinite(requests, http, rules);
     }
     let mut stored = vec![u64::MAX; requests.objects];
-    each(requests, rules, |_, request| {
+    count_hits(requests, rules, |_, request| {
         let stored = &mut stored[request.object as usize];
         std::mem::replace(stored, request.bytes) == request.bytes
     })
@@ -174,7 +188,7 @@ pub fn infinite(requests: &Requests, rules: Rules) -> Tally {
 /// the smallest of the caches, and nothing that is stored expires ([`http::keeps_one_list`]): then what a cache holds is the
 /// beginning of one list for all of them. In a sample, what lies between two requests counts with its room, and the object itself
 /// with its size.
-pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<Tally> {
+pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], rules: SimulationRules) -> Vec<SimulationTally> {
     let largest = match requests.sampled {
         None => requests.largest_bytes,
         Some(_) => requests.list.iter().map(|request| request.bytes).max().unwrap_or(0),
@@ -186,27 +200,31 @@ pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<
     }
 }
 
-fn by_distances<S: Size>(requests: &Requests, sizes: &[u64], rules: Rules) -> Vec<Tally> {
-    let mut distances = Distances::<S>::new(requests.objects);
-    let mut warmed = 0;
+fn by_distances<S: StoredSize>(
+    requests: &Requests,
+    sizes: &[u64],
+    rules: SimulationRules,
+) -> Vec<SimulationTally> {
+    let mut distances = ReuseDistances::<S>::new(requests.objects);
+    let mut prefetched = 0;
     let unit = requests.sampled.as_ref().map(|sampled| sampled.unit);
     let whole = |distance: u64, own: u64, number: usize| match unit {
         None => distance,
         Some(unit) => (distance - own) / unit + requests.size_of(number, own),
     };
-    let ladder = Ladder::new(sizes);
+    let index = SizeIndex::new(sizes);
     let mut part = Counter::new(requests, rules);
-    let [mut in_parts, mut by_label] = part.rows().map(|rows| BySize::new(sizes.len(), rows));
-    let all = each(requests, rules, |number, request| {
-        if number >= warmed {
+    let [mut in_parts, mut by_label] = part.rows().map(|rows| HitsBySize::new(sizes.len(), rows));
+    let all = count_hits(requests, rules, |number, request| {
+        if number >= prefetched {
             let coming = requests.list[number..].iter().take(BATCH).map(|request| request.object);
-            std::hint::black_box(distances.warm(coming));
-            warmed = number + BATCH;
+            std::hint::black_box(distances.prefetch(coming));
+            prefetched = number + BATCH;
         }
         let Some(distance) = distances.request(request.object, request.bytes) else { return false };
         if number >= rules.warm_up && requests.is_counted(number) {
             part.enter(number);
-            let size = ladder.first_that_holds(whole(distance, request.bytes, number));
+            let size = index.first_that_holds(whole(distance, request.bytes, number));
             in_parts.count(part.part(), size, request);
             if let Some(row) = part.row(number) {
                 by_label.count(row, size, request);
@@ -214,19 +232,20 @@ fn by_distances<S: Size>(requests: &Requests, sizes: &[u64], rules: Rules) -> Ve
         }
         true
     });
-    let tally = |size| Tally { parts: in_parts.up_to(size, &all.parts), by: by_label.up_to(size, &all.by) };
+    let tally =
+        |size| SimulationTally { parts: in_parts.up_to(size, &all.parts), by: by_label.up_to(size, &all.by) };
     (0..sizes.len()).map(tally).collect()
 }
 
 /// Sizes in ascending order, of which the first that holds so many bytes is found in a few steps: usual sizes double in two steps,
 /// and a search by halves would be predicted wrongly half of the time at each of its steps.
-struct Ladder<'a> {
+struct SizeIndex<'a> {
     sizes: &'a [u64],
     /// By the number of binary digits, how many sizes have fewer.
     below: [u32; u64::BITS as usize + 1],
 }
 
-impl<'a> Ladder<'a> {
+impl<'a> SizeIndex<'a> {
     fn new(sizes: &'a [u64]) -> Self {
         let below =
             std::array::from_fn(|digits| sizes.partition_point(|size| Self::digits(*size) < digits) as u32);
@@ -246,7 +265,7 @@ impl<'a> Ladder<'a> {
 }
 
 /// Hits by the smallest cache that has them, in rows of any kind; what fits into none is counted behind the last size.
-struct BySize {
+struct HitsBySize {
     sizes: usize,
     hits: Vec<Hits>,
 }
@@ -258,7 +277,7 @@ struct Hits {
     bytes: u64,
 }
 
-impl BySize {
+impl HitsBySize {
     fn new(sizes: usize, rows: usize) -> Self {
         Self { sizes, hits: vec![Hits::default(); rows * (sizes + 1)] }
     }
@@ -271,11 +290,11 @@ impl BySize {
     }
 
     /// The rows of one size, with the requests that each has.
-    fn up_to(&self, size: usize, all: &[Counts]) -> Vec<Counts> {
+    fn up_to(&self, size: usize, all: &[HitCounts]) -> Vec<HitCounts> {
         let rows = self.hits.chunks(self.sizes + 1).zip(all);
-        let row = |(hits, all): (&[Hits], &Counts)| {
+        let row = |(hits, all): (&[Hits], &HitCounts)| {
             let up_to = &hits[..=size];
-            Counts {
+            HitCounts {
                 hits: up_to.iter().map(|hits| hits.hits).sum(),
                 hit_bytes: up_to.iter().map(|hits| hits.bytes).sum(),
                 ..*all
@@ -287,13 +306,17 @@ impl BySize {
 
 /// Counts the requests after the warm-up; `is_hit` sees all those that a cache may serve.
 #[inline]
-fn each(requests: &Requests, rules: Rules, mut is_hit: impl FnMut(usize, &Request) -> bool) -> Tally {
+fn count_hits(
+    requests: &Requests,
+    rules: SimulationRules,
+    mut is_hit: impl FnMut(usize, &Request) -> bool,
+) -> SimulationTally {
     let mut counter = Counter::new(requests, rules);
     for (number, request) in requests.list.iter().enumerate() {
         let is_hit = request.object != UNCACHABLE && is_hit(number, request);
         counter.enter(number);
         if number >= rules.warm_up && requests.is_counted(number) {
-            counter.count(number, request, is_hit, Also::default());
+            counter.count(number, request, is_hit, OutcomeFlags::default());
         }
     }
     counter.finish()
@@ -302,29 +325,29 @@ fn each(requests: &Requests, rules: Rules, mut is_hit: impl FnMut(usize, &Reques
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::size::requests::{Gather, Sizes};
+    use crate::size::requests::{RequestCollector, Sizes};
     use crate::size::sample::Sampling;
     use proptest::test_runner::TestCaseError;
 
     fn requests(draws: &[(u64, u8)], changing: bool) -> Requests {
-        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
+        let mut collector = RequestCollector::new(Sizes::Within(0), Sampling::default());
         for &(key, kind) in draws {
             let bytes = 1 + key % 7 + if changing { u64::from(kind / 5) } else { 0 };
             match kind {
-                0 => gather.uncachable(bytes, None),
-                1 => gather.part(key, 1, None),
-                _ => assert!(gather.whole(key, bytes, None)),
+                0 => collector.add_uncachable(bytes, None),
+                1 => collector.add_partial(key, 1, None),
+                _ => assert!(collector.add_whole(key, bytes, None)),
             }
         }
-        gather.finish()
+        collector.finish()
     }
 
-    fn totals(tallies: Vec<Tally>) -> Vec<Counts> {
-        tallies.iter().map(Tally::total).collect()
+    fn totals(tallies: Vec<SimulationTally>) -> Vec<HitCounts> {
+        tallies.iter().map(SimulationTally::total).collect()
     }
 
     /// No cache is above the upper bound.
-    fn prop_assert_below(policy: Policy, counts: &Counts, above: &Counts) -> Result<(), TestCaseError> {
+    fn prop_assert_below(policy: Policy, counts: &HitCounts, above: &HitCounts) -> Result<(), TestCaseError> {
         proptest::prop_assert!(counts.hits <= above.hits, "{policy:?} {counts:?} {above:?}");
         proptest::prop_assert!(counts.hit_bytes <= above.hit_bytes, "{policy:?} {counts:?} {above:?}");
         Ok(())
@@ -349,7 +372,7 @@ mod tests {
             let most = infinite(&requests, 0.into()).total();
             let above = cache(&requests, Policy::BoundAbove, capacity, 0.into());
             for policy in Policy::ALL {
-                let filter = Rules { admission: Admission::TinyLfu, ..Rules::default() };
+                let filter = SimulationRules { admission: Admission::TinyLfu, ..SimulationRules::default() };
                 prop_assert_below(policy, &cache(&requests, policy, capacity, filter), &above)?;
                 let counts = cache(&requests, policy, capacity, 0.into());
                 prop_assert_below(policy, &counts, &above)?;
@@ -373,13 +396,13 @@ mod tests {
     fn parts_are_of_one_length_and_add_up_in_every_way_of_counting() {
         let draws: Vec<(u64, u8)> = (0..103).map(|n| (n * n % 11, (n % 7 + 1) as u8)).collect();
         let requests = requests(&draws, false);
-        let rules = Rules { warm_up: 3, parts: 4, ..Rules::default() };
+        let rules = SimulationRules { warm_up: 3, parts: 4, ..SimulationRules::default() };
         let simulated = tally(&requests, Policy::LRU, 20, rules);
         assert_eq!(simulated.parts.iter().map(|part| part.requests).collect::<Vec<_>>(), [25; 4]);
         assert_eq!(simulated.total(), cache(&requests, Policy::LRU, 20, 3.into()));
         assert_eq!(lru_in_one_pass(&requests, &[20], rules)[0].parts, simulated.parts);
         assert_ne!(simulated.parts[0], simulated.parts[3]);
-        let few = Rules { warm_up: 101, parts: 4, ..rules };
+        let few = SimulationRules { warm_up: 101, parts: 4, ..rules };
         assert_eq!(
             tally(&requests, Policy::LRU, 20, few).parts.iter().map(|part| part.requests).sum::<u64>(),
             2
@@ -388,15 +411,16 @@ mod tests {
 
     #[test]
     fn parts_have_the_same_number_of_counted_requests_wherever_these_are() {
-        let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
-        gather.set_http(http::Http::new(http::USUAL));
+        let mut collector = RequestCollector::new(Sizes::Within(0), Sampling::default());
+        collector.set_http(http::Http::new(http::USUAL));
         for number in 0..100u64 {
             // Only the last forty are in the figures.
-            let meaning = http::Meaning { is_counted: number >= 60, ..http::Meaning::PLAIN };
-            assert!(gather.meant(number % 7, 5, None, meaning));
+            let meaning =
+                http::RequestSemantics { is_counted: number >= 60, ..http::RequestSemantics::PLAIN };
+            assert!(collector.add_with_semantics(number % 7, 5, None, meaning));
         }
-        let requests = gather.finish();
-        let rules = Rules { parts: 4, ..Rules::default() };
+        let requests = collector.finish();
+        let rules = SimulationRules { parts: 4, ..SimulationRules::default() };
         for tally in
             [tally(&requests, Policy::LRU, 20, rules), lru_in_one_pass(&requests, &[20], rules).remove(0)]
         {
@@ -412,7 +436,9 @@ mod tests {
     fn what_is_not_admitted_passes_by_and_evicts_nothing() {
         let list = [(1, 9), (20, 9), (1, 9), (20, 9), (1, 9), (2, 9), (1, 9), (20, 9)];
         let requests = requests(&list, false);
-        let hits = |admission| cache(&requests, Policy::LRU, 9, Rules { admission, ..Rules::default() }).hits;
+        let hits = |admission| {
+            cache(&requests, Policy::LRU, 9, SimulationRules { admission, ..SimulationRules::default() }).hits
+        };
         // Objects of 2, 7 and 3 bytes.
         assert_eq!(hits(Admission::All), 4);
         assert_eq!(hits(Admission::UpTo(6)), 3);

@@ -1,12 +1,12 @@
 //! The result on a terminal: what it says in sentences, then a table of sizes with a column for each policy.
 
-use crate::terminal::Look;
+use crate::terminal::TextStyle;
 use assay_base::settings::show::{count, several};
 
-use crate::size::document::{Curve, Document, Unit};
+use crate::size::cooperation::Cooperation;
+use crate::size::document::{Curve, SizeDocument, SizeUnit};
 use crate::size::numbers::percent;
 use crate::size::proof::Proof;
-use crate::size::together::Together;
 use crate::size::words::{shown_size, size};
 
 const BOLD: &str = "1";
@@ -19,17 +19,17 @@ const FIRST: usize = 16;
 const GAP: usize = 2;
 
 /// Writes the result for people.
-pub fn render(document: &Document, look: Look) -> String {
+pub fn render(document: &SizeDocument, style: TextStyle) -> String {
     let paint = |code: &str, text: &str| {
-        if look.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if style.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     };
     let mut lines = Vec::new();
     for (number, sentence) in document.advice.iter().enumerate() {
-        let wrapped = wrap(sentence, look.width);
+        let wrapped = wrap(sentence, style.width);
         lines.extend(wrapped.into_iter().map(|line| if number == 0 { paint(BOLD, &line) } else { line }));
     }
     lines.push(String::new());
-    lines.extend(wrap(&input(document), look.width).iter().map(|line| paint(DIM, line)));
+    lines.extend(wrap(&input(document), style.width).iter().map(|line| paint(DIM, line)));
     if let Some(proof) = &document.proof {
         lines.push(String::new());
         lines.extend(proven(proof, &paint));
@@ -38,8 +38,8 @@ pub fn render(document: &Document, look: Look) -> String {
         lines.push(String::new());
         lines.extend(side_by_side(together, document.input.unit, &paint));
     }
-    let column = wide(document.curves.iter().map(|curve| curve.policy.name()), COLUMN);
-    let columns = (look.width.saturating_sub(FIRST) / column).max(1);
+    let column = column_width(document.curves.iter().map(|curve| curve.policy.name()), COLUMN);
+    let columns = (style.width.saturating_sub(FIRST) / column).max(1);
     for curves in document.curves.chunks(columns) {
         lines.push(String::new());
         lines.extend(by_size(document, curves, column, &paint));
@@ -49,19 +49,19 @@ pub fn render(document: &Document, look: Look) -> String {
         lines.push(String::new());
     }
     for note in &document.notes {
-        lines.extend(wrap(note, look.width).iter().map(|line| paint(DIM, line)));
+        lines.extend(wrap(note, style.width).iter().map(|line| paint(DIM, line)));
     }
     lines.join("\n") + "\n"
 }
 
 /// The characters of a column: of its longest text with the spaces before it, and at least so many.
-fn wide<'t>(texts: impl Iterator<Item = &'t str>, least: usize) -> usize {
+fn column_width<'t>(texts: impl Iterator<Item = &'t str>, least: usize) -> usize {
     texts.map(|text| text.chars().count() + GAP).fold(least, usize::max)
 }
 
 /// A table of sizes, with a column of so many characters for each of these policies.
 fn by_size(
-    document: &Document,
+    document: &SizeDocument,
     curves: &[Curve],
     column: usize,
     paint: &impl Fn(&str, &str) -> String,
@@ -79,10 +79,14 @@ fn by_size(
 }
 
 /// A table of caches that work together.
-fn side_by_side(together: &Together, unit: Unit, paint: &impl Fn(&str, &str) -> String) -> Vec<String> {
+fn side_by_side(
+    together: &Cooperation,
+    unit: SizeUnit,
+    paint: &impl Fn(&str, &str) -> String,
+) -> Vec<String> {
     let heads = ["size", "requests", "own", "sibling", "parent"];
     let sizes: Vec<String> = together.caches.iter().map(|cache| size(cache.size_bytes, unit)).collect();
-    let room = wide(sizes.iter().map(String::as_str), RATIO);
+    let room = column_width(sizes.iter().map(String::as_str), RATIO);
     let row = |[size, others @ ..]: [String; 5]| {
         let others: String = others.iter().map(|cell| format!("{cell:>RATIO$}")).collect();
         format!("{size:>room$}{others}")
@@ -101,14 +105,14 @@ fn side_by_side(together: &Together, unit: Unit, paint: &impl Fn(&str, &str) -> 
             share(cache.sibling_hits),
             share(cache.parent_hits),
         ];
-        lines.push(format!("{:<FIRST$}{}", cut(&plain(&cache.name)), row(cells)));
+        lines.push(format!("{:<FIRST$}{}", truncated_name(&plain(&cache.name)), row(cells)));
     }
     lines
 }
 
 /// Hits by host, content type or class, at one size.
 fn divided(
-    document: &Document,
+    document: &SizeDocument,
     paint: &impl Fn(&str, &str) -> String,
     (column, columns): (usize, usize),
 ) -> Vec<String> {
@@ -119,7 +123,7 @@ fn divided(
     let heads: String = policies.iter().map(|curve| format!("{:>column$}", curve.policy.name())).collect();
     let head = format!(
         "{:<FIRST$}{:>column$}{heads}{:>column$}",
-        cut(&format!("by {}", by.name())),
+        truncated_name(&format!("by {}", by.name())),
         "requests",
         "infinite"
     );
@@ -131,7 +135,7 @@ fn divided(
         let requests = count(share.figures.requests);
         lines.push(format!(
             "{:<FIRST$}{requests:>column$}{cells}{:>column$}",
-            cut(&share.name),
+            truncated_name(&share.name),
             percent(share.figures.dhr)
         ));
     }
@@ -140,7 +144,7 @@ fn divided(
 }
 
 /// A name that leaves a space before the next column.
-fn cut(name: &str) -> String {
+fn truncated_name(name: &str) -> String {
     if name.chars().count() <= 15 {
         return name.to_owned();
     }
@@ -160,7 +164,7 @@ fn proven(proof: &Proof, paint: &impl Fn(&str, &str) -> String) -> Vec<String> {
     let mut lines =
         vec![paint(BOLD, &format!("{:<NAME$}{}", "predicted, measured", row(&heads.map(String::from))))];
     for (cell, cells) in proof.cells.iter().zip(&rows) {
-        let mut name = format!("{} {}", plain(&cell.title()), size(cell.size_bytes, Unit::Bytes));
+        let mut name = format!("{} {}", plain(&cell.title()), size(cell.size_bytes, SizeUnit::Bytes));
         if name.chars().count() > NAME {
             lines.push(std::mem::take(&mut name));
         }
@@ -170,11 +174,11 @@ fn proven(proof: &Proof, paint: &impl Fn(&str, &str) -> String) -> Vec<String> {
     lines
 }
 
-pub(crate) fn input(document: &Document) -> String {
+pub(crate) fn input(document: &SizeDocument) -> String {
     let input = &document.input;
     let bytes = match input.unit {
-        Unit::Bytes => format!(" of {} together", size(input.footprint_bytes, input.unit)),
-        Unit::Objects => String::new(),
+        SizeUnit::Bytes => format!(" of {} together", size(input.footprint_bytes, input.unit)),
+        SizeUnit::Objects => String::new(),
     };
     let warm_up = match input.warm_up_requests {
         0 => String::new(),

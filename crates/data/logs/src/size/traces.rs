@@ -4,20 +4,20 @@ use std::path::{Path, PathBuf};
 
 use crate::document::MalformedLine;
 use crate::error::LogsError;
-use crate::input::{Input, LINE_BYTES, Piece};
+use crate::input::{Input, LINE_BYTES, LineChunk};
 use assay_base::settings::show::{count, several, verb};
 
 use crate::size::error::SizeError;
 use crate::size::form::Form;
-use crate::size::http::{AS_ALL_MS, FOREVER_S, Meaning};
-use crate::size::read::{How, IN_OBJECTS, Read, ends_early};
-use crate::size::requests::{Gather, LARGEST_BYTES, Sizes};
+use crate::size::http::{AS_ALL_MS, FOREVER_S, RequestSemantics};
+use crate::size::input::{IN_OBJECTS, ReadOptions, SizeInput, ends_early};
+use crate::size::requests::{LARGEST_BYTES, RequestCollector, Sizes};
 use crate::size::trace::Record;
-use crate::size::trace::columns::Line;
+use crate::size::trace::columns::TraceLine;
 use crate::size::trace::lcs::Lcs;
-use crate::size::trace::operation::{Counted, Operations};
+use crate::size::trace::operation::{OperationCount, Operations};
 use crate::size::trace::oracle::{Oracle, RECORD_BYTES};
-use crate::size::trace::text::{Naming, Text, shown, trim};
+use crate::size::trace::text::{ColumnNaming, TextTrace, shown, trim};
 use crate::size::trace::vscsi::Vscsi;
 
 /// Lines that could not be read and are shown.
@@ -26,15 +26,19 @@ const SHOWN_MALFORMED: usize = 5;
 const NAMED_OPERATIONS: usize = 10;
 
 /// Reads traces in the given order.
-pub(crate) fn traces(files: Vec<PathBuf>, forms: &[Form], how: How) -> Result<Read, SizeError> {
-    let mut gather = Gather::new(Sizes::Within(0), how.sampling);
-    if how.response.is_some() {
-        gather.set_http(how.http());
+pub(crate) fn traces(
+    files: Vec<PathBuf>,
+    forms: &[Form],
+    options: ReadOptions,
+) -> Result<SizeInput, SizeError> {
+    let mut collector = RequestCollector::new(Sizes::Within(0), options.sampling);
+    if options.response.is_some() {
+        collector.set_http(options.http());
     }
-    let mut traces = Traces { how, gather, said: Said::default(), expires: false };
+    let mut traces = TraceReader { options, collector, summary: TraceSummary::default(), expires: false };
     for (path, form) in files.iter().zip(forms) {
         let mut input = Input::open(path)?;
-        if how.is_logged() && !form.is_text() {
+        if options.is_logged() && !form.is_text() {
             return Err(no_response_times(path));
         }
         match form {
@@ -44,31 +48,31 @@ pub(crate) fn traces(files: Vec<PathBuf>, forms: &[Form], how: How) -> Result<Re
             Form::Text(naming) => traces.text(path, naming, &mut input)?,
             Form::Log(_) => {}
         }
-        traces.said.ends.extend(input.broken.as_ref().map(|why| ends_early(path, why)));
+        traces.summary.ends.extend(input.read_error.as_ref().map(|why| ends_early(path, why)));
     }
     let mut names: Vec<&str> = forms.iter().map(Form::name).collect();
     names.dedup();
-    let Traces { gather, mut said, .. } = traces;
-    let requests = gather.finish();
-    Ok(Read {
+    let TraceReader { collector, mut summary, .. } = traces;
+    let requests = collector.finish();
+    Ok(SizeInput {
         files,
         form: names.join(", "),
         is_log: false,
-        malformed: said.malformed,
-        malformed_lines: std::mem::take(&mut said.malformed_lines),
-        other_operations: said.others.clone(),
+        malformed: summary.malformed,
+        malformed_lines: std::mem::take(&mut summary.malformed_lines),
+        other_operations: summary.others.clone(),
         suggestions: None,
-        notes: said.notes(requests.has_sizes),
+        notes: summary.notes(requests.has_sizes),
         requests,
     })
 }
 
 /// What is said of traces beside their requests.
 #[derive(Debug, Default)]
-struct Said {
+struct TraceSummary {
     malformed: u64,
     malformed_lines: Vec<MalformedLine>,
-    others: Vec<Counted>,
+    others: Vec<OperationCount>,
     /// Numbers of operations of which nothing says what they mean.
     unexplained: Vec<String>,
     /// Columns that say how many requests a line stands for; such lines, and their requests.
@@ -88,9 +92,9 @@ struct Said {
     ends: Vec<String>,
 }
 
-impl Said {
+impl TraceSummary {
     /// Takes note of the columns of a trace.
-    fn begin(&mut self, text: &Text) {
+    fn begin(&mut self, text: &TextTrace) {
         let columns = &text.columns;
         self.sized += usize::from(columns.has_sizes());
         self.unused |= !columns.unused().is_empty();
@@ -142,13 +146,13 @@ impl Said {
     /// Takes note of what was done with the objects of a trace.
     fn operations(&mut self, operations: Operations) {
         self.lifetimes += operations.lifetimes;
-        for seen in operations.seen {
+        for seen in operations.operations {
             if seen.is_unexplained && !self.unexplained.contains(&seen.name) {
                 self.unexplained.push(seen.name);
             } else if !seen.is_read {
                 match self.others.iter_mut().find(|other| other.name == seen.name) {
                     Some(other) => other.count += seen.count,
-                    None => self.others.push(Counted { name: seen.name, count: seen.count }),
+                    None => self.others.push(OperationCount { name: seen.name, count: seen.count }),
                 }
             }
         }
@@ -170,18 +174,21 @@ impl Said {
         };
         note(!has_sizes, format!("{why} {IN_OBJECTS}"));
         let quoted = |name: &str| assay_base::quote::line::line(name).into_owned();
-        let named = |other: &Counted| format!("{} {}", quoted(&other.name), count(other.count));
+        let named = |other: &OperationCount| format!("{} {}", quoted(&other.name), count(other.count));
         let mut others: Vec<String> = self.others.iter().take(NAMED_OPERATIONS).map(named).collect();
         let further = self.others.iter().skip(NAMED_OPERATIONS).map(|other| other.count).sum::<u64>();
         others.extend((further > 0).then(|| format!("others {}", count(further))));
-        let how = if self.requests > 0 {
+        let options = if self.requests > 0 {
             ""
         } else {
             " If one of them is a read, say so in the name of the column, like `op[get:NAME]`."
         };
         note(
             !others.is_empty(),
-            format!("Requests are reads. Other operations are not among them: {}.{how}", others.join(", ")),
+            format!(
+                "Requests are reads. Other operations are not among them: {}.{options}",
+                others.join(", ")
+            ),
         );
         let values: Vec<_> =
             self.unexplained.iter().take(NAMED_OPERATIONS).map(|name| quoted(name)).collect();
@@ -236,38 +243,38 @@ fn no_response_times(path: &Path) -> SizeError {
 }
 
 /// Traces that are being read.
-struct Traces {
-    how: How,
-    gather: Gather,
-    said: Said,
+struct TraceReader {
+    options: ReadOptions,
+    collector: RequestCollector,
+    summary: TraceSummary,
     /// A copy has a lifetime.
     expires: bool,
 }
 
-impl Traces {
+impl TraceReader {
     fn add(&mut self, record: Record) -> Result<(), SizeError> {
         if record.life_s.is_some() && !self.expires {
             self.expires = true;
-            self.gather.set_http(self.how.http());
+            self.collector.set_http(self.options.http());
         }
         let bytes = record.bytes.unwrap_or(1);
         let at_s = record.at_ms.map(|at_ms| at_ms.div_euclid(1000));
-        if !self.gather.known(record.key, bytes, record.sent_bytes.unwrap_or(bytes), at_s) {
+        if !self.collector.add_known(record.key, bytes, record.sent_bytes.unwrap_or(bytes), at_s) {
             return Err(SizeError::TooManyObjects);
         }
-        self.gather.mean(Meaning {
+        self.collector.set_semantics(RequestSemantics {
             life_s: record.life_s.unwrap_or(FOREVER_S),
             takes_ms: record.takes_ms.unwrap_or(AS_ALL_MS),
             ms: record.at_ms.map_or(0, |at_ms| at_ms.rem_euclid(1000) as u16),
-            ..Meaning::PLAIN
+            ..RequestSemantics::PLAIN
         });
         Ok(())
     }
 
     fn oracle(&mut self, input: &mut Input) -> Result<(), SizeError> {
         let (mut oracle, mut result) = (Oracle::default(), Ok(()));
-        while let Some(piece) = input.next_bytes() {
-            oracle.read(piece, |record| {
+        while let Some(chunk) = input.next_bytes() {
+            oracle.read(chunk, |record| {
                 if result.is_ok() {
                     result = self.add(record);
                 }
@@ -275,17 +282,17 @@ impl Traces {
         }
         result?;
         let left_over = Some(oracle.left_over()).filter(|left_over| *left_over > 0);
-        self.said.binary(input, left_over.map(|left_over| (left_over, RECORD_BYTES)));
+        self.summary.binary(input, left_over.map(|left_over| (left_over, RECORD_BYTES)));
         Ok(())
     }
 
     fn lcs(&mut self, path: &Path, input: &mut Input) -> Result<(), SizeError> {
         let (mut lcs, mut result) = (Lcs::default(), Ok(()));
-        while let Some(piece) = input.next_bytes() {
-            let read = lcs.read(piece, |record| match record.bytes {
-                Some(bytes) if bytes > LARGEST_BYTES => self.said.malformed += 1,
+        while let Some(chunk) = input.next_bytes() {
+            let read = lcs.read(chunk, |record| match record.bytes {
+                Some(bytes) if bytes > LARGEST_BYTES => self.summary.malformed += 1,
                 _ if result.is_ok() => {
-                    self.said.take(1, false);
+                    self.summary.take(1, false);
                     result = self.add(record);
                 }
                 _ => {}
@@ -293,29 +300,29 @@ impl Traces {
             read.map_err(|source| SizeError::Lcs { path: path.to_owned(), source })?;
         }
         result?;
-        self.said.binary(input, lcs.left_over());
-        self.said.operations(lcs.operations);
+        self.summary.binary(input, lcs.left_over());
+        self.summary.operations(lcs.operations);
         Ok(())
     }
 
     fn vscsi(&mut self, path: &Path, input: &mut Input) -> Result<(), SizeError> {
         let (mut vscsi, mut result) = (Vscsi::default(), Ok(()));
-        while let Some(piece) = input.next_bytes() {
-            let read = vscsi.read(piece, |record| {
+        while let Some(chunk) = input.next_bytes() {
+            let read = vscsi.read(chunk, |record| {
                 if result.is_ok() {
-                    self.said.take(1, false);
+                    self.summary.take(1, false);
                     result = self.add(record);
                 }
             });
             read.map_err(|source| SizeError::Vscsi { path: path.to_owned(), source })?;
         }
         result?;
-        self.said.binary(input, vscsi.left_over());
-        self.said.operations(vscsi.operations);
+        self.summary.binary(input, vscsi.left_over());
+        self.summary.operations(vscsi.operations);
         Ok(())
     }
 
-    fn text(&mut self, path: &Path, naming: &Naming, input: &mut Input) -> Result<(), SizeError> {
+    fn text(&mut self, path: &Path, naming: &ColumnNaming, input: &mut Input) -> Result<(), SizeError> {
         input.head();
         if let Some(what) = input.unreadable {
             return Err(LogsError::Unreadable { name: path.display().to_string(), what }.into());
@@ -325,35 +332,35 @@ impl Traces {
         if head.trim_ascii().is_empty() {
             return Ok(());
         }
-        let text = Text::of(head, head.len() < LINE_BYTES, naming)
+        let text = TextTrace::of(head, head.len() < LINE_BYTES, naming)
             .map_err(|source| SizeError::Columns { path: path.to_owned(), source: Box::new(source) })?;
         let columns = &text.columns;
         if !columns.has_sizes() {
-            self.gather.set_sizes(Sizes::Unknown);
+            self.collector.set_sizes(Sizes::Unknown);
         }
-        if self.how.is_logged() && !columns.has_response_times() {
+        if self.options.is_logged() && !columns.has_response_times() {
             return Err(no_response_times(path));
         }
-        self.said.begin(&text);
+        self.summary.begin(&text);
         let mut operations = columns.operations();
         let mut number = 0;
-        while let Some(piece) = input.next_piece() {
-            let mut rest = match piece {
-                Piece::Lines(text) | Piece::Unended { line: text, cut: false } => text,
+        while let Some(chunk) = input.next_chunk() {
+            let mut rest = match chunk {
+                LineChunk::Lines(text) | LineChunk::Unended { line: text, cut: false } => text,
                 // Of a line that was cut, the end of a number may be missing.
-                Piece::Unended { line, cut: true } => {
-                    self.said.malformed(path, number + 1, line, || "the trace breaks off in it".into());
+                LineChunk::Unended { line, cut: true } => {
+                    self.summary.malformed(path, number + 1, line, || "the trace breaks off in it".into());
                     continue;
                 }
-                Piece::TooLong(line) => {
+                LineChunk::TooLong(line) => {
                     number += 1;
                     let reason = || format!("it is longer than {} bytes", count(LINE_BYTES as u64));
-                    self.said.malformed(path, number, line, reason);
+                    self.summary.malformed(path, number, line, reason);
                     continue;
                 }
-                Piece::Torn(line) => {
+                LineChunk::Torn(line) => {
                     number += 1;
-                    self.said.malformed(path, number, line, || "there are NULs in it".into());
+                    self.summary.malformed(path, number, line, || "there are NULs in it".into());
                     continue;
                 }
             };
@@ -366,19 +373,21 @@ impl Traces {
                     continue;
                 }
                 match columns.read(line, &mut operations) {
-                    Ok(Line::Requests { record, count, lacks_value }) => {
-                        self.said.take(count, lacks_value);
-                        let takes_ms = record.takes_ms.filter(|_| self.how.is_logged());
+                    Ok(TraceLine::Requests { record, count, lacks_value }) => {
+                        self.summary.take(count, lacks_value);
+                        let takes_ms = record.takes_ms.filter(|_| self.options.is_logged());
                         for _ in 0..count {
                             self.add(Record { takes_ms, ..record })?;
                         }
                     }
-                    Ok(Line::Other) => {}
-                    Err(malformed) => self.said.malformed(path, number, line, || columns.reason(malformed)),
+                    Ok(TraceLine::Other) => {}
+                    Err(malformed) => {
+                        self.summary.malformed(path, number, line, || columns.reason(malformed))
+                    }
                 }
             }
         }
-        self.said.operations(operations);
+        self.summary.operations(operations);
         Ok(())
     }
 }

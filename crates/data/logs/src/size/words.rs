@@ -3,27 +3,29 @@
 use assay_base::settings::show::{bytes, count, number, several, verb};
 use assay_measurement::ratios::ratio;
 
-use crate::size::document::{Curve, Document, ErrorSource, KeyChange, Point, PointMethod, Points, Unit};
+use crate::size::cooperation::Cooperation;
+use crate::size::document::{
+    Curve, ErrorSource, KeyChange, Point, PointMethod, Points, SizeDocument, SizeUnit,
+};
+use crate::size::input::malformed_line;
 use crate::size::numbers::percent;
 use crate::size::policy::Policy;
 use crate::size::proof::Proof;
-use crate::size::read::malformed_line;
-use crate::size::together::Together;
 
 const GB: u64 = 1 << 30;
 /// Less than so many points of hit ratio are not worth a word.
 const LEAST_GAIN_POINTS: f64 = 0.05;
 
 /// A size of a cache, or of an object.
-pub(crate) fn size(value: u64, unit: Unit) -> String {
+pub(crate) fn size(value: u64, unit: SizeUnit) -> String {
     match (unit, value) {
-        (Unit::Bytes, _) => bytes(value),
-        (Unit::Objects, _) => several(value, "object"),
+        (SizeUnit::Bytes, _) => bytes(value),
+        (SizeUnit::Objects, _) => several(value, "object"),
     }
 }
 
 /// The advice, the most important sentence first.
-pub(crate) fn advice(document: &Document) -> Vec<String> {
+pub(crate) fn advice(document: &SizeDocument) -> Vec<String> {
     let unit = document.input.unit;
     let most = percent(document.infinite.dhr);
     let in_percent = |ratio: f64| (ratio * 100.0).max(0.0);
@@ -31,12 +33,12 @@ pub(crate) fn advice(document: &Document) -> Vec<String> {
         interval(&Points { points: 0.0, low: Some(in_percent(low)), high: Some(in_percent(high)) })
     });
     let infinite = match unit {
-        Unit::Bytes => format!(
+        SizeUnit::Bytes => format!(
             "An infinite cache serves {most} of the requests{error} and {} of the bytes, and holds {}.",
             percent(document.infinite.bhr),
             bytes(document.input.footprint_bytes)
         ),
-        Unit::Objects => {
+        SizeUnit::Objects => {
             format!(
                 "An infinite cache serves {most} of the requests{error}, and holds {}.",
                 size(document.input.objects, unit)
@@ -61,7 +63,7 @@ pub(crate) fn advice(document: &Document) -> Vec<String> {
 }
 
 /// Which size of a policy is enough, and what more would bring.
-fn enough(curve: &Curve, unit: Unit) -> String {
+fn enough(curve: &Curve, unit: SizeUnit) -> String {
     let title = curve.policy.title();
     let Some((enough, at)) = curve.enough.iter().find_map(|enough| {
         let at = curve.points.iter().find(|point| Some(point.size_bytes) == enough.size_bytes)?;
@@ -117,7 +119,7 @@ fn interval(of: &Points) -> String {
 
 /// What the next size would bring, where it is worth a word. Below a GB, the gain for each GB would be that of sizes which were not
 /// simulated.
-fn more(curve: &Curve, at: &Point, unit: Unit) -> Option<String> {
+fn more(curve: &Curve, at: &Point, unit: SizeUnit) -> Option<String> {
     if at.size_bytes >= GB {
         let gain = at.next_gb.filter(|gain| gain.points >= LEAST_GAIN_POINTS)?;
         let points = number(gain.points);
@@ -133,7 +135,7 @@ fn more(curve: &Curve, at: &Point, unit: Unit) -> Option<String> {
 }
 
 /// The policy that hits most where the first one has most to gain.
-fn best(document: &Document) -> Option<String> {
+fn best(document: &SizeDocument) -> Option<String> {
     let (first, best) = (document.curves.first()?, document.best?);
     Some(format!(
         "At {}, {} has {} points{} more than {}.",
@@ -146,7 +148,7 @@ fn best(document: &Document) -> Option<String> {
 }
 
 /// Sizes that a sample is too small for.
-pub(crate) fn left_out(sizes: &[u64], unit: Unit) -> Option<String> {
+pub(crate) fn left_out(sizes: &[u64], unit: SizeUnit) -> Option<String> {
     let shown: Vec<String> = sizes.iter().map(|value| size(*value, unit)).collect();
     (!sizes.is_empty()).then(|| {
         format!(
@@ -157,7 +159,7 @@ pub(crate) fn left_out(sizes: &[u64], unit: Unit) -> Option<String> {
 }
 
 /// What brackets contain, and what was simulated.
-fn errors(document: &Document) -> Vec<String> {
+fn errors(document: &SizeDocument) -> Vec<String> {
     let sample = document.sample.as_ref().map(|sample| {
         let reason = if sample.is_forced { ", because there are too many requests to simulate all" } else { "" };
         format!(
@@ -190,7 +192,7 @@ fn share(of: f64) -> String {
 }
 
 /// What caches that work together hit, and what that gains.
-fn of_together(together: &Together) -> String {
+fn of_together(together: &Cooperation) -> String {
     let served = [("a sibling", together.sibling_dhr), ("a parent", together.parent_dhr)];
     let served = served.into_iter().filter(|(_, ratio)| ratio.is_some_and(|ratio| ratio > 0.0));
     let served: String = served.map(|(who, ratio)| format!(", {} from {who}", percent(ratio))).collect();
@@ -214,7 +216,7 @@ fn of_together(together: &Together) -> String {
 }
 
 /// The size that figures by label are shown for: of the first policy the one that is enough, else the largest.
-pub(crate) fn shown_size(document: &Document) -> Option<usize> {
+pub(crate) fn shown_size(document: &SizeDocument) -> Option<usize> {
     let first = document.curves.first()?;
     let enough = first.enough.iter().find_map(|enough| enough.size_bytes);
     let at = enough.and_then(|size| first.points.iter().position(|point| point.size_bytes == size));
@@ -222,7 +224,7 @@ pub(crate) fn shown_size(document: &Document) -> Option<usize> {
 }
 
 /// Which label most misses have.
-fn most_misses(document: &Document) -> Option<String> {
+fn most_misses(document: &SizeDocument) -> Option<String> {
     let (by, first) = (document.by?, document.curves.first()?);
     let point = first.points.get(shown_size(document)?)?;
     let most = point.by.iter().max_by_key(|share| share.figures.misses)?;
@@ -243,7 +245,7 @@ fn most_misses(document: &Document) -> Option<String> {
 }
 
 /// What collapsing concurrent requests is worth.
-fn collapsible(document: &Document) -> Option<String> {
+fn collapsible(document: &SizeDocument) -> Option<String> {
     let infinite = &document.infinite;
     let share = assay_measurement::ratios::ratio(infinite.collapsible, infinite.requests)?;
     (infinite.collapsible > 0).then(|| {
@@ -258,14 +260,14 @@ fn collapsible(document: &Document) -> Option<String> {
 }
 
 /// What storing objects costs that are requested once.
-fn requested_once(document: &Document) -> Option<String> {
+fn requested_once(document: &SizeDocument) -> Option<String> {
     let input = &document.input;
     let share = assay_measurement::ratios::ratio(input.requested_once, input.objects)?;
     let held = match input.unit {
-        Unit::Bytes => {
+        SizeUnit::Bytes => {
             format!(" ({} of {})", bytes(input.requested_once_bytes), bytes(input.footprint_bytes))
         }
-        Unit::Objects => String::new(),
+        SizeUnit::Objects => String::new(),
     };
     (share >= 0.1).then(|| {
         format!(
@@ -286,7 +288,7 @@ pub(crate) fn unexamined(times: u64) -> String {
 }
 
 /// What changes of the key would gain, a sentence each.
-pub(crate) fn suggestions(document: &Document) -> Vec<String> {
+pub(crate) fn suggestions(document: &SizeDocument) -> Vec<String> {
     let Some(changes) = &document.suggestions else { return Vec::new() };
     if changes.is_empty() {
         return vec![
@@ -331,7 +333,7 @@ fn suggestion(change: &KeyChange, requests: u64) -> String {
 }
 
 /// What a reader should know.
-pub(crate) fn notes(document: &Document, unordered: u64, of_input: &[String]) -> Vec<String> {
+pub(crate) fn notes(document: &SizeDocument, unordered: u64, of_input: &[String]) -> Vec<String> {
     let input = &document.input;
     let mut notes = of_input.to_vec();
     notes.extend(errors(document));
@@ -369,7 +371,7 @@ pub(crate) fn notes(document: &Document, unordered: u64, of_input: &[String]) ->
             verb(input.uncachable_requests, "counts as a miss", "count as misses")
         ),
     );
-    if let Some(stored) = document.stored_as.as_ref().filter(|_| input.unit == Unit::Bytes) {
+    if let Some(stored) = document.stored_as.as_ref().filter(|_| input.unit == SizeUnit::Bytes) {
         note(
             true,
             format!(
@@ -411,7 +413,7 @@ pub(crate) fn notes(document: &Document, unordered: u64, of_input: &[String]) ->
         "LRU was simulated at each size: one pass for all sizes is exact only where nothing expires.".into(),
     );
     note(
-        document.curves.iter().any(|curve| curve.policy == Policy::Belady) && input.unit == Unit::Bytes,
+        document.curves.iter().any(|curve| curve.policy == Policy::Belady) && input.unit == SizeUnit::Bytes,
         "Belady's MIN is a bound where all objects have the same size; with several sizes, a policy may hit more.".into(),
     );
     notes

@@ -1,7 +1,7 @@
 //! An estimate of how many different things there were. Exact for the first ones, then HyperLogLog (Flajolet and others,
 //! 2007): 16 KB, standard error 0.81 %.
 
-use super::places::Places;
+use super::prehashed_map::PrehashedMap;
 
 /// Registers, as a power of two.
 const BITS: u32 = 14;
@@ -11,12 +11,12 @@ const EXACT: usize = 20_000;
 pub const STANDARD_ERROR: f64 = 1.04 / (1u32 << (BITS / 2)) as f64;
 
 #[derive(Debug, Clone, Default)]
-pub struct Distinct {
-    exact: Places<()>,
+pub struct DistinctCounter {
+    exact: PrehashedMap<()>,
     registers: Vec<u8>,
 }
 
-impl Distinct {
+impl DistinctCounter {
     /// Takes note of a hash.
     #[inline]
     pub fn insert(&mut self, hash: u64) {
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn counts_are_exact_first_and_then_within_four_standard_errors() {
-        let mut distinct = Distinct::default();
+        let mut distinct = DistinctCounter::default();
         let mut next = 0u64;
         for (up_to, exact) in [(1000, true), (20_000, true), (50_000, false), (400_000, false)] {
             while next < up_to {

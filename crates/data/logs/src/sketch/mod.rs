@@ -1,18 +1,18 @@
 //! Estimates of a stream of any length in memory of a fixed size, with their errors.
 
-pub mod course;
 pub mod distinct;
-pub mod frequent;
-pub(crate) mod places;
-pub mod times;
+pub mod durations;
+pub mod heavy_hitters;
+pub(crate) mod prehashed_map;
+pub mod time_counts;
 
 use std::hash::Hasher;
 
 /// Keys are well mixed; hashing them once more would be for nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct KeyIsHash(u64);
+pub struct IdentityHasher(u64);
 
-impl Hasher for KeyIsHash {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -1,30 +1,30 @@
 //! The analysis on a terminal: what a reader wants to know first, in tables that keep within its width.
 
+mod text;
 mod urls;
-mod words;
 
 use std::fmt::Write as _;
 
 use assay_base::settings::show::{bytes, count};
 use assay_measurement::ratios::ratio;
 
-use crate::document::{Document, Figures, Group, Grouping, NotLogged, Slots};
-pub(crate) use words::lines;
-use words::{BAR, bar, pad, shorten, wrap};
-pub(crate) use words::{date, duration, estimate, logged_ms, percent, several, spark};
+use crate::document::{Figures, Group, Grouping, LogsDocument, NotLogged, Slots};
+pub(crate) use text::lines;
+use text::{BAR_WIDTH, bar, pad, shorten, wrap};
+pub(crate) use text::{date, duration, estimate, logged_ms, percent, plural, sparkline};
 
 /// How text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct TextStyle {
     /// ANSI colours may be used.
     pub colour: bool,
     pub width: usize,
 }
 
 /// Rows of a table that are shown; the document has all.
-const ROWS: usize = 12;
+const MAX_ROWS: usize = 12;
 /// Steps in time that are shown.
-const STEPS: usize = 40;
+const MAX_STEPS: usize = 40;
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
@@ -32,9 +32,9 @@ const GREEN: &str = "32";
 const YELLOW: &str = "33";
 const CYAN: &str = "36";
 
-struct Page {
+struct TerminalReport {
     out: String,
-    look: Look,
+    style: TextStyle,
     /// What response times are multiples of.
     resolution_ms: Option<f64>,
     /// When the counts over time are.
@@ -42,10 +42,10 @@ struct Page {
 }
 
 /// Writes the analysis for people.
-pub fn render(document: &Document, look: Look) -> String {
-    let mut page = Page {
+pub fn render(document: &LogsDocument, style: TextStyle) -> String {
+    let mut page = TerminalReport {
         out: String::new(),
-        look: Look { width: look.width.max(60), ..look },
+        style: TextStyle { width: style.width.max(60), ..style },
         resolution_ms: document.response_resolution_ms,
         slots: document.slots.clone(),
     };
@@ -68,9 +68,9 @@ pub fn render(document: &Document, look: Look) -> String {
     page.out
 }
 
-impl Page {
+impl TerminalReport {
     fn paint(&self, code: &str, text: &str) -> String {
-        if self.look.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.style.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
     fn line(&mut self, text: &str) {
@@ -91,14 +91,14 @@ impl Page {
     /// A name and what is said of it, wrapped.
     fn fact(&mut self, name: &str, text: &str) {
         let indent = 16;
-        for (number, part) in wrap(text, self.look.width - indent).iter().enumerate() {
+        for (number, part) in wrap(text, self.style.width - indent).iter().enumerate() {
             let name = self.paint(DIM, &pad(if number == 0 { name } else { "" }, indent - 1));
             self.line(&format!("{name} {part}"));
         }
     }
 
-    fn inputs(&mut self, document: &Document) {
-        for input in document.inputs.iter().take(ROWS) {
+    fn inputs(&mut self, document: &LogsDocument) {
+        for input in document.inputs.iter().take(MAX_ROWS) {
             let how = match input.recognised {
                 Some(share) if share < 1.0 => {
                     format!("recognised as {} ({:.0} % of its first lines)", input.format, share * 100.0)
@@ -123,12 +123,12 @@ impl Page {
                 self.fact("", &text);
             }
         }
-        if document.inputs.len() > ROWS {
-            self.fact("", &format!("and {} more files", document.inputs.len() - ROWS));
+        if document.inputs.len() > MAX_ROWS {
+            self.fact("", &format!("and {} more files", document.inputs.len() - MAX_ROWS));
         }
     }
 
-    fn headline(&mut self, document: &Document) {
+    fn headline(&mut self, document: &LogsDocument) {
         let all = &document.all;
         self.line("");
         if let (Some(first), Some(last)) = (document.first_unix_ms, document.last_unix_ms) {
@@ -176,7 +176,7 @@ impl Page {
             (&distinct.agents, "user agent"),
             (&distinct.referring_sites, "referring site"),
         ];
-        let known = parts.iter().filter_map(|(number, what)| Some(several(number.as_ref()?, what)));
+        let known = parts.iter().filter_map(|(number, what)| Some(plural(number.as_ref()?, what)));
         let known: Vec<String> = known.collect();
         if !known.is_empty() {
             self.fact("different", &known.join(", "));
@@ -193,7 +193,7 @@ impl Page {
         self.others(document);
     }
 
-    fn others(&mut self, document: &Document) {
+    fn others(&mut self, document: &LogsDocument) {
         let lines = &document.lines;
         let parts = [
             (lines.malformed, "could not be read"),
@@ -211,27 +211,27 @@ impl Page {
         }
     }
 
-    fn classes(&mut self, document: &Document) {
+    fn classes(&mut self, document: &LogsDocument) {
         if document.all.dhr.is_none() {
             return;
         }
         self.heading("What became of requests");
-        let rows = document.by_class.iter().map(|class| Listed::of(class.name.clone(), &class.figures));
+        let rows = document.by_class.iter().map(|class| GroupRow::of(class.name.clone(), &class.figures));
         let rows = rows.collect();
         self.table("", rows, document.all.requests, false);
     }
 
-    fn phases(&mut self, document: &Document) {
+    fn phases(&mut self, document: &LogsDocument) {
         if document.phases.is_empty() {
             return;
         }
         self.heading("Phases of the run");
         let rows =
-            document.phases.iter().map(|phase| Listed::of(phase.name.clone(), &phase.figures)).collect();
+            document.phases.iter().map(|phase| GroupRow::of(phase.name.clone(), &phase.figures)).collect();
         self.table("phase", rows, document.all.requests, true);
     }
 
-    fn reconciliation(&mut self, document: &Document) {
+    fn reconciliation(&mut self, document: &LogsDocument) {
         let Some(reconciliation) = &document.reconciliation else { return };
         self.heading("What robots counted, and what the log says");
         let head = format!("{} {:>12} {:>12} {:>9}", pad("", 34), "run", "log", "apart");
@@ -247,26 +247,26 @@ impl Page {
                 count(row.log as u64)
             ));
             if row.log != row.run && !row.why.is_empty() {
-                for part in wrap(&row.why, self.look.width - 4) {
+                for part in wrap(&row.why, self.style.width - 4) {
                     let part = self.paint(DIM, &part);
                     self.line(&format!("    {part}"));
                 }
             }
         }
         for why in &reconciliation.why {
-            for part in wrap(why, self.look.width) {
+            for part in wrap(why, self.style.width) {
                 let part = self.paint(DIM, &part);
                 self.line(&part);
             }
         }
     }
 
-    fn time(&mut self, document: &Document) {
+    fn time(&mut self, document: &LogsDocument) {
         let Some(every_ms) = document.every_ms.filter(|_| document.time.len() > 1) else { return };
         self.heading(&format!("Over time, every {}", duration(every_ms / 1e3)));
-        let skip = document.time.len().saturating_sub(STEPS);
+        let skip = document.time.len().saturating_sub(MAX_STEPS);
         let shown = &document.time[..document.time.len() - skip];
-        let rows = shown.iter().map(|step| Listed::of(date(step.from_unix_ms), &step.figures)).collect();
+        let rows = shown.iter().map(|step| GroupRow::of(date(step.from_unix_ms), &step.figures)).collect();
         self.table("from", rows, document.all.requests, true);
         if let Some(partial) = partial_steps(document) {
             self.remark(&partial);
@@ -279,10 +279,10 @@ impl Page {
     fn grouping(&mut self, grouping: &Grouping, total: u64) {
         self.heading(&grouping.title);
         let by_size = grouping.by == "size";
-        let shown = grouping.groups.iter().take(if by_size { 64 } else { ROWS });
-        let rows = shown.map(Listed::group).collect();
+        let shown = grouping.groups.iter().take(if by_size { 64 } else { MAX_ROWS });
+        let rows = shown.map(GroupRow::group).collect();
         self.table("", rows, total, true);
-        let more = grouping.groups.len().saturating_sub(ROWS);
+        let more = grouping.groups.len().saturating_sub(MAX_ROWS);
         if more > 0 && !by_size {
             self.remark(&format!("… and {more} more"));
         }
@@ -296,15 +296,15 @@ impl Page {
     }
 
     /// Groups of requests, a row each.
-    fn table(&mut self, first: &str, rows: Vec<Listed<'_>>, total: u64, ratios: bool) {
+    fn table(&mut self, first: &str, rows: Vec<GroupRow<'_>>, total: u64, ratios: bool) {
         let timed = rows.iter().any(|row| row.figures.response.is_some());
         let sized = rows.iter().any(|row| row.figures.bytes.is_some());
         let ratios = ratios && rows.iter().any(|row| row.figures.dhr.is_some());
         let mut fixed = 11 + 7;
         fixed += if sized { 9 } else { 0 } + if ratios { 14 } else { 0 } + if timed { 27 } else { 0 };
         let most = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max(first.len());
-        let width = most.clamp(12, self.look.width.saturating_sub(fixed).max(12));
-        let with_bar = self.look.width >= fixed + width + BAR + 2;
+        let width = most.clamp(12, self.style.width.saturating_sub(fixed).max(12));
+        let with_bar = self.style.width >= fixed + width + BAR_WIDTH + 2;
         let mut head = format!("{} {:>10} {:>6}", pad(first, width), "requests", "share");
         if sized {
             let _ = write!(head, " {:>8}", "bytes");
@@ -319,7 +319,7 @@ impl Page {
             head.push_str("  over time");
         }
         self.remark(&head);
-        for Listed { name, figures, over_time } in rows {
+        for GroupRow { name, figures, over_time } in rows {
             let share = ratio(figures.requests, total).unwrap_or(0.0);
             let mut row = format!(
                 "{} {:>10} {:>6}",
@@ -346,7 +346,8 @@ impl Page {
             }
             if with_bar {
                 let course = over_time.zip(self.slots.as_ref());
-                let bar = course.map_or_else(|| bar(share), |(counts, slots)| spark(counts, slots, BAR));
+                let bar =
+                    course.map_or_else(|| bar(share), |(counts, slots)| sparkline(counts, slots, BAR_WIDTH));
                 let bar = self.paint(CYAN, &bar);
                 let _ = write!(row, "  {bar}");
             }
@@ -354,7 +355,7 @@ impl Page {
         }
     }
 
-    fn caches(&mut self, document: &Document) {
+    fn caches(&mut self, document: &LogsDocument) {
         if document.all.requests == 0 || document.caches.caches.is_empty() {
             return;
         }
@@ -389,14 +390,14 @@ impl Page {
                 document.caches.sampling_rate * 100.0
             );
         }
-        for part in wrap(&text, self.look.width) {
+        for part in wrap(&text, self.style.width) {
             let part = self.paint(DIM, &part);
             self.line(&part);
         }
     }
 
     /// What the logs lack, and how to have it in them.
-    fn not_logged(&mut self, document: &Document) {
+    fn not_logged(&mut self, document: &LogsDocument) {
         let mut lacks: Vec<&NotLogged> = Vec::new();
         for lack in document.inputs.iter().flat_map(|input| &input.not_logged) {
             if !lacks.iter().any(|known| known.what == lack.what) {
@@ -415,7 +416,7 @@ impl Page {
         }
     }
 
-    fn malformed(&mut self, document: &Document) {
+    fn malformed(&mut self, document: &LogsDocument) {
         if document.malformed.is_empty() {
             return;
         }
@@ -426,21 +427,21 @@ impl Page {
         ));
         for line in &document.malformed {
             let place = self.paint(YELLOW, &format!("{}:{}", line.input, line.line));
-            for part in wrap(&format!("{place} {}", line.reason), self.look.width) {
+            for part in wrap(&format!("{place} {}", line.reason), self.style.width) {
                 self.line(&part);
             }
-            let text = self.paint(DIM, &shorten(&line.text, self.look.width.saturating_sub(4)));
+            let text = self.paint(DIM, &shorten(&line.text, self.style.width.saturating_sub(4)));
             self.line(&format!("    {text}"));
         }
     }
 
-    fn notes(&mut self, document: &Document) {
+    fn notes(&mut self, document: &LogsDocument) {
         if document.notes.is_empty() {
             return;
         }
         self.line("");
         for note in &document.notes {
-            for (number, part) in wrap(note, self.look.width - 2).iter().enumerate() {
+            for (number, part) in wrap(note, self.style.width - 2).iter().enumerate() {
                 self.line(&format!("{} {part}", if number == 0 { "·" } else { " " }));
             }
         }
@@ -448,13 +449,13 @@ impl Page {
 }
 
 /// A row of a table of groups.
-struct Listed<'a> {
+struct GroupRow<'a> {
     name: String,
     figures: &'a Figures,
     over_time: Option<&'a [u64]>,
 }
 
-impl<'a> Listed<'a> {
+impl<'a> GroupRow<'a> {
     fn of(name: String, figures: &'a Figures) -> Self {
         Self { name, figures, over_time: None }
     }
@@ -479,7 +480,7 @@ fn time_span(first_ms: f64, last_ms: f64, covered_s: f64, requests: u64) -> Stri
 }
 
 /// Which of the first and the last step are not complete.
-pub(crate) fn partial_steps(document: &Document) -> Option<String> {
+pub(crate) fn partial_steps(document: &LogsDocument) -> Option<String> {
     let every_ms = document.every_ms?;
     let (first, last) = (document.time.first()?, document.time.last()?);
     let parts = [("first", first), ("last", last)];

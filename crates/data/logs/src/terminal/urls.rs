@@ -2,17 +2,17 @@
 
 use assay_base::settings::show::{bytes, count};
 
-use super::words::{shorten, spark};
-use super::{DIM, Page};
-use crate::document::{Agents, Document, Failed, TopUrl};
+use super::text::{shorten, sparkline};
+use super::{DIM, TerminalReport};
+use crate::document::{Agents, Failed, LogsDocument, TopUrl};
 
 /// Statuses whose URLs are shown; the document has all.
-const STATUSES: usize = 8;
+const MAX_STATUSES: usize = 8;
 /// Characters of a course over time.
-const COURSE: usize = 16;
+const SPARK_WIDTH: usize = 16;
 
-impl Page {
-    pub(super) fn top(&mut self, document: &Document) {
+impl TerminalReport {
+    pub(super) fn top(&mut self, document: &LogsDocument) {
         let top = &document.top;
         let lists = [
             ("Most requests", &top.by_requests, top.floor_requests, "requests"),
@@ -33,14 +33,14 @@ impl Page {
     }
 
     /// URLs with the columns that the log has.
-    fn urls(&mut self, document: &Document, urls: &[TopUrl]) {
+    fn urls(&mut self, document: &LogsDocument, urls: &[TopUrl]) {
         let marked = |text: String, error: u64| if error > 0 { format!("≥{text}") } else { text };
         let (has_bytes, has_misses) =
             (document.all.bytes.is_some(), urls.iter().any(|url| url.misses.is_some()));
         let mut head = format!("{:>10}", "requests");
         head.push_str(&if has_bytes { format!(" {:>9}", "bytes") } else { String::new() });
         head.push_str(&if has_misses { format!(" {:>9}", "misses") } else { String::new() });
-        let room = self.look.width.saturating_sub(head.chars().count() + 2);
+        let room = self.style.width.saturating_sub(head.chars().count() + 2);
         self.remark(&format!("{head}  URL"));
         for url in urls {
             let mut row = format!("{:>10}", marked(count(url.requests), url.requests_error));
@@ -57,31 +57,32 @@ impl Page {
     }
 
     /// URLs by status from 400 on.
-    pub(super) fn failed(&mut self, document: &Document) {
+    pub(super) fn failed(&mut self, document: &LogsDocument) {
         let Some(Failed { by_status, floor_requests }) = &document.failed else { return };
         if by_status.iter().all(|status| status.urls.is_empty()) {
             return;
         }
         self.heading("URLs with status 400 and above");
-        self.remark(&format!("{:>6} {:>10}  {:COURSE$}  URL", "status", "requests", "over time"));
-        let room = self.look.width.saturating_sub(6 + 1 + 10 + 2 + COURSE + 2);
-        for status in by_status.iter().take(STATUSES) {
+        self.remark(&format!("{:>6} {:>10}  {:SPARK_WIDTH$}  URL", "status", "requests", "over time"));
+        let room = self.style.width.saturating_sub(6 + 1 + 10 + 2 + SPARK_WIDTH + 2);
+        for status in by_status.iter().take(MAX_STATUSES) {
             for url in &status.urls {
                 let requests = count(url.requests);
                 let requests = if url.requests_error > 0 { format!("≥{requests}") } else { requests };
                 let course = url.over_time.as_ref().zip(document.slots.as_ref());
-                let course = course.map_or(String::new(), |(counts, slots)| spark(counts, slots, COURSE));
+                let course =
+                    course.map_or(String::new(), |(counts, slots)| sparkline(counts, slots, SPARK_WIDTH));
                 let url = shorten(&url.url, room);
-                self.line(&format!("{:>6} {requests:>10}  {course:COURSE$}  {url}", status.status));
+                self.line(&format!("{:>6} {requests:>10}  {course:SPARK_WIDTH$}  {url}", status.status));
             }
             let listed: u64 = status.urls.iter().map(|url| url.requests).sum();
             if listed < status.requests {
                 let others = count(status.requests - listed);
-                self.line(&format!("{:>6} {others:>10}  {:COURSE$}  other URLs", status.status, ""));
+                self.line(&format!("{:>6} {others:>10}  {:SPARK_WIDTH$}  other URLs", status.status, ""));
             }
         }
-        if by_status.len() > STATUSES {
-            self.remark(&format!("… and {} more statuses", by_status.len() - STATUSES));
+        if by_status.len() > MAX_STATUSES {
+            self.remark(&format!("… and {} more statuses", by_status.len() - MAX_STATUSES));
         }
         if *floor_requests > 0 {
             let floor = count(*floor_requests);
@@ -92,14 +93,14 @@ impl Page {
     }
 
     /// User agents that no rule knows.
-    pub(super) fn unknown_agents(&mut self, document: &Document) {
+    pub(super) fn unknown_agents(&mut self, document: &LogsDocument) {
         let Some(Agents { rules, unknown, floor_requests, .. }) = &document.agents else { return };
         if unknown.is_empty() {
             return;
         }
         self.heading(&format!("User agents that none of the {rules} rules knows"));
         self.remark(&format!("{:>10}  User-Agent", "requests"));
-        let room = self.look.width.saturating_sub(12);
+        let room = self.style.width.saturating_sub(12);
         for agent in unknown {
             let requests = count(agent.requests);
             let requests = if agent.requests_error > 0 { format!("≥{requests}") } else { requests };

@@ -1,9 +1,9 @@
 //! Logs as people have them, a few lines of each, and the figures that are right.
 
-use assay_logs::analysis::Options;
-use assay_logs::document::Document;
+use assay_logs::analysis::AnalysisOptions;
+use assay_logs::document::LogsDocument;
 use assay_logs::error::LogsError;
-use assay_logs::format::{Format, Unrecognised};
+use assay_logs::format::{DetectError, Format};
 
 use crate::support::analyse_text;
 
@@ -13,14 +13,14 @@ fn refusal(text: &[u8], format: Option<&str>) -> LogsError {
     let path = folder.path().join("access.log");
     std::fs::write(&path, text).unwrap();
     let format = format.map(|text| Format::parse(text).unwrap());
-    assay_logs::analyse(&[path], format.as_ref(), Options::default()).unwrap_err()
+    assay_logs::analyse(&[path], format.as_ref(), AnalysisOptions::default()).unwrap_err()
 }
 
-fn clients(document: &Document) -> Option<f64> {
+fn clients(document: &LogsDocument) -> Option<f64> {
     document.distinct.clients.as_ref().map(|count| count.count)
 }
 
-fn has_note(document: &Document, part: &str) -> bool {
+fn has_note(document: &LogsDocument, part: &str) -> bool {
     document.notes.iter().any(|note| note.contains(part))
 }
 
@@ -46,7 +46,7 @@ fn fields_behind_combined_are_not_swallowed() {
     let line = format!("192.0.2.1 - - {DAY} \"GET /a HTTP/1.1\" 200 10 \"-\" \"curl/8\"");
     for more in ["0.057 10.0.0.6:8080", "hitchhiker:3128", "17 TCP_HIT:HIER NONE", "x y z"] {
         let error = refusal(format!("{line} {more}\n").repeat(3).as_bytes(), None);
-        let LogsError::Unrecognised { why: Unrecognised::Unknown { nearest: Some(nearest) }, .. } = &error
+        let LogsError::Unrecognised { why: DetectError::Unknown { nearest: Some(nearest) }, .. } = &error
         else {
             panic!("{more}: {error}")
         };
@@ -273,13 +273,13 @@ fn json_is_read_by_its_keys_in_any_order_and_refused_with_a_format_string_for_th
     assert_eq!(crate::support::group(&document, "status"), [("200".to_owned(), 1, 30)]);
     // Keys that are known, and values that are not what they say.
     let error = refusal(b"{\"time\":\"yesterday\",\"status\":200,\"url\":\"/a\"}\n", None);
-    let LogsError::Unrecognised { why: Unrecognised::Unknown { nearest: Some(nearest) }, .. } = &error else {
+    let LogsError::Unrecognised { why: DetectError::Unknown { nearest: Some(nearest) }, .. } = &error else {
         panic!("{error}")
     };
     assert!(nearest.name == "json" && nearest.why.contains("`time`"), "{error}");
     let strange = "{\"when\":\"2026-07-01T13:00:02Z\",\"what\":\"GET /a HTTP/1.1\",\"result\":200}\n";
     let error = refusal(strange.as_bytes(), None);
-    let LogsError::Unrecognised { why: Unrecognised::Json { template: Some(template), .. }, .. } = &error
+    let LogsError::Unrecognised { why: DetectError::Json { template: Some(template), .. }, .. } = &error
     else {
         panic!("{error}")
     };

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use assay_logs::document::{Document, Response};
+use assay_logs::document::{LogsDocument, ResponseTimes};
 
 use crate::support::{analyse, group, lines_of};
 
@@ -224,7 +224,7 @@ fn check(name: &str, format: &str, columns: &Columns, hit: &dyn Fn(&str) -> bool
     }
 }
 
-fn check_tops(name: &str, document: &Document, expected: &Counted) {
+fn check_tops(name: &str, document: &LogsDocument, expected: &Counted) {
     let most = |which: usize| expected.urls.values().map(|sums| sums[which]).max().unwrap();
     let top = &document.top;
     assert_eq!(
@@ -239,8 +239,8 @@ fn check_tops(name: &str, document: &Document, expected: &Counted) {
     assert_eq!((top.floor_requests, top.floor_bytes, top.floor_misses), (0, 0, 0));
 }
 
-fn check_times(name: &str, document: &Document, mut expected: Counted) {
-    let near = |response: &Response, times: &mut Vec<f64>, within: f64| {
+fn check_times(name: &str, document: &LogsDocument, mut expected: Counted) {
+    let near = |response: &ResponseTimes, times: &mut Vec<f64>, within: f64| {
         times.sort_by(f64::total_cmp);
         let at = |share: f64| times[((share * times.len() as f64).ceil() as usize).max(1) - 1];
         for (share, found) in [

@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use assay_logs::document::Document;
+use assay_logs::document::LogsDocument;
 use assay_logs::for_each_access;
-use assay_logs::read::{Read, each};
+use assay_logs::read::{LineCounts, for_each_request};
 
 use crate::support::{analyse_text, group};
 
@@ -23,11 +23,11 @@ fn second(count: u32) -> String {
     (0..count).map(line).collect()
 }
 
-fn analysed(parts: &[&str]) -> Document {
+fn analysed(parts: &[&str]) -> LogsDocument {
     analyse_text(parts.concat().as_bytes(), None)
 }
 
-fn counted(document: &Document) -> (u64, u64, Option<u64>) {
+fn counted(document: &LogsDocument) -> (u64, u64, Option<u64>) {
     (document.all.requests, document.lines.malformed, document.all.bytes)
 }
 
@@ -90,8 +90,9 @@ fn lines_that_are_handed_on_one_by_one_are_read_by_the_fields_before_them() {
     // Who reads them can tell that the format is another one.
     assert!(keys[0] == keys[1] && keys[1] != keys[2] && keys[2] == keys[3]);
     let mut one_by_one = Vec::new();
-    let read = each(&path, &own.unwrap(), |access| one_by_one.push((access.status, access.bytes)));
-    assert_eq!(read.unwrap(), Read { lines: 6, malformed: 2 });
+    let read =
+        for_each_request(&path, &own.unwrap(), |access| one_by_one.push((access.status, access.bytes)));
+    assert_eq!(read.unwrap(), LineCounts { lines: 6, malformed: 2 });
     assert_eq!(one_by_one, seen);
 }
 

@@ -1,14 +1,14 @@
 //! The document in every form: JSON against its schema, terminal, page, table.
 
-use assay_logs::document::{Count, Document};
-use assay_logs::terminal::{Look, render};
+use assay_logs::document::{Count, LogsDocument};
+use assay_logs::terminal::{TextStyle, render};
 use assay_logs::{sheet, table};
 
 use crate::support::{analyse, analyse_text, lines_of};
 
 #[test]
 fn the_document_is_what_its_schema_says() {
-    let validator = jsonschema::validator_for(&Document::json_schema()).unwrap();
+    let validator = jsonschema::validator_for(&LogsDocument::json_schema()).unwrap();
     for name in ["squid", "varnish"] {
         let document = analyse(&[lines_of(&format!("{name}.log"))], None);
         let value = serde_json::to_value(&document).unwrap();
@@ -48,7 +48,7 @@ fn the_parts_of_a_hit_ratio_add_up_to_it_though_some_outcomes_are_not_known() {
     ];
     let document = analyse_text(text.concat().as_bytes(), Some("squid"));
     assert_eq!((document.all.requests, document.all.unknown, document.all.dhr), (16, 8, Some(0.5)));
-    let terminal = render(&document, Look { colour: false, width: 120 });
+    let terminal = render(&document, TextStyle { colour: false, width: 120 });
     let page = format!("{:?}", sheet(&document));
     let parts = "local 25.0 %, sibling 12.5 %, parent 12.5 %; 12.5 % revalidated";
     assert!(terminal.contains(&format!("DHR 50.0 %, BHR 50.0 %: {parts}")), "{terminal}");
@@ -61,12 +61,12 @@ fn the_terminal_keeps_within_its_width_and_needs_no_colour() {
     // Where the file lies is a place on one machine, and may be long.
     document.inputs[0].name = "access.log".into();
     for width in [60, 80, 100] {
-        let text = render(&document, Look { colour: false, width });
+        let text = render(&document, TextStyle { colour: false, width });
         assert!(!text.contains('\x1b'));
         let too_long: Vec<_> = text.lines().filter(|line| line.chars().count() > width).collect();
         assert!(width < 80 || too_long.is_empty(), "{width}: {too_long:#?}");
     }
-    assert!(render(&document, Look { colour: true, width: 80 }).contains("\x1b["));
+    assert!(render(&document, TextStyle { colour: true, width: 80 }).contains("\x1b["));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn what_stands_in_a_log_cannot_control_the_terminal_and_reaches_the_page_as_text
     assert!(text.contains("<b>") && text.contains("<script>alert(1)<"), "{text}");
     // Debug doubles the backslash of what is escaped already.
     assert_eq!(text.matches(r"\u{1b}").count(), text.matches(r"\\u{1b}").count());
-    assert!(!render(&document, Look { colour: false, width: 100 }).contains('\x1b'));
+    assert!(!render(&document, TextStyle { colour: false, width: 100 }).contains('\x1b'));
 }
 
 #[test]

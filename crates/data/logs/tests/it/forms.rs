@@ -7,7 +7,7 @@ use assay_logs::access::Access;
 use assay_logs::error::LogsError;
 use assay_logs::{ReadSet, class, for_each_access};
 
-use crate::writers::{COMMON, Request, Says, WRITERS, Writer, requests};
+use crate::writers::{COMMON, FactSet, Request, WRITERS, Writer, requests};
 
 /// What a line says of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -26,7 +26,7 @@ struct Facts {
 
 impl Facts {
     /// As far as a writer says them.
-    fn of(request: &Request, says: Says) -> Self {
+    fn of(request: &Request, says: FactSet) -> Self {
         Self {
             time_ms: Some(request.time_ms - request.time_ms.rem_euclid(says.time_ms)),
             duration_ms: says.duration_ms.map(|unit| request.duration_ms - request.duration_ms % unit),
@@ -41,7 +41,7 @@ impl Facts {
         }
     }
 
-    fn read(access: &Access<'_>, says: Says) -> Self {
+    fn read(access: &Access<'_>, says: FactSet) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut target = text(access.url);
         if let Some((_, rest)) = target.split_once("://") {
@@ -62,7 +62,7 @@ impl Facts {
             target,
             status: access.status,
             bytes: says.bytes.then_some(access.bytes),
-            is_hit: says.outcome.then(|| class::of(access).is_hit()),
+            is_hit: says.outcome.then(|| class::classify(access).is_hit()),
             agent: says.agent.then(|| text(access.agent)),
         }
     }
@@ -74,7 +74,7 @@ struct Log {
     set: ReadSet,
 }
 
-fn read(text: &[u8], says: Says) -> Result<Log, LogsError> {
+fn read(text: &[u8], says: FactSet) -> Result<Log, LogsError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     std::fs::write(&path, text).unwrap();
@@ -182,7 +182,7 @@ fn of_a_damaged_line_comes_what_was_requested_or_nothing() {
     let requests = requests(120);
     for writer in &WRITERS {
         // A user agent may have lost a word of its own.
-        let says = Says { agent: false, ..writer.says };
+        let says = FactSet { agent: false, ..writer.says };
         let expected: HashSet<Facts> = requests.iter().map(|request| Facts::of(request, says)).collect();
         for damage in &DAMAGES {
             let mut lines = lines(writer, &requests);

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use assay_logs::analysis::Options;
-use assay_logs::document::Document;
-use assay_logs::terminal::{Look, render};
+use assay_logs::analysis::AnalysisOptions;
+use assay_logs::document::LogsDocument;
+use assay_logs::terminal::{TextStyle, render};
 use assay_logs::{error::LogsError, sheet};
 
 use crate::support::{analyse, analyse_text};
@@ -21,8 +21,8 @@ fn common(seconds: std::ops::Range<u32>) -> String {
     seconds.map(|second| line(second).repeat(10)).collect()
 }
 
-fn shown(document: &Document) -> String {
-    render(document, Look { colour: false, width: 100 })
+fn shown(document: &LogsDocument) -> String {
+    render(document, TextStyle { colour: false, width: 100 })
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn fields_that_a_format_lacks_fail_no_request_and_make_no_cache_useless() {
 fn a_log_that_ends_or_begins_within_a_step_shows_no_outage_there() {
     // Ten requests a second from 4 s before a full minute to 1 s into a step.
     let (first, last) = (56, 60 * 7 + 1);
-    let options = Options { every_us: Some(30_000_000), ..Options::default() };
+    let options = AnalysisOptions { every_us: Some(30_000_000), ..AnalysisOptions::default() };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     std::fs::write(&path, common(first..last)).unwrap();
@@ -105,8 +105,12 @@ fn a_part_of_a_longer_log_covers_the_time_that_was_selected() {
     let path = folder.path().join("access.log");
     std::fs::write(&path, common(0..120)).unwrap();
     let at = |second: i64| Some((1_760_101_200 + second) * 1_000_000);
-    let options =
-        Options { from_us: at(10), to_us: at(70), every_us: Some(20_000_000), ..Options::default() };
+    let options = AnalysisOptions {
+        from_us: at(10),
+        to_us: at(70),
+        every_us: Some(20_000_000),
+        ..AnalysisOptions::default()
+    };
     let document = assay_logs::analyse(&[path], None, options).unwrap();
     let covered: Vec<f64> = document.time.iter().map(|step| step.covered_ms / 1e3).collect();
     assert_eq!((document.all.requests, covered), (600, vec![10.0, 20.0, 20.0, 10.0]));
@@ -155,7 +159,7 @@ fn an_empty_log_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     std::fs::write(&path, "\n\n").unwrap();
-    let error = assay_logs::analyse(&[path], None, Options::default()).unwrap_err();
+    let error = assay_logs::analyse(&[path], None, AnalysisOptions::default()).unwrap_err();
     assert!(matches!(error, LogsError::Empty { .. }), "{error}");
 }
 

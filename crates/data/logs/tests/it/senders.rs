@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use assay_logs::document::Document;
-use assay_logs::terminal::{Look, render};
+use assay_logs::document::LogsDocument;
+use assay_logs::terminal::{TextStyle, render};
 
 use crate::support::{analyse_text, group};
 
@@ -38,7 +38,7 @@ fn log() -> String {
     text
 }
 
-fn requests(document: &Document, by: &str) -> BTreeMap<String, u64> {
+fn requests(document: &LogsDocument, by: &str) -> BTreeMap<String, u64> {
     group(document, by).into_iter().map(|(name, requests, _)| (name, requests)).collect()
 }
 
@@ -160,7 +160,7 @@ fn the_terminal_shows_them_as_in_the_golden_file() {
     let mut document = analyse_text(log().as_bytes(), None);
     document.inputs[0].name = "access.log".into();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/vhost-combined-100.txt");
-    let text = render(&document, Look { colour: false, width: 100 });
+    let text = render(&document, TextStyle { colour: false, width: 100 });
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, &text).unwrap();
     }

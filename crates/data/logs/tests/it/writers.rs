@@ -48,12 +48,12 @@ pub struct Writer {
     /// What comes before the first line.
     pub head: &'static str,
     pub line: fn(&Request) -> String,
-    pub says: Says,
+    pub says: FactSet,
 }
 
 /// What lines say of requests, beside their time, method, path and status.
 #[derive(Debug, Clone, Copy)]
-pub struct Says {
+pub struct FactSet {
     /// The unit of times.
     pub time_ms: i64,
     /// The unit of durations; none: it does not say them.
@@ -66,7 +66,7 @@ pub struct Says {
     pub agent: bool,
 }
 
-const COMBINED: Says = Says {
+const COMBINED: FactSet = FactSet {
     time_ms: 1000,
     duration_ms: None,
     method: true,
@@ -76,8 +76,8 @@ const COMBINED: Says = Says {
     outcome: false,
     agent: true,
 };
-pub const COMMON: Says = Says { agent: false, ..COMBINED };
-const SQUID: Says = Says {
+pub const COMMON: FactSet = FactSet { agent: false, ..COMBINED };
+const SQUID: FactSet = FactSet {
     time_ms: 1,
     duration_ms: Some(1),
     method: true,
@@ -87,8 +87,8 @@ const SQUID: Says = Says {
     outcome: true,
     agent: false,
 };
-const HAPROXY: Says = Says { host: false, ..SQUID };
-const JSON: Says = Says {
+const HAPROXY: FactSet = FactSet { host: false, ..SQUID };
+const JSON: FactSet = FactSet {
     time_ms: 1,
     duration_ms: Some(1),
     method: true,
@@ -107,19 +107,19 @@ pub const WRITERS: [Writer; 31] = [
         format: "vhost-combined",
         head: "",
         line: |r| format!("{}:443 {}", r.host, combined(r)),
-        says: Says { host: true, ..COMBINED },
+        says: FactSet { host: true, ..COMBINED },
     },
     Writer {
         format: "host-combined",
         head: "",
         line: |r| format!("{} {}", r.host, combined(r)),
-        says: Says { host: true, ..COMBINED },
+        says: FactSet { host: true, ..COMBINED },
     },
     Writer {
         format: "host-common",
         head: "",
         line: |r| format!("{} {}", r.host, common(r)),
-        says: Says { host: true, ..COMMON },
+        says: FactSet { host: true, ..COMMON },
     },
     Writer { format: "nginx-main", head: "", line: |r| format!("{} \"-\"", combined(r)), says: COMBINED },
     Writer {
@@ -134,41 +134,41 @@ pub const WRITERS: [Writer; 31] = [
                 r.status
             )
         },
-        says: Says { duration_ms: Some(1), ..COMBINED },
+        says: FactSet { duration_ms: Some(1), ..COMBINED },
     },
     Writer {
         format: "traefik",
         head: "",
         line: |r| format!("{} 17 \"web@docker\" \"http://172.19.0.3:5601\" {}ms", combined(r), r.duration_ms),
-        says: Says { duration_ms: Some(1), ..COMBINED },
+        says: FactSet { duration_ms: Some(1), ..COMBINED },
     },
-    Writer { format: "envoy", head: "", line: envoy, says: Says { client: true, ..JSON } },
+    Writer { format: "envoy", head: "", line: envoy, says: FactSet { client: true, ..JSON } },
     Writer { format: "istio", head: "", line: istio, says: JSON },
     Writer {
         format: "aws-alb",
         head: "",
         line: |r| format!("h2 {}", elb(r)),
-        says: Says { outcome: false, ..JSON },
+        says: FactSet { outcome: false, ..JSON },
     },
     Writer { format: "aws-elb", head: "", line: elb, says: JSON },
-    Writer { format: "aws-s3", head: "", line: s3, says: Says { duration_ms: Some(1), ..COMBINED } },
+    Writer { format: "aws-s3", head: "", line: s3, says: FactSet { duration_ms: Some(1), ..COMBINED } },
     Writer {
         format: "bunny",
         head: "",
         line: bunny,
-        says: Says { duration_ms: None, method: false, outcome: true, ..JSON },
+        says: FactSet { duration_ms: None, method: false, outcome: true, ..JSON },
     },
     Writer {
         format: "squid-combined",
         head: "",
         line: |r| format!("{} {}:HIER_DIRECT", with_host(&combined(r), r), tcp(r)),
-        says: Says { host: true, outcome: true, ..COMBINED },
+        says: FactSet { host: true, outcome: true, ..COMBINED },
     },
     Writer {
         format: "squid-common",
         head: "",
         line: |r| format!("{} {}:HIER_DIRECT", with_host(&common(r), r), tcp(r)),
-        says: Says { host: true, outcome: true, ..COMMON },
+        says: FactSet { host: true, outcome: true, ..COMMON },
     },
     Writer {
         format: "trafficserver-extended2",
@@ -182,7 +182,7 @@ pub const WRITERS: [Writer; 31] = [
                 tcp(r)
             )
         },
-        says: Says { duration_ms: Some(1000), outcome: true, ..COMMON },
+        says: FactSet { duration_ms: Some(1000), outcome: true, ..COMMON },
     },
     Writer { format: "haproxy", head: "", line: haproxy, says: HAPROXY },
     Writer {
@@ -208,7 +208,7 @@ pub const WRITERS: [Writer; 31] = [
                 r.duration_ms * 1000
             )
         },
-        says: Says { duration_ms: Some(1), ..COMBINED },
+        says: FactSet { duration_ms: Some(1), ..COMBINED },
     },
     Writer {
         format: "w3c",
@@ -228,7 +228,7 @@ pub const WRITERS: [Writer; 31] = [
                 r.duration_ms
             )
         },
-        says: Says { duration_ms: Some(1), host: true, agent: false, ..COMBINED },
+        says: FactSet { duration_ms: Some(1), host: true, agent: false, ..COMBINED },
     },
     Writer {
         format: "w3c",
@@ -236,17 +236,17 @@ pub const WRITERS: [Writer; 31] = [
                cs(Referer) cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header \
                cs-protocol cs-bytes time-taken x-forwarded-for ssl-protocol ssl-cipher x-edge-response-result-type\n",
         line: cloudfront,
-        says: Says { duration_ms: Some(1), host: true, outcome: true, agent: false, ..COMBINED },
+        says: FactSet { duration_ms: Some(1), host: true, outcome: true, agent: false, ..COMBINED },
     },
     Writer { format: "caddy", head: "", line: caddy, says: JSON },
     Writer { format: "traefik-json", head: "", line: traefik_json, says: JSON },
     Writer { format: "envoy-json", head: "", line: envoy_json, says: JSON },
-    Writer { format: "cloudflare", head: "", line: cloudflare, says: Says { outcome: true, ..JSON } },
+    Writer { format: "cloudflare", head: "", line: cloudflare, says: FactSet { outcome: true, ..JSON } },
     Writer {
         format: "akamai",
         head: "",
         line: akamai,
-        says: Says { duration_ms: None, outcome: true, ..JSON },
+        says: FactSet { duration_ms: None, outcome: true, ..JSON },
     },
     Writer {
         format: "json",
@@ -266,7 +266,7 @@ pub const WRITERS: [Writer; 31] = [
                 seconds(r.duration_ms)
             )
         },
-        says: Says { time_ms: 1000, outcome: true, ..JSON },
+        says: FactSet { time_ms: 1000, outcome: true, ..JSON },
     },
     // The keys of Fastly's examples.
     Writer {
@@ -286,7 +286,7 @@ pub const WRITERS: [Writer; 31] = [
                 r.bytes
             )
         },
-        says: Says { duration_ms: None, outcome: true, ..JSON },
+        says: FactSet { duration_ms: None, outcome: true, ..JSON },
     },
 ];
 

@@ -178,7 +178,7 @@ impl CatalogueEntry {
 
 /// Entry by one line; its type is found elsewhere.
 fn entry_of_line(head_only: bool, access: &Access<'_>) -> CatalogueEntry {
-    let was_broken = class::of(access) == Class::Error && access.status < 400;
+    let was_broken = class::classify(access) == Class::Error && access.status < 400;
     let (evidence, status, bytes) = match access.status {
         0..200 | 304 => (Evidence::Mention, 200, UNKNOWN_BYTES),
         status if head_only => (Evidence::Mention, status, if status == 200 { UNKNOWN_BYTES } else { 0 }),

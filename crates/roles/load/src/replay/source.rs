@@ -4,7 +4,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use assay_logs::access::{Access, Version};
+use assay_logs::access::{Access, HttpVersion};
 use assay_logs::class::{self, Class};
 use assay_logs::error::LogsError;
 use assay_logs::format::Format;
@@ -125,7 +125,7 @@ pub struct LoggedTotals {
 impl LoggedTotals {
     fn count(&mut self, logged_outcome: LoggedOutcome) {
         self.newer_versions +=
-            u64::from(matches!(logged_outcome.version, Some(Version::Http2 | Version::Http3)));
+            u64::from(matches!(logged_outcome.version, Some(HttpVersion::Http2 | HttpVersion::Http3)));
         let Some(hit) = logged_outcome.hit else { return };
         self.known += 1;
         self.known_bytes += logged_outcome.bytes;
@@ -290,7 +290,7 @@ impl LogSource {
 /// Whether a line is of a hit; none: the line has nothing about a cache.
 fn was_hit(access: &Access<'_>) -> Option<bool> {
     let says_nothing = access.outcome.is_empty() && access.termination.is_empty();
-    match class::of(access) {
+    match class::classify(access) {
         Class::Unknown => None,
         _ if says_nothing => None,
         class => class.is_request().then(|| class.is_hit()),

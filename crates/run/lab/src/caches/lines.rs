@@ -5,7 +5,7 @@ use std::path::Path;
 use assay_logs::class::{self, Class};
 use assay_logs::error::LogsError;
 use assay_logs::format::Format;
-use assay_logs::read::each;
+use assay_logs::read::for_each_request;
 use assay_record::caches::LogRead;
 use assay_workload::XactId;
 use assay_workload::mark::{Kind, RequestMark};
@@ -42,8 +42,8 @@ pub(crate) fn read(
     log: &mut LogRead,
 ) -> Result<(), LogsError> {
     let mut foreign = 0;
-    let counted = each(path, format, |access| {
-        let class = class::of(access);
+    let counted = for_each_request(path, format, |access| {
+        let class = class::classify(access);
         match RequestMark::parse(access.xact) {
             // Too many are too many, however many there are.
             Some(_) if lines.len() > MOST_JOINED => {}

@@ -14,7 +14,7 @@ use assay_load::replay::{
     Catalogue, OriginListener, OriginServer, ReplayOptions, ReplayResults, ReplayTls, RequestSource,
     SimulatedOrigins,
 };
-use assay_logs::format::recognise;
+use assay_logs::format::detect;
 use assay_logs::input::Input;
 use clap::{ArgGroup, Args};
 
@@ -301,7 +301,7 @@ pub fn legacy_args(typed: Vec<OsString>) -> Vec<OsString> {
 fn is_log(path: &Path) -> bool {
     let name = path.to_string_lossy();
     let is_other = name.starts_with('-') || [".pg", ".toml", ".json"].iter().any(|end| name.ends_with(end));
-    let is_recognised = || Input::open(path).is_ok_and(|mut input| recognise(input.head()).is_ok());
+    let is_recognised = || Input::open(path).is_ok_and(|mut input| detect(input.head()).is_ok());
     !is_other && path.is_file() && (is_named_log(&name) || is_recognised())
 }
 

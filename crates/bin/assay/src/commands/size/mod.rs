@@ -13,19 +13,19 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use assay_cache::behaviour::CacheBehaviour;
 use assay_logs::error::LogsError;
-use assay_logs::format::Unrecognised;
-use assay_logs::size::document::{Document, Options};
+use assay_logs::format::DetectError;
+use assay_logs::size::document::{SizeDocument, SizeOptions};
 use assay_logs::size::error::SizeError;
 use assay_logs::size::form::Form;
-use assay_logs::size::labels::By;
+use assay_logs::size::group_by::GroupBy;
+use assay_logs::size::input::{ReadOptions, SizeInput, read};
 use assay_logs::size::policy::{Policy, Replacement};
 use assay_logs::size::proof::Proof;
-use assay_logs::size::read::{How, Read, read};
-use assay_logs::size::sample::{Sampling, Take};
+use assay_logs::size::sample::{SampleSize, Sampling};
 use assay_logs::size::simulate::Admission;
-use assay_logs::size::trace::text::{Naming, check_names};
+use assay_logs::size::trace::text::{ColumnNaming, check_names};
 use assay_logs::size::{csv, terminal};
-use assay_logs::terminal::Look;
+use assay_logs::terminal::TextStyle;
 use assay_report::sheet;
 use clap::Args;
 
@@ -109,13 +109,13 @@ pub struct SizeArgs {
     /// Simulate a sample: a share of the objects (`0.01`, `1%`), or at most so many objects (`200000`), each with all of its requests
     /// [default: all requests, where there is memory for them]
     #[arg(long, value_name = "SHARE|OBJECTS", value_parser = sample)]
-    pub sample: Option<Take>,
+    pub sample: Option<SampleSize>,
     /// Write the curves as CSV
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     /// Divide the hits by host, content type, or class: what a log says became of the request
-    #[arg(long, value_name = "host|type|class", value_parser = By::parse)]
-    pub by: Option<By>,
+    #[arg(long, value_name = "host|type|class", value_parser = GroupBy::parse)]
+    pub by: Option<GroupBy>,
     /// Where the result goes.
     #[command(flatten)]
     pub form: FormArgs,
@@ -160,8 +160,8 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
     if named.is_none() && !args.proof.prove.is_empty() {
         check_replay(args, &input)?;
     }
-    let options = Options { stored_as: stored_as.map(|_| model.stored_as()), ..options(args) };
-    let mut document = Document::of(&input, &options).map_err(failure)?;
+    let options = SizeOptions { stored_as: stored_as.map(|_| model.stored_as()), ..options(args) };
+    let mut document = SizeDocument::of(&input, &options).map_err(failure)?;
     if let Some(several) = &several {
         document.cooperate(&input.requests, &several.hierarchy, args.warm_up);
     }
@@ -180,7 +180,7 @@ pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
         output::result(&document.to_json().map_err(Failure::failed)?, file)?;
     } else {
         output::drawn(file, |style| {
-            terminal::render(&document, Look { colour: style.colour, width: style.width })
+            terminal::render(&document, TextStyle { colour: style.colour, width: style.width })
         })?;
     }
     Ok(Exit::Fine)
@@ -200,7 +200,7 @@ fn prove(args: &SizeArgs, proved: &ProvedPolicies, workload: Option<&str>) -> Re
 }
 
 /// Refuses what cannot be replayed.
-fn check_replay(args: &SizeArgs, read: &Read) -> Result<(), Failure> {
+fn check_replay(args: &SizeArgs, read: &SizeInput) -> Result<(), Failure> {
     let refused = |what: &str, hint: &'static str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
     if !read.is_log {
         return refused(
@@ -221,7 +221,7 @@ fn check_replay(args: &SizeArgs, read: &Read) -> Result<(), Failure> {
 }
 
 /// Refuses sizes in bytes where objects have none.
-fn check_units(args: &SizeArgs, read: &Read) -> Result<(), Failure> {
+fn check_units(args: &SizeArgs, read: &SizeInput) -> Result<(), Failure> {
     if read.requests.has_sizes {
         return Ok(());
     }
@@ -246,10 +246,10 @@ fn requests(
     workload: Option<&str>,
     model: &CacheModel,
     behaviour: Option<CacheBehaviour>,
-) -> Result<Read, Failure> {
+) -> Result<SizeInput, Failure> {
     // Another seed draws another sample of any input, and other requests of a workload.
     let sampling = Sampling { take: args.sample.unwrap_or_default(), seed: args.workload.planned.seed };
-    let how = How {
+    let how = ReadOptions {
         sampling,
         by: args.by,
         clients: args.together.needs_clients(),
@@ -272,8 +272,8 @@ fn requests(
     }
     let form = args.format.as_deref().map(Form::parse).transpose().map_err(failure)?;
     let form = match (&args.columns, form) {
-        (Some(names), None | Some(Form::Text(Naming::FirstLine))) => {
-            Some(Form::Text(Naming::Given(names.clone())))
+        (Some(names), None | Some(Form::Text(ColumnNaming::FirstLine))) => {
+            Some(Form::Text(ColumnNaming::Given(names.clone())))
         }
         (Some(_), Some(_)) => {
             let error = anyhow!("--columns is for traces in text whose columns --format does not name");
@@ -286,7 +286,7 @@ fn requests(
     Ok(read)
 }
 
-fn options(args: &SizeArgs) -> Options {
+fn options(args: &SizeArgs) -> SizeOptions {
     let mut policies = if args.policy.is_empty() { USUAL_POLICIES.to_vec() } else { args.policy.clone() };
     // A policy that is named twice gets one curve.
     let mut seen = Vec::new();
@@ -296,7 +296,7 @@ fn options(args: &SizeArgs) -> Options {
             true
         }
     });
-    Options {
+    SizeOptions {
         policies,
         sizes: args.sizes.iter().map(|size| size.size).collect(),
         warm_up: args.warm_up,
@@ -307,7 +307,7 @@ fn options(args: &SizeArgs) -> Options {
 
 fn failure(error: SizeError) -> Failure {
     let hint = match &error {
-        SizeError::Logs(LogsError::Unrecognised { why: Unrecognised::Unknown { .. }, .. }) => Some(
+        SizeError::Logs(LogsError::Unrecognised { why: DetectError::Unknown { .. }, .. }) => Some(
             "say how lines are written with --format (`assay logs --formats` lists the names of logs; `csv` is a trace \
              whose first line names its columns), or name the columns of a trace with --columns"
                 .into(),
@@ -364,18 +364,19 @@ fn admission(text: &str) -> Result<Admission, String> {
 }
 
 /// Reads `1%`, `0.01` or a number of objects.
-fn sample(text: &str) -> Result<Take, String> {
+fn sample(text: &str) -> Result<SampleSize, String> {
     let unknown = || {
         format!(
             "`{text}` is not a sample; write a share of the objects like 1% or 0.01, or a number of objects like 200000"
         )
     };
-    let share = |share: f64| if share > 0.0 && share < 1.0 { Ok(Take::Share(share)) } else { Err(unknown()) };
+    let share =
+        |share: f64| if share > 0.0 && share < 1.0 { Ok(SampleSize::Share(share)) } else { Err(unknown()) };
     if let Some(percent) = text.strip_suffix('%') {
         return percent.trim().parse().map_err(|_| unknown()).and_then(|percent: f64| share(percent / 100.0));
     }
     match text.parse::<usize>() {
-        Ok(objects) if objects > 1 => Ok(Take::Objects(objects)),
+        Ok(objects) if objects > 1 => Ok(SampleSize::Objects(objects)),
         _ => text.parse().map_err(|_| unknown()).and_then(share),
     }
 }

@@ -6,13 +6,13 @@ use anyhow::anyhow;
 use assay_base::settings::show::bytes;
 use assay_lab::experiment::cells::Experiment;
 use assay_lab::units;
-use assay_logs::size::curve::{Plan, curves};
+use assay_logs::size::curve::{CurvePlan, curves};
+use assay_logs::size::input::ReadOptions;
 use assay_logs::size::policy::{Policy, Replacement};
-use assay_logs::size::proof::{Cell, Proof, Ratios};
-use assay_logs::size::read::How;
+use assay_logs::size::proof::{Proof, ProofCell, Ratios};
 use assay_logs::size::requests::Requests;
-use assay_logs::size::sample::{Sampling, Take};
-use assay_logs::size::simulate::{Admission, Counts};
+use assay_logs::size::sample::{SampleSize, Sampling};
+use assay_logs::size::simulate::{Admission, HitCounts};
 use assay_measurement::ratios::HitRatio;
 use assay_proxy::spec::{Chosen, Storing};
 use assay_record::dir::RunDir;
@@ -140,7 +140,7 @@ pub fn prove(
     args: &ProveArgs,
     proved: &ProvedPolicies,
     own: &WorkloadArgs,
-    take: Take,
+    take: SampleSize,
 ) -> Result<Proof, Failure> {
     let models = args
         .prove
@@ -158,7 +158,7 @@ pub fn prove(
         let seeds = own.planned.seed..own.planned.seed + u64::from(args.repetitions);
         let mut requests = Vec::new();
         for seed in seeds {
-            let how = How { sampling: Sampling { take, seed }, ..How::default() };
+            let how = ReadOptions { sampling: Sampling { take, seed }, ..ReadOptions::default() };
             requests.push(workload::read_as(name, own, seed, model, how)?.requests);
         }
         for storing in proved.storing(model) {
@@ -188,10 +188,10 @@ pub fn cell(
     predicted: Ratios,
     measured: &[Ratios],
     repetitions: u32,
-) -> Cell {
+) -> ProofCell {
     let each = || measured.iter().map(|ratios| ratios.dhr);
     let range = (each().fold(f64::INFINITY, f64::min), each().fold(f64::NEG_INFINITY, f64::max));
-    Cell {
+    ProofCell {
         proxy: model.name.clone(),
         policy: Policy::Online(storing.policy),
         size_bytes,
@@ -207,9 +207,9 @@ pub fn cell(
 }
 
 /// Hit ratios predicted for a cache of this size.
-pub fn predicted(requests: &Requests, storing: Storing, size_bytes: u64) -> Counts {
+pub fn predicted(requests: &Requests, storing: Storing, size_bytes: u64) -> HitCounts {
     let (policies, sizes) = ([Policy::Online(storing.policy)], [size_bytes]);
-    let plan = Plan { policies: &policies, sizes: &sizes, warm_up: 0.0, admission: storing.admission };
+    let plan = CurvePlan { policies: &policies, sizes: &sizes, warm_up: 0.0, admission: storing.admission };
     curves(requests, &plan).curves[0].points[0].estimate.counts
 }
 

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, anyhow};
 use assay_base::settings::show::bytes;
 use assay_load::replay::ReplayResults;
+use assay_logs::size::input::SizeInput;
 use assay_logs::size::proof::{Proof, Ratios};
-use assay_logs::size::read::Read;
-use assay_logs::size::simulate::Counts;
+use assay_logs::size::simulate::HitCounts;
 use assay_proxy::spec::Storing;
 
 use super::model::CacheModel;
@@ -33,7 +33,7 @@ pub fn prove(
     log: &ReplayedLog<'_>,
     args: &ProveArgs,
     proved: &ProvedPolicies,
-    read: impl Fn(&CacheModel) -> Result<Read, Failure>,
+    read: impl Fn(&CacheModel) -> Result<SizeInput, Failure>,
 ) -> Result<Proof, Failure> {
     let models = args
         .prove
@@ -144,7 +144,7 @@ fn ratios(results: &ReplayResults) -> Option<Ratios> {
 }
 
 /// The predicted hits over the requests that were replayed: those with other methods than GET were not.
-fn of_replayed(counts: &Counts, runs: &[ReplayResults]) -> Ratios {
+fn of_replayed(counts: &HitCounts, runs: &[ReplayResults]) -> Ratios {
     let mean = |of: fn(&ReplayResults) -> u64, otherwise: u64| match runs.len() as u64 {
         0 => otherwise,
         number => runs.iter().map(of).sum::<u64>() / number,

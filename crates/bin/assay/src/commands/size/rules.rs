@@ -1,9 +1,9 @@
 //! What the command line says of the requests of a log.
 
 use assay_lab::units;
-use assay_logs::size::keys::normal::KeyRules;
 use assay_logs::size::keys::pattern::Pattern;
-use assay_logs::size::keys::{Rule, Rules};
+use assay_logs::size::keys::rules::KeyRules;
+use assay_logs::size::keys::{LogRule, LogRules};
 use clap::Args;
 
 /// The longest lifetime that is told from for ever, in seconds.
@@ -18,10 +18,10 @@ pub struct RuleArgs {
     pub hosts: Vec<Pattern>,
     /// How long responses are fresh: '*.jpg=1d', 'path:/news/*=60s', 'host:img.example=1h', 'type:image/*=7d'; the first that matches
     #[arg(long, value_name = "PATTERN=DUR", value_parser = ttl)]
-    pub ttl: Vec<Rule<u32>>,
+    pub ttl: Vec<LogRule<u32>>,
     /// What is never stored: 'path:/api/*', 'host:login.example', 'type:text/html'
     #[arg(long, value_name = "PATTERN", value_parser = uncachable)]
-    pub uncachable: Vec<Rule<()>>,
+    pub uncachable: Vec<LogRule<()>>,
     /// Which requests are for one object: 'drop utm_*, fbclid; sort query; ignore query; ignore host; lower host; lower path'; with
     /// fields and cookies that are logged: 'vary accept-language; cookie session; ignore cookie _ga*; ignore field user-agent'
     #[arg(long, value_name = "RULES", value_parser = KeyRules::parse)]
@@ -33,8 +33,8 @@ pub struct RuleArgs {
 
 impl RuleArgs {
     /// The rules that were given.
-    pub fn rules(&self) -> Rules {
-        let mut rules = Rules::of_key(self.key.clone().unwrap_or_default(), self.suggest_keys);
+    pub fn rules(&self) -> LogRules {
+        let mut rules = LogRules::of_key(self.key.clone().unwrap_or_default(), self.suggest_keys);
         rules.hosts.clone_from(&self.hosts);
         rules.ttl.clone_from(&self.ttl);
         rules.uncachable.clone_from(&self.uncachable);
@@ -46,13 +46,13 @@ fn host(text: &str) -> Result<Pattern, String> {
     Pattern::parse(&format!("host:{text}"))
 }
 
-fn ttl(text: &str) -> Result<Rule<u32>, String> {
+fn ttl(text: &str) -> Result<LogRule<u32>, String> {
     let (pattern, time) =
         text.rsplit_once('=').ok_or_else(|| format!("`{text}` has no time; write it like '*.jpg=1d'"))?;
     let says = if time == "0" { 0 } else { units::duration(time)?.as_secs().min(LONGEST_S) as u32 };
-    Ok(Rule { text: text.to_owned(), pattern: Pattern::parse(pattern)?, says, matched: 0 })
+    Ok(LogRule { text: text.to_owned(), pattern: Pattern::parse(pattern)?, says, matched: 0 })
 }
 
-fn uncachable(text: &str) -> Result<Rule<()>, String> {
-    Ok(Rule { text: text.to_owned(), pattern: Pattern::parse(text)?, says: (), matched: 0 })
+fn uncachable(text: &str) -> Result<LogRule<()>, String> {
+    Ok(LogRule { text: text.to_owned(), pattern: Pattern::parse(text)?, says: (), matched: 0 })
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::anyhow;
 use assay_lab::units;
 use assay_logs::size::error::SizeError;
-use assay_logs::size::read::{How, Read, Response};
-use assay_logs::size::workload::{self, Plan};
+use assay_logs::size::input::{ReadOptions, ResponseTime, SizeInput};
+use assay_logs::size::workload::{self, WorkloadPlan};
 use assay_workload::model::Workload;
 use assay_workload::rehearse::Rehearsal;
 use assay_workload::{Universe, UniverseOptions};
@@ -37,7 +37,7 @@ pub struct WorkloadArgs {
     /// embedded objects, and the next requests of best-effort robots, are requested then. `logged`: as long as the log or the trace says
     /// [default: no time; 10ms for best-effort robots]
     #[arg(long, value_name = "DUR|logged", value_parser = response_time, help_heading = "Time")]
-    pub response_time: Option<Response>,
+    pub response_time: Option<ResponseTime>,
 }
 
 impl WorkloadArgs {
@@ -82,12 +82,12 @@ impl WorkloadArgs {
 }
 
 /// Reads `100ms` or `logged`.
-fn response_time(text: &str) -> Result<Response, String> {
+fn response_time(text: &str) -> Result<ResponseTime, String> {
     if text == "logged" {
-        return Ok(Response::Logged);
+        return Ok(ResponseTime::Logged);
     }
     let time = units::duration(text)?;
-    Ok(Response::Ms(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
+    Ok(ResponseTime::Ms(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
 }
 
 /// The workload among the inputs; none: they are logs or traces.
@@ -112,7 +112,7 @@ pub fn named(files: &[PathBuf], args: &WorkloadArgs) -> Result<Option<String>, F
 }
 
 /// The requests of a workload, as they act on a proxy.
-pub fn read(name: &str, args: &WorkloadArgs, model: &CacheModel, how: How) -> Result<Read, Failure> {
+pub fn read(name: &str, args: &WorkloadArgs, model: &CacheModel, how: ReadOptions) -> Result<SizeInput, Failure> {
     read_as(name, args, args.planned.seed, model, how)
 }
 
@@ -122,23 +122,23 @@ pub fn read_as(
     args: &WorkloadArgs,
     seed: u64,
     model: &CacheModel,
-    how: How,
-) -> Result<Read, Failure> {
+    how: ReadOptions,
+) -> Result<SizeInput, Failure> {
     let prepared = prepare(&wish(name, args, seed))?;
     let options = UniverseOptions { private_as_public: args.planned.private_as_public };
     // The world's tag is in paths only.
     let universe = Universe::new(Arc::clone(&prepared.workload), seed, 0, options).map_err(Failure::usage)?;
     let response = match args.response_time {
         None => None,
-        Some(Response::Ms(ms)) => Some(Duration::from_millis(ms)),
-        Some(Response::Logged) => {
+        Some(ResponseTime::Ms(ms)) => Some(Duration::from_millis(ms)),
+        Some(ResponseTime::Logged) => {
             return Err(Failure::usage(anyhow!(
                 "{name} is a workload, which has no log that says how long responses took"
             ))
             .hint("write how long they take, like --response-time 100ms"));
         }
     };
-    let plan = Plan {
+    let plan = WorkloadPlan {
         name,
         universe: Arc::new(universe),
         timeline: Arc::clone(&prepared.timeline),

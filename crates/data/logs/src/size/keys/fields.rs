@@ -1,14 +1,14 @@
 //! The header fields and the cookies of a request, as far as its line in a log has them.
 
 use crate::access::Access;
-use crate::format::{Extra, Format};
+use crate::format::{ExtraField, Format};
 
 /// The name of the field that holds all cookies.
 pub(super) const COOKIE: &str = "cookie";
 
 /// What a line says of its request beside the URL, and of the variants of its response.
 #[derive(Debug, Default)]
-pub struct Fields<'a> {
+pub struct RequestFields<'a> {
     /// Header fields by name (in lower case), sorted by it.
     pub(super) fields: Vec<(&'a str, &'a [u8])>,
     /// Cookies by name, in the order of the line.
@@ -19,22 +19,22 @@ pub struct Fields<'a> {
     pub(super) validator: &'a [u8],
 }
 
-impl<'a> Fields<'a> {
+impl<'a> RequestFields<'a> {
     /// Reads a line once more.
     pub fn of(access: &Access<'a>, format: &'a Format) -> Self {
         let mut found = Self::default();
         // Some logs have a cookie by itself and in the field with all of them.
         let mut single = Vec::new();
         format.each_extra(access.line, |extra, value| match extra {
-            Extra::Request(name) => {
+            ExtraField::Request(name) => {
                 if name == COOKIE {
                     found.cookies.extend(cookies(value));
                 }
                 found.fields.push((name, value));
             }
-            Extra::Cookie(name) => single.push((name.as_bytes(), value)),
-            Extra::Vary => found.vary = value,
-            Extra::Validator => found.validator = value,
+            ExtraField::Cookie(name) => single.push((name.as_bytes(), value)),
+            ExtraField::Vary => found.vary = value,
+            ExtraField::Validator => found.validator = value,
         });
         for (name, value) in single {
             if found.cookies.iter().all(|(known, _)| *known != name) {
@@ -78,7 +78,7 @@ mod tests {
         );
         let (format, mut access) = (format.unwrap(), Access::default());
         format.read(b"1 200 /a \"a=1; b=2\" 2 3 \"en\" \"-\"", &mut access).unwrap();
-        let fields = Fields::of(&access, &format);
+        let fields = RequestFields::of(&access, &format);
         let expected: [(&str, &[u8]); 2] = [("accept-language", b"en"), ("cookie", b"a=1; b=2")];
         assert_eq!(fields.fields, expected);
         let expected: [(&[u8], &[u8]); 3] = [(b"a", b"1"), (b"b", b"2"), (b"c", b"3")];

@@ -3,23 +3,23 @@
 //! a response is fresh; and the reverse question, which parameters, fields and cookies split objects ([`suggest`]).
 
 pub mod fields;
-pub mod logged;
-pub mod normal;
+pub mod logged_fields;
 pub mod pattern;
+pub mod rules;
 pub mod suggest;
 
 use crate::access::Access;
-use crate::format::{how_to_log, title};
+use crate::format::{canonical_field_name, logging_hint};
 
-use self::fields::{COOKIE, Fields};
-use self::logged::Logged;
-use self::normal::{KeyRules, NameRule, matches_one, name, parameters};
-use self::pattern::{Pattern, Shown};
-use self::suggest::Suggest;
+use self::fields::{COOKIE, RequestFields};
+use self::logged_fields::LoggedFields;
+use self::pattern::{Pattern, RuleSubject};
+use self::rules::{KeyRules, NameRule, matches_one, name, parameters};
+use self::suggest::KeySuggester;
 
 /// A rule, and how many requests it was for.
 #[derive(Debug, Clone)]
-pub struct Rule<T> {
+pub struct LogRule<T> {
     /// As it was written.
     pub text: String,
     /// Which requests it is for.
@@ -32,28 +32,28 @@ pub struct Rule<T> {
 
 /// All that is said of a log.
 #[derive(Debug, Default)]
-pub struct Rules {
+pub struct LogRules {
     /// Hosts whose requests are taken; empty: all.
     pub hosts: Vec<Pattern>,
     /// How long responses are fresh, in seconds: the first rule that matches. Without one, for ever.
-    pub ttl: Vec<Rule<u32>>,
+    pub ttl: Vec<LogRule<u32>>,
     /// What is never stored.
-    pub uncachable: Vec<Rule<()>>,
+    pub uncachable: Vec<LogRule<()>>,
     pub key: KeyRules,
     /// Looks for parameters that split objects; none: nobody asked.
-    pub suggest: Option<Suggest>,
+    pub suggest: Option<KeySuggester>,
     /// Requests that were left out for their host.
     pub left_out: u64,
     /// Names in rules of the key that no request had until now.
     idle: Vec<(NameRule, String)>,
 }
 
-impl Rules {
+impl LogRules {
     /// Nothing but a key; `suggests`: changes of it are looked for.
     pub fn of_key(key: KeyRules, suggests: bool) -> Self {
         let of = |rule| key.names(rule).iter().map(move |name| (rule, name.clone()));
         let idle = NameRule::ALL.into_iter().flat_map(of).collect();
-        Self { suggest: suggests.then(|| Suggest::new(key.clone())), key, idle, ..Self::default() }
+        Self { suggest: suggests.then(|| KeySuggester::new(key.clone())), key, idle, ..Self::default() }
     }
 
     /// Lines have to be read for fields and cookies.
@@ -62,7 +62,7 @@ impl Rules {
     }
 
     /// Strikes the names of the key's rules that a request has.
-    pub(crate) fn see(&mut self, query: &[u8], fields: &Fields<'_>) {
+    pub(crate) fn strike_matched(&mut self, query: &[u8], fields: &RequestFields<'_>) {
         if self.idle.is_empty() {
             return;
         }
@@ -81,16 +81,16 @@ impl Rules {
     }
 
     /// A sentence for each name in a rule of the key that no request had, and what a log cannot tell.
-    pub(crate) fn notes_of_key(&self, logged: &Logged) -> Vec<String> {
+    pub(crate) fn notes_of_key(&self, logged: &LoggedFields) -> Vec<String> {
         let unlogged = |field: &str, what: &str| {
             format!(
                 "the log does not have {what}, so the rule splits nothing. Log it: {}.",
-                how_to_log(field)
+                logging_hint(field)
             )
         };
         let note = |(rule, name): &(NameRule, String)| {
             let why = match rule {
-                NameRule::Vary if !logged.has_field(name) => unlogged(name, &title(name)),
+                NameRule::Vary if !logged.has_field(name) => unlogged(name, &canonical_field_name(name)),
                 NameRule::Cookie if !logged.has_cookie(name) => unlogged(COOKIE, "this cookie"),
                 _ => "it matches no request.".into(),
             };
@@ -101,7 +101,7 @@ impl Rules {
             notes.push(format!(
                 "The log has neither cookies nor other fields of requests that responses may depend on: whether these split objects is \
                  not known. Log them, as Cookie: {}.",
-                how_to_log(COOKIE)
+                logging_hint(COOKIE)
             ));
         }
         notes
@@ -138,7 +138,7 @@ impl Rules {
 }
 
 /// The first rule that is for a request, which is counted.
-pub(crate) fn first<'a, T>(rules: &'a mut [Rule<T>], shown: &Shown<'_>) -> Option<&'a T> {
+pub(crate) fn first<'a, T>(rules: &'a mut [LogRule<T>], shown: &RuleSubject<'_>) -> Option<&'a T> {
     let rule = rules.iter_mut().find(|rule| rule.pattern.matches(shown))?;
     rule.matched += 1;
     Some(&rule.says)

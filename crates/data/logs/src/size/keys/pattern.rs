@@ -2,7 +2,7 @@
 
 /// What a pattern is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum PatternField {
     Path,
     Host,
     Type,
@@ -11,13 +11,13 @@ enum Of {
 /// A pattern: `*` stands for any number of bytes, anything else for itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    of: Of,
+    of: PatternField,
     text: String,
 }
 
 /// What a request shows to a pattern.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub struct RuleSubject<'a> {
     /// Host, as it was logged.
     pub host: &'a [u8],
     /// Path without its query.
@@ -33,15 +33,15 @@ impl Pattern {
     /// If there is no pattern, or what stands before the colon is unknown.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (of, pattern) = match text.split_once(':') {
-            Some(("path", pattern)) => (Of::Path, pattern),
-            Some(("host", pattern)) => (Of::Host, pattern),
-            Some(("type", pattern)) => (Of::Type, pattern),
+            Some(("path", pattern)) => (PatternField::Path, pattern),
+            Some(("host", pattern)) => (PatternField::Host, pattern),
+            Some(("type", pattern)) => (PatternField::Type, pattern),
             Some((other, _)) if !other.contains(['/', '*', '.']) => {
                 return Err(format!(
                     "`{other}` is nothing that a rule can look at; write path:, host: or type:"
                 ));
             }
-            _ => (Of::Path, text),
+            _ => (PatternField::Path, text),
         };
         if pattern.is_empty() {
             return Err(format!(
@@ -52,11 +52,11 @@ impl Pattern {
     }
 
     /// True for requests that the rule is for. Hosts and types are compared without regard to case.
-    pub fn matches(&self, shown: &Shown<'_>) -> bool {
+    pub fn matches(&self, shown: &RuleSubject<'_>) -> bool {
         match self.of {
-            Of::Path => glob(self.text.as_bytes(), shown.path, false),
-            Of::Host => glob(self.text.as_bytes(), shown.host, true),
-            Of::Type => glob(self.text.as_bytes(), shown.content_type, true),
+            PatternField::Path => glob(self.text.as_bytes(), shown.path, false),
+            PatternField::Host => glob(self.text.as_bytes(), shown.host, true),
+            PatternField::Type => glob(self.text.as_bytes(), shown.content_type, true),
         }
     }
 }
@@ -89,8 +89,8 @@ pub(super) fn glob(form: &[u8], text: &[u8], ignores_case: bool) -> bool {
 mod tests {
     use super::*;
 
-    const SHOWN: Shown<'static> =
-        Shown { host: b"IMG.example", path: b"/api/v1/a.jpg", content_type: b"image/jpeg; q=1" };
+    const SHOWN: RuleSubject<'static> =
+        RuleSubject { host: b"IMG.example", path: b"/api/v1/a.jpg", content_type: b"image/jpeg; q=1" };
 
     #[test]
     fn a_pattern_is_of_the_path_unless_it_says_otherwise() {

@@ -5,20 +5,20 @@ use std::borrow::Cow;
 use crate::hash::{hash, hash_on};
 
 use super::Record;
-use super::name::{Meaning, Name};
-use super::number::{Problem, decimal, digits, size, time_ms};
-use super::operation::{self, Explained, Operations};
+use super::name::{ColumnMeaning, ColumnName};
+use super::number::{ValueError, decimal, digits, size, time_ms};
+use super::operation::{self, OperationName, Operations};
 use super::separator::Separator;
 use crate::size::requests::LARGEST_BYTES;
 
 /// The longest lifetime that is told from for ever.
-const LONGEST_S: f64 = (u32::MAX - 1) as f64;
+const MAX_LIFE_S: f64 = (u32::MAX - 1) as f64;
 /// A line that stands for more requests is damaged.
-const MOST_REQUESTS: u64 = 1_000_000;
+const MAX_REQUESTS: u64 = 1_000_000;
 
 /// What is read from a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Role {
+enum ColumnRole {
     Unused,
     Object {
         /// It may be empty, where others are the object with it.
@@ -47,7 +47,7 @@ enum Role {
 #[derive(Debug, Clone, PartialEq)]
 struct Column {
     name: String,
-    role: Role,
+    role: ColumnRole,
 }
 
 /// Which columns lines have, and what each stands for.
@@ -59,16 +59,16 @@ pub struct Columns {
     least: usize,
     /// Lines may have more of them, which are not read.
     has_more: bool,
-    explained: Vec<Explained>,
+    operation_names: Vec<OperationName>,
 }
 
 /// None of the columns stands for the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoObject;
+pub struct NoObjectColumn;
 
 /// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Line {
+pub enum TraceLine {
     /// Requests, all of them alike.
     Requests {
         record: Record,
@@ -82,69 +82,76 @@ pub enum Line {
 
 /// Why a line is not a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Malformed {
+pub enum TraceLineError {
     /// It has another number of columns: this one.
     Columns(usize),
     /// Something is wrong with a column.
     Column {
         /// Its place, from 0.
         place: usize,
-        problem: Problem,
+        problem: ValueError,
     },
 }
 
 impl Columns {
     /// The columns with these names. `example`: a line, which says whether a `type` is an operation.
-    pub fn of(names: &[Name], separator: Separator, example: Option<&[u8]>) -> Result<Self, NoObject> {
-        let mut roles = vec![Role::Unused; names.len()];
+    pub fn of(
+        names: &[ColumnName],
+        separator: Separator,
+        example: Option<&[u8]>,
+    ) -> Result<Self, NoObjectColumn> {
+        let mut roles = vec![ColumnRole::Unused; names.len()];
         let first = |meaning| names.iter().position(|name| name.meaning == meaning);
-        let objects = objects(names).ok_or(NoObject)?;
+        let objects = objects(names).ok_or(NoObjectColumn)?;
         for place in &objects.parts {
-            roles[*place] = Role::Object { is_part: *place != objects.whole };
+            roles[*place] = ColumnRole::Object { is_part: *place != objects.whole };
         }
         let unit_bytes = |place: usize| names[place].unit.unwrap_or(1.0);
-        let value = first(Meaning::ValueSize);
-        let whole = first(Meaning::Size);
-        let key = first(Meaning::KeySize);
+        let value = first(ColumnMeaning::ValueSize);
+        let whole = first(ColumnMeaning::Size);
+        let key = first(ColumnMeaning::KeySize);
         // `size` beside the size of a key is that of the value; an object's own size has both.
         let has_parts =
             whole.or(value).is_some_and(|place| ["size", "valuesize"].contains(&&*names[place].words))
                 && key.is_some()
                 && (whole.is_none() || value.is_none());
         if let Some(place) = whole.or(value) {
-            roles[place] = Role::Size { unit_bytes: unit_bytes(place), is_value: has_parts };
+            roles[place] = ColumnRole::Size { unit_bytes: unit_bytes(place), is_value: has_parts };
         }
         if let Some(place) = key.filter(|_| has_parts) {
-            roles[place] = Role::Size { unit_bytes: unit_bytes(place), is_value: false };
+            roles[place] = ColumnRole::Size { unit_bytes: unit_bytes(place), is_value: false };
         }
-        if let Some(place) = first(Meaning::Sent) {
+        if let Some(place) = first(ColumnMeaning::Sent) {
             let unit_bytes = unit_bytes(place);
             roles[place] = match whole.or(value) {
-                Some(_) => Role::Sent { unit_bytes },
-                None => Role::Size { unit_bytes, is_value: false },
+                Some(_) => ColumnRole::Sent { unit_bytes },
+                None => ColumnRole::Size { unit_bytes, is_value: false },
             };
-        } else if let (Some(start), Some(end)) = (first(Meaning::RangeStart), first(Meaning::RangeEnd)) {
-            (roles[start], roles[end]) = (Role::RangeStart, Role::RangeEnd);
+        } else if let (Some(start), Some(end)) =
+            (first(ColumnMeaning::RangeStart), first(ColumnMeaning::RangeEnd))
+        {
+            (roles[start], roles[end]) = (ColumnRole::RangeStart, ColumnRole::RangeEnd);
         }
         let is_operation = |place: &usize| {
             let field = example.and_then(|line| separator.fields(line).nth(*place));
             field.is_some_and(|field| operation::is_known(&String::from_utf8_lossy(&field)))
         };
-        let operation = first(Meaning::Operation).or(first(Meaning::PerhapsOperation).filter(is_operation));
-        if let Some(place) = first(Meaning::Time) {
-            roles[place] = Role::Time(names[place].unit);
+        let operation =
+            first(ColumnMeaning::Operation).or(first(ColumnMeaning::PerhapsOperation).filter(is_operation));
+        if let Some(place) = first(ColumnMeaning::Time) {
+            roles[place] = ColumnRole::Time(names[place].unit);
         }
-        if let Some(place) = first(Meaning::Life) {
-            roles[place] = Role::Life(names[place].unit.unwrap_or(1e3));
+        if let Some(place) = first(ColumnMeaning::Life) {
+            roles[place] = ColumnRole::Life(names[place].unit.unwrap_or(1e3));
         }
-        if let Some(place) = first(Meaning::Takes) {
-            roles[place] = Role::Takes(names[place].unit.unwrap_or(1e3));
+        if let Some(place) = first(ColumnMeaning::Takes) {
+            roles[place] = ColumnRole::Takes(names[place].unit.unwrap_or(1e3));
         }
         if let Some(place) = operation {
-            roles[place] = Role::Operation;
+            roles[place] = ColumnRole::Operation;
         }
-        if let Some(place) = first(Meaning::Count) {
-            roles[place] = Role::Count;
+        if let Some(place) = first(ColumnMeaning::Count) {
+            roles[place] = ColumnRole::Count;
         }
         let columns = names.iter().zip(roles).map(|(name, role)| Column { name: name.text.clone(), role });
         Ok(Self {
@@ -152,7 +159,7 @@ impl Columns {
             columns: columns.collect(),
             least: names.len(),
             has_more: false,
-            explained: operation.map_or(Vec::new(), |place| names[place].explained.clone()),
+            operation_names: operation.map_or(Vec::new(), |place| names[place].operation_names.clone()),
         })
     }
 
@@ -164,17 +171,17 @@ impl Columns {
 
     /// True if there is a column of sizes.
     pub fn has_sizes(&self) -> bool {
-        self.place(|role| matches!(role, Role::Size { .. })).is_some()
+        self.place(|role| matches!(role, ColumnRole::Size { .. })).is_some()
     }
 
     /// True if there is a column of times until a response began.
     pub fn has_response_times(&self) -> bool {
-        self.place(|role| matches!(role, Role::Takes(_))).is_some()
+        self.place(|role| matches!(role, ColumnRole::Takes(_))).is_some()
     }
 
     /// What the values of its operations mean.
     pub fn operations(&self) -> Operations {
-        Operations::new(&self.explained)
+        Operations::new(&self.operation_names)
     }
 
     /// An object of a line that is a number with a power of ten, as spreadsheets write long numbers: several of them may have been
@@ -188,7 +195,7 @@ impl Columns {
             is_number && digits.iter().any(is_mark) && exponent.starts_with(b"E+")
         };
         let fields = self.columns.iter().zip(self.separator.fields(line));
-        let mut objects = fields.filter(|(column, _)| matches!(column.role, Role::Object { .. }));
+        let mut objects = fields.filter(|(column, _)| matches!(column.role, ColumnRole::Object { .. }));
         let rounded = objects.find(|(_, field)| is_rounded(field));
         rounded.map(|(_, field)| String::from_utf8_lossy(&field).into_owned())
     }
@@ -197,20 +204,22 @@ impl Columns {
     pub fn are_named_in(&self, line: &[u8]) -> bool {
         let fields: Vec<_> = self.separator.fields(line).collect();
         let has_letter = |field: &[u8]| field.iter().any(u8::is_ascii_alphabetic);
-        let of = |is_one: fn(Role) -> bool| {
+        let of = |is_one: fn(ColumnRole) -> bool| {
             let columns = self.columns.iter().zip(&fields).filter(move |(column, _)| is_one(column.role));
             columns.map(|(_, field)| field).collect::<Vec<_>>()
         };
-        let numbers = of(|role| !matches!(role, Role::Unused | Role::Object { .. } | Role::Operation));
+        let numbers = of(|role| {
+            !matches!(role, ColumnRole::Unused | ColumnRole::Object { .. } | ColumnRole::Operation)
+        });
         if !numbers.is_empty() {
             let is_number =
                 |field: &[u8]| decimal(field, true).is_some() || time_ms(field, true, None).is_ok();
             return numbers.iter().all(|field| !is_number(field) && has_letter(field));
         }
-        let object = of(|role| matches!(role, Role::Object { .. }));
+        let object = of(|role| matches!(role, ColumnRole::Object { .. }));
         object.iter().any(|field| {
-            let name = Name::of(&String::from_utf8_lossy(field));
-            name.is_ok_and(|name| name.meaning == Meaning::Object || name.meaning == Meaning::Url)
+            let name = ColumnName::of(&String::from_utf8_lossy(field));
+            name.is_ok_and(|name| name.meaning == ColumnMeaning::Object || name.meaning == ColumnMeaning::Url)
         })
     }
 
@@ -219,77 +228,77 @@ impl Columns {
     /// # Errors
     /// If it has more columns; or if it is a request, and has fewer, or a column that is read is empty or no number of its kind. A lifetime
     /// or a response time that is not a number above 0 is not known.
-    pub fn read(&self, line: &[u8], operations: &mut Operations) -> Result<Line, Malformed> {
-        let mut found = Found::default();
+    pub fn read(&self, line: &[u8], operations: &mut Operations) -> Result<TraceLine, TraceLineError> {
+        let mut found = ParsedLine::default();
         let (mut number, mut problem, mut is_empty) = (0, None, false);
         for field in self.separator.fields(line) {
             is_empty = field.is_empty();
             if let Some(column) = self.columns.get(number)
-                && let Err(wrong) = found.take(column.role, field, !self.separator.is_comma())
+                && let Err(wrong) = found.parse(column.role, field, !self.separator.is_comma())
             {
-                problem = problem.or(Some(Malformed::Column { place: number, problem: wrong }));
+                problem = problem.or(Some(TraceLineError::Column { place: number, problem: wrong }));
             }
             number += 1;
         }
         let (least, most) = (self.least, self.columns.len());
         // A separator at the end of a line begins no column.
         if number > most + usize::from(is_empty) && !self.has_more {
-            return Err(Malformed::Columns(number));
+            return Err(TraceLineError::Columns(number));
         }
         let count = found.count.unwrap_or(1);
         if let Some(value) = &found.operation
-            && !operations.take(value, count)
+            && !operations.parse(value, count)
         {
             operations.lifetimes += if found.record.life_s.is_some() { count } else { 0 };
-            return Ok(Line::Other);
+            return Ok(TraceLine::Other);
         }
         if number < least {
-            return Err(Malformed::Columns(number));
+            return Err(TraceLineError::Columns(number));
         }
         match problem.or_else(|| if number < most { self.missing(&found) } else { None }) {
             Some(problem) => Err(problem),
-            None => Ok(Line::Requests { record: found.record(), count, lacks_value: found.lacks_value }),
+            None => Ok(TraceLine::Requests { record: found.record(), count, lacks_value: found.lacks_value }),
         }
     }
 
     /// The first of the columns that must have a value and have none.
-    fn missing(&self, found: &Found<'_>) -> Option<Malformed> {
+    fn missing(&self, found: &ParsedLine<'_>) -> Option<TraceLineError> {
         let place = self.place(|role| match role {
-            Role::Object { .. } => found.key.is_none(),
-            Role::Size { .. } => found.record.bytes.is_none(),
-            Role::Time(_) => found.record.at_ms.is_none(),
-            Role::Operation => found.operation.is_none(),
-            Role::Count => found.count.is_none(),
+            ColumnRole::Object { .. } => found.key.is_none(),
+            ColumnRole::Size { .. } => found.record.bytes.is_none(),
+            ColumnRole::Time(_) => found.record.at_ms.is_none(),
+            ColumnRole::Operation => found.operation.is_none(),
+            ColumnRole::Count => found.count.is_none(),
             _ => false,
         });
-        place.map(|place| Malformed::Column { place, problem: Problem::Empty })
+        place.map(|place| TraceLineError::Column { place, problem: ValueError::Empty })
     }
 
-    fn place(&self, is_one: impl Fn(Role) -> bool) -> Option<usize> {
+    fn place(&self, is_one: impl Fn(ColumnRole) -> bool) -> Option<usize> {
         self.columns.iter().position(|column| is_one(column.role))
     }
 
     /// Why a line is not a request, in words.
-    pub fn reason(&self, malformed: Malformed) -> String {
+    pub fn reason(&self, malformed: TraceLineError) -> String {
         match malformed {
-            Malformed::Columns(found) => {
+            TraceLineError::Columns(found) => {
                 let expected = match self.least {
                     least if least == self.columns.len() && !self.has_more => format!("not {least}"),
                     least => format!("not {least} or more"),
                 };
                 format!("it has {}, {expected}", assay_base::settings::show::several(found as u64, "column"))
             }
-            Malformed::Column { place, problem } => {
+            TraceLineError::Column { place, problem } => {
                 let what = match problem {
-                    Problem::Empty => "is empty",
-                    Problem::NoNumber => "is no number",
-                    Problem::Fraction => {
+                    ValueError::Empty => "is empty",
+                    ValueError::NoNumber => "is no number",
+                    ValueError::Fraction => {
                         "is no whole number of bytes: neither fractions nor marks between thousands are read"
                     }
-                    Problem::Negative => "is below 0",
-                    Problem::TooLarge => "is more than 256 TB",
-                    Problem::NoTime => "is no time: numbers are read, and dates like 2026-01-31 12:00:00",
-                    Problem::NoCount => "is no number of requests from 1 to 1,000,000",
+                    ValueError::Negative => "is below 0",
+                    ValueError::TooLarge => "is more than 256 TB",
+                    ValueError::NoTime => "is no time: numbers are read, and dates like 2026-01-31 12:00:00",
+                    ValueError::NoCount => "is no number of requests from 1 to 1,000,000",
                 };
                 format!("{} {what}", self.named(place))
             }
@@ -307,39 +316,39 @@ impl Columns {
     }
 
     /// The columns of a kind, as they are called.
-    fn all_named(&self, is_one: impl Fn(Role) -> bool) -> Vec<String> {
+    fn all_named(&self, is_one: impl Fn(ColumnRole) -> bool) -> Vec<String> {
         let places = self.columns.iter().enumerate().filter(|(_, column)| is_one(column.role));
         places.map(|(place, _)| self.named(place)).collect()
     }
 
     /// Names of the columns that are not read.
     pub fn unused(&self) -> Vec<String> {
-        self.all_named(|role| role == Role::Unused)
+        self.all_named(|role| role == ColumnRole::Unused)
     }
 
     /// What a column of operations is called; none: there is none.
     pub fn operation(&self) -> Option<String> {
-        self.all_named(|role| role == Role::Operation).pop()
+        self.all_named(|role| role == ColumnRole::Operation).pop()
     }
 
     /// What a column of how many requests a line stands for is called; none: there is none.
     pub fn count(&self) -> Option<String> {
-        self.all_named(|role| role == Role::Count).pop()
+        self.all_named(|role| role == ColumnRole::Count).pop()
     }
 
     /// What a reader should know of how columns are read, a sentence each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let objects = self.all_named(|role| matches!(role, Role::Object { .. }));
+        let objects = self.all_named(|role| matches!(role, ColumnRole::Object { .. }));
         if objects.len() > 1 {
             notes.push(format!("An object is what has the same {}.", joined(&objects)));
         }
-        let sizes = self.all_named(|role| matches!(role, Role::Size { .. }));
+        let sizes = self.all_named(|role| matches!(role, ColumnRole::Size { .. }));
         if sizes.len() > 1 {
             notes.push(format!("The size of an object is the sum of {}.", joined(&sizes)));
         }
         for (place, column) in self.columns.iter().enumerate() {
-            if let Role::Size { unit_bytes, .. } | Role::Sent { unit_bytes } = column.role
+            if let ColumnRole::Size { unit_bytes, .. } | ColumnRole::Sent { unit_bytes } = column.role
                 && unit_bytes > 1.0
             {
                 let unit = assay_base::settings::show::count(unit_bytes as u64);
@@ -369,33 +378,33 @@ struct Objects {
     whole: usize,
 }
 
-fn objects(names: &[Name]) -> Option<Objects> {
+fn objects(names: &[ColumnName]) -> Option<Objects> {
     let first = |meaning| names.iter().position(|name| name.meaning == meaning);
-    let all = |meanings: &[Meaning]| {
-        let places = names.iter().enumerate().filter(|(_, name)| meanings.contains(&name.meaning));
+    let parse_names = |semantics: &[ColumnMeaning]| {
+        let places = names.iter().enumerate().filter(|(_, name)| semantics.contains(&name.meaning));
         places.map(|(place, _)| place).collect::<Vec<_>>()
     };
-    if let Some(whole) = first(Meaning::Object) {
+    if let Some(whole) = first(ColumnMeaning::Object) {
         // One that is named twice is a pair.
-        let mut parts = all(&[Meaning::Object]);
+        let mut parts = parse_names(&[ColumnMeaning::Object]);
         parts.retain(|place| names[*place].words == names[whole].words);
         return Some(Objects { parts, whole });
     }
-    if let Some(whole) = first(Meaning::Address) {
-        let parts = [all(&[Meaning::Volume, Meaning::Host]), vec![whole]].concat();
+    if let Some(whole) = first(ColumnMeaning::Address) {
+        let parts = [parse_names(&[ColumnMeaning::Volume, ColumnMeaning::Host]), vec![whole]].concat();
         return Some(Objects { parts, whole });
     }
-    if let Some(whole) = first(Meaning::Url) {
+    if let Some(whole) = first(ColumnMeaning::Url) {
         return Some(Objects { parts: vec![whole], whole });
     }
-    let whole = first(Meaning::Path)?;
-    let parts = [Meaning::Host, Meaning::Path, Meaning::Query];
+    let whole = first(ColumnMeaning::Path)?;
+    let parts = [ColumnMeaning::Host, ColumnMeaning::Path, ColumnMeaning::Query];
     Some(Objects { parts: parts.iter().filter_map(|meaning| first(*meaning)).collect(), whole })
 }
 
 /// What was found in a line.
 #[derive(Debug)]
-struct Found<'l> {
+struct ParsedLine<'l> {
     key: Option<u64>,
     record: Record,
     count: Option<u64>,
@@ -405,7 +414,7 @@ struct Found<'l> {
     lacks_value: bool,
 }
 
-impl Default for Found<'_> {
+impl Default for ParsedLine<'_> {
     fn default() -> Self {
         Self {
             key: None,
@@ -419,46 +428,54 @@ impl Default for Found<'_> {
     }
 }
 
-impl<'l> Found<'l> {
+impl<'l> ParsedLine<'l> {
     /// Takes the value of a column.
-    fn take(&mut self, role: Role, field: Cow<'l, [u8]>, has_decimal_comma: bool) -> Result<(), Problem> {
+    fn parse(
+        &mut self,
+        role: ColumnRole,
+        field: Cow<'l, [u8]>,
+        has_decimal_comma: bool,
+    ) -> Result<(), ValueError> {
         let record = &mut self.record;
         match role {
-            Role::Unused => {}
-            Role::Object { is_part: false } if field.is_empty() => return Err(Problem::Empty),
-            Role::Object { .. } => {
+            ColumnRole::Unused => {}
+            ColumnRole::Object { is_part: false } if field.is_empty() => return Err(ValueError::Empty),
+            ColumnRole::Object { .. } => {
                 self.key = Some(self.key.map_or_else(|| hash(&field), |key| hash_on(key, &field)))
             }
-            Role::Time(unit_ms) => record.at_ms = Some(time_ms(&field, has_decimal_comma, unit_ms)?),
-            Role::Size { unit_bytes, is_value } => {
+            ColumnRole::Time(unit_ms) => record.at_ms = Some(time_ms(&field, has_decimal_comma, unit_ms)?),
+            ColumnRole::Size { unit_bytes, is_value } => {
                 let bytes = size(&field, has_decimal_comma, unit_bytes)?;
                 self.lacks_value |= is_value && bytes == 0;
                 let sum = record.bytes.unwrap_or(0) + bytes;
                 record.bytes = Some(sum).filter(|sum| *sum <= LARGEST_BYTES);
-                record.bytes.ok_or(Problem::TooLarge)?;
+                record.bytes.ok_or(ValueError::TooLarge)?;
             }
-            Role::Sent { .. } if field.is_empty() || *field == *b"-" => {}
-            Role::Sent { unit_bytes } => {
+            ColumnRole::Sent { .. } if field.is_empty() || *field == *b"-" => {}
+            ColumnRole::Sent { unit_bytes } => {
                 record.sent_bytes = Some(size(&field, has_decimal_comma, unit_bytes)?)
             }
             // Anything else, such as -1: no part was requested.
-            Role::RangeStart => self.range_start = digits(&field),
-            Role::RangeEnd => self.range_end = digits(&field),
-            Role::Life(unit_ms) => {
+            ColumnRole::RangeStart => self.range_start = digits(&field),
+            ColumnRole::RangeEnd => self.range_end = digits(&field),
+            ColumnRole::Life(unit_ms) => {
                 let life_ms = above_0(&field, has_decimal_comma).map(|life| life * unit_ms);
-                record.life_s = life_ms.map(|life_ms| (life_ms / 1e3).min(LONGEST_S) as u32);
+                record.life_s = life_ms.map(|life_ms| (life_ms / 1e3).min(MAX_LIFE_S) as u32);
             }
-            Role::Takes(unit_ms) => {
+            ColumnRole::Takes(unit_ms) => {
                 let takes_ms = above_0(&field, has_decimal_comma).map(|takes| takes * unit_ms);
-                record.takes_ms = takes_ms.map(|takes_ms| takes_ms.min(LONGEST_S).round() as u32);
+                record.takes_ms = takes_ms.map(|takes_ms| takes_ms.min(MAX_LIFE_S).round() as u32);
             }
-            Role::Operation if field.is_empty() => return Err(Problem::Empty),
-            Role::Operation => self.operation = Some(field),
-            Role::Count => {
+            ColumnRole::Operation if field.is_empty() => return Err(ValueError::Empty),
+            ColumnRole::Operation => self.operation = Some(field),
+            ColumnRole::Count => {
                 let count = digits(field.strip_suffix(b".0").unwrap_or(&field));
-                let count = count.filter(|count| (1..=MOST_REQUESTS).contains(count));
-                self.count =
-                    Some(count.ok_or(if field.is_empty() { Problem::Empty } else { Problem::NoCount })?);
+                let count = count.filter(|count| (1..=MAX_REQUESTS).contains(count));
+                self.count = Some(count.ok_or(if field.is_empty() {
+                    ValueError::Empty
+                } else {
+                    ValueError::NoCount
+                })?);
             }
         }
         Ok(())

@@ -66,7 +66,7 @@ impl Lcs {
         for bytes in &mut records {
             let (record, operation) = record(bytes);
             let name = OPERATIONS.get(operation).copied().unwrap_or("invalid");
-            if self.operations.take(name.as_bytes(), 1) {
+            if self.operations.parse(name.as_bytes(), 1) {
                 each(record);
             }
         }
@@ -152,7 +152,7 @@ mod tests {
             assert_eq!(lcs.left_over(), Some((length - 1, length)));
             let (found, lcs) = read(&trace, 7);
             assert_eq!((found.len(), lcs.left_over()), (if version == 1 { 2 } else { 1 }, None), "{version}");
-            assert_eq!(lcs.operations.seen.len(), if version == 1 { 1 } else { 2 });
+            assert_eq!(lcs.operations.operations.len(), if version == 1 { 1 } else { 2 });
         }
     }
 

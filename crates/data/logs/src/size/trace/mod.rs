@@ -2,12 +2,12 @@
 //! pieces of any length and keep what a piece ends in the middle of; readers of text are given lines.
 
 pub mod columns;
-pub mod known;
 pub mod lcs;
 mod name;
 mod number;
 pub mod operation;
 pub mod oracle;
+pub mod published;
 pub mod separator;
 pub mod text;
 pub mod vscsi;

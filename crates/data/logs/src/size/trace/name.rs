@@ -1,11 +1,11 @@
 //! Names of columns: what they stand for, and in what unit.
 
-use super::operation::{Explained, explained};
+use super::operation::{OperationName, operation_names};
 use super::separator::{CLOSING, OPENING};
 
 /// What a column stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meaning {
+pub enum ColumnMeaning {
     Object,
     /// The object's place on a volume, if there is no name of an object; and the volume.
     Address,
@@ -43,13 +43,13 @@ pub enum Meaning {
     Unknown,
 }
 
-use Meaning::{
+use ColumnMeaning::{
     Address, Count, Host, KeySize, Life, Object, Operation, Path, PerhapsOperation, Query, RangeEnd,
     RangeStart, Sent, Size, Takes, Time, Url, ValueSize, Volume,
 };
 
 /// Names without marks between their words, by what they stand for.
-const NAMES: [(Meaning, &str); 19] = [
+const NAMES: [(ColumnMeaning, &str); 19] = [
     (
         Object,
         "object objectid objid obj id key cachekey objectkey objectname anonymizedkey \
@@ -90,17 +90,17 @@ const NAMES: [(Meaning, &str); 19] = [
 
 /// A column as its name describes it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Name {
+pub struct ColumnName {
     /// The name as it was written.
     pub text: String,
     /// What it stands for.
-    pub meaning: Meaning,
+    pub meaning: ColumnMeaning,
     /// What it counts: bytes (of sizes), milliseconds (of times); none: the name does not say.
     pub unit: Option<f64>,
     /// Its words without marks between.
     pub words: String,
     /// What its values mean.
-    pub explained: Vec<Explained>,
+    pub operation_names: Vec<OperationName>,
 }
 
 /// Of a size, a unit that is not known.
@@ -110,7 +110,7 @@ pub struct UnknownUnit {
     pub name: String,
 }
 
-impl Name {
+impl ColumnName {
     /// Reads the name of a column.
     ///
     /// # Errors
@@ -118,15 +118,15 @@ impl Name {
     pub fn of(text: &str) -> Result<Self, UnknownUnit> {
         let text = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '#'));
         let (before, within) = bracketed(text);
-        let all = words(before);
-        let joined = all.concat();
-        let (meaning, unit) = match (meaning(&joined), all.split_last()) {
-            (Meaning::Unknown, Some((last, first))) => {
+        let parse_names = words(before);
+        let joined = parse_names.concat();
+        let (meaning, unit) = match (meaning(&joined), parse_names.split_last()) {
+            (ColumnMeaning::Unknown, Some((last, first))) => {
                 let first = first.strip_suffix(&["in".to_owned()]).unwrap_or(first);
                 let shorter = meaning(&first.concat());
                 match unit(shorter, last) {
                     Some(unit) => (shorter, Some(unit)),
-                    None => (Meaning::Unknown, None),
+                    None => (ColumnMeaning::Unknown, None),
                 }
             }
             (found, _) => (found, None),
@@ -143,7 +143,7 @@ impl Name {
             meaning,
             unit: explains.or(unit),
             words: joined,
-            explained: if is_operation { explained(within) } else { Vec::new() },
+            operation_names: if is_operation { operation_names(within) } else { Vec::new() },
         })
     }
 
@@ -196,13 +196,13 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-fn meaning(words: &str) -> Meaning {
+fn meaning(words: &str) -> ColumnMeaning {
     let found = NAMES.iter().find(|(_, names)| names.split(' ').any(|name| name == words));
-    found.map_or(Meaning::Unknown, |(meaning, _)| *meaning)
+    found.map_or(ColumnMeaning::Unknown, |(meaning, _)| *meaning)
 }
 
 /// What a word counts, if it is a unit of what a column stands for: bytes of a size, milliseconds of a time.
-fn unit(meaning: Meaning, word: &str) -> Option<f64> {
+fn unit(meaning: ColumnMeaning, word: &str) -> Option<f64> {
     match meaning {
         Size | KeySize | ValueSize | Sent => match word {
             "b" | "byte" | "bytes" | "octets" => Some(1.0),
@@ -230,8 +230,8 @@ fn unit(meaning: Meaning, word: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Meaning, Option<f64>) {
-        let name = Name::of(text).unwrap();
+    fn read(text: &str) -> (ColumnMeaning, Option<f64>) {
+        let name = ColumnName::of(text).unwrap();
         (name.meaning, name.unit)
     }
 
@@ -248,15 +248,15 @@ mod tests {
             ("key size", KeySize),
             ("valueSize", ValueSize),
             ("responseSize", Sent),
-            ("responseHeaderSize", Meaning::Unknown),
-            ("image_type", Meaning::Unknown),
-            ("next_access_vtime", Meaning::Unknown),
+            ("responseHeaderSize", ColumnMeaning::Unknown),
+            ("image_type", ColumnMeaning::Unknown),
+            ("next_access_vtime", ColumnMeaning::Unknown),
             ("TTL", Life),
             ("LBA", Address),
             ("DiskNumber", Volume),
             ("uri_query", Query),
             ("bytes", Size),
-            ("", Meaning::Unknown),
+            ("", ColumnMeaning::Unknown),
         ] {
             assert_eq!(read(name).0, meaning, "{name}");
         }
@@ -272,7 +272,7 @@ mod tests {
             ("SizeKB", Size, 1024.0),
             ("size [MiB]", Size, 1_048_576.0),
             ("sizeInKiB", Size, 1024.0),
-            ("offset_size (sectors)", Meaning::Unknown, 0.0),
+            ("offset_size (sectors)", ColumnMeaning::Unknown, 0.0),
             ("length (sectors)", Size, 512.0),
             ("timestamp (ms)", Time, 1.0),
             ("time_ms", Time, 1.0),
@@ -287,8 +287,8 @@ mod tests {
             assert_eq!(read(name), (meaning, Some(unit).filter(|unit| *unit > 0.0)), "{name}");
         }
         assert_eq!(read("time (UTC)"), (Time, None));
-        assert!(Name::of("size (pages)").is_err() && Name::of("id (hash)").is_ok());
-        let op = Name::of("op type [Put:0, Get:1, Head: 3]").unwrap();
-        assert_eq!((op.meaning, op.explained.len()), (Operation, 3));
+        assert!(ColumnName::of("size (pages)").is_err() && ColumnName::of("id (hash)").is_ok());
+        let op = ColumnName::of("op type [Put:0, Get:1, Head: 3]").unwrap();
+        assert_eq!((op.meaning, op.operation_names.len()), (Operation, 3));
     }
 }

@@ -6,7 +6,7 @@ use crate::size::requests::LARGEST_BYTES;
 
 /// What is wrong with a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Problem {
+pub enum ValueError {
     /// There is nothing in it.
     Empty,
     NoNumber,
@@ -22,22 +22,22 @@ pub enum Problem {
 }
 
 /// A number of bytes; `unit_bytes`: of what is counted. Only of a unit above bytes can there be a fraction.
-pub fn size(field: &[u8], has_decimal_comma: bool, unit_bytes: f64) -> Result<u64, Problem> {
+pub fn size(field: &[u8], has_decimal_comma: bool, unit_bytes: f64) -> Result<u64, ValueError> {
     // Tables that had holes once write whole numbers as `100.0`.
     let whole = field.strip_suffix(b".0").or(field.strip_suffix(b",0").filter(|_| has_decimal_comma));
     let bytes = match (digits(whole.unwrap_or(field)), decimal(field, has_decimal_comma)) {
         (Some(count), _) => count as f64 * unit_bytes,
-        (None, _) if field.is_empty() => return Err(Problem::Empty),
-        (None, Some(number)) if number < 0.0 => return Err(Problem::Negative),
+        (None, _) if field.is_empty() => return Err(ValueError::Empty),
+        (None, Some(number)) if number < 0.0 => return Err(ValueError::Negative),
         // More than 64 bits.
-        (None, _) if field.iter().all(u8::is_ascii_digit) => return Err(Problem::TooLarge),
+        (None, _) if field.iter().all(u8::is_ascii_digit) => return Err(ValueError::TooLarge),
         (None, Some(number)) if unit_bytes > 1.0 => number * unit_bytes,
         (None, _) if field.iter().all(|byte| byte.is_ascii_digit() || b".,' ".contains(byte)) => {
-            return Err(Problem::Fraction);
+            return Err(ValueError::Fraction);
         }
-        _ => return Err(Problem::NoNumber),
+        _ => return Err(ValueError::NoNumber),
     };
-    if bytes > LARGEST_BYTES as f64 { Err(Problem::TooLarge) } else { Ok(bytes.round() as u64) }
+    if bytes > LARGEST_BYTES as f64 { Err(ValueError::TooLarge) } else { Ok(bytes.round() as u64) }
 }
 
 /// Digits alone, as a number.
@@ -64,10 +64,10 @@ pub fn decimal(field: &[u8], has_decimal_comma: bool) -> Option<f64> {
 }
 
 /// A time in milliseconds of any epoch; without a unit, its digits say what it counts.
-pub fn time_ms(field: &[u8], has_decimal_comma: bool, unit_ms: Option<f64>) -> Result<i64, Problem> {
+pub fn time_ms(field: &[u8], has_decimal_comma: bool, unit_ms: Option<f64>) -> Result<i64, ValueError> {
     let Some(time) = decimal(field, has_decimal_comma) else {
         let date = std::str::from_utf8(field).ok().and_then(date_ms);
-        return date.ok_or(if field.is_empty() { Problem::Empty } else { Problem::NoTime });
+        return date.ok_or(if field.is_empty() { ValueError::Empty } else { ValueError::NoTime });
     };
     if let Some(date_ms) = compact_ms(field).filter(|_| unit_ms.is_none()) {
         return Ok(date_ms);
@@ -75,7 +75,7 @@ pub fn time_ms(field: &[u8], has_decimal_comma: bool, unit_ms: Option<f64>) -> R
     let digits = 1 + time.abs().max(1.0).log10() as usize;
     let unit_ms = match unit_ms {
         Some(unit_ms) => unit_ms,
-        None => 1e3 / f64::from(ticks_in_second(digits).ok_or(Problem::NoTime)?),
+        None => 1e3 / f64::from(ticks_in_second(digits).ok_or(ValueError::NoTime)?),
     };
     Ok((time * unit_ms).round() as i64)
 }
@@ -107,17 +107,20 @@ mod tests {
         let bytes = |text: &str| size(text.as_bytes(), true, 1.0);
         assert_eq!(["0", "700", "100.0", "100,0"].map(bytes), [Ok(0), Ok(700), Ok(100), Ok(100)]);
         for text in ["1.000", "1,000", "700.5", "1.000.000", "1'000", "1 000", "1.00"] {
-            assert_eq!(bytes(text), Err(Problem::Fraction), "{text}");
+            assert_eq!(bytes(text), Err(ValueError::Fraction), "{text}");
         }
         for text in ["x", "1e3", "inf", "nan", "0x10", "5B", "-"] {
-            assert_eq!(bytes(text), Err(Problem::NoNumber), "{text}");
+            assert_eq!(bytes(text), Err(ValueError::NoNumber), "{text}");
         }
         assert_eq!(
             ["", "-1", "-0.5"].map(bytes),
-            [Problem::Empty, Problem::Negative, Problem::Negative].map(Err)
+            [ValueError::Empty, ValueError::Negative, ValueError::Negative].map(Err)
         );
-        assert_eq!(["281474976710656", "281474976710657"].map(bytes), [Ok(1 << 48), Err(Problem::TooLarge)]);
-        assert_eq!(bytes("99999999999999999999"), Err(Problem::TooLarge));
+        assert_eq!(
+            ["281474976710656", "281474976710657"].map(bytes),
+            [Ok(1 << 48), Err(ValueError::TooLarge)]
+        );
+        assert_eq!(bytes("99999999999999999999"), Err(ValueError::TooLarge));
         let kilobytes = |text: &str| size(text.as_bytes(), false, 1024.0);
         assert_eq!(["2", "1.5", "0.001"].map(kilobytes), [Ok(2048), Ok(1536), Ok(1)]);
     }
@@ -140,9 +143,9 @@ mod tests {
         ] {
             assert_eq!(guessed(text), Ok(ms), "{text}");
         }
-        assert_eq!(["soon", "99999999999999999999"].map(guessed), [Err(Problem::NoTime); 2]);
-        assert_eq!(guessed(""), Err(Problem::Empty));
+        assert_eq!(["soon", "99999999999999999999"].map(guessed), [Err(ValueError::NoTime); 2]);
+        assert_eq!(guessed(""), Err(ValueError::Empty));
         assert_eq!(time_ms(b"182", false, Some(1.0)), Ok(182));
-        assert_eq!(time_ms(b"0,33", false, None), Err(Problem::NoTime));
+        assert_eq!(time_ms(b"0,33", false, None), Err(ValueError::NoTime));
     }
 }

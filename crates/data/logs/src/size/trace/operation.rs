@@ -48,7 +48,7 @@ const REST: &str = "(others)";
 
 /// What the values of a column of operations mean, where its name says it: `[Put:0, Get:1]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Explained {
+pub struct OperationName {
     /// As it stands in lines.
     pub value: Vec<u8>,
     /// What it is called.
@@ -56,13 +56,13 @@ pub struct Explained {
 }
 
 /// Reads `Put:0, Get:1`, and the other way round, or with `=`.
-pub fn explained(text: &str) -> Vec<Explained> {
+pub fn operation_names(text: &str) -> Vec<OperationName> {
     let pair = |pair: &str| {
         let (one, other) = pair.split_once([':', '='])?;
         let (one, other) = (one.trim(), other.trim());
         let is_value_first = !is_known(one) && (is_known(other) || is_number(one.as_bytes()));
         let (name, value) = if is_value_first { (other, one) } else { (one, other) };
-        Some(Explained { value: value.as_bytes().to_vec(), name: name.to_owned() })
+        Some(OperationName { value: value.as_bytes().to_vec(), name: name.to_owned() })
     };
     text.split([',', ';']).filter_map(pair).collect()
 }
@@ -90,7 +90,8 @@ fn is_number(word: &[u8]) -> bool {
 
 /// How often something was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Counted {
+#[schemars(rename = "Counted")]
+pub struct OperationCount {
     /// What, as the input calls it.
     pub name: String,
     /// How often.
@@ -114,9 +115,9 @@ pub struct Operation {
 /// The operations of an input.
 #[derive(Debug, Default)]
 pub struct Operations {
-    explained: Vec<Explained>,
+    operation_names: Vec<OperationName>,
     /// All that were seen.
-    pub seen: Vec<Operation>,
+    pub operations: Vec<Operation>,
     /// Where the last one is.
     last: usize,
     /// How often others than reads said a lifetime.
@@ -125,39 +126,42 @@ pub struct Operations {
 
 impl Operations {
     /// None yet.
-    pub fn new(explained: &[Explained]) -> Self {
-        Self { explained: explained.to_vec(), ..Self::default() }
+    pub fn new(operation_names: &[OperationName]) -> Self {
+        Self { operation_names: operation_names.to_vec(), ..Self::default() }
     }
 
     /// Counts an operation; true if it is a read.
-    pub fn take(&mut self, value: &[u8], count: u64) -> bool {
-        if self.seen.get(self.last).is_none_or(|last| last.value != value) {
-            let place = self.seen.iter().position(|seen| seen.value == value);
+    pub fn parse(&mut self, value: &[u8], count: u64) -> bool {
+        if self.operations.get(self.last).is_none_or(|last| last.value != value) {
+            let place = self.operations.iter().position(|operations| operations.value == value);
             self.last = place.unwrap_or_else(|| self.add(value));
         }
-        let seen = &mut self.seen[self.last];
-        seen.count = seen.count.saturating_add(count);
-        seen.is_read
+        let operations = &mut self.operations[self.last];
+        operations.count = operations.count.saturating_add(count);
+        operations.is_read
     }
 
     /// The place of one that was not seen before.
     fn add(&mut self, value: &[u8]) -> usize {
-        if self.seen.len() > MOST {
+        if self.operations.len() > MOST {
             return MOST;
         }
-        let found = self.explained.iter().find(|explained| explained.value.eq_ignore_ascii_case(value));
+        let found = self
+            .operation_names
+            .iter()
+            .find(|operation_names| operation_names.value.eq_ignore_ascii_case(value));
         let word = String::from_utf8_lossy(value).into_owned();
-        let is_unexplained = self.explained.is_empty() && is_number(value);
-        let is_rest = self.seen.len() == MOST;
+        let is_unexplained = self.operation_names.is_empty() && is_number(value);
+        let is_rest = self.operations.len() == MOST;
         let name = if is_rest { REST.into() } else { found.map_or(word, |found| found.name.clone()) };
-        self.seen.push(Operation {
+        self.operations.push(Operation {
             value: if is_rest { Vec::new() } else { value.to_vec() },
             is_read: !is_rest && (is_unexplained || is_read(&name)),
             is_unexplained: !is_rest && is_unexplained,
             name,
             count: 0,
         });
-        self.seen.len() - 1
+        self.operations.len() - 1
     }
 }
 
@@ -169,41 +173,41 @@ mod tests {
     fn reads_are_requests_and_all_else_is_counted_under_its_own_name() {
         let mut operations = Operations::default();
         for word in ["GET", "gets", "GET_LEASE", "READ", "r", "REST.GET.OBJECT", "Read"] {
-            assert!(operations.take(word.as_bytes(), 1), "{word}");
+            assert!(operations.parse(word.as_bytes(), 1), "{word}");
         }
         for word in ["SET", "REST.HEAD.OBJECT", "REST.GET.BUCKET", "getset", "W", "whatever"] {
-            assert!(!operations.take(word.as_bytes(), 2), "{word}");
+            assert!(!operations.parse(word.as_bytes(), 2), "{word}");
         }
-        operations.take(b"SET", 3);
-        let set = operations.seen.iter().find(|seen| seen.name == "SET").unwrap();
+        operations.parse(b"SET", 3);
+        let set = operations.operations.iter().find(|operations| operations.name == "SET").unwrap();
         assert_eq!((set.count, set.is_read), (5, false));
     }
 
     #[test]
     fn numbers_mean_what_the_name_of_their_column_says_and_else_nothing() {
         for text in ["Put:0, Get:1", "0=PUT;1=GET", "put:0,get:1", "0:put, 1:get"] {
-            let mut operations = Operations::new(&explained(text));
+            let mut operations = Operations::new(&operation_names(text));
             assert_eq!(
-                [&b"0"[..], b"1", b"7"].map(|value| operations.take(value, 1)),
+                [&b"0"[..], b"1", b"7"].map(|value| operations.parse(value, 1)),
                 [false, true, false],
                 "{text}"
             );
-            assert_eq!(operations.seen[1].name.to_ascii_lowercase(), "get");
-            assert!(!operations.seen.iter().any(|seen| seen.is_unexplained));
+            assert_eq!(operations.operations[1].name.to_ascii_lowercase(), "get");
+            assert!(!operations.operations.iter().any(|operations| operations.is_unexplained));
         }
-        let mut operations = Operations::new(&explained("get:FETCH-IT"));
-        assert!(operations.take(b"FETCH-IT", 1) && !operations.take(b"STORE", 1));
-        let mut operations = Operations::new(&explained("R/W"));
-        assert!(operations.take(b"42", 1) && operations.seen[0].is_unexplained);
+        let mut operations = Operations::new(&operation_names("get:FETCH-IT"));
+        assert!(operations.parse(b"FETCH-IT", 1) && !operations.parse(b"STORE", 1));
+        let mut operations = Operations::new(&operation_names("R/W"));
+        assert!(operations.parse(b"42", 1) && operations.operations[0].is_unexplained);
     }
 
     #[test]
     fn what_is_no_operation_does_not_grow_without_bound() {
         let mut operations = Operations::default();
         for number in 0..1000 {
-            operations.take(format!("x{number}").as_bytes(), 1);
+            operations.parse(format!("x{number}").as_bytes(), 1);
         }
-        assert_eq!((operations.seen.len(), operations.seen[MOST].count), (65, 936));
-        assert_eq!(operations.seen[MOST].name, REST);
+        assert_eq!((operations.operations.len(), operations.operations[MOST].count), (65, 936));
+        assert_eq!(operations.operations[MOST].name, REST);
     }
 }

@@ -27,8 +27,8 @@ impl Separator {
     }
 
     /// The fields of a line.
-    pub fn fields(self, line: &[u8]) -> Fields<'_> {
-        Fields { separator: self, rest: Some(line) }
+    pub fn fields(self, line: &[u8]) -> ColumnIter<'_> {
+        ColumnIter { separator: self, rest: Some(line) }
     }
 
     /// The names of columns in a line. What is in brackets explains the name before it, and separates nothing. A separator at the end
@@ -83,12 +83,12 @@ impl Separator {
 
 /// The fields of a line, one by one.
 #[derive(Debug)]
-pub struct Fields<'l> {
+pub struct ColumnIter<'l> {
     separator: Separator,
     rest: Option<&'l [u8]>,
 }
 
-impl<'l> Iterator for Fields<'l> {
+impl<'l> Iterator for ColumnIter<'l> {
     type Item = Cow<'l, [u8]>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -4,26 +4,26 @@ use crate::printable;
 use assay_base::settings::suggest::or_did_you_mean;
 use thiserror::Error;
 
-use super::columns::{Columns, NoObject};
-use super::known::Known;
-use super::name::{Meaning, Name, UnknownUnit};
+use super::columns::{Columns, NoObjectColumn};
+use super::name::{ColumnMeaning, ColumnName, UnknownUnit};
 use super::number::decimal;
+use super::published::PublishedTrace;
 use super::separator::Separator;
 
 /// Lines that are looked at to find out how many columns lines have.
 const EXAMPLES: usize = 100;
 /// Of a line, so much is shown.
-const SHOWN_BYTES: usize = 100;
+const MAX_SHOWN_BYTES: usize = 100;
 /// Names in a list of them are separated by commas.
 const LIST: Separator = Separator::Byte(b',');
 
 /// What says which columns lines have.
 #[derive(Debug, Clone)]
-pub enum Naming {
+pub enum ColumnNaming {
     /// The first line, or one before it that begins with `#`.
     FirstLine,
     /// A published form; the first line, if that names columns all the same.
-    Known(&'static Known),
+    PublishedTrace(&'static PublishedTrace),
     /// Somebody: the names in order, separated by commas.
     Given(String),
 }
@@ -36,7 +36,7 @@ pub enum ColumnsError {
         "cannot read the trace: none of its columns ({found}) stands for the object; name one of them `object`, `id`, `key` or `url` \
          in the first line, or name them in order with --columns"
     )]
-    NoObject {
+    NoObjectColumn {
         /// The line that names them.
         found: String,
     },
@@ -85,7 +85,7 @@ impl From<UnknownUnit> for ColumnsError {
 
 /// How the lines of a trace are read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Text {
+pub struct TextTrace {
     pub columns: Columns,
     /// Lines before the first request.
     pub head_lines: usize,
@@ -95,9 +95,9 @@ pub struct Text {
     pub rounded: Option<String>,
 }
 
-impl Text {
+impl TextTrace {
     /// From the beginning of a trace. `is_whole`: that is all of it.
-    pub fn of(head: &[u8], is_whole: bool, naming: &Naming) -> Result<Self, ColumnsError> {
+    pub fn of(head: &[u8], is_whole: bool, naming: &ColumnNaming) -> Result<Self, ColumnsError> {
         let mut lines: Vec<&[u8]> = head.split(|byte| *byte == b'\n').map(trim).collect();
         if !is_whole && lines.len() > 1 {
             lines.pop();
@@ -111,17 +111,17 @@ impl Text {
                 is_before
             }
         });
-        let head = Head { first, remarks, lines };
+        let head = TraceHead { first, remarks, lines };
         let text = match naming {
-            Naming::Given(names) => head.named_as(names),
-            Naming::Known(known) if head.lines.first().is_none_or(|line| known.fits(line)) => {
+            ColumnNaming::Given(names) => head.named_as(names),
+            ColumnNaming::PublishedTrace(known) if head.lines.first().is_none_or(|line| known.fits(line)) => {
                 head.known(known)
             }
-            Naming::Known(known) => match head.named() {
-                Err(ColumnsError::NoNames { .. } | ColumnsError::NoObject { .. }) => head.known(known),
+            ColumnNaming::PublishedTrace(known) => match head.named() {
+                Err(ColumnsError::NoNames { .. } | ColumnsError::NoObjectColumn { .. }) => head.known(known),
                 found => found,
             },
-            Naming::FirstLine => head.named(),
+            ColumnNaming::FirstLine => head.named(),
         }?;
         let rounded = head.lines.iter().take(EXAMPLES).find_map(|line| text.columns.rounded_object(line));
         Ok(Self { rounded, ..text })
@@ -129,7 +129,7 @@ impl Text {
 }
 
 /// The first lines of a trace, without empty ones.
-struct Head<'l> {
+struct TraceHead<'l> {
     /// How many lines come before the first one that is no remark, empty ones among them.
     first: usize,
     /// Remarks before all others.
@@ -137,9 +137,9 @@ struct Head<'l> {
     lines: Vec<&'l [u8]>,
 }
 
-impl Head<'_> {
+impl TraceHead<'_> {
     /// The lines of a published trace.
-    fn known(&self, known: &Known) -> Result<Text, ColumnsError> {
+    fn known(&self, known: &PublishedTrace) -> Result<TextTrace, ColumnsError> {
         let number = |line: &&[u8]| known.separator().fields(line).count();
         let most = self.lines.iter().take(EXAMPLES).filter(|line| known.fits(line)).map(number).max();
         let mut names = known.columns(most.unwrap_or(0));
@@ -147,29 +147,34 @@ impl Head<'_> {
         if let Some(most) = most.filter(|most| *most > names.len() && known.has_more) {
             names.resize(most, String::new());
         }
-        let columns =
-            Columns::of(&all(&names)?, known.separator(), None).map_err(|NoObject| no_object(b""))?;
+        let columns = Columns::of(&parse_names(&names)?, known.separator(), None)
+            .map_err(|NoObjectColumn| no_object(b""))?;
         let columns = columns.of_different_lengths(least, known.has_more);
-        Ok(Text { columns, head_lines: self.first, skips_names: false, rounded: None })
+        Ok(TextTrace { columns, head_lines: self.first, skips_names: false, rounded: None })
     }
 
     /// The lines of a trace whose columns somebody names.
-    fn named_as(&self, names: &str) -> Result<Text, ColumnsError> {
-        let names = all(&LIST.names(names))?;
+    fn named_as(&self, names: &str) -> Result<TextTrace, ColumnsError> {
+        let names = parse_names(&LIST.names(names))?;
         let Some(first) = self.lines.first().copied() else {
-            let columns = Columns::of(&names, LIST, None).map_err(|NoObject| no_object(b""))?;
-            return Ok(Text { columns, head_lines: self.first, skips_names: false, rounded: None });
+            let columns = Columns::of(&names, LIST, None).map_err(|NoObjectColumn| no_object(b""))?;
+            return Ok(TextTrace { columns, head_lines: self.first, skips_names: false, rounded: None });
         };
-        let Some(separator) = best(names.len(), Separator::ALL, &self.lines) else {
-            return Err(different("--columns".into(), names.len(), likely(first), first));
+        let Some(separator) = best_separator(names.len(), Separator::ALL, &self.lines) else {
+            return Err(different_number("--columns".into(), names.len(), likely_separator(first), first));
         };
-        let columns = Columns::of(&names, separator, Some(first)).map_err(|NoObject| no_object(b""))?;
+        let columns = Columns::of(&names, separator, Some(first)).map_err(|NoObjectColumn| no_object(b""))?;
         let skips_names = columns.are_named_in(first);
-        Ok(Text { columns, head_lines: self.first + usize::from(skips_names), skips_names, rounded: None })
+        Ok(TextTrace {
+            columns,
+            head_lines: self.first + usize::from(skips_names),
+            skips_names,
+            rounded: None,
+        })
     }
 
     /// The lines of a trace whose columns are named by the first one, or by a remark before it.
-    fn named(&self) -> Result<Text, ColumnsError> {
+    fn named(&self) -> Result<TextTrace, ColumnsError> {
         let first = self.lines.first().copied();
         let remark = self.remarks.iter().rev().copied().find(|line| !separators(line).is_empty());
         let (line, lines, head_lines) = match (first, remark) {
@@ -185,7 +190,7 @@ impl Head<'_> {
         let pairs = separators(line).into_iter().map(|of_names| {
             let names = of_names.names(&text);
             let others = Separator::ALL.into_iter().filter(move |other| *other != of_names);
-            let of_lines = best(names.len(), std::iter::once(of_names).chain(others), lines);
+            let of_lines = best_separator(names.len(), std::iter::once(of_names).chain(others), lines);
             (names, of_names, of_lines)
         });
         let pairs: Vec<_> = pairs.collect();
@@ -194,15 +199,15 @@ impl Head<'_> {
             (Some(agreed), ..) => agreed,
             (None, Some(example), [(names, of_names, _), ..]) => {
                 let named_by = format!("its first line (`{}`)", shown(line));
-                let separator = if names.len() == 1 { likely(example) } else { *of_names };
-                return Err(different(named_by, names.len(), separator, example));
+                let separator = if names.len() == 1 { likely_separator(example) } else { *of_names };
+                return Err(different_number(named_by, names.len(), separator, example));
             }
             (None, None, [(names, of_names, _), ..]) => (names, *of_names),
             (None, _, []) => return Err(no_object(line)),
         };
-        let columns = Columns::of(&all(names)?, separator, lines.first().copied());
-        let columns = columns.map_err(|NoObject| no_object(line))?;
-        Ok(Text { columns, head_lines, skips_names: false, rounded: None })
+        let columns = Columns::of(&parse_names(names)?, separator, lines.first().copied());
+        let columns = columns.map_err(|NoObjectColumn| no_object(line))?;
+        Ok(TextTrace { columns, head_lines, skips_names: false, rounded: None })
     }
 }
 
@@ -211,17 +216,17 @@ impl Head<'_> {
 /// # Errors
 /// What is wrong with them, in words.
 pub fn check_names(text: &str) -> Result<(), String> {
-    let names = all(&LIST.names(text)).map_err(|error| error.to_string())?;
-    let is_unknown = |name: &&Name| name.meaning == Meaning::Unknown && name.text != "-";
+    let names = parse_names(&LIST.names(text)).map_err(|error| error.to_string())?;
+    let is_unknown = |name: &&ColumnName| name.meaning == ColumnMeaning::Unknown && name.text != "-";
     if let Some(unknown) = names.iter().find(is_unknown) {
         return Err(format!(
             "`{}` does not say what a column stands for{}; write `-` for one that is not used",
             assay_base::quote::line::line(&unknown.text),
-            or_did_you_mean(&unknown.text, Name::USUAL)
+            or_did_you_mean(&unknown.text, ColumnName::USUAL)
         ));
     }
     let columns = Columns::of(&names, LIST, None);
-    columns.map(|_| ()).map_err(|NoObject| "none of these columns is called `object`".into())
+    columns.map(|_| ()).map_err(|NoObjectColumn| "none of these columns is called `object`".into())
 }
 
 /// True if a line says something of those after it: a spreadsheet says what separates columns (`sep=;`).
@@ -230,7 +235,7 @@ fn is_remark(line: &[u8]) -> bool {
 }
 
 /// The separator with which most lines have so many columns, the first of several; none: no line has.
-fn best(
+fn best_separator(
     columns: usize,
     separators: impl IntoIterator<Item = Separator>,
     lines: &[&[u8]],
@@ -266,7 +271,7 @@ fn best(
 /// The separators by which a line names a column of objects, the likely one first.
 fn separators(line: &[u8]) -> Vec<Separator> {
     let text = String::from_utf8_lossy(line);
-    let has_object = |separator: &Separator| match all(&separator.names(&text)) {
+    let has_object = |separator: &Separator| match parse_names(&separator.names(&text)) {
         Ok(names) => Columns::of(&names, *separator, None).is_ok(),
         // A size has a unit that is not known.
         Err(_) => true,
@@ -277,20 +282,20 @@ fn separators(line: &[u8]) -> Vec<Separator> {
 }
 
 /// What separates the columns of a line, if it has several.
-fn likely(line: &[u8]) -> Separator {
+fn likely_separator(line: &[u8]) -> Separator {
     let found = Separator::ALL.into_iter().find(|separator| separator.fields(line).count() > 1);
     found.unwrap_or(Separator::Nothing)
 }
 
-fn all(names: &[String]) -> Result<Vec<Name>, ColumnsError> {
-    names.iter().map(|name| Name::of(name).map_err(ColumnsError::from)).collect()
+fn parse_names(names: &[String]) -> Result<Vec<ColumnName>, ColumnsError> {
+    names.iter().map(|name| ColumnName::of(name).map_err(ColumnsError::from)).collect()
 }
 
 fn no_object(line: &[u8]) -> ColumnsError {
-    ColumnsError::NoObject { found: shown(line) }
+    ColumnsError::NoObjectColumn { found: shown(line) }
 }
 
-fn different(named_by: String, named: usize, separator: Separator, line: &[u8]) -> ColumnsError {
+fn different_number(named_by: String, named: usize, separator: Separator, line: &[u8]) -> ColumnsError {
     ColumnsError::Different {
         named_by,
         named: assay_base::settings::show::several(named as u64, "column"),
@@ -302,7 +307,7 @@ fn different(named_by: String, named: usize, separator: Separator, line: &[u8]) 
 
 /// The beginning of a line, as it can be shown.
 pub fn shown(line: &[u8]) -> String {
-    printable(&line[..line.len().min(SHOWN_BYTES)]).chars().take(SHOWN_BYTES).collect()
+    printable(&line[..line.len().min(MAX_SHOWN_BYTES)]).chars().take(MAX_SHOWN_BYTES).collect()
 }
 
 /// True if a line looks like one of a trace: half of its columns, or more, are numbers.
@@ -310,14 +315,14 @@ pub fn is_record(line: &[u8]) -> bool {
     let is_number = |field: &[u8]| {
         decimal(field, true).is_some() || (field.len() >= 8 && field.iter().all(u8::is_ascii_hexdigit))
     };
-    let fields: Vec<_> = likely(line).fields(line).collect();
+    let fields: Vec<_> = likely_separator(line).fields(line).collect();
     let numbers = fields.iter().filter(|field| is_number(field)).count();
     numbers > 0 && numbers * 2 >= fields.len() && !line.iter().any(|byte| b"\"[{".contains(byte))
 }
 
 /// Names for the columns of a line, for example.
 pub fn example_of(line: &[u8]) -> String {
-    let count = likely(line).fields(line).count();
+    let count = likely_separator(line).fields(line).count();
     let first: &[&str] = match count {
         0 | 1 => &["object"],
         2 => &["object", "size"],
@@ -339,10 +344,13 @@ pub fn are_columns_named_in(line: &[u8]) -> bool {
         {
             return false;
         }
-        let is_when_or_how_much = |name: &Name| {
-            matches!(name.meaning, Meaning::Size | Meaning::ValueSize | Meaning::Sent | Meaning::Time)
+        let is_when_or_how_much = |name: &ColumnName| {
+            matches!(
+                name.meaning,
+                ColumnMeaning::Size | ColumnMeaning::ValueSize | ColumnMeaning::Sent | ColumnMeaning::Time
+            )
         };
-        match all(&written) {
+        match parse_names(&written) {
             Ok(names) => {
                 names.iter().any(is_when_or_how_much) && Columns::of(&names, separator, None).is_ok()
             }
@@ -364,26 +372,28 @@ pub fn trim(line: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::super::Record;
-    use super::super::columns::{Line, Malformed};
-    use super::super::number::Problem;
+    use super::super::columns::{TraceLine, TraceLineError};
+    use super::super::number::ValueError;
     use super::*;
 
-    fn text(head: &str, naming: &Naming) -> Result<Text, ColumnsError> {
-        Text::of(head.as_bytes(), true, naming)
+    fn text(head: &str, naming: &ColumnNaming) -> Result<TextTrace, ColumnsError> {
+        TextTrace::of(head.as_bytes(), true, naming)
     }
 
     /// Bytes, milliseconds, and how many requests.
     type Requests = (Option<u64>, Option<i64>, u64);
 
     /// The lines of a trace that are requests, and why others are none.
-    fn requests(trace: &str, naming: &Naming) -> Vec<Result<Requests, String>> {
+    fn requests(trace: &str, naming: &ColumnNaming) -> Vec<Result<Requests, String>> {
         let text = text(trace, naming).unwrap();
         let mut operations = text.columns.operations();
         let lines = trace.trim_start_matches('\u{feff}').lines().skip(text.head_lines);
         lines
             .filter_map(|line| match text.columns.read(trim(line.as_bytes()), &mut operations) {
-                Ok(Line::Requests { record, count, .. }) => Some(Ok((record.bytes, record.at_ms, count))),
-                Ok(Line::Other) => None,
+                Ok(TraceLine::Requests { record, count, .. }) => {
+                    Some(Ok((record.bytes, record.at_ms, count)))
+                }
+                Ok(TraceLine::Other) => None,
                 Err(malformed) => Some(Err(text.columns.reason(malformed))),
             })
             .collect()
@@ -405,16 +415,16 @@ mod tests {
             "time,id,size,\n3,a,5\n3,a,5,7\n",
             "sep=;\ntime;id;size\n3,0;a;5\n",
         ] {
-            let first = requests(trace, &Naming::FirstLine).remove(0);
+            let first = requests(trace, &ColumnNaming::FirstLine).remove(0);
             assert_eq!(first, Ok((Some(5), Some(3000), 1)), "{trace:?}");
         }
-        assert_eq!(requests("id\nhttp://a/b,c\nd\n", &Naming::FirstLine).len(), 2);
-        assert_eq!(requests("size_kb,id\n1.5,a", &Naming::FirstLine), [Ok((Some(1536), None, 1))]);
+        assert_eq!(requests("id\nhttp://a/b,c\nd\n", &ColumnNaming::FirstLine).len(), 2);
+        assert_eq!(requests("size_kb,id\n1.5,a", &ColumnNaming::FirstLine), [Ok((Some(1536), None, 1))]);
     }
 
     #[test]
     fn columns_without_names_are_read_by_those_that_are_given() {
-        let given = |names: &str| Naming::Given(names.into());
+        let given = |names: &str| ColumnNaming::Given(names.into());
         for trace in [
             "3 a 5 x\n",
             "3;a;5;x\n",
@@ -447,20 +457,20 @@ mod tests {
 
     #[test]
     fn names_and_values_of_another_number_are_refused_with_both_numbers() {
-        let said = |trace: &str| text(trace, &Naming::FirstLine).unwrap_err().to_string();
+        let said = |trace: &str| text(trace, &ColumnNaming::FirstLine).unwrap_err().to_string();
         let error =
             said("# timestamp (ms), op, kind, object id, object size (byte)\n1000,1,A,300\n2000,1,B,300\n");
         assert!(error.contains("names 5 columns, and lines have 4, like `1000,1,A,300`"), "{error}");
         assert!(error.contains("--columns time,object,size,-"), "{error}");
-        let explained = "# timestamp (ms), op type [Put:0, Get:1], object id, object size (byte)\n1000,1,A,300\n1001,0,A,3\n";
-        assert_eq!(requests(explained, &Naming::FirstLine), [Ok((Some(300), Some(1000), 1))]);
+        let operation_names = "# timestamp (ms), op type [Put:0, Get:1], object id, object size (byte)\n1000,1,A,300\n1001,0,A,3\n";
+        assert_eq!(requests(operation_names, &ColumnNaming::FirstLine), [Ok((Some(300), Some(1000), 1))]);
         let error = said("id\na,1\nb,2\n");
         assert!(error.contains("names 1 column, and lines have 2"), "{error}");
     }
 
     #[test]
     fn what_names_no_object_is_refused_with_what_could_be_said() {
-        let said = |trace: &str| text(trace, &Naming::FirstLine).unwrap_err().to_string();
+        let said = |trace: &str| text(trace, &ColumnNaming::FirstLine).unwrap_err().to_string();
         let error = said("when,what\n1,2\n");
         assert!(error.contains("(when,what)") && error.contains("`object`"), "{error}");
         let error = said("1 1416 16575 2\n");
@@ -474,21 +484,21 @@ mod tests {
     #[test]
     fn lines_say_how_many_requests_they_are_and_reads_alone_are_requests() {
         let trace = "key,op,size,op_count,key_size\nA,GET,300,5,10\nB,SET,9,2,10\nB,DELETE,,1,10\nB,GET,900,1,10\nA,GET,0,1,10\n";
-        let found = requests(trace, &Naming::FirstLine);
+        let found = requests(trace, &ColumnNaming::FirstLine);
         assert_eq!(found, [(310, 5), (910, 1), (10, 1)].map(|(bytes, count)| Ok((Some(bytes), None, count))));
-        let found = requests("id,count\na,0\na,2.5\na,1000001\na,\na,2\n", &Naming::FirstLine);
+        let found = requests("id,count\na,0\na,2.5\na,1000001\na,\na,2\n", &ColumnNaming::FirstLine);
         assert_eq!(found.iter().filter(|line| line.is_err()).count(), 4);
-        let all = requests("time,op,size,lbn\n1,42,5,9\n1,40,5,9\n", &Naming::FirstLine);
-        assert_eq!(all.len(), 2, "numbers that nothing explains");
+        let parse_names = requests("time,op,size,lbn\n1,42,5,9\n1,40,5,9\n", &ColumnNaming::FirstLine);
+        assert_eq!(parse_names.len(), 2, "numbers that nothing explains");
     }
 
     #[test]
     fn published_traces_of_content_delivery_networks_are_read_with_all_that_they_say() {
         let read = |head: &str, line: &str| {
-            let text = text(&format!("{head}\n{line}\n"), &Naming::FirstLine).unwrap();
+            let text = text(&format!("{head}\n{line}\n"), &ColumnNaming::FirstLine).unwrap();
             match text.columns.read(line.as_bytes(), &mut text.columns.operations()).unwrap() {
-                Line::Requests { record, .. } => Record { key: 0, ..record },
-                Line::Other => panic!("{line}"),
+                TraceLine::Requests { record, .. } => Record { key: 0, ..record },
+                TraceLine::Other => panic!("{line}"),
             }
         };
         let upload = "relative_unix\thashed_path_query\timage_type\tresponse_size\ttime_firstbyte";
@@ -519,7 +529,7 @@ mod tests {
 
     #[test]
     fn published_traces_whose_lines_name_nothing_are_read_by_their_form() {
-        let known = |name: &str| Naming::Known(Known::named(name).unwrap());
+        let known = |name: &str| ColumnNaming::PublishedTrace(PublishedTrace::named(name).unwrap());
         for (name, lines, expected) in [
             ("twitter", "9,k:1,7,93,4,get,0\n9,k:1,7,93,4,set,60\n", [Ok((Some(100), Some(9000), 1))]),
             (
@@ -539,7 +549,7 @@ mod tests {
         ] {
             assert_eq!(requests(lines, &known(name)), expected, "{name}");
         }
-        let given = Naming::Given("time (ms),op,object,size".into());
+        let given = ColumnNaming::Given("time (ms),op,object,size".into());
         let lines = "182 REST.GET.OBJECT 6b52 21898\n361 REST.DELETE.OBJECT 91ad\n400 REST.GET.OBJECT 91ad\n";
         let found = requests(lines, &given);
         assert_eq!((found.len(), found[1].as_ref().unwrap_err().as_str()), (2, "it has 3 columns, not 4"));
@@ -547,20 +557,20 @@ mod tests {
         let columns = text(trace, &known("ibm")).unwrap().columns;
         let line = columns.read(trim(trace.as_bytes()), &mut columns.operations());
         assert!(
-            matches!(line, Ok(Line::Requests { record, .. }) if record.sent_bytes == Some(100)),
+            matches!(line, Ok(TraceLine::Requests { record, .. }) if record.sent_bytes == Some(100)),
             "{line:?}"
         );
     }
 
     #[test]
     fn an_object_may_be_what_several_columns_have_together() {
-        let keys = |trace: &str, naming: &Naming| {
+        let keys = |trace: &str, naming: &ColumnNaming| {
             let text = text(trace, naming).unwrap();
             let mut keys: Vec<u64> = trace
                 .lines()
                 .skip(text.head_lines)
                 .filter_map(|line| match text.columns.read(line.as_bytes(), &mut text.columns.operations()) {
-                    Ok(Line::Requests { record, .. }) => Some(record.key),
+                    Ok(TraceLine::Requests { record, .. }) => Some(record.key),
                     _ => None,
                 })
                 .collect();
@@ -568,42 +578,46 @@ mod tests {
             keys.dedup();
             keys.len()
         };
-        assert_eq!(keys("asu,lba,size\n0,5,1\n1,5,1\n0,5,1\n", &Naming::FirstLine), 2);
-        assert_eq!(keys("host,path,query,bytes\na,/x,,1\nb,/x,,1\nb,/x,y,1\n", &Naming::FirstLine), 3);
+        assert_eq!(keys("asu,lba,size\n0,5,1\n1,5,1\n0,5,1\n", &ColumnNaming::FirstLine), 2);
+        assert_eq!(keys("host,path,query,bytes\na,/x,,1\nb,/x,,1\nb,/x,y,1\n", &ColumnNaming::FirstLine), 3);
         assert_eq!(
-            keys("id,key\n1,a\n2,a\n", &Naming::FirstLine),
+            keys("id,key\n1,a\n2,a\n", &ColumnNaming::FirstLine),
             2,
             "the first of them, and a note names the other"
         );
-        assert_eq!(keys("1,a,1\n1,b,1\n", &Naming::Given("object,object,size".into())), 2);
+        assert_eq!(keys("1,a,1\n1,b,1\n", &ColumnNaming::Given("object,object,size".into())), 2);
         for (trace, expected) in [
             ("id;size\n1,23457E+11;5\n", Some("1,23457E+11")),
             ("id,size\n1.5E+9,5\n", Some("1.5E+9")),
             ("id,size\nE+1,5\n", None),
         ] {
-            assert_eq!(text(trace, &Naming::FirstLine).unwrap().rounded.as_deref(), expected, "{trace}");
+            assert_eq!(
+                text(trace, &ColumnNaming::FirstLine).unwrap().rounded.as_deref(),
+                expected,
+                "{trace}"
+            );
         }
     }
 
     #[test]
     fn a_line_without_a_field_that_is_read_is_malformed_and_the_reason_names_the_column() {
-        let text = text("id,size,time\n", &Naming::FirstLine).unwrap();
+        let text = text("id,size,time\n", &ColumnNaming::FirstLine).unwrap();
         let read = |line: &str| text.columns.read(line.as_bytes(), &mut text.columns.operations());
-        let column = |place, problem| Err(Malformed::Column { place, problem });
+        let column = |place, problem| Err(TraceLineError::Column { place, problem });
         for (line, expected) in [
-            ("a", Err(Malformed::Columns(1))),
-            ("a,1,2,3", Err(Malformed::Columns(4))),
-            ("a,x,3", column(1, Problem::NoNumber)),
-            ("a,1.000,3", column(1, Problem::Fraction)),
-            ("a,-1,3", column(1, Problem::Negative)),
-            (",5,3", column(0, Problem::Empty)),
-            ("a,5,", column(2, Problem::Empty)),
-            ("a,5,then", column(2, Problem::NoTime)),
+            ("a", Err(TraceLineError::Columns(1))),
+            ("a,1,2,3", Err(TraceLineError::Columns(4))),
+            ("a,x,3", column(1, ValueError::NoNumber)),
+            ("a,1.000,3", column(1, ValueError::Fraction)),
+            ("a,-1,3", column(1, ValueError::Negative)),
+            (",5,3", column(0, ValueError::Empty)),
+            ("a,5,", column(2, ValueError::Empty)),
+            ("a,5,then", column(2, ValueError::NoTime)),
         ] {
             assert_eq!(read(line), expected, "{line}");
         }
-        assert_eq!(text.columns.reason(Malformed::Columns(4)), "it has 4 columns, not 3");
-        let reason = text.columns.reason(Malformed::Column { place: 1, problem: Problem::Fraction });
+        assert_eq!(text.columns.reason(TraceLineError::Columns(4)), "it has 4 columns, not 3");
+        let reason = text.columns.reason(TraceLineError::Column { place: 1, problem: ValueError::Fraction });
         assert!(reason.starts_with("`size` is no whole number of bytes"), "{reason}");
     }
 
@@ -621,7 +635,7 @@ mod tests {
                 trace += &[count.to_string(), format!("k{key}"), at_s.to_string(), bytes.to_string()].join(&separator.to_string());
                 trace.push('\n');
             }
-            let naming = if is_named { Naming::FirstLine } else { Naming::Given("count,object,time (s),size".into()) };
+            let naming = if is_named { ColumnNaming::FirstLine } else { ColumnNaming::Given("count,object,time (s),size".into()) };
             let expected: Vec<_> = rows.iter()
                 .map(|(_, bytes, at_s, count)| Ok((Some(*bytes), Some(i64::from(*at_s) * 1000), *count)))
                 .collect();
@@ -630,8 +644,8 @@ mod tests {
 
         #[test]
         fn no_text_makes_it_panic(head: Vec<u8>, names in "[a-z(\\[\\]), ]{0,30}") {
-            for naming in [Naming::FirstLine, Naming::Known(&super::super::known::KNOWN[0]), Naming::Given(names)] {
-                if let Ok(text) = Text::of(&head, true, &naming) {
+            for naming in [ColumnNaming::FirstLine, ColumnNaming::PublishedTrace(&super::super::published::PUBLISHED_TRACES[0]), ColumnNaming::Given(names)] {
+                if let Ok(text) = TextTrace::of(&head, true, &naming) {
                     for line in head.split(|byte| *byte == b'\n') {
                         let _ = text.columns.read(line, &mut text.columns.operations());
                     }

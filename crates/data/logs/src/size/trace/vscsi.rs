@@ -10,7 +10,7 @@ use super::operation::Operations;
 
 /// Where a field of a record begins, by version.
 #[derive(Debug)]
-struct Layout {
+struct VscsiLayout {
     record_bytes: usize,
     length: usize,
     command: usize,
@@ -18,9 +18,9 @@ struct Layout {
     time: usize,
 }
 
-const LAYOUTS: [Layout; 2] = [
-    Layout { record_bytes: 32, length: 4, command: 12, block: 16, time: 24 },
-    Layout { record_bytes: 40, length: 8, command: 0, block: 16, time: 24 },
+const LAYOUTS: [VscsiLayout; 2] = [
+    VscsiLayout { record_bytes: 32, length: 4, command: 12, block: 16, time: 24 },
+    VscsiLayout { record_bytes: 40, length: 8, command: 0, block: 16, time: 24 },
 ];
 /// Records that must say the version.
 const SURE_RECORDS: usize = 2;
@@ -28,7 +28,7 @@ const SURE_RECORDS: usize = 2;
 /// It is no such trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("cannot read the trace: its first two records do not say version 1 or 2, as those of vscsi do")]
-pub struct NoVscsi;
+pub struct VscsiError;
 
 /// True if a trace begins like one in this form.
 pub fn is_vscsi(head: &[u8]) -> bool {
@@ -36,8 +36,8 @@ pub fn is_vscsi(head: &[u8]) -> bool {
 }
 
 /// The layout of records of which the first all say its version.
-fn layout(head: &[u8]) -> Option<&'static Layout> {
-    let says = |version: u64, layout: &Layout| {
+fn layout(head: &[u8]) -> Option<&'static VscsiLayout> {
+    let says = |version: u64, layout: &VscsiLayout| {
         let records = head.chunks_exact(layout.record_bytes);
         // The version is behind the command.
         records.len() >= SURE_RECORDS
@@ -49,7 +49,7 @@ fn layout(head: &[u8]) -> Option<&'static Layout> {
 /// Reads records.
 #[derive(Debug, Default)]
 pub struct Vscsi {
-    layout: Option<&'static Layout>,
+    layout: Option<&'static VscsiLayout>,
     /// The beginning of what the last piece ended in.
     rest: Vec<u8>,
     /// What was done with blocks.
@@ -61,17 +61,17 @@ impl Vscsi {
     ///
     /// # Errors
     /// If the trace is none of these.
-    pub fn read(&mut self, piece: &[u8], mut each: impl FnMut(Record)) -> Result<(), NoVscsi> {
+    pub fn read(&mut self, piece: &[u8], mut each: impl FnMut(Record)) -> Result<(), VscsiError> {
         self.rest.extend_from_slice(piece);
         let layout = match self.layout {
             Some(layout) => layout,
             None if self.rest.len() < SURE_RECORDS * LAYOUTS[1].record_bytes => return Ok(()),
-            None => layout(&self.rest).ok_or(NoVscsi)?,
+            None => layout(&self.rest).ok_or(VscsiError)?,
         };
         self.layout = Some(layout);
         let mut records = self.rest.chunks_exact(layout.record_bytes);
         for record in &mut records {
-            if self.operations.take(name(record[layout.command]).as_bytes(), 1) {
+            if self.operations.parse(name(record[layout.command]).as_bytes(), 1) {
                 let time_ms = number(record, layout.time, 8) / 1000;
                 each(Record::plain(
                     number(record, layout.block, 8),
@@ -132,7 +132,8 @@ mod tests {
                 let record_bytes = if version == 1 { 32 } else { 40 };
                 assert_eq!(vscsi.left_over(), Some((record_bytes - 1, record_bytes)));
                 vscsi.read(&trace[trace.len() - 1..], |_| {}).unwrap();
-                let names: Vec<&str> = vscsi.operations.seen.iter().map(|seen| seen.name.as_str()).collect();
+                let names: Vec<&str> =
+                    vscsi.operations.operations.iter().map(|operations| operations.name.as_str()).collect();
                 assert_eq!((names, vscsi.left_over()), (vec!["read", "write", "command 0x12"], None));
             }
             assert!(is_vscsi(&trace));
@@ -144,7 +145,7 @@ mod tests {
         let mixed = [record(2, 0x28, 1, 1, 1), record(3, 0x28, 1, 1, 1)].concat();
         for trace in [&mixed[..], &[0; 80], &b"time,id,size\n1,a,5\n".repeat(9)] {
             assert!(!is_vscsi(trace));
-            assert_eq!(Vscsi::default().read(trace, |_| {}), Err(NoVscsi));
+            assert_eq!(Vscsi::default().read(trace, |_| {}), Err(VscsiError));
         }
         assert!(!is_vscsi(&record(1, 0x28, 1, 1, 1)), "one record is too few");
     }

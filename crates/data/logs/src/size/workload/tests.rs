@@ -12,7 +12,7 @@ use crate::size::simulate;
 use crate::size::simulate::Admission;
 
 /// Robots that request objects of 1 KB; `content`, `robot` and `phases` are PGL.
-fn plan(content: &str, robot: &str, phases: &str) -> Plan<'static> {
+fn plan(content: &str, robot: &str, phases: &str) -> WorkloadPlan<'static> {
     let text = format!(
         r#"
         Content cntAny = {{ kind = "any"; size = const(1KB); {content} }};
@@ -30,14 +30,14 @@ fn plan(content: &str, robot: &str, phases: &str) -> Plan<'static> {
     let workload = Arc::new(compiled.workload);
     let timeline = Arc::new(Timeline::new(&workload).unwrap());
     let universe = Universe::new(workload, 3, 1, UniverseOptions::default()).unwrap();
-    Plan {
+    WorkloadPlan {
         name: "w.pg",
         universe: Arc::new(universe),
         timeline,
         behaviour: USUAL,
         response: None,
         phases: &[],
-        how: How::default(),
+        how: ReadOptions::default(),
     }
 }
 
@@ -76,7 +76,7 @@ fn objects_that_expire_are_validated_and_then_lru_is_simulated_at_each_size() {
     // Nothing else differs: whatever is not fresh is still known.
     assert_eq!((with.hits + with.validated, without.validated), (without.hits, 0));
     let method = |requests| {
-        let plan = curve::Plan {
+        let plan = curve::CurvePlan {
             policies: &[Policy::LRU],
             sizes: &[1 << 20],
             warm_up: 0.0,
@@ -84,8 +84,8 @@ fn objects_that_expire_are_validated_and_then_lru_is_simulated_at_each_size() {
         };
         curve::curves(requests, &plan).curves[0].points[0].method
     };
-    assert_eq!(method(&expiring.requests), crate::size::curve::Method::Simulated);
-    assert_eq!(method(&lasting.requests), crate::size::curve::Method::OnePass);
+    assert_eq!(method(&expiring.requests), crate::size::curve::CurveMethod::Simulated);
+    assert_eq!(method(&lasting.requests), crate::size::curve::CurveMethod::OnePass);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn an_infinite_cache_holds_each_variant_and_a_post_drops_them_all() {
 #[test]
 fn only_the_named_phases_are_counted_and_the_others_fill_the_caches() {
     let counts = |phases: &[String]| {
-        let plan = Plan { phases, ..plan("cachable = 100%;", "req_rate = 5/sec;", TWO_PHASES) };
+        let plan = WorkloadPlan { phases, ..plan("cachable = 100%;", "req_rate = 5/sec;", TWO_PHASES) };
         let requests = read(&plan).unwrap().requests;
         let counts = simulate::infinite(&requests, 0.into()).total();
         assert_eq!(counts.requests + requests.uncounted(), requests.list.len() as u64);
@@ -138,7 +138,7 @@ fn only_the_named_phases_are_counted_and_the_others_fill_the_caches() {
     assert_eq!(all.1.hits, one.1.hits + two.1.hits, "the second phase finds what the first one left");
     let whole = plan("cachable = 100%;", "req_rate = 5/sec;", TWO_PHASES);
     let three = ["three".to_owned()];
-    let error = read(&Plan { phases: &three, ..whole }).unwrap_err().to_string();
+    let error = read(&WorkloadPlan { phases: &three, ..whole }).unwrap_err().to_string();
     assert!(error.contains("no phase `three`; it has one, two"), "{error}");
 }
 
@@ -157,7 +157,8 @@ fn best_effort_robots_request_one_object_after_the_other_until_a_phase_has_its_c
         Phase phTwo = { name = "two"; goal.duration = 10sec; };
         schedule(phOne, phTwo);
     "#;
-    let plan = Plan { response: Some(Duration::from_millis(20)), ..plan("cachable = 100%;", "", phases) };
+    let plan =
+        WorkloadPlan { response: Some(Duration::from_millis(20)), ..plan("cachable = 100%;", "", phases) };
     let read = read(&plan).unwrap();
     assert_eq!(read.requests.unordered, 0);
     // 2,000 requests of 20 robots at 50 a second each take two seconds, and the second phase is ten seconds long.

@@ -5,17 +5,17 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_cache::ideal::RequestClass as Kind;
+use assay_cache::ideal::RequestClass as CacheRequest;
 use assay_workload::model::{Method, RequestType, RobotIndex};
 use assay_workload::object::ObjectId;
 use assay_workload::{Browser, Launch, Object, Slice, Stream, Universe, XactId};
 
-use super::Plan;
-use super::closed::{Closed, Fill};
+use super::WorkloadPlan;
+use super::best_effort::{BestEffortRobots, FillCounts};
 use crate::size::error::SizeError;
-use crate::size::http::{AS_ALL_MS, FOREVER_S, Meaning, NO_VALIDATOR};
-use crate::size::labels::By;
-use crate::size::requests::Gather;
+use crate::size::group_by::GroupBy;
+use crate::size::http::{AS_ALL_MS, FOREVER_S, NO_VALIDATOR, RequestSemantics};
+use crate::size::requests::RequestCollector;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -23,9 +23,9 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub(super) struct Walk {
     universe: Arc<Universe>,
     stream: Stream,
-    closed: Closed,
+    best_effort: BestEffortRobots,
     /// Embedded objects whose page is not there yet: when it is, in the order in which they were found.
-    later: BinaryHeap<Reverse<Later>>,
+    later: BinaryHeap<Reverse<EmbeddedRequest>>,
     found: u64,
     /// Variants of objects that were requested, by object: what a POST drops.
     variants: HashMap<u64, BTreeSet<u64>>,
@@ -33,12 +33,12 @@ pub(super) struct Walk {
     browsers: HashMap<RobotIndex, (u64, Browser)>,
     is_counted: Vec<bool>,
     response_ns: u64,
-    by: Option<By>,
+    by: Option<GroupBy>,
 }
 
 /// A request of an embedded object, at its time.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Later {
+struct EmbeddedRequest {
     at_ns: u64,
     order: u64,
     object: ObjectId,
@@ -52,7 +52,7 @@ struct Later {
 
 /// One request, whoever makes it.
 #[derive(Clone, Copy)]
-struct Asked {
+struct WalkRequest {
     xact: XactId,
     phase: u16,
     session: u64,
@@ -61,12 +61,12 @@ struct Asked {
 }
 
 impl Walk {
-    pub(super) fn new(plan: &Plan<'_>, is_counted: Vec<bool>, response: Duration) -> Self {
+    pub(super) fn new(plan: &WorkloadPlan<'_>, is_counted: Vec<bool>, response: Duration) -> Self {
         let universe = Arc::clone(&plan.universe);
         let response_ns = nanoseconds(response);
         Self {
             stream: Stream::new(Arc::clone(&universe), Arc::clone(&plan.timeline), Slice::ALL),
-            closed: Closed::new(&universe, &plan.timeline, response_ns),
+            best_effort: BestEffortRobots::new(&universe, &plan.timeline, response_ns),
             universe,
             later: BinaryHeap::new(),
             found: 0,
@@ -78,32 +78,37 @@ impl Walk {
         }
     }
 
-    pub(super) fn all(mut self, mut gather: Gather) -> Result<Gather, SizeError> {
+    pub(super) fn all(mut self, mut collector: RequestCollector) -> Result<RequestCollector, SizeError> {
         let mut launch = self.stream.next();
         loop {
             let stream_ns = launch.as_ref().map_or(u64::MAX, |launch| nanoseconds(launch.due));
-            let closed_ns = self.closed.next_ns().unwrap_or(u64::MAX);
+            let best_effort_ns = self.best_effort.next_ns().unwrap_or(u64::MAX);
             let later_ns = self.later.peek().map_or(u64::MAX, |Reverse(later)| later.at_ns);
-            if later_ns <= stream_ns && later_ns <= closed_ns {
-                let Some(Reverse(later)) = self.later.pop() else { return Ok(gather) };
-                self.embedded(&later, &mut gather)?;
-            } else if closed_ns <= stream_ns {
+            if later_ns <= stream_ns && later_ns <= best_effort_ns {
+                let Some(Reverse(later)) = self.later.pop() else { return Ok(collector) };
+                self.embedded(&later, &mut collector)?;
+            } else if best_effort_ns <= stream_ns {
                 let universe = Arc::clone(&self.universe);
-                if let Some((launch, at_ns)) = self.closed.take(&universe) {
-                    let fill = self.launch(&launch, at_ns, &mut gather)?;
-                    self.closed.launched(&universe, &launch, &fill);
+                if let Some((launch, at_ns)) = self.best_effort.take(&universe) {
+                    let fill = self.launch(&launch, at_ns, &mut collector)?;
+                    self.best_effort.launched(&universe, &launch, &fill);
                 }
             } else if let Some(due) = launch.take() {
-                self.launch(&due, stream_ns, &mut gather)?;
+                self.launch(&due, stream_ns, &mut collector)?;
                 launch = self.stream.next();
             }
         }
     }
 
     /// A launch and, if it is one of a page, what is embedded in it; what the launch introduced.
-    fn launch(&mut self, launch: &Launch, at_ns: u64, gather: &mut Gather) -> Result<Fill, SizeError> {
+    fn launch(
+        &mut self,
+        launch: &Launch,
+        at_ns: u64,
+        collector: &mut RequestCollector,
+    ) -> Result<FillCounts, SizeError> {
         let universe = Arc::clone(&self.universe);
-        let asked = Asked {
+        let request = WalkRequest {
             xact: XactId { robot: launch.robot, number: launch.number, place: 0 },
             phase: launch.phase,
             session: launch.session,
@@ -111,9 +116,9 @@ impl Walk {
             request_type: launch.request_type,
         };
         let object = universe.object(launch.object);
-        let mut fill = Fill { requests: 1, ..Fill::default() };
+        let mut fill = FillCounts { requests: 1, ..FillCounts::default() };
         fill.add(universe.offered(launch, &object).fill(), object.size_bytes);
-        self.ask(&asked, &object, at_ns, gather)?;
+        self.add(&request, &object, at_ns, collector)?;
         if universe.workload().contents[usize::from(launch.object.content)].embedded.is_none() {
             return Ok(fill);
         }
@@ -124,7 +129,7 @@ impl Walk {
             }
             fill.requests += 1;
             fill.add(universe.offered_child(launch, &child, &object).fill(), object.size_bytes);
-            let later = Later {
+            let later = EmbeddedRequest {
                 at_ns: at_ns.saturating_add(self.response_ns),
                 order: self.found,
                 object: child.object,
@@ -137,7 +142,7 @@ impl Walk {
             };
             self.found += 1;
             if self.response_ns == 0 {
-                self.embedded(&later, gather)?;
+                self.embedded(&later, collector)?;
             } else {
                 self.later.push(Reverse(later));
             }
@@ -161,28 +166,32 @@ impl Walk {
         browser.has(object.key, object.cachable)
     }
 
-    fn embedded(&mut self, later: &Later, gather: &mut Gather) -> Result<(), SizeError> {
-        let asked = Asked {
+    fn embedded(
+        &mut self,
+        later: &EmbeddedRequest,
+        collector: &mut RequestCollector,
+    ) -> Result<(), SizeError> {
+        let request = WalkRequest {
             xact: XactId { robot: later.robot, number: later.number, place: later.place },
             phase: later.phase,
             session: later.session,
             method: Method::Get,
             request_type: later.request_type,
         };
-        self.ask(&asked, &self.universe.object(later.object), later.at_ns, gather)
+        self.add(&request, &self.universe.object(later.object), later.at_ns, collector)
     }
 
     /// Adds one request, with what it means to a cache.
-    fn ask(
+    fn add(
         &mut self,
-        asked: &Asked,
+        request: &WalkRequest,
         object: &Object,
         at_ns: u64,
-        gather: &mut Gather,
+        collector: &mut RequestCollector,
     ) -> Result<(), SizeError> {
         let universe = &self.universe;
-        let Asked { xact, phase, session, .. } = *asked;
-        let is_basic = asked.method == Method::Get && asked.request_type == RequestType::Basic;
+        let WalkRequest { xact, phase, session, .. } = *request;
+        let is_basic = request.method == Method::Get && request.request_type == RequestType::Basic;
         let mut is_counted = is_basic && self.is_counted.get(usize::from(phase)).is_some_and(|is| *is);
         let mut object = *object;
         if !universe.is_plain(xact, (phase, session), &object) {
@@ -203,18 +212,18 @@ impl Walk {
         let key = universe.response_key(xact, &object).filter(|_| object.cachable);
         let Some(key) = key else {
             if is_counted {
-                gather.uncachable(object.size_bytes, Some(at_s));
-                self.label(&object, gather);
-                gather.client(xact.robot);
+                collector.add_uncachable(object.size_bytes, Some(at_s));
+                self.label(&object, collector);
+                collector.set_client(xact.robot);
             }
             return Ok(());
         };
         let life = universe.life(&object, at_s);
-        let kind = kind(asked, universe.sends_parts(object.id.content), life.last_modified_s.is_some());
-        if kind == Kind::Post && !gather.post_invalidates() {
+        let kind = kind(request, universe.sends_parts(object.id.content), life.last_modified_s.is_some());
+        if kind == CacheRequest::Post && !collector.post_invalidates() {
             return Ok(());
         }
-        let meaning = Meaning {
+        let semantics = RequestSemantics {
             life_s: life.expires_s.map_or(FOREVER_S, |expires_s| lifetime_s(expires_s, at_s)),
             version: life.last_modified_s.map_or(NO_VALIDATOR, |_| version(life.version)),
             takes_ms: AS_ALL_MS,
@@ -225,18 +234,18 @@ impl Walk {
         let mut keys = vec![key];
         if key != object.key {
             let variants = self.variants.entry(object.key).or_default();
-            if kind == Kind::Post {
+            if kind == CacheRequest::Post {
                 keys = variants.iter().copied().collect();
             } else {
                 variants.insert(key);
             }
         }
         for key in keys {
-            if !gather.meant(key, object.size_bytes, Some(at_s), meaning) {
+            if !collector.add_with_semantics(key, object.size_bytes, Some(at_s), semantics) {
                 return Err(SizeError::TooManyObjects);
             }
-            self.label(&object, gather);
-            gather.client(xact.robot);
+            self.label(&object, collector);
+            collector.set_client(xact.robot);
         }
         Ok(())
     }
@@ -244,34 +253,34 @@ impl Walk {
 
 impl Walk {
     /// Labels the request that was added last.
-    fn label(&self, object: &Object, gather: &mut Gather) {
+    fn label(&self, object: &Object, collector: &mut RequestCollector) {
         let workload = self.universe.workload();
         let text = match self.by {
-            Some(By::Host) => {
+            Some(GroupBy::Host) => {
                 workload.origins.get(usize::from(object.id.origin)).map(|origin| &origin.authority)
             }
-            Some(By::Type) => {
+            Some(GroupBy::Type) => {
                 workload.contents.get(usize::from(object.id.content)).map(|content| &content.kind)
             }
-            Some(By::Class) | None => None,
+            Some(GroupBy::Class) | None => None,
         };
         if let Some(text) = text {
-            gather.label(text.as_bytes());
+            collector.set_label(text.as_bytes());
         }
     }
 }
 
 /// What a request means to a cache. A condition takes a date that the object shows.
-fn kind(asked: &Asked, sends_parts: bool, has_date: bool) -> Kind {
-    match (asked.method, asked.request_type) {
-        (Method::Post | Method::Put, _) => Kind::Post,
-        (Method::Head, _) => Kind::Head,
-        (Method::Get, RequestType::Reload) => Kind::Reload,
+fn kind(request: &WalkRequest, sends_parts: bool, has_date: bool) -> CacheRequest {
+    match (request.method, request.request_type) {
+        (Method::Post | Method::Put, _) => CacheRequest::Post,
+        (Method::Head, _) => CacheRequest::Head,
+        (Method::Get, RequestType::Reload) => CacheRequest::Reload,
         // Where the origin sends no parts, it sends the whole object.
-        (Method::Get, RequestType::Range) if sends_parts => Kind::Range,
-        (Method::Get, RequestType::Ims200) if has_date => Kind::ConditionalChanged,
-        (Method::Get, RequestType::Ims304) if has_date => Kind::ConditionalUnchanged,
-        (Method::Get, _) => Kind::Get,
+        (Method::Get, RequestType::Range) if sends_parts => CacheRequest::Range,
+        (Method::Get, RequestType::Ims200) if has_date => CacheRequest::ConditionalChanged,
+        (Method::Get, RequestType::Ims304) if has_date => CacheRequest::ConditionalUnchanged,
+        (Method::Get, _) => CacheRequest::Get,
     }
 }
 

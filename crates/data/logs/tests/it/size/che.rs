@@ -2,7 +2,7 @@
 
 use assay_base::random::Rng;
 use assay_logs::size::policy::Policy;
-use assay_logs::size::requests::{Gather, Requests, Sizes};
+use assay_logs::size::requests::{RequestCollector, Requests, Sizes};
 use assay_logs::size::sample::Sampling;
 use assay_logs::size::simulate::{cache, lru_in_one_pass};
 
@@ -27,12 +27,12 @@ fn drawn(popularities: &[f64]) -> Requests {
         })
         .collect();
     let mut rng = Rng::new(3);
-    let mut gather = Gather::new(Sizes::Within(0), Sampling::default());
+    let mut collector = RequestCollector::new(Sizes::Within(0), Sampling::default());
     for _ in 0..REQUESTS {
         let unit = rng.unit();
-        gather.whole(sums.partition_point(|sum| *sum < unit).min(OBJECTS - 1) as u64, 1, None);
+        collector.add_whole(sums.partition_point(|sum| *sum < unit).min(OBJECTS - 1) as u64, 1, None);
     }
-    gather.finish()
+    collector.finish()
 }
 
 /// The hit ratio of an LRU cache of so many objects: an object is in it if it was requested within the time in which as many different

@@ -2,44 +2,47 @@ use std::io::Write as _;
 
 use assay_cache::policy::Admission;
 use assay_logs::size::cooperate::Hierarchy;
-use assay_logs::size::document::{Document, Options};
-use assay_logs::size::keys::Rules;
+use assay_logs::size::document::{SizeDocument, SizeOptions};
+use assay_logs::size::input::{ReadOptions, read};
+use assay_logs::size::keys::LogRules;
 use assay_logs::size::layout::Layout;
 use assay_logs::size::policy::Policy;
-use assay_logs::size::proof::{Cell, Proof, Ratios};
-use assay_logs::size::read::{How, read};
+use assay_logs::size::proof::{Proof, ProofCell, Ratios};
 use assay_logs::size::{sheet, terminal};
-use assay_logs::terminal::Look;
+use assay_logs::terminal::TextStyle;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 /// The document for a file with this name and these bytes.
-fn document(name: &str, bytes: &[u8]) -> Document {
+fn document(name: &str, bytes: &[u8]) -> SizeDocument {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
-    let options = Options {
+    let options = SizeOptions {
         policies: Policy::ALL.to_vec(),
         sizes: Vec::new(),
         warm_up: 0.1,
         admission: Admission::All,
         stored_as: None,
     };
-    let mut document =
-        Document::of(&read(&[path], None, Rules::default(), How::default()).unwrap(), &options).unwrap();
+    let mut document = SizeDocument::of(
+        &read(&[path], None, LogRules::default(), ReadOptions::default()).unwrap(),
+        &options,
+    )
+    .unwrap();
     // Where the file lies is a place on one machine, and may be long.
     document.input.files = vec![name.into()];
     document
 }
 
-fn csv() -> Document {
+fn csv() -> SizeDocument {
     let lines = (0..500u64).map(|n| format!("{n},{},{}\n", n * n % 61, 1000 + n * n % 61 * 700));
     document("a.csv", ("time,id,size\n".to_owned() + &lines.collect::<String>()).as_bytes())
 }
 
 #[test]
 fn the_document_is_what_its_schema_says() {
-    let validator = jsonschema::validator_for(&Document::json_schema()).unwrap();
+    let validator = jsonschema::validator_for(&SizeDocument::json_schema()).unwrap();
     for document in [csv(), document("b.csv", b"id\n1\n2\n1\n")] {
         let value = serde_json::to_value(&document).unwrap();
         let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
@@ -51,17 +54,17 @@ fn the_document_is_what_its_schema_says() {
 fn the_terminal_keeps_within_its_width_and_shows_every_policy() {
     let document = csv();
     for width in [60, 80, 100] {
-        let text = terminal::render(&document, Look { colour: false, width });
+        let text = terminal::render(&document, TextStyle { colour: false, width });
         let too_long: Vec<_> = text.lines().filter(|line| line.chars().count() > width).collect();
         assert!(too_long.is_empty() && !text.contains('\x1b'), "{width}: {too_long:#?}");
         assert!(Policy::ALL.iter().all(|policy| text.contains(policy.name())), "{text}");
     }
-    assert!(terminal::render(&document, Look { colour: true, width: 80 }).contains("\x1b["));
+    assert!(terminal::render(&document, TextStyle { colour: true, width: 80 }).contains("\x1b["));
 }
 
 #[test]
 fn two_spaces_or_more_are_before_every_head_and_a_figure_ends_below_its_head() {
-    let text = terminal::render(&csv(), Look { colour: false, width: 1000 });
+    let text = terminal::render(&csv(), TextStyle { colour: false, width: 1000 });
     let mut lines = text.lines().skip_while(|line| !line.starts_with("hits by size"));
     let (head, figures) = (lines.next().unwrap(), lines.next().unwrap());
     let heads: Vec<&str> = head.split("  ").map(str::trim).filter(|head| !head.is_empty()).collect();
@@ -83,17 +86,17 @@ fn caches_that_work_together_have_objects_for_room_where_the_input_has_no_sizes(
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         std::fs::write(&path, head.to_owned() + &lines).unwrap();
-        let input = read(&[path], None, Rules::default(), How::default()).unwrap();
-        let options = Options {
+        let input = read(&[path], None, LogRules::default(), ReadOptions::default()).unwrap();
+        let options = SizeOptions {
             policies: vec![Policy::LRU],
             sizes: vec![5, 1200],
             warm_up: 0.0,
             admission: Admission::All,
             stored_as: None,
         };
-        let mut document = Document::of(&input, &options).unwrap();
+        let mut document = SizeDocument::of(&input, &options).unwrap();
         document.cooperate(&input.requests, &Hierarchy::layers(&[5, 1200], 1, Layout::BODIES), 0.0);
-        let text = terminal::render(&document, Look { colour: false, width: 80 });
+        let text = terminal::render(&document, TextStyle { colour: false, width: 80 });
         let (layers, by_size) = text.split_once("hits by size").unwrap();
         let page = sheet(&document);
         let rows = &page.sections.iter().find(|section| section.id == "together").unwrap().tables[0].rows;
@@ -106,7 +109,7 @@ fn caches_that_work_together_have_objects_for_room_where_the_input_has_no_sizes(
 
 /// A prediction beside a measurement, and one beside none.
 fn proof() -> Proof {
-    let cell = |proxy: &str, measured| Cell {
+    let cell = |proxy: &str, measured| ProofCell {
         proxy: proxy.into(),
         policy: Policy::LRU,
         size_bytes: 1 << 30,
@@ -129,7 +132,7 @@ fn predictions_stand_beside_measurements_in_every_form_and_the_verdict_comes_fir
     let mut document = csv();
     document.prove(proof());
     assert!(document.advice[0].contains("trafficserver 5.0 points lower"), "{:?}", document.advice);
-    let text = terminal::render(&document, Look { colour: false, width: 80 });
+    let text = terminal::render(&document, TextStyle { colour: false, width: 80 });
     assert!(text.lines().all(|line| line.chars().count() <= 80) && text.contains("-5.0"), "{text}");
     let page = sheet(&document);
     let section = page.sections.iter().find(|section| section.id == "proof").unwrap();

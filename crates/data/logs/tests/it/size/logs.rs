@@ -1,7 +1,7 @@
 //! Access logs whose lines say different things.
 
-use assay_logs::size::keys::Rules;
-use assay_logs::size::read::{How, read};
+use assay_logs::size::input::{ReadOptions, read};
+use assay_logs::size::keys::LogRules;
 
 #[test]
 fn what_is_assumed_for_lines_without_methods_ends_where_the_log_names_fields_with_them() {
@@ -15,7 +15,7 @@ fn what_is_assumed_for_lines_without_methods_ends_where_the_log_names_fields_wit
         &"2025-10-10 13:00:02 /a 1000 200 POST\n".repeat(2),
     ];
     std::fs::write(&path, text.concat()).unwrap();
-    let read = read(&[path], None, Rules::default(), How::default()).unwrap();
+    let read = read(&[path], None, LogRules::default(), ReadOptions::default()).unwrap();
     let requests = &read.requests;
     assert_eq!((requests.list.len(), requests.uncachable, read.malformed), (9, 2, 0));
     let notes: Vec<_> = read.notes.iter().filter(|note| note.contains("no methods")).collect();

@@ -3,12 +3,12 @@
 use assay_base::random::{Rng, mix};
 use assay_cache::policy::Admission;
 use assay_cache::policy::replacement::Replacement;
-use assay_logs::size::curve::{Curves, Plan, curves};
-use assay_logs::size::labels::By;
+use assay_logs::size::curve::{CurvePlan, Curves, curves};
+use assay_logs::size::group_by::GroupBy;
 use assay_logs::size::policy::Policy;
-use assay_logs::size::requests::{Gather, Requests, Sizes};
-use assay_logs::size::sample::{Sampling, Take};
-use assay_logs::size::simulate::Counts;
+use assay_logs::size::requests::{RequestCollector, Requests, Sizes};
+use assay_logs::size::sample::{SampleSize, Sampling};
+use assay_logs::size::simulate::HitCounts;
 
 /// Objects by Zipf's law, with sizes from 500 bytes to 32 KB, most of them small.
 fn zipf(requests: usize, objects: usize, exponent: f64) -> Vec<(u64, u64)> {
@@ -27,25 +27,25 @@ fn zipf(requests: usize, objects: usize, exponent: f64) -> Vec<(u64, u64)> {
     (0..requests).map(|_| object()).map(|object| (object, bytes(object) + object % 97)).collect()
 }
 
-fn gathered(trace: &[(u64, u64)], take: Take, seed: u64) -> Requests {
-    let mut gather = Gather::new(Sizes::Within(0), Sampling { take, seed });
+fn gathered(trace: &[(u64, u64)], take: SampleSize, seed: u64) -> Requests {
+    let mut collector = RequestCollector::new(Sizes::Within(0), Sampling { take, seed });
     for (number, (key, bytes)) in trace.iter().enumerate() {
         match number % 50 {
-            0 => gather.uncachable(900, None),
-            _ => assert!(gather.whole(*key, *bytes, None)),
+            0 => collector.add_uncachable(900, None),
+            _ => assert!(collector.add_whole(*key, *bytes, None)),
         }
     }
-    gather.finish()
+    collector.finish()
 }
 
 const SIZES: [u64; 9] = [1_800_000, 2 << 20, 5 << 19, 3 << 20, 4 << 20, 6 << 20, 8 << 20, 12 << 20, 1 << 26];
 
 fn simulated(requests: &Requests, policies: &[Policy]) -> Curves {
-    curves(requests, &Plan { policies, sizes: &SIZES, warm_up: 0.1, admission: Admission::All })
+    curves(requests, &CurvePlan { policies, sizes: &SIZES, warm_up: 0.1, admission: Admission::All })
 }
 
 /// Every value of the true curve is within the band.
-fn is_within(found: &Curves, truth: &Curves, curve: usize, of: fn(&Counts) -> Option<f64>) -> bool {
+fn is_within(found: &Curves, truth: &Curves, curve: usize, of: fn(&HitCounts) -> Option<f64>) -> bool {
     let halves = found.band(&found.curves[curve], of).expect("a band");
     let points = found.curves[curve].points.iter().zip(&truth.curves[curve].points).zip(halves);
     points.into_iter().all(|((found, truth), half)| {
@@ -56,16 +56,16 @@ fn is_within(found: &Curves, truth: &Curves, curve: usize, of: fn(&Counts) -> Op
 /// In how many of 100 samples the band contains the true curves of LRU and FIFO, of documents and of bytes.
 fn within(trace: &[(u64, u64)]) -> [[u32; 2]; 2] {
     let policies = [Policy::LRU, Policy::FIFO];
-    let truth = simulated(&gathered(trace, Take::All, 0), &policies);
+    let truth = simulated(&gathered(trace, SampleSize::All, 0), &policies);
     let mut within = [[0; 2]; 2];
     for seed in 0..100 {
-        let sample = gathered(trace, Take::Share(0.1), seed);
+        let sample = gathered(trace, SampleSize::Share(0.1), seed);
         let (documents, bytes) = sample.smallest_known(Admission::All);
         assert!(documents.max(bytes) <= SIZES[0], "{documents} {bytes}");
         let found = simulated(&sample, &policies);
         for (curve, within) in within.iter_mut().enumerate() {
-            within[0] += u32::from(is_within(&found, &truth, curve, Counts::dhr));
-            within[1] += u32::from(is_within(&found, &truth, curve, Counts::bhr));
+            within[0] += u32::from(is_within(&found, &truth, curve, HitCounts::dhr));
+            within[1] += u32::from(is_within(&found, &truth, curve, HitCounts::bhr));
         }
     }
     within
@@ -92,8 +92,8 @@ fn it_does_where_a_few_objects_have_most_of_the_bytes() {
 #[test]
 fn figures_of_the_whole_input_are_exact_in_a_sample() {
     let trace = zipf(30_000, 9_000, 0.8);
-    let all = gathered(&trace, Take::All, 0);
-    let sample = gathered(&trace, Take::Share(0.2), 3);
+    let all = gathered(&trace, SampleSize::All, 0);
+    let sample = gathered(&trace, SampleSize::Share(0.2), 3);
     let [of_all, of_sample] = [&all, &sample].map(|requests| simulated(requests, &[Policy::LRU]));
     let [all_counts, counts] = [&of_all, &of_sample].map(|found| found.infinite.counts);
     assert_eq!(
@@ -122,9 +122,9 @@ fn kept(requests: &Requests, is_large: bool) -> Vec<u64> {
 #[test]
 fn a_sample_of_a_number_of_objects_is_the_one_that_its_rate_would_have_drawn() {
     let trace = zipf(30_000, 9_000, 0.8);
-    let by_number = gathered(&trace, Take::Objects(1500), 5);
+    let by_number = gathered(&trace, SampleSize::Objects(1500), 5);
     assert!((1200..=1500).contains(&by_number.objects), "{}", by_number.objects);
-    let by_rate = gathered(&trace, Take::Share(by_number.rate()), 5);
+    let by_rate = gathered(&trace, SampleSize::Share(by_number.rate()), 5);
     // Until the first objects went, requests that no cache may serve were in the list.
     assert_eq!(by_number.drawn_objects(), by_rate.drawn_objects());
     // From which size on objects are large depends on what was known when they became too many.
@@ -144,37 +144,37 @@ fn a_sample_of_a_number_of_objects_is_the_one_that_its_rate_would_have_drawn() {
             assert!(apart.abs() < 0.03, "{one:?} {other:?}");
         }
     }
-    let enough = gathered(&trace, Take::Objects(100_000), 5);
+    let enough = gathered(&trace, SampleSize::Objects(100_000), 5);
     assert!(enough.sampled.is_none() && enough.list.len() == 30_000);
 }
 
 /// The same requests with a label: the remainder of the object, and one for what no cache may serve.
-fn labelled(trace: &[(u64, u64)], take: Take) -> Requests {
-    let mut gather = Gather::new(Sizes::Within(0), Sampling { take, seed: 2 });
-    gather.set_labels(By::Host);
+fn labelled(trace: &[(u64, u64)], take: SampleSize) -> Requests {
+    let mut collector = RequestCollector::new(Sizes::Within(0), Sampling { take, seed: 2 });
+    collector.set_labels(GroupBy::Host);
     for (number, (key, bytes)) in trace.iter().enumerate() {
         if number % 50 == 0 {
-            gather.uncachable(900, None);
-            gather.label(b"api");
+            collector.add_uncachable(900, None);
+            collector.set_label(b"api");
         } else {
-            assert!(gather.whole(*key, *bytes, None));
-            gather.label(if *key % 3 == 0 { b"a" } else { b"b" });
+            assert!(collector.add_whole(*key, *bytes, None));
+            collector.set_label(if *key % 3 == 0 { b"a" } else { b"b" });
         }
     }
-    gather.finish()
+    collector.finish()
 }
 
 #[test]
 fn figures_by_label_add_up_however_they_are_computed_and_a_sample_is_near_them() {
     let trace = zipf(60_000, 12_000, 0.8);
     let policies = [Policy::LRU, Policy::Online(Replacement::Sieve)];
-    let all = simulated(&labelled(&trace, Take::All), &policies);
-    let plain = simulated(&gathered(&trace, Take::All, 0), &policies);
-    let sample = simulated(&labelled(&trace, Take::Share(0.3)), &policies);
+    let all = simulated(&labelled(&trace, SampleSize::All), &policies);
+    let plain = simulated(&gathered(&trace, SampleSize::All, 0), &policies);
+    let sample = simulated(&labelled(&trace, SampleSize::Share(0.3)), &policies);
     for (curve, other) in all.curves.iter().zip(&sample.curves) {
         for (point, sampled) in curve.points.iter().zip(&other.points) {
             let by = &point.estimate.by;
-            let sum = |of: fn(&Counts) -> u64| by.iter().map(of).sum::<u64>();
+            let sum = |of: fn(&HitCounts) -> u64| by.iter().map(of).sum::<u64>();
             let whole = point.estimate.counts;
             assert_eq!(
                 [sum(|c| c.requests), sum(|c| c.hits), sum(|c| c.hit_bytes)],
@@ -196,7 +196,7 @@ fn figures_by_label_add_up_however_they_are_computed_and_a_sample_is_near_them()
 #[test]
 fn sizes_whose_part_cannot_hold_the_larger_objects_are_not_known() {
     let trace = zipf(60_000, 12_000, 0.8);
-    let sample = gathered(&trace, Take::Share(0.1), 1);
+    let sample = gathered(&trace, SampleSize::Share(0.1), 1);
     let (documents, bytes) = sample.smallest_known(Admission::All);
     // Drawn objects are of less than the largest size, whose objects are all in the sample: a tenth of the cache must hold ten of them.
     let largest = |is_large| *kept(&sample, is_large).iter().max().unwrap();
@@ -207,13 +207,13 @@ fn sizes_whose_part_cannot_hold_the_larger_objects_are_not_known() {
         largest(false)
     );
     assert!(bytes >= documents, "{bytes}");
-    assert_eq!(gathered(&trace, Take::All, 1).smallest_known(Admission::All), (0, 0));
+    assert_eq!(gathered(&trace, SampleSize::All, 1).smallest_known(Admission::All), (0, 0));
 }
 
 #[test]
 fn with_admission_by_size_the_smallest_known_size_has_room_for_what_is_admitted_and_nothing_else() {
     let trace = zipf(60_000, 12_000, 0.8);
-    let sample = gathered(&trace, Take::Share(0.1), 1);
+    let sample = gathered(&trace, SampleSize::Share(0.1), 1);
     let known = |admission| sample.smallest_known(admission).0;
     // Ten drawn objects of the largest size that is admitted, each of which takes the room of ten, but for a thousandth of the requests.
     let small = known(Admission::UpTo(1024));
@@ -228,18 +228,18 @@ fn with_admission_by_size_the_smallest_known_size_has_room_for_what_is_admitted_
 #[test]
 fn what_is_admitted_by_its_size_is_the_same_in_a_sample() {
     let trace = zipf(60_000, 12_000, 0.8);
-    let plan = Plan {
+    let plan = CurvePlan {
         policies: &[Policy::FIFO],
         sizes: &SIZES[2..],
         warm_up: 0.1,
         admission: Admission::UpTo(4096),
     };
-    let truth = curves(&gathered(&trace, Take::All, 0), &plan);
-    let everything = simulated(&gathered(&trace, Take::All, 0), &[Policy::FIFO]);
+    let truth = curves(&gathered(&trace, SampleSize::All, 0), &plan);
+    let everything = simulated(&gathered(&trace, SampleSize::All, 0), &[Policy::FIFO]);
     let mut within = 0;
     for seed in 0..10 {
-        let found = curves(&gathered(&trace, Take::Share(0.2), seed), &plan);
-        within += u32::from(is_within(&found, &truth, 0, Counts::dhr));
+        let found = curves(&gathered(&trace, SampleSize::Share(0.2), seed), &plan);
+        within += u32::from(is_within(&found, &truth, 0, HitCounts::dhr));
     }
     assert!(within >= 8, "{within}");
     // It makes a difference: the largest objects are never stored.

@@ -4,16 +4,16 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use assay_cache::policy::Admission;
-use assay_logs::size::document::{Document, Options, Unit};
+use assay_logs::size::document::{SizeDocument, SizeOptions, SizeUnit};
 use assay_logs::size::error::SizeError;
 use assay_logs::size::form::Form;
-use assay_logs::size::keys::Rules;
+use assay_logs::size::input::{ReadOptions, SizeInput, read};
+use assay_logs::size::keys::LogRules;
 use assay_logs::size::policy::Policy;
-use assay_logs::size::read::{How, Read, read};
-use assay_logs::size::trace::text::Naming;
+use assay_logs::size::trace::text::ColumnNaming;
 
 /// Reads files with these names and contents.
-fn read_files(files: &[(&str, &[u8])], form: Option<&Form>) -> Result<Read, SizeError> {
+fn read_files(files: &[(&str, &[u8])], form: Option<&Form>) -> Result<SizeInput, SizeError> {
     let folder = tempfile::tempdir().unwrap();
     let write = |(name, bytes): &(&str, &[u8])| {
         let path = folder.path().join(name);
@@ -21,16 +21,16 @@ fn read_files(files: &[(&str, &[u8])], form: Option<&Form>) -> Result<Read, Size
         path
     };
     let paths: Vec<PathBuf> = files.iter().map(write).collect();
-    read(&paths, form, Rules::default(), How::default())
+    read(&paths, form, LogRules::default(), ReadOptions::default())
 }
 
 /// What LRU makes of a trace at this size.
-fn simulated(name: &str, trace: &str, size: u64) -> Document {
+fn simulated(name: &str, trace: &str, size: u64) -> SizeDocument {
     given(name, trace, size, None)
 }
 
-fn given(name: &str, trace: &str, size: u64, form: Option<&Form>) -> Document {
-    let options = Options {
+fn given(name: &str, trace: &str, size: u64, form: Option<&Form>) -> SizeDocument {
+    let options = SizeOptions {
         policies: vec![Policy::LRU],
         sizes: vec![size],
         warm_up: 0.0,
@@ -38,11 +38,11 @@ fn given(name: &str, trace: &str, size: u64, form: Option<&Form>) -> Document {
         stored_as: None,
     };
     let read = read_files(&[(name, trace.as_bytes())], form);
-    Document::of(&read.unwrap_or_else(|error| panic!("{error}")), &options).unwrap()
+    SizeDocument::of(&read.unwrap_or_else(|error| panic!("{error}")), &options).unwrap()
 }
 
 /// Requests, misses of LRU, and objects.
-fn figures(document: &Document) -> [u64; 3] {
+fn figures(document: &SizeDocument) -> [u64; 3] {
     let point = &document.curves[0].points[0].figures;
     [point.requests, point.misses, document.input.objects]
 }
@@ -54,7 +54,7 @@ fn refused(name: &str, trace: &[u8]) -> String {
 }
 
 fn columns(names: &str) -> Form {
-    Form::Text(Naming::Given(names.into()))
+    Form::Text(ColumnNaming::Given(names.into()))
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn reads_are_requests_as_often_as_a_line_says_and_others_are_counted_by_name() {
     let trace = "key,op,size,op_count\nA,GET,300,5\nB,GET,900,1\nA,SET,300,2\nB,DELETE,0,1\nB,GET,900,1\n";
     let document = simulated("a.csv", trace, 2048);
     assert_eq!(figures(&document), [7, 2, 2]);
-    assert_eq!((document.input.unit, document.input.size_changes), (Unit::Bytes, 0));
+    assert_eq!((document.input.unit, document.input.size_changes), (SizeUnit::Bytes, 0));
     let others: Vec<_> =
         document.input.other_operations.iter().map(|other| (&*other.name, other.count)).collect();
     assert_eq!(others, [("SET", 2), ("DELETE", 1)]);
@@ -85,7 +85,7 @@ fn units_in_names_are_read_and_what_is_not_used_is_named() {
     for name in ["object size (byte)", "size_in_bytes", "length", "Size[B]"] {
         let document = simulated("a.csv", &format!("# timestamp (ms),op,object id,{name}\n{rows}"), 1024);
         assert_eq!(figures(&document), [4, 4, 2], "{name}");
-        assert_eq!((document.input.unit, document.input.lasts_s), (Unit::Bytes, Some(63)), "{name}");
+        assert_eq!((document.input.unit, document.input.lasts_s), (SizeUnit::Bytes, Some(63)), "{name}");
         let notes = document.notes.join("\n");
         assert!(notes.contains("Operations are numbers (1), and nothing says which are reads"), "{notes}");
     }

@@ -5,7 +5,7 @@ pub mod log;
 mod order;
 mod spread;
 
-use assay_logs::access::Version;
+use assay_logs::access::HttpVersion;
 
 use crate::replay::request::ReplayRequest;
 
@@ -17,7 +17,7 @@ pub struct LoggedOutcome {
     /// Bytes of the response, as the log counts them.
     pub bytes: u64,
     /// Version of HTTP that the request came in; none: the log does not say.
-    pub version: Option<Version>,
+    pub version: Option<HttpVersion>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

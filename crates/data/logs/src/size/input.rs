@@ -10,23 +10,23 @@ use crate::error::LogsError;
 use crate::format::{Fact, Format};
 use crate::hash::{hash, hash_on};
 use crate::input;
-use crate::replay::{HEAD_BYTES, Wanted, wanted};
+use crate::replay::{Cacheability, HEAD_BYTES, cacheability};
 use assay_base::settings::show;
-use assay_cache::ideal::RequestClass as Kind;
+use assay_cache::ideal::RequestClass as CacheRequest;
 
 use crate::size::error::SizeError;
 use crate::size::form::Form;
-use crate::size::http::{AS_ALL_MS, FOREVER_S, Http, Meaning, USUAL};
-use crate::size::keys::fields::Fields;
-use crate::size::keys::logged::{Logged, Varies};
-use crate::size::keys::pattern::Shown;
-use crate::size::keys::suggest::{Suggest, Suggestion, Taken};
-use crate::size::keys::{self, Rules, parts};
-use crate::size::labels::By;
-use crate::size::requests::{Gather, LARGEST_BYTES, Requests, Sizes};
+use crate::size::group_by::GroupBy;
+use crate::size::http::{AS_ALL_MS, FOREVER_S, Http, RequestSemantics, USUAL};
+use crate::size::keys::fields::RequestFields;
+use crate::size::keys::logged_fields::{LoggedFields, VariesBy};
+use crate::size::keys::pattern::RuleSubject;
+use crate::size::keys::suggest::{KeySuggester, KeySuggestion, WholeRequest};
+use crate::size::keys::{self, LogRules, parts};
+use crate::size::requests::{LARGEST_BYTES, RequestCollector, Requests, Sizes};
+use crate::size::response_metadata::ResponseMetadata;
 use crate::size::sample::Sampling;
-use crate::size::told::Told;
-use crate::size::trace::operation::Counted;
+use crate::size::trace::operation::OperationCount;
 use crate::size::trace::text::{example_of, is_record};
 use crate::size::traces::traces;
 use assay_cache::behaviour::CacheBehaviour;
@@ -36,48 +36,48 @@ pub(crate) const IN_OBJECTS: &str = "caches are measured in objects, and there i
 
 /// How much is read, and what of it is told apart.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct How {
+pub struct ReadOptions {
     /// All requests, or a sample.
     pub sampling: Sampling,
     /// What the figures are divided by; none: nothing.
-    pub by: Option<By>,
+    pub by: Option<GroupBy>,
     /// Who made each request is kept.
     pub clients: bool,
     /// As what proxy requests act on caches; none: as the rules of the reference say, which no proxy changes.
     pub behaviour: Option<CacheBehaviour>,
     /// How long responses take; none: they are there at once.
-    pub response: Option<Response>,
+    pub response: Option<ResponseTime>,
     /// What responses of a log say of their storing does not count: the log is held against a replay, whose origins say nothing.
     pub as_replayed: bool,
 }
 
 /// How long the origin takes for responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Response {
+pub enum ResponseTime {
     /// All of them so many milliseconds.
     Ms(u64),
     /// As long as the log or the trace says.
     Logged,
 }
 
-impl How {
+impl ReadOptions {
     /// What HTTP says of requests for which nothing else says it.
     pub(crate) fn http(&self) -> Http {
         let response_ms = match self.response {
-            Some(Response::Ms(ms)) => ms,
+            Some(ResponseTime::Ms(ms)) => ms,
             _ => 0,
         };
         Http { response_ms, ..Http::new(self.behaviour.unwrap_or(USUAL)) }
     }
 
     pub(crate) fn is_logged(&self) -> bool {
-        self.response == Some(Response::Logged)
+        self.response == Some(ResponseTime::Logged)
     }
 }
 
 /// Inputs and their requests.
 #[derive(Debug)]
-pub struct Read {
+pub struct SizeInput {
     /// The files, in the order in which they were read.
     pub files: Vec<PathBuf>,
     /// Name of their form.
@@ -90,9 +90,9 @@ pub struct Read {
     /// The first of them, where it is known why: in traces of text.
     pub malformed_lines: Vec<MalformedLine>,
     /// What else than reading was done with objects of a trace.
-    pub other_operations: Vec<Counted>,
+    pub other_operations: Vec<OperationCount>,
     /// Changes of the key that would gain hits, and how often a parameter was not examined; none: nobody asked.
-    pub suggestions: Option<(Vec<Suggestion>, u64)>,
+    pub suggestions: Option<(Vec<KeySuggestion>, u64)>,
     /// What a reader should know, a sentence each.
     pub notes: Vec<String>,
 }
@@ -101,7 +101,12 @@ pub struct Read {
 ///
 /// # Errors
 /// If a file cannot be read, has no known form, or there is no request in any of them.
-pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Result<Read, SizeError> {
+pub fn read(
+    names: &[PathBuf],
+    form: Option<&Form>,
+    rules: LogRules,
+    read_options: ReadOptions,
+) -> Result<SizeInput, SizeError> {
     let mut files = Vec::new();
     for name in names {
         files.extend(input::expand(name)?);
@@ -114,11 +119,11 @@ pub fn read(names: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> R
             let (one, other) = (files[one].clone(), files[other].clone());
             return Err(SizeError::Mixed { one, other });
         }
-        (None, _) => logs(&files, form, rules, how)?,
+        (None, _) => logs(&files, form, rules, read_options)?,
         (Some(_), None) if !rules.is_empty() => return Err(SizeError::RulesForTrace),
-        (Some(_), None) if how.by.is_some() => return Err(SizeError::RulesForTrace),
-        (Some(_), None) if how.clients => return Err(SizeError::ClientsOfTrace),
-        (Some(_), None) => traces(files, &forms, how)?,
+        (Some(_), None) if read_options.by.is_some() => return Err(SizeError::RulesForTrace),
+        (Some(_), None) if read_options.clients => return Err(SizeError::ClientsOfTrace),
+        (Some(_), None) => traces(files, &forms, read_options)?,
     };
     if read.requests.read() == 0 {
         // Standard input has no length.
@@ -167,42 +172,51 @@ pub(crate) fn ends_early(path: &Path, why: &impl std::fmt::Display) -> String {
     format!("{} ends early ({why}): what comes before that is simulated.", path.display())
 }
 
-fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Result<Read, SizeError> {
+fn logs(
+    files: &[PathBuf],
+    form: Option<&Form>,
+    rules: LogRules,
+    read_options: ReadOptions,
+) -> Result<SizeInput, SizeError> {
     let format = match form {
         Some(Form::Log(format)) => format.as_deref(),
         _ => None,
     };
-    let mut gather = Gather::new(Sizes::Within(0), how.sampling);
-    if let Some(by) = how.by {
-        gather.set_labels(by);
+    let mut collector = RequestCollector::new(Sizes::Within(0), read_options.sampling);
+    if let Some(by) = read_options.by {
+        collector.set_labels(by);
     }
-    if how.clients {
-        gather.set_clients();
+    if read_options.clients {
+        collector.set_clients();
     }
-    let acts = Acts { as_proxy: how.behaviour.is_some(), is_logged: how.is_logged(), ..Acts::default() };
-    if !rules.ttl.is_empty() || acts.as_proxy || how.response.is_some() {
-        gather.set_http(how.http());
+    let actions = CacheActions {
+        as_proxy: read_options.behaviour.is_some(),
+        is_logged: read_options.is_logged(),
+        ..CacheActions::default()
+    };
+    if !rules.ttl.is_empty() || actions.as_proxy || read_options.response.is_some() {
+        collector.set_http(read_options.http());
     }
-    let is_plain = rules.is_empty() && !acts.as_proxy && how.response.is_none();
-    let mut log = Log {
+    let is_plain = rules.is_empty() && !actions.as_proxy && read_options.response.is_none();
+    let mut log = LogReader {
         rules,
         is_plain,
-        acts,
-        by: how.by,
-        has_clients: how.clients,
-        http: how.http(),
+        actions,
+        by: read_options.by,
+        has_clients: read_options.clients,
+        http: read_options.http(),
         format: None,
         assumes_get: false,
         assumes_success: false,
         is_full: false,
         malformed: 0,
         notes: Vec::new(),
-        told: Told::default(),
-        logged: Logged::default(),
-        as_replayed: how.as_replayed,
+        metadata: ResponseMetadata::default(),
+        logged: LoggedFields::default(),
+        as_replayed: read_options.as_replayed,
     };
     let set = crate::for_each_access(files, format, |access, format| {
-        log.take(access, format, &mut gather);
+        log.read_access(access, format, &mut collector);
         if log.is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let set = set.map_err(|error| match error {
@@ -219,15 +233,15 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
     if log.is_full {
         return Err(SizeError::TooManyObjects);
     }
-    if how.is_logged() && log.acts.fetches == 0 {
+    if read_options.is_logged() && log.actions.fetches == 0 {
         return Err(SizeError::NoResponseTimes { input: "the log".into() });
     }
-    let returns = returns(&gather);
-    let requests = gather.finish();
+    let size_return_notes = size_return_notes(&collector);
+    let requests = collector.finish();
     if !requests.has_sizes {
         log.notes.push(format!("The input has no sizes: {IN_OBJECTS}"));
     }
-    Ok(Read {
+    Ok(SizeInput {
         files: set.files,
         form: set.format,
         is_log: true,
@@ -235,24 +249,24 @@ fn logs(files: &[PathBuf], form: Option<&Form>, rules: Rules, how: How) -> Resul
             set.broken.iter().map(|(path, why)| ends_early(path, why)).collect(),
             set.remarks.notes(),
             log.notes,
-            log.told.notes(),
+            log.metadata.notes(),
             log.logged.notes(),
-            log.rules.notes(log.told.has_lifetimes),
+            log.rules.notes(log.metadata.has_lifetimes),
             log.rules.notes_of_key(&log.logged),
-            returns,
+            size_return_notes,
         ]
         .concat(),
         requests,
         malformed: set.malformed + log.malformed,
         malformed_lines: Vec::new(),
         other_operations: Vec::new(),
-        suggestions: log.rules.suggest.take().map(Suggest::finish),
+        suggestions: log.rules.suggest.take().map(KeySuggester::finish),
     })
 }
 
 /// How the lines of a log act on caches.
 #[derive(Debug, Default)]
-struct Acts {
+struct CacheActions {
     /// HEAD, conditional requests, requests for parts and POST act as on a given proxy; if not, most of them are misses.
     as_proxy: bool,
     /// Responses take as long as the log says.
@@ -262,14 +276,15 @@ struct Acts {
     fetches_us: u64,
 }
 
-impl Acts {
+impl CacheActions {
     /// How long the origin takes for the response to a request. Of a hit the log does not say it:
     /// as long as the others until now, on average.
     fn takes_ms(&mut self, access: &Access<'_>) -> u32 {
         if !self.is_logged {
             return AS_ALL_MS;
         }
-        let from_origin = matches!(class::of(access), Class::Miss | Class::Revalidated | Class::Unknown);
+        let from_origin =
+            matches!(class::classify(access), Class::Miss | Class::Revalidated | Class::Unknown);
         if let Some(took_us) = access.duration_us.filter(|_| from_origin) {
             (self.fetches, self.fetches_us) = (self.fetches + 1, self.fetches_us.saturating_add(took_us));
             return milliseconds(took_us);
@@ -278,13 +293,13 @@ impl Acts {
     }
 
     /// What a request is to the proxy, if it is not the usual one.
-    fn kind(&self, method: &[u8], status: u16) -> Option<Kind> {
+    fn kind(&self, method: &[u8], status: u16) -> Option<CacheRequest> {
         match (method, status) {
             _ if !self.as_proxy => None,
-            (b"HEAD", 200..=299) => Some(Kind::Head),
-            (b"GET", 206) => Some(Kind::Range),
-            (b"GET", 304) => Some(Kind::ConditionalUnchanged),
-            (b"POST", _) => Some(Kind::Post),
+            (b"HEAD", 200..=299) => Some(CacheRequest::Head),
+            (b"GET", 206) => Some(CacheRequest::Range),
+            (b"GET", 304) => Some(CacheRequest::ConditionalUnchanged),
+            (b"POST", _) => Some(CacheRequest::Post),
             _ => None,
         }
     }
@@ -296,7 +311,7 @@ fn milliseconds(time_us: u64) -> u32 {
 
 /// What access logs say of requests.
 #[derive(Debug)]
-struct Log {
+struct LogReader {
     /// Stands for the format of the line before ([`Format::key`]).
     format: Option<u64>,
     assumes_get: bool,
@@ -305,25 +320,25 @@ struct Log {
     /// Lines whose numbers cannot be.
     malformed: u64,
     notes: Vec<String>,
-    rules: Rules,
+    rules: LogRules,
     /// There are no rules, and nothing else that the plain reading does not know.
     is_plain: bool,
-    acts: Acts,
-    by: Option<By>,
+    actions: CacheActions,
+    by: Option<GroupBy>,
     has_clients: bool,
-    told: Told,
-    logged: Logged,
+    metadata: ResponseMetadata,
+    logged: LoggedFields,
     as_replayed: bool,
     /// What caches do, if lines have to be told apart by what HTTP says.
     http: Http,
 }
 
-impl Log {
-    fn take(&mut self, access: &Access<'_>, format: &Format, gather: &mut Gather) {
+impl LogReader {
+    fn read_access(&mut self, access: &Access<'_>, format: &Format, collector: &mut RequestCollector) {
         if self.format != Some(format.key()) {
-            self.begin(format, gather);
+            self.begin(format, collector);
         }
-        if !class::of(access).is_request() {
+        if !class::classify(access).is_request() {
             return;
         }
         if access.bytes > LARGEST_BYTES {
@@ -335,91 +350,94 @@ impl Log {
         let at_s = access.time_us.map(|time_us| time_us.div_euclid(1_000_000));
         if !self.is_plain {
             let reads_fields = self.rules.read_fields() || self.logged.has_vary();
-            let fields = if reads_fields { Fields::of(access, format) } else { Fields::default() };
-            if self.take_by_rules(access, &fields, (method, status), at_s, gather) {
-                self.label(access, gather);
+            let fields =
+                if reads_fields { RequestFields::of(access, format) } else { RequestFields::default() };
+            if self.read_by_rules(access, &fields, (method, status), at_s, collector) {
+                self.label(access, collector);
             }
             return;
         }
-        match wanted(method, status) {
-            Wanted::Whole => self.is_full |= !gather.whole(key(access), access.bytes, at_s),
-            Wanted::Part => gather.part(key(access), access.bytes, at_s),
-            Wanted::Never => gather.uncachable(access.bytes, at_s),
+        match cacheability(method, status) {
+            Cacheability::Whole => self.is_full |= !collector.add_whole(key(access), access.bytes, at_s),
+            Cacheability::Part => collector.add_partial(key(access), access.bytes, at_s),
+            Cacheability::Never => collector.add_uncachable(access.bytes, at_s),
         }
-        self.label(access, gather);
+        self.label(access, collector);
     }
 
     /// Labels the request that was taken last.
-    fn label(&self, access: &Access<'_>, gather: &mut Gather) {
+    fn label(&self, access: &Access<'_>, collector: &mut RequestCollector) {
         if self.has_clients {
-            gather.client((hash(access.client) >> 32) as u32);
+            collector.set_client((hash(access.client) >> 32) as u32);
         }
         match self.by {
             None => {}
-            Some(By::Host) => gather.label(&access.host().to_ascii_lowercase()),
-            Some(By::Type) => {
+            Some(GroupBy::Host) => collector.set_label(&access.host().to_ascii_lowercase()),
+            Some(GroupBy::Type) => {
                 let end = access.content_type.iter().position(|byte| *byte == b';');
                 let plain = &access.content_type[..end.unwrap_or(access.content_type.len())];
-                gather.label(&plain.trim_ascii().to_ascii_lowercase());
+                collector.set_label(&plain.trim_ascii().to_ascii_lowercase());
             }
-            Some(By::Class) => gather.label(class::of(access).name().as_bytes()),
+            Some(GroupBy::Class) => collector.set_label(class::classify(access).name().as_bytes()),
         }
     }
 
     /// A request of which something is said; false: it was left out.
-    fn take_by_rules(
+    fn read_by_rules(
         &mut self,
         access: &Access<'_>,
-        fields: &Fields<'_>,
+        fields: &RequestFields<'_>,
         (method, status): (&[u8], u16),
         at_s: Option<i64>,
-        gather: &mut Gather,
+        collector: &mut RequestCollector,
     ) -> bool {
         let (host, path, query) = parts(access);
-        let shown = Shown { host, path, content_type: access.content_type };
+        let shown = RuleSubject { host, path, content_type: access.content_type };
         let rules = &mut self.rules;
         if !rules.hosts.is_empty() && !rules.hosts.iter().any(|host| host.matches(&shown)) {
             rules.left_out += 1;
             return false;
         }
-        let kind = self.acts.kind(method, status);
-        rules.see(query, fields);
+        let kind = self.actions.kind(method, status);
+        rules.strike_matched(query, fields);
         let url = rules.key.key(host, path, query);
-        let (wanted, told_s) = self.told.lifetime(access, (method, status), wanted(method, status), url);
-        let (wanted, varies) = match self.logged.varies(url, fields) {
-            Varies::By(varies) => (wanted, varies),
-            Varies::ByAll => (Wanted::Never, &[][..]),
+        let (cacheability, logged_s) =
+            self.metadata.lifetime(access, (method, status), cacheability(method, status), url);
+        let (cacheability, varies) = match self.logged.varies(url, fields) {
+            VariesBy::Fields(varies) => (cacheability, varies),
+            VariesBy::Everything => (Cacheability::Never, &[][..]),
         };
-        let key = self.told.variant(access, wanted, rules.key.variant(url, fields, varies));
-        if keys::first(&mut rules.uncachable, &shown).is_some() || (wanted == Wanted::Never && kind.is_none())
+        let key = self.metadata.variant(access, cacheability, rules.key.variant(url, fields, varies));
+        if keys::first(&mut rules.uncachable, &shown).is_some()
+            || (cacheability == Cacheability::Never && kind.is_none())
         {
-            gather.uncachable(access.bytes, at_s);
+            collector.add_uncachable(access.bytes, at_s);
             return true;
         }
-        let ruled_s = keys::first(&mut rules.ttl, &shown).copied();
-        let life_s = told_s.or(ruled_s).unwrap_or(FOREVER_S);
-        if wanted != Wanted::Whole {
-            gather.part(key, access.bytes, at_s);
+        let rule_s = keys::first(&mut rules.ttl, &shown).copied();
+        let life_s = logged_s.or(rule_s).unwrap_or(FOREVER_S);
+        if cacheability != Cacheability::Whole {
+            collector.add_partial(key, access.bytes, at_s);
         } else {
             if let Some(suggest) = &mut rules.suggest {
-                suggest.take(&Taken { url: (host, path, query), fields, varies, bytes: access.bytes });
+                suggest.take(&WholeRequest { url: (host, path, query), fields, varies, bytes: access.bytes });
             }
-            self.is_full |= !gather.whole(key, access.bytes, at_s);
+            self.is_full |= !collector.add_whole(key, access.bytes, at_s);
         }
-        gather.mean(Meaning {
+        collector.set_semantics(RequestSemantics {
             life_s,
-            takes_ms: self.acts.takes_ms(access),
+            takes_ms: self.actions.takes_ms(access),
             ms: access.time_us.map_or(0, |time_us| (time_us.rem_euclid(1_000_000) / 1000) as u16),
-            kind: kind.unwrap_or(Kind::Get),
-            ..Meaning::PLAIN
+            kind: kind.unwrap_or(CacheRequest::Get),
+            ..RequestSemantics::PLAIN
         });
         true
     }
 
     /// Before the first line of a format: what it leaves out, and what is assumed instead.
-    fn begin(&mut self, format: &Format, gather: &mut Gather) {
+    fn begin(&mut self, format: &Format, collector: &mut RequestCollector) {
         self.format = Some(format.key());
-        let says = format.says();
+        let says = format.facts();
         let mut note = |is_missing: bool, text: &str| {
             if is_missing && !self.notes.iter().any(|note| note == text) {
                 self.notes.push(text.to_owned());
@@ -427,23 +445,24 @@ impl Log {
             is_missing
         };
         self.assumes_get =
-            note(!says.has(Fact::Method), "The log has no methods: all requests are taken for GETs.");
+            note(!says.contains(Fact::Method), "The log has no methods: all requests are taken for GETs.");
         self.assumes_success =
-            note(!says.has(Fact::Status), "The log has no statuses: all are taken for 200.");
-        let has_heads = says.has(Fact::Bytes) && !format.counts_bodies();
+            note(!says.contains(Fact::Status), "The log has no statuses: all are taken for 200.");
+        let has_heads = says.contains(Fact::Bytes) && !format.counts_bodies();
         note(
             has_heads,
             "The log counts heads of responses among their bytes: an object whose size differs by no more than 512 bytes is taken \
              for unchanged.",
         );
-        self.told.has_lifetimes |= says.has(Fact::Lifetime) && !self.as_replayed;
-        self.told.has_codings |= says.has(Fact::Coding) && !self.as_replayed;
-        self.logged.begin(format, !self.as_replayed, self.told.has_codings);
-        self.is_plain &= !self.told.has_lifetimes && !self.told.has_codings && !self.logged.has_vary();
-        if self.told.has_lifetimes {
-            gather.set_http(self.http.clone());
+        self.metadata.has_lifetimes |= says.contains(Fact::Lifetime) && !self.as_replayed;
+        self.metadata.has_codings |= says.contains(Fact::Coding) && !self.as_replayed;
+        self.logged.begin(format, !self.as_replayed, self.metadata.has_codings);
+        self.is_plain &=
+            !self.metadata.has_lifetimes && !self.metadata.has_codings && !self.logged.has_vary();
+        if self.metadata.has_lifetimes {
+            collector.set_http(self.http.clone());
         }
-        gather.set_sizes(match (says.has(Fact::Bytes), has_heads) {
+        collector.set_sizes(match (says.contains(Fact::Bytes), has_heads) {
             (false, _) => Sizes::Unknown,
             (true, true) => Sizes::Within(HEAD_BYTES),
             (true, false) => Sizes::Within(0),
@@ -452,14 +471,14 @@ impl Log {
 }
 
 /// What a reader should know of sizes that change and change back.
-fn returns(gather: &Gather) -> Vec<String> {
-    let (returns, changes) = gather.size_returns();
-    if returns * 10 < changes || returns < 10 {
+fn size_return_notes(collector: &RequestCollector) -> Vec<String> {
+    let (size_return_notes, changes) = collector.size_returns();
+    if size_return_notes * 10 < changes || size_return_notes < 10 {
         return Vec::new();
     }
     vec![format!(
         "{} of {} changes of size are back to the size before, as those of variants of one object are (coded and not, for instance): each is simulated as a changed object, which no cache with variants would see. Log Content-Encoding to have them told apart.",
-        show::count(returns),
+        show::count(size_return_notes),
         show::count(changes)
     )]
 }

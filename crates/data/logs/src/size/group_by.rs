@@ -6,18 +6,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Labels with the most requests are shown, the others together.
-const SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 /// Labels that are told apart while the input is read.
-const MOST: usize = u16::MAX as usize;
+const MAX_LABELS: usize = u16::MAX as usize;
 /// Longer labels are cut off.
-const LONGEST: usize = 200;
+const MAX_LABEL_BYTES: usize = 200;
 const OTHERS: &str = "(others)";
 const NONE: &str = "(none)";
 
 /// What requests are told apart by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum By {
+#[schemars(rename = "By")]
+pub enum GroupBy {
     /// The host.
     Host,
     /// The content type.
@@ -26,7 +27,7 @@ pub enum By {
     Class,
 }
 
-impl By {
+impl GroupBy {
     /// The word for it, as it is typed and shown.
     pub fn name(self) -> &'static str {
         match self {
@@ -58,9 +59,9 @@ impl By {
 
 /// The labels of all requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Labels {
+pub struct RequestLabels {
     /// What they are.
-    pub by: By,
+    pub by: GroupBy,
     /// Their names.
     pub names: Vec<String>,
     /// A label for each request, by its place among the names.
@@ -69,15 +70,15 @@ pub struct Labels {
 
 /// Collects labels, one for each request.
 #[derive(Debug)]
-pub(crate) struct Labelling {
-    by: By,
+pub(crate) struct LabelCollector {
+    by: GroupBy,
     known: HashMap<Vec<u8>, u16>,
     names: Vec<String>,
     pub(crate) of: Vec<u16>,
 }
 
-impl Labelling {
-    pub(crate) fn new(by: By) -> Self {
+impl LabelCollector {
+    pub(crate) fn new(by: GroupBy) -> Self {
         // The first label is of requests that get none, and of labels beyond the most.
         Self { by, known: HashMap::new(), names: vec![NONE.into()], of: Vec::new() }
     }
@@ -85,10 +86,10 @@ impl Labelling {
     /// Labels the last request.
     pub(crate) fn label(&mut self, text: &[u8]) {
         let Some(last) = self.of.last_mut() else { return };
-        let text = &text[..text.len().min(LONGEST)];
+        let text = &text[..text.len().min(MAX_LABEL_BYTES)];
         *last = match self.known.get(text) {
             Some(label) => *label,
-            None if text.is_empty() || self.names.len() == MOST => 0,
+            None if text.is_empty() || self.names.len() == MAX_LABELS => 0,
             None => {
                 let label = self.names.len() as u16;
                 let shown = String::from_utf8_lossy(text);
@@ -100,23 +101,23 @@ impl Labelling {
     }
 
     /// The labels with the most requests, and the others as one.
-    pub(crate) fn finish(self) -> Labels {
+    pub(crate) fn finish(self) -> RequestLabels {
         let mut counts: Vec<(u64, usize)> = (0..self.names.len()).map(|label| (0, label)).collect();
         self.of.iter().for_each(|label| counts[usize::from(*label)].0 += 1);
         counts.retain(|(count, _)| *count > 0);
         counts.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(self.names[a.1].cmp(&self.names[b.1])));
-        let shown = if counts.len() > SHOWN + 1 { SHOWN } else { counts.len() };
-        let mut places = vec![shown as u16; self.names.len()];
-        for (place, (_, label)) in counts.iter().take(shown).enumerate() {
-            places[*label] = place as u16;
+        let shown = if counts.len() > MAX_SHOWN + 1 { MAX_SHOWN } else { counts.len() };
+        let mut ranks = vec![shown as u16; self.names.len()];
+        for (rank, (_, label)) in counts.iter().take(shown).enumerate() {
+            ranks[*label] = rank as u16;
         }
         let mut names: Vec<String> =
             counts.iter().take(shown).map(|(_, label)| self.names[*label].clone()).collect();
         if counts.len() > shown {
             names.push(OTHERS.into());
         }
-        let of = self.of.iter().map(|label| places[usize::from(*label)]).collect();
-        Labels { by: self.by, names, of }
+        let of = self.of.iter().map(|label| ranks[usize::from(*label)]).collect();
+        RequestLabels { by: self.by, names, of }
     }
 }
 
@@ -124,8 +125,8 @@ impl Labelling {
 mod tests {
     use super::*;
 
-    fn labels(texts: &[&str]) -> Labels {
-        let mut labelling = Labelling::new(By::Host);
+    fn labels(texts: &[&str]) -> RequestLabels {
+        let mut labelling = LabelCollector::new(GroupBy::Host);
         for text in texts {
             labelling.of.push(0);
             labelling.label(text.as_bytes());
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn words_are_read_and_others_refused() {
-        assert_eq!(By::parse("type"), Ok(By::Type));
-        assert!(By::parse("size").unwrap_err().contains("host, type or class"));
+        assert_eq!(GroupBy::parse("type"), Ok(GroupBy::Type));
+        assert!(GroupBy::parse("size").unwrap_err().contains("host, type or class"));
     }
 }

@@ -6,7 +6,7 @@
 //! table, and its true weight lies between its sum and its sum plus what it can have missed. Until the table was full for
 //! the first time the floor is 0 and everything is exact.
 
-use super::places::Places;
+use super::prehashed_map::PrehashedMap;
 
 /// What is counted of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,9 +41,9 @@ pub struct Entry<X = ()> {
 
 /// The heaviest texts of a stream.
 #[derive(Debug)]
-pub struct Frequent<X = ()> {
+pub struct HeavyHitters<X = ()> {
     capacity: usize,
-    places: Places<u32>,
+    places: PrehashedMap<u32>,
     entries: Vec<Entry<X>>,
     /// Entries that are not in use; their buffers are.
     free: Vec<u32>,
@@ -53,28 +53,28 @@ pub struct Frequent<X = ()> {
 /// Bytes of a text that are kept.
 const TEXT_BYTES: usize = 400;
 
-impl<X: Default> Frequent<X> {
+impl<X: Default> HeavyHitters<X> {
     /// An empty table for so many texts.
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.max(16);
         Self {
             capacity,
-            places: Places::default(),
+            places: PrehashedMap::default(),
             entries: Vec::new(),
             free: Vec::new(),
             floor: Weights::default(),
         }
     }
 
-    /// Looks where a text's place would be, and does nothing with it: see [`Frequent::warm_entry`].
+    /// Looks where a text's place would be, and does nothing with it: see [`HeavyHitters::prefetch_entry`].
     #[inline]
-    pub fn warm_place(&self, hash: u64) -> u64 {
-        self.places.warm(hash)
+    pub fn prefetch_slot(&self, hash: u64) -> u64 {
+        self.places.prefetch(hash)
     }
 
     /// Looks at a text's entry and does nothing with it, so that it is in a processor cache when it is used.
     #[inline]
-    pub fn warm_entry(&self, hash: u64) -> u64 {
+    pub fn prefetch_entry(&self, hash: u64) -> u64 {
         self.places.get(hash).map_or(0, |at| self.entries[at as usize].sums.requests)
     }
 
@@ -202,7 +202,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    fn count(table: &mut Frequent, name: u64, bytes: u64, misses: u64) {
+    fn count(table: &mut HeavyHitters, name: u64, bytes: u64, misses: u64) {
         let key = hash(&name.to_le_bytes());
         if table.find(key).is_none() {
             table.add(key, |text| text.extend_from_slice(name.to_string().as_bytes()));
@@ -219,7 +219,7 @@ mod tests {
         fn sums_are_within_their_bounds_and_nothing_above_the_floor_is_missing(
             stream in proptest::collection::vec((0u64..400, 0u64..1000, 0u64..2), 1..3000),
         ) {
-            let mut table = Frequent::new(64);
+            let mut table = HeavyHitters::new(64);
             let mut truth: HashMap<u64, Weights> = HashMap::new();
             for (name, bytes, misses) in stream {
                 count(&mut table, name, bytes, misses);
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_text_that_dominates_is_counted_exactly_in_a_stream_of_others() {
-        let mut table = Frequent::new(128);
+        let mut table = HeavyHitters::new(128);
         for other in 0..100_000 {
             count(&mut table, 1_000_000, 10, 1);
             count(&mut table, other, 10, 1);

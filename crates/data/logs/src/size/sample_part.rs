@@ -1,29 +1,29 @@
 //! What is simulated of a sample: which requests, and how much room their objects take.
 //!
 //! An object that was drawn stands for others like it: in the simulation it takes their room too, its own over the rate, and its misses are
-//! counted apart ([`crate::size::tally`]), over the rate as well. A large object stands for itself. So what lies between two requests takes, on
+//! counted apart ([`crate::size::counter`]), over the rate as well. A large object stands for itself. So what lies between two requests takes, on
 //! average, the room that it takes among all requests, and caches have their real size. Ranks by size, and what is admitted by its size, go by the size itself
 //! ([`Requests::shares`]).
 
 use assay_cache::policy::Admission;
 
+use crate::size::group_by::RequestLabels;
 use crate::size::http::Http;
-use crate::size::labels::Labels;
 use crate::size::requests::{Request, Requests, UNCACHABLE};
 use crate::size::sample::{Sampled, is_in_half};
 
-/// Room is counted in so many parts of a byte where all rooms together are less than [`SMALL`]: sizes of objects are rounded to them.
-const PARTS: u64 = 1024;
-const SMALL: u64 = 1 << 48;
+/// Room is counted in so many parts of a byte where all rooms together are less than [`MAX_FRACTIONAL_BYTES`]: sizes of objects are rounded to them.
+const BYTE_FRACTIONS: u64 = 1024;
+const MAX_FRACTIONAL_BYTES: u64 = 1 << 48;
 /// Objects that a simulated cache of a sample cannot hold may have this share of the requests.
-const TOO_LARGE: f64 = 0.001;
+const MAX_UNCACHED_SHARE: f64 = 0.001;
 /// A simulated cache has room for so many drawn objects of any size, and for half as many in the simulation of a half. In a smaller one, the
 /// differences among halves are those of whole objects.
-const ROOM_FOR: f64 = 10.0;
+const MIN_DRAWN_OBJECTS: f64 = 10.0;
 
 /// Which part of a sample is simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct SamplePart {
     /// One of its halves; none: all of it.
     pub half: Option<usize>,
     /// Large objects that were not drawn are left out too.
@@ -33,7 +33,7 @@ pub struct Part {
 impl Requests {
     /// A part of a sample, and how many of its requests are in the warm-up if the first `warm_up` of these are. Large objects are in
     /// no group: they are no matter of chance.
-    pub fn part_of_sample(&self, sampled: &Sampled, part: Part, warm_up: usize) -> (Self, usize) {
+    pub fn part_of_sample(&self, sampled: &Sampled, part: SamplePart, warm_up: usize) -> (Self, usize) {
         let is_in = |request: &Request| part.half.is_none_or(|half| is_in_half(half, sampled.group(request)));
         let is_kept = |number: usize| {
             let request = &self.list[number];
@@ -44,15 +44,15 @@ impl Requests {
         };
         let kept: Vec<usize> = (0..self.list.len()).filter(|number| is_kept(*number)).collect();
         let http = self.http.as_ref().map(|http| {
-            let meanings = kept.iter().map(|number| http.meanings[*number]).collect();
-            Http { meanings, behaviour: http.behaviour, response_ms: http.response_ms }
+            let semantics = kept.iter().map(|number| http.semantics[*number]).collect();
+            Http { semantics, behaviour: http.behaviour, response_ms: http.response_ms }
         });
         let labels = self.labels.as_ref().map(|labels| {
             let of = kept.iter().map(|number| labels.of[*number]).collect();
-            Labels { by: labels.by, names: labels.names.clone(), of }
+            RequestLabels { by: labels.by, names: labels.names.clone(), of }
         });
         let rate = part.half.map_or(sampled.rate, |_| sampled.rate / 2.0);
-        let unit = if self.footprint_bytes < SMALL { PARTS } else { 1 };
+        let unit = if self.footprint_bytes < MAX_FRACTIONAL_BYTES { BYTE_FRACTIONS } else { 1 };
         let is_apart = !part.only_drawn && !self.large.is_empty();
         let rest = Self {
             list: kept.iter().map(|number| self.list[*number]).collect(),
@@ -85,7 +85,7 @@ impl Requests {
     }
 
     /// What a simulated cache admits: objects are then measured by their rooms, which must all be in the same proportion
-    /// ([`Part::only_drawn`]).
+    /// ([`SamplePart::only_drawn`]).
     pub(crate) fn admission_of(&self, admission: Admission) -> Admission {
         match admission {
             Admission::UpTo(bytes) => Admission::UpTo(room(bytes, self.factor_of_drawn())),
@@ -99,7 +99,7 @@ impl Requests {
     }
 
     /// The same requests, whose objects have the room that they take in the simulation.
-    pub(crate) fn in_rooms(mut self) -> Self {
+    pub(crate) fn with_rooms(mut self) -> Self {
         for number in 0..self.list.len() {
             if self.list[number].object != UNCACHABLE {
                 self.list[number].bytes = room(self.list[number].bytes, self.factor(number));
@@ -131,9 +131,9 @@ impl Requests {
     }
 
     /// The smallest sizes of caches that this sample says something of: for documents and for bytes. What takes more room than the
-    /// simulated cache has is no hit there. So a cache has room for [`ROOM_FOR`] drawn objects of any size, except sizes that
-    /// only [`TOO_LARGE`] of the requests, or of their bytes, exceed. What is not admitted for its size needs no room; where sizes decide, large
-    /// objects are drawn like all others ([`Part::only_drawn`]).
+    /// simulated cache has is no hit there. So a cache has room for [`MIN_DRAWN_OBJECTS`] drawn objects of any size, except sizes that
+    /// only [`MAX_UNCACHED_SHARE`] of the requests, or of their bytes, exceed. What is not admitted for its size needs no room; where sizes decide, large
+    /// objects are drawn like all others ([`SamplePart::only_drawn`]).
     pub fn smallest_known(&self, admission: Admission) -> (u64, u64) {
         let Some(sampled) = &self.sampled else { return (0, 0) };
         let takes_room = |(number, request): &(usize, &Request)| match admission {
@@ -148,13 +148,13 @@ impl Requests {
             drawn.map(|(_, request)| (request.bytes, request.sent_bytes)).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
         let smallest = |worth: fn(u64) -> u64, all: u64| {
-            let most = all as f64 * sampled.rate * TOO_LARGE;
+            let most = all as f64 * sampled.rate * MAX_UNCACHED_SHARE;
             let mut above = 0.0;
             let first = sizes.iter().find(|(_, sent_bytes)| {
                 above += worth(*sent_bytes) as f64;
                 above > most
             });
-            first.map_or(0, |(bytes, _)| (ROOM_FOR * *bytes as f64 / sampled.rate).ceil() as u64)
+            first.map_or(0, |(bytes, _)| (MIN_DRAWN_OBJECTS * *bytes as f64 / sampled.rate).ceil() as u64)
         };
         (smallest(|_| 1, sampled.all.requests), smallest(|sent_bytes| sent_bytes, sampled.all.bytes))
     }

@@ -1,9 +1,9 @@
 //! Where the thing is that has a hash. A table with open addressing: a look at it touches one line of memory, most of the
-//! time, and [`Places::warm`] lets many of them come at once.
+//! time, and [`PrehashedMap::prefetch`] lets many of them come at once.
 
 /// Values by hash. Two texts of one hash are taken for the same.
 #[derive(Debug, Clone)]
-pub(crate) struct Places<V> {
+pub(crate) struct PrehashedMap<V> {
     /// Hash and value; hash 0: nothing is here.
     slots: Vec<(u64, V)>,
     len: usize,
@@ -11,7 +11,7 @@ pub(crate) struct Places<V> {
 
 const FEWEST: usize = 16;
 
-impl<V: Copy + Default> Default for Places<V> {
+impl<V: Copy + Default> Default for PrehashedMap<V> {
     fn default() -> Self {
         Self { slots: vec![(0, V::default()); FEWEST], len: 0 }
     }
@@ -23,7 +23,7 @@ fn marked(hash: u64) -> u64 {
     hash.max(1)
 }
 
-impl<V: Copy + Default> Places<V> {
+impl<V: Copy + Default> PrehashedMap<V> {
     #[inline]
     fn mask(&self) -> usize {
         self.slots.len() - 1
@@ -41,7 +41,7 @@ impl<V: Copy + Default> Places<V> {
 
     /// Looks where a hash would be and does nothing with it, so that its line of memory is in a processor cache when it is used.
     #[inline]
-    pub(crate) fn warm(&self, hash: u64) -> u64 {
+    pub(crate) fn prefetch(&self, hash: u64) -> u64 {
         self.slots[hash as usize & self.mask()].0
     }
 
@@ -119,7 +119,7 @@ mod tests {
         ) {
             // Hashes that differ in few bits, and many of them in the same slot.
             let hash = |key: u64| (key % 13) | (key / 13) << 40;
-            let (mut places, mut map) = (Places::default(), HashMap::new());
+            let (mut places, mut map) = (PrehashedMap::default(), HashMap::new());
             for (key, value, what) in steps {
                 match what {
                     0 => {

@@ -4,8 +4,8 @@ use super::field::Field;
 
 /// A piece of a format string.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Piece {
-    Text(String),
+pub(crate) enum Token {
+    Literal(String),
     Field {
         field: Field,
         /// The field as the format writes it: `$status`.
@@ -15,7 +15,7 @@ pub(crate) enum Piece {
     },
 }
 
-impl Piece {
+impl Token {
     pub(super) fn field(field: Field, word: impl Into<String>) -> Self {
         Self::Field { field, word: word.into(), quoted: false }
     }
@@ -23,7 +23,7 @@ impl Piece {
     /// Its field; none: it is a text.
     pub(super) fn as_field(&self) -> Option<&Field> {
         match self {
-            Self::Text(_) => None,
+            Self::Literal(_) => None,
             Self::Field { field, .. } => Some(field),
         }
     }
@@ -31,7 +31,7 @@ impl Piece {
     /// The piece as the format writes it.
     pub(super) fn text(&self) -> &str {
         match self {
-            Self::Text(text) => text,
+            Self::Literal(text) => text,
             Self::Field { word, .. } => word,
         }
     }
@@ -42,6 +42,6 @@ impl Piece {
 }
 
 /// The part of a format string between what was left at one point and what is left now.
-pub(super) fn taken<'f>(before: &'f str, rest: &str) -> &'f str {
+pub(super) fn consumed<'f>(before: &'f str, rest: &str) -> &'f str {
     &before[..before.len() - rest.len()]
 }

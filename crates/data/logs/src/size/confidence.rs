@@ -13,7 +13,7 @@
 //!
 //! Misses, and more so their bytes, are sums to which a few objects contribute much. A sample without these has too few misses, and because it
 //! does not have them, too small an error: Student's interval misses the true value on this side too often. So the interval of a sample is
-//! wider by what the skew of the parts says (the modified t of Johnson, JASA 73, 1978; [`Source::skewed`]).
+//! wider by what the skew of the parts says (the modified t of Johnson, JASA 73, 1978; [`ErrorCause::widened_by_skew`]).
 //!
 //! An interval contains the true value with a probability of 95 %. A *band* contains all true values of a curve at once with that
 //! probability, and is wider.
@@ -26,7 +26,7 @@ pub const STRETCHES: usize = 20;
 /// Fewer requests in a stretch have ratios that are far from normal.
 pub const FEWEST_IN_STRETCH: u64 = 50;
 /// Neighbours that resemble each other more than this are not told from a trend.
-const MOST_ALIKE: f64 = 0.9;
+const MAX_AUTOCORRELATION: f64 = 0.9;
 /// Draws from which the factor of a band is taken, and the one of them that 95 % do not exceed.
 const DRAWS: usize = 2000;
 const RANK: usize = DRAWS * 95 / 100;
@@ -34,15 +34,15 @@ const PURPOSE: u64 = 0xba4d;
 
 /// Where an error comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum ErrorCause {
     /// The objects that happen to be in the sample.
     Sample,
     /// What happened to be requested when.
     Time,
 }
 
-impl Source {
-    /// Student's t at 95 %, on both sides, for [`Source::freedom`].
+impl ErrorCause {
+    /// Student's t at 95 %, on both sides, for [`ErrorCause::freedom`].
     const fn student(self) -> f64 {
         match self {
             Self::Sample => 2.200_985,
@@ -73,12 +73,12 @@ impl Source {
             return None;
         }
         let mean = parts.iter().sum::<f64>() / count;
-        let factor = match self {
+        let band_factor = match self {
             // The mean square is the variance.
             Self::Sample => libm::sqrt(1.0 / count),
-            Self::Time => libm::sqrt(alike(parts, mean) / (count * (count - 1.0))),
+            Self::Time => libm::sqrt(variance_inflation(parts, mean) / (count * (count - 1.0))),
         };
-        Some(parts.iter().map(|part| (part - mean) * factor).collect())
+        Some(parts.iter().map(|part| (part - mean) * band_factor).collect())
     }
 
     /// By how much the figure would be off if it is not linear in the objects: half of a sample is then off by twice as much.
@@ -93,20 +93,20 @@ impl Source {
     /// Half the width of the interval of a figure with this value and these values in parts; none: it is not known in all parts.
     pub fn half_width(self, value: f64, parts: &[f64]) -> Option<f64> {
         let deviations = self.deviations(parts)?;
-        Some(self.skewed(self.student(), &deviations) * length(&deviations) + self.bias(value, parts))
+        Some(self.widened_by_skew(self.student(), &deviations) * norm(&deviations) + self.bias(value, parts))
     }
 
     /// So many standard deviations, and those that the skew adds: of a sum with skew g, t + g/6 + t² · g/3 is distributed like Student's t,
     /// to the first order, if t is its distance from the true value over its standard deviation (Johnson). The side that needs more
     /// decides for both. Few groups show too little skew where few objects contribute much, so its standard error is added.
-    fn skewed(self, factor: f64, deviations: &[f64]) -> f64 {
+    fn widened_by_skew(self, band_factor: f64, deviations: &[f64]) -> f64 {
         match self {
             Self::Sample => {
-                let skew = skew(&of_groups(deviations)).abs() + skew_error(GROUPS as f64);
-                factor + skew * 2.0f64.mul_add(factor * factor, 1.0) / 6.0
+                let skew = skew(&group_contributions(deviations)).abs() + skew_error(GROUPS as f64);
+                band_factor + skew * 2.0f64.mul_add(band_factor * band_factor, 1.0) / 6.0
             }
             // Stretches of time are means of many requests.
-            Self::Time => factor,
+            Self::Time => band_factor,
         }
     }
 
@@ -114,21 +114,21 @@ impl Source {
     pub fn band(self, figures: &[(f64, Vec<f64>)]) -> Option<Vec<f64>> {
         let deviations: Vec<Vec<f64>> =
             figures.iter().map(|(_, parts)| self.deviations(parts)).collect::<Option<_>>()?;
-        let factor = self.factor(&deviations);
+        let band_factor = self.band_factor(&deviations);
         let half = |((value, parts), one): (&(f64, Vec<f64>), &Vec<f64>)| {
-            self.skewed(factor, one) * length(one) + self.bias(*value, parts)
+            self.widened_by_skew(band_factor, one) * norm(one) + self.bias(*value, parts)
         };
         Some(figures.iter().zip(&deviations).map(half).collect())
     }
 
     /// How many standard deviations the farthest of several figures is away, in 95 of 100 cases: the quantile of the largest of
     /// several correlated values of Student's t, by drawing them.
-    fn factor(self, deviations: &[Vec<f64>]) -> f64 {
+    fn band_factor(self, deviations: &[Vec<f64>]) -> f64 {
         let units: Vec<Vec<f64>> = deviations
             .iter()
-            .map(|one| (one, length(one)))
-            .filter(|(_, length)| *length > 0.0)
-            .map(|(one, length)| one.iter().map(|deviation| deviation / length).collect())
+            .map(|one| (one, norm(one)))
+            .filter(|(_, norm)| *norm > 0.0)
+            .map(|(one, norm)| one.iter().map(|deviation| deviation / norm).collect())
             .collect();
         if units.len() < 2 {
             return self.student();
@@ -139,7 +139,7 @@ impl Source {
                 let weights: Vec<f64> = (0..self.parts()).map(|_| normal(&mut rng)).collect();
                 let dot = |unit: &Vec<f64>| unit.iter().zip(&weights).map(|(a, b)| a * b).sum::<f64>().abs();
                 let farthest = units.iter().map(dot).fold(0.0, f64::max);
-                farthest / self.scale(&mut rng)
+                farthest / self.draw_scale(&mut rng)
             })
             .collect();
         largest.sort_unstable_by(f64::total_cmp);
@@ -147,7 +147,7 @@ impl Source {
     }
 
     /// An estimate of a standard deviation of 1 from so many parts.
-    fn scale(self, rng: &mut Rng) -> f64 {
+    fn draw_scale(self, rng: &mut Rng) -> f64 {
         let freedom = self.freedom();
         let squares: f64 = (0..freedom).map(|_| normal(rng)).map(|value| value * value).sum();
         libm::sqrt(squares / freedom as f64)
@@ -155,25 +155,25 @@ impl Source {
 }
 
 /// By how much the variance of a mean grows because neighbouring parts resemble each other (an autoregressive process of order one).
-fn alike(parts: &[f64], mean: f64) -> f64 {
+fn variance_inflation(parts: &[f64], mean: f64) -> f64 {
     let squares: f64 = parts.iter().map(|part| (part - mean) * (part - mean)).sum();
     let products: f64 = parts.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
     if squares <= 0.0 {
         return 1.0;
     }
-    let alike = (products / squares).clamp(0.0, MOST_ALIKE);
-    (1.0 + alike) / (1.0 - alike)
+    let variance_inflation = (products / squares).clamp(0.0, MAX_AUTOCORRELATION);
+    (1.0 + variance_inflation) / (1.0 - variance_inflation)
 }
 
 /// What each group contributes to a figure that is linear in the objects, from what its halves have.
-fn of_groups(halves: &[f64]) -> Vec<f64> {
-    let factor = 1.0 / libm::sqrt(2.0 * GROUPS as f64);
-    let sign = |half, group| if is_in_half(half, group) { factor } else { -factor };
+fn group_contributions(halves: &[f64]) -> Vec<f64> {
+    let band_factor = 1.0 / libm::sqrt(2.0 * GROUPS as f64);
+    let sign = |half, group| if is_in_half(half, group) { band_factor } else { -band_factor };
     let of = |group| halves.iter().enumerate().map(|(half, value)| value * sign(half, group)).sum();
     (0..GROUPS).map(of).collect()
 }
 
-fn length(values: &[f64]) -> f64 {
+fn norm(values: &[f64]) -> f64 {
     libm::sqrt(values.iter().map(|value| value * value).sum())
 }
 
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     /// The share of many experiments in which the interval, or the band, contains all true values (0).
-    fn covered(source: Source, draw: impl Fn(&mut Rng) -> Vec<(f64, Vec<f64>)>, is_band: bool) -> f64 {
+    fn covered(source: ErrorCause, draw: impl Fn(&mut Rng) -> Vec<(f64, Vec<f64>)>, is_band: bool) -> f64 {
         let mut rng = Rng::new(3);
         let times = 400;
         let is_covered = |figures: &Vec<(f64, Vec<f64>)>| {
@@ -245,41 +245,41 @@ mod tests {
         }
         let own: Vec<f64> = (0..GROUPS).map(|group| (group * group % 7) as f64).collect();
         let (mean, parts) = halves(&own);
-        let deviations = Source::Sample.deviations(&parts).unwrap();
+        let deviations = ErrorCause::Sample.deviations(&parts).unwrap();
         let count = GROUPS as f64;
         let squares: f64 = own.iter().map(|one| (one - mean) * (one - mean)).sum();
         let error = libm::sqrt(squares / (count * (count - 1.0)));
-        assert!((length(&deviations) - error).abs() < 1e-9, "{} {error}", length(&deviations));
-        for (own, found) in own.iter().zip(of_groups(&deviations)) {
+        assert!((norm(&deviations) - error).abs() < 1e-9, "{} {error}", norm(&deviations));
+        for (own, found) in own.iter().zip(group_contributions(&deviations)) {
             let expected = (own - mean) / libm::sqrt(count * (count - 1.0));
             assert!((found - expected).abs() < 1e-9, "{found} {expected}");
         }
-        assert!(Source::Sample.bias(mean, &parts) < 1e-9);
+        assert!(ErrorCause::Sample.bias(mean, &parts) < 1e-9);
     }
 
     #[test]
     fn intervals_contain_the_true_value_in_95_of_100_cases() {
-        let of_sample = covered(Source::Sample, |rng| vec![drawn(rng)], false);
+        let of_sample = covered(ErrorCause::Sample, |rng| vec![drawn(rng)], false);
         assert!((0.94..0.995).contains(&of_sample), "{of_sample}");
         let stretches = |rng: &mut Rng| {
             let parts: Vec<f64> = (0..STRETCHES).map(|_| normal(rng)).collect();
             vec![(parts.iter().sum::<f64>() / STRETCHES as f64, parts)]
         };
-        let of_time = covered(Source::Time, stretches, false);
+        let of_time = covered(ErrorCause::Time, stretches, false);
         assert!((0.92..0.99).contains(&of_time), "{of_time}");
     }
 
     #[test]
     fn a_band_contains_all_of_a_curve_and_single_intervals_do_not() {
         let curve = |rng: &mut Rng| (0..20).map(|_| drawn(rng)).collect::<Vec<_>>();
-        let of_band = covered(Source::Sample, curve, true);
+        let of_band = covered(ErrorCause::Sample, curve, true);
         assert!((0.94..0.999).contains(&of_band), "{of_band}");
-        let of_intervals = covered(Source::Sample, curve, false);
+        let of_intervals = covered(ErrorCause::Sample, curve, false);
         assert!(of_intervals < 0.8, "{of_intervals}");
         // Figures that are always equal need no more than one of them.
         let one = drawn(&mut Rng::new(1));
-        let both = Source::Sample.band(&[one.clone(), one.clone()]).unwrap();
-        let alone = Source::Sample.half_width(one.0, &one.1).unwrap();
+        let both = ErrorCause::Sample.band(&[one.clone(), one.clone()]).unwrap();
+        let alone = ErrorCause::Sample.half_width(one.0, &one.1).unwrap();
         assert!((both[0] / alone - 1.0).abs() < 0.1, "{both:?} {alone}");
     }
 
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn intervals_of_skewed_contributions_contain_the_true_value_in_90_of_100_cases() {
-        let found = covered(Source::Sample, |rng| vec![drawn_skewed(rng)], false);
+        let found = covered(ErrorCause::Sample, |rng| vec![drawn_skewed(rng)], false);
         // Of 20,000 such experiments, 94 in 100 are covered, and 90 in 100 by Student's interval alone.
         assert!((0.9..0.99).contains(&found), "{found}");
         // Where one group has all of it, the skew is that of a single contribution.
@@ -308,9 +308,9 @@ mod tests {
     fn stretches_that_resemble_their_neighbours_widen_the_interval() {
         let slow: Vec<f64> = (0..STRETCHES).map(|part| f64::from(part as u8 / 10)).collect();
         let fast: Vec<f64> = (0..STRETCHES).map(|part| f64::from(part as u8 % 2)).collect();
-        let [slow, fast] = [slow, fast].map(|parts| Source::Time.half_width(0.5, &parts).unwrap());
+        let [slow, fast] = [slow, fast].map(|parts| ErrorCause::Time.half_width(0.5, &parts).unwrap());
         assert!(slow > 2.0 * fast, "{slow} {fast}");
-        assert_eq!(Source::Time.half_width(1.0, &[1.0; STRETCHES]), Some(0.0));
-        assert_eq!(Source::Time.half_width(1.0, &[1.0; 3]), None);
+        assert_eq!(ErrorCause::Time.half_width(1.0, &[1.0; STRETCHES]), Some(0.0));
+        assert_eq!(ErrorCause::Time.half_width(1.0, &[1.0; 3]), None);
     }
 }

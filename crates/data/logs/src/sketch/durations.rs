@@ -8,7 +8,7 @@ pub const RELATIVE_ERROR: f64 = 0.5 / 32.0;
 
 /// Times of requests, in buckets of which there are two to the power of `SUB_BITS` per doubling.
 #[derive(Debug, Clone)]
-pub struct Times<const SUB_BITS: u32 = 5> {
+pub struct DurationHistogram<const SUB_BITS: u32 = 5> {
     counts: Box<[u64]>,
     count: u64,
     sum_us: u64,
@@ -16,9 +16,9 @@ pub struct Times<const SUB_BITS: u32 = 5> {
 }
 
 /// Percentiles within 0.1 %.
-pub type FineTimes = Times<9>;
+pub type FineDurationHistogram = DurationHistogram<9>;
 
-impl<const SUB_BITS: u32> Default for Times<SUB_BITS> {
+impl<const SUB_BITS: u32> Default for DurationHistogram<SUB_BITS> {
     fn default() -> Self {
         let buckets = (41 - SUB_BITS as usize) << SUB_BITS;
         Self { counts: vec![0; buckets].into(), count: 0, sum_us: 0, max_us: 0 }
@@ -47,7 +47,7 @@ fn edges<const SUB_BITS: u32>(bucket: usize) -> (u64, u64) {
     (low, low + (1 << shift))
 }
 
-impl<const SUB_BITS: u32> Times<SUB_BITS> {
+impl<const SUB_BITS: u32> DurationHistogram<SUB_BITS> {
     #[inline]
     pub fn record(&mut self, us: u64) {
         self.counts[bucket::<SUB_BITS>(us)] += 1;
@@ -137,7 +137,7 @@ mod tests {
         fn percentiles_are_within_the_stated_error(
             mut times in proptest::collection::vec(1u64..100_000_000, 1..300), quantile in 0.01f64..1.0,
         ) {
-            let (mut sketch, mut fine) = (Times::<5>::default(), FineTimes::default());
+            let (mut sketch, mut fine) = (DurationHistogram::<5>::default(), FineDurationHistogram::default());
             times.iter().for_each(|us| fine.record(*us));
             times.iter().for_each(|us| sketch.record(*us));
             times.sort_unstable();
@@ -151,10 +151,10 @@ mod tests {
 
     #[test]
     fn what_is_too_long_counts_as_the_longest() {
-        let mut times = Times::<5>::default();
+        let mut times = DurationHistogram::<5>::default();
         times.record(u64::MAX);
         assert_eq!(times.count(), 1);
         assert!(times.quantile_us(0.5).is_some());
-        assert_eq!(FineTimes::default().quantile_us(0.5), None);
+        assert_eq!(FineDurationHistogram::default().quantile_us(0.5), None);
     }
 }

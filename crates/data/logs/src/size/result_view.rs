@@ -1,11 +1,11 @@
 //! Curves as the document shows them: with bands, and with what follows from them and its error.
 
-use crate::size::curve::{self, Curves, Method};
+use crate::size::confidence::ErrorCause;
+use crate::size::curve::{self, CurveMethod, Curves};
 use crate::size::document::{
-    Curve, Enough, Figures, Gain, Point, PointMethod, Points, SampleInfo, Share, Unit,
+    Curve, Enough, Gain, HitFigures, LabelFigures, Point, PointMethod, Points, SampleInfo, SizeUnit,
 };
-use crate::size::simulate::Counts;
-use crate::size::spread::Source;
+use crate::size::simulate::HitCounts;
 
 /// How far below an infinite cache a size may be to be called enough, in points of document hit ratio.
 const WITHIN_POINTS: [f64; 3] = [1.0, 2.0, 5.0];
@@ -14,17 +14,17 @@ const LEAST_GAIN_POINTS: f64 = 0.1;
 const GB: f64 = (1u64 << 30) as f64;
 
 /// What was found, and how it is to be shown.
-pub(crate) struct Shown<'a> {
+pub(crate) struct ResultView<'a> {
     pub(crate) found: &'a Curves,
-    pub(crate) unit: Unit,
+    pub(crate) unit: SizeUnit,
     pub(crate) sample: Option<SampleInfo>,
     pub(crate) names: &'a [String],
 }
 
 /// What has a ratio, in each part too.
-type Ratio<'a> = dyn Fn(&Counts, &Counts) -> Option<f64> + 'a;
+type Ratio<'a> = dyn Fn(&HitCounts, &HitCounts) -> Option<f64> + 'a;
 
-impl Shown<'_> {
+impl ResultView<'_> {
     /// A difference of two caches' ratios in points, with its interval.
     fn difference(&self, more: &curve::Estimate, less: &curve::Estimate, scale: f64) -> Option<Points> {
         let of: &Ratio<'_> = &|more, less| Some((more.dhr()? - less.dhr()?) * 100.0 * scale);
@@ -33,7 +33,7 @@ impl Shown<'_> {
         Some(Points { points, low: half.map(|half| points - half), high: half.map(|half| points + half) })
     }
 
-    fn below(&self, point: &curve::Point) -> Option<Points> {
+    fn below(&self, point: &curve::CurvePoint) -> Option<Points> {
         let mut below = self.difference(&self.found.infinite, &point.estimate, 1.0)?;
         // A cache that is never below an infinite one is so in no part either.
         below.low = below.low.map(|low| low.max(below.points.min(0.0)));
@@ -41,10 +41,10 @@ impl Shown<'_> {
     }
 
     /// The figures by label.
-    pub(crate) fn shares(&self, estimate: &curve::Estimate) -> Vec<Share> {
-        let share = |(name, counts): (&String, &Counts)| Share {
+    pub(crate) fn shares(&self, estimate: &curve::Estimate) -> Vec<LabelFigures> {
+        let share = |(name, counts): (&String, &HitCounts)| LabelFigures {
             name: name.clone(),
-            figures: Figures::of(counts, self.unit),
+            figures: HitFigures::of(counts, self.unit),
         };
         self.names.iter().zip(&estimate.by).map(share).collect()
     }
@@ -56,25 +56,25 @@ impl Shown<'_> {
         Some(((dhr - half).max(0.0), (dhr + half).min(1.0)))
     }
 
-    pub(crate) fn curve(&self, curve: &curve::Curve) -> Curve {
-        let is_sample = self.found.source == Some(Source::Sample);
-        let band = |of: fn(&Counts) -> Option<f64>| {
+    pub(crate) fn curve(&self, curve: &curve::PolicyCurve) -> Curve {
+        let is_sample = self.found.source == Some(ErrorCause::Sample);
+        let band = |of: fn(&HitCounts) -> Option<f64>| {
             let halves = if is_sample { self.found.band(curve, of) } else { None };
-            move |at: usize, counts: &Counts| {
+            move |at: usize, counts: &HitCounts| {
                 let (ratio, half) = (of(counts)?, *halves.as_ref()?.get(at)?);
                 Some(((ratio - half).max(0.0), (ratio + half).min(1.0)))
             }
         };
-        let (documents, bytes) = (band(Counts::dhr), band(Counts::bhr));
+        let (documents, bytes) = (band(HitCounts::dhr), band(HitCounts::bhr));
         let next = curve.points.iter().skip(1).map(Some).chain([None]);
-        let point = |(at, (point, next)): (usize, (&curve::Point, Option<&curve::Point>))| {
-            let mut figures = Figures::of(&point.estimate.counts, self.unit);
+        let point = |(at, (point, next)): (usize, (&curve::CurvePoint, Option<&curve::CurvePoint>))| {
+            let mut figures = HitFigures::of(&point.estimate.counts, self.unit);
             if self.sample.as_ref().is_some_and(|sample| point.size < sample.smallest_bytes_for_bhr) {
                 figures.bhr = None;
             }
             let dhr = documents(at, &point.estimate.counts);
             let bhr = bytes(at, &point.estimate.counts).filter(|_| figures.bhr.is_some());
-            let next_gb = next.filter(|_| self.unit == Unit::Bytes).and_then(|next| {
+            let next_gb = next.filter(|_| self.unit == SizeUnit::Bytes).and_then(|next| {
                 self.difference(&next.estimate, &point.estimate, GB / (next.size - point.size) as f64)
             });
             Point {
@@ -85,8 +85,8 @@ impl Shown<'_> {
                 bhr_low: bhr.map(|(low, _)| low),
                 bhr_high: bhr.map(|(_, high)| high),
                 method: match point.method {
-                    Method::OnePass => PointMethod::OnePass,
-                    Method::Simulated => PointMethod::Simulated,
+                    CurveMethod::OnePass => PointMethod::OnePass,
+                    CurveMethod::Simulated => PointMethod::Simulated,
                 },
                 next_gb,
                 next_gb_points: next_gb.map(|points| points.points),
@@ -100,7 +100,7 @@ impl Shown<'_> {
         }
     }
 
-    fn enough(&self, curve: &curve::Curve, within_points: f64) -> Enough {
+    fn enough(&self, curve: &curve::PolicyCurve, within_points: f64) -> Enough {
         let all: Vec<(u64, Points)> =
             curve.points.iter().filter_map(|point| Some((point.size, self.below(point)?))).collect();
         let found = from_which(&all, |below| below.points <= within_points);

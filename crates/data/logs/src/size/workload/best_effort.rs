@@ -9,12 +9,12 @@ use std::time::Duration;
 use assay_workload::model::RobotIndex;
 use assay_workload::{ClosedRobot, Freeze, Launch, SessionClock, Timeline, Universe};
 
-use super::is_closed;
+use super::is_best_effort;
 use super::walk::nanoseconds;
 
 /// What a launch and its embedded objects introduced.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Fill {
+pub(super) struct FillCounts {
     /// Requests, embedded objects among them.
     pub(super) requests: u64,
     /// Basic first visits of cachable objects.
@@ -23,7 +23,7 @@ pub(super) struct Fill {
     pub(super) bytes: u64,
 }
 
-impl Fill {
+impl FillCounts {
     pub(super) fn add(&mut self, is_fill: bool, bytes: u64) {
         if is_fill {
             self.objects += 1;
@@ -32,43 +32,43 @@ impl Fill {
     }
 }
 
-struct Robot {
+struct BestEffortRobot {
     index: RobotIndex,
     stream: ClosedRobot,
     /// Its sessions, and its launches in the busy period that is on.
     sessions: Option<(SessionClock, u64)>,
     /// Not alive in this phase: it has no place in the heap.
-    sleeps: bool,
+    is_asleep: bool,
 }
 
-pub(super) struct Closed {
+pub(super) struct BestEffortRobots {
     timeline: Arc<Timeline>,
-    robots: Vec<Robot>,
+    robots: Vec<BestEffortRobot>,
     /// When each robot that is alive may launch next.
     next: BinaryHeap<Reverse<(u64, u32)>>,
     response_ns: u64,
     phase: usize,
     phase_start_ns: u64,
     /// In the phase that is on.
-    in_phase: Fill,
+    in_phase: FillCounts,
     fill_objects: u64,
     is_frozen: bool,
     is_over: bool,
 }
 
-impl Closed {
+impl BestEffortRobots {
     pub(super) fn new(universe: &Universe, timeline: &Arc<Timeline>, response_ns: u64) -> Self {
         let groups = &universe.workload().robots;
-        let is_closed = |robot: &RobotIndex| {
-            universe.group_of(*robot).is_some_and(|group| is_closed(&groups[group].pace))
+        let is_best_effort = |robot: &RobotIndex| {
+            universe.group_of(*robot).is_some_and(|group| is_best_effort(&groups[group].pace))
         };
-        let robots: Vec<Robot> = (0..universe.robot_count())
-            .filter(is_closed)
-            .map(|index| Robot {
+        let robots: Vec<BestEffortRobot> = (0..universe.robot_count())
+            .filter(is_best_effort)
+            .map(|index| BestEffortRobot {
                 index,
                 stream: ClosedRobot::new(universe, index),
                 sessions: SessionClock::new(universe, index).map(|clock| (clock, 0)),
-                sleeps: true,
+                is_asleep: true,
             })
             .collect();
         let mut this = Self {
@@ -78,7 +78,7 @@ impl Closed {
             response_ns,
             phase: 0,
             phase_start_ns: 0,
-            in_phase: Fill::default(),
+            in_phase: FillCounts::default(),
             fill_objects: 0,
             is_frozen: false,
             is_over: false,
@@ -95,7 +95,7 @@ impl Closed {
     /// The next launch and its time; none: the robot whose turn it is has nothing to launch.
     pub(super) fn take(&mut self, universe: &Universe) -> Option<(Launch, u64)> {
         let Reverse((at_ns, place)) = self.next.pop()?;
-        self.go_on(universe, at_ns);
+        self.advance_phases(universe, at_ns);
         if self.is_over {
             self.next.clear();
             return None;
@@ -106,7 +106,7 @@ impl Closed {
         let alive = self.alive(universe);
         let robot = &mut self.robots[place as usize];
         if !universe.is_alive(robot.index, alive) {
-            robot.sleeps = true;
+            robot.is_asleep = true;
             return None;
         }
         let mut session = 0;
@@ -133,7 +133,7 @@ impl Closed {
     }
 
     /// Takes note of what a launch introduced.
-    pub(super) fn launched(&mut self, universe: &Universe, launch: &Launch, fill: &Fill) {
+    pub(super) fn launched(&mut self, universe: &Universe, launch: &Launch, fill: &FillCounts) {
         self.in_phase.requests += fill.requests;
         self.in_phase.objects += fill.objects;
         self.in_phase.bytes += fill.bytes;
@@ -143,18 +143,18 @@ impl Closed {
             self.freeze();
         }
         // The launch stands for its phase's end as soon as its goal is reached.
-        self.go_on(universe, nanoseconds(launch.due));
+        self.advance_phases(universe, nanoseconds(launch.due));
     }
 
     /// Enters the phases that have begun by now.
-    fn go_on(&mut self, universe: &Universe, now_ns: u64) {
+    fn advance_phases(&mut self, universe: &Universe, now_ns: u64) {
         while !self.is_over {
             let Some(end_ns) = self.end_ns(universe, now_ns).filter(|end_ns| *end_ns <= now_ns) else {
                 return;
             };
             self.phase += 1;
             self.is_over = self.phase >= universe.workload().schedule.phases.len();
-            (self.phase_start_ns, self.in_phase) = (end_ns, Fill::default());
+            (self.phase_start_ns, self.in_phase) = (end_ns, FillCounts::default());
             if self.is_over {
                 return;
             }
@@ -188,8 +188,8 @@ impl Closed {
     fn wake(&mut self, universe: &Universe, now_ns: u64) {
         let alive = self.alive(universe);
         for (place, robot) in (0..).zip(&mut self.robots) {
-            if robot.sleeps && universe.is_alive(robot.index, alive) {
-                robot.sleeps = false;
+            if robot.is_asleep && universe.is_alive(robot.index, alive) {
+                robot.is_asleep = false;
                 self.next.push(Reverse((now_ns, place)));
             }
         }

@@ -6,7 +6,7 @@ use crate::size::requests::{Request, Requests};
 
 /// Requests and hits, and the bytes of the responses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct HitCounts {
     pub requests: u64,
     /// Bytes of their responses.
     pub bytes: u64,
@@ -23,12 +23,12 @@ pub struct Counts {
 
 /// What else a request was, beside a hit or a miss.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Also {
+pub(crate) struct OutcomeFlags {
     pub(crate) is_validated: bool,
     pub(crate) is_collapsible: bool,
 }
 
-impl Counts {
+impl HitCounts {
     #[inline]
     pub(crate) fn count(&mut self, request: &Request, is_hit: bool) {
         self.requests += 1;
@@ -40,9 +40,9 @@ impl Counts {
     }
 
     #[inline]
-    fn add_also(&mut self, also: Also) {
-        self.validated += u64::from(also.is_validated);
-        self.collapsible += u64::from(also.is_collapsible);
+    fn add_flags(&mut self, flags: OutcomeFlags) {
+        self.validated += u64::from(flags.is_validated);
+        self.collapsible += u64::from(flags.is_collapsible);
     }
 
     /// Adds what another cache, or another part of the requests, has.
@@ -82,7 +82,7 @@ impl Counts {
 
 /// What holds for every cache that is simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct SimulationRules {
     /// So many requests fill the cache and are not counted.
     pub warm_up: usize,
     pub admission: Admission,
@@ -90,13 +90,13 @@ pub struct Rules {
     pub parts: usize,
 }
 
-impl Default for Rules {
+impl Default for SimulationRules {
     fn default() -> Self {
         Self { warm_up: 0, admission: Admission::All, parts: 1 }
     }
 }
 
-impl From<usize> for Rules {
+impl From<usize> for SimulationRules {
     fn from(warm_up: usize) -> Self {
         Self { warm_up, ..Self::default() }
     }
@@ -104,30 +104,30 @@ impl From<usize> for Rules {
 
 /// What a cache makes of the requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tally {
-    /// The parts of [`Rules::parts`], one after the other; one, where they are not known apart. Of a sample with large objects:
+pub struct SimulationTally {
+    /// The parts of [`SimulationRules::parts`], one after the other; one, where they are not known apart. Of a sample with large objects:
     /// those that were drawn, and the large ones.
-    pub parts: Vec<Counts>,
+    pub parts: Vec<HitCounts>,
     /// The same by the labels of requests; empty: they have none, or it is known as a whole only. Of a sample with large objects, the
     /// labels once more for these.
-    pub by: Vec<Counts>,
+    pub by: Vec<HitCounts>,
 }
 
-impl Tally {
-    pub fn total(&self) -> Counts {
-        let mut total = Counts::default();
+impl SimulationTally {
+    pub fn total(&self) -> HitCounts {
+        let mut total = HitCounts::default();
         self.parts.iter().for_each(|part| total.add(part));
         total
     }
 
     /// Of a sample: the objects that were drawn, and the large ones.
-    pub(crate) fn drawn_and_large(&self) -> [Counts; 2] {
+    pub(crate) fn drawn_and_large(&self) -> [HitCounts; 2] {
         [0, 1].map(|part| self.parts.get(part).copied().unwrap_or_default())
     }
 
     /// The figures of all requests by label, if these are of a sample.
-    pub(crate) fn by_over(&self, labels: usize, rate: f64) -> Vec<Counts> {
-        let label = |(number, drawn): (usize, &Counts)| {
+    pub(crate) fn by_over(&self, labels: usize, rate: f64) -> Vec<HitCounts> {
+        let label = |(number, drawn): (usize, &HitCounts)| {
             let mut all = drawn.over(rate);
             all.add(&self.by.get(labels + number).copied().unwrap_or_default());
             all
@@ -136,20 +136,20 @@ impl Tally {
     }
 }
 
-impl From<Counts> for Tally {
-    fn from(counts: Counts) -> Self {
+impl From<HitCounts> for SimulationTally {
+    fn from(counts: HitCounts) -> Self {
         Self { parts: vec![counts], by: Vec::new() }
     }
 }
 
 /// Counts requests in their order, part by part.
 pub(crate) struct Counter<'a> {
-    parts: Vec<Counts>,
-    current: Counts,
+    parts: Vec<HitCounts>,
+    current: HitCounts,
     part: usize,
     /// For each part, the number of the first request after it.
     ends: Vec<usize>,
-    by: Vec<Counts>,
+    by: Vec<HitCounts>,
     labels: &'a [u16],
     /// By request, whether it is for a large object; empty: none is.
     large: &'a [bool],
@@ -158,16 +158,16 @@ pub(crate) struct Counter<'a> {
 }
 
 impl<'a> Counter<'a> {
-    pub(crate) fn new(requests: &'a Requests, rules: Rules) -> Self {
+    pub(crate) fn new(requests: &'a Requests, rules: SimulationRules) -> Self {
         let labels = requests.labels.as_ref();
         let names = labels.map_or(0, |labels| labels.names.len());
         let strata = if requests.large.is_empty() { 1 } else { 2 };
         Self {
-            parts: vec![Counts::default(); if strata > 1 { strata } else { rules.parts.max(1) }],
-            current: Counts::default(),
+            parts: vec![HitCounts::default(); if strata > 1 { strata } else { rules.parts.max(1) }],
+            current: HitCounts::default(),
             part: 0,
             ends: if strata > 1 { Vec::new() } else { ends(requests, rules) },
-            by: vec![Counts::default(); names * strata],
+            by: vec![HitCounts::default(); names * strata],
             labels: labels.map_or(&[], |labels| labels.of.as_slice()),
             large: &requests.large,
             names,
@@ -211,24 +211,24 @@ impl<'a> Counter<'a> {
 
     /// Counts a request that is in the figures.
     #[inline]
-    pub(crate) fn count(&mut self, number: usize, request: &Request, is_hit: bool, also: Also) {
+    pub(crate) fn count(&mut self, number: usize, request: &Request, is_hit: bool, flags: OutcomeFlags) {
         self.current.count(request, is_hit);
-        self.current.add_also(also);
+        self.current.add_flags(flags);
         if let Some(row) = self.row(number) {
             let own = &mut self.by[row];
             own.count(request, is_hit);
-            own.add_also(also);
+            own.add_flags(flags);
         }
     }
 
-    pub(crate) fn finish(mut self) -> Tally {
+    pub(crate) fn finish(mut self) -> SimulationTally {
         self.parts[self.part] = self.current;
-        Tally { parts: self.parts, by: self.by }
+        SimulationTally { parts: self.parts, by: self.by }
     }
 }
 
 /// Where parts end that have the same number of counted requests, as nearly as possible.
-fn ends(requests: &Requests, rules: Rules) -> Vec<usize> {
+fn ends(requests: &Requests, rules: SimulationRules) -> Vec<usize> {
     let (all, parts) = (requests.list.len(), rules.parts.max(1));
     let is_counted = |number: &usize| requests.is_counted(*number);
     let numbers = || rules.warm_up.min(all)..all;

@@ -8,7 +8,7 @@ pub const SLOTS: usize = 64;
 const SECOND_US: i64 = 1_000_000;
 
 #[derive(Debug, Clone, Default)]
-pub struct Course {
+pub struct TimeCounts {
     /// Width of a slot in seconds, as a power of two.
     log2_s: u32,
     /// Number of the first slot: its beginning over its width.
@@ -19,13 +19,13 @@ pub struct Course {
 
 /// What several courses have in common when they are shown side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grid {
+pub struct TimeGrid {
     log2_s: u32,
     first: i64,
     pub slots: usize,
 }
 
-impl Course {
+impl TimeCounts {
     /// Counts one in a second of Unix time.
     #[inline]
     pub fn count(&mut self, second: i64) {
@@ -44,15 +44,15 @@ impl Course {
         if self.counts.is_empty() {
             (from, to) = (second, second);
         }
-        let grid = Grid::starting(from.min(second), to.max(second), self.log2_s);
+        let grid = TimeGrid::starting(from.min(second), to.max(second), self.log2_s);
         let mut counts = vec![0; SLOTS];
-        self.spread(grid, |at, count| counts[at] += count);
+        self.fold_onto(grid, |at, count| counts[at] += count);
         (self.log2_s, self.first, self.counts) = (grid.log2_s, grid.first, counts);
         ((second >> grid.log2_s) - grid.first) as usize
     }
 
     /// Hands over the slot of a grid and the count for each slot that has any.
-    fn spread(&self, grid: Grid, mut add: impl FnMut(usize, u32)) {
+    fn fold_onto(&self, grid: TimeGrid, mut add: impl FnMut(usize, u32)) {
         let fold = grid.log2_s - self.log2_s;
         for (at, count) in (0i64..).zip(&self.counts).filter(|(_, count)| **count > 0) {
             add((((self.first + at) >> fold) - grid.first) as usize, *count);
@@ -60,16 +60,16 @@ impl Course {
     }
 
     /// The counts on a grid that covers all that was counted.
-    pub fn on(&self, grid: Grid) -> Vec<u64> {
+    pub fn resample(&self, grid: TimeGrid) -> Vec<u64> {
         let mut counts = vec![0; grid.slots];
-        self.spread(grid, |at, count| counts[at] += u64::from(count));
+        self.fold_onto(grid, |at, count| counts[at] += u64::from(count));
         counts
     }
 }
 
-impl Grid {
+impl TimeGrid {
     /// The grid for all courses of a log with these first and last times.
-    pub fn of(first_us: i64, last_us: i64) -> Self {
+    pub fn covering(first_us: i64, last_us: i64) -> Self {
         Self::starting(first_us.div_euclid(SECOND_US), last_us.div_euclid(SECOND_US), 0)
     }
 
@@ -106,32 +106,32 @@ mod tests {
         ) {
             let mut seconds = seconds;
             seconds.push(far);
-            let mut course = Course::default();
+            let mut course = TimeCounts::default();
             seconds.iter().for_each(|second| course.count(*second));
             let (first, last) = (*seconds.iter().min().unwrap(), *seconds.iter().max().unwrap());
-            let grid = Grid::of(first * SECOND_US, last * SECOND_US);
+            let grid = TimeGrid::covering(first * SECOND_US, last * SECOND_US);
             let mut expected = vec![0; grid.slots];
             for second in &seconds {
                 expected[((second - grid.from_s()) / grid.every_s()) as usize] += 1;
             }
-            prop_assert_eq!(course.on(grid), expected);
+            prop_assert_eq!(course.resample(grid), expected);
             prop_assert!(grid.slots <= SLOTS);
         }
     }
 
     #[test]
     fn what_lasts_a_minute_is_kept_by_the_second() {
-        let mut course = Course::default();
+        let mut course = TimeCounts::default();
         (100..160).for_each(|second| course.count(second));
-        let grid = Grid::of(100 * SECOND_US, 159 * SECOND_US);
-        assert_eq!((grid.every_s(), grid.from_s(), course.on(grid)), (1, 100, vec![1; 60]));
+        let grid = TimeGrid::covering(100 * SECOND_US, 159 * SECOND_US);
+        assert_eq!((grid.every_s(), grid.from_s(), course.resample(grid)), (1, 100, vec![1; 60]));
     }
 
     #[test]
     fn times_at_both_ends_of_what_numbers_hold_are_counted() {
-        let mut course = Course::default();
+        let mut course = TimeCounts::default();
         [i64::MIN, 0, i64::MAX].into_iter().for_each(|us| course.count(us.div_euclid(SECOND_US)));
-        let counts = course.on(Grid::of(i64::MIN, i64::MAX));
+        let counts = course.resample(TimeGrid::covering(i64::MIN, i64::MAX));
         assert_eq!(counts.iter().sum::<u64>(), 3);
     }
 }

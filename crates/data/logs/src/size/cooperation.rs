@@ -3,24 +3,25 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::size::cooperate::{self, Hierarchy, Served, together};
-use crate::size::document::{Figures, Points, Unit};
-use crate::size::played::Part;
+use crate::size::confidence::{ErrorCause, FEWEST_IN_STRETCH, STRETCHES};
+use crate::size::cooperate::{self, Hierarchy, NodeCounts, simulate_hierarchy};
+use crate::size::document::{HitFigures, Points, SizeUnit};
 use crate::size::policy::Policy;
 use crate::size::requests::Requests;
-use crate::size::sample::{HALVES, Totals, WarmUp};
-use crate::size::simulate::Counts;
-use crate::size::spread::{FEWEST_IN_STRETCH, STRETCHES, Source};
+use crate::size::sample::{HALVES, RequestTotals, WarmUp};
+use crate::size::sample_part::SamplePart;
+use crate::size::simulate::HitCounts;
 
 /// What caches that work together make of the requests.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Together {
+#[schemars(rename = "Together")]
+pub struct Cooperation {
     /// What the hierarchy is called.
     pub name: String,
     /// Replacement policy of the caches that have none of their own.
     pub policy: Policy,
     /// All requests of clients, whichever cache served them.
-    pub figures: Figures,
+    pub figures: HitFigures,
     /// Requests that the cache which they entered served itself, of 1.
     pub own_dhr: Option<f64>,
     /// Requests that a sibling had.
@@ -28,18 +29,19 @@ pub struct Together {
     /// Requests that a parent had, or that parent's siblings and parents.
     pub parent_dhr: Option<f64>,
     /// The same caches, none of which requests anything from another.
-    pub apart: Figures,
+    pub apart: HitFigures,
     /// What cooperation gains over that.
     pub gained: Points,
     /// One cache with the room of all of them, for all clients.
-    pub as_one: Figures,
+    pub as_one: HitFigures,
     /// Each cache.
-    pub caches: Vec<OneOf>,
+    pub caches: Vec<CooperatingCache>,
 }
 
 /// One of several caches.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct OneOf {
+#[schemars(rename = "OneOf")]
+pub struct CooperatingCache {
     /// Its name.
     pub name: String,
     /// Its replacement policy.
@@ -61,19 +63,19 @@ pub struct OneOf {
 }
 
 /// Requests that a hierarchy is simulated with: all, or a sample.
-struct Played<'a> {
+struct HierarchyRun<'a> {
     requests: &'a Requests,
     /// So many of the simulated requests are not counted.
     warm_up: usize,
     /// All requests after the warm-up; none: these are all.
-    of: Option<Totals>,
+    of: Option<RequestTotals>,
     parts: usize,
 }
 
-impl Played<'_> {
+impl HierarchyRun<'_> {
     /// What the caches do, with figures of all requests.
-    fn play(&self, hierarchy: &Hierarchy) -> cooperate::Together {
-        let mut found = together(self.requests, hierarchy, self.warm_up, self.parts);
+    fn run(&self, hierarchy: &Hierarchy) -> cooperate::HierarchyResult {
+        let mut found = simulate_hierarchy(self.requests, hierarchy, self.warm_up, self.parts);
         if let Some(all) = &self.of {
             found.parts = vec![all.estimate(&found.drawn_and_large(), self.requests.rate())];
         }
@@ -81,45 +83,45 @@ impl Played<'_> {
     }
 }
 
-impl Together {
+impl Cooperation {
     /// Simulates them, apart, and as one; `share` of the requests fill the caches.
-    pub(crate) fn of(requests: &Requests, hierarchy: &Hierarchy, share: f64, unit: Unit) -> Self {
+    pub(crate) fn of(requests: &Requests, hierarchy: &Hierarchy, share: f64, unit: SizeUnit) -> Self {
         let (apart, one) = (hierarchy.apart(), hierarchy.as_one());
         let sample = requests.sampled.as_ref().map(|sampled| {
             let warm_up = sampled.warm_up(share);
-            let part = Part { half: None, only_drawn: false };
+            let part = SamplePart { half: None, only_drawn: false };
             (sampled, warm_up, requests.part_of_sample(sampled, part, warm_up.kept).0)
         });
-        let (played, without) = match &sample {
+        let (input, without) = match &sample {
             None => {
                 let warm_up = (requests.list.len() as f64 * share) as usize;
-                (Played { requests, warm_up, of: None, parts: STRETCHES }, None)
+                (HierarchyRun { requests, warm_up, of: None, parts: STRETCHES }, None)
             }
             Some((sampled, WarmUp { kept, after, .. }, all)) => {
-                let played = Played { requests: all, warm_up: *kept, of: Some(*after), parts: 1 };
-                (played, Some((*sampled, *kept, *after)))
+                let input = HierarchyRun { requests: all, warm_up: *kept, of: Some(*after), parts: 1 };
+                (input, Some((*sampled, *kept, *after)))
             }
         };
-        let [found, apart_found, one_found] = [hierarchy, &apart, &one].map(|caches| played.play(caches));
+        let [found, apart_found, one_found] = [hierarchy, &apart, &one].map(|caches| input.run(caches));
         let gained = match without {
-            None => gained(Source::Time, &found.parts, &apart_found.parts, None),
+            None => gained(ErrorCause::Time, &found.parts, &apart_found.parts, None),
             Some((sampled, kept, after)) => {
                 let of_half = |half: usize| {
-                    let part = Part { half: Some(half), only_drawn: false };
-                    let (played, warm_up) = requests.part_of_sample(sampled, part, kept);
-                    let played = Played { requests: &played, warm_up, of: Some(after), parts: 1 };
-                    [hierarchy, &apart].map(|caches| played.play(caches).total())
+                    let part = SamplePart { half: Some(half), only_drawn: false };
+                    let (input, warm_up) = requests.part_of_sample(sampled, part, kept);
+                    let input = HierarchyRun { requests: &input, warm_up, of: Some(after), parts: 1 };
+                    [hierarchy, &apart].map(|caches| input.run(caches).total())
                 };
-                let halves: Vec<[Counts; 2]> = (0..HALVES).map(of_half).collect();
+                let halves: Vec<[HitCounts; 2]> = (0..HALVES).map(of_half).collect();
                 let [more, less] = [0, 1].map(|which| halves.iter().map(|of| of[which]).collect::<Vec<_>>());
-                gained(Source::Sample, &more, &less, Some([found.total(), apart_found.total()]))
+                gained(ErrorCause::Sample, &more, &less, Some([found.total(), apart_found.total()]))
             }
         };
         let total = found.total();
-        let all = |of: fn(&Served) -> u64| found.nodes.iter().map(of).sum::<u64>();
+        let all = |of: fn(&NodeCounts) -> u64| found.nodes.iter().map(of).sum::<u64>();
         let ratio = |hits| assay_measurement::ratios::ratio(hits, total.requests);
         let (siblings, parents) = (all(|served| served.sibling_hits), all(|served| served.parent_hits));
-        let cache = |(node, served): (&crate::size::cooperate::Node, &Served)| OneOf {
+        let cache = |(node, served): (&crate::size::cooperate::Node, &NodeCounts)| CooperatingCache {
             name: node.name.clone(),
             policy: Policy::Online(hierarchy.policy_of(node)),
             size_bytes: node.capacity_bytes,
@@ -133,13 +135,13 @@ impl Together {
         Self {
             name: hierarchy.name.clone(),
             policy: Policy::Online(hierarchy.policy),
-            figures: Figures::of(&total, unit),
+            figures: HitFigures::of(&total, unit),
             own_dhr: ratio(total.hits.saturating_sub(siblings + parents)),
             sibling_dhr: ratio(siblings),
             parent_dhr: ratio(parents),
             gained,
-            apart: Figures::of(&apart_found.total(), unit),
-            as_one: Figures::of(&one_found.total(), unit),
+            apart: HitFigures::of(&apart_found.total(), unit),
+            as_one: HitFigures::of(&one_found.total(), unit),
             caches: hierarchy.nodes.iter().zip(&found.nodes).map(cache).collect(),
         }
     }
@@ -147,16 +149,21 @@ impl Together {
 
 /// The difference of two ratios in points, with its error: from chance over time, where the parts are stretches, or that of a sample, where
 /// each is without a part of it.
-fn gained(source: Source, more: &[Counts], less: &[Counts], whole: Option<[Counts; 2]>) -> Points {
-    let sum = |parts: &[Counts]| {
-        let mut sum = Counts::default();
+fn gained(
+    source: ErrorCause,
+    more: &[HitCounts],
+    less: &[HitCounts],
+    whole: Option<[HitCounts; 2]>,
+) -> Points {
+    let sum = |parts: &[HitCounts]| {
+        let mut sum = HitCounts::default();
         parts.iter().for_each(|part| sum.add(part));
         sum
     };
-    let points = |more: &Counts, less: &Counts| Some((more.dhr()? - less.dhr()?) * 100.0);
+    let points = |more: &HitCounts, less: &HitCounts| Some((more.dhr()? - less.dhr()?) * 100.0);
     let [all, apart] = whole.unwrap_or_else(|| [sum(more), sum(less)]);
     let value = points(&all, &apart).unwrap_or(0.0);
-    let is_long = source == Source::Sample || more.iter().all(|part| part.requests >= FEWEST_IN_STRETCH);
+    let is_long = source == ErrorCause::Sample || more.iter().all(|part| part.requests >= FEWEST_IN_STRETCH);
     let parts: Option<Vec<f64>> = more.iter().zip(less).map(|(more, less)| points(more, less)).collect();
     let half = parts.filter(|_| is_long).and_then(|parts| source.half_width(value, &parts));
     Points { points: value, low: half.map(|half| value - half), high: half.map(|half| value + half) }

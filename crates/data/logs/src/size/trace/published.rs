@@ -6,7 +6,7 @@ use super::separator::Separator;
 
 /// The form of a published trace.
 #[derive(Debug)]
-pub struct Known {
+pub struct PublishedTrace {
     /// What it is called.
     pub name: &'static str,
     /// What else it is called.
@@ -27,8 +27,8 @@ pub struct Known {
 const COMMA: Separator = Separator::Byte(b',');
 const TAB: Separator = Separator::Byte(b'\t');
 
-pub static KNOWN: [Known; 11] = [
-    Known {
+pub static PUBLISHED_TRACES: [PublishedTrace; 11] = [
+    PublishedTrace {
         name: "twitter",
         aliases: &["twemcache"],
         columns: &["timestamp (s),key,key size,value size,client id,op,ttl (s)"],
@@ -38,7 +38,7 @@ pub static KNOWN: [Known; 11] = [
         fits: is_twitter,
         is_called: |_| true,
     },
-    Known {
+    PublishedTrace {
         name: "ibm",
         aliases: &["ibm-object-store"],
         columns: &["timestamp (ms),op,object,size (bytes),range start,range end"],
@@ -48,7 +48,7 @@ pub static KNOWN: [Known; 11] = [
         fits: |fields| matches!(fields, [time, op, _, ..] if digits(time).is_some() && op.starts_with(b"REST.")),
         is_called: |_| true,
     },
-    Known {
+    PublishedTrace {
         name: "cachelib",
         aliases: &["meta-kv"],
         columns: &[
@@ -63,7 +63,7 @@ pub static KNOWN: [Known; 11] = [
         fits: is_cachelib,
         is_called: |file| file.contains("kvcache"),
     },
-    Known {
+    PublishedTrace {
         name: "meta-cdn",
         aliases: &[],
         columns: &[
@@ -76,7 +76,7 @@ pub static KNOWN: [Known; 11] = [
         fits: |_| false,
         is_called: |_| true,
     },
-    Known {
+    PublishedTrace {
         name: "wikimedia",
         aliases: &["wikipedia"],
         columns: &[
@@ -90,7 +90,7 @@ pub static KNOWN: [Known; 11] = [
         fits: |_| false,
         is_called: |_| true,
     },
-    Known {
+    PublishedTrace {
         name: "msr",
         aliases: &["msr-cambridge"],
         columns: &["timestamp (filetime),hostname,disk number,op,offset,size (bytes),response time"],
@@ -100,7 +100,7 @@ pub static KNOWN: [Known; 11] = [
         fits: is_msr,
         is_called: |_| true,
     },
-    Known {
+    PublishedTrace {
         name: "spc",
         aliases: &[],
         columns: &["asu,lba,size (bytes),op,timestamp (s)"],
@@ -110,7 +110,7 @@ pub static KNOWN: [Known; 11] = [
         fits: is_spc,
         is_called: |_| true,
     },
-    Known {
+    PublishedTrace {
         name: "alibaba-block",
         aliases: &["alibaba"],
         columns: &["device_id,opcode,offset,length,timestamp (us)"],
@@ -120,7 +120,7 @@ pub static KNOWN: [Known; 11] = [
         fits: is_alibaba_block,
         is_called: |_| true,
     },
-    Known {
+    PublishedTrace {
         name: "tencent-cbs",
         aliases: &["tencent-block"],
         columns: &["timestamp (s),offset,size (sectors),iotype[read:0,write:1],volumeid"],
@@ -131,7 +131,7 @@ pub static KNOWN: [Known; 11] = [
         // Files are called after their hour.
         is_called: |file| file.starts_with("2018-10-") || file.contains("tencent"),
     },
-    Known {
+    PublishedTrace {
         name: "tencent-photo",
         aliases: &["qqphoto"],
         // Of a photo there are several sizes, each an object of its own; other formats than 0 and 5 are errors.
@@ -144,7 +144,7 @@ pub static KNOWN: [Known; 11] = [
         fits: is_tencent_photo,
         is_called: |_| true,
     },
-    Known {
+    PublishedTrace {
         name: "webcachesim",
         aliases: &["lrb"],
         columns: &["time,id,size"],
@@ -156,15 +156,15 @@ pub static KNOWN: [Known; 11] = [
     },
 ];
 
-impl Known {
+impl PublishedTrace {
     /// The one with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
-        KNOWN.iter().find(|known| known.name == name || known.aliases.contains(&name))
+        PUBLISHED_TRACES.iter().find(|known| known.name == name || known.aliases.contains(&name))
     }
 
     /// The one that a line is of; `file`: its name, in lower case and without what says how it is compressed.
     pub fn of_line(line: &[u8], file: &str) -> Option<&'static Self> {
-        KNOWN.iter().find(|known| (known.is_called)(file) && known.fits(line))
+        PUBLISHED_TRACES.iter().find(|known| (known.is_called)(file) && known.fits(line))
     }
 
     /// True if a line could be one of it.
@@ -180,8 +180,13 @@ impl Known {
 
     /// Names of the columns of lines with so many of them.
     pub fn columns(&self, number: usize) -> Vec<String> {
-        let all: Vec<Vec<String>> = self.columns.iter().map(|columns| COMMA.names(columns)).collect();
-        all.iter().find(|columns| columns.len() == number).or(all.first()).cloned().unwrap_or_default()
+        let parse_names: Vec<Vec<String>> = self.columns.iter().map(|columns| COMMA.names(columns)).collect();
+        parse_names
+            .iter()
+            .find(|columns| columns.len() == number)
+            .or(parse_names.first())
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// The columns that every line has, of so many that are named.
@@ -320,11 +325,15 @@ mod tests {
             ("time,id,size", "a.csv", None),
             ("1,a,5", "a.csv", None),
         ] {
-            let fitting = KNOWN.iter().filter(|known| known.fits(line.as_bytes())).count();
+            let fitting = PUBLISHED_TRACES.iter().filter(|known| known.fits(line.as_bytes())).count();
             assert!(fitting <= 1, "{line}");
-            assert_eq!(Known::of_line(line.as_bytes(), file).map(|known| known.name), name, "{line}");
+            assert_eq!(
+                PublishedTrace::of_line(line.as_bytes(), file).map(|known| known.name),
+                name,
+                "{line}"
+            );
         }
-        assert_eq!(Known::named("lrb").map(|known| known.name), Some("webcachesim"));
-        assert_eq!(Known::named("cachelib").unwrap().columns(8)[3], "op");
+        assert_eq!(PublishedTrace::named("lrb").map(|known| known.name), Some("webcachesim"));
+        assert_eq!(PublishedTrace::named("cachelib").unwrap().columns(8)[3], "op");
     }
 }

@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::format::{Extra, Format, how_to_log, title};
+use crate::format::{ExtraField, Format, canonical_field_name, logging_hint};
 use assay_cache::vary::Vary;
 
-use super::fields::{COOKIE, Fields};
+use super::fields::{COOKIE, RequestFields};
 use super::pattern::glob;
 
 /// Where a log has the codings of responses, variants are told apart by these.
 const ACCEPT_ENCODING: &str = "accept-encoding";
 /// Fields that responses vary by and that are not logged: so many are named.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// What the formats of a log can tell.
 #[derive(Debug, Default)]
-pub struct Logged {
+pub struct LoggedFields {
     /// Header fields of requests.
     fields: BTreeSet<String>,
     /// Cookies that are logged by themselves.
@@ -34,26 +34,26 @@ pub struct Logged {
 
 /// What a response varies by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Varies<'v> {
-    By(&'v [Box<str>]),
+pub enum VariesBy<'v> {
+    Fields(&'v [Box<str>]),
     /// It serves no other request.
-    ByAll,
+    Everything,
 }
 
-impl Logged {
+impl LoggedFields {
     /// Before the first line of a format; `has_vary`: what it says of variants counts.
     pub(crate) fn begin(&mut self, format: &Format, counts_vary: bool, has_codings: bool) {
         self.has_codings |= has_codings;
         for extra in format.extras() {
             match extra {
-                Extra::Request(name) => {
+                ExtraField::Request(name) => {
                     self.fields.insert(name.to_owned());
                 }
-                Extra::Cookie(name) => {
+                ExtraField::Cookie(name) => {
                     self.cookies.insert(name.to_owned());
                 }
-                Extra::Vary => self.has_vary |= counts_vary,
-                Extra::Validator => {}
+                ExtraField::Vary => self.has_vary |= counts_vary,
+                ExtraField::Validator => {}
             }
         }
     }
@@ -80,20 +80,20 @@ impl Logged {
     }
 
     /// What the response to a request varies by. One that does not say it, as a 304, varies by what the last one for its URL did.
-    pub(crate) fn varies(&mut self, url: u64, fields: &Fields<'_>) -> Varies<'_> {
+    pub(crate) fn varies(&mut self, url: u64, fields: &RequestFields<'_>) -> VariesBy<'_> {
         if !self.has_vary {
-            return Varies::By(&[]);
+            return VariesBy::Fields(&[]);
         }
         if !fields.vary.is_empty() {
             match self.number(fields.vary) {
                 Some(number) => self.by_url.insert(url, number),
                 None => {
                     self.never += 1;
-                    return Varies::ByAll;
+                    return VariesBy::Everything;
                 }
             };
         }
-        let Some(number) = self.by_url.get(&url) else { return Varies::By(&[]) };
+        let Some(number) = self.by_url.get(&url) else { return VariesBy::Fields(&[]) };
         let names = &self.known[*number as usize];
         for name in names.iter().filter(|name| !self.fields.contains(&***name)) {
             match self.blind.get_mut(&**name) {
@@ -103,7 +103,7 @@ impl Logged {
                 }
             }
         }
-        Varies::By(names)
+        VariesBy::Fields(names)
     }
 
     /// The number of a `Vary`; none: `*`.
@@ -140,12 +140,12 @@ impl Logged {
         }
         let mut blind: Vec<_> = self.blind.iter().collect();
         blind.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
-        for (name, times) in blind.into_iter().take(MOST_NAMED) {
+        for (name, times) in blind.into_iter().take(MAX_NAMED) {
             notes.push(format!(
                 "{} responses vary by {}, which the log does not have: their variants count as one object. Log it: {}.",
                 count(*times),
-                title(name),
-                how_to_log(name)
+                canonical_field_name(name),
+                logging_hint(name)
             ));
         }
         notes
@@ -163,10 +163,10 @@ mod tests {
 
     use super::*;
 
-    fn names(varies: Varies<'_>) -> Option<Vec<&str>> {
+    fn names(varies: VariesBy<'_>) -> Option<Vec<&str>> {
         match varies {
-            Varies::By(names) => Some(names.iter().map(|name| &**name).collect()),
-            Varies::ByAll => None,
+            VariesBy::Fields(names) => Some(names.iter().map(|name| &**name).collect()),
+            VariesBy::Everything => None,
         }
     }
 
@@ -175,13 +175,13 @@ mod tests {
         let format =
             Format::parse("$msec $status $request_uri \"$sent_http_vary\" \"$http_accept_language\"")
                 .unwrap();
-        let mut logged = Logged::default();
+        let mut logged = LoggedFields::default();
         logged.begin(&format, true, false);
         let mut varies = |url, vary: &str| {
             let line = format!("1 200 /a \"{vary}\" \"en\"");
             let mut access = Access::default();
             format.read(line.as_bytes(), &mut access).unwrap();
-            names(logged.varies(url, &Fields::of(&access, &format)))
+            names(logged.varies(url, &RequestFields::of(&access, &format)))
                 .map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>())
         };
         assert_eq!(varies(1, "-"), Some(vec![]));
@@ -204,12 +204,12 @@ mod tests {
         let mut access = Access::default();
         format.read(line, &mut access).unwrap();
         for (has_codings, expected) in [(true, vec![]), (false, vec!["accept-encoding"])] {
-            let mut logged = Logged::default();
+            let mut logged = LoggedFields::default();
             logged.begin(&format, true, has_codings);
-            assert_eq!(names(logged.varies(1, &Fields::of(&access, &format))), Some(expected));
+            assert_eq!(names(logged.varies(1, &RequestFields::of(&access, &format))), Some(expected));
         }
-        let mut ignoring = Logged::default();
+        let mut ignoring = LoggedFields::default();
         ignoring.begin(&format, false, false);
-        assert_eq!(names(ignoring.varies(1, &Fields::of(&access, &format))), Some(vec![]));
+        assert_eq!(names(ignoring.varies(1, &RequestFields::of(&access, &format))), Some(vec![]));
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::hash::{hash, hash_on};
 
-use super::fields::{COOKIE, Fields};
+use super::fields::{COOKIE, RequestFields};
 use super::pattern::glob;
 
 /// The rules of a key; by default, host, path and query as they were written.
@@ -193,7 +193,7 @@ impl KeyRules {
     }
 
     /// Stands for the object: what the URL names (`url`), for requests with these fields. What a request does not have adds nothing.
-    pub fn variant(&self, url: u64, fields: &Fields<'_>, varies: &[Box<str>]) -> u64 {
+    pub fn variant(&self, url: u64, fields: &RequestFields<'_>, varies: &[Box<str>]) -> u64 {
         if self.vary.is_empty() && self.cookies.is_empty() && varies.is_empty() {
             return url;
         }
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn fields_and_cookies_split_what_the_rules_or_the_response_say_and_nothing_else() {
         let fields = |list: &'static [(&str, &str)]| {
-            let mut fields = Fields::default();
+            let mut fields = RequestFields::default();
             for (name, value) in list {
                 if let Some(cookie) = name.strip_prefix("cookie ") {
                     fields.cookies.push((cookie.as_bytes(), value.as_bytes()));

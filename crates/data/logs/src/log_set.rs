@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use crate::access::{Access, Kind};
+use crate::access::{Access, LineKind};
 use crate::document::MalformedLine;
 use crate::error::LogsError;
-use crate::format::{Current, Format, Recognised, trim};
-use crate::input::{Input, Piece};
+use crate::format::{DetectedFormats, Format, FormatTracker, trim};
+use crate::input::{Input, LineChunk};
 use crate::remarks::Remarks;
-use crate::{beginning, in_order, input, known, once};
+use crate::{by_first_request, detect_format, excerpt, input, without_duplicates};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadSet {
@@ -42,11 +42,11 @@ pub fn for_each_access(
     for name in names {
         files.extend(input::expand(name)?);
     }
-    let files = in_order(once(files), format)?;
+    let files = by_first_request(without_duplicates(files), format)?;
     let mut read = ReadSet::default();
     for path in &files {
         let mut input = Input::open(path)?;
-        let Some(recognised) = known(&mut input, format)? else {
+        let Some(recognised) = detect_format(&mut input, format)? else {
             if files.len() == 1 {
                 return Err(LogsError::Empty { name: input.name });
             }
@@ -54,7 +54,7 @@ pub fn for_each_access(
         };
         read.format.clone_from(&recognised.format.name);
         let flow = read_file(&mut input, &recognised, &mut read, &mut each);
-        read.broken.extend(input.broken.map(|why| (path.clone(), why.to_string())));
+        read.broken.extend(input.read_error.map(|why| (path.clone(), why.to_string())));
         read.files.push(path.clone());
         if flow.is_break() {
             return Ok(read);
@@ -75,21 +75,21 @@ pub fn for_each_access(
 
 fn read_file(
     input: &mut Input,
-    recognised: &Recognised,
+    recognised: &DetectedFormats,
     read: &mut ReadSet,
     each: &mut impl FnMut(&Access<'_>, &Format) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let mut current = Current::new(recognised);
+    let mut current = FormatTracker::new(recognised);
     let name = input.name.clone();
     let mut number = 0;
     let mut flow = ControlFlow::Continue(());
     while flow.is_continue()
-        && let Some(piece) = input.next_piece()
+        && let Some(chunk) = input.next_chunk()
     {
         // Of a line that was cut, the end of a number may be missing.
-        let text = match piece {
-            Piece::Lines(text) | Piece::Unended { line: text, cut: false } => text,
-            Piece::Unended { line, cut: true } | Piece::TooLong(line) | Piece::Torn(line) => {
+        let text = match chunk {
+            LineChunk::Lines(text) | LineChunk::Unended { line: text, cut: false } => text,
+            LineChunk::Unended { line, cut: true } | LineChunk::TooLong(line) | LineChunk::Torn(line) => {
                 number += 1;
                 read.lines += 1;
                 read.malformed(&name, number, line, || "it is cut off, too long, or has NULs in it".into());
@@ -101,11 +101,11 @@ fn read_file(
             let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
             let (line, ahead) = (trim(&rest[..end]), rest);
             let mut access = Access::default();
-            let is_remark = line.is_empty() || (line[0] == b'#' && current.remark(line).is_ok());
+            let is_remark = line.is_empty() || (line[0] == b'#' && current.read_remark(line).is_ok());
             if !is_remark {
                 match current.read(line, &mut access) {
                     Ok(()) => flow = read.hand_over(&access, current.format(), each),
-                    Err(_) if current.goes_back(ahead) => break,
+                    Err(_) if current.should_reread(ahead) => break,
                     Err(wrong) => read.malformed(&name, number + 1, line, || current.explain(wrong.as_ref())),
                 }
                 read.lines += 1;
@@ -115,7 +115,7 @@ fn read_file(
         }
         if !rest.is_empty() && flow.is_continue() {
             let back = rest.len();
-            input.take_back(back);
+            input.unread(back);
             input.is_json |= current.format().is_json();
         }
     }
@@ -131,9 +131,9 @@ impl ReadSet {
         each: &mut impl FnMut(&Access<'_>, &Format) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match access.kind {
-            Kind::Request => return each(access, format),
-            Kind::Fetch => self.remarks.fetches += 1,
-            Kind::Connection => self.remarks.connections += 1,
+            LineKind::Request => return each(access, format),
+            LineKind::Fetch => self.remarks.fetches += 1,
+            LineKind::Connection => self.remarks.connections += 1,
         }
         ControlFlow::Continue(())
     }
@@ -141,7 +141,7 @@ impl ReadSet {
     fn malformed(&mut self, input: &str, line: u64, text: &[u8], reason: impl FnOnce() -> String) {
         self.malformed += 1;
         if self.first_malformed.is_none() {
-            let (input, text) = (input.to_owned(), beginning(text));
+            let (input, text) = (input.to_owned(), excerpt(text));
             self.first_malformed = Some(MalformedLine { input, line, reason: reason(), text });
         }
     }

@@ -38,27 +38,27 @@ pub enum Fact {
 
 /// A set of facts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Says(u16);
+pub struct FactSet(u16);
 
-impl Says {
+impl FactSet {
     /// What these fields say together.
-    pub(super) fn of<'f>(fields: impl Iterator<Item = &'f Field>) -> Self {
-        let facts = fields.flat_map(facts);
-        facts.fold(Self::default(), |says, fact| Self(says.0 | 1 << *fact as u16))
+    pub(super) fn of_fields<'f>(fields: impl Iterator<Item = &'f Field>) -> Self {
+        let all = fields.flat_map(facts);
+        all.fold(Self::default(), |set, fact| Self(set.0 | 1 << *fact as u16))
     }
 
     /// True when it says this.
-    pub fn has(self, fact: Fact) -> bool {
+    pub fn contains(self, fact: Fact) -> bool {
         self.0 & 1 << fact as u16 != 0
     }
 
     /// What either of them says.
-    pub fn or(self, other: Self) -> Self {
+    pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// What both of them say.
-    pub fn and(self, other: Self) -> Self {
+    pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 }
@@ -73,7 +73,7 @@ fn facts(field: &Field) -> &'static [Fact] {
         Field::Outcome(_) | Field::CacheHit | Field::HitFlag => &[Fact::Outcome],
         Field::Server => &[Fact::Outcome, Fact::Server],
         Field::Status => &[Fact::Status],
-        Field::Bytes | Field::Body => &[Fact::Bytes],
+        Field::Bytes | Field::LineLayout => &[Fact::Bytes],
         Field::Method => &[Fact::Method],
         Field::Url | Field::Path | Field::RootlessPath | Field::HostPath => &[Fact::Url],
         Field::RequestLine => &[Fact::Method, Fact::Url],

@@ -5,7 +5,7 @@ use assay_base::settings::show::count;
 use crate::document::{Count, Slots};
 
 /// Characters of a bar that stands for everything.
-pub(super) const BAR: usize = 12;
+pub(super) const BAR_WIDTH: usize = 12;
 
 pub(crate) fn estimate(estimated: &Count) -> String {
     let text = count(estimated.count as u64);
@@ -21,7 +21,7 @@ pub(crate) fn lines(number: u64) -> String {
 }
 
 /// So many of something, whose name takes an s.
-pub(crate) fn several(estimated: &Count, what: &str) -> String {
+pub(crate) fn plural(estimated: &Count, what: &str) -> String {
     let text = estimate(estimated);
     if text == "1" { format!("{text} {what}") } else { format!("{text} {what}s") }
 }
@@ -107,7 +107,7 @@ pub(super) fn shorten(text: &str, width: usize) -> String {
 
 pub(super) fn bar(share: f64) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
-    let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
+    let eighths = (share.clamp(0.0, 1.0) * (BAR_WIDTH * 8) as f64).round() as usize;
     let mut bar = "█".repeat(eighths / 8);
     if !eighths.is_multiple_of(8) {
         bar.push(EIGHTHS[eighths % 8]);
@@ -117,7 +117,7 @@ pub(super) fn bar(share: f64) -> String {
 
 /// Rates over time in at most so many characters: the highest is a full block, and 0 is a blank. What the log covers less than
 /// half of, at its ends, is left out: a count of so little says nothing of a rate.
-pub(crate) fn spark(counts: &[u64], slots: &Slots, width: usize) -> String {
+pub(crate) fn sparkline(counts: &[u64], slots: &Slots, width: usize) -> String {
     const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let together = counts.len().div_ceil(width.max(1)).max(1);
     let whole_ms = slots.every_ms * together as f64;
@@ -189,11 +189,11 @@ mod tests {
             every_ms: 1000.0,
             covered_ms: covered.iter().map(|share| share * 1000.0).collect(),
         };
-        assert_eq!(spark(&[0, 1, 4, 8], &slots(&[1.0; 4]), 16), " ▁▄█");
-        assert_eq!(spark(&[1, 0, 0, 0, 2, 2], &slots(&[1.0; 6]), 3), "▂ █");
+        assert_eq!(sparkline(&[0, 1, 4, 8], &slots(&[1.0; 4]), 16), " ▁▄█");
+        assert_eq!(sparkline(&[1, 0, 0, 0, 2, 2], &slots(&[1.0; 6]), 3), "▂ █");
         // The same rate all the time: half of the last slot is enough to have it, a tenth is not.
-        assert_eq!(spark(&[8, 8, 4], &slots(&[1.0, 1.0, 0.5]), 16), "███");
-        assert_eq!(spark(&[8, 8, 1], &slots(&[1.0, 1.0, 0.1]), 16), "██");
-        assert_eq!(spark(&[3], &slots(&[0.0]), 16), "█");
+        assert_eq!(sparkline(&[8, 8, 4], &slots(&[1.0, 1.0, 0.5]), 16), "███");
+        assert_eq!(sparkline(&[8, 8, 1], &slots(&[1.0, 1.0, 0.1]), 16), "██");
+        assert_eq!(sparkline(&[3], &slots(&[0.0]), 16), "█");
     }
 }

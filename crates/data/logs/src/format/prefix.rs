@@ -6,7 +6,7 @@ use super::trim;
 
 /// The head of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Head {
+pub enum LinePrefix {
     /// `2026-01-02T03:04:05.678901234Z stdout F `, as Kubernetes keeps logs (CRI).
     Cri,
     /// `{"log":"…\n","stream":"stdout","time":"…"}`, as Docker keeps logs.
@@ -21,7 +21,7 @@ pub enum Head {
 
 /// What stands in a line behind its head.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Body {
+pub struct LineLayout {
     /// Where it stands in the line.
     pub range: Range<usize>,
     /// It goes on in the next line of the same stream.
@@ -33,20 +33,20 @@ pub struct Body {
 /// Of ten lines so many have the head that a log has.
 const NEARLY_ALL_OF_10: usize = 9;
 
-impl Head {
+impl LinePrefix {
     const ALL: [Self; 5] = [Self::Cri, Self::Docker, Self::Compose, Self::Syslog, Self::Time];
 
     /// The head of nearly all of these lines.
     pub fn of(lines: &[&[u8]]) -> Option<Self> {
         let lines: Vec<&&[u8]> = lines.iter().filter(|line| !line.is_empty()).collect();
-        let has = |head: &Self| lines.iter().filter(|line| head.body(line).is_some()).count();
+        let has = |prefix: &Self| lines.iter().filter(|line| prefix.body(line).is_some()).count();
         Self::ALL
             .into_iter()
-            .find(|head| !lines.is_empty() && has(head) * 10 >= lines.len() * NEARLY_ALL_OF_10)
+            .find(|prefix| !lines.is_empty() && has(prefix) * 10 >= lines.len() * NEARLY_ALL_OF_10)
     }
 
     /// Whose head it is, for people.
-    pub fn owner(self) -> &'static str {
+    pub fn product(self) -> &'static str {
         match self {
             Self::Cri => "a container runtime (`… stdout F`)",
             Self::Docker => "a container runtime (Docker's `json-file`)",
@@ -57,11 +57,12 @@ impl Head {
     }
 
     /// What is behind the head of a line; none: it has no such head.
-    pub fn body(self, line: &[u8]) -> Option<Body> {
+    pub fn body(self, line: &[u8]) -> Option<LineLayout> {
         let text = trim(line);
         let begin = line.len() - line.strip_suffix(b"\r").map_or(0, |_| 1) - text.len();
         let end = begin + text.len();
-        let behind = |rest: &[u8]| Body { range: end - rest.len()..end, is_part: false, is_error: false };
+        let behind =
+            |rest: &[u8]| LineLayout { range: end - rest.len()..end, is_part: false, is_error: false };
         match self {
             Self::Cri => {
                 let rest = behind_iso_time(text)?;
@@ -77,7 +78,7 @@ impl Head {
                     b'P' => true,
                     _ => return None,
                 };
-                Some(Body { is_part, is_error, ..behind(rest) })
+                Some(LineLayout { is_part, is_error, ..behind(rest) })
             }
             Self::Docker => {
                 let log = text.strip_prefix(b"{\"log\":\"")?;
@@ -92,7 +93,7 @@ impl Head {
                 let from = end - log.len();
                 let is_whole = ends_with_line_end(&log[..length]);
                 let to = from + length - if is_whole { 2 } else { 0 };
-                Some(Body { range: from..to, is_part: !is_whole, is_error })
+                Some(LineLayout { range: from..to, is_part: !is_whole, is_error })
             }
             Self::Compose => {
                 let (name, rest) = word(text)?;
@@ -234,22 +235,22 @@ mod tests {
     #[test]
     fn heads_are_known_and_skipped() {
         let line = "192.0.2.1 - - [01/Jul/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 1";
-        for (head, text) in [
-            (Head::Cri, "2026-01-02T03:04:05.678901234Z stdout F "),
-            (Head::Cri, "2026-01-02T03:04:05.678901234+01:00 stderr F "),
-            (Head::Compose, "nginx-1  | "),
-            (Head::Time, "2026-01-02T03:04:05.678901234Z "),
-            (Head::Syslog, "Jan  2 03:04:05 host nginx[12]: "),
-            (Head::Syslog, "Jan 12 03:04:05 nginx: "),
-            (Head::Syslog, "<190>Jan  2 03:04:05 host nginx: "),
-            (Head::Syslog, "2026-01-02T03:04:05.678901+00:00 host nginx[12]: "),
-            (Head::Syslog, "<190>1 2026-01-02T03:04:05.678Z host nginx 12 - - "),
-            (Head::Syslog, "<190>1 2026-01-02T03:04:05.678Z host nginx 12 ID47 [a@1 b=\"c\"] \u{feff}"),
-            (Head::Syslog, "<14>1 - - - - - - "),
+        for (prefix, text) in [
+            (LinePrefix::Cri, "2026-01-02T03:04:05.678901234Z stdout F "),
+            (LinePrefix::Cri, "2026-01-02T03:04:05.678901234+01:00 stderr F "),
+            (LinePrefix::Compose, "nginx-1  | "),
+            (LinePrefix::Time, "2026-01-02T03:04:05.678901234Z "),
+            (LinePrefix::Syslog, "Jan  2 03:04:05 host nginx[12]: "),
+            (LinePrefix::Syslog, "Jan 12 03:04:05 nginx: "),
+            (LinePrefix::Syslog, "<190>Jan  2 03:04:05 host nginx: "),
+            (LinePrefix::Syslog, "2026-01-02T03:04:05.678901+00:00 host nginx[12]: "),
+            (LinePrefix::Syslog, "<190>1 2026-01-02T03:04:05.678Z host nginx 12 - - "),
+            (LinePrefix::Syslog, "<190>1 2026-01-02T03:04:05.678Z host nginx 12 ID47 [a@1 b=\"c\"] \u{feff}"),
+            (LinePrefix::Syslog, "<14>1 - - - - - - "),
         ] {
             let whole = format!("{text}{line}\r");
-            assert_eq!(Head::of(&[whole.as_bytes()]), Some(head), "{text}");
-            assert_eq!(whole.get(head.body(whole.as_bytes()).unwrap().range), Some(line), "{text}");
+            assert_eq!(LinePrefix::of(&[whole.as_bytes()]), Some(prefix), "{text}");
+            assert_eq!(whole.get(prefix.body(whole.as_bytes()).unwrap().range), Some(line), "{text}");
         }
         for line in [
             line,
@@ -262,7 +263,7 @@ mod tests {
             "<190>",
             "Jan  2 03:04:05 host",
         ] {
-            assert_eq!(Head::of(&[line.as_bytes()]), None, "{line}");
+            assert_eq!(LinePrefix::of(&[line.as_bytes()]), None, "{line}");
         }
     }
 
@@ -271,7 +272,7 @@ mod tests {
         for text in
             ["2026-01-02T03:04:05Z stdout ", "2026-01-02T03:04:05Z stdout", "2026-01-02T03:04:05Z stderr X a"]
         {
-            assert_eq!(Head::Cri.body(text.as_bytes()), None, "{text}");
+            assert_eq!(LinePrefix::Cri.body(text.as_bytes()), None, "{text}");
         }
     }
 
@@ -288,7 +289,7 @@ mod tests {
             let mut line =
                 format!("{{\"log\":\"{log}\",\"stream\":\"stderr\",\"time\":\"2026-01-02T03:04:05Z\"}}")
                     .into_bytes();
-            let body = Head::Docker.body(&line).unwrap();
+            let body = LinePrefix::Docker.body(&line).unwrap();
             let end = write_unescaped(&mut line, body.range, 0);
             assert_eq!(
                 (std::str::from_utf8(&line[..end]), body.is_part, body.is_error),
@@ -307,8 +308,8 @@ mod tests {
             ]), 0..12),
         ) {
             let line = parts.concat();
-            for head in Head::ALL {
-                if let Some(body) = head.body(line.as_bytes()) {
+            for prefix in LinePrefix::ALL {
+                if let Some(body) = prefix.body(line.as_bytes()) {
                     proptest::prop_assert!(body.range.start <= body.range.end && body.range.end <= line.len());
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use assay_logs::document::Document;
+use assay_logs::document::LogsDocument;
 use assay_logs::error::LogsError;
 use assay_logs::{ReadSet, for_each_access};
 
@@ -81,7 +81,7 @@ fn combined(client: u8, agent: &str) -> String {
     )
 }
 
-fn figures(document: &Document) -> (u64, u64, Option<u64>, Option<f64>) {
+fn figures(document: &LogsDocument) -> (u64, u64, Option<u64>, Option<f64>) {
     let clients = document.distinct.clients.as_ref().map(|clients| clients.count);
     (document.all.requests, document.lines.malformed, document.all.bytes, clients)
 }

@@ -5,18 +5,18 @@
 use crate::access::Access;
 use crate::class::Class;
 use crate::hash::{hash, hash_on};
-use crate::replay::Wanted;
-use crate::sketch::places::Places;
-use crate::sketch::times::Times;
+use crate::replay::Cacheability;
+use crate::sketch::durations::DurationHistogram;
+use crate::sketch::prehashed_map::PrehashedMap;
 
 /// Kinds that are kept apart before they are added up: 9 KB each.
-const MOST: usize = 2048;
+const MAX_KINDS: usize = 2048;
 
 /// Requests of one kind.
 #[derive(Debug)]
-pub(super) struct Kind {
+pub(super) struct RequestKind {
     pub class: Class,
-    pub wanted: Wanted,
+    pub cacheability: Cacheability,
     /// Places of their groups.
     pub outcome: usize,
     pub hierarchy: usize,
@@ -28,10 +28,10 @@ pub(super) struct Kind {
     pub is_plain: bool,
     pub requests: u64,
     pub bytes: u64,
-    pub times: Option<Box<Times>>,
+    pub times: Option<Box<DurationHistogram>>,
 }
 
-impl Kind {
+impl RequestKind {
     #[inline]
     pub(super) fn count(&mut self, bytes: u64, duration_us: Option<u64>) {
         self.requests += 1;
@@ -44,12 +44,12 @@ impl Kind {
 
 /// All kinds since they were last added up.
 #[derive(Debug, Default)]
-pub(super) struct Kinds {
-    places: Places<u32>,
-    list: Vec<Kind>,
+pub(super) struct RequestKinds {
+    places: PrehashedMap<u32>,
+    list: Vec<RequestKind>,
 }
 
-impl Kinds {
+impl RequestKinds {
     /// What stands for the kind of a request.
     #[inline]
     pub(super) fn hash(access: &Access<'_>) -> u64 {
@@ -65,22 +65,22 @@ impl Kinds {
 
     /// The kind that a hash stands for, if it is known.
     #[inline]
-    pub(super) fn find(&mut self, hash: u64) -> Option<&mut Kind> {
+    pub(super) fn find(&mut self, hash: u64) -> Option<&mut RequestKind> {
         self.places.get(hash).map(|at| &mut self.list[at as usize])
     }
 
     /// True when they must be added up before another one comes.
     pub(super) fn is_full(&self) -> bool {
-        self.list.len() >= MOST
+        self.list.len() >= MAX_KINDS
     }
 
-    pub(super) fn insert(&mut self, hash: u64, kind: Kind) {
+    pub(super) fn insert(&mut self, hash: u64, kind: RequestKind) {
         self.places.insert(hash, self.list.len() as u32);
         self.list.push(kind);
     }
 
     /// All of them; none are left.
-    pub(super) fn take(&mut self) -> Vec<Kind> {
+    pub(super) fn drain(&mut self) -> Vec<RequestKind> {
         self.places.clear();
         std::mem::take(&mut self.list)
     }

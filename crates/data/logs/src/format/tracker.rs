@@ -1,20 +1,20 @@
 //! The format of the next line. A log that names its fields itself (W3C extended) names others when they change; in others, lines that
 //! no format fits are recognised again.
 
-use super::detect::{OTHERS_LINES, SAMPLE_LINES, recognise, trim};
-use super::{Format, Malformed, Recognised, Says, Unused, read_line, w3c};
+use super::detect::{OTHERS_LINES, SAMPLE_LINES, detect, trim};
+use super::{DetectedFormats, FactSet, Format, LineError, UnusedField, read_line, w3c};
 use crate::access::Access;
 
 /// Formats of a log: a line that cannot be read is tried by all of them.
-const MOST_FORMATS: usize = 8;
+const MAX_FORMATS: usize = 8;
 /// Lines are recognised again once those that cannot be read are more by one in so many, so that a log of rubbish does not take long.
-const AGAIN_ONE_IN: u64 = 4;
+const REDETECT_ONE_IN: u64 = 4;
 
 /// The format of the next line of a log.
 #[derive(Debug, Clone)]
-pub(crate) struct Current {
+pub(crate) struct FormatTracker {
     /// The formats of the log, and how many lines were read by each.
-    formats: Vec<Counted>,
+    formats: Vec<FormatCount>,
     /// Place of the format that the last line was read by.
     last: usize,
     /// The log named its fields by a line that cannot be used: what the lines after it hold is not known.
@@ -22,43 +22,43 @@ pub(crate) struct Current {
     /// Of the lines that were read.
     key: u64,
     /// What all formats say of which lines were read.
-    says: Says,
+    facts: FactSet,
     /// Somebody gave the format: it holds for all lines.
     is_given: bool,
     /// Lines that could not be read.
     malformed: u64,
     /// Lines of them to come before others are recognised again.
-    patience: u64,
+    retry_after: u64,
     /// More lines were wanted than there were.
-    has_asked: bool,
+    wanted_more: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Counted {
+struct FormatCount {
     format: Format,
     lines: u64,
 }
 
-impl Counted {
+impl FormatCount {
     fn new(format: &Format) -> Self {
         Self { format: format.clone(), lines: 0 }
     }
 }
 
-impl Current {
+impl FormatTracker {
     /// Before the first line of a log.
-    pub(crate) fn new(recognised: &Recognised) -> Self {
-        let Recognised { format, others, .. } = recognised;
+    pub(crate) fn new(recognised: &DetectedFormats) -> Self {
+        let DetectedFormats { format, others, .. } = recognised;
         Self {
-            formats: std::iter::once(format).chain(others).map(Counted::new).collect(),
+            formats: std::iter::once(format).chain(others).map(FormatCount::new).collect(),
             last: 0,
             is_lost: false,
             key: format.key(),
-            says: format.says(),
-            is_given: recognised.tried == 0 && !format.is_of_log,
+            facts: format.facts(),
+            is_given: recognised.tried == 0 && !format.is_self_described,
             malformed: 0,
-            patience: 0,
-            has_asked: false,
+            retry_after: 0,
+            wanted_more: false,
         }
     }
 
@@ -68,8 +68,8 @@ impl Current {
     }
 
     /// What all formats of the lines so far say.
-    pub(crate) fn says(&self) -> Says {
-        self.says
+    pub(crate) fn facts(&self) -> FactSet {
+        self.facts
     }
 
     /// Names of the formats, and how many lines were read by each.
@@ -79,18 +79,18 @@ impl Current {
     }
 
     /// Fields that no line is read by.
-    pub(crate) fn unused(&self) -> impl Iterator<Item = &Unused> {
+    pub(crate) fn unused(&self) -> impl Iterator<Item = &UnusedField> {
         self.formats.iter().flat_map(|counted| counted.format.unused())
     }
 
     /// Takes a remark. One that names fields changes the format of the lines after it, unless a format was given; an error says why it
     /// cannot be used, if the log had such a line before.
-    pub(crate) fn remark(&mut self, line: &[u8]) -> Result<(), String> {
+    pub(crate) fn read_remark(&mut self, line: &[u8]) -> Result<(), String> {
         if self.is_given {
             return Ok(());
         }
-        let of_log = self.formats.iter().position(|counted| counted.format.is_of_log);
-        match (w3c::named(line), of_log) {
+        let of_log = self.formats.iter().position(|counted| counted.format.is_self_described);
+        match (w3c::from_directive(line), of_log) {
             (None, _) | (Some(Err(_)), None) => Ok(()),
             (Some(Ok(format)), Some(place)) => {
                 self.formats[place].format = format;
@@ -99,7 +99,7 @@ impl Current {
             }
             (Some(Ok(format)), None) => {
                 self.last = self.formats.len();
-                self.formats.push(Counted::new(&format));
+                self.formats.push(FormatCount::new(&format));
                 Ok(())
             }
             (Some(Err(why)), Some(_)) => {
@@ -115,7 +115,7 @@ impl Current {
         &mut self,
         line: &'a [u8],
         access: &mut Access<'a>,
-    ) -> Result<(), Option<Malformed>> {
+    ) -> Result<(), Option<LineError>> {
         if self.is_lost {
             return Err(None);
         }
@@ -124,12 +124,12 @@ impl Current {
                 self.formats[self.last].lines += 1;
                 Ok(())
             }
-            Err(malformed) => self.read_by_others(line, access).ok_or(Some(malformed)),
+            Err(malformed) => self.read_by_other_format(line, access).ok_or(Some(malformed)),
         }
     }
 
     #[cold]
-    fn read_by_others<'a>(&mut self, line: &'a [u8], access: &mut Access<'a>) -> Option<()> {
+    fn read_by_other_format<'a>(&mut self, line: &'a [u8], access: &mut Access<'a>) -> Option<()> {
         let last = self.last;
         let place = self.formats.iter().enumerate().position(|(place, counted)| {
             if place == last {
@@ -146,13 +146,13 @@ impl Current {
     /// Takes notice of a line that could not be read, with which `ahead` begins. True: the lines from there on are to be read again, since
     /// their format was found, or with more lines behind them, to find it.
     #[cold]
-    pub(crate) fn goes_back(&mut self, ahead: &[u8]) -> bool {
-        if self.is_given || self.is_lost || ahead.is_empty() || self.formats.len() >= MOST_FORMATS {
+    pub(crate) fn should_reread(&mut self, ahead: &[u8]) -> bool {
+        if self.is_given || self.is_lost || ahead.is_empty() || self.formats.len() >= MAX_FORMATS {
             return false;
         }
-        self.malformed += u64::from(!self.has_asked);
-        if self.patience > 0 {
-            self.patience -= 1;
+        self.malformed += u64::from(!self.wanted_more);
+        if self.retry_after > 0 {
+            self.retry_after -= 1;
             return false;
         }
         let lines = ahead.split(|byte| *byte == b'\n').map(trim);
@@ -160,45 +160,46 @@ impl Current {
         let mut sample: Vec<&[u8]> = lines.by_ref().take(OTHERS_LINES).collect();
         // Most lines that are broken stand alone.
         if sample.iter().any(|line| self.can_read(line)) {
-            self.has_asked = false;
+            self.wanted_more = false;
             return false;
         }
         sample.extend(lines.take(SAMPLE_LINES - OTHERS_LINES));
-        self.has_asked = sample.len() < SAMPLE_LINES && !self.has_asked;
-        if self.has_asked {
+        self.wanted_more = sample.len() < SAMPLE_LINES && !self.wanted_more;
+        if self.wanted_more {
             return true;
         }
         let tried = sample.len();
         sample.retain(|line| !self.can_read(line));
         let is_block = sample.len() * 2 >= tried;
-        if is_block && self.recognise_again(&sample) {
+        if is_block && self.redetect(&sample) {
             return true;
         }
-        let again = if is_block { self.malformed / AGAIN_ONE_IN } else { 0 };
-        self.patience = again.max(sample.len() as u64);
+        let again = if is_block { self.malformed / REDETECT_ONE_IN } else { 0 };
+        self.retry_after = again.max(sample.len() as u64);
         false
     }
 
     /// Adds the formats of lines that cannot be read, if most of them have any.
-    fn recognise_again(&mut self, lines: &[&[u8]]) -> bool {
+    fn redetect(&mut self, lines: &[&[u8]]) -> bool {
         let text = [&lines.join(&b'\n')[..], b"\n"].concat();
-        let Ok(Recognised { format, others, fit, .. }) = recognise(&text) else { return false };
+        let Ok(DetectedFormats { format, others, fit, .. }) = detect(&text) else { return false };
         let is_known = self.formats.iter().any(|counted| counted.format.key() == format.key());
         if is_known || fit < OTHERS_LINES || fit * 2 < lines.len() {
             return false;
         }
         self.last = self.formats.len();
-        self.formats.extend(std::iter::once(&format).chain(&others).map(Counted::new));
+        self.formats.extend(std::iter::once(&format).chain(&others).map(FormatCount::new));
         true
     }
 
     fn can_read(&self, line: &[u8]) -> bool {
-        let can_read = |counted: &Counted| read_line(&counted.format, line, &mut Access::default()).is_ok();
+        let can_read =
+            |counted: &FormatCount| read_line(&counted.format, line, &mut Access::default()).is_ok();
         self.formats.iter().any(can_read)
     }
 
     /// Why a line could not be read, in words.
-    pub(crate) fn explain(&self, malformed: Option<&Malformed>) -> String {
+    pub(crate) fn explain(&self, malformed: Option<&LineError>) -> String {
         match malformed {
             Some(malformed) => self.format().explain(malformed),
             None => format!("the line `{}` before it cannot be used", w3c::DIRECTIVE),
@@ -207,31 +208,31 @@ impl Current {
 
     /// True once for a line that was read by another format than those before it.
     #[inline]
-    pub(crate) fn has_changed(&mut self) -> bool {
+    pub(crate) fn format_changed(&mut self) -> bool {
         let format = &self.formats[self.last].format;
-        let has_changed = self.key != format.key();
-        if has_changed {
+        let format_changed = self.key != format.key();
+        if format_changed {
             self.key = format.key();
-            self.says = self.says.and(format.says());
+            self.facts = self.facts.intersection(format.facts());
         }
-        has_changed
+        format_changed
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::recognise;
+    use crate::format::detect;
 
     const FIRST: &str = "#Fields: date time cs-method cs-uri-stem sc-status sc-bytes";
     const LINE: &str = "2025-10-10 13:55:36 GET /a 200 5";
 
-    fn of_log() -> Current {
-        let recognised = recognise(format!("{FIRST}\n{LINE}\n{LINE}\n").as_bytes()).unwrap();
-        Current::new(&recognised)
+    fn of_log() -> FormatTracker {
+        let recognised = detect(format!("{FIRST}\n{LINE}\n{LINE}\n").as_bytes()).unwrap();
+        FormatTracker::new(&recognised)
     }
 
-    fn status(current: &mut Current, line: &str) -> Option<u16> {
+    fn status(current: &mut FormatTracker, line: &str) -> Option<u16> {
         let mut access = Access::default();
         current.read(line.as_bytes(), &mut access).ok().map(|()| access.status)
     }
@@ -239,23 +240,23 @@ mod tests {
     #[test]
     fn lines_after_a_line_that_names_other_fields_are_read_by_these() {
         let mut current = of_log();
-        assert_eq!((status(&mut current, LINE), current.has_changed()), (Some(200), false));
-        current.remark(b"#Fields: date time sc-status cs-uri-stem").unwrap();
+        assert_eq!((status(&mut current, LINE), current.format_changed()), (Some(200), false));
+        current.read_remark(b"#Fields: date time sc-status cs-uri-stem").unwrap();
         let line = "2025-10-10 13:55:36 404 /a";
-        assert_eq!((status(&mut current, line), current.has_changed()), (Some(404), true));
-        assert_eq!((status(&mut current, LINE), current.has_changed()), (None, false));
-        current.remark(b"#Date: 2025-10-10 13:55:36").unwrap();
+        assert_eq!((status(&mut current, line), current.format_changed()), (Some(404), true));
+        assert_eq!((status(&mut current, LINE), current.format_changed()), (None, false));
+        current.read_remark(b"#Date: 2025-10-10 13:55:36").unwrap();
         assert_eq!(status(&mut current, line), Some(404));
-        current.remark(FIRST.as_bytes()).unwrap();
-        assert_eq!((status(&mut current, LINE), current.has_changed()), (Some(200), true));
+        current.read_remark(FIRST.as_bytes()).unwrap();
+        assert_eq!((status(&mut current, LINE), current.format_changed()), (Some(200), true));
     }
 
     #[test]
     fn the_same_fields_named_again_are_no_change() {
         let mut current = of_log();
-        current.remark(b"#Fields: time cs-uri").unwrap();
-        current.remark(FIRST.as_bytes()).unwrap();
-        assert!(!current.has_changed());
+        current.read_remark(b"#Fields: time cs-uri").unwrap();
+        current.read_remark(FIRST.as_bytes()).unwrap();
+        assert!(!current.format_changed());
     }
 
     #[test]
@@ -263,10 +264,10 @@ mod tests {
         for unusable in [&b"#Fields: date time sc-status"[..], b"#Fields:", b"#Fields: date time cs-uri \xff"]
         {
             let mut current = of_log();
-            assert!(!current.remark(unusable).unwrap_err().is_empty());
+            assert!(!current.read_remark(unusable).unwrap_err().is_empty());
             assert_eq!(status(&mut current, LINE), None);
             assert!(current.explain(None).contains("#Fields:"));
-            current.remark(FIRST.as_bytes()).unwrap();
+            current.read_remark(FIRST.as_bytes()).unwrap();
             assert_eq!(status(&mut current, LINE), Some(200));
         }
     }
@@ -274,24 +275,27 @@ mod tests {
     #[test]
     fn however_many_lines_cannot_be_read_they_are_recognised_again_a_few_times_only() {
         let line = "192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] \"GET /a HTTP/1.1\" 200 5\n";
-        let mut current = Current::new(&recognise(line.as_bytes()).unwrap());
+        let mut current = FormatTracker::new(&detect(line.as_bytes()).unwrap());
         let rubbish = "what nobody can read\n".repeat(300);
         let mut looks = 0;
         for _ in 0..1_000_000 {
-            looks += u32::from(current.patience == 0);
-            assert!(!current.goes_back(rubbish.as_bytes()));
+            looks += u32::from(current.retry_after == 0);
+            assert!(!current.should_reread(rubbish.as_bytes()));
         }
         assert!((20..60).contains(&looks), "{looks}");
-        assert!(Current::new(&recognise(line.as_bytes()).unwrap()).goes_back(b"x\n"), "with more lines");
-        let mut given = Current::new(&Recognised::given(&Format::parse("combined").unwrap()));
-        assert!(!given.goes_back(line.repeat(300).as_bytes()));
+        assert!(
+            FormatTracker::new(&detect(line.as_bytes()).unwrap()).should_reread(b"x\n"),
+            "with more lines"
+        );
+        let mut given = FormatTracker::new(&DetectedFormats::given(&Format::parse("combined").unwrap()));
+        assert!(!given.should_reread(line.repeat(300).as_bytes()));
     }
 
     #[test]
     fn a_format_that_was_given_is_that_of_all_lines() {
-        let mut current = Current::new(&Recognised::given(&Format::parse(FIRST).unwrap()));
-        current.remark(b"#Fields: nothing").unwrap();
-        current.remark(b"#Fields: date time sc-status cs-uri-stem").unwrap();
+        let mut current = FormatTracker::new(&DetectedFormats::given(&Format::parse(FIRST).unwrap()));
+        current.read_remark(b"#Fields: nothing").unwrap();
+        current.read_remark(b"#Fields: date time sc-status cs-uri-stem").unwrap();
         assert_eq!(status(&mut current, LINE), Some(200));
     }
 }
