@@ -1,6 +1,6 @@
 //! One line of an access log.
 
-/// What a line is about.
+/// Subject of a log line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LineKind {
     /// A request of a client.
@@ -15,21 +15,20 @@ pub enum LineKind {
 /// One request as a proxy wrote it down. Texts are slices of the line; what a line does not say is empty, none or 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Access<'a> {
-    /// What the line is about.
     pub kind: LineKind,
-    /// When it ended or began, whichever the proxy writes down, in microseconds since 1970.
+    /// End or beginning of the request, whichever the proxy logs, in microseconds since 1970.
     pub time_us: Option<i64>,
-    /// How long it took, in microseconds.
+    /// Duration in microseconds.
     pub duration_us: Option<u64>,
     /// Address of the client.
     pub client: &'a [u8],
-    /// What became of it, in the proxy's own words (`TCP_MEM_HIT`, `EXPIRED`, `<CACHE>`).
+    /// Cache outcome in the proxy's own words (`TCP_MEM_HIT`, `EXPIRED`, `<CACHE>`).
     pub outcome: &'a [u8],
-    /// How the proxy chose its upstream (`SIBLING_HIT`, `HIER_DIRECT`).
+    /// Hierarchy code: the choice of the upstream (`SIBLING_HIT`, `HIER_DIRECT`).
     pub hierarchy: &'a [u8],
-    /// Its upstream: another proxy, a server, an origin.
+    /// Upstream: another proxy, a server, an origin.
     pub peer: &'a [u8],
-    /// How it ended, as HAProxy says it (`CD--`).
+    /// HAProxy's termination state (`CD--`).
     pub termination: &'a [u8],
     /// Status of the response; 0: none.
     pub status: u16,
@@ -61,7 +60,7 @@ pub struct Access<'a> {
     pub agent: &'a [u8],
     /// `Referer` of the request.
     pub referrer: &'a [u8],
-    /// What Assay's robots call the request (`X-Assay`), where the log has it.
+    /// Name that Assay's robots give the request (`X-Assay`), where the log has it.
     pub xact: &'a [u8],
     /// The line itself, without what other systems put before it.
     pub line: &'a [u8],
@@ -79,7 +78,7 @@ pub enum HttpVersion {
 }
 
 impl HttpVersion {
-    /// What logs write: `HTTP/2.0`, `HTTP/2`, `http/2`, `2.0`, `h2`.
+    /// Reads `HTTP/2.0`, `HTTP/2`, `http/2`, `2.0` and `h2`.
     #[inline]
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let prefix = [&b"HTTP/"[..], b"http/", b"h"];
@@ -118,7 +117,6 @@ impl<'a> Access<'a> {
     }
 }
 
-/// What stands between a scheme and a host.
 const SCHEME_SEPARATOR: &[u8] = b"://";
 /// Schemes whose port need not be said, with that port as it is written.
 const DEFAULT_PORTS: [(&[u8], &[u8]); 2] = [(b"http", b":80"), (b"https", b":443")];
@@ -150,7 +148,7 @@ fn strip_no_path_mark(host: &[u8]) -> &[u8] {
     if has_port { with_port } else { host }
 }
 
-/// Where the scheme of an absolute URL ends.
+/// End of the scheme of an absolute URL.
 fn scheme_end(url: &[u8]) -> Option<usize> {
     let head = &url[..url.len().min(16)];
     let colon = memchr::memchr(b':', head)?;

@@ -102,7 +102,7 @@ impl Class {
     }
 }
 
-/// What a proxy's word for an outcome says by itself.
+/// Outcome that a proxy's word states by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutcomeWord {
     /// Exactly this class.
@@ -115,7 +115,6 @@ pub enum OutcomeWord {
     Unknown,
 }
 
-/// What a hierarchy code says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HierarchyCode {
     /// A sibling had it.
@@ -288,13 +287,13 @@ pub fn parse_hierarchy(text: &[u8]) -> HierarchyCode {
     }
 }
 
-/// What became of a request, from its line.
+/// Class of a request, from its line.
 pub fn classify(access: &Access<'_>) -> Class {
     let word = if access.outcome.is_empty() { OutcomeWord::Unknown } else { parse_outcome(access.outcome) };
     classify_parsed(word, parse_hierarchy(access.hierarchy), access, access.status)
 }
 
-/// What became of the request of a line. Its status is given apart: a format may not say it.
+/// Class of a request, from parsed words. The status is an argument, because a format may lack it.
 #[inline]
 pub fn classify_parsed(word: OutcomeWord, route: HierarchyCode, access: &Access<'_>, status: u16) -> Class {
     let failed = status >= 500 || status == 0;

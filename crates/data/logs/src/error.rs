@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::format::{DetectError, FormatError};
 
-/// Why a log could not be analysed at all. What is wrong with single lines is never an error.
+/// Reason for which a log cannot be analysed at all. Defects of single lines are never an error.
 #[derive(Debug, Error)]
 pub enum LogsError {
     /// The file cannot be opened or read.
@@ -26,11 +26,11 @@ pub enum LogsError {
     #[error("the format of {} was not recognised; its first line is `{line}`: {why}", shown(name))]
     Unrecognised {
         name: String,
-        /// Its first line, cut.
+        /// First line, truncated.
         line: String,
         why: DetectError,
     },
-    /// It is something else than a text in UTF-8.
+    /// The file is no text in UTF-8.
     #[error("{} is {what}, and no text in UTF-8", shown(name))]
     Unreadable { name: String, what: &'static str },
     /// Not a single line could be read.
@@ -41,15 +41,13 @@ pub enum LogsError {
     NoLine {
         /// The file, or the first of several.
         name: String,
-        /// How many lines there are.
         lines: u64,
         /// Name of the format.
         format: String,
         /// Number of the first line.
         line: u64,
-        /// That line, cut.
+        /// Text of that line, truncated.
         text: String,
-        /// Why it could not be read.
         why: String,
     },
     /// The format that was given cannot be used.
@@ -63,7 +61,6 @@ pub enum LogsError {
     Json(#[from] serde_json::Error),
 }
 
-/// What `-` stands for, in words.
 fn shown(name: &str) -> &str {
     if name == "-" { "standard input" } else { name }
 }

@@ -75,7 +75,7 @@ fn taken_apart(current: &mut FormatTracker, line: &[u8]) -> String {
     text
 }
 
-/// What the line says, all in all.
+/// Summary of a line.
 fn meaning(access: &Access<'_>) -> String {
     let mut facts = vec![match access.kind {
         LineKind::Request => class::classify(access).name().to_owned(),

@@ -15,20 +15,20 @@ use crate::format::prefix::{LinePrefix, write_unescaped};
 /// The longest line that is read; a longer one is counted as malformed and skipped.
 pub const LINE_BYTES: usize = 65_536;
 const BUFFER_BYTES: usize = 4 * LINE_BYTES;
-/// What says that a text is in UTF-8.
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 /// Bytes that tell what is no text.
 const SIGNATURE_BYTES: usize = 6;
-/// What a decoder of xz may take: `xz -9` needs a third of it, and a header can claim gigabytes.
+/// Memory limit of the xz decoder: `xz -9` needs a third of it, and a header can claim gigabytes.
 const XZ_MEMORY_KB: u32 = 200 * 1024;
 
 /// A log that is being read.
 pub struct Input {
-    /// Its name, `-` for standard input.
+    /// Name; `-` is standard input.
     pub name: String,
-    /// How it is compressed: `gzip`, `zstd`, `bzip2`, `xz`, or none.
+    /// Compression: `gzip`, `zstd`, `bzip2`, `xz`, or none.
     pub compression: Option<&'static str>,
-    /// What it is, where that is no text in UTF-8: `UTF-16`, `a zip archive`. Known once its [`head`](Self::head) was read.
+    /// Form of a file that is no text in UTF-8: `UTF-16`, `a zip archive`. Known once its [`head`](Self::head) was
+    /// read.
     pub unreadable: Option<&'static str>,
     /// NULs before lines, which were skipped: a copy leaves them where the log was truncated under it.
     pub nuls: u64,
@@ -36,23 +36,23 @@ pub struct Input {
     pub ends_in_cr: bool,
     /// Lines are JSON: escapes of what needs none are taken out of them.
     pub is_json: bool,
-    /// What a runtime of containers or syslog put before each line: it is taken out of them.
+    /// Prefix that a container runtime or syslog put before each line; it is removed.
     prefix: Option<LinePrefix>,
-    /// How often it was.
+    /// Number of prefixes that were removed.
     pub(crate) prefixes: u64,
     reader: Box<dyn Read>,
     buffer: Vec<u8>,
     from: usize,
     to: usize,
-    /// Where lines with heads begin: those before it have none any more.
+    /// Position up to which prefixes are removed.
     stripped_to: usize,
-    /// Where the lines of the last piece end in the buffer: before `from`, if escapes were taken out of them.
+    /// End of the last chunk's lines in the buffer: before `from`, if escapes were removed.
     lines_end: usize,
     ended: bool,
     has_begun: bool,
     /// In the middle of a line that is too long.
     skipping: bool,
-    /// Why reading stopped before the end.
+    /// Error that ended reading early.
     pub read_error: Option<io::Error>,
     /// Bytes that came out of it.
     pub bytes: u64,
@@ -86,7 +86,7 @@ impl Input {
         Self::new(path.display().to_string(), Box::new(file)).map_err(read)
     }
 
-    /// What has come on standard input so far, up to 8 KB of it. It is read again later.
+    /// Data available on standard input, up to 8 KB. It is read again later.
     pub fn beginning_of_standard_input() -> io::Result<Self> {
         let waiting = io::stdin().lock().fill_buf()?.to_vec();
         Self::new("-".into(), Box::new(Cursor::new(waiting)))
@@ -135,7 +135,7 @@ impl Input {
         })
     }
 
-    /// Its first lines, up to [`LINE_BYTES`], which are read again later.
+    /// First lines, up to [`LINE_BYTES`], which are read again later.
     pub fn head(&mut self) -> &[u8] {
         while self.to - self.from < LINE_BYTES && !self.ended {
             self.fill();
@@ -171,7 +171,6 @@ impl Input {
         self.buffer[self.from..self.to].copy_from_slice(raw);
     }
 
-    /// Whose heads are taken out.
     pub(crate) fn prefix(&self) -> Option<LinePrefix> {
         self.prefix
     }
@@ -383,7 +382,7 @@ impl Input {
     }
 }
 
-/// What begins like this, if that is no text in UTF-8.
+/// Form of a file by its signature, unless it is text in UTF-8.
 fn other_format(head: &[u8]) -> Option<&'static str> {
     Some(match head {
         [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => "UTF-32",
@@ -402,7 +401,7 @@ fn cr_to_lf(text: &mut [u8]) {
     text.iter_mut().filter(|byte| **byte == b'\r').for_each(|byte| *byte = b'\n');
 }
 
-/// What an escape at the beginning stands for, where that is printable and needs none in JSON.
+/// Character of an escape at the beginning, where that is printable and needs none in JSON.
 fn decode_escape(text: &[u8]) -> Option<u8> {
     match text {
         [b'\\', b'/', ..] => Some(b'/'),

@@ -23,7 +23,6 @@ pub struct ReadSet {
     pub format: String,
     /// The first line that could not be read.
     pub first_malformed: Option<MalformedLine>,
-    /// What else should be known.
     pub remarks: Remarks,
     /// Files that could not be read to their ends, and why: a compressed log that is still being written ends like this. What comes before
     /// that was handed over.

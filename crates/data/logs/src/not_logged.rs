@@ -94,7 +94,7 @@ const MISSING_FACTS: [MissingFact; 8] = [
     },
 ];
 
-/// What some lines of a log do not say: all of them say `says`, in this format or in others of the same dialect.
+/// Facts that some lines of a log lack: all of them state `says`, in this format or in others of the same dialect.
 pub(crate) fn missing_facts(format: &Format, says: FactSet) -> Vec<NotLogged> {
     let missing = MISSING_FACTS.iter().filter(|missing| !says.contains(missing.fact));
     missing

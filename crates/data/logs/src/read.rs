@@ -7,7 +7,6 @@ use crate::error::LogsError;
 use crate::format::{self, DetectedFormats, Format, FormatTracker};
 use crate::input::{Input, LINE_BYTES, LineChunk};
 
-/// How many lines a log has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LineCounts {
     /// Lines that are not empty and no remarks.

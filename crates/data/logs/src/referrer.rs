@@ -2,7 +2,6 @@
 
 use crate::access::{authority, strip_default_port};
 
-/// What kind of referrer it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ReferrerKind {

@@ -8,7 +8,7 @@ use crate::format::prefix::LinePrefix;
 use crate::format::{FormatTracker, UnusedField};
 use crate::input::Input;
 
-/// What is worth knowing of how logs were read, beside lines that could not be.
+/// Peculiarities of logs that a reader should know, beside lines that could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remarks {
     /// Lines by format, for logs with lines of several.
@@ -17,7 +17,7 @@ pub struct Remarks {
     /// NULs that were skipped before lines.
     nuls: u64,
     ends_in_cr: bool,
-    /// Whose heads were taken out of lines, and how often.
+    /// Prefixes that were removed, and how often.
     prefixes: Vec<(LinePrefix, u64)>,
     /// Lines that are fetches of a cache from a backend.
     pub fetches: u64,

@@ -14,7 +14,7 @@ use std::hash::BuildHasherDefault;
 /// Objects whose response differs in size by no more than this are unchanged, where heads are among the bytes.
 pub const HEAD_BYTES: u64 = 512;
 
-/// How one request counts.
+/// Cacheability of a response, by method and status alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cacheability {
     /// A GET whose response can be kept.
@@ -25,7 +25,6 @@ pub enum Cacheability {
     Never,
 }
 
-/// How a request counts, by method and status.
 pub fn cacheability(method: &[u8], status: u16) -> Cacheability {
     match (method, status) {
         (b"GET", 200 | 203 | 300 | 301 | 308 | 404 | 410) => Cacheability::Whole,
@@ -77,10 +76,10 @@ fn sample_value(hash: u64) -> u64 {
     (hash >> 24) & (ALL - 1)
 }
 
-/// What a cache would have reached.
+/// Hits that a simulated cache would have had.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CacheEstimate {
-    /// Its size; none: without bounds.
+    /// Size; none: without bounds.
     pub cache_bytes: Option<u64>,
     /// Requests that it would have served.
     pub hits: f64,
@@ -205,7 +204,7 @@ impl Replay {
         self.requests
     }
 
-    /// What each would have reached, the ideal one first.
+    /// Hits of each cache, the ideal one first.
     pub fn estimates(&self) -> Vec<CacheEstimate> {
         let rate = self.rate();
         let of = |misses: &MissCounts, cache_bytes| CacheEstimate {

@@ -24,7 +24,7 @@ pub fn phases(info: &RunInfo) -> Vec<PhaseSpan> {
     begun.collect()
 }
 
-/// What stands in the URL of every request of the run's robots; none when its workload names URLs of its own.
+/// Part of the URL of every request of the run's robots; none when its workload names URLs of its own.
 pub fn mark(info: &RunInfo, foreign_urls: bool) -> Option<String> {
     (!foreign_urls).then(|| format!("/w{:08x}/", info.world))
 }

@@ -22,7 +22,7 @@ use crate::verdict::{Judgement, Times, Verdict};
 const EVERY: Duration = Duration::from_millis(250);
 /// Cases that are under way at the same time; most of their time is waiting for lifetimes to end.
 const AT_ONCE: usize = 32;
-/// What is said of a case of which no try came to its end.
+/// Reason of a case of which no try came to its end.
 const CUT_SHORT: &str = "the load ended before a try of it did";
 /// A case is tried over and over, and its tries are counted here.
 const EFFORT: Effort = Effort { at_once: 1, contradiction: Contradiction::Outvoted };
@@ -94,7 +94,7 @@ fn excused(mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// What came of a case so far.
+/// Tries of a case so far.
 #[derive(Default)]
 struct Seen {
     times: Times,
@@ -102,7 +102,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// What it came to. A requirement that was met sometimes is none that is met.
+    /// Result of the tries. A requirement that was met sometimes is not met.
     fn ended(self) -> Option<(Times, Outcome)> {
         let mut worst = self.worst?;
         if worst.judgement.verdict == Verdict::Fail && self.times.contradict() {

@@ -24,7 +24,7 @@ impl Level {
     /// All of them, the most binding first.
     pub const ALL: [Level; 4] = [Level::Must, Level::Should, Level::May, Level::Behaviour];
 
-    /// How it is written in cases, documents and tables.
+    /// Name in cases, documents and tables.
     pub fn word(self) -> &'static str {
         match self {
             Level::Must => "MUST",
@@ -40,7 +40,7 @@ impl Level {
     }
 }
 
-/// What a case can be tried on.
+/// Targets to which a case applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applies {
     /// Any intermediary.
@@ -56,7 +56,6 @@ pub struct Case {
     pub name: String,
     /// Topic of its file.
     pub topic: String,
-    /// How binding the requirement is.
     pub level: Level,
     /// Number of the RFC; none: an attack or a behaviour that no RFC describes.
     pub rfc: Option<u32>,
@@ -66,22 +65,21 @@ pub struct Case {
     pub rule: String,
     /// Names of the cases without which this one says nothing.
     pub depends: Vec<String>,
-    /// What it can be tried on.
     pub applies: Applies,
     /// True if it may upset connections: it is tried last, on an instance of the target of its own.
     pub isolated: bool,
     /// True if what it looks at is what one cache does: where several work together, each does it for itself, and it does not apply.
     pub alone: bool,
-    /// How many times it is tried at least: more than once for what depends on a race within the target.
+    /// Minimum number of tries: more than one for behaviour that depends on a race within the target.
     pub tries: usize,
     /// The exchanges, in order.
     pub steps: Vec<Step>,
-    /// Where it is written: file and line.
+    /// Position of the case: file and line.
     pub place: String,
 }
 
 impl Case {
-    /// Where the requirement comes from: `RFC 9111, 4.2.1`, or the words of the case.
+    /// Source of the requirement: `RFC 9111, 4.2.1`, or the words of the case.
     pub fn reference(&self) -> String {
         match self.rfc {
             Some(rfc) => format!("RFC {rfc}, {}", self.section),
@@ -120,7 +118,6 @@ impl Case {
 /// One exchange: what the client sends, what the origin responds if it is reached, what must be seen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// What the client sends.
     pub request: Request,
     /// Seconds between the previous step and this one.
     pub wait_s: f64,
@@ -128,15 +125,14 @@ pub struct Step {
     pub within_s: Option<f64>,
     /// True if its expectations are what the case relies on, and not what it is about.
     pub is_setup: bool,
-    /// How many times the request is sent at the same time.
+    /// Number of copies of the request that are sent at the same time.
     pub copies: u32,
-    /// What the origin responds.
+    /// Response of the origin.
     pub origin: Response,
-    /// What it responds instead to a request with `If-None-Match` or `If-Modified-Since`.
+    /// Response to a request with `If-None-Match` or `If-Modified-Since`.
     pub validated: Option<Response>,
-    /// What it responds instead to a request with `Range`.
+    /// Response to a request with `Range`.
     pub part: Option<Response>,
-    /// What must be seen.
     pub expect: Expect,
 }
 
@@ -147,7 +143,7 @@ pub struct Request {
     pub raw: Option<String>,
     /// Method.
     pub method: String,
-    /// What follows the URL of the case.
+    /// Suffix of the URL of the case.
     pub path: String,
     /// `Host`, if it is not the origin's.
     pub host: Option<String>,
@@ -161,7 +157,7 @@ pub struct Request {
     pub new_connection: bool,
     /// Frames of HTTP/2, instead of everything above; they are sent on a connection of their own.
     pub frames: Vec<Frame>,
-    /// How many times the frames are sent, each time two streams further.
+    /// Repetitions of the frames, each two streams further.
     pub repeat: u32,
 }
 
@@ -175,15 +171,13 @@ impl Request {
 /// A frame of HTTP/2, with placeholders.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
-    /// Its type.
+    /// Frame type.
     pub kind: u8,
-    /// Its flags.
     pub flags: u8,
-    /// Its stream; none: that of the request.
+    /// Stream; none: that of the request.
     pub stream: Option<u32>,
-    /// What is in it.
     pub payload: Payload,
-    /// How many times it is sent, one after the other.
+    /// Number of copies, one after the other.
     pub times: u32,
 }
 
@@ -197,7 +191,7 @@ impl Frame {
     }
 }
 
-/// What is in a frame.
+/// Payload of a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Payload {
     /// A header block of these field lines.
@@ -233,7 +227,7 @@ pub struct Response {
     pub trailers: Vec<String>,
 }
 
-/// Who made the response that the client got.
+/// Source of the response that the client got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Served {
     /// The target alone: no response of the origin came before it.
@@ -246,10 +240,10 @@ pub enum Served {
     Fetched,
 }
 
-/// What must be seen of an exchange; what is not said is not looked at.
+/// Expectations of an exchange; what is left out is not checked.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Expect {
-    /// Who made the response.
+    /// Source of the response.
     pub served: Option<Served>,
     /// The body is that of the origin's response in one of these steps (from 1).
     pub from: Vec<usize>,
@@ -263,7 +257,7 @@ pub struct Expect {
     pub body: Option<String>,
     /// The body, or what follows the head, does not contain it.
     pub body_lacks: Option<String>,
-    /// It contains this.
+    /// The body contains this.
     pub body_has: Option<String>,
     /// Conditions on fields of the response.
     pub fields: Vec<FieldTest>,
@@ -314,10 +308,10 @@ pub struct FieldTest {
     pub negated: bool,
 }
 
-/// What is looked for in a field.
+/// Condition on a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// It is there.
+    /// The field is present.
     Present,
     /// A line, or all lines joined by commas, has this value, or it is a member of the list.
     Is(String),

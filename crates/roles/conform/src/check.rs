@@ -6,20 +6,20 @@ use crate::message::Message;
 use crate::observe::{Arrival, Observation, Received};
 use crate::template::{Values, with_values};
 
-/// What is found out about a step.
+/// Result of checking a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// It is as expected.
+    /// As expected.
     Met,
-    /// It is not: what was seen.
+    /// Not as expected: the observation.
     Unmet(String),
-    /// It was to come from the store, and the target requested it from the origin, as a cache always may: what was seen.
+    /// Not served from the store: the target requested it from the origin, as a cache always may. The observation.
     Fetched(String),
-    /// It did not come while the client waited, which may have been too short on a busy machine: what was seen.
+    /// Not received while the client waited, which may have been too short on a busy machine: the observation.
     Absent(String),
     /// The target refused the request by itself, so that what the case looks for never happened: how.
     Refused(String),
-    /// It says nothing: why.
+    /// Nothing can be concluded: the reason.
     Nothing(String),
 }
 
@@ -85,7 +85,7 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
         .unwrap_or(Finding::Met)
 }
 
-/// Why nothing was seen of the request: no connection could be made.
+/// Reason for which no connection could be made.
 fn unreached(observation: &Observation) -> Option<String> {
     let received = observation.received.first()?;
     if received.is_bare_end() && received.frames.is_empty() {
@@ -110,7 +110,7 @@ fn own_error(step: &Step, observation: &Observation) -> Option<String> {
     })
 }
 
-/// What came over HTTP/2 beside the response, or instead of it; none: the response decides.
+/// Checks what came over HTTP/2 beside the response, or instead of it; none: the response decides.
 fn of_frames(expect: &Expect, observation: &Observation) -> Option<Finding> {
     let received = observation.received.first()?;
     let unmet = |text: String| Some(Finding::Unmet(text));
@@ -149,7 +149,7 @@ fn of_frames(expect: &Expect, observation: &Observation) -> Option<Finding> {
     (is_of_frames && others == Expect::default()).then_some(Finding::Met)
 }
 
-/// What a step without a response comes to.
+/// Result of a step without a response.
 fn without_response(expect: &Expect, observation: &Observation, why: String) -> Finding {
     let is_closed =
         observation.received.first().is_some_and(|received| received.is_over() && received.bytes.is_empty());
@@ -168,14 +168,14 @@ fn without_response(expect: &Expect, observation: &Observation, why: String) -> 
     }
 }
 
-/// What the client got and must not have got, whether or not it is a response.
+/// Checks that the client did not get some bytes, in a response or not.
 fn lacks(expect: &Expect, observation: &Observation, values: &Values) -> Option<Finding> {
     let part = expect.body_lacks.as_ref().map(|part| with_values(part, values))?;
     let received = observation.received.first()?;
     contains(&received.bytes, &part).then(|| Finding::Unmet(format!("what the client got contains `{part}`")))
 }
 
-/// Why a step has no response that could be looked at.
+/// Reason for which a step has no response that could be checked.
 fn no_response(step: &Step, observation: &Observation) -> Option<String> {
     let received = observation.received.first()?;
     match (&received.response, &received.problem) {
@@ -237,7 +237,7 @@ fn arrived(observation: &Observation) -> String {
     }
 }
 
-/// What the origin got.
+/// Checks the request that the origin got.
 fn forwarded(expect: &Expect, observation: &Observation, values: &Values) -> Option<Finding> {
     let unmet = |text: String| Some(Finding::Unmet(text));
     if let Some(most) = expect.most_requests
@@ -289,7 +289,7 @@ fn forwarded(expect: &Expect, observation: &Observation, values: &Values) -> Opt
     None
 }
 
-/// What the client got.
+/// Checks the response that the client got.
 fn of_response(
     expect: &Expect,
     observation: &Observation,
@@ -339,7 +339,7 @@ fn of_response(
     None
 }
 
-/// Who made the response.
+/// Checks the source of the response.
 fn served(wanted: Served, observation: &Observation, status: u16, is_own: bool) -> Option<Finding> {
     let reached: Vec<&Arrival> = observation.before_response().collect();
     let conditional = reached.iter().any(|arrival| arrival.request.is_conditional());
@@ -368,7 +368,7 @@ fn served(wanted: Served, observation: &Observation, status: u16, is_own: bool) 
     }
 }
 
-/// Which step's response the body is from.
+/// Checks which step's response the body is from.
 fn origin_of_body(expect: &Expect, step: &Step, seen: &[Observation], index: usize) -> Option<Finding> {
     if expect.from.is_empty() && expect.not_from.is_empty() {
         return None;
@@ -413,7 +413,7 @@ fn made_in(response: &Message, is_head: bool, seen: &[Observation]) -> Option<us
     Some(marked.filter(|step| *step > 0 && same(step)).unwrap_or(at + 1))
 }
 
-/// How a message fails a condition on a field.
+/// Description of a condition on a field that a message does not meet.
 fn field_fails(test: &FieldTest, message: &Message, values: &Values) -> Option<String> {
     let name = &test.name;
     let all: Vec<&str> = message.values(name).collect();

@@ -13,9 +13,9 @@ use crate::observe::Received;
 use crate::template::{Values, with_values};
 use crate::wire::{Place, Wire};
 
-/// How long a response may take.
+/// Timeout of a response.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// How long after a response is watched for more bytes, or for the end of the connection.
+/// Time after a response in which more bytes, or the end of the connection, are waited for.
 const LINGER: Duration = Duration::from_millis(300);
 /// The same where frames are sent: what is wrong with one may be noticed behind the response.
 const LINGER_FRAMES: Duration = Duration::from_millis(600);
@@ -32,13 +32,12 @@ pub struct Client {
 /// A request as it is sent.
 #[derive(Debug, Clone)]
 pub struct Sent {
-    /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Its method: it decides whether a response has a body.
+    /// Method, which decides whether a response has a body.
     pub method: String,
     /// True if the connection is to be watched after the response.
     pub lingers: bool,
-    /// What is sent over HTTP/2 instead of the bytes.
+    /// Frames or fields that are sent over HTTP/2, instead of the bytes.
     pub http2: Option<Outgoing>,
 }
 
@@ -243,7 +242,7 @@ impl Client {
     }
 }
 
-/// How long frames are watched for more.
+/// Time for which frames are waited for after the response.
 fn linger_of(outgoing: &Outgoing, lingers: bool) -> Duration {
     match outgoing {
         Outgoing::Frames { .. } if outgoing.is_flood() => LINGER_FLOOD,

@@ -127,7 +127,7 @@ pub struct Reached {
     pub status: u16,
 }
 
-/// What results come to.
+/// Conclusion from all results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conclusion {
     /// No MUST fails that was not expected to.
@@ -144,7 +144,7 @@ impl CaseResult {
         self.level.binds() && matches!(self.verdict, Verdict::Fail | Verdict::Sometimes)
     }
 
-    /// How often it held, and of how many tries, where that is what is to be said of it.
+    /// Tries that held, of all, for a verdict of *sometimes*.
     pub fn share(&self) -> Option<(usize, usize)> {
         let times = self.under_load.or(self.times).filter(|times| times.contradict())?;
         (self.verdict == Verdict::Sometimes).then_some((times.held, times.held + times.unheld))
@@ -182,7 +182,6 @@ impl Document {
         self.targets.push(target);
     }
 
-    /// Its JSON Schema.
     pub fn json_schema() -> serde_json::Value {
         schemars::schema_for!(Document).to_value()
     }
@@ -206,7 +205,7 @@ impl Document {
         self.results.iter().find(|result| result.target == target && result.case == case)
     }
 
-    /// How many results of a target have this level and this verdict.
+    /// Number of results of a target with this level and verdict.
     pub fn count(&self, target: &str, level: Level, verdict: Verdict) -> usize {
         let is_counted = |result: &&CaseResult| {
             result.target == target && result.level == level && result.verdict == verdict
@@ -237,7 +236,7 @@ impl Document {
         self.results.iter().filter_map(changed).collect()
     }
 
-    /// How many cases say nothing of a target, and the most frequent reason, if they are too many.
+    /// Number of inconclusive cases of a target, and the most frequent reason, if they are too many.
     pub fn says_nothing(&self, target: &str) -> Option<String> {
         let of_target: Vec<&CaseResult> =
             self.results.iter().filter(|result| result.target == target).collect();
@@ -259,7 +258,7 @@ impl Document {
         Some(format!("{} of {tried} cases say nothing; most often: {most}", reasons.values().sum::<usize>()))
     }
 
-    /// What the results come to.
+    /// Conclusion, with the failures of a baseline excused.
     pub fn conclusion(&self, baseline: Option<&Document>) -> Conclusion {
         if !self.failures(baseline).is_empty() {
             return Conclusion::Failed;
@@ -302,7 +301,7 @@ fn result(target: &str, outcome: &Outcome) -> CaseResult {
     }
 }
 
-/// What was seen of the steps of a case, as text.
+/// Observations of a case, as text.
 pub fn exchanges(seen: &[Observation]) -> Vec<Exchange> {
     let reached = |observation: &Observation| {
         let one = |arrival: &crate::observe::Arrival| Reached {

@@ -25,9 +25,9 @@ pub struct Known {
     pub target: Option<String>,
     /// The case, or the name without a row.
     pub case: String,
-    /// Why it is accepted.
+    /// Reason for accepting it.
     pub reason: String,
-    /// What the reason rests on: a kind of [`KINDS`], and behind a colon where it is to be found.
+    /// Evidence for the reason: a kind of [`KINDS`], and behind a colon where it is to be found.
     pub evidence: Vec<String>,
 }
 

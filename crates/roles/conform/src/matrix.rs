@@ -51,7 +51,7 @@ pub fn counts(document: &Document, target: &str) -> Vec<(Level, Vec<(Verdict, us
     Level::ALL.into_iter().map(|level| (level, of(level))).collect()
 }
 
-/// How many of a level's decided cases hold, and how many there are: `(holds, decided, all)`.
+/// Decided cases of a level: `(holds, decided, all)`.
 pub fn share(document: &Document, target: &str, level: Level) -> (usize, usize, usize) {
     let of = |is_counted: fn(Verdict) -> bool| {
         Verdict::ALL

@@ -23,15 +23,15 @@ pub struct Message {
     pub interim: Vec<u16>,
 }
 
-/// How the end of a body is found.
+/// Framing of a body (RFC 9112, 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// There is none.
     None,
-    /// It has this many bytes.
+    /// This many bytes.
     Length(u64),
     Chunked,
-    /// It ends with the connection.
+    /// Up to the end of the connection.
     Close,
 }
 
@@ -83,12 +83,12 @@ impl Message {
         ["If-None-Match", "If-Modified-Since"].iter().any(|name| self.value(name).is_some())
     }
 
-    /// How the body of a request ends.
+    /// Framing of the body of a request.
     pub fn request_framing(&self) -> Framing {
         self.stated_framing().unwrap_or(Framing::None)
     }
 
-    /// How the body of a response to a request of this method ends.
+    /// Framing of the body of a response to a request with this method.
     pub fn response_framing(&self, method: &str) -> Framing {
         let status = self.status();
         if method == "HEAD" || status < 200 || status == 204 || status == 304 {

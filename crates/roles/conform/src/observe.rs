@@ -2,15 +2,15 @@
 
 use crate::message::Message;
 
-/// What was seen of one step. Times are milliseconds since the start of the try.
+/// Observations of one step, on both sides. Times are milliseconds since the start of the try.
 #[derive(Debug, Clone, Default)]
 pub struct Observation {
-    /// What the client sent, as bytes.
+    /// Bytes that the client sent.
     pub sent: Vec<u8>,
     /// The frames that it sent over HTTP/2, in words.
     pub sent_frames: Vec<String>,
     pub sent_ms: f64,
-    /// What each copy of the request got; one, unless the step says otherwise.
+    /// Response to each copy of the request; one, unless the step has several.
     pub received: Vec<Received>,
     /// Requests that reached the origin before the next step.
     pub arrivals: Vec<Arrival>,
@@ -18,22 +18,21 @@ pub struct Observation {
     pub origin_body: Vec<u8>,
 }
 
-/// What a client got.
+/// Response, or anything else that a client got.
 #[derive(Debug, Clone, Default)]
 pub struct Received {
     /// The response, if its head came.
     pub response: Option<Message>,
-    /// Its bytes, and those that followed it.
+    /// Bytes of the response, and those that followed.
     pub bytes: Vec<u8>,
-    /// When its head was complete; without one, when the client gave up.
+    /// Time at which the head was complete; without one, at which the client gave up.
     pub head_ms: f64,
-    /// When it was complete.
     pub end_ms: f64,
     /// True if the connection ended after it.
     pub closed: bool,
     /// Interim responses that came.
     pub interim: Vec<u16>,
-    /// Why there is no response.
+    /// Reason for which there is no response.
     pub problem: Option<String>,
     /// True if no connection could be made: nothing was seen of the request.
     pub unreached: bool,
@@ -74,11 +73,10 @@ impl Received {
 #[derive(Debug, Clone, Default)]
 pub struct Arrival {
     pub request: Message,
-    /// Its bytes.
     pub bytes: Vec<u8>,
-    /// When its head was complete.
+    /// Time at which the head was complete.
     pub at_ms: f64,
-    /// When the origin began to respond; none: it never did.
+    /// Beginning of the origin's response; none: it never responded.
     pub responded_ms: Option<f64>,
     /// Status of the origin's response; 0: it sent none.
     pub status: u16,

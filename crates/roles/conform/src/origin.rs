@@ -18,7 +18,7 @@ use crate::message::{MOST_BYTES, Message};
 use crate::observe::Arrival;
 use crate::template::{Values, with_values};
 
-/// What every URL of a case contains, before digits of its own.
+/// Prefix of a token, which every URL of a case contains; digits of its own follow.
 const TOKEN: &str = "assay-";
 /// Digits of a token.
 const TOKEN_DIGITS: usize = 10;
@@ -26,17 +26,17 @@ const TOKEN_DIGITS: usize = 10;
 const BACKLOG: u32 = 1024;
 /// Between an interim response and what follows it: that it comes before is what it is for.
 const INTERIM_PAUSE: Duration = Duration::from_millis(250);
-/// How often we look whether we stood still.
+/// Interval at which stalls of this process are looked for.
 const TICK: Duration = Duration::from_millis(100);
 /// By how much longer than that we may take before we stood still.
 const STILL: Duration = Duration::from_secs(2);
-/// What the code that starts a proxy requests until it is ready.
+/// Response to requests of no case: the code that starts a proxy polls with them.
 const NOT_A_CASE: &[u8] = b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 3\r\n\r\nok\n";
 
 /// One try of a case, as both sides of the target see it.
 pub struct Try {
     pub case: Rc<Case>,
-    /// Its own URL and host.
+    /// Values of its placeholders, with a URL of its own.
     pub values: Values,
     /// Number of the step that is under way, from 0.
     pub step: Cell<usize>,
@@ -50,7 +50,7 @@ impl Try {
         self.began.elapsed().as_secs_f64() * 1000.0
     }
 
-    /// What reached the origin in a step.
+    /// Requests that reached the origin in a step.
     pub fn arrivals(&self, step: usize) -> Vec<Arrival> {
         self.arrivals
             .borrow()

@@ -31,7 +31,7 @@ const FLOODS_AT_ONCE: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Target {
     pub address: SocketAddr,
-    /// What clients write in `Host`.
+    /// `Host` of requests.
     pub host: String,
     /// True if it stores responses; otherwise the cases for caches do not apply.
     pub stores: bool,
@@ -39,14 +39,14 @@ pub struct Target {
     pub is_forward: bool,
     /// True if it is several caches that work together.
     pub several: bool,
-    /// How clients speak TLS to it; none: in clear.
+    /// TLS settings; none: plain text.
     pub tls: Option<Tls>,
     /// Whether it speaks HTTP/2 there.
     pub http2: Http2,
 }
 
 impl Target {
-    /// Where it listens, and how it is reached there.
+    /// Endpoint for clients.
     pub fn place(&self) -> Place {
         Place { address: self.address, tls: self.tls.clone() }
     }
@@ -59,26 +59,24 @@ impl Target {
 /// Whether a target speaks HTTP/2 to clients that begin with it, or agree on it over TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Http2 {
-    /// It does not.
     #[default]
     No,
     /// At an address where it speaks nothing else.
     Alone,
-    /// Where it speaks HTTP/1.1, too.
+    /// At the address where it speaks HTTP/1.1, too.
     Beside,
 }
 
-/// What became of a case on a target.
+/// Result of a case on a target.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub case: Rc<Case>,
-    /// What it has shown.
     pub judgement: Judgement,
-    /// What was seen in the try that the verdict is from; empty where the case does not apply.
+    /// Observations of the try that decided; empty where the case does not apply.
     pub seen: Vec<Observation>,
-    /// How often it was tried.
+    /// Number of tries.
     pub tries: usize,
-    /// What the tries came to.
+    /// Verdicts of the tries.
     pub times: Times,
 }
 
@@ -118,7 +116,7 @@ pub async fn run(
     outcomes
 }
 
-/// Why a case cannot be tried on a target; none: it can.
+/// Reason for which a case does not apply to a target; none: it does.
 fn why_not(case: &Case, target: &Target) -> Option<&'static str> {
     if !target.stores && case.applies == Applies::Cache {
         return Some("the target stores no responses");

@@ -23,7 +23,7 @@ use crate::verdict::{Judgement, Times, Verdict};
 pub(crate) const SETTLE: Duration = Duration::from_millis(300);
 /// The same when a case is tried again by itself.
 const SETTLE_AGAIN: Duration = Duration::from_millis(1000);
-/// Who waits as long as this, or longer, makes room for others.
+/// A try that waits this long, or longer, makes room for others.
 const LONG: Duration = Duration::from_secs(1);
 /// Tries that wait, at most: each has a connection to the target, and perhaps one to the origin.
 const MOST_WAITING: usize = 96;
@@ -32,12 +32,12 @@ const MOST_ROUNDS: usize = 4;
 /// Tries of a case during which Assay stood still, for each that it is tried at first: these are made up for.
 const MOST_DISTURBED: usize = 5;
 
-/// How often cases are tried, and how many at a time.
+/// Number of tries, and of those at a time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     /// Tries that are active at the same time.
     pub at_once: usize,
-    /// What is done about tries that contradict each other.
+    /// Treatment of tries that contradict each other.
     pub contradiction: Contradiction,
 }
 
@@ -127,7 +127,7 @@ struct Open {
     /// The queue of this round.
     queue: usize,
     left: usize,
-    /// How many disturbed tries are still made up for.
+    /// Disturbed tries that may still be repeated.
     spare: usize,
 }
 
@@ -182,7 +182,7 @@ fn broken_off(case: Rc<Case>) -> Outcome {
     Outcome { case, judgement, seen: Vec::new(), tries: 1, times }
 }
 
-/// What is still to be tried.
+/// Tries that are still to be made.
 struct Plan {
     effort: Effort,
     open: BTreeMap<String, Open>,
@@ -191,7 +191,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Those that wait longest begin first, so that nothing waits for them alone in the end.
+    /// Queues the cases with the longest waits first, so that the run does not end with them alone.
     fn of(mut cases: Vec<Rc<Case>>, effort: Effort) -> Self {
         cases.sort_by(|a, b| b.waits_s().total_cmp(&a.waits_s()));
         let mut due: [VecDeque<Rc<Case>>; MOST_ROUNDS] = Default::default();

@@ -12,7 +12,7 @@ use crate::http2::frame::kind_name;
 use crate::matrix::{rows, share};
 use crate::verdict::Verdict;
 
-/// What stands in place of an explanation that nobody has written.
+/// Placeholder of an explanation that nobody has written.
 const NOT_EXPLAINED: &str = "**not explained yet**";
 /// Width of the name of a case in a matrix.
 const NAME_WIDTH: usize = 44;
@@ -255,7 +255,8 @@ pub fn markdown(document: &Document) -> String {
     out
 }
 
-/// What is not met, a line for each target and case, with the rows of the case in it; and why, where failures were explained.
+/// Table of failed requirements, a line for each target and case, with the rows of the case in it; and the reasons,
+/// where failures were explained.
 fn failures_by_target(out: &mut String, document: &Document, level: Level) {
     let explains = level == Level::Must && document.results.iter().any(|result| result.known.is_some());
     let mut lines: BTreeMap<(usize, &str, &str, &Option<String>), Vec<&CaseResult>> = BTreeMap::new();

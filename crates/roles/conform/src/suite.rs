@@ -37,7 +37,7 @@ bundled!(
     "http2-frames"
 );
 
-/// Why there are no cases to try.
+/// Reason for which there are no cases to try.
 #[derive(Debug, Error)]
 pub enum SuiteError {
     /// A file has a mistake.
@@ -59,9 +59,9 @@ pub enum SuiteError {
     #[error("{second}: the case `{name}` is already at {first}; give it another name")]
     Twice {
         name: String,
-        /// Where it is first.
+        /// First position.
         first: String,
-        /// Where it is again.
+        /// Second position.
         second: String,
     },
     /// A case depends on one that is not there, or on itself.
@@ -69,16 +69,16 @@ pub enum SuiteError {
     Dependency {
         place: String,
         name: String,
-        /// What it depends on.
+        /// Name of the dependency.
         on: String,
-        /// What is wrong with that.
+        /// Defect of the dependency.
         why: String,
     },
-    /// What was chosen is not there.
+    /// No case or topic has a name that was selected.
     #[error("there is no case or topic called `{name}`{meant}; `assay conform list` lists them")]
     Unknown {
         name: String,
-        /// What may have been meant.
+        /// Suggestion of a similar name.
         meant: String,
     },
 }

@@ -2,12 +2,12 @@
 
 use assay_http::date::{DATE_BYTES, write_date};
 
-/// What placeholders stand for in one try of a case.
+/// Values of placeholders in one try of a case.
 #[derive(Debug, Clone)]
 pub struct Values {
     /// Unique to the try: no other URL contains it.
     pub token: String,
-    /// What a client writes in `Host`.
+    /// `Host` of the client.
     pub host: String,
     /// `https` where clients speak TLS, otherwise `http`.
     pub scheme: &'static str,
@@ -62,7 +62,7 @@ pub fn unknown(text: &str) -> Option<&str> {
     placeholders(text).find(|name| !is_known(name))
 }
 
-/// What has the form of a placeholder: the names between braces, in their order. Other text in braces is none.
+/// Names between braces that have the form of a placeholder, in their order. Other text in braces is skipped.
 pub fn placeholders(text: &str) -> impl Iterator<Item = &str> {
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-_".contains(c);
     let behind_braces = text.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));

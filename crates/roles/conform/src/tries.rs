@@ -16,7 +16,7 @@ const COUNTED: usize = 12;
 /// Tries of such a case in quiet, at least.
 const IN_QUIET: usize = 2;
 
-/// How long a case is tried whose tries contradict each other.
+/// Number of tries of a case whose tries contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contradiction {
     /// Until it can be said how often it holds.
@@ -28,9 +28,9 @@ pub(crate) enum Contradiction {
 /// The tries of a case, in order.
 #[derive(Default)]
 pub(crate) struct Tries {
-    /// Those of the first round, beside all other cases.
+    /// Tries of the first round, beside all other cases.
     pub crowded: Vec<Outcome>,
-    /// Those after it, with longer pauses and less beside them.
+    /// Tries of later rounds, with longer pauses and less beside them.
     pub quiet: Vec<Outcome>,
 }
 
@@ -39,8 +39,8 @@ impl Tries {
         self.crowded.iter().chain(&self.quiet)
     }
 
-    /// How often it held, did not, and nothing was found out. What did not come in the crowd, or was no longer stored, and came each time in
-    /// quiet, says something about the crowd.
+    /// Counts of tries by result. An absence, or a refetch, in the crowd that never occurred in quiet is a statement
+    /// about the crowd: such tries are not counted.
     fn times(&self) -> Times {
         let quiet = counted(self.quiet.iter());
         if quiet.held >= IN_QUIET && quiet.unheld == 0 {
@@ -78,7 +78,8 @@ impl Tries {
         usize::from(!is_settled && count < MOST.max(self.crowded.len() + 2))
     }
 
-    /// What was seen in the crowd alone is looked at in quiet, and the rest counted.
+    /// Tries that are missing: in quiet for what failed in the crowd alone, otherwise up to the number that is
+    /// counted.
     fn missing_to_count(&self, times: Times) -> usize {
         let in_quiet = IN_QUIET.saturating_sub(self.quiet.len());
         let is_of_crowd = |outcome: &Outcome| holds(outcome) != Some(false) || outcome.judgement.is_absence;

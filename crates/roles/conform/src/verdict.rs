@@ -44,7 +44,7 @@ impl Verdict {
         Verdict::Inconclusive,
     ];
 
-    /// How it is written in tables.
+    /// Name in tables.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Pass => "pass",
@@ -128,13 +128,14 @@ impl Add for Times {
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// What was seen, with its step; empty where everything was as expected.
+    /// Observation with its step; empty where everything was as expected.
     pub reason: String,
     /// All that was seen is that the target fetched again what it was to have in its store.
     pub is_refetch: bool,
-    /// What was to come did not, or not from the store: in a crowd it may have come too late, or have been evicted.
+    /// The expected response did not come, or not from the store: in a crowd it may have been late, or have been
+    /// evicted.
     pub is_absence: bool,
-    /// It holds because a connection ended, which may have had another reason: it is tried once more.
+    /// Held because a connection ended, which may have had another reason: the case is tried once more.
     pub is_doubtful: bool,
     /// Assay itself stood still meanwhile: it is tried again, as if it had not been tried.
     pub is_disturbed: bool,
@@ -154,7 +155,7 @@ impl Judgement {
     }
 }
 
-/// What the findings of a case's steps come to.
+/// Judgement of a case by the findings of its steps.
 pub fn judge(case: &Case, findings: &[Finding]) -> Judgement {
     for ((step, finding), number) in case.steps.iter().zip(findings).zip(1..) {
         let judgement = match finding {

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;
 
-/// How TLS is spoken to a target. Its certificate is not verified: cases are about HTTP.
+/// TLS client for a target. Its certificate is not verified: cases are about HTTP.
 #[derive(Debug, Clone)]
 pub struct Tls {
     http1: Client,
@@ -30,18 +30,18 @@ impl Tls {
     }
 }
 
-/// Where a target listens, and how it is reached there.
+/// Address of a target, and the TLS client for it.
 #[derive(Debug, Clone)]
 pub struct Place {
     pub address: SocketAddr,
-    /// How TLS is spoken there; none: in clear.
+    /// TLS client; none: plain text.
     pub tls: Option<Tls>,
 }
 
 pub struct Wire {
     stream: TcpStream,
     session: Option<Session>,
-    /// What came with the end of the handshake.
+    /// Plain text that came with the end of the handshake.
     early: Vec<u8>,
 }
 

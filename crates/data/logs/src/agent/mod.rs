@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-/// What kind of sender it is.
+/// Kind of sender, by its `User-Agent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum AgentKind {
@@ -97,7 +97,6 @@ pub fn families() -> &'static [Family] {
     &RULES.families
 }
 
-/// How many rules there are.
 pub fn rule_count() -> usize {
     RULES.texts.len()
 }

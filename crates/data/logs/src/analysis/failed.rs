@@ -9,7 +9,7 @@ const MAX_URLS: usize = 16_384;
 /// Statuses from this one on are listed.
 pub(super) const FIRST_STATUS: u16 = 400;
 
-/// What is kept of a URL with one status.
+/// Counts of a URL with one status.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FailedUrlCounts {
     pub status: u16,

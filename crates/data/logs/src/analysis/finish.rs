@@ -27,7 +27,7 @@ const LISTED: usize = 50;
 /// First digits of statuses.
 const STATUSES: [&str; super::series::STATUSES] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx", "other"];
 
-/// What is known of all requests, so that figures of any group can be stated.
+/// Quantities that some log has: figures of the others are not stated.
 #[derive(Debug, Clone, Copy)]
 struct KnownQuantities {
     outcomes: bool,
@@ -36,7 +36,7 @@ struct KnownQuantities {
 }
 
 impl Analyser {
-    /// What it all adds up to.
+    /// Adds everything up to the document.
     pub fn finish(mut self) -> LogsDocument {
         self.add_kinds();
         let mut all = GroupTally::default();
@@ -101,8 +101,8 @@ impl Analyser {
         if self.has_fractions { last_us } else { last_us.saturating_add(SECOND_US) }
     }
 
-    /// How much of a stretch of time the log covers: it begins with the first request and ends with the last one, unless only
-    /// a part of a longer log was selected.
+    /// Part of a stretch of time that the log covers: it begins with the first request and ends with the last one,
+    /// unless only a part of a longer log was selected.
     fn covered_us(&self, from_us: i64, every_us: i64) -> i64 {
         let [before, after] = self.outside;
         let selected = |outside: bool, selected: Option<i64>| selected.filter(|_| outside);
@@ -126,7 +126,7 @@ impl Analyser {
         }
     }
 
-    /// What a step holds, and how much of it the log covers.
+    /// Figures of a step, and how much of it the log covers.
     fn step(&self, from_us: i64, every_us: i64, counts: &StepCounts) -> TimeStep {
         let named = |names: &[&str], counts: &[u64]| -> BTreeMap<String, u64> {
             let nonempty = names.iter().zip(counts).filter(|(_, count)| **count > 0);

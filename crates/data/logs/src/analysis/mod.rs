@@ -59,7 +59,7 @@ pub struct AnalysisOptions {
     pub every_us: Option<i64>,
     /// Sizes of the LRU caches to try the log on.
     pub cache_bytes: Vec<u64>,
-    /// How many URLs to list.
+    /// URLs to list.
     pub top: usize,
     /// Phases to tell apart.
     pub phases: Vec<PhaseSpan>,
@@ -100,13 +100,13 @@ pub struct Analyser {
     replay: Replay,
     /// Some log counts heads among the bytes.
     counts_heads: bool,
-    /// What the log that is being read says.
+    /// Facts that lines of the current format state.
     facts: FactSet,
-    /// It says who sent requests, or where they came from.
+    /// The current format has user agents or referrers.
     has_senders: bool,
-    /// What some log says.
+    /// Facts that some log states.
     any_facts: FactSet,
-    /// What every log says.
+    /// Facts that every log states.
     all_facts: FactSet,
     /// The coarsest unit in which some log has durations.
     duration_unit_us: u64,
@@ -538,16 +538,16 @@ impl Analyser {
     }
 }
 
-/// What came of a line.
+/// Result of reading a line.
 enum LineOutcome<'a> {
     Done,
-    /// Its URL is left to be counted.
+    /// The request is counted, except for its URL.
     Request(UrlRequest<'a>),
-    /// It is to be read again, and those after it.
+    /// The line, and those after it, must be read again.
     Again,
 }
 
-/// What a request was for, to be counted with others.
+/// URL, host and client of a request, counted in batches: their tables are larger than processor caches.
 struct UrlRequest<'a> {
     url: &'a [u8],
     query: &'a [u8],

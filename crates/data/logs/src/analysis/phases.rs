@@ -9,10 +9,10 @@ use crate::access::Access;
 /// A phase of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PhaseSpan {
-    /// Its number in the schedule, from 0: what `X-Assay` calls it.
+    /// Number in the schedule, from 0, as in `X-Assay`.
     pub number: u16,
     pub name: String,
-    /// When it began, Unix time in microseconds.
+    /// Beginning, Unix time in microseconds.
     pub from_us: i64,
     pub to_us: i64,
 }

@@ -50,7 +50,7 @@ pub(super) struct RequestKinds {
 }
 
 impl RequestKinds {
-    /// What stands for the kind of a request.
+    /// Hash of everything that requests of one kind have in common.
     #[inline]
     pub(super) fn hash(access: &Access<'_>) -> u64 {
         let ended = access.termination.first().copied().unwrap_or_default();

@@ -19,7 +19,6 @@ pub(super) fn status_class(status: u16) -> u8 {
     (status / 100).min(STATUSES as u16 - 1) as u8
 }
 
-/// What is counted in one step.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StepCounts {
     pub tally: GroupTally,
@@ -51,7 +50,7 @@ impl StepCounts {
     }
 }
 
-/// What else is known of a request when it is counted; none: the format does not say.
+/// Further properties of a request; none: the format does not state them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StepMarks {
     /// Place of its status's first digit, below [`STATUSES`].

@@ -16,13 +16,13 @@ pub(crate) struct GroupTally {
     pub times: Option<Box<DurationHistogram>>,
 }
 
-/// What is known of a request when it is counted.
+/// Outcome, size and duration of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestSample {
     pub class: Class,
     pub bytes: u64,
     pub duration_us: Option<u64>,
-    /// Its bytes if it is a hit, and if its outcome is not known: found out once, for all groups that it belongs to.
+    /// Bytes of a hit, and of a request without a known outcome: computed once, for all groups of the request.
     hit_bytes: u64,
     unknown_bytes: u64,
 }
@@ -117,11 +117,11 @@ pub(crate) struct Groups<T> {
     places: PrehashedMap<u32>,
     pub names: Vec<Vec<u8>>,
     pub tallies: Vec<GroupTally>,
-    /// What is known of each name.
+    /// Parsed form of each name.
     pub parsed: Vec<T>,
 }
 
-/// Where everything goes when there are too many names.
+/// Group of all names beyond the limit.
 const OTHERS: &[u8] = b"(others)";
 
 impl<T: Copy> Groups<T> {

@@ -40,7 +40,7 @@ pub(super) fn drop_redundant(tokenize: &mut [Token]) -> Vec<UnusedField> {
     unused
 }
 
-/// Where a field stands that says the same as this one, and says it better or earlier.
+/// Index of a field that states the same quantity better, or equally well and earlier in the line.
 fn better_than(index: usize, fields: &[Option<Field>]) -> Option<usize> {
     let field = fields[index].as_ref()?;
     fields.iter().enumerate().position(|(at, other)| {

@@ -32,7 +32,7 @@ impl DetectedFormats {
     }
 }
 
-/// Why no format was recognised.
+/// Reason for which no format was detected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DetectError {
     /// No line fits any known format.
@@ -50,7 +50,7 @@ pub enum DetectError {
     },
     /// The log names its fields itself, and no line after that fits them.
     Fields {
-        /// What is wrong with the first of them; empty: there is none.
+        /// Defect of the first of these lines; empty: there is none.
         why: String,
     },
 }
@@ -60,9 +60,9 @@ pub enum DetectError {
 pub struct Nearest {
     /// Name of the format.
     pub name: String,
-    /// Its format string, to go on from; none: it is of JSON, or the line fits for too few fields.
+    /// Format string to start from; none: JSON, or the line fits too few fields.
     pub text: Option<&'static str>,
-    /// Where the line ceases to fit, and why.
+    /// Position at which the line ceases to fit, and the reason.
     pub why: String,
 }
 
@@ -105,7 +105,6 @@ const SHOWN_BYTES: usize = 24;
 /// Of so many fields of the nearest format a line must fit one for that format's string to be shown.
 const NEAR_ONE_IN: usize = 3;
 
-/// How well a format fits lines.
 #[derive(Debug, Default)]
 struct Fit<'l> {
     /// Lines that fit and mean something.
@@ -333,9 +332,9 @@ fn is_host_first(known: &KnownFormat) -> bool {
     WITH_HOST_FIRST.iter().any(|(_, with_host)| known.names.contains(with_host))
 }
 
-/// Which of the lines that fit a format have a host before them; none: too few. The name of a user (`ident`), which stands second
-/// without a host, is never an address; where the first word is mostly an address too, it is rather that of a client in front of a proxy
-/// (`X-Forwarded-For`).
+/// Counts the lines that fit a format and have a host in front; none: too few. The name of a user (`ident`), which
+/// stands second without a host, is never an address; where the first word is mostly an address too, it is rather
+/// that of a client in front of a proxy (`X-Forwarded-For`).
 fn with_host_first(format: &Format, fit: usize, lines: &[&[u8]]) -> Option<(usize, Format)> {
     let (_, name) = WITH_HOST_FIRST.iter().find(|(without, _)| *without == format.name)?;
     let format = KNOWN_FORMATS.iter().find(|known| known.names.contains(name))?.format();

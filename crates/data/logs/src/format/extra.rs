@@ -3,7 +3,7 @@
 
 use super::field::Field;
 
-/// What stands in a field of a line.
+/// Content of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExtraField<'f> {
     /// A header field of the request; its name in lower case.
@@ -17,7 +17,7 @@ pub enum ExtraField<'f> {
 }
 
 impl Field {
-    /// What stands in the field, if it is anything of this kind.
+    /// The field as an extra one, if it is of this kind.
     pub(super) fn extra(&self) -> Option<ExtraField<'_>> {
         Some(match self {
             Field::Agent => ExtraField::Request("user-agent"),
@@ -31,7 +31,7 @@ impl Field {
     }
 }
 
-/// How a header field of requests is logged by the proxies, for a message.
+/// Notation by which each proxy logs a header field of requests, for a message.
 pub fn logging_hint(name: &str) -> String {
     let written = canonical_field_name(name);
     format!(

@@ -6,13 +6,13 @@ use super::field::Field;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Fact {
-    /// When the request was.
+    /// Time of the request.
     Time,
-    /// That time with its zone, or counted since 1970.
+    /// Time with a zone, or counted since 1970.
     Zone,
-    /// How long it took.
+    /// Duration of the request.
     Duration,
-    /// What became of it in the cache.
+    /// Cache outcome.
     Outcome,
     /// The same, as the name of the server that HAProxy chose.
     Server,
@@ -41,7 +41,6 @@ pub enum Fact {
 pub struct FactSet(u16);
 
 impl FactSet {
-    /// What these fields say together.
     pub(super) fn of_fields<'f>(fields: impl Iterator<Item = &'f Field>) -> Self {
         let all = fields.flat_map(facts);
         all.fold(Self::default(), |set, fact| Self(set.0 | 1 << *fact as u16))
@@ -52,12 +51,10 @@ impl FactSet {
         self.0 & 1 << fact as u16 != 0
     }
 
-    /// What either of them says.
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What both of them say.
     pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }

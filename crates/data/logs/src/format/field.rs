@@ -27,7 +27,6 @@ pub(crate) enum Field {
     UnusedTime(TimePattern),
     /// A time in JSON: a number in any unit, or one of these patterns.
     AnyTime(Box<[TimePattern; 3]>),
-    /// How long it took.
     Duration(DurationUnit),
     /// A part of the time that it took; the parts are added.
     DurationPart(DurationUnit),
@@ -95,10 +94,10 @@ pub(crate) enum Field {
     SkipList,
 }
 
-/// How directly a field says its quantity.
+/// Directness with which a field states its quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FieldSource {
-    /// It is taken where nothing more direct is in the line: `X-Forwarded-For`, the configured name of a server.
+    /// Used where the line has nothing more direct: `X-Forwarded-For`, the configured name of a server.
     Indirect,
     Direct,
 }
@@ -178,7 +177,7 @@ impl Field {
         }
     }
 
-    /// What the field is used for; none: for nothing.
+    /// Use of the field, for people; none: it is skipped.
     pub(crate) fn purpose(&self) -> Option<&'static str> {
         match self {
             Field::Skip | Field::SkipList | Field::Braces | Field::Rest | Field::UnusedTime(_) => None,
@@ -356,7 +355,7 @@ fn without_port(text: &[u8]) -> &[u8] {
     if is_plain || (!is_ipv6(text) && is_ipv6(address)) { address } else { text }
 }
 
-/// What stands before a port, where one is always there; none: it is no address.
+/// Address before a port that is always there; none: no address.
 fn before_port(text: &[u8]) -> Option<&[u8]> {
     let address = match memchr::memrchr(b':', text) {
         Some(colon) if text[colon + 1..].iter().all(u8::is_ascii_digit) => &text[..colon],
@@ -497,8 +496,8 @@ fn last_of_list(text: &[u8]) -> &[u8] {
     &text[at..]
 }
 
-/// What is no request line (a TLS greeting, say) becomes an URL without a method: the line is a line all the same. What fields of
-/// their own have said stays.
+/// Splits a request line. Text that is none (a TLS greeting, say) becomes a URL without a method: the line counts all
+/// the same. Values from fields of their own take precedence.
 #[inline(always)]
 fn request_line<'a>(text: &'a [u8], access: &mut Access<'a>) {
     let method =

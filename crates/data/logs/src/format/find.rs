@@ -1,7 +1,7 @@
 //! Bytes in short texts, looked at eight at a time.
 
-/// Where a byte stands. Most fields end within sixteen bytes: those are looked at as two numbers, which costs less than to
-/// call for help.
+/// Index of a byte. Most fields end within sixteen bytes: those are searched as two words, which costs less than a
+/// call of memchr.
 #[inline]
 pub(super) fn find(byte: u8, text: &[u8]) -> Option<usize> {
     let mut at = 0;
@@ -25,7 +25,7 @@ pub(super) fn is_without(byte: u8, text: &[u8]) -> bool {
     }
 }
 
-/// Where the first of two bytes stands.
+/// Index of the first of two bytes.
 #[inline]
 pub(super) fn find_either(one: u8, other: u8, text: &[u8]) -> Option<usize> {
     let mut at = 0;

@@ -67,7 +67,7 @@ pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
     Ok(tokenize)
 }
 
-/// What stands in square brackets, which may stand in it too.
+/// Content of square brackets, which may be nested.
 fn expression(text: &str) -> Result<(&str, &str), String> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {

@@ -6,7 +6,7 @@
 use super::field::{DurationUnit, Field, FieldSource, request_field, sent_response_field};
 use super::time::TimePattern;
 
-/// How deep objects may lie in one another.
+/// Maximum nesting of objects.
 const DEPTH: usize = 6;
 
 /// The keys of a log.
@@ -18,7 +18,7 @@ pub(super) struct Keys {
 /// A key, and what its value is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
-    /// Its names from the outermost object to the innermost, with points between them: `request.headers.User-Agent`.
+    /// Names from the outermost object to the innermost, joined by points: `request.headers.User-Agent`.
     pub path: Box<str>,
     names: Vec<Box<str>>,
     pub field: Field,
@@ -32,10 +32,9 @@ pub(super) struct Value<'l> {
     pub text: &'l [u8],
 }
 
-/// Why a line is no object.
+/// Position at which a line ceases to be a JSON object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SyntaxError {
-    /// Where it ceases to be one.
     pub at: usize,
 }
 
@@ -83,7 +82,7 @@ const WRITERS: [Writer; 6] = [
     Writer { name: "json", about: "JSON lines, read by the names of their keys", marks: &[], field: by_name },
 ];
 
-/// What JSON lines are, found from the first of them.
+/// Format of JSON lines, found from the first of them.
 #[derive(Debug)]
 pub(super) struct JsonFormat {
     pub name: &'static str,
@@ -178,7 +177,7 @@ impl Keys {
     }
 }
 
-/// Why a line was not read to its end.
+/// Reason for which reading a line stopped early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JsonStop {
     SyntaxError { at: usize },

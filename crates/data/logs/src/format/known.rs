@@ -5,10 +5,9 @@ use super::{Dialect, Format};
 /// A format with a name.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownFormat {
-    /// Its names, the best first.
+    /// Names, the preferred one first.
     pub names: &'static [&'static str],
     pub about: &'static str,
-    /// Whose words it is written in.
     pub dialect: Dialect,
     pub text: &'static str,
 }

@@ -50,11 +50,11 @@ use token::Token;
 pub struct FormatError {
     /// The format, as given.
     pub format: String,
-    /// What is wrong and what to do.
+    /// The defect, and what to do about it.
     pub why: String,
 }
 
-/// Whose words a format string uses.
+/// Notation of a format string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// Squid's `logformat`.
@@ -79,10 +79,10 @@ pub enum Dialect {
 pub struct Format {
     /// Name, or the format string.
     pub name: String,
-    /// What it is, for people.
+    /// Description for people.
     pub about: String,
     body: LineLayout,
-    /// How many fields there are.
+    /// Number of fields.
     parts: usize,
     dialect: Dialect,
     facts: FactSet,
@@ -126,7 +126,7 @@ impl LineLayout {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FormatStep {
-    /// What must stand there; blanks in it are as many as there are.
+    /// Fixed text; a blank in it stands for any number of blanks.
     Literal(Box<[u8]>),
     Field(FieldStep),
 }
@@ -137,11 +137,11 @@ struct FieldStep {
     /// The field as the format writes it.
     word: Box<str>,
     until: FieldEnd,
-    /// It is in quotes if it begins with one.
+    /// In quotes if it begins with one.
     may_be_quoted: bool,
 }
 
-/// Where a field ends.
+/// End of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FieldEnd {
     /// At the end of the line.
@@ -171,7 +171,7 @@ enum FieldEnd {
 pub(crate) struct ExplainedField<'f, 'l> {
     /// The field as the format writes it.
     pub word: &'f str,
-    /// What it is read as; none: it is not used.
+    /// Purpose of the field; none: it is not used.
     pub what: Option<&'static str>,
     pub value: &'l [u8],
 }
@@ -184,11 +184,10 @@ struct FieldValue<'f, 'l> {
     value: &'l [u8],
 }
 
-/// Why a line could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineError {
     step: usize,
-    /// Where in the line.
+    /// Position in the line.
     pub at: usize,
     problem: Mismatch,
 }
@@ -199,13 +198,13 @@ enum Mismatch {
     NotThere,
     /// The field has no end.
     NoEnd,
-    /// What stands there cannot be that.
+    /// The value is none of the field's kind.
     Wrong,
     /// There is more than the format says.
     More,
-    /// It is no JSON object.
+    /// No JSON object.
     SyntaxError,
-    /// It is a JSON object without the keys of a request.
+    /// A JSON object without the keys of a request.
     NoRequest,
 }
 
@@ -340,7 +339,7 @@ impl Format {
         self.dialect == Dialect::Json
     }
 
-    /// What its lines say of requests.
+    /// Facts that its lines state about requests.
     pub fn facts(&self) -> FactSet {
         self.facts
     }
@@ -350,7 +349,6 @@ impl Format {
         self.duration_unit_us
     }
 
-    /// Whose notation it is written in.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
@@ -368,7 +366,7 @@ impl Format {
         }
     }
 
-    /// How many fields a line has: of two formats that fit, the one with more says more.
+    /// Number of fields in a line: of two formats that fit, the one with more states more.
     pub fn fields(&self) -> usize {
         self.parts
     }
@@ -406,7 +404,7 @@ impl Format {
         Ok(())
     }
 
-    /// What lines say beside what an access holds.
+    /// Values that lines have and an [`Access`] has not.
     pub fn extras(&self) -> impl Iterator<Item = ExtraField<'_>> {
         self.body.fields().filter_map(Field::extra)
     }
@@ -452,7 +450,7 @@ impl Format {
         parts
     }
 
-    /// Why a line could not be read, in words.
+    /// Reason for which a line could not be read, for people.
     pub fn explain(&self, malformed: &LineError) -> String {
         let at = malformed.at + 1;
         let steps = match &self.body {
@@ -558,7 +556,7 @@ fn walk_keys<'f, 'l>(
 }
 
 impl Dialect {
-    /// Whose words these are.
+    /// Products that use the notation, for people.
     pub fn product(self) -> &'static str {
         match self {
             Dialect::Squid => "Squid",
@@ -579,7 +577,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// Whose words a format string uses: each proxy has signs of its own.
+/// Notation of a format string, by the marks that each proxy uses.
 fn detect_dialect(text: &str) -> Option<Dialect> {
     if text.starts_with(w3c::DIRECTIVE) {
         return Some(Dialect::W3c);
@@ -815,7 +813,7 @@ impl FieldEnd {
     }
 }
 
-/// What stands before a text, and what begins with that text.
+/// Splits before a text, which begins the second part.
 #[inline(always)]
 fn cut_before<'a>(text: &[u8], rest: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     let mut from = 0;
@@ -855,7 +853,7 @@ fn cut_unused_time<'l>(
     cut_time(pattern, rest, quoted, &mut Clock::default())
 }
 
-/// What stands in quotes, and what is behind them.
+/// Content of quotes, and the rest behind them.
 fn cut_quoted(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let (value, after) = FieldEnd::Quote(b"\"".as_slice().into()).cut(rest.get(1..)?)?;
     Some((value, &after[1..]))

@@ -19,14 +19,13 @@ pub enum LinePrefix {
     Syslog,
 }
 
-/// What stands in a line behind its head.
+/// Rest of a line behind its prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineLayout {
-    /// Where it stands in the line.
+pub struct PrefixedLine {
     pub range: Range<usize>,
-    /// It goes on in the next line of the same stream.
+    /// The text continues in the next line of the same stream.
     pub is_part: bool,
-    /// It was written to the standard error.
+    /// Written to the standard error.
     pub is_error: bool,
 }
 
@@ -45,7 +44,7 @@ impl LinePrefix {
             .find(|prefix| !lines.is_empty() && has(prefix) * 10 >= lines.len() * NEARLY_ALL_OF_10)
     }
 
-    /// Whose head it is, for people.
+    /// Origin of the prefix, for people.
     pub fn product(self) -> &'static str {
         match self {
             Self::Cri => "a container runtime (`… stdout F`)",
@@ -56,13 +55,13 @@ impl LinePrefix {
         }
     }
 
-    /// What is behind the head of a line; none: it has no such head.
-    pub fn body(self, line: &[u8]) -> Option<LineLayout> {
+    /// Rest of a line behind the prefix; none: it has no such prefix.
+    pub fn body(self, line: &[u8]) -> Option<PrefixedLine> {
         let text = trim(line);
         let begin = line.len() - line.strip_suffix(b"\r").map_or(0, |_| 1) - text.len();
         let end = begin + text.len();
         let behind =
-            |rest: &[u8]| LineLayout { range: end - rest.len()..end, is_part: false, is_error: false };
+            |rest: &[u8]| PrefixedLine { range: end - rest.len()..end, is_part: false, is_error: false };
         match self {
             Self::Cri => {
                 let rest = behind_iso_time(text)?;
@@ -78,7 +77,7 @@ impl LinePrefix {
                     b'P' => true,
                     _ => return None,
                 };
-                Some(LineLayout { is_part, is_error, ..behind(rest) })
+                Some(PrefixedLine { is_part, is_error, ..behind(rest) })
             }
             Self::Docker => {
                 let log = text.strip_prefix(b"{\"log\":\"")?;
@@ -93,7 +92,7 @@ impl LinePrefix {
                 let from = end - log.len();
                 let is_whole = ends_with_line_end(&log[..length]);
                 let to = from + length - if is_whole { 2 } else { 0 };
-                Some(LineLayout { range: from..to, is_part: !is_whole, is_error })
+                Some(PrefixedLine { range: from..to, is_part: !is_whole, is_error })
             }
             Self::Compose => {
                 let (name, rest) = word(text)?;
@@ -113,7 +112,7 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..end], &text[end + 1..]))
 }
 
-/// What is behind a time as in RFC 3339 and a blank.
+/// Rest behind a time as in RFC 3339 and a blank.
 fn behind_iso_time(text: &[u8]) -> Option<&[u8]> {
     word(text).filter(|(time, _)| is_iso_time(time)).map(|(_, rest)| rest)
 }
@@ -165,14 +164,14 @@ fn behind_syslog(text: &[u8]) -> Option<&[u8]> {
     is_program(second).then_some(rest)
 }
 
-/// What is behind `<190>`.
+/// Rest behind `<190>`.
 fn behind_priority(text: &[u8]) -> Option<&[u8]> {
     let inside = text.strip_prefix(b"<")?;
     let digits = inside.iter().take_while(|byte| byte.is_ascii_digit()).count();
     inside[digits..].strip_prefix(b">").filter(|_| (1..=3).contains(&digits))
 }
 
-/// How long a text of JSON is, which a quote ends that nothing escapes.
+/// Length of a JSON string, up to the first unescaped quote.
 fn text_length(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {

@@ -42,7 +42,7 @@ pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
     Ok(tokenize)
 }
 
-/// What stands in braces, and what is behind them.
+/// Content of braces, and the rest behind them.
 pub(super) fn braces(text: &str) -> Result<(Option<&str>, &str), String> {
     let inside = text.strip_prefix('{').unwrap_or(text);
     match inside.split_once('}') {

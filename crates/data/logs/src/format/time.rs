@@ -38,13 +38,13 @@ pub(crate) enum TimePart {
     Digits,
 }
 
-/// How a time is written.
+/// Notation of a time, compiled from a strftime pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TimePattern {
     parts: Vec<TimePart>,
 }
 
-/// What is known of a line's time while it is being read.
+/// Parts of a line's time, as they are read.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Clock {
     pub epoch_us: Option<i64>,
@@ -295,13 +295,13 @@ fn at_most(value: i64, most: i64) -> Option<i64> {
     (value <= most).then_some(value)
 }
 
-/// How many digits stand at the beginning; none: no digit at all.
+/// Number of digits at the beginning; none: no digit at all.
 fn digits(text: &[u8]) -> Option<usize> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     (digits > 0).then_some(digits)
 }
 
-/// How many of what a time counts make a second, by the digits before its point: seconds have eleven at most until the year 5138. Windows
+/// Ticks in a second, from the digits before the point: seconds have eleven at most until the year 5138, and Windows
 /// counts steps of 100 nanoseconds since 1601, which have eighteen.
 #[inline]
 pub fn ticks_in_second(digits: usize) -> Option<u32> {

@@ -20,7 +20,7 @@ impl Token {
         Self::Field { field, word: word.into(), quoted: false }
     }
 
-    /// Its field; none: it is a text.
+    /// The field; none for a literal.
     pub(super) fn as_field(&self) -> Option<&Field> {
         match self {
             Self::Literal(_) => None,

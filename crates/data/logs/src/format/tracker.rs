@@ -21,7 +21,7 @@ pub(crate) struct FormatTracker {
     is_lost: bool,
     /// Of the lines that were read.
     key: u64,
-    /// What all formats say of which lines were read.
+    /// Facts that all formats of the lines so far state.
     facts: FactSet,
     /// Somebody gave the format: it holds for all lines.
     is_given: bool,
@@ -67,7 +67,6 @@ impl FormatTracker {
         &self.formats[self.last].format
     }
 
-    /// What all formats of the lines so far say.
     pub(crate) fn facts(&self) -> FactSet {
         self.facts
     }
@@ -198,7 +197,7 @@ impl FormatTracker {
         self.formats.iter().any(can_read)
     }
 
-    /// Why a line could not be read, in words.
+    /// Reason for which a line could not be read, for people.
     pub(crate) fn explain(&self, malformed: Option<&LineError>) -> String {
         match malformed {
             Some(malformed) => self.format().explain(malformed),

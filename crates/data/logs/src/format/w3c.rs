@@ -5,7 +5,7 @@ use super::time::TimePattern;
 use super::token::Token;
 use super::{Dialect, Format};
 
-/// What the line begins with that names the fields.
+/// Beginning of the line that names the fields.
 pub(super) const DIRECTIVE: &str = "#Fields:";
 
 /// The format that a line of a log names, if it is a line that does; an error says why it cannot be used.
@@ -60,7 +60,7 @@ pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
     }
 }
 
-/// Who writes a log, as far as its fields differ.
+/// Product that writes the log, as far as its fields differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Writer {
     /// Microsoft IIS, known by the statuses that only it has. It counts `time-consumed` in milliseconds.

@@ -11,7 +11,7 @@ use assay_measurement::ratios::ratio;
 use crate::document::{Figures, Grouping, LogsDocument, TopUrl};
 use crate::terminal::{date, duration, estimate, lines, logged_ms, partial_steps, percent, plural};
 
-/// What the page of an analysis says.
+/// Content of the page of an analysis.
 pub fn sheet(document: &LogsDocument) -> Sheet {
     let time = plots::time(document);
     let over_time = time.as_ref().map(|axis| plots::over_time(document, axis)).unwrap_or_default();
@@ -226,7 +226,7 @@ fn time_table(document: &LogsDocument) -> Option<Table> {
     Some(table)
 }
 
-/// What the logs lack, a sentence for each kind of log.
+/// Facts that the logs lack, a sentence for each kind of log.
 fn not_logged(document: &LogsDocument) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for lack in document.inputs.iter().flat_map(|input| &input.not_logged) {

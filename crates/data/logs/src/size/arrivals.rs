@@ -17,7 +17,7 @@ pub(crate) struct Arrival {
     pub(crate) room: u64,
 }
 
-/// What is on its way, in the order in which it arrives.
+/// Responses in transit, in the order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
     heap: BinaryHeap<Reverse<Arrival>>,

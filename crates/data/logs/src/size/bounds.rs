@@ -46,7 +46,7 @@ struct LastStored {
     slot: u32,
     bytes: u64,
     fresh_until_ms: u64,
-    /// When the last of all responses until now has arrived.
+    /// Arrival of the last response so far.
     arrives_ms: u64,
 }
 
@@ -128,7 +128,7 @@ fn slot_times(requests: &Requests, http: &Http) -> Vec<u64> {
     slots.map(time).collect()
 }
 
-/// What a request leaves of its object in a cache that has room.
+/// Effect of a request on the stored object, in a cache that has room.
 enum StoreEffect {
     Stored,
     Unchanged,

@@ -32,12 +32,12 @@ const DRAWS: usize = 2000;
 const RANK: usize = DRAWS * 95 / 100;
 const PURPOSE: u64 = 0xba4d;
 
-/// Where an error comes from.
+/// Cause of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCause {
     /// The objects that happen to be in the sample.
     Sample,
-    /// What happened to be requested when.
+    /// Requests that happened to come in this order.
     Time,
 }
 
@@ -121,8 +121,8 @@ impl ErrorCause {
         Some(figures.iter().zip(&deviations).map(half).collect())
     }
 
-    /// How many standard deviations the farthest of several figures is away, in 95 of 100 cases: the quantile of the largest of
-    /// several correlated values of Student's t, by drawing them.
+    /// Standard deviations to the farthest of several figures, in 95 of 100 cases: the quantile of the largest of
+    /// several correlated values of Student's t, by Monte Carlo.
     fn band_factor(self, deviations: &[Vec<f64>]) -> f64 {
         let units: Vec<Vec<f64>> = deviations
             .iter()
@@ -165,7 +165,7 @@ fn variance_inflation(parts: &[f64], mean: f64) -> f64 {
     (1.0 + variance_inflation) / (1.0 - variance_inflation)
 }
 
-/// What each group contributes to a figure that is linear in the objects, from what its halves have.
+/// Contribution of each group to a figure that is linear in the objects, from the values of its halves.
 fn group_contributions(halves: &[f64]) -> Vec<f64> {
     let band_factor = 1.0 / libm::sqrt(2.0 * GROUPS as f64);
     let sign = |half, group| if is_in_half(half, group) { band_factor } else { -band_factor };

@@ -36,9 +36,9 @@ pub struct Node {
     pub siblings: Vec<usize>,
     /// Places of its parents.
     pub parents: Vec<usize>,
-    /// What a sibling gives is not stored here too.
+    /// Responses from siblings are not stored here (Squid's `proxy-only`).
     pub proxy_only: bool,
-    /// Its own replacement policy; none: that of all.
+    /// Replacement policy; none: that of the hierarchy.
     pub policy: Option<Replacement>,
     pub admission: Admission,
 }
@@ -46,7 +46,6 @@ pub struct Node {
 /// Caches that work together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// What it is called.
     pub name: String,
     /// The caches; parents never lead back to a child.
     pub nodes: Vec<Node>,
@@ -56,7 +55,7 @@ pub struct Hierarchy {
     pub policy: Replacement,
 }
 
-/// Where a response came from.
+/// Origin of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ServedBy {
     Own,
@@ -65,20 +64,20 @@ enum ServedBy {
     Origin,
 }
 
-/// What one of the caches did.
+/// Requests that a cache received, and the hits among them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NodeCounts {
     /// Requests of clients that are in the figures.
     pub requests: u64,
-    /// Those that it served itself.
+    /// Served from its own store.
     pub own_hits: u64,
-    /// Those that a sibling had.
+    /// Served by a sibling.
     pub sibling_hits: u64,
-    /// Those that a parent had, or that parent's siblings and parents.
+    /// Served by a parent, or by that parent's siblings and parents.
     pub parent_hits: u64,
     /// Requests of other caches, for what it has or fetches.
     pub from_caches: u64,
-    /// Those that it had.
+    /// Hits among these.
     pub from_caches_hits: u64,
 }
 
@@ -97,7 +96,7 @@ impl NodeCounts {
     }
 }
 
-/// What all of them did.
+/// Result of a simulation of cooperating caches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HierarchyResult {
     /// Requests of clients, in parts of the same length.
@@ -263,7 +262,7 @@ pub fn simulate_hierarchy(
 #[derive(Debug, Clone, Copy, Default)]
 struct NodeCopy {
     fresh_until_ms: u64,
-    /// When it is there for other requests.
+    /// Arrival, from which on other requests find the copy.
     arrives_ms: u64,
     version: u32,
     /// The arrival that it comes with; 0: it is not on its way.
@@ -274,7 +273,7 @@ struct NodeState {
     node: Node,
     store: Store<Box<dyn EvictionPolicy>>,
     copies: Vec<NodeCopy>,
-    /// Its room in the simulation.
+    /// Capacity in the simulation's unit of room.
     capacity: u64,
     /// By how much the room of the requested object is multiplied, in a sample.
     factor: f64,
@@ -295,7 +294,7 @@ impl NodeState {
         self.copies[request.object as usize]
     }
 
-    /// It has a copy that may be served without a validation.
+    /// True for a copy that may be served without a validation.
     fn is_fresh(&self, request: &Request, at_ms: u64) -> bool {
         let copy = self.copy(request);
         copy.arrival == 0 && self.holds(request) && at_ms < copy.fresh_until_ms
@@ -318,11 +317,10 @@ impl NodeState {
 struct HierarchyState<'a> {
     http: &'a Http,
     nodes: Vec<NodeState>,
-    /// What is on its way to them.
     arrivals: Arrivals,
-    /// How often several had a copy of what one of them gave.
+    /// Number of times that several caches had a copy, so that they take turns.
     turn: usize,
-    /// What the current request counts for ([`NodeState::served`]).
+    /// Stratum of the current request ([`NodeState::served`]).
     part: usize,
 }
 
@@ -379,7 +377,7 @@ impl HierarchyState<'_> {
         }
     }
 
-    /// What a cache gives for a request, and the copy.
+    /// Source of the response to a request, and the copy.
     fn get(
         &mut self,
         at: usize,
@@ -479,7 +477,6 @@ impl HierarchyState<'_> {
         (if source == ServedBy::Origin { ServedBy::Origin } else { ServedBy::Parent }, copy)
     }
 
-    /// What the origin makes for a request.
     fn fetch_from_origin(&self, request: &Request, semantics: &RequestSemantics) -> NodeCopy {
         let at_ms = semantics.at_ms(request);
         NodeCopy {

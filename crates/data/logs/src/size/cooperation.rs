@@ -73,7 +73,7 @@ struct HierarchyRun<'a> {
 }
 
 impl HierarchyRun<'_> {
-    /// What the caches do, with figures of all requests.
+    /// Simulates the caches, with figures scaled to all requests.
     fn run(&self, hierarchy: &Hierarchy) -> cooperate::HierarchyResult {
         let mut found = simulate_hierarchy(self.requests, hierarchy, self.warm_up, self.parts);
         if let Some(all) = &self.of {

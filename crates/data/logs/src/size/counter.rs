@@ -21,7 +21,7 @@ pub struct HitCounts {
     pub collapsible: u64,
 }
 
-/// What else a request was, beside a hit or a miss.
+/// Further properties of an outcome, beside hit or miss.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OutcomeFlags {
     pub(crate) is_validated: bool,
@@ -80,7 +80,7 @@ impl HitCounts {
     }
 }
 
-/// What holds for every cache that is simulated.
+/// Rules of all simulated caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SimulationRules {
     /// So many requests fill the cache and are not counted.
@@ -102,7 +102,7 @@ impl From<usize> for SimulationRules {
     }
 }
 
-/// What a cache makes of the requests.
+/// Figures of a cache, in parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimulationTally {
     /// The parts of [`SimulationRules::parts`], one after the other; one, where they are not known apart. Of a sample with large objects:
@@ -153,7 +153,7 @@ pub(crate) struct Counter<'a> {
     labels: &'a [u16],
     /// By request, whether it is for a large object; empty: none is.
     large: &'a [bool],
-    /// How many labels there are.
+    /// Number of labels.
     names: usize,
 }
 
@@ -174,7 +174,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// How many parts, and how many rows of labels there are.
+    /// Number of parts, and of rows of labels.
     pub(crate) fn rows(&self) -> [usize; 2] {
         [self.parts.len(), self.by.len()]
     }
@@ -227,7 +227,7 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// Where parts end that have the same number of counted requests, as nearly as possible.
+/// Ends of parts that have the same number of counted requests, as nearly as possible.
 fn ends(requests: &Requests, rules: SimulationRules) -> Vec<usize> {
     let (all, parts) = (requests.list.len(), rules.parts.max(1));
     let is_counted = |number: &usize| requests.is_counted(*number);

@@ -17,7 +17,7 @@ use crate::size::simulate::{self, HitCounts, SimulationRules, SimulationTally};
 /// Sizes from a 1,024th of all objects on.
 const SMALLEST: u64 = 1024;
 
-/// How a point was computed.
+/// Method by which a point was computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CurveMethod {
     /// With all other sizes in one pass, from reuse distances.
@@ -26,14 +26,14 @@ pub enum CurveMethod {
     Simulated,
 }
 
-/// What a cache makes of all requests.
+/// Figures of a cache on all requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Estimate {
-    /// Its figures; those of a sample are scaled to all requests.
+    /// Figures; those of a sample are scaled to all requests.
     pub counts: HitCounts,
     /// The same of each half of a sample, or of each stretch of time; empty: they are not known.
     pub parts: Vec<HitCounts>,
-    /// Its figures by the labels of requests; empty: they have none, or they are not known.
+    /// Figures by label; empty: requests have no labels, or the figures are not known.
     pub by: Vec<HitCounts>,
 }
 
@@ -42,9 +42,7 @@ pub struct Estimate {
 pub struct CurvePoint {
     /// Size of the cache, in bytes; in objects if the requests have no sizes.
     pub size: u64,
-    /// What it makes of the requests.
     pub estimate: Estimate,
-    /// How that was computed.
     pub method: CurveMethod,
 }
 
@@ -73,11 +71,11 @@ pub struct Curves {
     pub curves: Vec<PolicyCurve>,
     /// Requests that filled the caches.
     pub warm_up: u64,
-    /// Where the differences among parts come from; none: there are no parts.
+    /// Cause of the differences among parts; none: there are no parts.
     pub source: Option<ErrorCause>,
 }
 
-/// What parts of a figure are: nothing known means no value.
+/// Ratio of some counts; none: it is not known.
 pub type RatioOf = fn(&HitCounts) -> Option<f64>;
 
 impl Curves {
@@ -190,7 +188,7 @@ fn of_sample(requests: &Requests, sampled: &Sampled, plan: &CurvePlan<'_>) -> Cu
     }
 }
 
-/// What caches of each policy and each size make of these requests, in the order of policies and sizes.
+/// Figures of caches of each policy and each size, in the order of policies and sizes.
 fn simulated(
     requests: &Requests,
     policies: &[Policy],

@@ -298,7 +298,7 @@ pub enum PointMethod {
     Simulated,
 }
 
-/// What is to be simulated.
+/// Settings of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SizeOptions {
     /// The policies, a curve each.
@@ -307,7 +307,6 @@ pub struct SizeOptions {
     pub sizes: Vec<u64>,
     /// Share of the requests that fill the caches and are not counted, from 0 to 1.
     pub warm_up: f64,
-    /// What caches store.
     pub admission: Admission,
     /// The proxy as which the objects of the requests were laid out.
     pub stored_as: Option<StoredAs>,

@@ -10,7 +10,7 @@ use crate::size::trace::lcs::LcsError;
 use crate::size::trace::text::ColumnsError;
 use crate::size::trace::vscsi::VscsiError;
 
-/// Why inputs could not be read or a result could not be written.
+/// Reason for which inputs could not be read or a result could not be written.
 #[derive(Debug, Error)]
 pub enum SizeError {
     /// A file cannot be read, or an access log is of no known format.
@@ -19,26 +19,17 @@ pub enum SizeError {
     /// The format that was given cannot be used.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// It is not known which columns the lines of a trace have, or which text they are.
+    /// The columns of a trace are not known, or its form is not.
     #[error("{}", assay_base::quote::line::path(path))]
-    Columns {
-        path: PathBuf,
-        /// What is wrong with it.
-        source: Box<ColumnsError>,
-    },
+    Columns { path: PathBuf, source: Box<ColumnsError> },
     /// A binary trace in another form.
     #[error("{}", assay_base::quote::line::path(path))]
-    Lcs {
-        path: PathBuf,
-        /// What is wrong with it.
-        source: LcsError,
-    },
+    Lcs { path: PathBuf, source: LcsError },
     /// A binary trace that is not in the form of CloudPhysics.
     #[error("{}", assay_base::quote::line::path(path))]
     Vscsi {
         /// The trace.
         path: PathBuf,
-        /// What is wrong with it.
         source: VscsiError,
     },
     /// A file is no access log, and looks like a trace whose form is not known.
@@ -49,7 +40,7 @@ pub enum SizeError {
     NoNames {
         path: PathBuf,
         line: String,
-        /// What could be said of it.
+        /// Suggested `--columns`.
         example: String,
     },
     /// A file is no text, and no binary trace whose form is known.
@@ -80,9 +71,9 @@ pub enum SizeError {
     )]
     NoRequests {
         names: String,
-        /// What could not be read.
+        /// Lines and records that could not be read.
         malformed: u64,
-        /// What else is known of them.
+        /// Further sentences about the inputs.
         notes: Vec<String>,
     },
     /// Sums of bytes that no number holds.
@@ -91,7 +82,7 @@ pub enum SizeError {
     /// More objects than numbers.
     #[error("cannot simulate more than 4,294,967,294 different objects")]
     TooManyObjects,
-    /// What is said of the requests of a log was said of a trace.
+    /// Rules for access logs, with a trace.
     #[error("a trace has no hosts, paths, queries and content types that rules or --by could be for")]
     RulesForTrace,
     /// A workload without an end.
@@ -107,7 +98,7 @@ pub enum SizeError {
     NoPhase {
         name: String,
         phase: String,
-        /// Those that it has.
+        /// Phases of the workload.
         phases: String,
     },
     /// A sample says nothing.
@@ -115,9 +106,9 @@ pub enum SizeError {
     SampleTooSmall {
         /// Objects in the sample.
         objects: u64,
-        /// Their share of all.
+        /// Share of all objects.
         rate: f64,
-        /// How many it should have.
+        /// Minimum number of objects.
         fewest: u64,
     },
     /// All sizes are too small for a sample.
@@ -147,7 +138,6 @@ pub enum SizeError {
     Json(#[from] serde_json::Error),
 }
 
-/// What `-` stands for, in words.
 fn shown(path: &Path) -> String {
     if path == Path::new("-") { "standard input".into() } else { assay_base::quote::line::path(path) }
 }

@@ -43,7 +43,8 @@ impl Form {
         }
     }
 
-    /// What the name of a file says of its form, or else its first line. Published traces are not always called `.csv`.
+    /// Detects the form of a file by its name, or else by its first line. Published traces are not always called
+    /// `.csv`.
     pub(crate) fn of(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         let plain = [".gz", ".zst", ".zstd", ".bz2", ".xz"]

@@ -60,9 +60,7 @@ impl GroupBy {
 /// The labels of all requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestLabels {
-    /// What they are.
     pub by: GroupBy,
-    /// Their names.
     pub names: Vec<String>,
     /// A label for each request, by its place among the names.
     pub of: Vec<u16>,

@@ -25,18 +25,17 @@ pub const NO_VALIDATOR: u32 = u32::MAX;
 /// A response takes as long as all do ([`Http::response_ms`]).
 pub const AS_ALL_MS: u32 = u32::MAX;
 
-/// What a request means to a cache, and what a response made at its time says.
+/// Semantics of a request for a cache, and of a response made at its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestSemantics {
-    /// How long the response is fresh, in whole seconds, or [`FOREVER_S`].
+    /// Freshness lifetime of the response, in whole seconds, or [`FOREVER_S`].
     pub life_s: u32,
     /// Version of the object, or [`NO_VALIDATOR`].
     pub version: u32,
-    /// How long the origin takes for a response to it, or [`AS_ALL_MS`].
+    /// Response time of the origin, or [`AS_ALL_MS`].
     pub takes_ms: u32,
     /// Milliseconds of the request's time, beside its whole seconds.
     pub ms: u16,
-    /// What the request is.
     pub kind: CacheRequest,
     /// The request is in the figures.
     pub is_counted: bool,
@@ -62,15 +61,15 @@ impl RequestSemantics {
     }
 }
 
-/// What HTTP says of all requests.
+/// HTTP semantics of all requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
     /// A meaning for each request, in their order.
     pub semantics: Vec<RequestSemantics>,
-    /// What caches do where RFC 9111 leaves them a choice.
+    /// Behaviour where RFC 9111 leaves caches a choice.
     pub behaviour: CacheBehaviour,
-    /// How long the origin takes for a response whose request does not say. Until a response is there, a cache that collapses requests
-    /// serves others from it nevertheless: they wait for it. Others are misses.
+    /// Response time of the origin for requests without their own. Until a response has arrived, a cache that
+    /// collapses requests lets others for its object wait, and serves them from it; in others they are misses.
     pub response_ms: u64,
 }
 
@@ -93,7 +92,7 @@ impl Http {
         }
     }
 
-    /// When the response to a request is there, if it comes from the origin.
+    /// Arrival of a response from the origin.
     pub(crate) fn arrives_ms(&self, request: &Request, semantics: &RequestSemantics) -> u64 {
         let takes_ms = match semantics.takes_ms {
             AS_ALL_MS => self.response_ms,
@@ -114,7 +113,7 @@ impl Http {
     }
 }
 
-/// When a cache makes room for a response that takes time.
+/// Time at which a cache allocates room for a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AllocationTime {
     Request,
@@ -125,7 +124,7 @@ pub(crate) enum AllocationTime {
 #[derive(Debug, Clone, Copy, Default)]
 struct StoredCopy {
     fresh_until_ms: u64,
-    /// When it is there for other requests.
+    /// Arrival, from which on other requests find the copy.
     arrives_ms: u64,
     bytes: u64,
     version: u32,
@@ -133,7 +132,7 @@ struct StoredCopy {
     arrival: u32,
 }
 
-/// What a request met.
+/// Result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LookupOutcome {
     Hit,
@@ -166,7 +165,7 @@ pub(crate) fn run<O: EvictionPolicy>(
     simulate(requests, http, cache, rules, before).0
 }
 
-/// What a cache without bounds makes of the requests.
+/// Figures of a cache without bounds.
 pub(crate) fn infinite(requests: &Requests, http: &Http, rules: SimulationRules) -> SimulationTally {
     unbounded(requests, http, rules).0
 }
@@ -180,7 +179,7 @@ pub fn keeps_one_list(requests: &Requests) -> bool {
         && unbounded(requests, http, SimulationRules::default()).1 == 0
 }
 
-/// Which requests are hits of a cache without bounds.
+/// Hits of a cache without bounds, by request.
 pub(crate) fn hits_of_unbounded(requests: &Requests, http: &Http) -> Vec<bool> {
     let mut hits = Vec::with_capacity(requests.list.len());
     let cache = (Fifo::new(requests.objects), u64::MAX - 1, AllocationTime::Arrival);
@@ -332,7 +331,8 @@ impl<O: EvictionPolicy> SimulatedCache<'_, O> {
     }
 }
 
-/// What the built-in proxy does, and most caches do: requests that find nothing make the cache fetch and store the whole object.
+/// Behaviour of the built-in proxy and of most caches: requests that find nothing make the cache fetch and store the
+/// whole object.
 pub const USUAL: CacheBehaviour =
     CacheBehaviour { conditional_fills: true, range_fills: true, ..CacheBehaviour::PLAIN };
 

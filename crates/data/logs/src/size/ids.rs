@@ -55,7 +55,6 @@ impl Ids {
         keys
     }
 
-    /// How many keys have numbers.
     pub fn len(&self) -> usize {
         self.taken
     }
@@ -65,7 +64,7 @@ impl Ids {
         self.taken == 0
     }
 
-    /// Where a key is, or the free place where it belongs.
+    /// Slot of a key, or the free one where it belongs.
     #[inline]
     fn slot(&self, key: u64) -> usize {
         let mask = self.keys.len() - 1;

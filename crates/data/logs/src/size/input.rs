@@ -31,27 +31,27 @@ use crate::size::trace::text::{example_of, is_record};
 use crate::size::traces::traces;
 use assay_cache::behaviour::CacheBehaviour;
 
-/// What follows from an input of which the sizes are not known.
+/// Consequence of an input without sizes, for messages.
 pub(crate) const IN_OBJECTS: &str = "caches are measured in objects, and there is no byte hit ratio.";
 
-/// How much is read, and what of it is told apart.
+/// Options of reading an input.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadOptions {
     /// All requests, or a sample.
     pub sampling: Sampling,
-    /// What the figures are divided by; none: nothing.
+    /// Label by which figures are divided; none: they are not.
     pub by: Option<GroupBy>,
-    /// Who made each request is kept.
+    /// Keep the client of each request.
     pub clients: bool,
     /// As what proxy requests act on caches; none: as the rules of the reference say, which no proxy changes.
     pub behaviour: Option<CacheBehaviour>,
-    /// How long responses take; none: they are there at once.
+    /// Response times; none: responses are immediate.
     pub response: Option<ResponseTime>,
-    /// What responses of a log say of their storing does not count: the log is held against a replay, whose origins say nothing.
+    /// Ignore the caching fields of responses: the log is compared with a replay, whose origins send none.
     pub as_replayed: bool,
 }
 
-/// How long the origin takes for responses.
+/// Response times of the origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseTime {
     /// All of them so many milliseconds.
@@ -61,7 +61,7 @@ pub enum ResponseTime {
 }
 
 impl ReadOptions {
-    /// What HTTP says of requests for which nothing else says it.
+    /// Semantics of requests without a statement of their own.
     pub(crate) fn http(&self) -> Http {
         let response_ms = match self.response {
             Some(ResponseTime::Ms(ms)) => ms,
@@ -82,18 +82,18 @@ pub struct SizeInput {
     pub files: Vec<PathBuf>,
     /// Name of their form.
     pub form: String,
-    /// It is an access log, or several.
+    /// True for access logs.
     pub is_log: bool,
     pub requests: Requests,
     /// Lines or records that could not be read.
     pub malformed: u64,
     /// The first of them, where it is known why: in traces of text.
     pub malformed_lines: Vec<MalformedLine>,
-    /// What else than reading was done with objects of a trace.
+    /// Operations other than reads on objects of a trace.
     pub other_operations: Vec<OperationCount>,
     /// Changes of the key that would gain hits, and how often a parameter was not examined; none: nobody asked.
     pub suggestions: Option<(Vec<KeySuggestion>, u64)>,
-    /// What a reader should know, a sentence each.
+    /// Sentences for the reader.
     pub notes: Vec<String>,
 }
 
@@ -264,7 +264,7 @@ fn logs(
     })
 }
 
-/// How the lines of a log act on caches.
+/// Effect of the lines of a log on caches.
 #[derive(Debug, Default)]
 struct CacheActions {
     /// HEAD, conditional requests, requests for parts and POST act as on a given proxy; if not, most of them are misses.
@@ -277,8 +277,8 @@ struct CacheActions {
 }
 
 impl CacheActions {
-    /// How long the origin takes for the response to a request. Of a hit the log does not say it:
-    /// as long as the others until now, on average.
+    /// Response time of the origin. The log does not state that of a hit: it is taken to be the mean of the others
+    /// until now.
     fn takes_ms(&mut self, access: &Access<'_>) -> u32 {
         if !self.is_logged {
             return AS_ALL_MS;
@@ -292,7 +292,7 @@ impl CacheActions {
         milliseconds(self.fetches_us / self.fetches.max(1))
     }
 
-    /// What a request is to the proxy, if it is not the usual one.
+    /// Kind of a request to the given proxy, if it is not a plain GET.
     fn kind(&self, method: &[u8], status: u16) -> Option<CacheRequest> {
         match (method, status) {
             _ if !self.as_proxy => None,
@@ -309,7 +309,7 @@ fn milliseconds(time_us: u64) -> u32 {
     u32::try_from((time_us + 500) / 1000).unwrap_or(u32::MAX - 1).min(u32::MAX - 1)
 }
 
-/// What access logs say of requests.
+/// Reader of access logs.
 #[derive(Debug)]
 struct LogReader {
     /// Stands for the format of the line before ([`Format::key`]).
@@ -329,7 +329,7 @@ struct LogReader {
     metadata: ResponseMetadata,
     logged: LoggedFields,
     as_replayed: bool,
-    /// What caches do, if lines have to be told apart by what HTTP says.
+    /// Behaviour of caches, where requests have HTTP semantics.
     http: Http,
 }
 
@@ -470,7 +470,7 @@ impl LogReader {
     }
 }
 
-/// What a reader should know of sizes that change and change back.
+/// Note on sizes that change and change back.
 fn size_return_notes(collector: &RequestCollector) -> Vec<String> {
     let (size_return_notes, changes) = collector.size_returns();
     if size_return_notes * 10 < changes || size_return_notes < 10 {

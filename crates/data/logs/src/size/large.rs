@@ -9,7 +9,7 @@ use crate::size::request::{Request, UNCACHABLE};
 /// So many objects and requests are not too many, however few are drawn.
 const ALWAYS_ALLOWED: LargeCounts = LargeCounts { objects: 64, requests: 1024 };
 
-/// How many objects are in the sample for their size alone, and their requests.
+/// Objects that are in the sample for their size alone, and their requests.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LargeCounts {
     pub(crate) objects: usize,
@@ -39,7 +39,7 @@ impl Large {
         bytes >= self.from_bytes
     }
 
-    /// They are too many beside those that are drawn, if all are so many.
+    /// True if large objects are too many beside the drawn ones.
     pub(crate) fn is_excess(&self, objects: usize, requests: usize) -> bool {
         let limits = limits(objects - self.taken.objects, requests - self.taken.requests);
         self.taken.objects > limits.objects || self.taken.requests > limits.requests

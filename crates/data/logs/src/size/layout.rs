@@ -3,7 +3,7 @@
 
 use crate::size::requests::{Requests, UNCACHABLE};
 
-/// How much room objects need.
+/// Room that a proxy allocates for objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Bytes beside the body.

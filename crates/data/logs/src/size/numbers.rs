@@ -10,7 +10,7 @@ pub(crate) fn signed(points: f64) -> String {
     format!("{points:+.1}")
 }
 
-/// How far a measured ratio is from another one.
+/// Distance of a measured ratio from another one.
 pub(crate) fn points_apart(points: f64) -> String {
     let which = if points < 0.0 { "lower" } else { "higher" };
     format!("{:.1} points {which}", points.abs())

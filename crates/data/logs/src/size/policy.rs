@@ -22,7 +22,7 @@ pub enum Policy {
     BoundBelow,
 }
 
-/// What needs the future.
+/// Policies that need future knowledge.
 const OFFLINE: [Policy; 4] = [Policy::Belady, Policy::BeladySize, Policy::BoundAbove, Policy::BoundBelow];
 
 impl Policy {

@@ -84,14 +84,14 @@ impl ProofCell {
         })
     }
 
-    /// Its measured document hit ratio is near what was predicted; none: nothing was measured.
+    /// True if the measured document hit ratio is near the prediction; none: nothing was measured.
     pub fn is_near(&self) -> Option<bool> {
         self.difference_points().map(|points| points.dhr.abs() <= NEAR_POINTS)
     }
 }
 
 impl Proof {
-    /// What came of it, a sentence.
+    /// Result in a sentence.
     pub fn verdict(&self) -> String {
         let measured: Vec<&ProofCell> = self.cells.iter().filter(|cell| cell.measured.is_some()).collect();
         let near = measured.iter().filter(|cell| cell.is_near() == Some(true)).count();

@@ -19,9 +19,9 @@ const MAX_TOTAL_BYTES: u128 = 1 << 62;
 /// All requests of an input, in its order.
 #[derive(Debug, Default)]
 pub struct Requests {
-    /// Those that caches may serve, and those that they may not.
+    /// All requests, cachable or not.
     pub list: Vec<Request>,
-    /// How many different objects they are for.
+    /// Number of distinct objects.
     pub objects: usize,
     /// Bytes of the different objects, each with its last size: what an infinite cache holds at the end.
     pub footprint_bytes: u64,
@@ -37,20 +37,20 @@ pub struct Requests {
     pub has_sizes: bool,
     /// Seconds from the first request to the last one; none: the input has no times.
     pub lasts_s: Option<u64>,
-    /// What HTTP says of each request; none: all are plain GETs for objects that never expire, and all are counted.
+    /// HTTP semantics of each request; none: all are plain GETs for objects that never expire, and all are counted.
     pub http: Option<Http>,
-    /// Who made each request, where caches side by side share them; empty: one client made all.
+    /// Client of each request, for caches side by side; empty: a single client.
     pub clients: Vec<u32>,
     /// Labels that the figures are divided by; none: nobody asked.
     pub labels: Option<RequestLabels>,
-    /// What these requests are a sample of; none: they are all requests of the input.
+    /// Sample that these requests form; none: they are all requests of the input.
     pub sampled: Option<Sampled>,
     /// By request of a sample, whether it is for a large object, all of which are in the sample; empty: none is.
     pub large: Vec<bool>,
 }
 
 impl Requests {
-    /// Their bytes, and those of their objects, can be added up.
+    /// True if sums of all bytes fit into 64 bits.
     pub(crate) fn can_be_summed(&self) -> bool {
         let sampled = self.sampled.as_ref().map_or(0, |sampled| sampled.all.bytes);
         let of = |request: &Request| match request.object {
@@ -130,7 +130,7 @@ fn size_changes_in(list: &[Request], objects: usize) -> impl Iterator<Item = usi
     list.iter().enumerate().filter(is_changed).map(|(number, _)| number)
 }
 
-/// How the sizes of an input are to be understood.
+/// Meaning of the sizes of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sizes {
     /// There are none.
@@ -167,7 +167,7 @@ pub struct RequestCollector {
 struct LastAdded {
     sent_bytes: u64,
     is_uncachable: bool,
-    /// It is in the list.
+    /// The request is in the list.
     is_kept: bool,
 }
 

@@ -16,18 +16,18 @@ use assay_http::date::parse_date;
 
 use crate::size::http::FOREVER_S;
 
-/// What a response says of its storing.
+/// Storability of a response by its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storability {
     /// Neither `Cache-Control` nor `Expires` decides it.
     Unspecified,
     /// A shared cache may not store it.
     No,
-    /// It may, and the response is fresh for so many seconds.
+    /// Storable, and fresh for this many seconds.
     For(u32),
 }
 
-/// What a response says of its storing, according to RFC 9111. It is taken to have a validator.
+/// Storability of a response according to RFC 9111. It is assumed to have a validator.
 pub(crate) fn storability(access: &Access<'_>, status: u16) -> Storability {
     if access.cache_control.is_empty() && access.expires.is_empty() {
         return Storability::Unspecified;
@@ -77,7 +77,7 @@ fn control(said: &CacheControl) -> ResponseControl {
     }
 }
 
-/// What was said up to now, by key, for responses that say nothing: a proxy does not repeat all fields in a 304 or for a hit.
+/// Last lifetime and coding by key, for responses without: a proxy does not repeat all fields in a 304 or for a hit.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseMetadata {
     /// The log has lifetimes.
@@ -93,7 +93,7 @@ pub(crate) struct ResponseMetadata {
 }
 
 impl ResponseMetadata {
-    /// How a request counts, from what its method and status say, and how long its response is fresh; none: that is not said.
+    /// Cacheability of a request, and its freshness lifetime; none: not stated.
     pub(crate) fn lifetime(
         &mut self,
         access: &Access<'_>,
@@ -140,7 +140,6 @@ impl ResponseMetadata {
         variant
     }
 
-    /// What a reader should know.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.has_lifetimes {

@@ -7,13 +7,13 @@ use crate::size::document::{
 };
 use crate::size::simulate::HitCounts;
 
-/// How far below an infinite cache a size may be to be called enough, in points of document hit ratio.
+/// Distances below an infinite cache at which a size counts as enough, in points of document hit ratio.
 const WITHIN_POINTS: [f64; 3] = [1.0, 2.0, 5.0];
 /// A policy must gain so many points to be named.
 const LEAST_GAIN_POINTS: f64 = 0.1;
 const GB: f64 = (1u64 << 30) as f64;
 
-/// What was found, and how it is to be shown.
+/// Simulated curves, with what is needed to present them.
 pub(crate) struct ResultView<'a> {
     pub(crate) found: &'a Curves,
     pub(crate) unit: SizeUnit,
@@ -21,7 +21,7 @@ pub(crate) struct ResultView<'a> {
     pub(crate) names: &'a [String],
 }
 
-/// What has a ratio, in each part too.
+/// Ratio of two caches' counts, computed for the whole and for each part.
 type Ratio<'a> = dyn Fn(&HitCounts, &HitCounts) -> Option<f64> + 'a;
 
 impl ResultView<'_> {
@@ -113,7 +113,7 @@ impl ResultView<'_> {
         }
     }
 
-    /// Where a policy that a real cache can have gains most over the first one, unless chance explains it.
+    /// Largest gain of a realisable policy over the first one, unless chance explains it.
     pub(crate) fn best(&self) -> Option<Gain> {
         let first = self.found.curves.first()?;
         let real = self.found.curves.iter().skip(1).filter(|curve| curve.policy.online().is_some());

@@ -28,44 +28,43 @@ const FIRST_HALF: [bool; GROUPS - 1] =
 const MAX_EXACT: Limits = Limits { requests: 1 << 25, objects: 1 << 23 };
 /// The size of a sample that was not asked for.
 const DEFAULT_SAMPLE: Limits = Limits { requests: 1 << 20, objects: 1 << 20 };
-/// Where a sample is too large, at most this part of its threshold stays.
+/// Factor, at most, by which the threshold of a sample that is too large is lowered.
 const THRESHOLD_STEP: f64 = 0.875;
 /// Thresholds are of so many places.
 const HASH_RANGE: f64 = 4_294_967_296.0;
-/// What has been counted is kept at so many places of the input at most, evenly spaced: a warm-up ends at one of these.
+/// Maximum number of positions, evenly spaced, at which counts are kept: a warm-up ends at one of these.
 const MAX_MARKS: usize = 1 << 15;
 const PURPOSE: u64 = 0x5eed_5a4d;
 /// The group of an object that is in the sample for its size.
 pub(crate) const NOT_DRAWN: u8 = u8::MAX;
 
-/// How much of the input is simulated.
+/// Size of the sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum SampleSize {
     /// All of it, or a sample if it is too large.
     #[default]
     All,
-    /// This share of the objects, above 0 and at most 1.
+    /// Share of the objects, above 0 and at most 1.
     Share(f64),
     /// At most so many objects.
     Objects(usize),
 }
 
-/// Which sample is drawn.
+/// Choice of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sampling {
-    /// How large it is.
     pub take: SampleSize,
     /// Another seed draws other objects.
     pub seed: u64,
 }
 
-/// What is known of all requests, in the sample or not. Requests that are in no figure are not counted.
+/// Counts of all requests, in the sample or not. Requests that are in no figure are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RequestTotals {
     pub requests: u64,
     /// Bytes of their responses.
     pub bytes: u64,
-    /// Those that no cache may serve.
+    /// Requests that no cache may serve.
     pub uncachable: u64,
     /// Bytes of their responses.
     pub uncachable_bytes: u64,
@@ -99,7 +98,7 @@ impl RequestTotals {
     }
 }
 
-/// What had been counted when so many requests were kept.
+/// Counts at the time when `kept` requests were in the sample.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     kept: usize,
@@ -107,7 +106,7 @@ struct Mark {
     totals: RequestTotals,
 }
 
-/// What a sample is of.
+/// Sample, and the counts of its population.
 #[derive(Debug, Clone)]
 pub struct Sampled {
     /// Share of the objects that are in it.
@@ -125,7 +124,7 @@ pub struct Sampled {
     pub(crate) unit: u64,
 }
 
-/// Where the warm-up of a sample ends.
+/// End of a warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WarmUp {
     /// So many requests of the sample are in it.
@@ -149,7 +148,7 @@ impl Sampled {
         }
     }
 
-    /// What the simulation of a part knows of its sample.
+    /// Sample of a part, without what its simulation does not need.
     pub(crate) fn part(&self, rate: f64, unit: u64) -> Self {
         Self { rate, unit, marks: Vec::new(), groups: Vec::new(), ..*self }
     }
@@ -314,7 +313,7 @@ impl Sampler {
         }
     }
 
-    /// What the sample is of; none: nothing was left out. `ids` are the numbers of its objects.
+    /// The sample; none: nothing was left out. `ids` are the numbers of its objects.
     pub(crate) fn finish(self, ids: &Ids) -> Option<Sampled> {
         let group = |key| if self.takes(key) { group(self.salt, key) as u8 } else { NOT_DRAWN };
         let groups = ids.keys().into_iter().map(group).collect();

@@ -21,7 +21,7 @@ const MAX_UNCACHED_SHARE: f64 = 0.001;
 /// differences among halves are those of whole objects.
 const MIN_DRAWN_OBJECTS: f64 = 10.0;
 
-/// Which part of a sample is simulated.
+/// Part of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SamplePart {
     /// One of its halves; none: all of it.
@@ -84,7 +84,7 @@ impl Requests {
         self.sampled.as_ref().map_or(1.0, |sampled| sampled.unit as f64 / sampled.rate)
     }
 
-    /// What a simulated cache admits: objects are then measured by their rooms, which must all be in the same proportion
+    /// Admission in rooms of the simulation, which must all be in the same proportion to sizes
     /// ([`SamplePart::only_drawn`]).
     pub(crate) fn admission_of(&self, admission: Admission) -> Admission {
         match admission {

@@ -14,13 +14,12 @@ const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
 /// Columns of a table of hits by label.
 const SIZES_BY_LABEL: usize = 8;
 
-/// What a chart and a table show of a point: the figure and its band.
+/// Figure of a point, and its band.
 type RatioColumn = (fn(&HitFigures) -> Option<f64>, fn(&Point) -> Option<(f64, f64)>);
 
-/// Where there is a band.
 const BANDED: &str = " The band around a line contains the curve of all requests with 95 % certainty.";
 
-/// What the page of a simulation says.
+/// Content of the page of a simulation.
 pub fn sheet(document: &SizeDocument) -> Sheet {
     let has_bytes = document.input.unit == SizeUnit::Bytes;
     let documents: RatioColumn = (|figures| figures.dhr, |point| point.low.zip(point.high));

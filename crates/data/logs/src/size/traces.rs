@@ -67,7 +67,7 @@ pub(crate) fn traces(
     })
 }
 
-/// What is said of traces beside their requests.
+/// Statistics of traces, for notes.
 #[derive(Debug, Default)]
 struct TraceSummary {
     malformed: u64,
@@ -86,7 +86,7 @@ struct TraceSummary {
     /// Traces that have sizes, and columns that are not used in others.
     sized: usize,
     unused: bool,
-    /// How columns are read.
+    /// Notes on columns.
     columns: Vec<String>,
     /// Traces that end early.
     ends: Vec<String>,
@@ -159,7 +159,6 @@ impl TraceSummary {
         self.others.sort_by(|one, other| other.count.cmp(&one.count).then(one.name.cmp(&other.name)));
     }
 
-    /// What a reader should know, a sentence each.
     fn notes(self, has_sizes: bool) -> Vec<String> {
         let mut notes = self.ends;
         let mut note = |is_so: bool, text: String| {

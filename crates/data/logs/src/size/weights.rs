@@ -9,12 +9,12 @@ impl Requests {
         self.sampled.as_ref().map_or(1.0, |sampled| sampled.rate)
     }
 
-    /// How many of something all requests have, from how many of the drawn ones have it.
+    /// Scales a number of drawn requests or objects to the input.
     pub(crate) fn drawn_scaled(&self, part: u64) -> u64 {
         (part as f64 / self.rate()).round() as u64
     }
 
-    /// How many requests of the input a request stands for.
+    /// Requests of the input that a request stands for.
     pub(crate) fn weight(&self, number: usize) -> f64 {
         if self.is_large(number) { 1.0 } else { 1.0 / self.rate() }
     }

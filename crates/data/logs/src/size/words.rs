@@ -62,7 +62,7 @@ pub(crate) fn advice(document: &SizeDocument) -> Vec<String> {
     advice
 }
 
-/// Which size of a policy is enough, and what more would bring.
+/// Smallest sufficient size of a policy, and the gain of a larger one.
 fn enough(curve: &Curve, unit: SizeUnit) -> String {
     let title = curve.policy.title();
     let Some((enough, at)) = curve.enough.iter().find_map(|enough| {
@@ -117,8 +117,8 @@ fn interval(of: &Points) -> String {
     format!(" [{}, {}]", shown(low), shown(high))
 }
 
-/// What the next size would bring, where it is worth a word. Below a GB, the gain for each GB would be that of sizes which were not
-/// simulated.
+/// Gain of the next size, where it is worth mentioning. Below a GB, the gain for each GB would be that of sizes which
+/// were not simulated.
 fn more(curve: &Curve, at: &Point, unit: SizeUnit) -> Option<String> {
     if at.size_bytes >= GB {
         let gain = at.next_gb.filter(|gain| gain.points >= LEAST_GAIN_POINTS)?;
@@ -158,7 +158,7 @@ pub(crate) fn left_out(sizes: &[u64], unit: SizeUnit) -> Option<String> {
     })
 }
 
-/// What brackets contain, and what was simulated.
+/// Explains intervals, and the sample.
 fn errors(document: &SizeDocument) -> Vec<String> {
     let sample = document.sample.as_ref().map(|sample| {
         let reason = if sample.is_forced { ", because there are too many requests to simulate all" } else { "" };
@@ -191,7 +191,7 @@ fn share(of: f64) -> String {
     format!("{percent:.digits$} %")
 }
 
-/// What caches that work together hit, and what that gains.
+/// Hits of cooperating caches, and their gain.
 fn of_together(together: &Cooperation) -> String {
     let served = [("a sibling", together.sibling_dhr), ("a parent", together.parent_dhr)];
     let served = served.into_iter().filter(|(_, ratio)| ratio.is_some_and(|ratio| ratio > 0.0));
@@ -223,7 +223,7 @@ pub(crate) fn shown_size(document: &SizeDocument) -> Option<usize> {
     at.or(first.points.len().checked_sub(1))
 }
 
-/// Which label most misses have.
+/// Label with the most misses.
 fn most_misses(document: &SizeDocument) -> Option<String> {
     let (by, first) = (document.by?, document.curves.first()?);
     let point = first.points.get(shown_size(document)?)?;
@@ -244,7 +244,7 @@ fn most_misses(document: &SizeDocument) -> Option<String> {
     })
 }
 
-/// What collapsing concurrent requests is worth.
+/// Gain by collapsing concurrent requests.
 fn collapsible(document: &SizeDocument) -> Option<String> {
     let infinite = &document.infinite;
     let share = assay_measurement::ratios::ratio(infinite.collapsible, infinite.requests)?;
@@ -259,7 +259,7 @@ fn collapsible(document: &SizeDocument) -> Option<String> {
     })
 }
 
-/// What storing objects costs that are requested once.
+/// Cost of storing objects that are requested once.
 fn requested_once(document: &SizeDocument) -> Option<String> {
     let input = &document.input;
     let share = assay_measurement::ratios::ratio(input.requested_once, input.objects)?;
@@ -279,7 +279,7 @@ fn requested_once(document: &SizeDocument) -> Option<String> {
     })
 }
 
-/// How often a parameter of a query was not examined.
+/// Number of parameters, fields and cookies that were not examined.
 pub(crate) fn unexamined(times: u64) -> String {
     format!(
         "Parameters, fields and cookies beyond the first 64 names of each, or with names that no rule can have, were not examined {} times.",
@@ -287,7 +287,7 @@ pub(crate) fn unexamined(times: u64) -> String {
     )
 }
 
-/// What changes of the key would gain, a sentence each.
+/// Gains by changes of the key, a sentence each.
 pub(crate) fn suggestions(document: &SizeDocument) -> Vec<String> {
     let Some(changes) = &document.suggestions else { return Vec::new() };
     if changes.is_empty() {
@@ -332,7 +332,6 @@ fn suggestion(change: &KeyChange, requests: u64) -> String {
     )
 }
 
-/// What a reader should know.
 pub(crate) fn notes(document: &SizeDocument, unordered: u64, of_input: &[String]) -> Vec<String> {
     let input = &document.input;
     let mut notes = of_input.to_vec();

@@ -43,7 +43,7 @@ impl DistinctCounter {
         *register = (*register).max(rank);
     }
 
-    /// How many there were, and whether that is an estimate.
+    /// Count, and whether it is an estimate.
     pub fn count(&self) -> (f64, bool) {
         if self.registers.is_empty() {
             return (self.exact.len() as f64, false);

@@ -3,7 +3,7 @@
 
 /// Times from 2^40 µs (12 days) on count as that.
 const LONGEST_US: u64 = (1 << 40) - 1;
-/// How far from the truth a percentile can be.
+/// Largest relative error of a percentile.
 pub const RELATIVE_ERROR: f64 = 0.5 / 32.0;
 
 /// Times of requests, in buckets of which there are two to the power of `SUB_BITS` per doubling.
@@ -65,7 +65,6 @@ impl<const SUB_BITS: u32> DurationHistogram<SUB_BITS> {
         self.max_us = self.max_us.max(other.max_us);
     }
 
-    /// How many were counted.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -94,8 +93,8 @@ impl<const SUB_BITS: u32> DurationHistogram<SUB_BITS> {
         None
     }
 
-    /// What all times are multiples of, where that can be told: the shortest time is 0, and the next is a unit of time or
-    /// more. So a proxy writes that does not write fractions of that unit. None: without times.
+    /// Resolution of the recorded times, where it can be told: the shortest time is 0, and the next is a unit of time
+    /// or more, as a proxy writes that has no fractions of that unit. None: without times.
     pub fn resolution_us(&self) -> Option<u64> {
         if self.count == 0 {
             return None;

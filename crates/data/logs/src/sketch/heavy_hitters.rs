@@ -8,7 +8,7 @@
 
 use super::prehashed_map::PrehashedMap;
 
-/// What is counted of a text.
+/// Counts of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Weights {
     pub requests: u64,
@@ -33,9 +33,9 @@ pub struct Entry<X = ()> {
     pub text: Vec<u8>,
     /// Sums since it came in.
     pub sums: Weights,
-    /// What can be missing from them.
+    /// Counts that can be missing from the sums.
     pub missed: Weights,
-    /// What else is counted of it since it came in.
+    /// Further counts since the text came in.
     pub more: X,
 }
 
@@ -117,7 +117,7 @@ impl<X: Default> HeavyHitters<X> {
         self.entries.iter_mut()
     }
 
-    /// How many texts are in the table: all there were, while the floor is 0.
+    /// Texts in the table: all there were, while the floor is 0.
     pub fn len(&self) -> usize {
         self.places.len()
     }
@@ -127,7 +127,7 @@ impl<X: Default> HeavyHitters<X> {
         self.places.len() == 0
     }
 
-    /// What a text that is not in the table can weigh at most.
+    /// Largest weight of a text that is not in the table.
     pub fn floor(&self) -> Weights {
         self.floor
     }

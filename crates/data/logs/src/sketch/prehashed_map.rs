@@ -29,7 +29,7 @@ impl<V: Copy + Default> PrehashedMap<V> {
         self.slots.len() - 1
     }
 
-    /// Where a hash is, or where it would be put.
+    /// Slot of a hash, or the free one where it belongs.
     #[inline]
     fn slot(&self, hash: u64) -> usize {
         let mut at = hash as usize & self.mask();

@@ -17,7 +17,7 @@ pub struct TimeCounts {
     counts: Vec<u32>,
 }
 
-/// What several courses have in common when they are shown side by side.
+/// Slots that several courses share when they are shown side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeGrid {
     log2_s: u32,
@@ -82,7 +82,7 @@ impl TimeGrid {
         Self { log2_s, first, slots: ((to >> log2_s) - first) as usize + 1 }
     }
 
-    /// When it begins, Unix time in seconds.
+    /// Beginning, Unix time in seconds.
     pub fn from_s(self) -> i64 {
         self.first << self.log2_s
     }

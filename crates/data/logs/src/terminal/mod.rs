@@ -13,7 +13,6 @@ pub(crate) use text::lines;
 use text::{BAR_WIDTH, bar, pad, shorten, wrap};
 pub(crate) use text::{date, duration, estimate, logged_ms, percent, plural, sparkline};
 
-/// How text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextStyle {
     /// ANSI colours may be used.
@@ -35,9 +34,9 @@ const CYAN: &str = "36";
 struct TerminalReport {
     out: String,
     style: TextStyle,
-    /// What response times are multiples of.
+    /// Resolution of response times.
     resolution_ms: Option<f64>,
-    /// When the counts over time are.
+    /// Slots of the counts over time.
     slots: Option<Slots>,
 }
 
@@ -396,7 +395,7 @@ impl TerminalReport {
         }
     }
 
-    /// What the logs lack, and how to have it in them.
+    /// Facts that the logs lack, and how to log them.
     fn not_logged(&mut self, document: &LogsDocument) {
         let mut lacks: Vec<&NotLogged> = Vec::new();
         for lack in document.inputs.iter().flat_map(|input| &input.not_logged) {
@@ -479,7 +478,7 @@ fn time_span(first_ms: f64, last_ms: f64, covered_s: f64, requests: u64) -> Stri
     format!("{} to {} UTC, {}{rate}", date(first_ms), date(last_ms), duration(seconds))
 }
 
-/// Which of the first and the last step are not complete.
+/// Sentence on a first or last step that is not complete.
 pub(crate) fn partial_steps(document: &LogsDocument) -> Option<String> {
     let every_ms = document.every_ms?;
     let (first, last) = (document.time.first()?, document.time.last()?);

@@ -15,18 +15,18 @@ use crate::observe::Received;
 use crate::template::{Values, with_values};
 use crate::wire::{Place, Wire};
 
-/// What we allow on each stream and, with the update that follows, on the connection: no case needs more.
+/// Window of each stream and, with the update that follows, of the connection: no case needs more.
 const WINDOW: u32 = 8 << 20;
-/// How long after a GOAWAY with an error its sender may take to close.
+/// Time in which the sender of a GOAWAY with an error may close.
 const CLOSING: Duration = Duration::from_secs(1);
 /// Most frames that are kept of an exchange.
 const MOST_FRAMES: usize = 50_000;
-/// How long a target may take to show that it speaks HTTP/2.
+/// Time in which a target must show that it speaks HTTP/2.
 const PROBING: Duration = Duration::from_secs(2);
 /// SETTINGS_ENABLE_PUSH and SETTINGS_INITIAL_WINDOW_SIZE.
 const SETTINGS: [(u16, u32); 2] = [(2, 0), (4, WINDOW)];
 
-/// What is sent in a step.
+/// Request or frames of a step.
 #[derive(Debug, Clone)]
 pub enum Outgoing {
     /// A request: its fields, the pseudo-header fields first, and its body.
@@ -38,9 +38,9 @@ pub enum Outgoing {
     /// Frames as the case has them, so many times.
     Frames {
         frames: Vec<Frame>,
-        /// How many times they are sent, each time two streams further.
+        /// Repetitions, each two streams further.
         repeat: u32,
-        /// What placeholders stand for.
+        /// Values of placeholders.
         values: Values,
     },
 }
@@ -49,7 +49,7 @@ pub enum Outgoing {
 struct Written {
     bytes: Vec<u8>,
     lines: Vec<String>,
-    /// How many streams it uses.
+    /// Number of streams used.
     streams: u32,
 }
 

@@ -10,9 +10,9 @@ const CONNECTION_SPECIFIC: [&str; 5] =
 /// A response that is on its way.
 #[derive(Debug, Default)]
 pub struct Incoming {
-    /// It, once its head came.
+    /// The response, once its head came.
     pub response: Option<Message>,
-    /// Its head, its body and its trailers, as they would be written in HTTP/1.1.
+    /// Head, body and trailers, as they would be written in HTTP/1.1.
     pub bytes: Vec<u8>,
     /// Statuses of interim responses.
     pub interim: Vec<u16>,
@@ -90,7 +90,7 @@ impl Incoming {
     }
 }
 
-/// What is wrong with the fields of a section.
+/// First violation of HTTP/2 in the fields of a section.
 fn fields_fault(all: &[(String, String)], is_trailer: bool) -> Option<String> {
     let mut regular_came = false;
     let mut statuses = 0;

@@ -32,7 +32,6 @@ pub(super) fn frames(step: &Fields<'_>, row: &Row) -> Result<Vec<Frame>, Mistake
     }
 }
 
-/// How many times the frames are sent.
 pub(super) fn repeat(step: &Fields<'_>) -> Result<u32, Mistake> {
     // Fits: the bound says so.
     step.get("repeat").map_or(Ok(1), |value| value.whole(1, MOST_REPEATS)).map(|count| count as u32)

@@ -86,7 +86,7 @@ const MOST_STEPS: usize = 50;
 const MOST_COPIES: u64 = 50;
 /// Most tries that a case can ask for.
 const MOST_TRIES: u64 = 100;
-/// What is part of a request, and cannot be said beside one that is written out.
+/// Parts of a request, which a request that is written out cannot have.
 const PARTS: [&str; 6] = ["method", "path", "fields", "body", "version", "host"];
 /// The name of a row in `each`.
 const ROW_NAME: &str = "as";
@@ -95,9 +95,9 @@ const ROW_NAME: &str = "as";
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseFile {
     pub topic: String,
-    /// What the topic is, in a sentence.
+    /// Description of the topic, in a sentence.
     pub about: String,
-    /// Its cases, parameterised ones once for each row.
+    /// Cases; parameterised ones once for each row.
     pub cases: Vec<Case>,
 }
 
@@ -127,7 +127,7 @@ pub fn read(file: &str, text: &str) -> Result<CaseFile, Mistake> {
     Ok(CaseFile { topic: topic_name, about: texts_or_none(&top, "about")?.unwrap_or_default(), cases })
 }
 
-/// What the cases of a file share.
+/// Settings that the cases of a file share.
 struct Common<'a> {
     file: &'a str,
     topic: String,
@@ -254,7 +254,7 @@ fn case(fields: &Fields<'_>, common: &Common<'_>, row: &Row) -> Result<Case, Mis
     })
 }
 
-/// What steps have that do not say otherwise.
+/// Responses of steps that have none of their own.
 struct Usual {
     origin: Option<Response>,
     validated: Option<Response>,
@@ -305,7 +305,7 @@ fn step(value: &Value<'_>, usual: &Usual, row: &Row, count: usize) -> Result<Ste
     })
 }
 
-/// What an origin responds where a case does not say: fresh for an hour.
+/// Default response of an origin: fresh for an hour.
 fn usual_response() -> Response {
     Response {
         raw: None,

@@ -6,7 +6,7 @@ use crate::format::{ExtraField, Format};
 /// The name of the field that holds all cookies.
 pub(super) const COOKIE: &str = "cookie";
 
-/// What a line says of its request beside the URL, and of the variants of its response.
+/// Fields and cookies of a request in its line, and the fields by which its response varies.
 #[derive(Debug, Default)]
 pub struct RequestFields<'a> {
     /// Header fields by name (in lower case), sorted by it.

@@ -8,12 +8,12 @@ use assay_cache::vary::Vary;
 use super::fields::{COOKIE, RequestFields};
 use super::pattern::glob;
 
-/// Where a log has the codings of responses, variants are told apart by these.
+/// Ignored where a log has the codings of responses: variants are told apart by these.
 const ACCEPT_ENCODING: &str = "accept-encoding";
 /// Fields that responses vary by and that are not logged: so many are named.
 const MAX_NAMED: usize = 5;
 
-/// What the formats of a log can tell.
+/// Fields and cookies that the formats of a log contain.
 #[derive(Debug, Default)]
 pub struct LoggedFields {
     /// Header fields of requests.
@@ -32,11 +32,11 @@ pub struct LoggedFields {
     never: u64,
 }
 
-/// What a response varies by.
+/// Fields by which a response varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariesBy<'v> {
     Fields(&'v [Box<str>]),
-    /// It serves no other request.
+    /// `Vary: *`: the response serves no other request.
     Everything,
 }
 
@@ -79,7 +79,8 @@ impl LoggedFields {
         !self.cookies.is_empty() || self.fields.iter().any(|name| !is_usual(name))
     }
 
-    /// What the response to a request varies by. One that does not say it, as a 304, varies by what the last one for its URL did.
+    /// Fields by which the response to a request varies. One without `Vary`, such as a 304, varies by those of the
+    /// last one for its URL.
     pub(crate) fn varies(&mut self, url: u64, fields: &RequestFields<'_>) -> VariesBy<'_> {
         if !self.has_vary {
             return VariesBy::Fields(&[]);
@@ -126,7 +127,6 @@ impl LoggedFields {
         number
     }
 
-    /// What a reader should know.
     pub(crate) fn notes(&self) -> Vec<String> {
         let count = assay_base::settings::show::count;
         let mut notes = Vec::new();

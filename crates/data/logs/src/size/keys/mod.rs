@@ -22,11 +22,10 @@ use self::suggest::KeySuggester;
 pub struct LogRule<T> {
     /// As it was written.
     pub text: String,
-    /// Which requests it is for.
+    /// Requests that the rule matches.
     pub pattern: Pattern,
-    /// What it says of them.
     pub says: T,
-    /// How many requests it was for.
+    /// Number of requests that it matched.
     pub matched: u64,
 }
 
@@ -35,9 +34,9 @@ pub struct LogRule<T> {
 pub struct LogRules {
     /// Hosts whose requests are taken; empty: all.
     pub hosts: Vec<Pattern>,
-    /// How long responses are fresh, in seconds: the first rule that matches. Without one, for ever.
+    /// Freshness lifetimes in seconds: the first rule that matches decides; without one, responses never expire.
     pub ttl: Vec<LogRule<u32>>,
-    /// What is never stored.
+    /// Requests that are never stored.
     pub uncachable: Vec<LogRule<()>>,
     pub key: KeyRules,
     /// Looks for parameters that split objects; none: nobody asked.

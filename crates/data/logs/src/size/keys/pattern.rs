@@ -1,6 +1,6 @@
 //! Which requests a rule is for: a pattern of the host, the path, or the content type.
 
-/// What a pattern is compared with.
+/// Part of a request that a pattern is matched with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PatternField {
     Path,
@@ -15,7 +15,7 @@ pub struct Pattern {
     text: String,
 }
 
-/// What a request shows to a pattern.
+/// Parts of a request that patterns are matched with.
 #[derive(Debug, Clone, Copy)]
 pub struct RuleSubject<'a> {
     /// Host, as it was logged.

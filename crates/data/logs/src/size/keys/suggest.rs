@@ -22,7 +22,7 @@ const MIN_ALIKE: f64 = 0.99;
 #[derive(Debug)]
 struct KeyVariant {
     rules: KeyRules,
-    /// What the response to the last request under each key was.
+    /// Response to the last request under each key.
     last: HashMap<u64, u64>,
     requests: u64,
     gained: u64,
@@ -33,9 +33,9 @@ struct KeyVariant {
 /// A change of the key that matters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeySuggestion {
-    /// What the key would do: `drop utm_source`, `sort query`, `vary accept-language`.
+    /// Rule of the key: `drop utm_source`, `sort query`, `vary accept-language`.
     pub rule: String,
-    /// It leaves something out of the key; false: it adds something to it.
+    /// The rule leaves something out of the key; false: it adds something.
     pub leaves_out: bool,
     /// Requests that have the parameter, field or cookie, or several parameters.
     pub requests: u64,
@@ -48,7 +48,7 @@ pub struct KeySuggestion {
 }
 
 impl KeySuggestion {
-    /// What would be taken for one object has the same length and validator, nearly always.
+    /// True if requests that would share a key nearly always have the same length and validator.
     pub fn is_safe(&self) -> bool {
         let apart = if self.leaves_out { self.different + self.lost } else { 0 };
         self.gained as f64 >= MIN_ALIKE * (self.gained + apart) as f64
@@ -60,9 +60,8 @@ impl KeySuggestion {
 pub struct WholeRequest<'a> {
     /// Host, path and query of its URL.
     pub url: (&'a [u8], &'a [u8], &'a [u8]),
-    /// What else its line says.
     pub fields: &'a RequestFields<'a>,
-    /// What its response varies by.
+    /// Fields by which the response varies.
     pub varies: &'a [Box<str>],
     /// Bytes of the response.
     pub bytes: u64,
@@ -81,7 +80,7 @@ impl WholeRequest<'_> {
     }
 }
 
-/// What a cache without bounds has for a request under the key as it is.
+/// Lookup under the current key, in a cache without bounds.
 #[derive(Debug, Clone, Copy)]
 struct CurrentKey<'k> {
     is_hit: bool,
@@ -161,7 +160,7 @@ impl KeySuggester {
         self.last.insert(key, request.response());
     }
 
-    /// What a change of the key would make of a request.
+    /// Counts the effect of a changed key on a request.
     fn change(&mut self, rule: NameRule, name: &[u8], request: &WholeRequest<'_>, is_hit: bool) {
         let Some(changes) = self.by_name.get_mut(&rule) else { return };
         if !changes.contains_key(name) {
@@ -177,7 +176,7 @@ impl KeySuggester {
         }
     }
 
-    /// What is worth a word, the most hits first; and how often a name was not examined.
+    /// Suggestions, those with the most hits first; and how often a name was not examined.
     pub fn finish(self) -> (Vec<KeySuggestion>, u64) {
         let least = (self.requests as f64 * MIN_GAIN).max(1.0);
         let of_names = self.by_name.iter().flat_map(|(rule, changes)| {

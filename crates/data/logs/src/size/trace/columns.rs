@@ -16,12 +16,12 @@ const MAX_LIFE_S: f64 = (u32::MAX - 1) as f64;
 /// A line that stands for more requests is damaged.
 const MAX_REQUESTS: u64 = 1_000_000;
 
-/// What is read from a column.
+/// Role of a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ColumnRole {
     Unused,
     Object {
-        /// It may be empty, where others are the object with it.
+        /// Empty values are allowed, where other columns identify the object with it.
         is_part: bool,
     },
     /// Milliseconds of what it counts; none: the size of a time says it.
@@ -50,7 +50,7 @@ struct Column {
     role: ColumnRole,
 }
 
-/// Which columns lines have, and what each stands for.
+/// Columns of a trace, with the role of each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
     separator: Separator,
@@ -66,7 +66,7 @@ pub struct Columns {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoObjectColumn;
 
-/// What a line says.
+/// Content of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceLine {
     /// Requests, all of them alike.
@@ -80,14 +80,13 @@ pub enum TraceLine {
     Other,
 }
 
-/// Why a line is not a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceLineError {
-    /// It has another number of columns: this one.
+    /// Wrong number of columns: this one.
     Columns(usize),
     /// Something is wrong with a column.
     Column {
-        /// Its place, from 0.
+        /// Index of the column.
         place: usize,
         problem: ValueError,
     },
@@ -179,7 +178,7 @@ impl Columns {
         self.place(|role| matches!(role, ColumnRole::Takes(_))).is_some()
     }
 
-    /// What the values of its operations mean.
+    /// Meanings of the values of its operations.
     pub fn operations(&self) -> Operations {
         Operations::new(&self.operation_names)
     }
@@ -278,7 +277,7 @@ impl Columns {
         self.columns.iter().position(|column| is_one(column.role))
     }
 
-    /// Why a line is not a request, in words.
+    /// Reason for which a line is not a request, for people.
     pub fn reason(&self, malformed: TraceLineError) -> String {
         match malformed {
             TraceLineError::Columns(found) => {
@@ -326,17 +325,17 @@ impl Columns {
         self.all_named(|role| role == ColumnRole::Unused)
     }
 
-    /// What a column of operations is called; none: there is none.
+    /// Name of the column of operations; none: there is none.
     pub fn operation(&self) -> Option<String> {
         self.all_named(|role| role == ColumnRole::Operation).pop()
     }
 
-    /// What a column of how many requests a line stands for is called; none: there is none.
+    /// Name of the column of requests for each line; none: there is none.
     pub fn count(&self) -> Option<String> {
         self.all_named(|role| role == ColumnRole::Count).pop()
     }
 
-    /// What a reader should know of how columns are read, a sentence each.
+    /// Sentences on how columns are read.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let objects = self.all_named(|role| matches!(role, ColumnRole::Object { .. }));
@@ -402,7 +401,7 @@ fn objects(names: &[ColumnName]) -> Option<Objects> {
     Some(Objects { parts: parts.iter().filter_map(|meaning| first(*meaning)).collect(), whole })
 }
 
-/// What was found in a line.
+/// Values of a line's columns.
 #[derive(Debug)]
 struct ParsedLine<'l> {
     key: Option<u64>,

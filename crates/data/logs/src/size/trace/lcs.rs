@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::Record;
 use super::operation::Operations;
 
-/// What a trace begins with, and what its head ends with.
+/// Magic number at the beginning of a trace, and at the end of its head.
 const MAGIC: [u8; 8] = 0x1234_5678_9abc_def0_u64.to_le_bytes();
 const HEAD_BYTES: usize = 8192;
 /// Bytes of a record, by version.
@@ -19,10 +19,9 @@ const OPERATIONS: [&str; 15] = [
     "read", "write", "update",
 ];
 
-/// Why it is no such trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LcsError {
-    /// It does not begin like one.
+    /// The magic number is missing.
     #[error("cannot read the trace: it does not begin as libCacheSim's lcs does")]
     NoLcs,
     /// Another version.
@@ -44,7 +43,6 @@ pub struct Lcs {
     record_bytes: Option<usize>,
     /// The beginning of what the last piece ended in.
     rest: Vec<u8>,
-    /// What was done with objects.
     pub operations: Operations,
 }
 

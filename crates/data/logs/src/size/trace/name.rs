@@ -3,7 +3,7 @@
 use super::operation::{OperationName, operation_names};
 use super::separator::{CLOSING, OPENING};
 
-/// What a column stands for.
+/// Meaning of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnMeaning {
     Object,
@@ -16,7 +16,7 @@ pub enum ColumnMeaning {
     Path,
     Host,
     Query,
-    /// When it was requested.
+    /// Time of the request.
     Time,
     /// Bytes of the object.
     Size,
@@ -28,16 +28,16 @@ pub enum ColumnMeaning {
     Sent,
     /// First byte of the part that was requested.
     RangeStart,
-    /// Its last byte.
+    /// Last byte of that part.
     RangeEnd,
-    /// How long a copy is fresh.
+    /// Freshness lifetime.
     Life,
     /// Time until the response began.
     Takes,
     Operation,
     /// The same, if its values say so.
     PerhapsOperation,
-    /// How many requests a line stands for.
+    /// Requests that a line stands for.
     Count,
     /// Nothing that is read.
     Unknown,
@@ -93,13 +93,12 @@ const NAMES: [(ColumnMeaning, &str); 19] = [
 pub struct ColumnName {
     /// The name as it was written.
     pub text: String,
-    /// What it stands for.
     pub meaning: ColumnMeaning,
-    /// What it counts: bytes (of sizes), milliseconds (of times); none: the name does not say.
+    /// Unit: bytes (of sizes), milliseconds (of times); none: the name does not state it.
     pub unit: Option<f64>,
-    /// Its words without marks between.
+    /// Words of the name, joined without marks.
     pub words: String,
-    /// What its values mean.
+    /// Meanings of its values.
     pub operation_names: Vec<OperationName>,
 }
 
@@ -201,7 +200,7 @@ fn meaning(words: &str) -> ColumnMeaning {
     found.map_or(ColumnMeaning::Unknown, |(meaning, _)| *meaning)
 }
 
-/// What a word counts, if it is a unit of what a column stands for: bytes of a size, milliseconds of a time.
+/// Unit that a word names: bytes of a size, milliseconds of a time.
 fn unit(meaning: ColumnMeaning, word: &str) -> Option<f64> {
     match meaning {
         Size | KeySize | ValueSize | Sent => match word {

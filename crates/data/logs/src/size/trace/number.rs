@@ -4,7 +4,7 @@ use crate::format::{instant_us, ticks_in_second};
 
 use crate::size::requests::LARGEST_BYTES;
 
-/// What is wrong with a field.
+/// Defect of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueError {
     /// There is nothing in it.

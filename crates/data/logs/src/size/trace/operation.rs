@@ -46,12 +46,11 @@ const OTHERS: [&str; 31] = [
 const MOST: usize = 64;
 const REST: &str = "(others)";
 
-/// What the values of a column of operations mean, where its name says it: `[Put:0, Get:1]`.
+/// Meaning of a value of a column of operations, where the column's name states it: `[Put:0, Get:1]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperationName {
     /// As it stands in lines.
     pub value: Vec<u8>,
-    /// What it is called.
     pub name: String,
 }
 
@@ -102,13 +101,11 @@ pub struct OperationCount {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
     value: Vec<u8>,
-    /// What it is called.
     pub name: String,
-    /// It is a request.
+    /// True for a request.
     pub is_read: bool,
     /// A number of which nothing says what it means: it is taken for a read.
     pub is_unexplained: bool,
-    /// How often it was done.
     pub count: u64,
 }
 
@@ -118,9 +115,9 @@ pub struct Operations {
     operation_names: Vec<OperationName>,
     /// All that were seen.
     pub operations: Vec<Operation>,
-    /// Where the last one is.
+    /// Index of the last operation, which the next one often equals.
     last: usize,
-    /// How often others than reads said a lifetime.
+    /// Number of operations other than reads that stated a lifetime.
     pub lifetimes: u64,
 }
 

@@ -7,9 +7,7 @@ use super::separator::Separator;
 /// The form of a published trace.
 #[derive(Debug)]
 pub struct PublishedTrace {
-    /// What it is called.
     pub name: &'static str,
-    /// What else it is called.
     aliases: &'static [&'static str],
     /// Names of its columns, for each number of them that there is.
     columns: &'static [&'static str],
@@ -18,9 +16,9 @@ pub struct PublishedTrace {
     least: Option<usize>,
     /// Lines have further columns, whose number is not known.
     pub has_more: bool,
-    /// What a line looks like.
+    /// Predicate on the fields of a line.
     fits: fn(&[&[u8]]) -> bool,
-    /// What its files are called, where such lines could be those of something else.
+    /// Predicate on the name of the file, where such lines could be those of something else.
     is_called: fn(&str) -> bool,
 }
 
@@ -173,7 +171,6 @@ impl PublishedTrace {
         (self.fits)(&fields.iter().map(|field| &**field).collect::<Vec<_>>())
     }
 
-    /// How it separates columns.
     pub fn separator(&self) -> Separator {
         self.separator
     }

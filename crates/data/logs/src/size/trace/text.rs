@@ -17,7 +17,7 @@ const MAX_SHOWN_BYTES: usize = 100;
 /// Names in a list of them are separated by commas.
 const LIST: Separator = Separator::Byte(b',');
 
-/// What says which columns lines have.
+/// Source of the names of columns.
 #[derive(Debug, Clone)]
 pub enum ColumnNaming {
     /// The first line, or one before it that begins with `#`.
@@ -28,7 +28,7 @@ pub enum ColumnNaming {
     Given(String),
 }
 
-/// Why it is not known which columns lines have.
+/// Reason for which the columns of a trace are not known.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ColumnsError {
     /// No column stands for the object.
@@ -47,7 +47,7 @@ pub enum ColumnsError {
     )]
     NoNames {
         line: String,
-        /// What could be said.
+        /// Suggested `--columns`.
         example: String,
     },
     /// Lines have another number of columns than there are names.
@@ -57,13 +57,13 @@ pub enum ColumnsError {
     )]
     Different {
         named_by: String,
-        /// How many it names.
+        /// Number of names.
         named: String,
-        /// How many there are.
+        /// Number of columns.
         found: usize,
         /// The first of the lines.
         line: String,
-        /// What could be said.
+        /// Suggested `--columns`.
         example: String,
     },
     /// A size in a unit that is not known.
@@ -83,7 +83,7 @@ impl From<UnknownUnit> for ColumnsError {
     }
 }
 
-/// How the lines of a trace are read.
+/// Form of a text trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextTrace {
     pub columns: Columns,
@@ -130,7 +130,7 @@ impl TextTrace {
 
 /// The first lines of a trace, without empty ones.
 struct TraceHead<'l> {
-    /// How many lines come before the first one that is no remark, empty ones among them.
+    /// Lines before the first one that is no remark, empty ones among them.
     first: usize,
     /// Remarks before all others.
     remarks: Vec<&'l [u8]>,
@@ -281,7 +281,7 @@ fn separators(line: &[u8]) -> Vec<Separator> {
     found
 }
 
-/// What separates the columns of a line, if it has several.
+/// Separator of a line's columns, if it has several.
 fn likely_separator(line: &[u8]) -> Separator {
     let found = Separator::ALL.into_iter().find(|separator| separator.fields(line).count() > 1);
     found.unwrap_or(Separator::Nothing)

@@ -8,7 +8,7 @@ use super::Record;
 use super::lcs::number;
 use super::operation::Operations;
 
-/// Where a field of a record begins, by version.
+/// Offsets of the fields of a record, by version.
 #[derive(Debug)]
 struct VscsiLayout {
     record_bytes: usize,
@@ -25,7 +25,7 @@ const LAYOUTS: [VscsiLayout; 2] = [
 /// Records that must say the version.
 const SURE_RECORDS: usize = 2;
 
-/// It is no such trace.
+/// No trace of this form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("cannot read the trace: its first two records do not say version 1 or 2, as those of vscsi do")]
 pub struct VscsiError;
@@ -52,7 +52,6 @@ pub struct Vscsi {
     layout: Option<&'static VscsiLayout>,
     /// The beginning of what the last piece ended in.
     rest: Vec<u8>,
-    /// What was done with blocks.
     pub operations: Operations,
 }
 
@@ -91,7 +90,7 @@ impl Vscsi {
     }
 }
 
-/// What a command of SCSI does: those that read and write have codes for 6, 10, 12 and 16 bytes.
+/// Operation of a SCSI command: those that read and write have codes for 6, 10, 12 and 16 bytes.
 fn name(command: u8) -> String {
     match command {
         0x08 | 0x28 | 0xa8 | 0x88 => "read".into(),

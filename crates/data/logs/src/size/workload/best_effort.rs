@@ -12,14 +12,13 @@ use assay_workload::{ClosedRobot, Freeze, Launch, SessionClock, Timeline, Univer
 use super::is_best_effort;
 use super::walk::nanoseconds;
 
-/// What a launch and its embedded objects introduced.
+/// Requests of a launch and its embedded objects, and the objects that they introduced.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FillCounts {
     /// Requests, embedded objects among them.
     pub(super) requests: u64,
     /// Basic first visits of cachable objects.
     pub(super) objects: u64,
-    /// Their bytes.
     pub(super) bytes: u64,
 }
 
@@ -35,7 +34,7 @@ impl FillCounts {
 struct BestEffortRobot {
     index: RobotIndex,
     stream: ClosedRobot,
-    /// Its sessions, and its launches in the busy period that is on.
+    /// Session clock, and launches in the current busy period.
     sessions: Option<(SessionClock, u64)>,
     /// Not alive in this phase: it has no place in the heap.
     is_asleep: bool,
@@ -44,7 +43,7 @@ struct BestEffortRobot {
 pub(super) struct BestEffortRobots {
     timeline: Arc<Timeline>,
     robots: Vec<BestEffortRobot>,
-    /// When each robot that is alive may launch next.
+    /// Next possible launch of each robot that is alive.
     next: BinaryHeap<Reverse<(u64, u32)>>,
     response_ns: u64,
     phase: usize,
@@ -87,7 +86,7 @@ impl BestEffortRobots {
         this
     }
 
-    /// When a robot may launch something; none: all is over.
+    /// Time of the next possible launch; none: all phases are over.
     pub(super) fn next_ns(&self) -> Option<u64> {
         self.next.peek().map(|Reverse((at_ns, _))| *at_ns)
     }
@@ -164,7 +163,7 @@ impl BestEffortRobots {
         }
     }
 
-    /// When the phase that is on ends, as far as that is known now.
+    /// End of the current phase, as far as it is known now.
     fn end_ns(&self, universe: &Universe, now_ns: u64) -> Option<u64> {
         let span = &self.timeline.phases()[self.phase];
         if let Some(end) = span.end {

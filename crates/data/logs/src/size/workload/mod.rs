@@ -25,24 +25,22 @@ use crate::size::http::Http;
 use crate::size::input::{ReadOptions, SizeInput};
 use crate::size::requests::{RequestCollector, Sizes};
 
-/// How long a response to a best-effort robot takes where nothing else is said.
+/// Response time for best-effort robots, unless another one is given.
 const BEST_EFFORT_RESPONSE: Duration = Duration::from_millis(10);
 
-/// What is to be simulated.
+/// Workload to simulate.
 #[derive(Debug)]
 pub struct WorkloadPlan<'a> {
-    /// Its name, for the document and for messages.
+    /// Name, for the document and for messages.
     pub name: &'a str,
-    /// What the robots request.
     pub universe: Arc<Universe>,
     pub timeline: Arc<Timeline>,
-    /// What caches do where RFC 9111 leaves them a choice.
+    /// Behaviour where RFC 9111 leaves caches a choice.
     pub behaviour: CacheBehaviour,
-    /// How long every response takes; none: no time, and 10 ms for best-effort robots.
+    /// Response time; none: 0, and 10 ms for best-effort robots.
     pub response: Option<Duration>,
     /// Phases whose requests are counted; empty: all of them.
     pub phases: &'a [String],
-    /// How much of it is simulated, and what is told apart.
     pub how: ReadOptions,
 }
 

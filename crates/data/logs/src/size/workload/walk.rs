@@ -270,7 +270,7 @@ impl Walk {
     }
 }
 
-/// What a request means to a cache. A condition takes a date that the object shows.
+/// Kind of a request for a cache. A condition needs a date that the object shows.
 fn kind(request: &WalkRequest, sends_parts: bool, has_date: bool) -> CacheRequest {
     match (request.method, request.request_type) {
         (Method::Post | Method::Put, _) => CacheRequest::Post,
