@@ -26,7 +26,7 @@ fuzz_target!(|text: &str| {
                 assert!(referrer::classify(access.referrer, access.host()).1.len() <= access.referrer.len());
             }
         }
-        Err(error) => assert!(!error.why.is_empty()),
+        Err(error) => assert!(!error.why.to_string().is_empty()),
     }
     match detect(log.as_bytes()) {
         Ok(recognised) => assert!(0 < recognised.fit && recognised.fit <= recognised.tried),

@@ -39,7 +39,8 @@ pub fn is_fit(case: &Case) -> bool {
 /// describes the target. Call it in a `LocalSet`.
 pub async fn alongside(
     cases: &[Rc<Case>],
-    (target, info): (&Target, TargetInfo),
+    target: &Target,
+    info: TargetInfo,
     origin: &Rc<Origin>,
     mut document: Document,
     stop: impl Future<Output = ()>,

@@ -63,7 +63,7 @@ pub fn written(request: &Request, lingers: bool, values: &Values, is_forward: bo
     // A path that begins with a slash and the token is a URL of its own; anything else follows the URL of the case.
     let mut target = if path.contains(&values.token) { path } else { format!("/{}{path}", values.token) };
     if request.is_http2() {
-        return over_http2(request, (&host, &target), lingers, values);
+        return over_http2(request, &host, &target, lingers, values);
     }
     if is_forward && target.starts_with('/') {
         target = format!("{}://{}{target}", values.scheme, values.host);
@@ -94,7 +94,7 @@ fn frames(request: &Request, values: &Values) -> Sent {
 }
 
 /// A request over HTTP/2: names of fields are in lower case there.
-fn over_http2(request: &Request, (host, target): (&str, &str), lingers: bool, values: &Values) -> Sent {
+fn over_http2(request: &Request, host: &str, target: &str, lingers: bool, values: &Values) -> Sent {
     let pseudo = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
     let mut fields: Vec<Field> = vec![pseudo(":method", &request.method), pseudo(":scheme", values.scheme)];
     if !host.is_empty() {
@@ -164,12 +164,11 @@ impl Client {
         let linger = linger_of(outgoing, sent.lingers);
         let kept = self.http2.take().filter(|_| is_request);
         let was_kept = kept.is_some();
-        let (mut received, connection) =
-            once_over_http2(kept, target, outgoing, (sent, linger), now_ms).await;
+        let (mut received, connection) = once_over_http2(kept, target, outgoing, sent, linger, now_ms).await;
         self.http2 = connection.filter(|_| is_request && Connection::is_usable(&received));
         // A target may end an idle connection at any moment; it has not acted on the request then.
         if was_kept && received.bytes.is_empty() && received.reset.is_none() && received.ends_connection() {
-            let (again, connection) = once_over_http2(None, target, outgoing, (sent, linger), now_ms).await;
+            let (again, connection) = once_over_http2(None, target, outgoing, sent, linger, now_ms).await;
             self.http2 = connection.filter(|_| Connection::is_usable(&again));
             received = again;
         }
@@ -257,7 +256,8 @@ async fn once_over_http2(
     kept: Option<Connection>,
     target: &Place,
     outgoing: &Outgoing,
-    (sent, linger): (&Sent, Duration),
+    sent: &Sent,
+    linger: Duration,
     now_ms: &impl Fn() -> f64,
 ) -> (Received, Option<Connection>) {
     let mut received = Received { is_http2: true, ..Received::default() };
@@ -274,7 +274,7 @@ async fn once_over_http2(
     let seen = match opened {
         Ok(open) => {
             let open = connection.insert(open);
-            open.exchange(outgoing, (&sent.method, linger, deadline), &mut received, now_ms).await
+            open.exchange(outgoing, &sent.method, linger, deadline, &mut received, now_ms).await
         }
         Err(error) => {
             received.closed = error.kind() != io::ErrorKind::TimedOut;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::case::Level;
 use crate::message::shown;
@@ -127,6 +128,15 @@ pub struct Reached {
     pub status: u16,
 }
 
+/// A text that is no document of this kind.
+#[derive(Debug, Error)]
+pub enum ParseError {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("its schema is `{0}`, not `{SCHEMA}`")]
+    Schema(String),
+}
+
 /// Conclusion from all results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conclusion {
@@ -191,12 +201,11 @@ impl Document {
         serde_json::to_string_pretty(self).map(|text| text + "\n")
     }
 
-    /// From JSON; what is wrong with it.
-    pub fn from_json(text: &str) -> Result<Self, String> {
-        let document: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    pub fn from_json(text: &str) -> Result<Self, ParseError> {
+        let document: Self = serde_json::from_str(text)?;
         match document.schema == SCHEMA {
             true => Ok(document),
-            false => Err(format!("its schema is `{}`, not `{SCHEMA}`", document.schema)),
+            false => Err(ParseError::Schema(document.schema)),
         }
     }
 

@@ -80,7 +80,7 @@ impl ConformanceRun {
                 let cases: Vec<Rc<Case>> = cases.iter().cloned().map(Rc::new).collect();
                 let document = Document::new(&version, made_unix_s);
                 let stop = async { drop(stop.await) };
-                let document = alongside(&cases, (&target, info), &origin, document, stop).await;
+                let document = alongside(&cases, &target, info, &origin, document, stop).await;
                 let _ = results_sender.send(document);
             };
             runtime.block_on(LocalSet::new().run_until(all));

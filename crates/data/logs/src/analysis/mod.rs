@@ -285,7 +285,7 @@ impl Analyser {
         if line.is_empty() || line[0] == b'#' {
             match current.read_remark(line) {
                 Ok(()) => self.lines.empty += 1,
-                Err(reason) => self.add_malformed(input, number, line, reason),
+                Err(error) => self.add_malformed(input, number, line, error.to_string()),
             }
             return LineOutcome::Done;
         }

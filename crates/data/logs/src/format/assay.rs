@@ -1,5 +1,6 @@
 //! `{field}`: how descriptions of proxies say what stands in a line of their access log.
 
+use super::error::SyntaxError;
 use super::field::{DurationUnit, Field, FieldSource};
 use super::time::TimePattern;
 use super::token::Token;
@@ -40,40 +41,40 @@ pub const FIELDS: [(&str, &str); 31] = [
 ];
 
 /// A format string in pieces.
-pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
-    let mut tokenize = Vec::new();
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, SyntaxError> {
+    let mut tokens = Vec::new();
     let mut rest = format;
     let mut used = Vec::new();
     while let Some((before, after)) = rest.split_once('{') {
         if !before.is_empty() {
-            tokenize.push(Token::Literal(before.to_owned()));
+            tokens.push(Token::Literal(before.to_owned()));
         }
         let Some((name, behind)) = after.split_once('}') else {
-            return Err(format!("`{{{after}` has no end; a field is written `{{status}}`"));
+            return Err(SyntaxError::UnclosedField { text: after.to_owned() });
         };
         let Some(field) = field(name) else {
             let names: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
-            return Err(format!("`{{{name}}}` is no field of a line; there are {}", names.join(", ")));
+            return Err(SyntaxError::UnknownField { name: name.to_owned(), known: names.join(", ") });
         };
         if !matches!(name, "other" | "part-s") && used.contains(&name) {
-            return Err(format!("`{{{name}}}` stands in it twice"));
+            return Err(SyntaxError::Repeated { name: name.to_owned() });
         }
         if behind.starts_with('{') {
-            return Err(format!("nothing stands between `{{{name}}}` and the field after it"));
+            return Err(SyntaxError::AdjacentToField { name: name.to_owned() });
         }
         used.push(name);
-        tokenize.push(Token::field(field, format!("{{{name}}}")));
+        tokens.push(Token::field(field, format!("{{{name}}}")));
         rest = behind;
     }
     if !rest.is_empty() {
-        tokenize.push(Token::Literal(rest.to_owned()));
+        tokens.push(Token::Literal(rest.to_owned()));
     }
     let has = |field: &str| used.contains(&field);
     let has_time = used.iter().any(|name| name.starts_with("time-"));
     if has_time && has("status") && (has("url") || has("path") || has("request")) {
-        Ok(tokenize)
+        Ok(tokens)
     } else {
-        Err("must have at least a time like {time-s}, {status}, and {url}, {path} or {request}".into())
+        Err(SyntaxError::LacksFields)
     }
 }
 

@@ -15,8 +15,8 @@ pub struct UnusedField {
 }
 
 /// Turns fields that another one makes superfluous into such that are only cut out.
-pub(super) fn drop_redundant(tokenize: &mut [Token]) -> Vec<UnusedField> {
-    let fields: Vec<Option<Field>> = tokenize.iter().map(|piece| piece.as_field().cloned()).collect();
+pub(super) fn drop_redundant(tokens: &mut [Token]) -> Vec<UnusedField> {
+    let fields: Vec<Option<Field>> = tokens.iter().map(|piece| piece.as_field().cloned()).collect();
     let mut unused = Vec::new();
     for (index, field) in fields.iter().enumerate() {
         let Some(field) = field else { continue };
@@ -27,8 +27,8 @@ pub(super) fn drop_redundant(tokenize: &mut [Token]) -> Vec<UnusedField> {
         if read == index {
             continue;
         }
-        let used = tokenize[read].text().to_owned();
-        if let Token::Field { field: own, word, .. } = &mut tokenize[index] {
+        let used = tokens[read].text().to_owned();
+        if let Token::Field { field: own, word, .. } = &mut tokens[index] {
             unused.push(UnusedField { word: word.clone(), what: field.name(), used });
             *own = match field {
                 Field::Time(pattern) => Field::UnusedTime(pattern.clone()),

@@ -1,5 +1,6 @@
 //! HAProxy's `log-format`: `%[{flags}]variable` and `%[expression]`.
 
+use super::error::SyntaxError;
 use super::field::{DurationUnit, Field, FieldSource};
 use super::time::TimePattern;
 use super::token::{Token, consumed};
@@ -7,25 +8,25 @@ use super::token::{Token, consumed};
 const DATE: &str = "%d/%b/%Y:%H:%M:%S.%f";
 
 /// A format string in pieces.
-pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
-    let mut tokenize = Vec::new();
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, SyntaxError> {
+    let mut tokens = Vec::new();
     let mut rest = format;
     let mut all_quoted = false;
     while let Some(at) = rest.find('%') {
         if at > 0 {
-            tokenize.push(Token::Literal(rest[..at].replace("\\ ", " ")));
+            tokens.push(Token::Literal(rest[..at].replace("\\ ", " ")));
         }
         let start = &rest[at..];
         rest = &start[1..];
         if let Some(after) = rest.strip_prefix('%') {
-            tokenize.push(Token::Literal("%".into()));
+            tokens.push(Token::Literal("%".into()));
             rest = after;
             continue;
         }
         let mut quoted = all_quoted;
         if let Some(inside) = rest.strip_prefix('{') {
             let Some((flags, after)) = inside.split_once('}') else {
-                return Err(format!("`{rest}` has no `}}`"));
+                return Err(SyntaxError::Unclosed { text: rest.to_owned(), closing: '}' });
             };
             quoted = flags.contains("+Q") || (quoted && !flags.contains("-Q"));
             rest = after;
@@ -53,22 +54,22 @@ pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
         match field {
             // They end by themselves, with the blank behind them.
             Some(Field::Braces) => {
-                tokenize.push(Token::field(Field::Braces, word));
+                tokens.push(Token::field(Field::Braces, word));
                 rest = rest.strip_prefix(' ').unwrap_or(rest);
             }
-            Some(field) if quoted => tokenize.push(Token::quoted(field, word)),
-            Some(field) => tokenize.push(Token::field(field, word)),
+            Some(field) if quoted => tokens.push(Token::quoted(field, word)),
+            Some(field) => tokens.push(Token::field(field, word)),
             None => {}
         }
     }
     if !rest.is_empty() {
-        tokenize.push(Token::Literal(rest.replace("\\ ", " ")));
+        tokens.push(Token::Literal(rest.replace("\\ ", " ")));
     }
-    Ok(tokenize)
+    Ok(tokens)
 }
 
 /// Content of square brackets, which may be nested.
-fn expression(text: &str) -> Result<(&str, &str), String> {
+fn expression(text: &str) -> Result<(&str, &str), SyntaxError> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
         depth += match c {
@@ -80,7 +81,7 @@ fn expression(text: &str) -> Result<(&str, &str), String> {
             return Ok((&text[1..at], &text[at + 1..]));
         }
     }
-    Err(format!("`{text}` has no `]`"))
+    Err(SyntaxError::Unclosed { text: text.to_owned(), closing: ']' })
 }
 
 fn of_expression(expression: &str) -> Field {
@@ -132,7 +133,7 @@ fn variable(text: &str) -> Option<&'static str> {
     NAMES.iter().chain(&more).find(|name| text.starts_with(**name)).copied()
 }
 
-fn field(name: &str) -> Result<Field, String> {
+fn field(name: &str) -> Result<Field, SyntaxError> {
     Ok(match name {
         "Ts" => Field::EpochSeconds,
         "ms" => Field::Fraction,
@@ -152,6 +153,6 @@ fn field(name: &str) -> Result<Field, String> {
         "r" => Field::RequestLine,
         "hr" | "hs" => Field::Braces,
         name if variable(name) == Some(name) => Field::Skip,
-        other => return Err(format!("`%{other}` is no variable of HAProxy's log-format")),
+        other => return Err(SyntaxError::HaproxyVariable(other.to_owned())),
     })
 }

@@ -34,7 +34,7 @@ pub(super) struct Value<'l> {
 
 /// Position at which a line ceases to be a JSON object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SyntaxError {
+pub(super) struct NoObject {
     pub at: usize,
 }
 
@@ -171,7 +171,7 @@ impl Keys {
         });
         match (refused, walked) {
             (Some(stop), _) => Err(stop),
-            (None, Err(SyntaxError { at })) => Err(JsonStop::SyntaxError { at }),
+            (None, Err(NoObject { at })) => Err(JsonStop::NoObject { at }),
             (None, Ok(())) => Ok(()),
         }
     }
@@ -180,16 +180,13 @@ impl Keys {
 /// Reason for which reading a line stopped early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JsonStop {
-    SyntaxError { at: usize },
+    NoObject { at: usize },
     Refused { key: usize, at: usize },
 }
 
 /// Hands over each value of an object that is no object itself: the names of its key, the value, and where it begins. Of a list it is
 /// the first value.
-fn each_leaf<'l>(
-    line: &'l [u8],
-    mut leaf: impl FnMut(&[&'l [u8]], &'l [u8], usize),
-) -> Result<(), SyntaxError> {
+fn each_leaf<'l>(line: &'l [u8], mut leaf: impl FnMut(&[&'l [u8]], &'l [u8], usize)) -> Result<(), NoObject> {
     let mut cursor = Cursor { line, at: 0 };
     let mut names: [&[u8]; DEPTH] = [b""; DEPTH];
     let mut depth = 0;
@@ -207,7 +204,7 @@ fn each_leaf<'l>(
             if cursor.next_if(b'{') {
                 depth += 1;
                 if depth == DEPTH {
-                    return Err(SyntaxError { at: cursor.at });
+                    return Err(NoObject { at: cursor.at });
                 }
                 continue;
             }
@@ -242,8 +239,8 @@ struct Cursor<'l> {
 }
 
 impl<'l> Cursor<'l> {
-    fn wrong<T>(&self) -> Result<T, SyntaxError> {
-        Err(SyntaxError { at: self.at })
+    fn wrong<T>(&self) -> Result<T, NoObject> {
+        Err(NoObject { at: self.at })
     }
 
     fn skip_blanks(&mut self) {
@@ -260,12 +257,12 @@ impl<'l> Cursor<'l> {
         is_next
     }
 
-    fn expect(&mut self, byte: u8) -> Result<(), SyntaxError> {
+    fn expect(&mut self, byte: u8) -> Result<(), NoObject> {
         if self.next_if(byte) { Ok(()) } else { self.wrong() }
     }
 
     /// A text in quotes, as it stands there.
-    fn text(&mut self) -> Result<&'l [u8], SyntaxError> {
+    fn text(&mut self) -> Result<&'l [u8], NoObject> {
         self.expect(b'"')?;
         let begin = self.at;
         loop {
@@ -285,7 +282,7 @@ impl<'l> Cursor<'l> {
     }
 
     /// A value that is no object; none: an empty list, or one of objects.
-    fn value(&mut self) -> Result<Option<JsonLeaf<'l>>, SyntaxError> {
+    fn value(&mut self) -> Result<Option<JsonLeaf<'l>>, NoObject> {
         self.skip_blanks();
         match self.line.get(self.at) {
             Some(b'"') => {
@@ -309,7 +306,7 @@ impl<'l> Cursor<'l> {
     }
 
     /// The first value of a list, all of which is skipped.
-    fn list(&mut self) -> Result<Option<JsonLeaf<'l>>, SyntaxError> {
+    fn list(&mut self) -> Result<Option<JsonLeaf<'l>>, NoObject> {
         self.expect(b'[')?;
         self.skip_blanks();
         let first = match self.line.get(self.at) {
@@ -333,7 +330,7 @@ impl<'l> Cursor<'l> {
         Ok(first)
     }
 
-    fn end(&mut self) -> Result<(), SyntaxError> {
+    fn end(&mut self) -> Result<(), NoObject> {
         self.skip_blanks();
         if self.at == self.line.len() { Ok(()) } else { self.wrong() }
     }

@@ -6,6 +6,7 @@
 mod assay;
 mod choice;
 mod detect;
+mod error;
 mod extra;
 mod facts;
 mod field;
@@ -25,12 +26,11 @@ mod w3c;
 
 use std::fmt;
 
-use thiserror::Error;
-
 pub use assay::FIELDS as ASSAY_FIELDS;
 pub use choice::UnusedField;
 pub use detect::{DetectError, DetectedFormats, detect, instant_us};
 pub(crate) use detect::{SAMPLE_LINES, read_line, trim};
+pub use error::{DirectiveError, FormatError, SyntaxError};
 pub use extra::{ExtraField, canonical_field_name, logging_hint};
 pub use facts::{Fact, FactSet};
 pub use known::{KNOWN_FORMATS, KnownFormat};
@@ -43,16 +43,6 @@ use field::{Field, FieldSource};
 use find::{find, find_either, is_without};
 use time::{Clock, TimePattern};
 use token::Token;
-
-/// A format string that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{format}` cannot be used as a log format: {why}")]
-pub struct FormatError {
-    /// The format, as given.
-    pub format: String,
-    /// The defect, and what to do about it.
-    pub why: String,
-}
 
 /// Notation of a format string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,7 +193,7 @@ enum Mismatch {
     /// There is more than the format says.
     More,
     /// No JSON object.
-    SyntaxError,
+    NoObject,
     /// A JSON object without the keys of a request.
     NoRequest,
 }
@@ -217,11 +207,7 @@ impl Format {
         let Some(dialect) = detect_dialect(text) else {
             let names: Vec<&str> =
                 KNOWN_FORMATS.iter().filter_map(|known| known.names.first().copied()).collect();
-            let why = format!(
-                "it is no format string (nothing in it begins with `%`, `$` or `{{`), and there is no format of that \
-                 name; there are {}",
-                names.join(", ")
-            );
+            let why = SyntaxError::UnknownName { names: names.join(", ") };
             return Err(FormatError { format: text.to_owned(), why });
         };
         Self::compile(dialect, text)
@@ -229,7 +215,7 @@ impl Format {
 
     /// Compiles a format string.
     pub fn compile(dialect: Dialect, text: &str) -> Result<Self, FormatError> {
-        let tokenize = match dialect {
+        let tokens = match dialect {
             Dialect::Squid => squid::tokenize(text),
             Dialect::Ncsa => ncsa::tokenize(text),
             Dialect::Nginx => nginx::tokenize(text),
@@ -237,12 +223,12 @@ impl Format {
             Dialect::TrafficServer => trafficserver::tokenize(text),
             Dialect::Assay => assay::tokenize(text),
             Dialect::W3c => w3c::tokenize(text),
-            Dialect::Json => Err("JSON lines are read by their own keys".into()),
+            Dialect::Json => Err(SyntaxError::Json),
         };
-        let compiled = tokenize.and_then(|tokenize| {
-            let mut tokenize = join(tokenize);
-            let unused = choice::drop_redundant(&mut tokenize);
-            Ok(Self::of(text, dialect, LineLayout::Steps(compile_steps(&tokenize, dialect)?), unused))
+        let compiled = tokens.and_then(|tokens| {
+            let mut tokens = join(tokens);
+            let unused = choice::drop_redundant(&mut tokens);
+            Ok(Self::of(text, dialect, LineLayout::Steps(compile_steps(&tokens, dialect)?), unused))
         });
         compiled.map_err(|why| FormatError { format: text.to_owned(), why })
     }
@@ -250,10 +236,10 @@ impl Format {
     /// The format of JSON lines, by their keys; none: they are no objects.
     fn from_json_lines(lines: &[&[u8]]) -> Option<Self> {
         let json::JsonFormat { name, about, mut keys } = json::find(lines)?;
-        let mut tokenize: Vec<Token> =
+        let mut tokens: Vec<Token> =
             keys.list().iter().map(|key| Token::field(key.field.clone(), &*key.path)).collect();
-        let unused = choice::drop_redundant(&mut tokenize);
-        for (key, piece) in keys.list_mut().iter_mut().zip(tokenize) {
+        let unused = choice::drop_redundant(&mut tokens);
+        for (key, piece) in keys.list_mut().iter_mut().zip(tokens) {
             if let Token::Field { field, .. } = piece {
                 key.field = field;
             }
@@ -549,9 +535,7 @@ fn walk_keys<'f, 'l>(
         Err(json::JsonStop::Refused { key, at }) => {
             Err(LineError { step: key, at, problem: Mismatch::Wrong })
         }
-        Err(json::JsonStop::SyntaxError { at }) => {
-            Err(LineError { step: 0, at, problem: Mismatch::SyntaxError })
-        }
+        Err(json::JsonStop::NoObject { at }) => Err(LineError { step: 0, at, problem: Mismatch::NoObject }),
     }
 }
 
@@ -602,9 +586,9 @@ fn detect_dialect(text: &str) -> Option<Dialect> {
 }
 
 /// Pieces to steps: every field but the last gets its end.
-fn compile_steps(tokenize: &[Token], dialect: Dialect) -> Result<Vec<FormatStep>, String> {
-    let mut steps = Vec::with_capacity(tokenize.len());
-    for (index, piece) in tokenize.iter().enumerate() {
+fn compile_steps(tokens: &[Token], dialect: Dialect) -> Result<Vec<FormatStep>, SyntaxError> {
+    let mut steps = Vec::with_capacity(tokens.len());
+    for (index, piece) in tokens.iter().enumerate() {
         let (field, word, quoted) = match piece {
             Token::Literal(_)
                 if matches!(
@@ -621,11 +605,11 @@ fn compile_steps(tokenize: &[Token], dialect: Dialect) -> Result<Vec<FormatStep>
             Token::Field { field, word, quoted } => (field, word, *quoted),
         };
         let in_quotes =
-            index > 0 && matches!(&tokenize[index - 1], Token::Literal(text) if text.ends_with('"'));
-        let until = match tokenize.get(index + 1) {
+            index > 0 && matches!(&tokens[index - 1], Token::Literal(text) if text.ends_with('"'));
+        let until = match tokens.get(index + 1) {
             _ if *field == Field::Braces => FieldEnd::Braces,
             _ if *field == Field::Rest => FieldEnd::End,
-            None if let Some(separator) = separator(tokenize) => FieldEnd::EndWithout(separator),
+            None if let Some(separator) = separator(tokens) => FieldEnd::EndWithout(separator),
             None if field.is_list() => FieldEnd::List((*b" ").into()),
             // Squid's is without parameters; in others a blank may stand before one.
             None if *field == Field::ContentType && dialect == Dialect::Squid => FieldEnd::EndOfWord,
@@ -650,11 +634,7 @@ fn compile_steps(tokenize: &[Token], dialect: Dialect) -> Result<Vec<FormatStep>
                 }
             }
             Some(Token::Field { field: next, .. }) => {
-                return Err(format!(
-                    "nothing stands between the {} and the {} after it",
-                    field.name(),
-                    next.name()
-                ));
+                return Err(SyntaxError::Adjacent { field: field.name(), next: next.name() });
             }
         };
         steps.push(FormatStep::Field(FieldStep {
@@ -665,28 +645,28 @@ fn compile_steps(tokenize: &[Token], dialect: Dialect) -> Result<Vec<FormatStep>
         }));
     }
     if steps.iter().all(|step| step.field().is_none()) {
-        return Err("there is no field in it".into());
+        return Err(SyntaxError::NoField);
     }
     Ok(steps)
 }
 
 /// The sign that stands between all fields, as in a table.
-fn separator(tokenize: &[Token]) -> Option<u8> {
-    let mut texts = tokenize.iter().filter(|piece| piece.as_field().is_none()).map(Token::text);
+fn separator(tokens: &[Token]) -> Option<u8> {
+    let mut texts = tokens.iter().filter(|piece| piece.as_field().is_none()).map(Token::text);
     let first = texts.next()?;
     let is_sign = matches!(first, "|" | ";" | "," | "\t");
     (is_sign && texts.all(|text| text == first)).then(|| first.as_bytes()[0])
 }
 
 /// Refuses a unit behind a duration that is counted in another one: `%Dms` would be wrong by 1000.
-fn check_duration_unit(field: &Field, word: &str, behind: &str, dialect: Dialect) -> Result<(), String> {
+fn check_duration_unit(field: &Field, word: &str, behind: &str, dialect: Dialect) -> Result<(), SyntaxError> {
     let Some(unit) = field.duration_unit() else { return Ok(()) };
     let end = behind.find(|c: char| !c.is_alphabetic()).unwrap_or(behind.len());
     let written = behind[..end].replace('µ', "u");
     if !["s", "ms", "us", "ns"].contains(&written.as_str()) || written == unit.symbol() {
         return Ok(());
     }
-    let right = match (dialect, written.as_str()) {
+    let remedy = match (dialect, written.as_str()) {
         (Dialect::Ncsa, "ms") => "`%{ms}T` is the field for it",
         (Dialect::Ncsa, "us") => "`%D` is the field for it",
         (Dialect::Ncsa, "s") => "`%T` is the field for it",
@@ -698,13 +678,13 @@ fn check_duration_unit(field: &Field, word: &str, behind: &str, dialect: Dialect
               or `{duration-ns}`, and other fields in braces"
         }
     };
-    Err(format!("`{written}` stands behind `{word}`, which counts in {}; {right}", unit.symbol()))
+    Err(SyntaxError::Unit { written, word: word.to_owned(), counted: unit.symbol(), remedy })
 }
 
 /// Neighbouring texts become one, and so do fields that are written without anything between them.
-fn join(tokenize: Vec<Token>) -> Vec<Token> {
+fn join(tokens: Vec<Token>) -> Vec<Token> {
     let mut joined: Vec<Token> = Vec::new();
-    for piece in tokenize {
+    for piece in tokens {
         match (joined.last_mut(), piece) {
             (Some(Token::Literal(before)), Token::Literal(text)) => before.push_str(&text),
             (

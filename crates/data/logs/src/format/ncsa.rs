@@ -1,24 +1,25 @@
 //! Apache httpd's `LogFormat` and varnishncsa's `-F`: `%[condition][<|>][{argument}]letter`.
 
+use super::error::SyntaxError;
 use super::field::{DurationUnit, Field, FieldSource, request_field, sent_response_field};
 use super::squid::braces;
 use super::time::TimePattern;
 use super::token::{Token, consumed};
 
 /// A format string in pieces.
-pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
-    let mut tokenize = Vec::new();
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, SyntaxError> {
+    let mut tokens = Vec::new();
     // In a configuration file the quotes of the format are written with a backslash.
     let format = format.replace("\\\"", "\"").replace("\\t", "\t");
     let mut rest = format.as_str();
     while let Some(at) = rest.find('%') {
         if at > 0 {
-            tokenize.push(Token::Literal(rest[..at].to_owned()));
+            tokens.push(Token::Literal(rest[..at].to_owned()));
         }
         let start = &rest[at..];
         rest = &start[1..];
         if let Some(after) = rest.strip_prefix('%') {
-            tokenize.push(Token::Literal("%".into()));
+            tokens.push(Token::Literal("%".into()));
             rest = after;
             continue;
         }
@@ -30,28 +31,28 @@ pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
         }
         let letters = if rest.starts_with('^') { 3 } else { 1 };
         let Some((letter, after)) = rest.split_at_checked(letters) else {
-            return Err("it ends in `%`; a percent sign itself is written `%%`".into());
+            return Err(SyntaxError::LonePercent);
         };
         rest = after;
         let word = consumed(start, rest);
         if letter == "t" {
-            time(argument, word, &mut tokenize)?;
+            time(argument, word, &mut tokens)?;
         } else {
-            tokenize.push(Token::field(field(letter, argument.unwrap_or_default())?, word));
+            tokens.push(Token::field(field(letter, argument.unwrap_or_default())?, word));
         }
     }
     if !rest.is_empty() {
-        tokenize.push(Token::Literal(rest.to_owned()));
+        tokens.push(Token::Literal(rest.to_owned()));
     }
-    Ok(tokenize)
+    Ok(tokens)
 }
 
 /// `%t` comes with its own brackets; `%{…}t` does not.
-fn time(argument: Option<&str>, word: &str, tokenize: &mut Vec<Token>) -> Result<(), String> {
+fn time(argument: Option<&str>, word: &str, tokens: &mut Vec<Token>) -> Result<(), SyntaxError> {
     let Some(argument) = argument else {
-        tokenize.push(Token::Literal("[".into()));
-        tokenize.push(Token::field(Field::Time(TimePattern::common()), word));
-        tokenize.push(Token::Literal("]".into()));
+        tokens.push(Token::Literal("[".into()));
+        tokens.push(Token::field(Field::Time(TimePattern::common()), word));
+        tokens.push(Token::Literal("]".into()));
         return Ok(());
     };
     let pattern = argument.trim_start_matches("begin:").trim_start_matches("end:");
@@ -62,11 +63,11 @@ fn time(argument: Option<&str>, word: &str, tokenize: &mut Vec<Token>) -> Result
         "msec_frac" | "usec_frac" => Field::Fraction,
         pattern => Field::Time(TimePattern::compile(pattern)?),
     };
-    tokenize.push(Token::field(field, word));
+    tokens.push(Token::field(field, word));
     Ok(())
 }
 
-fn field(letter: &str, argument: &str) -> Result<Field, String> {
+fn field(letter: &str, argument: &str) -> Result<Field, SyntaxError> {
     let header = argument.to_ascii_lowercase();
     Ok(match letter {
         "a" | "h" => Field::Client(FieldSource::Direct),
@@ -95,6 +96,6 @@ fn field(letter: &str, argument: &str) -> Result<Field, String> {
         "x" if header == "varnish:side" => Field::Side,
         "A" | "C" | "e" | "f" | "I" | "k" | "l" | "L" | "M" | "n" | "p" | "P" | "R" | "S" | "u" | "X"
         | "x" | "^ti" | "^to" => Field::Skip,
-        other => return Err(format!("`%{other}` is no letter that httpd or varnishncsa know")),
+        other => return Err(SyntaxError::NcsaLetter(other.to_owned())),
     })
 }

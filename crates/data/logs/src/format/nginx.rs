@@ -1,17 +1,18 @@
 //! nginx's `log_format`: `$variable` and `${variable}`.
 
+use super::error::SyntaxError;
 use super::field::{DurationUnit, Field, FieldSource, request_field, response_field, sent_response_field};
 use super::squid::braces;
 use super::time::TimePattern;
 use super::token::{Token, consumed};
 
 /// A format string in pieces.
-pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
-    let mut tokenize = Vec::new();
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, SyntaxError> {
+    let mut tokens = Vec::new();
     let mut rest = format;
     while let Some(at) = rest.find('$') {
         if at > 0 {
-            tokenize.push(Token::Literal(rest[..at].to_owned()));
+            tokens.push(Token::Literal(rest[..at].to_owned()));
         }
         let start = &rest[at..];
         rest = &start[1..];
@@ -26,14 +27,14 @@ pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
             name
         };
         if name.is_empty() {
-            return Err("a `$` without the name of a variable behind it".into());
+            return Err(SyntaxError::LoneDollar);
         }
-        tokenize.push(Token::field(field(name), consumed(start, rest)));
+        tokens.push(Token::field(field(name), consumed(start, rest)));
     }
     if !rest.is_empty() {
-        tokenize.push(Token::Literal(rest.to_owned()));
+        tokens.push(Token::Literal(rest.to_owned()));
     }
-    Ok(tokenize)
+    Ok(tokens)
 }
 
 /// The field of a variable that is known.

@@ -1,21 +1,22 @@
 //! Squid's `logformat`: `%[flags][width]code`, `%{Header}>h`, `%code{argument}`.
 
+use super::error::SyntaxError;
 use super::field::{DurationUnit, Field, FieldSource, request_field, sent_response_field};
 use super::time::TimePattern;
 use super::token::{Token, consumed};
 
 /// A format string in pieces.
-pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
-    let mut tokenize = Vec::new();
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, SyntaxError> {
+    let mut tokens = Vec::new();
     let mut rest = format;
     while let Some(at) = rest.find('%') {
         if at > 0 {
-            tokenize.push(Token::Literal(rest[..at].to_owned()));
+            tokens.push(Token::Literal(rest[..at].to_owned()));
         }
         let start = &rest[at..];
         rest = &start[1..];
         if let Some(after) = rest.strip_prefix('%') {
-            tokenize.push(Token::Literal("%".into()));
+            tokens.push(Token::Literal("%".into()));
             rest = after;
             continue;
         }
@@ -34,20 +35,20 @@ pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
         }
         let field = field(code, argument)?;
         let word = consumed(start, rest);
-        tokenize.push(if quoted { Token::quoted(field, word) } else { Token::field(field, word) });
+        tokens.push(if quoted { Token::quoted(field, word) } else { Token::field(field, word) });
     }
     if !rest.is_empty() {
-        tokenize.push(Token::Literal(rest.to_owned()));
+        tokens.push(Token::Literal(rest.to_owned()));
     }
-    Ok(tokenize)
+    Ok(tokens)
 }
 
 /// Content of braces, and the rest behind them.
-pub(super) fn braces(text: &str) -> Result<(Option<&str>, &str), String> {
+pub(super) fn braces(text: &str) -> Result<(Option<&str>, &str), SyntaxError> {
     let inside = text.strip_prefix('{').unwrap_or(text);
     match inside.split_once('}') {
         Some((inside, after)) => Ok((Some(inside), after)),
-        None => Err(format!("`{text}` has no `}}`")),
+        None => Err(SyntaxError::Unclosed { text: text.to_owned(), closing: '}' }),
     }
 }
 
@@ -150,7 +151,7 @@ const CODES: [&str; 94] = [
 ];
 
 /// The code at the beginning, and what is behind it.
-fn code(text: &str) -> Result<(&str, &str), String> {
+fn code(text: &str) -> Result<(&str, &str), SyntaxError> {
     const SHORT: [&str; 14] =
         ["ul", "ui", "ue", "us", "rm", "ru", "rp", "rv", "mt", "Hs", "Ss", "Sh", "et", "ea"];
     let known = CODES.iter().chain(&SHORT).find(|code| text.starts_with(**code));
@@ -159,12 +160,12 @@ fn code(text: &str) -> Result<(&str, &str), String> {
         Some(code) => Ok(text.split_at(code.len())),
         None => {
             let word: String = text.chars().take_while(|c| !c.is_whitespace()).take(16).collect();
-            Err(format!("`%{word}` is no code of Squid's logformat that is known here"))
+            Err(SyntaxError::SquidCode(word))
         }
     }
 }
 
-fn field(code: &str, argument: Option<&str>) -> Result<Field, String> {
+fn field(code: &str, argument: Option<&str>) -> Result<Field, SyntaxError> {
     let code = code.strip_prefix("http::").unwrap_or(code);
     Ok(match code {
         "ts" => Field::EpochSeconds,

@@ -337,7 +337,7 @@ fn a_line_that_does_not_fit_says_where_and_why() {
 
 #[test]
 fn a_format_that_cannot_be_used_says_why() {
-    let why = |text: &str| Format::parse(text).unwrap_err().why;
+    let why = |text: &str| Format::parse(text).unwrap_err().why.to_string();
     assert!(why("sqiud").contains("there are squid, combined"));
     assert!(why("%h %Q").contains("%Q"));
     assert!(why("$status$bytes_sent").contains("nothing stands between the status and the number of bytes"));

@@ -1,6 +1,8 @@
 //! The time of a request, as a log writes it. Clock times in words, compiled from strftime patterns, and epochs, whole or in
 //! parts.
 
+use super::error::SyntaxError;
+
 /// One part of a written time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TimePart {
@@ -111,7 +113,7 @@ impl TimePattern {
     }
 
     /// Reads a strftime pattern.
-    pub(crate) fn compile(pattern: &str) -> Result<Self, String> {
+    pub(crate) fn compile(pattern: &str) -> Result<Self, SyntaxError> {
         let mut parts = Vec::new();
         let mut rest = pattern.as_bytes();
         while let [byte, more @ ..] = rest {
@@ -124,7 +126,7 @@ impl TimePattern {
                 rest = more;
             }
             let Some((letter, more)) = rest.split_first() else {
-                return Err("a time pattern ends in `%`".into());
+                return Err(SyntaxError::TimeEndsInPercent);
             };
             rest = more;
             let whole = |pattern: &str| Self::compile(pattern).map(|pattern| pattern.parts);
@@ -155,7 +157,7 @@ impl TimePattern {
                 b'c' => parts.extend(whole("%a %b %e %T %Y")?),
                 b'%' => parts.push(TimePart::Text(b'%')),
                 other => {
-                    return Err(format!("`%{}` is no part of a time that is understood", char::from(*other)));
+                    return Err(SyntaxError::TimePart(char::from(*other)));
                 }
             }
         }
@@ -426,7 +428,7 @@ mod tests {
         ] {
             assert_eq!(read("%d/%b/%Y:%H:%M:%S %z", text), None, "{text}");
         }
-        assert!(TimePattern::compile("%Q").unwrap_err().contains("%Q"));
+        assert!(TimePattern::compile("%Q").unwrap_err().to_string().contains("%Q"));
     }
 
     #[test]

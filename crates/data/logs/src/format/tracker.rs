@@ -2,7 +2,7 @@
 //! no format fits are recognised again.
 
 use super::detect::{OTHERS_LINES, SAMPLE_LINES, detect, trim};
-use super::{DetectedFormats, FactSet, Format, LineError, UnusedField, read_line, w3c};
+use super::{DetectedFormats, DirectiveError, FactSet, Format, LineError, UnusedField, read_line, w3c};
 use crate::access::Access;
 
 /// Formats of a log: a line that cannot be read is tried by all of them.
@@ -84,7 +84,7 @@ impl FormatTracker {
 
     /// Takes a remark. One that names fields changes the format of the lines after it, unless a format was given; an error says why it
     /// cannot be used, if the log had such a line before.
-    pub(crate) fn read_remark(&mut self, line: &[u8]) -> Result<(), String> {
+    pub(crate) fn read_remark(&mut self, line: &[u8]) -> Result<(), DirectiveError> {
         if self.is_given {
             return Ok(());
         }
@@ -103,7 +103,7 @@ impl FormatTracker {
             }
             (Some(Err(why)), Some(_)) => {
                 self.is_lost = true;
-                Err(format!("the line names the fields of those after it, which are not read: {why}"))
+                Err(DirectiveError(why))
             }
         }
     }
@@ -263,7 +263,7 @@ mod tests {
         for unusable in [&b"#Fields: date time sc-status"[..], b"#Fields:", b"#Fields: date time cs-uri \xff"]
         {
             let mut current = of_log();
-            assert!(!current.read_remark(unusable).unwrap_err().is_empty());
+            assert!(!current.read_remark(unusable).unwrap_err().to_string().is_empty());
             assert_eq!(status(&mut current, LINE), None);
             assert!(current.explain(None).contains("#Fields:"));
             current.read_remark(FIRST.as_bytes()).unwrap();

@@ -1,5 +1,6 @@
 //! Traffic Server's `logging.yaml`: `%<field>` and `%<{Header}container>`.
 
+use super::error::SyntaxError;
 use super::field::{DurationUnit, Field, FieldSource, request_field, response_field, sent_response_field};
 use super::time::TimePattern;
 use super::token::Token;
@@ -11,26 +12,26 @@ pub(super) fn looks_like(format: &str) -> bool {
 }
 
 /// A format string in pieces.
-pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
-    let mut tokenize = Vec::new();
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, SyntaxError> {
+    let mut tokens = Vec::new();
     let mut rest = format;
     while let Some((before, after)) = rest.split_once("%<") {
         if !before.is_empty() {
-            tokenize.push(Token::Literal(before.to_owned()));
+            tokens.push(Token::Literal(before.to_owned()));
         }
         let Some((name, behind)) = after.split_once('>') else {
-            return Err(format!("`%<{after}` has no `>`"));
+            return Err(SyntaxError::Unclosed { text: format!("%<{after}"), closing: '>' });
         };
-        tokenize.push(Token::field(field(name)?, format!("%<{name}>")));
+        tokens.push(Token::field(field(name)?, format!("%<{name}>")));
         rest = behind;
     }
     if !rest.is_empty() {
-        tokenize.push(Token::Literal(rest.to_owned()));
+        tokens.push(Token::Literal(rest.to_owned()));
     }
-    Ok(tokenize)
+    Ok(tokens)
 }
 
-fn field(name: &str) -> Result<Field, String> {
+fn field(name: &str) -> Result<Field, SyntaxError> {
     if let Some((header, container)) = name.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
         let header = header.to_ascii_lowercase();
         return Ok(match (header.as_str(), container) {
@@ -43,7 +44,7 @@ fn field(name: &str) -> Result<Field, String> {
     // A part of a field: `%<cquc[0:100]>`.
     let name = name.split('[').next().unwrap_or(name);
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(format!("`%<{name}>` is no field of Traffic Server's logs"));
+        return Err(SyntaxError::TrafficServerField(name.to_owned()));
     }
     Ok(match name {
         "cqtq" | "cqts" => Field::EpochSeconds,

@@ -1,5 +1,6 @@
 //! W3C extended: a line of the log itself (`#Fields: date time c-ip cs-method cs-uri-stem …`) says what the others hold.
 
+use super::error::SyntaxError;
 use super::field::{DurationUnit, Field, FieldSource, request_field, response_field, sent_response_field};
 use super::time::TimePattern;
 use super::token::Token;
@@ -9,11 +10,11 @@ use super::{Dialect, Format};
 pub(super) const DIRECTIVE: &str = "#Fields:";
 
 /// The format that a line of a log names, if it is a line that does; an error says why it cannot be used.
-pub(super) fn from_directive(line: &[u8]) -> Option<Result<Format, String>> {
+pub(super) fn from_directive(line: &[u8]) -> Option<Result<Format, SyntaxError>> {
     if !line.starts_with(DIRECTIVE.as_bytes()) {
         return None;
     }
-    let Ok(text) = std::str::from_utf8(line) else { return Some(Err("it is no UTF-8".into())) };
+    let Ok(text) = std::str::from_utf8(line) else { return Some(Err(SyntaxError::NoUtf8)) };
     let format = Format::compile(Dialect::W3c, text).map_err(|error| error.why);
     Some(format.map(|format| Format {
         name: "w3c".into(),
@@ -24,16 +25,16 @@ pub(super) fn from_directive(line: &[u8]) -> Option<Result<Format, String>> {
 }
 
 /// The line that names the fields, in pieces.
-pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
+pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, SyntaxError> {
     let format = format.strip_prefix(DIRECTIVE).unwrap_or(format);
     let writer = Writer::of(format);
     // CloudFront names its fields with blanks between them, and writes lines with tabs.
     let has_tabs = writer == Writer::CloudFront || format.trim().contains('\t');
-    let mut tokenize = Vec::new();
+    let mut tokens = Vec::new();
     let (mut has_time, mut has_url) = (false, false);
     for name in format.split_ascii_whitespace() {
-        if !tokenize.is_empty() {
-            tokenize.push(Token::Literal(if has_tabs { "\t" } else { " " }.into()));
+        if !tokens.is_empty() {
+            tokens.push(Token::Literal(if has_tabs { "\t" } else { " " }.into()));
         }
         let field = field(&name.to_ascii_lowercase(), writer);
         has_time |= matches!(&field, Field::Time(pattern) if pattern.has_time_of_day());
@@ -51,13 +52,9 @@ pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, String> {
                 | Field::Vary
                 | Field::Validator
         );
-        tokenize.push(if is_text { Token::quoted(field, name) } else { Token::field(field, name) });
+        tokens.push(if is_text { Token::quoted(field, name) } else { Token::field(field, name) });
     }
-    if has_time && has_url {
-        Ok(tokenize)
-    } else {
-        Err("must name at least time, and cs-uri or cs-uri-stem".into())
-    }
+    if has_time && has_url { Ok(tokens) } else { Err(SyntaxError::LacksDirectives) }
 }
 
 /// Product that writes the log, as far as its fields differ.

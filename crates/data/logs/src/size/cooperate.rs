@@ -415,7 +415,7 @@ impl HierarchyState<'_> {
             }
             return (ServedBy::Sibling, copy);
         }
-        let (source, fresh) = self.fetch_above(at, holder, (request, semantics), depth);
+        let (source, fresh) = self.fetch_above(at, holder, request, semantics, depth);
         let is_current = is_stored && copy.version == semantics.version && semantics.version != NO_VALIDATOR;
         let node = &mut self.nodes[at];
         if is_current && !is_reload {
@@ -459,7 +459,8 @@ impl HierarchyState<'_> {
         &mut self,
         at: usize,
         holder: Option<Holder>,
-        (request, semantics): (&Request, &RequestSemantics),
+        request: &Request,
+        semantics: &RequestSemantics,
         depth: usize,
     ) -> (ServedBy, NodeCopy) {
         let having = match holder {

@@ -24,10 +24,10 @@ pub fn write(document: &SizeDocument) -> String {
         for point in &curve.points {
             let ends = [point.low, point.high, point.bhr_low, point.bhr_high];
             let mut line = |figures: &HitFigures, ends: Ends, name: &str| {
-                let place = (curve.policy.name(), point.size_bytes);
+                let (policy, size_bytes) = (curve.policy.name(), point.size_bytes);
                 let name = document.by.map_or_else(String::new, |_| format!(",{}", quoted(name)));
                 // Writing to a string cannot fail.
-                let _ = writeln!(text, "{}{name}", numbers(place, figures, ends));
+                let _ = writeln!(text, "{}{name}", numbers(policy, size_bytes, figures, ends));
             };
             line(&point.figures, ends, "");
             for share in &point.by {
@@ -38,7 +38,7 @@ pub fn write(document: &SizeDocument) -> String {
     text
 }
 
-fn numbers((policy, size_bytes): (&str, u64), f: &HitFigures, ends: Ends) -> String {
+fn numbers(policy: &str, size_bytes: u64, f: &HitFigures, ends: Ends) -> String {
     let ratio = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| ratio.to_string());
     let [dhr, bhr] = [f.dhr, f.bhr].map(ratio);
     let ends = ends.map(ratio).join(",");

@@ -138,6 +138,44 @@ pub enum SizeError {
     Json(#[from] serde_json::Error),
 }
 
+/// An argument of `assay size` that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ArgumentError {
+    #[error("requests are not told apart by `{text}`; write host, type or class")]
+    Label { text: String },
+    #[error("`{text}` is not a policy; there are {names}{near}")]
+    Policy {
+        text: String,
+        /// Names of all policies.
+        names: String,
+        /// Suggestion of a similar name, or nothing.
+        near: String,
+    },
+    #[error(
+        "`{part}` is not a rule of a key; there are `drop NAME,…`, `sort query`, `ignore query`, `ignore host`, \
+         `ignore cookie`, `ignore cookie NAME,…`, `ignore field NAME,…`, `vary FIELD,…`, `cookie NAME,…`, `lower host` \
+         and `lower path`"
+    )]
+    KeyRule { part: String },
+    #[error("`{field}` is nothing that a rule can look at; write path:, host: or type:")]
+    PatternField { field: String },
+    #[error("`{text}` has no pattern; write it like *.jpg, path:/api/* or host:img.example")]
+    EmptyPattern { text: String },
+    #[error(transparent)]
+    Columns(#[from] Box<ColumnsError>),
+    #[error(
+        "`{}` does not say what a column stands for{near}; write `-` for one that is not used",
+        assay_base::quote::line::line(name)
+    )]
+    ColumnName {
+        name: String,
+        /// Suggestion of a similar name, or nothing.
+        near: String,
+    },
+    #[error("none of these columns is called `object`")]
+    NoObjectColumn,
+}
+
 fn shown(path: &Path) -> String {
     if path == Path::new("-") { "standard input".into() } else { assay_base::quote::line::path(path) }
 }

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::size::error::ArgumentError;
+
 /// Labels with the most requests are shown, the others together.
 const MAX_SHOWN: usize = 20;
 /// Labels that are told apart while the input is read.
@@ -50,10 +52,10 @@ impl GroupBy {
     ///
     /// # Errors
     /// A message that lists the words.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, ArgumentError> {
         let all = [Self::Host, Self::Type, Self::Class];
         let found = all.into_iter().find(|by| by.name() == text);
-        found.ok_or_else(|| format!("requests are not told apart by `{text}`; write host, type or class"))
+        found.ok_or_else(|| ArgumentError::Label { text: text.to_owned() })
     }
 }
 
@@ -158,6 +160,6 @@ mod tests {
     #[test]
     fn words_are_read_and_others_refused() {
         assert_eq!(GroupBy::parse("type"), Ok(GroupBy::Type));
-        assert!(GroupBy::parse("size").unwrap_err().contains("host, type or class"));
+        assert!(GroupBy::parse("size").unwrap_err().to_string().contains("host, type or class"));
     }
 }

@@ -142,12 +142,19 @@ enum LookupOutcome {
     Missed,
 }
 
+/// Policy and room of a simulated cache.
+pub(crate) struct CacheSpec<O> {
+    pub(crate) policy: O,
+    pub(crate) capacity: u64,
+    pub(crate) allocation: AllocationTime,
+}
+
 /// A cache that obeys lifetimes.
 struct SimulatedCache<'a, O> {
     http: &'a Http,
     store: Store<O>,
     capacity: u64,
-    room: AllocationTime,
+    allocation: AllocationTime,
     copies: Vec<StoredCopy>,
     arrivals: Arrivals,
     /// Requests that found a copy that had expired.
@@ -158,7 +165,7 @@ struct SimulatedCache<'a, O> {
 pub(crate) fn run<O: EvictionPolicy>(
     requests: &Requests,
     http: &Http,
-    cache: (O, u64, AllocationTime),
+    cache: CacheSpec<O>,
     rules: SimulationRules,
     before: impl FnMut(&mut O, usize),
 ) -> SimulationTally {
@@ -182,9 +189,14 @@ pub fn keeps_one_list(requests: &Requests) -> bool {
 /// Hits of a cache without bounds, by request.
 pub(crate) fn hits_of_unbounded(requests: &Requests, http: &Http) -> Vec<bool> {
     let mut hits = Vec::with_capacity(requests.list.len());
-    let cache = (Fifo::new(requests.objects), u64::MAX - 1, AllocationTime::Arrival);
+    let cache = without_bounds(requests);
     replay(requests, http, cache, Admission::All, |_, _| {}, |_, outcome| hits.push(is_hit(http, outcome)));
     hits
+}
+
+fn without_bounds(requests: &Requests) -> CacheSpec<Fifo> {
+    let policy = Fifo::new(requests.objects);
+    CacheSpec { policy, capacity: u64::MAX - 1, allocation: AllocationTime::Arrival }
 }
 
 fn is_hit(http: &Http, outcome: LookupOutcome) -> bool {
@@ -192,14 +204,14 @@ fn is_hit(http: &Http, outcome: LookupOutcome) -> bool {
 }
 
 fn unbounded(requests: &Requests, http: &Http, rules: SimulationRules) -> (SimulationTally, u64) {
-    let cache = (Fifo::new(requests.objects), u64::MAX - 1, AllocationTime::Arrival);
+    let cache = without_bounds(requests);
     simulate(requests, http, cache, SimulationRules { admission: Admission::All, ..rules }, |_, _| {})
 }
 
 fn simulate<O: EvictionPolicy>(
     requests: &Requests,
     http: &Http,
-    cache: (O, u64, AllocationTime),
+    cache: CacheSpec<O>,
     rules: SimulationRules,
     before: impl FnMut(&mut O, usize),
 ) -> (SimulationTally, u64) {
@@ -222,15 +234,15 @@ fn simulate<O: EvictionPolicy>(
 fn replay<O: EvictionPolicy>(
     requests: &Requests,
     http: &Http,
-    (order, capacity, room): (O, u64, AllocationTime),
+    CacheSpec { policy, capacity, allocation }: CacheSpec<O>,
     admission: Admission,
     mut before: impl FnMut(&mut O, usize),
     mut after: impl FnMut(usize, LookupOutcome),
 ) -> u64 {
-    let store = Store::new(order, capacity, requests.objects).admitting(admission);
+    let store = Store::new(policy, capacity, requests.objects).admitting(admission);
     let copies = vec![StoredCopy::default(); requests.objects];
     let mut cache =
-        SimulatedCache { http, store, capacity, room, copies, arrivals: Arrivals::default(), stale: 0 };
+        SimulatedCache { http, store, capacity, allocation, copies, arrivals: Arrivals::default(), stale: 0 };
     for (number, (request, semantics)) in requests.list.iter().zip(&http.semantics).enumerate() {
         cache.arrive(semantics.at_ms(request));
         let outcome = if request.object == UNCACHABLE {
@@ -312,7 +324,7 @@ impl<O: EvictionPolicy> SimulatedCache<'_, O> {
             version: semantics.version,
             arrival: 0,
         };
-        let waits = self.room == AllocationTime::Arrival && copy.arrives_ms > at_ms;
+        let waits = self.allocation == AllocationTime::Arrival && copy.arrives_ms > at_ms;
         if waits && request.bytes <= self.capacity {
             copy.arrival = self.arrivals.send(copy.arrives_ms, 0, request.object, request.bytes);
             self.copies[request.object as usize] = copy;

@@ -352,7 +352,7 @@ impl LogReader {
             let reads_fields = self.rules.read_fields() || self.logged.has_vary();
             let fields =
                 if reads_fields { RequestFields::of(access, format) } else { RequestFields::default() };
-            if self.read_by_rules(access, &fields, (method, status), at_s, collector) {
+            if self.read_by_rules(access, &fields, method, status, at_s, collector) {
                 self.label(access, collector);
             }
             return;
@@ -387,7 +387,8 @@ impl LogReader {
         &mut self,
         access: &Access<'_>,
         fields: &RequestFields<'_>,
-        (method, status): (&[u8], u16),
+        method: &[u8],
+        status: u16,
         at_s: Option<i64>,
         collector: &mut RequestCollector,
     ) -> bool {
@@ -402,7 +403,7 @@ impl LogReader {
         rules.strike_matched(query, fields);
         let url = rules.key.key(host, path, query);
         let (cacheability, logged_s) =
-            self.metadata.lifetime(access, (method, status), cacheability(method, status), url);
+            self.metadata.lifetime(access, method, status, cacheability(method, status), url);
         let (cacheability, varies) = match self.logged.varies(url, fields) {
             VariesBy::Fields(varies) => (cacheability, varies),
             VariesBy::Everything => (Cacheability::Never, &[][..]),

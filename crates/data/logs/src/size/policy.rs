@@ -7,6 +7,8 @@ pub use assay_cache::policy::replacement::Replacement;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
+use crate::size::error::ArgumentError;
+
 /// A replacement policy that can be simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Policy {
@@ -79,12 +81,12 @@ impl Policy {
     ///
     /// # Errors
     /// A message that lists the names, and says which one is near.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, ArgumentError> {
         let is_meant = |policy: &Self| policy.name().eq_ignore_ascii_case(text.trim());
         Self::ALL.into_iter().find(is_meant).ok_or_else(|| {
             let names = Self::ALL.map(Self::name);
             let near = or_did_you_mean(&text.to_ascii_lowercase(), names);
-            format!("`{text}` is not a policy; there are {}{near}", names.join(", "))
+            ArgumentError::Policy { text: text.to_owned(), names: names.join(", "), near }
         })
     }
 }
@@ -121,7 +123,7 @@ mod tests {
             let written = serde_json::to_string(&policy).unwrap();
             assert_eq!(written, format!("\"{}\"", policy.name()));
         }
-        let message = Policy::parse("s3fifo").unwrap_err();
+        let message = Policy::parse("s3fifo").unwrap_err().to_string();
         assert!(message.contains("did you mean `s3-fifo`?") && message.contains("lru, fifo"), "{message}");
     }
 }

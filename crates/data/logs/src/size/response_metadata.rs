@@ -97,7 +97,8 @@ impl ResponseMetadata {
     pub(crate) fn lifetime(
         &mut self,
         access: &Access<'_>,
-        (method, status): (&[u8], u16),
+        method: &[u8],
+        status: u16,
         cacheability: Cacheability,
         key: u64,
     ) -> (Cacheability, Option<u32>) {
@@ -211,7 +212,7 @@ mod tests {
             ..Access::default()
         };
         let mut of =
-            |text, status, cacheability| metadata.lifetime(&with(text), (b"GET", status), cacheability, 7);
+            |text, status, cacheability| metadata.lifetime(&with(text), b"GET", status, cacheability, 7);
         assert_eq!(of("", 200, Cacheability::Whole), (Cacheability::Whole, None));
         assert_eq!(of("max-age=9", 200, Cacheability::Whole), (Cacheability::Whole, Some(9)));
         assert_eq!(of("", 304, Cacheability::Part), (Cacheability::Part, Some(9)));

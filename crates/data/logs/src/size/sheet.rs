@@ -15,15 +15,19 @@ const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
 const SIZES_BY_LABEL: usize = 8;
 
 /// Figure of a point, and its band.
-type RatioColumn = (fn(&HitFigures) -> Option<f64>, fn(&Point) -> Option<(f64, f64)>);
+#[derive(Clone, Copy)]
+struct RatioColumn {
+    ratio: fn(&HitFigures) -> Option<f64>,
+    band: fn(&Point) -> Option<(f64, f64)>,
+}
 
 const BANDED: &str = " The band around a line contains the curve of all requests with 95 % certainty.";
 
 /// Content of the page of a simulation.
 pub fn sheet(document: &SizeDocument) -> Sheet {
     let has_bytes = document.input.unit == SizeUnit::Bytes;
-    let documents: RatioColumn = (|figures| figures.dhr, |point| point.low.zip(point.high));
-    let bytes: RatioColumn = (|figures| figures.bhr, |point| point.bhr_low.zip(point.bhr_high));
+    let documents = RatioColumn { ratio: |figures| figures.dhr, band: |point| point.low.zip(point.high) };
+    let bytes = RatioColumn { ratio: |figures| figures.bhr, band: |point| point.bhr_low.zip(point.bhr_high) };
     let mut plots = vec![plot(document, "documents", "Document hit ratio", documents)];
     let mut tables = vec![table(document, "Document hit ratio", documents)];
     if has_bytes {
@@ -165,7 +169,12 @@ fn within(points: f64) -> String {
     format!("at most {points} point{plural} below an infinite cache")
 }
 
-fn plot(document: &SizeDocument, id: &'static str, title: &str, (of, band): RatioColumn) -> Plot {
+fn plot(
+    document: &SizeDocument,
+    id: &'static str,
+    title: &str,
+    RatioColumn { ratio: of, band }: RatioColumn,
+) -> Plot {
     let (divisor, unit) = match document.input.unit {
         SizeUnit::Bytes => ((1u64 << 20) as f64, "MB"),
         SizeUnit::Objects => (1.0, "objects"),
@@ -205,7 +214,7 @@ fn plot(document: &SizeDocument, id: &'static str, title: &str, (of, band): Rati
     }
 }
 
-fn table(document: &SizeDocument, title: &str, (of, band): RatioColumn) -> Table {
+fn table(document: &SizeDocument, title: &str, RatioColumn { ratio: of, band }: RatioColumn) -> Table {
     let cell = |point: &Point| {
         let range = band(point)
             .map_or(String::new(), |(low, high)| format!(" [{:.1}, {:.1}]", low * 100.0, high * 100.0));

@@ -18,7 +18,7 @@ use crate::size::bounds::{self, BoundSide};
 use crate::size::counter::{Counter, OutcomeFlags};
 pub use crate::size::counter::{HitCounts, SimulationRules, SimulationTally};
 use crate::size::distance::{BATCH, ReuseDistances, StoredSize};
-use crate::size::http::{self, AllocationTime};
+use crate::size::http::{self, AllocationTime, CacheSpec};
 use crate::size::policy::Policy;
 use crate::size::requests::{Request, Requests, UNCACHABLE};
 
@@ -112,7 +112,8 @@ fn run<O: EvictionPolicy>(
     rules: SimulationRules,
 ) -> SimulationTally {
     if let Some(http) = &requests.http {
-        return http::run(requests, http, (order, capacity, AllocationTime::Arrival), rules, |_, _| {});
+        let cache = CacheSpec { policy: order, capacity, allocation: AllocationTime::Arrival };
+        return http::run(requests, http, cache, rules, |_, _| {});
     }
     let mut store = Store::new(order, capacity, requests.objects).admitting(rules.admission);
     let mut prefetched = 0;
@@ -149,7 +150,8 @@ fn offline<O: EvictionPolicy>(
         );
     };
     if let Some(http) = &requests.http {
-        return http::run(requests, http, (order, capacity, AllocationTime::Request), rules, before);
+        let cache = CacheSpec { policy: order, capacity, allocation: AllocationTime::Request };
+        return http::run(requests, http, cache, rules, before);
     }
     let mut store = Store::new(order, capacity, requests.objects).admitting(rules.admission);
     let mut prefetched = 0;

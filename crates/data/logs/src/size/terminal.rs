@@ -44,7 +44,7 @@ pub fn render(document: &SizeDocument, style: TextStyle) -> String {
         lines.push(String::new());
         lines.extend(by_size(document, curves, column, &paint));
     }
-    lines.extend(divided(document, &paint, (column, columns)));
+    lines.extend(divided(document, &paint, column, columns));
     if !document.notes.is_empty() {
         lines.push(String::new());
     }
@@ -114,7 +114,8 @@ fn side_by_side(
 fn divided(
     document: &SizeDocument,
     paint: &impl Fn(&str, &str) -> String,
-    (column, columns): (usize, usize),
+    column: usize,
+    columns: usize,
 ) -> Vec<String> {
     let (Some(by), Some(at)) = (document.by, shown_size(document)) else { return Vec::new() };
     let policies: Vec<_> = document.curves.iter().filter(|curve| !curve.points[at].by.is_empty()).collect();

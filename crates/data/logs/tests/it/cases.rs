@@ -109,8 +109,8 @@ fn a_unit_behind_a_duration_of_another_one_is_refused_with_the_right_field() {
         ("$remote_addr $msec $status $request_uri ${request_time}ms", "{duration-ms}"),
         ("{time-s} {status} {url} {duration-us}ns", "{duration-ns}"),
     ] {
-        let error = Format::parse(format).unwrap_err();
-        assert!(error.why.contains(help), "{format}: {}", error.why);
+        let why = Format::parse(format).unwrap_err().why.to_string();
+        assert!(why.contains(help), "{format}: {why}");
     }
     for format in
         ["%h %t \"%r\" %>s %b %{ms}Tms", "%h %t \"%r\" %>s %b %Ts", "{time-s} {status} {url} {duration-ns}ns"]

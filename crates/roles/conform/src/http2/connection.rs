@@ -142,6 +142,13 @@ impl Written {
     }
 }
 
+/// Stream on which a response is waited for, with the method of its request.
+#[derive(Clone, Copy)]
+struct RequestStream<'m> {
+    id: u32,
+    method: &'m str,
+}
+
 /// A connection to a target.
 pub struct Connection {
     stream: Wire,
@@ -210,12 +217,14 @@ impl Connection {
     pub async fn exchange(
         &mut self,
         outgoing: &Outgoing,
-        (method, linger, deadline): (&str, Duration, Instant),
+        method: &str,
+        linger: Duration,
+        deadline: Instant,
         received: &mut Received,
         now_ms: &impl Fn() -> f64,
     ) -> io::Result<()> {
         let wire = outgoing.written(self.next);
-        let own = outgoing.last_stream().unwrap_or(self.next);
+        let own = RequestStream { id: outgoing.last_stream().unwrap_or(self.next), method };
         self.next += 2 * wire.streams;
         self.window = outgoing.window().unwrap_or(i64::from(WINDOW));
         (self.count, self.last) = (0, None);
@@ -224,14 +233,14 @@ impl Connection {
         while outgoing.is_flood() && !self.is_greeted && !received.closed {
             let read = timeout_at(deadline, self.stream.read_buf(&mut self.buf)).await.map_err(late)?;
             received.closed = !matches!(read, Ok(1..));
-            self.take_frames(own, method, &mut incoming, received, now_ms).await;
+            self.take_frames(own, &mut incoming, received, now_ms).await;
         }
         // A target may close before it has read everything: what it said is read even if writing fails.
         let wrote = timeout_at(deadline, self.stream.write_all(&wire.bytes)).await.map_err(late)?;
         let mut until = deadline;
         let mut lingers = false;
         loop {
-            self.take_frames(own, method, &mut incoming, received, now_ms).await;
+            self.take_frames(own, &mut incoming, received, now_ms).await;
             let is_over = incoming.is_ended || received.reset.is_some() || outgoing.resets();
             if received.closed {
                 break;
@@ -287,8 +296,7 @@ impl Connection {
     /// Takes whole frames from what was read.
     async fn take_frames(
         &mut self,
-        own: u32,
-        method: &str,
+        own: RequestStream<'_>,
         incoming: &mut Incoming,
         received: &mut Received,
         now_ms: &impl Fn() -> f64,
@@ -305,7 +313,7 @@ impl Connection {
                 break;
             };
             used = from + payload.len();
-            self.one(head, &payload, (own, method), incoming, received, &mut out);
+            self.one(head, &payload, own, incoming, received, &mut out);
             if received.head_ms == 0.0 && incoming.response.is_some() {
                 received.head_ms = now_ms();
             }
@@ -321,7 +329,7 @@ impl Connection {
         &mut self,
         head: FrameHead,
         payload: &[u8],
-        (own, method): (u32, &str),
+        own: RequestStream<'_>,
         incoming: &mut Incoming,
         received: &mut Received,
         out: &mut Vec<u8>,
@@ -329,7 +337,7 @@ impl Connection {
         let number = |at: usize| {
             payload.get(at..at + 4).and_then(|four| Some(u32::from_be_bytes(four.try_into().ok()?)))
         };
-        let is_own = head.stream == own;
+        let is_own = head.stream == own.id;
         match head.kind {
             kind::SETTINGS if !head.has(flag::ACK) => {
                 write(out, kind::SETTINGS, flag::ACK, 0, &[]);
@@ -355,7 +363,7 @@ impl Connection {
                     write(out, kind::WINDOW_UPDATE, 0, 0, &head.length.to_be_bytes());
                 }
                 if is_own && head.has(flag::END_STREAM) {
-                    incoming.end(method);
+                    incoming.end(own.method);
                 }
             }
             kind::HEADERS => {
@@ -383,10 +391,10 @@ impl Connection {
                 received.is_garbled = true;
             }
             shown.push_str(&field_lines(&fields));
-            if stream == own {
+            if stream == own.id {
                 incoming.fields(&fields, ends);
                 if ends {
-                    incoming.end(method);
+                    incoming.end(own.method);
                 }
             }
         }

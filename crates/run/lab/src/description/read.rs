@@ -179,7 +179,7 @@ fn check_paths(description: &Description) -> Result<(), FieldError> {
         if !inside(&log.path) {
             return Err(FieldError::at(&path("path"), message(&log.path)));
         }
-        log.check().map_err(|error| FieldError::at(&path("format"), error.why))?;
+        log.check().map_err(|error| FieldError::at(&path("format"), error.why.to_string()))?;
     }
     for (index, source) in description.counters.iter().enumerate() {
         if let Some(socket) = source.socket.as_ref().filter(|socket| !inside(socket)) {

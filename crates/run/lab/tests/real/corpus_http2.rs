@@ -90,7 +90,7 @@ async fn exchanged(place: &Place, fields: Vec<Field>, body: Option<Vec<u8>>, met
         let outgoing = Outgoing::Request { fields, body };
         // A refusal is an error here.
         let _ =
-            connection.exchange(&outgoing, (method, Duration::ZERO, deadline), &mut received, &|| 0.0).await;
+            connection.exchange(&outgoing, method, Duration::ZERO, deadline, &mut received, &|| 0.0).await;
     }
     received
 }

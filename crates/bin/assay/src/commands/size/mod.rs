@@ -15,7 +15,7 @@ use assay_cache::behaviour::CacheBehaviour;
 use assay_logs::error::LogsError;
 use assay_logs::format::DetectError;
 use assay_logs::size::document::{SizeDocument, SizeOptions};
-use assay_logs::size::error::SizeError;
+use assay_logs::size::error::{ArgumentError, SizeError};
 use assay_logs::size::form::Form;
 use assay_logs::size::group_by::GroupBy;
 use assay_logs::size::input::{ReadOptions, SizeInput, read};
@@ -345,7 +345,7 @@ fn failure(error: SizeError) -> Failure {
 }
 
 /// Checks what was typed as names of columns.
-fn columns(text: &str) -> Result<String, String> {
+fn columns(text: &str) -> Result<String, ArgumentError> {
     check_names(text).map(|()| text.to_owned())
 }
 

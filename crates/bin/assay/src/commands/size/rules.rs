@@ -1,6 +1,7 @@
 //! What the command line says of the requests of a log.
 
 use assay_lab::units;
+use assay_logs::size::error::ArgumentError;
 use assay_logs::size::keys::pattern::Pattern;
 use assay_logs::size::keys::rules::KeyRules;
 use assay_logs::size::keys::{LogRule, LogRules};
@@ -42,7 +43,7 @@ impl RuleArgs {
     }
 }
 
-fn host(text: &str) -> Result<Pattern, String> {
+fn host(text: &str) -> Result<Pattern, ArgumentError> {
     Pattern::parse(&format!("host:{text}"))
 }
 
@@ -50,9 +51,14 @@ fn ttl(text: &str) -> Result<LogRule<u32>, String> {
     let (pattern, time) =
         text.rsplit_once('=').ok_or_else(|| format!("`{text}` has no time; write it like '*.jpg=1d'"))?;
     let says = if time == "0" { 0 } else { units::duration(time)?.as_secs().min(LONGEST_S) as u32 };
-    Ok(LogRule { text: text.to_owned(), pattern: Pattern::parse(pattern)?, says, matched: 0 })
+    Ok(LogRule {
+        text: text.to_owned(),
+        pattern: Pattern::parse(pattern).map_err(|error| error.to_string())?,
+        says,
+        matched: 0,
+    })
 }
 
-fn uncachable(text: &str) -> Result<LogRule<()>, String> {
+fn uncachable(text: &str) -> Result<LogRule<()>, ArgumentError> {
     Ok(LogRule { text: text.to_owned(), pattern: Pattern::parse(text)?, says: (), matched: 0 })
 }

@@ -1,5 +1,7 @@
 //! Which requests a rule is for: a pattern of the host, the path, or the content type.
 
+use crate::size::error::ArgumentError;
+
 /// Part of a request that a pattern is matched with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PatternField {
@@ -31,22 +33,18 @@ impl Pattern {
     ///
     /// # Errors
     /// If there is no pattern, or what stands before the colon is unknown.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, ArgumentError> {
         let (of, pattern) = match text.split_once(':') {
             Some(("path", pattern)) => (PatternField::Path, pattern),
             Some(("host", pattern)) => (PatternField::Host, pattern),
             Some(("type", pattern)) => (PatternField::Type, pattern),
             Some((other, _)) if !other.contains(['/', '*', '.']) => {
-                return Err(format!(
-                    "`{other}` is nothing that a rule can look at; write path:, host: or type:"
-                ));
+                return Err(ArgumentError::PatternField { field: other.to_owned() });
             }
             _ => (PatternField::Path, text),
         };
         if pattern.is_empty() {
-            return Err(format!(
-                "`{text}` has no pattern; write it like *.jpg, path:/api/* or host:img.example"
-            ));
+            return Err(ArgumentError::EmptyPattern { text: text.to_owned() });
         }
         Ok(Self { of, text: pattern.to_owned() })
     }
@@ -101,7 +99,7 @@ mod tests {
                 .all(|t| matches(t))
         );
         assert!(!["*.JPG", "path:/api", "host:img", "type:text/*", "jpg"].iter().any(|t| matches(t)));
-        assert!(Pattern::parse("cookie:x").unwrap_err().contains("path:, host: or type:"));
+        assert!(Pattern::parse("cookie:x").unwrap_err().to_string().contains("path:, host: or type:"));
         assert!(Pattern::parse("path:").is_err() && Pattern::parse("").is_err());
     }
 

@@ -2,6 +2,7 @@
 //! which fields and cookies are part of it.
 
 use crate::hash::{hash, hash_on};
+use crate::size::error::ArgumentError;
 
 use super::fields::{COOKIE, RequestFields};
 use super::pattern::glob;
@@ -63,7 +64,7 @@ impl KeyRules {
     ///
     /// # Errors
     /// A message that names the part which is not understood, and what there is.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, ArgumentError> {
         let mut rules = Self::default();
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
             match part {
@@ -74,13 +75,7 @@ impl KeyRules {
                 "lower host" => rules.lowers_host = true,
                 "lower path" => rules.lowers_path = true,
                 _ if rules.add_names(part) => {}
-                _ => {
-                    return Err(format!(
-                        "`{part}` is not a rule of a key; there are `drop NAME,…`, `sort query`, `ignore query`, `ignore host`, \
-                         `ignore cookie`, `ignore cookie NAME,…`, `ignore field NAME,…`, `vary FIELD,…`, `cookie NAME,…`, `lower host` \
-                         and `lower path`"
-                    ));
-                }
+                _ => return Err(ArgumentError::KeyRule { part: part.to_owned() }),
             }
         }
         Ok(rules)
@@ -263,7 +258,7 @@ mod tests {
             "ignore field",
             "ignore x",
         ] {
-            let said = KeyRules::parse(text).unwrap_err();
+            let said = KeyRules::parse(text).unwrap_err().to_string();
             assert!(said.contains(text) && said.contains("sort query"), "{said}");
         }
     }

@@ -1,8 +1,10 @@
 //! Text with a line for each request: which columns its lines have, from its first lines or from what is said of it.
 
-use crate::printable;
 use assay_base::settings::suggest::or_did_you_mean;
 use thiserror::Error;
+
+use crate::printable;
+use crate::size::error::ArgumentError;
 
 use super::columns::{Columns, NoObjectColumn};
 use super::name::{ColumnMeaning, ColumnName, UnknownUnit};
@@ -215,18 +217,14 @@ impl TraceHead<'_> {
 ///
 /// # Errors
 /// What is wrong with them, in words.
-pub fn check_names(text: &str) -> Result<(), String> {
-    let names = parse_names(&LIST.names(text)).map_err(|error| error.to_string())?;
+pub fn check_names(text: &str) -> Result<(), ArgumentError> {
+    let names = parse_names(&LIST.names(text)).map_err(Box::new)?;
     let is_unknown = |name: &&ColumnName| name.meaning == ColumnMeaning::Unknown && name.text != "-";
     if let Some(unknown) = names.iter().find(is_unknown) {
-        return Err(format!(
-            "`{}` does not say what a column stands for{}; write `-` for one that is not used",
-            assay_base::quote::line::line(&unknown.text),
-            or_did_you_mean(&unknown.text, ColumnName::USUAL)
-        ));
+        let near = or_did_you_mean(&unknown.text, ColumnName::USUAL);
+        return Err(ArgumentError::ColumnName { name: unknown.text.clone(), near });
     }
-    let columns = Columns::of(&names, LIST, None);
-    columns.map(|_| ()).map_err(|NoObjectColumn| "none of these columns is called `object`".into())
+    Columns::of(&names, LIST, None).map(|_| ()).map_err(|NoObjectColumn| ArgumentError::NoObjectColumn)
 }
 
 /// True if a line says something of those after it: a spreadsheet says what separates columns (`sep=;`).
@@ -448,7 +446,7 @@ mod tests {
             ("time,size", "`object`"),
             ("id,size (pages)", "how many bytes"),
         ] {
-            assert!(check_names(names).unwrap_err().contains(said), "{names}");
+            assert!(check_names(names).unwrap_err().to_string().contains(said), "{names}");
         }
         for names in ["time,object,size,op,ttl,count", "time,op[Put:0, Get:1],object,-", "asu,lba,size_kb"] {
             assert_eq!(check_names(names), Ok(()), "{names}");
