@@ -42,7 +42,7 @@ impl Level {
 
 /// Targets to which a case applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applies {
+pub enum Applicability {
     /// Any intermediary.
     Proxy,
     /// An intermediary that stores responses.
@@ -65,7 +65,7 @@ pub struct Case {
     pub rule: String,
     /// Names of the cases without which this one says nothing.
     pub depends: Vec<String>,
-    pub applies: Applies,
+    pub applies: Applicability,
     /// True if it may upset connections: it is tried last, on an instance of the target of its own.
     pub isolated: bool,
     /// True if what it looks at is what one cache does: where several work together, each does it for itself, and it does not apply.
@@ -229,7 +229,7 @@ pub struct Response {
 
 /// Source of the response that the client got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Served {
+pub enum ExpectedSource {
     /// The target alone: no response of the origin came before it.
     Store,
     /// The origin, in response to a request of this step.
@@ -244,7 +244,7 @@ pub enum Served {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Expect {
     /// Source of the response.
-    pub served: Option<Served>,
+    pub served: Option<ExpectedSource>,
     /// The body is that of the origin's response in one of these steps (from 1).
     pub from: Vec<usize>,
     /// The body is that of none of these steps.
@@ -303,14 +303,14 @@ pub struct FieldTest {
     /// Name of the field.
     pub name: String,
     /// The condition.
-    pub test: Test,
+    pub test: FieldCondition,
     /// True if the condition must not be met.
     pub negated: bool,
 }
 
 /// Condition on a field.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Test {
+pub enum FieldCondition {
     /// The field is present.
     Present,
     /// A line, or all lines joined by commas, has this value, or it is a member of the list.

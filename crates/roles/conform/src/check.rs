@@ -1,6 +1,6 @@
 //! What was seen of a step, held against what the case expects. Pure.
 
-use crate::case::{Expect, FieldTest, Response, Served, Step, Test};
+use crate::case::{Expect, ExpectedSource, FieldCondition, FieldTest, Response, Step};
 use crate::http2::frame::matches;
 use crate::message::Message;
 use crate::observe::{Arrival, Observation, Received};
@@ -20,7 +20,7 @@ pub enum Finding {
     /// The target refused the request by itself, so that what the case looks for never happened: how.
     Refused(String),
     /// Nothing can be concluded: the reason.
-    Nothing(String),
+    Inconclusive(String),
 }
 
 /// Name of the field by which the origin says which step its response was made in.
@@ -28,7 +28,9 @@ pub const STEP_FIELD: &str = "X-Step";
 
 /// Holds the step numbered `index` (from 0) against what was seen so far.
 pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -> Finding {
-    let Some(observation) = seen.get(index) else { return Finding::Nothing("it was not tried".to_owned()) };
+    let Some(observation) = seen.get(index) else {
+        return Finding::Inconclusive("it was not tried".to_owned());
+    };
     let expect = &step.expect;
     if *expect == Expect::default() {
         // Whatever came of it: only who never gets a response cannot go on.
@@ -37,18 +39,18 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
             .first()
             .is_some_and(|received| received.problem.is_some() && !received.is_over());
         let why = no_response(step, observation).filter(|_| hangs).or_else(|| own_error(step, observation));
-        return why.map_or(Finding::Met, Finding::Nothing);
+        return why.map_or(Finding::Met, Finding::Inconclusive);
     }
     if let Some(problem) = unreached(observation) {
-        return Finding::Nothing(problem);
+        return Finding::Inconclusive(problem);
     }
     if expect.refused {
-        return match refused(observation) {
-            Finding::Nothing(why) if expect.responds => Finding::Absent(why),
+        return match check_refusal(observation) {
+            Finding::Inconclusive(why) if expect.responds => Finding::Absent(why),
             found => found,
         };
     }
-    if expect.or_refused && refused(observation) == Finding::Met {
+    if expect.or_refused && check_refusal(observation) == Finding::Met {
         return Finding::Met;
     }
     if let Some(never) = &expect.never {
@@ -62,26 +64,28 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
             ));
         }
     }
-    if let Some(found) = forwarded(expect, observation, values) {
+    if let Some(found) = check_forwarded(expect, observation, values) {
         return found;
     }
-    if let Some(found) = lacks(expect, observation, values) {
+    if let Some(found) = check_absent_bytes(expect, observation, values) {
         return found;
     }
-    if let Some(found) = of_frames(expect, observation) {
+    if let Some(found) = check_frames(expect, observation) {
         return found;
     }
     if let Some(why) = no_response(step, observation) {
         return without_response(expect, observation, why);
     }
-    let Some(response) = observation.response() else { return Finding::Nothing("no response".to_owned()) };
+    let Some(response) = observation.response() else {
+        return Finding::Inconclusive("no response".to_owned());
+    };
     let is_about_response = !(expect.incomplete || only_negative(expect) || only_of_the_origin(expect));
     if let Some(why) = own_error(step, observation).filter(|_| is_about_response && expect.status.is_empty())
     {
-        return Finding::Nothing(why);
+        return Finding::Inconclusive(why);
     }
-    of_response(expect, observation, response, values)
-        .or_else(|| origin_of_body(expect, step, seen, index))
+    check_response(expect, observation, response, values)
+        .or_else(|| check_body_source(expect, step, seen, index))
         .unwrap_or(Finding::Met)
 }
 
@@ -111,7 +115,7 @@ fn own_error(step: &Step, observation: &Observation) -> Option<String> {
 }
 
 /// Checks what came over HTTP/2 beside the response, or instead of it; none: the response decides.
-fn of_frames(expect: &Expect, observation: &Observation) -> Option<Finding> {
+fn check_frames(expect: &Expect, observation: &Observation) -> Option<Finding> {
     let received = observation.received.first()?;
     let unmet = |text: String| Some(Finding::Unmet(text));
     let came = |patterns: &[String]| {
@@ -164,12 +168,12 @@ fn without_response(expect: &Expect, observation: &Observation, why: String) -> 
             if is_over { Finding::Unmet(why) } else { Finding::Absent(why) }
         }
         None if expect.responds => Finding::Absent(why),
-        None => Finding::Nothing(why),
+        None => Finding::Inconclusive(why),
     }
 }
 
 /// Checks that the client did not get some bytes, in a response or not.
-fn lacks(expect: &Expect, observation: &Observation, values: &Values) -> Option<Finding> {
+fn check_absent_bytes(expect: &Expect, observation: &Observation, values: &Values) -> Option<Finding> {
     let part = expect.body_lacks.as_ref().map(|part| with_values(part, values))?;
     let received = observation.received.first()?;
     contains(&received.bytes, &part).then(|| Finding::Unmet(format!("what the client got contains `{part}`")))
@@ -216,14 +220,14 @@ fn only_of_the_origin(expect: &Expect) -> bool {
     *expect == origin_only
 }
 
-fn refused(observation: &Observation) -> Finding {
+fn check_refusal(observation: &Observation) -> Finding {
     if let Some(arrival) = observation.arrivals.first() {
         return Finding::Unmet(format!("the request reached the origin: {}", arrival.request.start));
     }
     match observation.response().map(Message::status) {
         Some(status) if status < 400 => Finding::Unmet(format!("the response has status {status}")),
         None if observation.received.first().is_some_and(|received| !received.is_over()) => {
-            Finding::Nothing("neither a response nor the end of the connection came".to_owned())
+            Finding::Inconclusive("neither a response nor the end of the connection came".to_owned())
         }
         _ => Finding::Met,
     }
@@ -238,7 +242,7 @@ fn arrived(observation: &Observation) -> String {
 }
 
 /// Checks the request that the origin got.
-fn forwarded(expect: &Expect, observation: &Observation, values: &Values) -> Option<Finding> {
+fn check_forwarded(expect: &Expect, observation: &Observation, values: &Values) -> Option<Finding> {
     let unmet = |text: String| Some(Finding::Unmet(text));
     if let Some(most) = expect.most_requests
         && observation.arrivals.len() > most
@@ -264,7 +268,7 @@ fn forwarded(expect: &Expect, observation: &Observation, values: &Values) -> Opt
         return Some(match status {
             None if expect.responds => Finding::Absent(why),
             Some(400..=499) => Finding::Refused(why),
-            _ => Finding::Nothing(why),
+            _ => Finding::Inconclusive(why),
         });
     };
     for test in &expect.forwarded {
@@ -290,7 +294,7 @@ fn forwarded(expect: &Expect, observation: &Observation, values: &Values) -> Opt
 }
 
 /// Checks the response that the client got.
-fn of_response(
+fn check_response(
     expect: &Expect,
     observation: &Observation,
     response: &Message,
@@ -298,7 +302,7 @@ fn of_response(
 ) -> Option<Finding> {
     let status = response.status();
     let is_own = response.value(STEP_FIELD).is_none();
-    if let Some(found) = expect.served.and_then(|wanted| served(wanted, observation, status, is_own)) {
+    if let Some(found) = expect.served.and_then(|wanted| check_source(wanted, observation, status, is_own)) {
         return Some(found);
     }
     let unmet = |text: String| Some(Finding::Unmet(text));
@@ -340,36 +344,45 @@ fn of_response(
 }
 
 /// Checks the source of the response.
-fn served(wanted: Served, observation: &Observation, status: u16, is_own: bool) -> Option<Finding> {
+fn check_source(
+    wanted: ExpectedSource,
+    observation: &Observation,
+    status: u16,
+    is_own: bool,
+) -> Option<Finding> {
     let reached: Vec<&Arrival> = observation.before_response().collect();
     let conditional = reached.iter().any(|arrival| arrival.request.is_conditional());
     let unmet = |text: &str| Some(Finding::Unmet(text.to_owned()));
     match wanted {
-        Served::Store => match reached.first() {
+        ExpectedSource::Store => match reached.first() {
             Some(arrival) => Some(Finding::Fetched(format!(
                 "the response came after a request to the origin: {}",
                 arrival.request.start
             ))),
             // An error that the origin has not sent is the target's own.
             None if status >= 500 && is_own => {
-                Some(Finding::Nothing(format!("the target responded with status {status}")))
+                Some(Finding::Inconclusive(format!("the target responded with status {status}")))
             }
             None => None,
         },
         _ if reached.is_empty() && status >= 400 && is_own => {
             let why = format!("no request reached the origin; the target responded with status {status}");
             // Its own 5xx may be a matter of the moment.
-            Some(if status < 500 { Finding::Refused(why) } else { Finding::Nothing(why) })
+            Some(if status < 500 { Finding::Refused(why) } else { Finding::Inconclusive(why) })
         }
         _ if reached.is_empty() => unmet("the response came from the store"),
-        Served::Validated if !conditional => unmet("the request that reached the origin has no condition"),
-        Served::Fetched if conditional => unmet("the request that reached the origin has a condition"),
-        Served::Validated | Served::Fetched | Served::Origin => None,
+        ExpectedSource::Validated if !conditional => {
+            unmet("the request that reached the origin has no condition")
+        }
+        ExpectedSource::Fetched if conditional => {
+            unmet("the request that reached the origin has a condition")
+        }
+        ExpectedSource::Validated | ExpectedSource::Fetched | ExpectedSource::Origin => None,
     }
 }
 
 /// Checks which step's response the body is from.
-fn origin_of_body(expect: &Expect, step: &Step, seen: &[Observation], index: usize) -> Option<Finding> {
+fn check_body_source(expect: &Expect, step: &Step, seen: &[Observation], index: usize) -> Option<Finding> {
     if expect.from.is_empty() && expect.not_from.is_empty() {
         return None;
     }
@@ -385,7 +398,7 @@ fn origin_of_body(expect: &Expect, step: &Step, seen: &[Observation], index: usi
     let is_as_expected = |step: &usize| expect.from.contains(step) && !expect.not_from.contains(step);
     if let Some(step) = found.filter(|step| !is_as_expected(step) && is_of_validation(step)) {
         let why = format!("the response has the mark of step {step}, whose 304 has replaced that of another");
-        return Some(Finding::Nothing(why));
+        return Some(Finding::Inconclusive(why));
     }
     let words = |found: Option<usize>| match found {
         Some(step) => format!("the response is the one of step {step}"),
@@ -395,7 +408,7 @@ fn origin_of_body(expect: &Expect, step: &Step, seen: &[Observation], index: usi
         Some(step) if expect.not_from.contains(&step) => Some(Finding::Unmet(words(found))),
         _ if expect.from.is_empty() => None,
         Some(step) if expect.from.contains(&step) => None,
-        None if response.status() >= 500 => Some(Finding::Nothing(words(found))),
+        None if response.status() >= 500 => Some(Finding::Inconclusive(words(found))),
         _ => Some(Finding::Unmet(format!("{}, not that of step {}", words(found), joined(&expect.from)))),
     }
 }
@@ -421,21 +434,23 @@ fn field_fails(test: &FieldTest, message: &Message, values: &Values) -> Option<S
     let seen =
         if all.is_empty() { format!("has no {name}") } else { format!("has `{name}: {}`", all.join(", ")) };
     let (is_met, wanted) = match &test.test {
-        Test::Present => (!all.is_empty(), String::new()),
-        Test::Is(wanted) => {
+        FieldCondition::Present => (!all.is_empty(), String::new()),
+        FieldCondition::Is(wanted) => {
             let wanted = with_values(wanted, values);
             let joined = all.join(", ");
             let member = joined.split(',').any(|member| member.trim().eq_ignore_ascii_case(&wanted));
             (all.contains(&wanted.as_str()) || joined == wanted || member, format!(", not `{wanted}`"))
         }
-        Test::Contains(part) => {
+        FieldCondition::Contains(part) => {
             let part = with_values(part, values);
             (all.iter().any(|value| plain(value).contains(&plain(&part))), format!(", without `{part}`"))
         }
-        Test::Least(least) => {
+        FieldCondition::Least(least) => {
             (number().is_some_and(|number| number >= *least), format!(", not at least {least}"))
         }
-        Test::Most(most) => (number().is_some_and(|number| number <= *most), format!(", not at most {most}")),
+        FieldCondition::Most(most) => {
+            (number().is_some_and(|number| number <= *most), format!(", not at most {most}"))
+        }
     };
     match (is_met, test.negated) {
         (true, false) | (false, true) => None,

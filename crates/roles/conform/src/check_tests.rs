@@ -55,7 +55,7 @@ fn is_met(expect: &str, observation: Observation) -> bool {
     match found(expect, observation) {
         Finding::Met => true,
         Finding::Unmet(_) | Finding::Fetched(_) | Finding::Absent(_) => false,
-        Finding::Refused(why) | Finding::Nothing(why) => panic!("nothing was found: {why}"),
+        Finding::Refused(why) | Finding::Inconclusive(why) => panic!("nothing was found: {why}"),
     }
 }
 
@@ -79,9 +79,9 @@ fn a_validation_is_a_request_with_a_condition() {
 #[test]
 fn an_error_of_the_target_itself_says_nothing_about_its_store() {
     let error = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n";
-    assert!(matches!(found("served = \"store\"", seen(error, &[])), Finding::Nothing(_)));
-    assert!(matches!(found("served = \"origin\"", seen(error, &[])), Finding::Nothing(_)));
-    assert!(matches!(found("status = 200", seen("", &[])), Finding::Nothing(_)));
+    assert!(matches!(found("served = \"store\"", seen(error, &[])), Finding::Inconclusive(_)));
+    assert!(matches!(found("served = \"origin\"", seen(error, &[])), Finding::Inconclusive(_)));
+    assert!(matches!(found("status = 200", seen("", &[])), Finding::Inconclusive(_)));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn an_error_in_place_of_the_origins_response_decides_nothing() {
     for expect in
         ["served = \"origin\"", "served = \"store\"", "from = 1", "fields = [\"Age\"]", "body = \"abc\""]
     {
-        assert!(matches!(found(expect, observed()), Finding::Nothing(_)), "{expect}");
+        assert!(matches!(found(expect, observed()), Finding::Inconclusive(_)), "{expect}");
     }
     assert!(is_met("status = 503", observed()), "a case may be about it");
     assert!(!is_met("status = 200", observed()));
@@ -108,7 +108,7 @@ fn an_error_in_place_of_the_origins_response_decides_nothing() {
         let case = case(&format!("{{ {origin} }}, {{ expect = {{ status = 200 }} }}"));
         check(&case.steps[0], 0, &[observed()], &values())
     };
-    assert!(matches!(first(""), Finding::Nothing(_)), "what follows would rest on it");
+    assert!(matches!(first(""), Finding::Inconclusive(_)), "what follows would rest on it");
     assert_eq!(first("origin = { cut = 1 }"), Finding::Met, "it is right to fail");
 }
 
@@ -129,7 +129,7 @@ fn a_mark_that_a_304_has_replaced_decides_nothing() {
     let case = case("{}, {}, { method = \"HEAD\", expect = { from = 1 } }");
     let found = |mark, status| check(&case.steps[2], 2, &observed(mark, status), &values());
     assert_eq!(found(1, 304), Finding::Met);
-    assert!(matches!(found(2, 304), Finding::Nothing(_)));
+    assert!(matches!(found(2, 304), Finding::Inconclusive(_)));
     assert!(matches!(found(2, 200), Finding::Unmet(_)));
 }
 
@@ -171,7 +171,7 @@ fn what_the_origin_got_is_looked_at_even_without_a_response() {
     assert!(is_met("target = \"{url}\", method = \"GET\"", seen(OK, &[(5.0, GET)])));
     assert!(!is_met("never = \"{token}\"", seen(OK, &[(5.0, GET)])));
     assert!(!is_met("most-requests = 0", seen(OK, &[(5.0, GET)])));
-    assert!(matches!(found("forwarded = [\"Host\"]", seen(OK, &[])), Finding::Nothing(_)));
+    assert!(matches!(found("forwarded = [\"Host\"]", seen(OK, &[])), Finding::Inconclusive(_)));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_request_is_refused_if_nothing_reaches_the_origin() {
     assert!(is_met("refused = true", seen(refusal, &[])));
     assert!(!is_met("refused = true", seen(refusal, &[(5.0, GET)])));
     assert!(!is_met("refused = true", seen(OK, &[])));
-    assert!(matches!(found("refused = true", seen("", &[])), Finding::Nothing(_)), "it hangs");
+    assert!(matches!(found("refused = true", seen("", &[])), Finding::Inconclusive(_)), "it hangs");
 }
 
 #[test]

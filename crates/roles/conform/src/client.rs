@@ -6,15 +6,15 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::case::Request;
-use crate::http2::connection::{Connection, Outgoing};
+use crate::http2::connection::{Connection, Http2Content};
 use crate::http2::frame::{Field, field};
-use crate::message::{MOST_BYTES, Message};
+use crate::message::{MAX_BYTES, Message};
 use crate::observe::Received;
 use crate::template::{Values, with_values};
-use crate::wire::{Place, Wire};
+use crate::transport::{Endpoint, TargetStream};
 
 /// Timeout of a response.
-const PATIENCE: Duration = Duration::from_secs(6);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
 /// Time after a response in which more bytes, or the end of the connection, are waited for.
 const LINGER: Duration = Duration::from_millis(300);
 /// The same where frames are sent: what is wrong with one may be noticed behind the response.
@@ -25,35 +25,35 @@ const LINGER_FLOOD: Duration = Duration::from_secs(2);
 /// A connection to a target, kept from step to step.
 #[derive(Default)]
 pub struct Client {
-    stream: Option<Wire>,
+    stream: Option<TargetStream>,
     http2: Option<Connection>,
 }
 
 /// A request as it is sent.
 #[derive(Debug, Clone)]
-pub struct Sent {
+pub struct EncodedRequest {
     pub bytes: Vec<u8>,
     /// Method, which decides whether a response has a body.
     pub method: String,
     /// True if the connection is to be watched after the response.
     pub lingers: bool,
     /// Frames or fields that are sent over HTTP/2, instead of the bytes.
-    pub http2: Option<Outgoing>,
+    pub http2: Option<Http2Content>,
 }
 
-impl Sent {
+impl EncodedRequest {
     /// The frames that are sent over HTTP/2, in words.
     pub fn frames(&self) -> Vec<String> {
-        self.http2.as_ref().map(Outgoing::lines).unwrap_or_default()
+        self.http2.as_ref().map(Http2Content::lines).unwrap_or_default()
     }
 }
 
 /// The bytes of a request; to a forward proxy (`is_forward`) its target is in absolute form.
-pub fn written(request: &Request, lingers: bool, values: &Values, is_forward: bool) -> Sent {
+pub fn encode_request(request: &Request, lingers: bool, values: &Values, is_forward: bool) -> EncodedRequest {
     if let Some(raw) = &request.raw {
         let bytes = with_values(raw, values).into_bytes();
         let method = String::from_utf8_lossy(&bytes).split(' ').next().unwrap_or_default().to_owned();
-        return Sent { bytes, method, lingers: true, http2: None };
+        return EncodedRequest { bytes, method, lingers: true, http2: None };
     }
     if !request.frames.is_empty() {
         return frames(request, values);
@@ -81,20 +81,23 @@ pub fn written(request: &Request, lingers: bool, values: &Values, is_forward: bo
         head.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
     let bytes = (head + "\r\n" + &body).into_bytes();
-    Sent { bytes, method: request.method.clone(), lingers, http2: None }
+    EncodedRequest { bytes, method: request.method.clone(), lingers, http2: None }
 }
 
 /// The frames of a step.
-fn frames(request: &Request, values: &Values) -> Sent {
+fn frames(request: &Request, values: &Values) -> EncodedRequest {
     let lines = request.frames.iter().flat_map(|frame| frame.fields());
     let method = lines.filter_map(|line| line.strip_prefix(":method: ")).next().unwrap_or("GET").to_owned();
-    let outgoing =
-        Outgoing::Frames { frames: request.frames.clone(), repeat: request.repeat, values: values.clone() };
-    Sent { bytes: Vec::new(), method, lingers: true, http2: Some(outgoing) }
+    let outgoing = Http2Content::Frames {
+        frames: request.frames.clone(),
+        repeat: request.repeat,
+        values: values.clone(),
+    };
+    EncodedRequest { bytes: Vec::new(), method, lingers: true, http2: Some(outgoing) }
 }
 
 /// A request over HTTP/2: names of fields are in lower case there.
-fn over_http2(request: &Request, host: &str, target: &str, lingers: bool, values: &Values) -> Sent {
+fn over_http2(request: &Request, host: &str, target: &str, lingers: bool, values: &Values) -> EncodedRequest {
     let pseudo = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
     let mut fields: Vec<Field> = vec![pseudo(":method", &request.method), pseudo(":scheme", values.scheme)];
     if !host.is_empty() {
@@ -109,16 +112,16 @@ fn over_http2(request: &Request, host: &str, target: &str, lingers: bool, values
     if let Some(body) = &body {
         fields.push(pseudo("content-length", &body.len().to_string()));
     }
-    let outgoing = Outgoing::Request { fields, body };
-    Sent { bytes: Vec::new(), method: request.method.clone(), lingers, http2: Some(outgoing) }
+    let outgoing = Http2Content::Request { fields, body };
+    EncodedRequest { bytes: Vec::new(), method: request.method.clone(), lingers, http2: Some(outgoing) }
 }
 
 impl Client {
     /// Sends a request and waits for its response; `now_ms` is the clock of the try.
     pub async fn exchange(
         &mut self,
-        target: &Place,
-        sent: &Sent,
+        target: &Endpoint,
+        sent: &EncodedRequest,
         is_new: bool,
         now_ms: &impl Fn() -> f64,
     ) -> Received {
@@ -129,15 +132,20 @@ impl Client {
             return self.over_http2(target, outgoing, sent, now_ms).await;
         }
         let is_kept = self.stream.is_some();
-        let received = self.once(target, sent, now_ms).await;
+        let received = self.exchange_once(target, sent, now_ms).await;
         // A target may end an idle connection at any moment; nothing came, so nothing was seen of the request.
         let is_stale = is_kept && received.response.is_none() && received.bytes.is_empty() && received.closed;
-        if is_stale { self.once(target, sent, now_ms).await } else { received }
+        if is_stale { self.exchange_once(target, sent, now_ms).await } else { received }
     }
 
-    async fn once(&mut self, target: &Place, sent: &Sent, now_ms: &impl Fn() -> f64) -> Received {
+    async fn exchange_once(
+        &mut self,
+        target: &Endpoint,
+        sent: &EncodedRequest,
+        now_ms: &impl Fn() -> f64,
+    ) -> Received {
         let mut received = Received::default();
-        if let Err(error) = self.talk(target, sent, &mut received, now_ms).await {
+        if let Err(error) = self.send_and_receive(target, sent, &mut received, now_ms).await {
             received.problem = Some(error.to_string());
             received.closed |= error.kind() != io::ErrorKind::TimedOut;
             self.stream = None;
@@ -155,42 +163,48 @@ impl Client {
     /// The same over HTTP/2. Frames have a connection of their own, since they may have upset it.
     async fn over_http2(
         &mut self,
-        target: &Place,
-        outgoing: &Outgoing,
-        sent: &Sent,
+        target: &Endpoint,
+        outgoing: &Http2Content,
+        sent: &EncodedRequest,
         now_ms: &impl Fn() -> f64,
     ) -> Received {
-        let is_request = matches!(outgoing, Outgoing::Request { .. });
+        let is_request = matches!(outgoing, Http2Content::Request { .. });
         let linger = linger_of(outgoing, sent.lingers);
         let kept = self.http2.take().filter(|_| is_request);
         let was_kept = kept.is_some();
-        let (mut received, connection) = once_over_http2(kept, target, outgoing, sent, linger, now_ms).await;
+        let (mut received, connection) =
+            exchange_once_over_http2(kept, target, outgoing, sent, linger, now_ms).await;
         self.http2 = connection.filter(|_| is_request && Connection::is_usable(&received));
         // A target may end an idle connection at any moment; it has not acted on the request then.
         if was_kept && received.bytes.is_empty() && received.reset.is_none() && received.ends_connection() {
-            let (again, connection) = once_over_http2(None, target, outgoing, sent, linger, now_ms).await;
+            let (again, connection) =
+                exchange_once_over_http2(None, target, outgoing, sent, linger, now_ms).await;
             self.http2 = connection.filter(|_| Connection::is_usable(&again));
             received = again;
         }
         received
     }
 
-    async fn talk(
+    async fn send_and_receive(
         &mut self,
-        target: &Place,
-        sent: &Sent,
+        target: &Endpoint,
+        sent: &EncodedRequest,
         received: &mut Received,
         now_ms: &impl Fn() -> f64,
     ) -> io::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + RESPONSE_TIMEOUT;
         let late = |_| {
-            io::Error::new(io::ErrorKind::TimedOut, format!("no response within {} s", PATIENCE.as_secs()))
+            io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("no response within {} s", RESPONSE_TIMEOUT.as_secs()),
+            )
         };
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => {
                 received.unreached = true;
-                let stream = timeout_at(deadline, Wire::connect(target, false)).await.map_err(late)??;
+                let stream =
+                    timeout_at(deadline, TargetStream::connect(target, false)).await.map_err(late)??;
                 received.unreached = false;
                 none.insert(stream)
             }
@@ -228,7 +242,7 @@ impl Client {
             let read = timeout_at(deadline, stream.read_buf(&mut received.bytes)).await.map_err(late)?;
             match read {
                 Ok(0) | Err(_) => received.closed = true,
-                Ok(_) if received.bytes.len() > MOST_BYTES => {
+                Ok(_) if received.bytes.len() > MAX_BYTES => {
                     return Err(io::Error::other("the response is too long"));
                 }
                 Ok(_) => {}
@@ -242,26 +256,26 @@ impl Client {
 }
 
 /// Time for which frames are waited for after the response.
-fn linger_of(outgoing: &Outgoing, lingers: bool) -> Duration {
+fn linger_of(outgoing: &Http2Content, lingers: bool) -> Duration {
     match outgoing {
-        Outgoing::Frames { .. } if outgoing.is_flood() => LINGER_FLOOD,
-        Outgoing::Frames { .. } => LINGER_FRAMES,
-        Outgoing::Request { .. } if lingers => LINGER,
-        Outgoing::Request { .. } => Duration::ZERO,
+        Http2Content::Frames { .. } if outgoing.is_flood() => LINGER_FLOOD,
+        Http2Content::Frames { .. } => LINGER_FRAMES,
+        Http2Content::Request { .. } if lingers => LINGER,
+        Http2Content::Request { .. } => Duration::ZERO,
     }
 }
 
 /// One exchange over HTTP/2, on a connection that is kept or a new one; and the connection.
-async fn once_over_http2(
+async fn exchange_once_over_http2(
     kept: Option<Connection>,
-    target: &Place,
-    outgoing: &Outgoing,
-    sent: &Sent,
+    target: &Endpoint,
+    outgoing: &Http2Content,
+    sent: &EncodedRequest,
     linger: Duration,
     now_ms: &impl Fn() -> f64,
 ) -> (Received, Option<Connection>) {
     let mut received = Received { is_http2: true, ..Received::default() };
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + RESPONSE_TIMEOUT;
     let opened = match kept {
         Some(connection) => Ok(connection),
         None => match timeout_at(deadline, Connection::open(target)).await {
@@ -290,13 +304,13 @@ async fn once_over_http2(
 }
 
 /// Keeps what follows a response; true when the connection ended.
-async fn linger(stream: &mut Wire, bytes: &mut Vec<u8>) -> bool {
+async fn linger(stream: &mut TargetStream, bytes: &mut Vec<u8>) -> bool {
     let until = Instant::now() + LINGER;
     loop {
         match timeout(until.saturating_duration_since(Instant::now()), stream.read_buf(bytes)).await {
             Err(_) => return false,
             Ok(Ok(0) | Err(_)) => return true,
-            Ok(Ok(_)) if bytes.len() > MOST_BYTES => return false,
+            Ok(Ok(_)) if bytes.len() > MAX_BYTES => return false,
             Ok(Ok(_)) => {}
         }
     }
@@ -314,7 +328,7 @@ mod tests {
         let case = read("t.toml", text).unwrap().cases.remove(0);
         let values = Values { token: "t1".into(), host: "h:80".into(), scheme: "http", now_unix_s: 0 };
         let line = |is_forward| {
-            let sent = written(&case.steps[0].request, false, &values, is_forward);
+            let sent = encode_request(&case.steps[0].request, false, &values, is_forward);
             String::from_utf8(sent.bytes).unwrap().lines().next().unwrap().to_owned()
         };
         assert_eq!(line(false), "GET /t1?a HTTP/1.1");

@@ -11,14 +11,14 @@ use crate::case::Level;
 use crate::message::shown;
 use crate::observe::Observation;
 use crate::run::Outcome;
-use crate::verdict::{Times, Verdict};
+use crate::verdict::{TryCounts, Verdict};
 
 /// Version of the document.
 pub const SCHEMA: &str = "assay-conform/1";
 /// Most bytes of a message that are kept as evidence.
-const MOST_SHOWN: usize = 4096;
+const MAX_SHOWN: usize = 4096;
 /// A target of whose MUST cases a larger share says nothing is not decided.
-const MOST_INCONCLUSIVE: f64 = 0.05;
+const MAX_INCONCLUSIVE: f64 = 0.05;
 
 /// The results of cases on targets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -88,11 +88,11 @@ pub struct CaseResult {
     pub tries: usize,
     /// What the tries came to, where there was more than one and some of them were decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub times: Option<Times>,
+    pub times: Option<TryCounts>,
     /// What came of it each time, where it was tried over and over while the target was under load. A case that does not hold is tried
     /// again at once; that counts as one time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub under_load: Option<Times>,
+    pub under_load: Option<TryCounts>,
     /// The exchanges, where the verdict is not `pass` or `yes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchanges: Vec<Exchange>,
@@ -109,7 +109,7 @@ pub struct Exchange {
     pub sent: String,
     /// What reached the origin meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub origin: Vec<Reached>,
+    pub origin: Vec<RecordedRequest>,
     /// What the client got.
     pub received: String,
     /// Why there is no complete response.
@@ -119,7 +119,8 @@ pub struct Exchange {
 
 /// A request that reached the origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Reached {
+#[schemars(rename = "Reached")]
+pub struct RecordedRequest {
     /// When: milliseconds since the case began.
     pub at_ms: f64,
     /// The request.
@@ -246,13 +247,13 @@ impl Document {
     }
 
     /// Number of inconclusive cases of a target, and the most frequent reason, if they are too many.
-    pub fn says_nothing(&self, target: &str) -> Option<String> {
+    pub fn inconclusive_summary(&self, target: &str) -> Option<String> {
         let of_target: Vec<&CaseResult> =
             self.results.iter().filter(|result| result.target == target).collect();
         let open = |result: &&&CaseResult| result.verdict == Verdict::Inconclusive;
         let musts = of_target.iter().filter(|result| result.level == Level::Must);
         let (all, open_musts) = (musts.clone().count(), musts.filter(open).count());
-        if open_musts as f64 <= all as f64 * MOST_INCONCLUSIVE {
+        if open_musts as f64 <= all as f64 * MAX_INCONCLUSIVE {
             return None;
         }
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
@@ -273,7 +274,9 @@ impl Document {
             return Conclusion::Failed;
         }
         let is_undecided = |target: &TargetInfo| {
-            target.ended.is_some() || target.crashes.is_some() || self.says_nothing(&target.label).is_some()
+            target.ended.is_some()
+                || target.crashes.is_some()
+                || self.inconclusive_summary(&target.label).is_some()
         };
         let is_open = !self.has_decided() || self.targets.iter().any(is_undecided);
         if is_open { Conclusion::Undecided } else { Conclusion::Fine }
@@ -313,9 +316,9 @@ fn result(target: &str, outcome: &Outcome) -> CaseResult {
 /// Observations of a case, as text.
 pub fn exchanges(seen: &[Observation]) -> Vec<Exchange> {
     let reached = |observation: &Observation| {
-        let one = |arrival: &crate::observe::Arrival| Reached {
+        let one = |arrival: &crate::observe::Arrival| RecordedRequest {
             at_ms: tenths(arrival.at_ms),
-            request: shown(&arrival.bytes, MOST_SHOWN),
+            request: shown(&arrival.bytes, MAX_SHOWN),
             status: arrival.status,
         };
         observation.arrivals.iter().map(one).collect()
@@ -337,10 +340,10 @@ pub fn exchanges(seen: &[Observation]) -> Vec<Exchange> {
 /// Frames in words where there are any, bytes otherwise.
 fn as_text(frames: &[String], bytes: &[u8]) -> String {
     if frames.is_empty() {
-        return shown(bytes, MOST_SHOWN);
+        return shown(bytes, MAX_SHOWN);
     }
     let text = frames.join("\n");
-    match text.char_indices().nth(MOST_SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN) {
         Some((at, _)) => format!("{}… ({} bytes more)", &text[..at], text.len() - at),
         None => text,
     }

@@ -1,6 +1,6 @@
 //! What a step expects, in words.
 
-use crate::case::{Expect, FieldTest, Served, Test};
+use crate::case::{Expect, ExpectedSource, FieldCondition, FieldTest};
 
 /// A line for each expectation.
 pub fn expectations(expect: &Expect) -> Vec<String> {
@@ -8,10 +8,12 @@ pub fn expectations(expect: &Expect) -> Vec<String> {
     let mut say = |line: String| lines.push(line);
     if let Some(served) = expect.served {
         say(match served {
-            Served::Store => "the response comes from the store: nothing reaches the origin before it",
-            Served::Origin => "the request reaches the origin",
-            Served::Validated => "a conditional request reaches the origin",
-            Served::Fetched => "a request without a condition reaches the origin",
+            ExpectedSource::Store => {
+                "the response comes from the store: nothing reaches the origin before it"
+            }
+            ExpectedSource::Origin => "the request reaches the origin",
+            ExpectedSource::Validated => "a conditional request reaches the origin",
+            ExpectedSource::Fetched => "a request without a condition reaches the origin",
         }
         .to_owned());
     }
@@ -78,10 +80,10 @@ fn field(test: &FieldTest) -> String {
     let FieldTest { name, test, negated } = test;
     let has = if *negated { "does not have" } else { "has" };
     match test {
-        Test::Present => format!("{has} {name}"),
-        Test::Is(value) => format!("{has} {name}: {value}"),
-        Test::Contains(part) => format!("{has} {name} with {part:?} in it"),
-        Test::Least(least) => format!("{has} {name} of at least {least}"),
-        Test::Most(most) => format!("{has} {name} of at most {most}"),
+        FieldCondition::Present => format!("{has} {name}"),
+        FieldCondition::Is(value) => format!("{has} {name}: {value}"),
+        FieldCondition::Contains(part) => format!("{has} {name} with {part:?} in it"),
+        FieldCondition::Least(least) => format!("{has} {name} of at least {least}"),
+        FieldCondition::Most(most) => format!("{has} {name} of at most {most}"),
     }
 }

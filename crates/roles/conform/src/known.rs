@@ -20,7 +20,7 @@ const KINDS: [(&str, bool); 6] = [
 
 /// A failure that is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownFailure {
     /// The target; none: any.
     pub target: Option<String>,
     /// The case, or the name without a row.
@@ -31,7 +31,7 @@ pub struct Known {
     pub evidence: Vec<String>,
 }
 
-impl Known {
+impl KnownFailure {
     /// True if nothing but the exchanges of the case speaks for the reason.
     pub fn rests_on_exchanges_alone(&self) -> bool {
         self.evidence.iter().all(|item| kind(item) == "exchanges")
@@ -71,12 +71,12 @@ fn evidence(item: &Value<'_>) -> Result<String, Mistake> {
 }
 
 /// Reads a file of known failures; `file` names it in messages.
-pub fn read(file: &str, text: &str) -> Result<Vec<Known>, Mistake> {
+pub fn read(file: &str, text: &str) -> Result<Vec<KnownFailure>, Mistake> {
     let source = Source { file, text };
     let table = source.parse()?;
     let top = Fields::whole(source, "a file of known failures", &table);
     top.only(&TOP)?;
-    let known = |fields: Fields<'_>| -> Result<Vec<Known>, Mistake> {
+    let known = |fields: Fields<'_>| -> Result<Vec<KnownFailure>, Mistake> {
         let reason = fields.need("reason", "why the failure is accepted")?;
         if reason.text()?.trim().is_empty() {
             return Err(reason.wrong("it is empty; say why the failure is accepted"));
@@ -91,28 +91,28 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Known>, Mistake> {
         let one = |case: &Value<'_>| {
             let case = case.text()?.to_owned();
             let evidence = evidence.clone();
-            Ok(Known { target: target.clone(), case, reason: reason.to_owned(), evidence })
+            Ok(KnownFailure { target: target.clone(), case, reason: reason.to_owned(), evidence })
         };
         cases.iter().map(one).collect()
     };
-    let all: Vec<Vec<Known>> =
+    let all: Vec<Vec<KnownFailure>> =
         top.tables("known", "[[known]]", &KNOWN)?.into_iter().map(known).collect::<Result<_, _>>()?;
     Ok(all.concat())
 }
 
 /// Marks the failures that are known; those of the list that did not fail anywhere, although a case that they name was tried and decided.
-pub fn apply<'k>(document: &mut Document, known: &'k [Known]) -> Vec<&'k Known> {
+pub fn apply<'k>(document: &mut Document, known: &'k [KnownFailure]) -> Vec<&'k KnownFailure> {
     let decided = |result: &&CaseResult| {
         use Verdict::{DependencyMissing, Inconclusive, NotApplicable};
         !matches!(result.verdict, NotApplicable | DependencyMissing | Inconclusive)
     };
     let was_tried =
-        |known: &&Known| document.results.iter().filter(decided).any(|result| known.is_of(result));
-    let mut unused: Vec<&Known> = known.iter().filter(was_tried).collect();
+        |known: &&KnownFailure| document.results.iter().filter(decided).any(|result| known.is_of(result));
+    let mut unused: Vec<&KnownFailure> = known.iter().filter(was_tried).collect();
     for result in document.results.iter_mut().filter(|result| result.fails()) {
-        let is_meant = |known: &&Known| known.is_of(result);
+        let is_meant = |known: &&KnownFailure| known.is_of(result);
         // What names a row says more than what names the whole case.
-        let of_row = |known: &&Known| known.case == result.case && is_meant(known);
+        let of_row = |known: &&KnownFailure| known.case == result.case && is_meant(known);
         if let Some(found) = known.iter().find(of_row).or_else(|| known.iter().find(is_meant)) {
             result.known = Some(found.reason.clone());
             result.evidence.clone_from(&found.evidence);
@@ -126,7 +126,7 @@ pub fn apply<'k>(document: &mut Document, known: &'k [Known]) -> Vec<&'k Known> 
 mod tests {
     use super::*;
 
-    fn with(evidence: &str) -> Result<Vec<Known>, Mistake> {
+    fn with(evidence: &str) -> Result<Vec<KnownFailure>, Mistake> {
         read("k.toml", &format!("[[known]]\ncase = \"a\"\nreason = \"why\"\nevidence = {evidence}\n"))
     }
 

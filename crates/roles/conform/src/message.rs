@@ -6,7 +6,7 @@
 use assay_http::chunked::{Decoder, Piece};
 
 /// Longest message that is read, in bytes; more is cut off.
-pub const MOST_BYTES: usize = 4 << 20;
+pub const MAX_BYTES: usize = 4 << 20;
 
 /// A message: its head, and its body without the transfer coding.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Message {
             Framing::Chunked => unchunked(bytes),
             Framing::Close => (bytes.to_vec(), bytes.len(), ended),
         };
-        if !is_complete && !ended && bytes.len() < MOST_BYTES {
+        if !is_complete && !ended && bytes.len() < MAX_BYTES {
             return None;
         }
         self.body = body;

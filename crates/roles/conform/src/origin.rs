@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::case::{Case, Response};
 use crate::check::STEP_FIELD;
-use crate::message::{MOST_BYTES, Message};
+use crate::message::{MAX_BYTES, Message};
 use crate::observe::Arrival;
 use crate::template::{Values, with_values};
 
@@ -29,7 +29,7 @@ const INTERIM_PAUSE: Duration = Duration::from_millis(250);
 /// Interval at which stalls of this process are looked for.
 const TICK: Duration = Duration::from_millis(100);
 /// By how much longer than that we may take before we stood still.
-const STILL: Duration = Duration::from_secs(2);
+const STALL: Duration = Duration::from_secs(2);
 /// Response to requests of no case: the code that starts a proxy polls with them.
 const NOT_A_CASE: &[u8] = b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 3\r\n\r\nok\n";
 
@@ -69,13 +69,13 @@ impl Try {
 /// The origin. Dropped, it accepts no more connections.
 pub struct Origin {
     pub address: SocketAddr,
-    tries: Tries,
+    tries: TryMap,
     next: Cell<u64>,
-    stood_still: Rc<Cell<Option<Instant>>>,
+    stalled_at: Rc<Cell<Option<Instant>>>,
     tasks: [JoinHandle<()>; 2],
 }
 
-type Tries = Rc<RefCell<HashMap<String, Rc<Try>>>>;
+type TryMap = Rc<RefCell<HashMap<String, Rc<Try>>>>;
 
 impl Origin {
     /// Listens; call it in a `LocalSet`.
@@ -85,15 +85,15 @@ impl Origin {
         socket.bind(address)?;
         let listener = socket.listen(BACKLOG)?;
         let address = listener.local_addr()?;
-        let tries: Tries = Rc::default();
-        let stood_still = Rc::default();
+        let tries: TryMap = Rc::default();
+        let stalled_at = Rc::default();
         let tasks = [
             spawn_local(accept(listener, Rc::clone(&tries))),
-            spawn_local(watch_ourselves(Rc::clone(&stood_still))),
+            spawn_local(detect_stalls(Rc::clone(&stalled_at))),
         ];
         // Tokens of two evaluations of one running target must differ: they are keys in its cache.
         let first = (unix_s() % 1_000_000) * 10_000;
-        Ok(Self { address, tries, next: Cell::new(first), stood_still, tasks })
+        Ok(Self { address, tries, next: Cell::new(first), stalled_at, tasks })
     }
 
     /// Begins a try of a case, with a URL that was never used before, for clients that write this scheme and host.
@@ -113,8 +113,8 @@ impl Origin {
     }
 
     /// True if this process stood still while a try was under way: what did not come in time says nothing then.
-    pub fn stood_still_during(&self, attempt: &Try) -> bool {
-        self.stood_still.get().is_some_and(|ended| ended >= attempt.began)
+    pub fn stalled_during(&self, attempt: &Try) -> bool {
+        self.stalled_at.get().is_some_and(|ended| ended >= attempt.began)
     }
 
     /// Forgets a try that is over.
@@ -130,17 +130,17 @@ impl Drop for Origin {
 }
 
 /// Notes when this process stood still (it was suspended, or got no processor): it saw nothing of what it waited for then.
-async fn watch_ourselves(stood_still: Rc<Cell<Option<Instant>>>) {
+async fn detect_stalls(stalled_at: Rc<Cell<Option<Instant>>>) {
     loop {
         let before = Instant::now();
         sleep(TICK).await;
-        if before.elapsed() > TICK + STILL {
-            stood_still.set(Some(Instant::now()));
+        if before.elapsed() > TICK + STALL {
+            stalled_at.set(Some(Instant::now()));
         }
     }
 }
 
-async fn accept(listener: TcpListener, tries: Tries) {
+async fn accept(listener: TcpListener, tries: TryMap) {
     loop {
         if let Ok((stream, _)) = listener.accept().await {
             // Responses that are not sent at once would look slow; without the option they are late, and still right.
@@ -154,7 +154,7 @@ async fn accept(listener: TcpListener, tries: Tries) {
     }
 }
 
-async fn serve(mut stream: TcpStream, tries: &Tries) -> io::Result<()> {
+async fn serve(mut stream: TcpStream, tries: &TryMap) -> io::Result<()> {
     let mut buf = Vec::new();
     while let Some((request, bytes)) = next_request(&mut stream, &mut buf).await? {
         let found = token_in(&bytes).and_then(|token| tries.borrow().get(token).cloned());
@@ -188,7 +188,7 @@ async fn next_request(stream: &mut TcpStream, buf: &mut Vec<u8>) -> io::Result<O
                 return Ok(Some((request, bytes)));
             }
         }
-        if buf.len() > MOST_BYTES || stream.read_buf(buf).await? == 0 {
+        if buf.len() > MAX_BYTES || stream.read_buf(buf).await? == 0 {
             // A request without an end says something too: it is kept, and nothing is sent.
             return Ok(None);
         }

@@ -9,15 +9,15 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::case::{Applies, Case, Step};
+use crate::case::{Applicability, Case, Step};
 use crate::check::{Finding, check};
-use crate::client::{Client, Sent, written};
+use crate::client::{Client, EncodedRequest, encode_request};
 use crate::observe::{Arrival, Observation, Received};
 use crate::origin::{Origin, Try, body};
-use crate::schedule::{Effort, SETTLE, Turn, tried};
-use crate::tries::Contradiction;
-use crate::verdict::{Judgement, Times, Verdict, judge, resolve};
-use crate::wire::{Place, Tls};
+use crate::retries::Contradiction;
+use crate::schedule::{ActiveTry, SETTLE, TryLimits, run_cases};
+use crate::transport::{Endpoint, Tls};
+use crate::verdict::{Judgement, TryCounts, Verdict, judge, resolve};
 
 /// Tries that are active at the same time.
 const AT_ONCE: usize = 150;
@@ -47,8 +47,8 @@ pub struct Target {
 
 impl Target {
     /// Endpoint for clients.
-    pub fn place(&self) -> Place {
-        Place { address: self.address, tls: self.tls.clone() }
+    pub fn place(&self) -> Endpoint {
+        Endpoint { address: self.address, tls: self.tls.clone() }
     }
 
     fn scheme(&self) -> &'static str {
@@ -77,16 +77,16 @@ pub struct Outcome {
     /// Number of tries.
     pub tries: usize,
     /// Verdicts of the tries.
-    pub times: Times,
+    pub times: TryCounts,
 }
 
-/// Tries cases on a target, with its origin behind it, `told` is called after each case with how many are done and how many there are.
+/// Tries cases on a target, with its origin behind it, `on_progress` is called after each case with how many are done and how many there are.
 /// Call it in a `LocalSet`.
 pub async fn run(
     cases: &[Rc<Case>],
     target: &Target,
     origin: &Rc<Origin>,
-    told: impl Fn(usize, usize),
+    on_progress: impl Fn(usize, usize),
 ) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     // Those that may upset connections are tried behind the others, and those that keep a target busy last.
@@ -95,7 +95,7 @@ pub async fn run(
             |case: &&Rc<Case>| case.is_flood() == is_flood && (is_flood || case.isolated == isolated);
         let all: Vec<Rc<Case>> = cases.iter().filter(is_now).cloned().collect();
         let (apply, others): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|case| why_not(case, target).is_none());
+            all.into_iter().partition(|case| inapplicable_reason(case, target).is_none());
         let at_once = match (is_flood, isolated, target.http2) {
             (true, ..) => FLOODS_AT_ONCE,
             (_, false, _) => AT_ONCE,
@@ -105,20 +105,20 @@ pub async fn run(
         let done = Cell::new(outcomes.len());
         let count = || {
             done.set(done.get() + 1);
-            told(done.get(), cases.len());
+            on_progress(done.get(), cases.len());
         };
-        let effort = Effort { at_once, contradiction: Contradiction::Counted };
-        outcomes.extend(tried(apply, target, origin, effort, count).await);
+        let effort = TryLimits { at_once, contradiction: Contradiction::Counted };
+        outcomes.extend(run_cases(apply, target, origin, effort, count).await);
         outcomes.extend(others.into_iter().map(|case| not_applicable(case, target)));
     }
-    settle(&mut outcomes);
+    resolve_dependencies(&mut outcomes);
     outcomes.sort_by(|a, b| (&a.case.topic, &a.case.name).cmp(&(&b.case.topic, &b.case.name)));
     outcomes
 }
 
 /// Reason for which a case does not apply to a target; none: it does.
-fn why_not(case: &Case, target: &Target) -> Option<&'static str> {
-    if !target.stores && case.applies == Applies::Cache {
+fn inapplicable_reason(case: &Case, target: &Target) -> Option<&'static str> {
+    if !target.stores && case.applies == Applicability::Cache {
         return Some("the target stores no responses");
     }
     if target.several && case.alone {
@@ -141,12 +141,13 @@ fn why_not(case: &Case, target: &Target) -> Option<&'static str> {
 }
 
 fn not_applicable(case: Rc<Case>, target: &Target) -> Outcome {
-    let judgement = Judgement::new(Verdict::NotApplicable, why_not(&case, target).unwrap_or_default());
-    Outcome { case, judgement, seen: Vec::new(), tries: 0, times: Times::default() }
+    let judgement =
+        Judgement::new(Verdict::NotApplicable, inapplicable_reason(&case, target).unwrap_or_default());
+    Outcome { case, judgement, seen: Vec::new(), tries: 0, times: TryCounts::default() }
 }
 
 /// If a target gave no response to any request, and should have, it has refused nothing: all cases say nothing then.
-pub fn silence(outcomes: &mut [Outcome]) {
+pub fn mark_unresponsive(outcomes: &mut [Outcome]) {
     let received = || outcomes.iter().flat_map(|outcome| &outcome.seen).flat_map(|step| &step.received);
     let should_have = outcomes.iter().any(|outcome| outcome.judgement.verdict == Verdict::Inconclusive);
     if !should_have || received().any(|got| got.response.is_some()) {
@@ -157,12 +158,12 @@ pub fn silence(outcomes: &mut [Outcome]) {
     for outcome in outcomes.iter_mut().filter(|outcome| !outcome.seen.is_empty()) {
         outcome.judgement = Judgement::new(Verdict::Inconclusive, reason.clone());
         // What held, held because nothing came.
-        outcome.times = Times::default();
+        outcome.times = TryCounts::default();
     }
 }
 
 /// Gives the outcomes of cases whose dependencies do not hold the verdict that says so.
-pub fn settle(outcomes: &mut [Outcome]) {
+pub fn resolve_dependencies(outcomes: &mut [Outcome]) {
     let cases: Vec<Case> = outcomes.iter().map(|outcome| (*outcome.case).clone()).collect();
     let mut judged: BTreeMap<String, Judgement> =
         outcomes.iter().map(|outcome| (outcome.case.name.clone(), outcome.judgement.clone())).collect();
@@ -175,17 +176,17 @@ pub fn settle(outcomes: &mut [Outcome]) {
 }
 
 /// One try of one case; `turn` is active while messages are exchanged.
-pub(crate) async fn one(
+pub(crate) async fn run_try(
     case: Rc<Case>,
     target: &Target,
     origin: &Rc<Origin>,
     pause: Duration,
-    mut turn: Turn,
+    mut turn: ActiveTry,
 ) -> Outcome {
     let attempt = origin.begin(&case, target.scheme(), &target.host);
     let (seen, late) = exchanges(&attempt, target, pause, &mut turn).await;
     origin.end(&attempt);
-    let is_disturbed = origin.stood_still_during(&attempt);
+    let is_disturbed = origin.stalled_during(&attempt);
     let last = case.steps.len().saturating_sub(1);
     let late = match is_disturbed {
         true => Some((last, "Assay itself stood still meanwhile, for more than two seconds".to_owned())),
@@ -193,7 +194,7 @@ pub(crate) async fn one(
     };
     let findings: Vec<Finding> = match late {
         Some((step, why)) => (0..=step)
-            .map(|index| if index == step { Finding::Nothing(why.clone()) } else { Finding::Met })
+            .map(|index| if index == step { Finding::Inconclusive(why.clone()) } else { Finding::Met })
             .collect(),
         None => {
             (0..).zip(&case.steps).map(|(index, step)| check(step, index, &seen, &attempt.values)).collect()
@@ -203,7 +204,7 @@ pub(crate) async fn one(
     let ended = seen.iter().flat_map(|step| &step.received).any(Received::is_bare_end);
     judgement.is_doubtful = judgement.verdict.holds() && ended;
     judgement.is_disturbed = is_disturbed;
-    let times = Times::of(judgement.verdict);
+    let times = TryCounts::of(judgement.verdict);
     Outcome { case, judgement, seen, tries: 1, times }
 }
 
@@ -212,7 +213,7 @@ async fn exchanges(
     attempt: &Rc<Try>,
     target: &Target,
     pause: Duration,
-    turn: &mut Turn,
+    turn: &mut ActiveTry,
 ) -> (Vec<Observation>, Option<(usize, String)>) {
     let mut client = Client::default();
     let mut seen: Vec<Observation> = Vec::new();
@@ -239,10 +240,10 @@ async fn exchanges(
             || step.expect.body_has.is_some()
             || !step.expect.frames.is_empty()
             || attempt.case.isolated;
-        let sent = written(&step.request, lingers, &values, target.is_forward);
+        let sent = encode_request(&step.request, lingers, &values, target.is_forward);
         let sent_ms = attempt.now_ms();
         let exchange = copies(&mut client, step.copies, step.request.new_connection, target, &sent, attempt);
-        let received = turn.through(exchange).await;
+        let received = turn.run_until(exchange).await;
         seen.push(Observation {
             sent_frames: sent.frames(),
             sent: sent.bytes,
@@ -284,7 +285,7 @@ async fn copies(
     copies: u32,
     is_new: bool,
     target: &Target,
-    sent: &Sent,
+    sent: &EncodedRequest,
     attempt: &Rc<Try>,
 ) -> Vec<Received> {
     let now_ms = || attempt.now_ms();

@@ -15,9 +15,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::case::Case;
 use crate::origin::Origin;
-use crate::run::{Outcome, Target, one};
-use crate::tries::{Contradiction, Tries};
-use crate::verdict::{Judgement, Times, Verdict};
+use crate::retries::{CaseTries, Contradiction};
+use crate::run::{Outcome, Target, run_try};
+use crate::verdict::{Judgement, TryCounts, Verdict};
 
 /// Time between a response and the next step: a target may store a response after it has passed it on.
 pub(crate) const SETTLE: Duration = Duration::from_millis(300);
@@ -26,22 +26,22 @@ const SETTLE_AGAIN: Duration = Duration::from_millis(1000);
 /// A try that waits this long, or longer, makes room for others.
 const LONG: Duration = Duration::from_secs(1);
 /// Tries that wait, at most: each has a connection to the target, and perhaps one to the origin.
-const MOST_WAITING: usize = 96;
+const MAX_WAITING: usize = 96;
 /// Rounds of a case: the first beside all others, a second, a third or those to be counted, and what became one of these in the third.
-const MOST_ROUNDS: usize = 4;
+const MAX_ROUNDS: usize = 4;
 /// Tries of a case during which Assay stood still, for each that it is tried at first: these are made up for.
-const MOST_DISTURBED: usize = 5;
+const MAX_DISTURBED: usize = 5;
 
 /// Number of tries, and of those at a time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Effort {
+pub(crate) struct TryLimits {
     /// Tries that are active at the same time.
     pub at_once: usize,
     /// Treatment of tries that contradict each other.
     pub contradiction: Contradiction,
 }
 
-impl Effort {
+impl TryLimits {
     /// Tries that may be active at the same time where a case is tried again: the later the round, the fewer.
     fn beside(self, round: usize) -> usize {
         let (shift, least) = match round {
@@ -55,27 +55,27 @@ impl Effort {
 
 /// Tries that are active.
 #[derive(Default)]
-pub(crate) struct Active {
+pub(crate) struct ActiveTries {
     count: Cell<usize>,
     changed: Notify,
 }
 
-impl Active {
+impl ActiveTries {
     /// One more. It never waits: a step that is due is sent.
-    pub fn begin(self: &Rc<Self>) -> Turn {
-        let mut turn = Turn { of: Rc::clone(self), is_active: false };
+    pub fn begin(self: &Rc<Self>) -> ActiveTry {
+        let mut turn = ActiveTry { of: Rc::clone(self), is_active: false };
         turn.resume();
         turn
     }
 }
 
 /// A try that is active, or waits.
-pub(crate) struct Turn {
-    of: Rc<Active>,
+pub(crate) struct ActiveTry {
+    of: Rc<ActiveTries>,
     is_active: bool,
 }
 
-impl Turn {
+impl ActiveTry {
     pub fn resume(&mut self) {
         if !self.is_active {
             self.is_active = true;
@@ -92,7 +92,7 @@ impl Turn {
     }
 
     /// Until `ended`: what takes long is waited for.
-    pub async fn through<T>(&mut self, ended: impl Future<Output = T>) -> T {
+    pub async fn run_until<T>(&mut self, ended: impl Future<Output = T>) -> T {
         tokio::pin!(ended);
         self.resume();
         match timeout(LONG, &mut ended).await {
@@ -114,15 +114,15 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for ActiveTry {
     fn drop(&mut self) {
         self.rest();
     }
 }
 
 /// The tries of a case, and how many of its round are not over yet.
-struct Open {
-    tries: Tries,
+struct OpenCase {
+    tries: CaseTries,
     round: usize,
     /// The queue of this round.
     queue: usize,
@@ -132,15 +132,15 @@ struct Open {
 }
 
 /// Tries all, and those again that do not hold, or whose tries contradict each other. `count` is called when the first tries of a case are over.
-pub(crate) async fn tried(
+pub(crate) async fn run_cases(
     cases: Vec<Rc<Case>>,
     target: &Target,
     origin: &Rc<Origin>,
-    effort: Effort,
+    effort: TryLimits,
     count: impl Fn(),
 ) -> Vec<Outcome> {
-    let mut plan = Plan::of(cases, effort);
-    let active: Rc<Active> = Rc::default();
+    let mut plan = TryQueue::of(cases, effort);
+    let active: Rc<ActiveTries> = Rc::default();
     let mut tasks = JoinSet::new();
     let mut under_way: HashMap<Id, Rc<Case>> = HashMap::new();
     loop {
@@ -148,7 +148,7 @@ pub(crate) async fn tried(
             let (turn, target, origin) = (active.begin(), target.clone(), Rc::clone(origin));
             let pause = if round == 0 { SETTLE } else { SETTLE_AGAIN };
             let tried = Rc::clone(&case);
-            let task = tasks.spawn_local(async move { one(case, &target, &origin, pause, turn).await });
+            let task = tasks.spawn_local(async move { run_try(case, &target, &origin, pause, turn).await });
             under_way.insert(task.id(), tried);
         }
         let ended = tokio::select! {
@@ -178,30 +178,30 @@ pub(crate) async fn tried(
 fn broken_off(case: Rc<Case>) -> Outcome {
     let why = "the try was broken off by a fault of Assay; please report it";
     let judgement = Judgement::new(Verdict::Inconclusive, why);
-    let times = Times::of(judgement.verdict);
+    let times = TryCounts::of(judgement.verdict);
     Outcome { case, judgement, seen: Vec::new(), tries: 1, times }
 }
 
 /// Tries that are still to be made.
-struct Plan {
-    effort: Effort,
-    open: BTreeMap<String, Open>,
+struct TryQueue {
+    effort: TryLimits,
+    open: BTreeMap<String, OpenCase>,
     /// A queue for each round.
-    due: [VecDeque<Rc<Case>>; MOST_ROUNDS],
+    due: [VecDeque<Rc<Case>>; MAX_ROUNDS],
 }
 
-impl Plan {
+impl TryQueue {
     /// Queues the cases with the longest waits first, so that the run does not end with them alone.
-    fn of(mut cases: Vec<Rc<Case>>, effort: Effort) -> Self {
+    fn of(mut cases: Vec<Rc<Case>>, effort: TryLimits) -> Self {
         cases.sort_by(|a, b| b.waits_s().total_cmp(&a.waits_s()));
-        let mut due: [VecDeque<Rc<Case>>; MOST_ROUNDS] = Default::default();
+        let mut due: [VecDeque<Rc<Case>>; MAX_ROUNDS] = Default::default();
         let mut open = BTreeMap::new();
         for case in cases {
             due[0].extend(std::iter::repeat_n(Rc::clone(&case), case.tries));
             let left = case.tries;
-            let spare = MOST_DISTURBED * case.tries;
+            let spare = MAX_DISTURBED * case.tries;
             let name = case.name.clone();
-            open.insert(name, Open { tries: Tries::default(), round: 0, queue: 0, left, spare });
+            open.insert(name, OpenCase { tries: CaseTries::default(), round: 0, queue: 0, left, spare });
         }
         Self { effort, open, due }
     }
@@ -209,7 +209,7 @@ impl Plan {
     /// The next case to be tried, with its round, if so few are active and under way that it may begin.
     fn next(&mut self, active: usize, under_way: usize) -> Option<(Rc<Case>, usize)> {
         let round = self.due.iter().position(|queue| !queue.is_empty())?;
-        let may_begin = active < self.effort.beside(round) && under_way < self.effort.at_once + MOST_WAITING;
+        let may_begin = active < self.effort.beside(round) && under_way < self.effort.at_once + MAX_WAITING;
         let case = may_begin.then(|| self.due[round].pop_front()).flatten()?;
         Some((case, round))
     }
@@ -230,7 +230,7 @@ impl Plan {
         }
         let was_first = open.round == 0;
         if let Some((case, times)) = open.tries.next(self.effort.contradiction)
-            && open.round + 1 < MOST_ROUNDS
+            && open.round + 1 < MAX_ROUNDS
         {
             (open.round, open.left) = (open.round + 1, times);
             // Many are to be counted: it is not quiet that they need, and in turn they would take long.
@@ -245,7 +245,7 @@ impl Plan {
 mod tests {
     use super::*;
 
-    const EFFORT: Effort = Effort { at_once: 8, contradiction: Contradiction::Counted };
+    const EFFORT: TryLimits = TryLimits { at_once: 8, contradiction: Contradiction::Counted };
 
     fn case(name: &str, wait: u32, tries: usize) -> Rc<Case> {
         let text = format!(
@@ -257,17 +257,23 @@ mod tests {
 
     fn outcome(case: &Rc<Case>, verdict: Verdict) -> Outcome {
         let judgement = Judgement::new(verdict, "");
-        Outcome { case: Rc::clone(case), judgement, seen: Vec::new(), tries: 1, times: Times::of(verdict) }
+        Outcome {
+            case: Rc::clone(case),
+            judgement,
+            seen: Vec::new(),
+            tries: 1,
+            times: TryCounts::of(verdict),
+        }
     }
 
-    fn begun(plan: &mut Plan, active: usize, under_way: usize) -> Option<(String, usize)> {
+    fn begun(plan: &mut TryQueue, active: usize, under_way: usize) -> Option<(String, usize)> {
         plan.next(active, under_way).map(|(case, round)| (case.name.clone(), round))
     }
 
     #[test]
     fn a_case_is_tried_again_while_others_are_still_tried_for_the_first_time() {
         let (short, long) = (case("short", 1, 1), case("long", 3, 1));
-        let mut plan = Plan::of(vec![Rc::clone(&short), Rc::clone(&long)], EFFORT);
+        let mut plan = TryQueue::of(vec![Rc::clone(&short), Rc::clone(&long)], EFFORT);
         assert_eq!(begun(&mut plan, 0, 0), Some(("long".into(), 0)));
         assert_eq!(begun(&mut plan, 1, 1), Some(("short".into(), 0)));
         assert_eq!(begun(&mut plan, 2, 2), None);
@@ -282,7 +288,7 @@ mod tests {
     #[test]
     fn tries_that_contradict_each_other_are_counted_beside_each_other() {
         let once = case("once", 1, 1);
-        let mut plan = Plan::of(vec![Rc::clone(&once)], EFFORT);
+        let mut plan = TryQueue::of(vec![Rc::clone(&once)], EFFORT);
         let mut tried = Vec::new();
         while let Some((_, round)) = begun(&mut plan, 0, 0) {
             let holds = tried.len() % 2 == 1;
@@ -295,10 +301,10 @@ mod tests {
     #[test]
     fn a_try_during_which_we_stood_still_is_made_up_for_and_not_for_ever() {
         let once = case("once", 1, 1);
-        let mut plan = Plan::of(vec![Rc::clone(&once)], EFFORT);
+        let mut plan = TryQueue::of(vec![Rc::clone(&once)], EFFORT);
         let mut disturbed = outcome(&once, Verdict::Inconclusive);
         disturbed.judgement.is_disturbed = true;
-        for _ in 0..MOST_DISTURBED {
+        for _ in 0..MAX_DISTURBED {
             assert_eq!(begun(&mut plan, 0, 0), Some(("once".into(), 0)));
             assert!(!plan.ended(disturbed.clone()), "it counts for nothing");
         }
@@ -314,7 +320,7 @@ mod tests {
     #[test]
     fn a_case_whose_tries_were_all_broken_off_has_a_result() {
         let once = case("once", 1, 1);
-        let mut plan = Plan::of(vec![Rc::clone(&once)], EFFORT);
+        let mut plan = TryQueue::of(vec![Rc::clone(&once)], EFFORT);
         while begun(&mut plan, 0, 0).is_some() {
             plan.ended(broken_off(Rc::clone(&once)));
         }
@@ -326,25 +332,25 @@ mod tests {
     #[test]
     fn as_many_are_under_way_as_may_wait_and_no_more() {
         let many: Vec<Rc<Case>> = (0..200).map(|number| case(&format!("c{number}"), 3, 1)).collect();
-        let mut plan = Plan::of(many, EFFORT);
+        let mut plan = TryQueue::of(many, EFFORT);
         let begun = (0..).take_while(|under_way| plan.next(0, *under_way).is_some()).count();
-        assert_eq!(begun, 8 + MOST_WAITING);
+        assert_eq!(begun, 8 + MAX_WAITING);
     }
 
     #[test]
     fn who_waits_long_makes_room_until_it_goes_on() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
-            let active: Rc<Active> = Rc::default();
+            let active: Rc<ActiveTries> = Rc::default();
             let mut turn = active.begin();
-            assert_eq!(turn.through(async { active.count.get() }).await, 1);
+            assert_eq!(turn.run_until(async { active.count.get() }).await, 1);
             // It comes only once there is room for others.
             let response = async {
                 while active.count.get() > 0 {
                     active.changed.notified().await;
                 }
             };
-            turn.through(response).await;
+            turn.run_until(response).await;
             turn.pause(Duration::ZERO, Duration::ZERO).await;
             assert_eq!(active.count.get(), 1);
             drop(turn);

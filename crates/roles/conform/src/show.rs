@@ -17,7 +17,7 @@ const NOT_EXPLAINED: &str = "**not explained yet**";
 /// Width of the name of a case in a matrix.
 const NAME_WIDTH: usize = 44;
 /// Most rows of a list in a terminal; the document has all.
-const MOST_ROWS: usize = 60;
+const MAX_ROWS: usize = 60;
 
 /// The results for a terminal: what fails, where targets disagree, numbers.
 pub fn terminal(document: &Document, baseline: Option<&Document>) -> String {
@@ -30,7 +30,7 @@ pub fn terminal(document: &Document, baseline: Option<&Document>) -> String {
         if let Some(crashes) = &target.crashes {
             out.push_str(&format!("{}: {crashes}\n\n", target.label));
         }
-        if let Some(how) = document.says_nothing(&target.label) {
+        if let Some(how) = document.inconclusive_summary(&target.label) {
             out.push_str(&format!("{}: {how}\n\n", target.label));
         }
     }
@@ -106,7 +106,7 @@ fn table<const N: usize>(lines: &[[String; N]]) -> String {
 fn changes(out: &mut String, document: &Document, baseline: &Document) {
     let changed = document.changes(baseline);
     out.push_str(&format!("\nChanged since the baseline: {}\n", changed.len()));
-    for (result, before) in changed.iter().take(MOST_ROWS) {
+    for (result, before) in changed.iter().take(MAX_ROWS) {
         out.push_str(&format!(
             "  {:<9} {}  {}: {}, was {}\n",
             result.level.word(),
@@ -127,7 +127,7 @@ fn failures(out: &mut String, document: &Document) {
             continue;
         }
         out.push_str(&format!("\n{} not met: {}\n", level.word(), failed.len()));
-        for result in failed.iter().take(MOST_ROWS) {
+        for result in failed.iter().take(MAX_ROWS) {
             let known = result.known.as_ref().map_or_else(String::new, |why| format!(" (known: {why})"));
             let share = result.share().map_or_else(String::new, |_| format!(" ({})", result.words()));
             out.push_str(&format!("  {}: {}{share}{known}\n", result.target, result.case));
@@ -155,7 +155,7 @@ fn disagreements(out: &mut String, document: &Document) {
         .map(|(target, &width)| format!("{:width$}", target.label))
         .collect();
     out.push_str(&format!("  {:<9} {:<NAME_WIDTH$} {}\n", "", "", heads.join("  ")).replace(" \n", "\n"));
-    for row in differ.iter().take(MOST_ROWS) {
+    for row in differ.iter().take(MAX_ROWS) {
         let mark = |result: &Option<&CaseResult>| result.map_or_else(String::new, CaseResult::mark);
         let cells: Vec<String> = row
             .results
@@ -181,7 +181,7 @@ fn behaviours(out: &mut String, document: &Document) {
             continue;
         }
         out.push_str(&format!("\n{title}: {}\n", all.len()));
-        for result in all.iter().take(MOST_ROWS) {
+        for result in all.iter().take(MAX_ROWS) {
             let share = result.share().map_or_else(String::new, |(held, all)| format!(" ({held} of {all})"));
             out.push_str(&format!("  {:<NAME_WIDTH$} {}{share}\n", result.case, result.rule));
         }
@@ -190,11 +190,8 @@ fn behaviours(out: &mut String, document: &Document) {
 }
 
 fn more(out: &mut String, count: usize) {
-    if count > MOST_ROWS {
-        out.push_str(&format!(
-            "  … and {} more; --json, --html and --markdown have all\n",
-            count - MOST_ROWS
-        ));
+    if count > MAX_ROWS {
+        out.push_str(&format!("  … and {} more; --json, --html and --markdown have all\n", count - MAX_ROWS));
     }
 }
 
@@ -230,7 +227,7 @@ pub fn markdown(document: &Document) -> String {
     }
     for target in &document.targets {
         let ended = target.ended.as_ref().or(target.crashes.as_ref());
-        if let Some(how) = ended.cloned().or_else(|| document.says_nothing(&target.label)) {
+        if let Some(how) = ended.cloned().or_else(|| document.inconclusive_summary(&target.label)) {
             out.push_str(&format!("\n{}: {}.\n", escaped(&target.label), escaped(&how)));
         }
     }

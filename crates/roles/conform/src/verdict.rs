@@ -85,7 +85,8 @@ impl Verdict {
 
 /// How often a case came to what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Times {
+#[schemars(rename = "Times")]
+pub struct TryCounts {
     /// It held.
     pub held: usize,
     /// It did not.
@@ -94,7 +95,7 @@ pub struct Times {
     pub open: usize,
 }
 
-impl Times {
+impl TryCounts {
     /// Once.
     pub fn of(verdict: Verdict) -> Self {
         let is_decided = verdict.is_decided();
@@ -111,7 +112,7 @@ impl Times {
     }
 }
 
-impl Add for Times {
+impl Add for TryCounts {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -160,7 +161,9 @@ pub fn judge(case: &Case, findings: &[Finding]) -> Judgement {
     for ((step, finding), number) in case.steps.iter().zip(findings).zip(1..) {
         let judgement = match finding {
             Finding::Met => continue,
-            Finding::Nothing(why) => Judgement::new(Verdict::Inconclusive, format!("step {number}: {why}")),
+            Finding::Inconclusive(why) => {
+                Judgement::new(Verdict::Inconclusive, format!("step {number}: {why}"))
+            }
             Finding::Refused(why) => Judgement::new(
                 Verdict::DependencyMissing,
                 format!("step {number}: the target refuses the request by itself: {why}"),

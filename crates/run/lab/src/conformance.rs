@@ -9,11 +9,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use assay_conform::alongside::{alongside, is_fit};
 use assay_conform::case::Case;
 use assay_conform::document::{Document, TargetInfo};
 use assay_conform::origin::Origin;
 use assay_conform::run::{Http2, Target};
+use assay_conform::under_load::{is_applicable, run_under_load};
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 use tokio::time::{sleep, timeout};
@@ -80,7 +80,7 @@ impl ConformanceRun {
                 let cases: Vec<Rc<Case>> = cases.iter().cloned().map(Rc::new).collect();
                 let document = Document::new(&version, made_unix_s);
                 let stop = async { drop(stop.await) };
-                let document = alongside(&cases, &target, info, &origin, document, stop).await;
+                let document = run_under_load(&cases, &target, info, &origin, document, stop).await;
                 let _ = results_sender.send(document);
             };
             runtime.block_on(LocalSet::new().run_until(all));
@@ -149,7 +149,8 @@ pub struct ConformPlan {
 impl ConformPlan {
     /// Of the cases that were chosen, those that can be tried beside other requests; none, if none can.
     pub fn new(chosen: &[String], cases: &[Rc<Case>]) -> Option<Self> {
-        let fit: Vec<Case> = cases.iter().filter(|case| is_fit(case)).map(|case| (**case).clone()).collect();
+        let fit: Vec<Case> =
+            cases.iter().filter(|case| is_applicable(case)).map(|case| (**case).clone()).collect();
         let is_chosen = |case: &Case| chosen.iter().any(|name| case.is_called(name));
         fit.iter().any(is_chosen).then(|| Self { chosen: chosen.to_vec(), cases: fit.into() })
     }

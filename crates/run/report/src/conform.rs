@@ -133,7 +133,7 @@ fn findings(document: &Document, all: &[Row<'_>]) -> Vec<ConformFinding> {
         })
     });
     let silent = document.targets.iter().filter_map(|target| {
-        let text = document.says_nothing(&target.label)?;
+        let text = document.inconclusive_summary(&target.label)?;
         Some(ConformFinding { mood: "bad", title: format!("Little can be said of {}.", target.label), text })
     });
     let of_target = document.targets.iter().map(|target| {
@@ -286,7 +286,7 @@ mod tests {
     fn what_holds_sometimes_is_a_failure_with_its_counts() {
         let mut document = document();
         document.results[1].verdict = Verdict::Sometimes;
-        document.results[1].times = Some(assay_conform::verdict::Times { held: 9, unheld: 3, open: 0 });
+        document.results[1].times = Some(assay_conform::verdict::TryCounts { held: 9, unheld: 3, open: 0 });
         let page = page(&document).unwrap();
         for words in [
             "<td class=\"bad\">9&#x2f;12</td>",

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use assay_conform::case::Level;
 use assay_conform::document::Document;
-use assay_conform::verdict::{Times, Verdict};
+use assay_conform::verdict::{TryCounts, Verdict};
 use assay_record::dir::RunDir;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ pub(crate) fn read(dir: &RunDir) -> Result<Option<UnderLoad>, UnderLoadError> {
 fn summarise(document: &Document) -> UnderLoad {
     let mut found = UnderLoad { cases: document.results.len(), ..UnderLoad::default() };
     for result in &document.results {
-        let Times { held, unheld, open } = result.under_load.unwrap_or_default();
+        let TryCounts { held, unheld, open } = result.under_load.unwrap_or_default();
         found.tries += held + unheld + open;
         *found.verdicts.entry(name(result.verdict)).or_default() += 1;
         if result.level == Level::Must {

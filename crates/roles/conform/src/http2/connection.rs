@@ -10,25 +10,25 @@ use tokio::time::{Instant, timeout_at};
 use crate::case::Frame;
 use crate::http2::frame::{self, Field, block, field_lines, line, payload, write};
 use crate::http2::incoming::Incoming;
-use crate::message::MOST_BYTES;
+use crate::message::MAX_BYTES;
 use crate::observe::Received;
 use crate::template::{Values, with_values};
-use crate::wire::{Place, Wire};
+use crate::transport::{Endpoint, TargetStream};
 
 /// Window of each stream and, with the update that follows, of the connection: no case needs more.
 const WINDOW: u32 = 8 << 20;
 /// Time in which the sender of a GOAWAY with an error may close.
-const CLOSING: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Most frames that are kept of an exchange.
-const MOST_FRAMES: usize = 50_000;
+const MAX_FRAMES: usize = 50_000;
 /// Time in which a target must show that it speaks HTTP/2.
-const PROBING: Duration = Duration::from_secs(2);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// SETTINGS_ENABLE_PUSH and SETTINGS_INITIAL_WINDOW_SIZE.
 const SETTINGS: [(u16, u32); 2] = [(2, 0), (4, WINDOW)];
 
 /// Request or frames of a step.
 #[derive(Debug, Clone)]
-pub enum Outgoing {
+pub enum Http2Content {
     /// A request: its fields, the pseudo-header fields first, and its body.
     Request {
         fields: Vec<Field>,
@@ -46,16 +46,16 @@ pub enum Outgoing {
 }
 
 /// Bytes with the lines that show them.
-struct Written {
+struct EncodedFrames {
     bytes: Vec<u8>,
     lines: Vec<String>,
     /// Number of streams used.
     streams: u32,
 }
 
-impl Outgoing {
-    fn written(&self, stream: u32) -> Written {
-        let mut wire = Written { bytes: Vec::new(), lines: Vec::new(), streams: 1 };
+impl Http2Content {
+    fn encode(&self, stream: u32) -> EncodedFrames {
+        let mut wire = EncodedFrames { bytes: Vec::new(), lines: Vec::new(), streams: 1 };
         match self {
             Self::Request { fields, body } => {
                 let ends = if body.is_some() { 0 } else { flag::END_STREAM };
@@ -128,11 +128,11 @@ impl Outgoing {
 
     /// The lines that show it, on a new connection.
     pub fn lines(&self) -> Vec<String> {
-        self.written(1).lines
+        self.encode(1).lines
     }
 }
 
-impl Written {
+impl EncodedFrames {
     /// A frame so many times, and the line that shows one of them.
     fn push(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8], times: u32) -> String {
         for _ in 0..times {
@@ -151,7 +151,7 @@ struct RequestStream<'m> {
 
 /// A connection to a target.
 pub struct Connection {
-    stream: Wire,
+    stream: TargetStream,
     decoder: Decoder,
     buf: Vec<u8>,
     next: u32,
@@ -160,7 +160,7 @@ pub struct Connection {
     /// Bytes of DATA that the peer may send on the stream of the request.
     window: i64,
     /// The settings of the peer came, and were acknowledged.
-    is_greeted: bool,
+    has_settings: bool,
     /// Frames that came in the exchange.
     count: usize,
     /// The last of them with its payload, and how many times it came in a row.
@@ -169,8 +169,8 @@ pub struct Connection {
 
 impl Connection {
     /// Connects, and sends the preface with our settings.
-    pub async fn open(target: &Place) -> io::Result<Self> {
-        let mut stream = Wire::connect(target, true).await?;
+    pub async fn open(target: &Endpoint) -> io::Result<Self> {
+        let mut stream = TargetStream::connect(target, true).await?;
         let mut out = PREFACE.to_vec();
         let settings: Vec<u8> = SETTINGS
             .iter()
@@ -187,14 +187,14 @@ impl Connection {
             next: 1,
             block: None,
             window: i64::from(WINDOW),
-            is_greeted: false,
+            has_settings: false,
             count: 0,
             last: None,
         })
     }
 
     /// True if a target responds to the preface with SETTINGS, as who speaks HTTP/2 does.
-    pub async fn is_spoken_by(target: &Place) -> bool {
+    pub async fn is_spoken_by(target: &Endpoint) -> bool {
         let first = async {
             let mut connection = Self::open(target).await.ok()?;
             while connection.buf.len() < HEAD_BYTES {
@@ -204,7 +204,7 @@ impl Connection {
             }
             connection.buf.first_chunk().map(FrameHead::parse)
         };
-        let head = timeout_at(Instant::now() + PROBING, first).await.ok().flatten();
+        let head = timeout_at(Instant::now() + PROBE_TIMEOUT, first).await.ok().flatten();
         head.is_some_and(|head| head.kind == kind::SETTINGS && head.stream == 0)
     }
 
@@ -216,21 +216,21 @@ impl Connection {
     /// Sends what a step says, and waits for the response; then watches for `linger` what follows.
     pub async fn exchange(
         &mut self,
-        outgoing: &Outgoing,
+        outgoing: &Http2Content,
         method: &str,
         linger: Duration,
         deadline: Instant,
         received: &mut Received,
         now_ms: &impl Fn() -> f64,
     ) -> io::Result<()> {
-        let wire = outgoing.written(self.next);
+        let wire = outgoing.encode(self.next);
         let own = RequestStream { id: outgoing.last_stream().unwrap_or(self.next), method };
         self.next += 2 * wire.streams;
         self.window = outgoing.window().unwrap_or(i64::from(WINDOW));
         (self.count, self.last) = (0, None);
         let mut incoming = Incoming::default();
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no response in time");
-        while outgoing.is_flood() && !self.is_greeted && !received.closed {
+        while outgoing.is_flood() && !self.has_settings && !received.closed {
             let read = timeout_at(deadline, self.stream.read_buf(&mut self.buf)).await.map_err(late)?;
             received.closed = !matches!(read, Ok(1..));
             self.take_frames(own, &mut incoming, received, now_ms).await;
@@ -246,7 +246,7 @@ impl Connection {
                 break;
             }
             if received.goaway.is_some_and(|code| code != 0) && !is_over {
-                until = until.min(Instant::now() + CLOSING);
+                until = until.min(Instant::now() + CLOSE_TIMEOUT);
             }
             if is_over && !lingers {
                 lingers = true;
@@ -261,7 +261,7 @@ impl Connection {
                 Ok(Ok(_)) => {}
             }
         }
-        self.end_of_row(received);
+        self.append_repeat_count(received);
         received.interim = incoming.interim;
         received.bytes = incoming.bytes;
         received.fault = received.fault.take().or(incoming.fault);
@@ -290,7 +290,7 @@ impl Connection {
 
     /// True if a target sends without end.
     fn is_too_much(&self, incoming: &Incoming) -> bool {
-        self.buf.len() > MOST_BYTES || incoming.bytes.len() > MOST_BYTES || self.count > MOST_FRAMES
+        self.buf.len() > MAX_BYTES || incoming.bytes.len() > MAX_BYTES || self.count > MAX_FRAMES
     }
 
     /// Takes whole frames from what was read.
@@ -313,7 +313,7 @@ impl Connection {
                 break;
             };
             used = from + payload.len();
-            self.one(head, &payload, own, incoming, received, &mut out);
+            self.receive_frame(head, &payload, own, incoming, received, &mut out);
             if received.head_ms == 0.0 && incoming.response.is_some() {
                 received.head_ms = now_ms();
             }
@@ -325,7 +325,7 @@ impl Connection {
     }
 
     /// One frame; what it makes us send goes to `out`.
-    fn one(
+    fn receive_frame(
         &mut self,
         head: FrameHead,
         payload: &[u8],
@@ -341,7 +341,7 @@ impl Connection {
         match head.kind {
             kind::SETTINGS if !head.has(flag::ACK) => {
                 write(out, kind::SETTINGS, flag::ACK, 0, &[]);
-                self.is_greeted = true;
+                self.has_settings = true;
             }
             kind::PING if !head.has(flag::ACK) => write(out, kind::PING, flag::ACK, 0, payload),
             kind::RST_STREAM if is_own => received.reset = number(0),
@@ -417,14 +417,14 @@ impl Connection {
             *times += 1;
             return None;
         }
-        self.end_of_row(received);
+        self.append_repeat_count(received);
         // What a header block says depends on those before it.
         self.last = (!has_block).then(|| (head, payload.to_vec(), 1));
         Some(line(head, payload))
     }
 
     /// Says how many times the last frame came.
-    fn end_of_row(&mut self, received: &mut Received) {
+    fn append_repeat_count(&mut self, received: &mut Received) {
         if let Some((_, _, times @ 2..)) = self.last.take()
             && let Some(last) = received.frames.last_mut()
         {
@@ -453,7 +453,7 @@ mod tests {
             |kind, times| Frame { kind, flags: 0, stream: None, payload: Payload::Bytes(vec![7; 4]), times };
         let values = Values { token: "t1".into(), host: "h".into(), scheme: "http", now_unix_s: 0 };
         let frames = vec![frame(kind::RST_STREAM, 1), frame(kind::CONTINUATION, 3)];
-        let written = Outgoing::Frames { frames, repeat: 2000, values }.written(5);
+        let written = Http2Content::Frames { frames, repeat: 2000, values }.encode(5);
         assert_eq!(written.bytes.len(), 2000 * 4 * (HEAD_BYTES + 4));
         let last = written.bytes[written.bytes.len() - HEAD_BYTES - 4..].first_chunk().map(FrameHead::parse);
         assert_eq!(last.map(|head| head.stream), Some(5 + 2 * 1999));
@@ -470,16 +470,23 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let target = Place { address: listener.local_addr().unwrap(), tls: None };
+            let target = Endpoint { address: listener.local_addr().unwrap(), tls: None };
             let mut connection = Connection::open(&target).await.unwrap();
             let ping = FrameHead { length: 0, kind: kind::PING, flags: flag::ACK, stream: 0 };
             let mut received = Received::default();
             for stream in [0, 0, 0, 3, 0] {
                 let (mut incoming, mut out) = (Incoming::default(), Vec::new());
                 let head = FrameHead { stream, ..ping };
-                connection.one(head, &[], (1, "GET"), &mut incoming, &mut received, &mut out);
+                connection.receive_frame(
+                    head,
+                    &[],
+                    RequestStream { id: 1, method: "GET" },
+                    &mut incoming,
+                    &mut received,
+                    &mut out,
+                );
             }
-            connection.end_of_row(&mut received);
+            connection.append_repeat_count(&mut received);
             assert_eq!(received.frames, ["PING ACK (3 times)", "PING stream 3 ACK", "PING ACK"]);
             assert!(frame::matches(&received.frames[0], "PING ACK"));
             assert_eq!(connection.count, 5);

@@ -39,7 +39,7 @@ const SETTINGS: [(u16, &str); 7] = [
     (8, "ENABLE_CONNECT_PROTOCOL"),
 ];
 /// Most bytes of a payload that are written out in a line.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 /// The number of a frame type, from its name or its number.
 pub fn kind_of(name: &str) -> Option<u8> {
@@ -150,7 +150,7 @@ pub fn line(head: FrameHead, payload: &[u8]) -> String {
         }
         _ if payload.is_empty() => {}
         _ => {
-            let hex: String = payload.iter().take(MOST_SHOWN).map(|byte| format!("{byte:02x}")).collect();
+            let hex: String = payload.iter().take(MAX_SHOWN).map(|byte| format!("{byte:02x}")).collect();
             line.push_str(&format!(" {hex}"));
         }
     }
@@ -169,7 +169,7 @@ fn setting_shown(setting: &[u8]) -> String {
 
 /// Bytes in one line.
 pub fn text(bytes: &[u8]) -> String {
-    crate::message::shown(bytes, MOST_SHOWN).replace('\n', "")
+    crate::message::shown(bytes, MAX_SHOWN).replace('\n', "")
 }
 
 /// Fields of a message, each on a line of its own below its frame.

@@ -10,8 +10,8 @@ use crate::template::{Values, with_row};
 
 const FRAME: [&str; 7] = ["type", "flags", "stream", "fields", "data", "hex", "times"];
 /// Most times that frames are sent, and most bytes that a step sends in them.
-const MOST_REPEATS: u64 = 10_000;
-const MOST_SENT: u64 = 8 << 20;
+const MAX_REPEATS: u64 = 10_000;
+const MAX_SENT: u64 = 8 << 20;
 const PAYLOADS: [&str; 3] = ["fields", "data", "hex"];
 
 /// The frames of a step; none, if it has no `frames`.
@@ -23,10 +23,9 @@ pub(super) fn frames(step: &Fields<'_>, row: &Row) -> Result<Vec<Frame>, Mistake
     // A frame without a payload has its head.
     let bytes = |frame: &Frame| (payload(frame, &nobody).len() + HEAD_BYTES) as u64 * u64::from(frame.times);
     let all = frames.iter().map(bytes).sum::<u64>() * u64::from(repeat);
-    match all > MOST_SENT {
+    match all > MAX_SENT {
         true => {
-            Err(value
-                .wrong(&format!("they are {all} bytes altogether, and a step sends at most {MOST_SENT}")))
+            Err(value.wrong(&format!("they are {all} bytes altogether, and a step sends at most {MAX_SENT}")))
         }
         false => Ok(frames),
     }
@@ -34,7 +33,7 @@ pub(super) fn frames(step: &Fields<'_>, row: &Row) -> Result<Vec<Frame>, Mistake
 
 pub(super) fn repeat(step: &Fields<'_>) -> Result<u32, Mistake> {
     // Fits: the bound says so.
-    step.get("repeat").map_or(Ok(1), |value| value.whole(1, MOST_REPEATS)).map(|count| count as u32)
+    step.get("repeat").map_or(Ok(1), |value| value.whole(1, MAX_REPEATS)).map(|count| count as u32)
 }
 
 fn frame(value: &Value<'_>, row: &Row) -> Result<Frame, Mistake> {
@@ -67,7 +66,7 @@ fn frame(value: &Value<'_>, row: &Row) -> Result<Frame, Mistake> {
         }),
         payload,
         // Fits: the bound says so.
-        times: fields.get("times").map_or(Ok(1), |value| row.whole(&value, 1, MOST_REPEATS))? as u32,
+        times: fields.get("times").map_or(Ok(1), |value| row.whole(&value, 1, MAX_REPEATS))? as u32,
     })
 }
 

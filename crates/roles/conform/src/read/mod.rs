@@ -4,7 +4,9 @@ mod frames;
 
 use assay_base::settings::{Fields, Mistake, Source, Value};
 
-use crate::case::{Applies, Case, Expect, FieldTest, Level, Request, Response, Served, Step, Test};
+use crate::case::{
+    Applicability, Case, Expect, ExpectedSource, FieldCondition, FieldTest, Level, Request, Response, Step,
+};
 use crate::template::{placeholders, unknown, with_row};
 
 const TOP: [&str; 5] = ["topic", "about", "applies", "isolated", "case"];
@@ -80,12 +82,12 @@ const EXPECT: [&str; 28] = [
 ];
 
 /// Longest wait of a step, in seconds: a suite is to end while somebody watches it.
-const MOST_WAIT_S: f64 = 60.0;
+const MAX_WAIT_S: f64 = 60.0;
 /// Most steps of a case, and most copies of a request.
-const MOST_STEPS: usize = 50;
-const MOST_COPIES: u64 = 50;
+const MAX_STEPS: usize = 50;
+const MAX_COPIES: u64 = 50;
 /// Most tries that a case can ask for.
-const MOST_TRIES: u64 = 100;
+const MAX_TRIES: u64 = 100;
 /// Parts of a request, which a request that is written out cannot have.
 const PARTS: [&str; 6] = ["method", "path", "fields", "body", "version", "host"];
 /// The name of a row in `each`.
@@ -112,7 +114,7 @@ pub fn read(file: &str, text: &str) -> Result<CaseFile, Mistake> {
     let common = Common {
         file,
         topic: topic_name.clone(),
-        applies: top.get("applies").map_or(Ok(Applies::Cache), |value| applies(&value))?,
+        applies: top.get("applies").map_or(Ok(Applicability::Cache), |value| applies(&value))?,
         isolated: top.get("isolated").map_or(Ok(false), |value| value.flag())?,
     };
     let mut cases = Vec::new();
@@ -131,7 +133,7 @@ pub fn read(file: &str, text: &str) -> Result<CaseFile, Mistake> {
 struct Common<'a> {
     file: &'a str,
     topic: String,
-    applies: Applies,
+    applies: Applicability,
     isolated: bool,
 }
 
@@ -216,9 +218,9 @@ fn case(fields: &Fields<'_>, common: &Common<'_>, row: &Row) -> Result<Case, Mis
     let rule = fields.need("rule", "the requirement, in one sentence")?;
     let value = fields.need("steps", "what is exchanged, as a list of tables")?;
     let steps = value.list().map_err(|_| value.wrong("the list is empty, and a case needs a step"))?;
-    if steps.len() > MOST_STEPS {
+    if steps.len() > MAX_STEPS {
         return Err(
-            fields.wrong(&format!("a case has at most {MOST_STEPS} steps, and this one has {}", steps.len()))
+            fields.wrong(&format!("a case has at most {MAX_STEPS} steps, and this one has {}", steps.len()))
         );
     }
     let usual = Usual {
@@ -248,7 +250,7 @@ fn case(fields: &Fields<'_>, common: &Common<'_>, row: &Row) -> Result<Case, Mis
         applies: fields.get("applies").map_or(Ok(common.applies), |value| applies(&value))?,
         isolated: fields.get("isolated").map_or(Ok(common.isolated), |value| value.flag())?,
         alone: fields.get("alone").map_or(Ok(false), |value| value.flag())?,
-        tries: fields.get("tries").map_or(Ok(1), |value| value.whole(1, MOST_TRIES))? as usize,
+        tries: fields.get("tries").map_or(Ok(1), |value| value.whole(1, MAX_TRIES))? as usize,
         steps,
         place: format!("{}:{}", common.file, fields.line()),
     })
@@ -265,7 +267,7 @@ fn step(value: &Value<'_>, usual: &Usual, row: &Row, count: usize) -> Result<Ste
     let fields = value.fields("a step")?;
     fields.only(&STEP)?;
     let flag = |key: &str| fields.get(key).map_or(Ok(false), |value| value.flag());
-    let seconds = |key: &str| fields.get(key).map(|value| value.number(0.0, MOST_WAIT_S)).transpose();
+    let seconds = |key: &str| fields.get(key).map(|value| value.number(0.0, MAX_WAIT_S)).transpose();
     let raw = row.text_in(&fields, "raw")?;
     let has = |keys: &[&str]| keys.iter().any(|key| fields.get(key).is_some());
     if raw.is_some() && (has(&PARTS) || has(&["frames"])) {
@@ -297,7 +299,7 @@ fn step(value: &Value<'_>, usual: &Usual, row: &Row, count: usize) -> Result<Ste
         wait_s: seconds("wait")?.unwrap_or(0.0),
         within_s: seconds("within")?,
         is_setup: flag("setup")?,
-        copies: fields.get("copies").map_or(Ok(1), |value| value.whole(1, MOST_COPIES))? as u32,
+        copies: fields.get("copies").map_or(Ok(1), |value| value.whole(1, MAX_COPIES))? as u32,
         origin: own_origin.or_else(|| usual.origin.clone()).unwrap_or_else(usual_response),
         validated: own_validated.or_else(|| usual.validated.clone()),
         part: own_part.or_else(|| usual.part.clone()),
@@ -332,7 +334,7 @@ fn response(value: &Value<'_>, row: &Row) -> Result<Response, Mistake> {
         status: fields.get("status").map_or(Ok(usual.status), |value| row.status(&value))?,
         fields: own.into_iter().filter(|line| !line.is_empty()).collect(),
         body: row.text_in(&fields, "body")?,
-        delay_s: fields.get("delay").map(|value| value.number(0.0, MOST_WAIT_S)).transpose()?.unwrap_or(0.0),
+        delay_s: fields.get("delay").map(|value| value.number(0.0, MAX_WAIT_S)).transpose()?.unwrap_or(0.0),
         cut: fields
             .get("cut")
             .map(|value| row.whole(&value, 0, 1 << 20))
@@ -367,7 +369,7 @@ fn expect(value: &Value<'_>, row: &Row, steps: usize) -> Result<Expect, Mistake>
         value.list()?.iter().map(|item| frame_pattern(item, row)).collect()
     };
     let count = |key: &str| -> Result<Option<usize>, Mistake> {
-        fields.get(key).map(|value| row.whole(&value, 0, MOST_COPIES).map(|count| count as usize)).transpose()
+        fields.get(key).map(|value| row.whole(&value, 0, MAX_COPIES).map(|count| count as usize)).transpose()
     };
     Ok(Expect {
         served: fields.get("served").map(|value| served(&value, row)).transpose()?,
@@ -421,11 +423,11 @@ fn field_test(value: &Value<'_>, row: &Row, negated: bool) -> Result<FieldTest, 
     };
     let rest = rest.trim_start();
     let test = match () {
-        () if rest.is_empty() => Test::Present,
-        () if rest.starts_with(':') => Test::Is(rest[1..].trim().to_owned()),
-        () if rest.starts_with('~') => Test::Contains(rest[1..].trim().to_owned()),
-        () if rest.starts_with(">=") => Test::Least(number(&rest[2..])?),
-        () if rest.starts_with("<=") => Test::Most(number(&rest[2..])?),
+        () if rest.is_empty() => FieldCondition::Present,
+        () if rest.starts_with(':') => FieldCondition::Is(rest[1..].trim().to_owned()),
+        () if rest.starts_with('~') => FieldCondition::Contains(rest[1..].trim().to_owned()),
+        () if rest.starts_with(">=") => FieldCondition::Least(number(&rest[2..])?),
+        () if rest.starts_with("<=") => FieldCondition::Most(number(&rest[2..])?),
         () => {
             return Err(value.wrong(&format!(
                 "`{text}` is no condition on a field: write \"Name\", \"Name: value\", \"Name ~ part\", \"Name >= 5\" or \"Name <= 5\""
@@ -462,20 +464,20 @@ fn level(value: &Value<'_>, row: &Row) -> Result<Level, Mistake> {
     })
 }
 
-fn applies(value: &Value<'_>) -> Result<Applies, Mistake> {
+fn applies(value: &Value<'_>) -> Result<Applicability, Mistake> {
     match value.text()? {
-        "cache" => Ok(Applies::Cache),
-        "proxy" => Ok(Applies::Proxy),
+        "cache" => Ok(Applicability::Cache),
+        "proxy" => Ok(Applicability::Proxy),
         other => Err(value.wrong(&format!("`{other}` is neither \"cache\" nor \"proxy\""))),
     }
 }
 
-fn served(value: &Value<'_>, row: &Row) -> Result<Served, Mistake> {
+fn served(value: &Value<'_>, row: &Row) -> Result<ExpectedSource, Mistake> {
     match row.text(value)?.as_str() {
-        "store" => Ok(Served::Store),
-        "origin" => Ok(Served::Origin),
-        "validated" => Ok(Served::Validated),
-        "fetched" => Ok(Served::Fetched),
+        "store" => Ok(ExpectedSource::Store),
+        "origin" => Ok(ExpectedSource::Origin),
+        "validated" => Ok(ExpectedSource::Validated),
+        "fetched" => Ok(ExpectedSource::Fetched),
         other => Err(value.wrong(&format!(
             "`{other}` does not say who serves a response; there are \"store\", \"origin\", \"validated\" and \"fetched\""
         ))),

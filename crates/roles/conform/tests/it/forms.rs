@@ -9,7 +9,7 @@ use assay_conform::message::Message;
 use assay_conform::observe::{Arrival, Observation, Received};
 use assay_conform::run::Outcome;
 use assay_conform::suite::{BUNDLED, Suite};
-use assay_conform::verdict::{Judgement, Times, Verdict};
+use assay_conform::verdict::{Judgement, TryCounts, Verdict};
 use assay_conform::{known, show};
 use serde_json::Value;
 
@@ -46,7 +46,7 @@ fn outcome(case: Rc<Case>) -> Outcome {
         "stores" => Judgement::new(Verdict::No, "step 2: the origin got a request"),
         _ => Judgement::new(Verdict::Pass, ""),
     };
-    let times = Times::of(judgement.verdict);
+    let times = TryCounts::of(judgement.verdict);
     Outcome { case, judgement, seen: vec![seen(), seen()], tries: 1, times }
 }
 
@@ -157,7 +157,7 @@ fn a_must_that_holds_sometimes_is_a_failure_with_its_counts_everywhere() {
     let before = document.clone();
     let result = document.results.iter_mut().find(|result| result.verdict == Verdict::Fail).unwrap();
     result.verdict = Verdict::Sometimes;
-    result.times = Some(Times { held: 9, unheld: 3, open: 1 });
+    result.times = Some(TryCounts { held: 9, unheld: 3, open: 1 });
     let mut passed = document.clone();
     passed.results.iter_mut().for_each(|result| result.verdict = Verdict::Pass);
     assert_eq!(document.conclusion(None), Conclusion::Failed);
@@ -216,13 +216,13 @@ fn kept_failures() -> Vec<[String; 5]> {
 }
 
 /// The explanations of the kept failures.
-fn explained() -> Vec<known::Known> {
+fn explained() -> Vec<known::KnownFailure> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../conformance/explained.toml");
     known::read("conformance/explained.toml", &std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// True if an explanation is about a kept failure, or one of the rows that it has in its line.
-fn explains(known: &known::Known, [target, case, rows, _, _]: &[String; 5]) -> bool {
+fn explains(known: &known::KnownFailure, [target, case, rows, _, _]: &[String; 5]) -> bool {
     let (base, row) = known.case.split_once('/').map_or((known.case.as_str(), None), |(a, b)| (a, Some(b)));
     known.target.as_ref().is_none_or(|own| own == target)
         && case == base
@@ -244,7 +244,7 @@ fn every_explanation_says_what_it_rests_on_and_few_rest_on_the_exchanges_alone()
 fn the_kept_page_has_the_explanations_and_the_evidence_of_the_file() {
     let explained = explained();
     for failure in kept_failures() {
-        let same = |known: &&known::Known| {
+        let same = |known: &&known::KnownFailure| {
             explains(known, &failure) && failure[3] == known.reason && failure[4] == known.evidence.join("; ")
         };
         assert!(
@@ -259,7 +259,7 @@ fn every_explanation_belongs_to_a_failure_of_the_kept_page_and_every_failure_has
     let explained = explained();
     let failures = kept_failures();
     assert!(failures.len() > 100, "{} rows", failures.len());
-    let belongs = |known: &known::Known| failures.iter().any(|failure| explains(known, failure));
+    let belongs = |known: &known::KnownFailure| failures.iter().any(|failure| explains(known, failure));
     let idle: Vec<&str> =
         explained.iter().filter(|known| !belongs(known)).map(|known| known.case.as_str()).collect();
     assert!(idle.is_empty(), "conformance/explained.toml explains what does not fail: {idle:?}");

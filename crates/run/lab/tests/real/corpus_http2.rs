@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use assay_conform::http2::connection::{Connection, Outgoing};
+use assay_conform::http2::connection::{Connection, Http2Content};
 use assay_conform::http2::frame::{Field, block};
 use assay_conform::observe::Received;
-use assay_conform::wire::{Place, Tls};
+use assay_conform::transport::{Endpoint, Tls};
 use assay_lab::ProxyTls;
 use assay_lab::description::{Http2Support, TemplateOrigin as NamedOrigin};
 use assay_lab::mode::Mode;
@@ -83,11 +83,11 @@ struct Tried {
 }
 
 /// What comes back to a request on a connection of its own.
-async fn exchanged(place: &Place, fields: Vec<Field>, body: Option<Vec<u8>>, method: &str) -> Received {
+async fn exchanged(place: &Endpoint, fields: Vec<Field>, body: Option<Vec<u8>>, method: &str) -> Received {
     let mut received = Received::default();
     let deadline = Instant::now() + PATIENCE;
     if let Ok(mut connection) = Connection::open(place).await {
-        let outgoing = Outgoing::Request { fields, body };
+        let outgoing = Http2Content::Request { fields, body };
         // A refusal is an error here.
         let _ =
             connection.exchange(&outgoing, method, Duration::ZERO, deadline, &mut received, &|| 0.0).await;
@@ -113,7 +113,7 @@ fn fate(records: &[Record], sent: &Translated) -> Fate {
     }
 }
 
-async fn tried(place: &Place, recorder: &Recorder, case: &Case, sent: &Translated) -> Tried {
+async fn tried(place: &Endpoint, recorder: &Recorder, case: &Case, sent: &Translated) -> Tried {
     let scheme = if place.tls.is_some() { "https" } else { "http" };
     let method = String::from_utf8_lossy(&sent.method).into_owned();
     let came = exchanged(place, sent.fields(scheme), sent.data(), &method).await;
@@ -162,7 +162,7 @@ async fn through(name: &str, cases: &[Case]) -> Option<(String, Vec<Tried>)> {
     let mut choice = choice_before(description, Mode::Reverse, origins, keep.path());
     choice.http2 = true;
     choice.tls = needs_tls.then(|| certified(choice.listen));
-    let place = Place { address: choice.listen, tls: needs_tls.then(|| Tls::to("a").unwrap()) };
+    let place = Endpoint { address: choice.listen, tls: needs_tls.then(|| Tls::to("a").unwrap()) };
     let mut proxy = RealProxy::start(choice).await.unwrap();
     proxy.wait_ready().await.unwrap();
     recorder.take();

@@ -221,13 +221,13 @@ fn suite(directory: Option<&Path>) -> Result<Suite, Failure> {
     .map_err(Failure::usage)
 }
 
-fn known_failures(file: &Path) -> Result<Vec<known::Known>, Failure> {
+fn known_failures(file: &Path) -> Result<Vec<known::KnownFailure>, Failure> {
     let text = read(file, assay_base::files::SETTINGS_MAX)?;
     known::read(&file.display().to_string(), &text).map_err(Failure::usage)
 }
 
 /// A name that no case has is likely misspelt, and accepts nothing.
-fn tell_unknown(suite: &Suite, known: &[known::Known]) {
+fn tell_unknown(suite: &Suite, known: &[known::KnownFailure]) {
     for known in known.iter().filter(|known| !suite.cases.iter().any(|case| known.names(&case.name))) {
         output::eprint(&format!(
             "note: --known-failures: no case is called `{}`; `assay conform list` lists them\n",

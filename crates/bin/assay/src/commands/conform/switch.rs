@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use assay_conform::case::Case;
 use assay_conform::document::TargetInfo;
 use assay_conform::origin::Origin;
-use assay_conform::run::{Http2, Outcome, Target, run, settle};
+use assay_conform::run::{Http2, Outcome, Target, resolve_dependencies, run};
 use assay_lab::harness::AddressReservation;
 use assay_switch::Switch;
 
@@ -37,7 +37,7 @@ pub async fn one(
         tokio::join!(on_instance(&host, &together, &progress), on_instance(&host, &isolated, &progress));
     let mut outcomes = first?;
     outcomes.extend(second?);
-    settle(&mut outcomes);
+    resolve_dependencies(&mut outcomes);
     let info = TargetInfo {
         label,
         software: format!("Assay switch {}", env!("CARGO_PKG_VERSION")),

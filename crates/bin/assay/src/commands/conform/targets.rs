@@ -14,8 +14,8 @@ use assay_conform::case::Case;
 use assay_conform::document::{Document, TargetInfo};
 use assay_conform::http2::connection::Connection;
 use assay_conform::origin::Origin;
-use assay_conform::run::{Http2, Outcome, Target, run, settle, silence};
-use assay_conform::wire::{Place, Tls};
+use assay_conform::run::{Http2, Outcome, Target, mark_unresponsive, resolve_dependencies, run};
+use assay_conform::transport::{Endpoint, Tls};
 use assay_lab::Mode;
 use assay_lab::harness::AddressReservation;
 use tokio::task::{JoinSet, LocalSet};
@@ -171,13 +171,13 @@ async fn running(
     let origin = Origin::start(listen).with_context(|| format!("cannot listen on {listen}"));
     let origin = Rc::new(origin.map_err(Failure::usage)?);
     let host = at.host.unwrap_or_else(|| origin.address.to_string());
-    let place = Place { address, tls: tls(has_tls, &host)? };
+    let place = Endpoint { address, tls: tls(has_tls, &host)? };
     let http2 = if Connection::is_spoken_by(&place).await { Http2::Beside } else { Http2::No };
     let target =
         Target { address, host, stores: at.stores, is_forward, several: false, tls: place.tls, http2 };
     let began = Instant::now();
     let mut outcomes = run(&cases, &target, &origin, |_, _| progress.one()).await;
-    silence(&mut outcomes);
+    mark_unresponsive(&mut outcomes);
     let info = TargetInfo { label, took_s: began.elapsed().as_secs_f64(), ..TargetInfo::default() };
     Ok((info, outcomes))
 }
@@ -225,8 +225,8 @@ async fn one(
         }
     }
     // All have the same cases to depend on only now.
-    settle(&mut outcomes);
-    silence(&mut outcomes);
+    resolve_dependencies(&mut outcomes);
+    mark_unresponsive(&mut outcomes);
     Ok((info, outcomes))
 }
 

@@ -32,22 +32,22 @@ impl Tls {
 
 /// Address of a target, and the TLS client for it.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct Endpoint {
     pub address: SocketAddr,
     /// TLS client; none: plain text.
     pub tls: Option<Tls>,
 }
 
-pub struct Wire {
+pub struct TargetStream {
     stream: TcpStream,
     session: Option<Session>,
     /// Plain text that came with the end of the handshake.
     early: Vec<u8>,
 }
 
-impl Wire {
+impl TargetStream {
     /// Connects, and agrees on a protocol where TLS is spoken.
-    pub async fn connect(place: &Place, is_http2: bool) -> io::Result<Self> {
+    pub async fn connect(place: &Endpoint, is_http2: bool) -> io::Result<Self> {
         let stream = TcpStream::connect(place.address).await?;
         stream.set_nodelay(true)?;
         let mut wire = Self { stream, session: None, early: Vec::new() };

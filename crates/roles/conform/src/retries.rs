@@ -7,14 +7,14 @@ use std::rc::Rc;
 
 use crate::case::Case;
 use crate::run::Outcome;
-use crate::verdict::{Judgement, Times, Verdict};
+use crate::verdict::{Judgement, TryCounts, Verdict};
 
 /// Most tries of a case whose tries do not contradict each other.
-const MOST: usize = 3;
+const MAX_TRIES: usize = 3;
 /// Tries of a case that are counted once two of them contradict each other.
-const COUNTED: usize = 12;
+const COUNTED_TRIES: usize = 12;
 /// Tries of such a case in quiet, at least.
-const IN_QUIET: usize = 2;
+const MIN_QUIET_TRIES: usize = 2;
 
 /// Number of tries of a case whose tries contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,23 +27,23 @@ pub(crate) enum Contradiction {
 
 /// The tries of a case, in order.
 #[derive(Default)]
-pub(crate) struct Tries {
+pub(crate) struct CaseTries {
     /// Tries of the first round, beside all other cases.
     pub crowded: Vec<Outcome>,
     /// Tries of later rounds, with longer pauses and less beside them.
     pub quiet: Vec<Outcome>,
 }
 
-impl Tries {
+impl CaseTries {
     fn all(&self) -> impl DoubleEndedIterator<Item = &Outcome> {
         self.crowded.iter().chain(&self.quiet)
     }
 
     /// Counts of tries by result. An absence, or a refetch, in the crowd that never occurred in quiet is a statement
     /// about the crowd: such tries are not counted.
-    fn times(&self) -> Times {
+    fn times(&self) -> TryCounts {
         let quiet = counted(self.quiet.iter());
-        if quiet.held >= IN_QUIET && quiet.unheld == 0 {
+        if quiet.held >= MIN_QUIET_TRIES && quiet.unheld == 0 {
             let is_told = |outcome: &&Outcome| holds(outcome) != Some(false) || !outcome.judgement.is_absence;
             return quiet + counted(self.crowded.iter().filter(is_told));
         }
@@ -63,7 +63,7 @@ impl Tries {
         if times.contradict() {
             return match contradiction {
                 Contradiction::Counted => self.missing_to_count(times),
-                Contradiction::Outvoted if times.held == times.unheld => MOST.saturating_sub(count),
+                Contradiction::Outvoted if times.held == times.unheld => MAX_TRIES.saturating_sub(count),
                 Contradiction::Outvoted => 0,
             };
         }
@@ -75,20 +75,20 @@ impl Tries {
         };
         let is_doubtful = count == 1 && self.all().all(|outcome| outcome.judgement.is_doubtful);
         let is_settled = is_same || times.unheld > 1 || (times.held > 0 && !is_doubtful);
-        usize::from(!is_settled && count < MOST.max(self.crowded.len() + 2))
+        usize::from(!is_settled && count < MAX_TRIES.max(self.crowded.len() + 2))
     }
 
     /// Tries that are missing: in quiet for what failed in the crowd alone, otherwise up to the number that is
     /// counted.
-    fn missing_to_count(&self, times: Times) -> usize {
-        let in_quiet = IN_QUIET.saturating_sub(self.quiet.len());
+    fn missing_to_count(&self, times: TryCounts) -> usize {
+        let in_quiet = MIN_QUIET_TRIES.saturating_sub(self.quiet.len());
         let is_of_crowd = |outcome: &Outcome| holds(outcome) != Some(false) || outcome.judgement.is_absence;
         let is_settled_in_quiet = self.crowded.iter().all(is_of_crowd)
             && self.quiet.iter().all(|outcome| holds(outcome) == Some(true));
         if in_quiet > 0 && is_settled_in_quiet {
             return in_quiet;
         }
-        COUNTED.saturating_sub(times.held + times.unheld).max(in_quiet)
+        COUNTED_TRIES.saturating_sub(times.held + times.unheld).max(in_quiet)
     }
 
     /// The outcome that is reported: with the exchanges of a try that did not hold, where there is one.
@@ -129,8 +129,8 @@ fn holds(outcome: &Outcome) -> Option<bool> {
     verdict.is_decided().then(|| verdict.holds())
 }
 
-fn counted<'o>(tries: impl Iterator<Item = &'o Outcome>) -> Times {
-    tries.fold(Times::default(), |times, outcome| times + Times::of(outcome.judgement.verdict))
+fn counted<'o>(tries: impl Iterator<Item = &'o Outcome>) -> TryCounts {
+    tries.fold(TryCounts::default(), |times, outcome| times + TryCounts::of(outcome.judgement.verdict))
 }
 
 #[cfg(test)]
@@ -150,12 +150,12 @@ mod tests {
         let text = "topic = \"t\"\n[[case]]\nname = \"a\"\nlevel = \"MUST\"\nsection = \"x\"\nrule = \"r\"\n\
             steps = [{ expect = { status = 200 } }]\n";
         let case = Rc::new(crate::read::read("t.toml", text).unwrap().cases.remove(0));
-        Outcome { case, judgement, seen: Vec::new(), tries: 1, times: Times::of(verdict) }
+        Outcome { case, judgement, seen: Vec::new(), tries: 1, times: TryCounts::of(verdict) }
     }
 
-    fn tries(crowded: &str, quiet: &str) -> Tries {
+    fn tries(crowded: &str, quiet: &str) -> CaseTries {
         let all = |text: &str| text.chars().map(outcome).collect();
-        Tries { crowded: all(crowded), quiet: all(quiet) }
+        CaseTries { crowded: all(crowded), quiet: all(quiet) }
     }
 
     fn next(crowded: &str, quiet: &str) -> usize {
