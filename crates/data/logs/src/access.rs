@@ -18,7 +18,6 @@ pub struct Access<'a> {
     pub kind: LineKind,
     /// End or beginning of the request, whichever the proxy logs, in microseconds since 1970.
     pub time_us: Option<i64>,
-    /// Duration in microseconds.
     pub duration_us: Option<u64>,
     /// Address of the client.
     pub client: &'a [u8],
@@ -71,9 +70,7 @@ pub struct Access<'a> {
 pub enum HttpVersion {
     /// HTTP/1.1, or one before it.
     Http1,
-    /// HTTP/2.
     Http2,
-    /// HTTP/3.
     Http3,
 }
 

@@ -105,13 +105,11 @@ impl Class {
 /// Outcome that a proxy's word states by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutcomeWord {
-    /// Exactly this class.
     Class(Class),
     /// Fetched from somewhere; the hierarchy code may say more.
     Fetched,
     /// The cache had no part in it.
     NoCache,
-    /// Not known.
     Unknown,
 }
 
@@ -175,6 +173,7 @@ pub fn parse_outcome(text: &[u8]) -> OutcomeWord {
     if words == b" " {
         return OutcomeWord::Unknown;
     }
+    // The order counts: several of these words may stand in one outcome, and the earlier ones decide.
     if words.starts_with(b" UDP ") || words.starts_with(b" ICP ") {
         return OutcomeWord::Class(if has(&" HIT ") { Class::QueryHit } else { Class::QueryMiss });
     }
@@ -217,6 +216,7 @@ pub fn parse_outcome(text: &[u8]) -> OutcomeWord {
 /// The word of the cache that is the nearest to the client. Each cache on the way adds its own behind those before it; Akamai writes
 /// `Miss from child, Hit from parent`.
 fn nearest_cache(text: &[u8]) -> &[u8] {
+    // Without a comma there is a single cache.
     let Some(comma) = memchr::memrchr(b',', text) else { return text };
     if memchr::memmem::find(text, b" from child").is_some() {
         let end = memchr::memchr(b',', text).unwrap_or(comma);
@@ -232,6 +232,7 @@ const WORDS_BYTES: usize = 80;
 fn split_words<'b>(text: &[u8], buffer: &'b mut [u8; WORDS_BYTES]) -> &'b [u8] {
     buffer[0] = b' ';
     let mut length = 1;
+    // Room is left for the blank behind the last word.
     for byte in text.iter().chain(b" ").take(WORDS_BYTES - 2) {
         if byte.is_ascii_alphanumeric() {
             buffer[length] = byte.to_ascii_uppercase();
@@ -239,6 +240,7 @@ fn split_words<'b>(text: &[u8], buffer: &'b mut [u8; WORDS_BYTES]) -> &'b [u8] {
         } else if buffer[length - 1] != b' ' {
             buffer[length] = b' ';
             length += 1;
+            // The blank before `FROM` stays as the one behind the last word.
             if buffer[..length].ends_with(b" FROM ") {
                 return &buffer[..length - b"FROM ".len()];
             }

@@ -141,7 +141,6 @@ pub struct Step {
 pub struct Request {
     /// The whole request as bytes, instead of everything below.
     pub raw: Option<String>,
-    /// Method.
     pub method: String,
     /// Suffix of the URL of the case.
     pub path: String,
@@ -196,9 +195,7 @@ impl Frame {
 pub enum Payload {
     /// A header block of these field lines.
     Fields(Vec<String>),
-    /// A text.
     Text(String),
-    /// Bytes.
     Bytes(Vec<u8>),
 }
 
@@ -207,7 +204,6 @@ pub enum Payload {
 pub struct Response {
     /// The whole response as bytes, instead of everything below; the connection ends after it.
     pub raw: Option<String>,
-    /// Status.
     pub status: u16,
     /// Field lines; `Date` and the framing are added.
     pub fields: Vec<String>,
@@ -302,7 +298,6 @@ pub struct Expect {
 pub struct FieldTest {
     /// Name of the field.
     pub name: String,
-    /// The condition.
     pub test: FieldCondition,
     /// True if the condition must not be met.
     pub negated: bool,

@@ -41,9 +41,11 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
         let why = no_response(step, observation).filter(|_| hangs).or_else(|| own_error(step, observation));
         return why.map_or(Finding::Met, Finding::Inconclusive);
     }
+    // Without a connection there is nothing that could be as expected or not.
     if let Some(problem) = unreached(observation) {
         return Finding::Inconclusive(problem);
     }
+    // A refusal is everything that such a step expects.
     if expect.refused {
         return match check_refusal(observation) {
             Finding::Inconclusive(why) if expect.responds => Finding::Absent(why),
@@ -73,6 +75,7 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
     if let Some(found) = check_frames(expect, observation) {
         return found;
     }
+    // What the origin and the frames show was decided above, without a response.
     if let Some(why) = no_response(step, observation) {
         return without_response(expect, observation, why);
     }
@@ -141,6 +144,7 @@ fn check_frames(expect: &Expect, observation: &Observation) -> Option<Finding> {
     if is_of_frames && expect.closes && !received.ends_connection() {
         return Some(Finding::Absent("the connection stayed open".to_owned()));
     }
+    // Expectations that frames do not decide.
     let others = Expect {
         frames: Vec::new(),
         not_frames: Vec::new(),
@@ -261,6 +265,7 @@ fn check_forwarded(expect: &Expect, observation: &Observation, values: &Values) 
     if !looks_at_request {
         return None;
     }
+    // A client error refuses the request; a server error, or nothing, leaves open what would have been sent.
     let Some(Arrival { request, .. }) = observation.arrivals.first() else {
         let status = observation.response().map(Message::status);
         let text = status.map_or_else(String::new, |status| format!("; status {status}"));

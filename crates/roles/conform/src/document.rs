@@ -176,7 +176,6 @@ impl CaseResult {
 }
 
 impl Document {
-    /// An empty document.
     pub fn new(version: &str, made_unix_s: u64) -> Self {
         Self {
             schema: SCHEMA.to_owned(),

@@ -46,7 +46,6 @@ pub struct Target {
 }
 
 impl Target {
-    /// Endpoint for clients.
     pub fn place(&self) -> Endpoint {
         Endpoint { address: self.address, tls: self.tls.clone() }
     }
@@ -74,7 +73,6 @@ pub struct Outcome {
     pub judgement: Judgement,
     /// Observations of the try that decided; empty where the case does not apply.
     pub seen: Vec<Observation>,
-    /// Number of tries.
     pub tries: usize,
     /// Verdicts of the tries.
     pub times: TryCounts,
@@ -186,6 +184,7 @@ pub(crate) async fn run_try(
     let attempt = origin.begin(&case, target.scheme(), &target.host);
     let (seen, late) = exchanges(&attempt, target, pause, &mut turn).await;
     origin.end(&attempt);
+    // A stall of this process looks like one of the target.
     let is_disturbed = origin.stalled_during(&attempt);
     let last = case.steps.len().saturating_sub(1);
     let late = match is_disturbed {
@@ -193,6 +192,7 @@ pub(crate) async fn run_try(
         false => late,
     };
     let findings: Vec<Finding> = match late {
+        // Steps before the one that was late are as if met, for the verdict to be about that one.
         Some((step, why)) => (0..=step)
             .map(|index| if index == step { Finding::Inconclusive(why.clone()) } else { Finding::Met })
             .collect(),
@@ -290,6 +290,7 @@ async fn copies(
 ) -> Vec<Received> {
     let now_ms = || attempt.now_ms();
     let mut others = JoinSet::new();
+    // Copies have to be under way together, which those on one connection need not be.
     for _ in 1..copies {
         let (sent, attempt, place) = (sent.clone(), Rc::clone(attempt), target.place());
         others.spawn_local(async move {

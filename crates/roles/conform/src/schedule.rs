@@ -44,6 +44,7 @@ pub(crate) struct TryLimits {
 impl TryLimits {
     /// Tries that may be active at the same time where a case is tried again: the later the round, the fewer.
     fn beside(self, round: usize) -> usize {
+        // A try that fails only beside others shows that the target is slow, not what it does.
         let (shift, least) = match round {
             0 => (0, 1),
             1 => (1, 4),
@@ -98,6 +99,7 @@ impl ActiveTry {
         match timeout(LONG, &mut ended).await {
             Ok(value) => value,
             Err(_) => {
+                // While it waits for a slow target, another try may begin.
                 self.rest();
                 ended.await
             }

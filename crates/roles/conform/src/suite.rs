@@ -57,13 +57,7 @@ pub enum SuiteError {
     Empty(PathBuf),
     /// Two cases have one name.
     #[error("{second}: the case `{name}` is already at {first}; give it another name")]
-    Twice {
-        name: String,
-        /// First position.
-        first: String,
-        /// Second position.
-        second: String,
-    },
+    Twice { name: String, first: String, second: String },
     /// A case depends on one that is not there, or on itself.
     #[error("{place}: the case `{name}` depends on `{on}`, which {why}")]
     Dependency {

@@ -127,7 +127,6 @@ impl Add for TryCounts {
 /// A verdict and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// The verdict.
     pub verdict: Verdict,
     /// Observation with its step; empty where everything was as expected.
     pub reason: String,
@@ -143,7 +142,6 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// With a reason.
     pub fn new(verdict: Verdict, reason: impl Into<String>) -> Self {
         Self {
             verdict,

@@ -53,7 +53,6 @@ pub const NO_AGENT: usize = 1;
 /// Bytes of a `User-Agent` that are looked at.
 const MAX_AGENT_BYTES: usize = 512;
 
-/// The rules, compiled.
 struct AgentRules {
     families: Vec<Family>,
     /// A text in lower case, and the place of its family.

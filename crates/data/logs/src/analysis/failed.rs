@@ -16,7 +16,6 @@ pub(super) struct FailedUrlCounts {
     pub over_time: TimeCounts,
 }
 
-/// URLs by status.
 #[derive(Debug)]
 pub(super) struct FailedUrls {
     pub urls: HeavyHitters<FailedUrlCounts>,

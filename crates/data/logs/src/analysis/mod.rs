@@ -265,6 +265,7 @@ impl Analyser {
         self.duration_unit_us = self.duration_unit_us.max(format.duration_unit_us());
         self.has_senders = self.facts.contains(Fact::Agent) || self.facts.contains(Fact::Referrer);
         self.any_facts = self.any_facts.union(self.facts);
+        // Before any request there is nothing that the facts of this format could be fewer than.
         let is_first = self.inputs.is_empty() && self.lines.requests == 0;
         self.all_facts = if is_first { self.facts } else { self.all_facts.intersection(self.facts) };
     }
@@ -302,10 +303,12 @@ impl Analyser {
                 self.access(&access).map_or(LineOutcome::Done, LineOutcome::Request)
             }
             Err(_) if current.should_reread(ahead) => {
+                // The line is read once more, in another format, and counted then.
                 self.lines.read -= 1;
                 LineOutcome::Again
             }
             Err(malformed) => {
+                // Lines that are not shown need no explanation.
                 let reason = if self.malformed.len() < MAX_SHOWN_MALFORMED {
                     current.explain(malformed.as_ref())
                 } else {

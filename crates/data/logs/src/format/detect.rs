@@ -147,6 +147,7 @@ impl<'l> Fit<'l> {
 pub fn detect(head: &[u8]) -> Result<DetectedFormats, DetectError> {
     let mut lines: Vec<&[u8]> = head.split(|byte| *byte == b'\n').map(trim).collect();
     if lines.len() > 1 {
+        // `head` may end within a line.
         lines.pop();
     }
     // A log that names its fields itself is read by that, if it can be. Lines that come before may be of something else.
@@ -169,6 +170,7 @@ pub fn detect(head: &[u8]) -> Result<DetectedFormats, DetectError> {
         Some((fit, format)) => (fit, format),
         None => (best.lines, best.format),
     };
+    // The lines that fit are looked at again, for ports.
     let sample = lines.clone();
     lines.retain(|line| !is_of(&format, line));
     let others = others_of(&known, &format, &mut lines, &mut fit);
@@ -187,6 +189,7 @@ fn from_json_lines(known: &[Format], lines: &[&[u8]]) -> Option<Result<DetectedF
     let format = Format::from_json_lines(&objects)?;
     let facts = format.facts();
     if !facts.contains(Fact::Time) || !(facts.contains(Fact::Url) || facts.contains(Fact::Status)) {
+        // Requests without any of these cannot be counted, whatever other keys are understood.
         let template = json::template(objects[0]);
         return Some(Err(DetectError::Json { keys: format.keys().join(", "), template }));
     }
@@ -215,6 +218,7 @@ fn others_of(known: &[Format], first: &Format, lines: &mut Vec<&[u8]>, fit: &mut
         && other.lines >= OTHERS_LINES
     {
         let own = lines.iter().filter(|line| is_of(&other.format, line));
+        // A line that was cut may look like one of a shorter format.
         let cut = own.filter(|line| is_beginning(first, line)).count();
         if cut * 2 > other.lines && other.lines * CUT_ONE_IN < tried {
             break;
@@ -243,9 +247,11 @@ fn best_of(known: &[Format], lines: &[&[u8]]) -> Result<Option<Best>, DetectErro
     let mut fits: Vec<(&Format, Fit<'_>)> =
         known.iter().filter_map(|format| Some((format, Fit::of(format, lines)?))).collect();
     let most = fits.iter().map(|(_, fit)| fit.lines).max().unwrap_or_default();
+    // A few broken lines decide nothing between formats.
     fits.retain(|(_, fit)| fit.lines * 10 >= most * NEARLY_ALL_OF_10);
     // Of equal ones the first.
     let Some((format, fit)) = fits.iter().rev().max_by_key(|(_, fit)| fit.rank()) else { return Ok(None) };
+    // Formats that read the same from the lines may be taken for each other.
     let rival = fits.iter().find(|(_, other)| other.rank() == fit.rank() && other.first != fit.first);
     if let Some((rival, _)) = rival {
         return Err(DetectError::Ambiguous { names: [format.name.clone(), rival.name.clone()] });
@@ -266,6 +272,7 @@ fn nearest(known: &[Format], line: &[u8]) -> Option<Nearest> {
     }
     let failed = known.iter().filter_map(|format| {
         let malformed = read_line(format, line, &mut Access::default()).err()?;
+        // A format that fits from no byte on explains nothing.
         (malformed.at > 0).then_some(Failed { format, malformed })
     });
     // One that fits as a whole, with more behind it, before others that come farther; of equal ones the first.

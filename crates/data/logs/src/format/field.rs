@@ -15,9 +15,7 @@ pub(crate) enum Field {
     Rest,
     /// Seconds since 1970, whole or with a fraction.
     EpochSeconds,
-    /// Milliseconds since 1970.
     EpochMillis,
-    /// Microseconds since 1970.
     EpochMicros,
     /// Digits of the second's fraction.
     Fraction,

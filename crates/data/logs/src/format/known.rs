@@ -308,7 +308,6 @@ pub const KNOWN_FORMATS: &[KnownFormat] = &[
 ];
 
 impl KnownFormat {
-    /// The format, compiled.
     pub fn format(&self) -> Format {
         let mut format = Format::compile(self.dialect, self.text)
             .expect("formats of our own compile; a test goes through all of them")

@@ -192,7 +192,6 @@ enum Mismatch {
     Wrong,
     /// There is more than the format says.
     More,
-    /// No JSON object.
     NoObject,
     /// A JSON object without the keys of a request.
     NoRequest,

@@ -71,6 +71,7 @@ impl LinePrefix {
                     b"stderr" => true,
                     _ => return None,
                 };
+                // A line without text ends behind its tag.
                 let (tags, rest) = word(rest).unwrap_or((rest, b""));
                 let is_part = match tags.first()? {
                     b'F' => false,
@@ -91,6 +92,7 @@ impl LinePrefix {
                 }
                 let from = end - log.len();
                 let is_whole = ends_with_line_end(&log[..length]);
+                // `\n` is two bytes in a string of JSON.
                 let to = from + length - if is_whole { 2 } else { 0 };
                 Some(PrefixedLine { range: from..to, is_part: !is_whole, is_error })
             }
@@ -139,6 +141,7 @@ fn behind_syslog(text: &[u8]) -> Option<&[u8]> {
             b'[' => &rest[memchr::memmem::find(rest, b"] ")? + 2..],
             _ => return None,
         };
+        // UTF-8 is announced by a byte order mark.
         return Some(rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(rest));
     }
     let rest = rest.unwrap_or(text);
@@ -148,6 +151,7 @@ fn behind_syslog(text: &[u8]) -> Option<&[u8]> {
         let marks = [(3, b' '), (6, b' '), (9, b':'), (12, b':'), (15, b' ')];
         let is_time = time[..3].iter().all(u8::is_ascii_alphabetic)
             && marks.iter().all(|(at, mark)| time[*at] == *mark);
+        // RFC 3164 has no year and no zone.
         is_time.then_some(rest)
     })?;
     let is_program = |word: &[u8]| {
@@ -179,6 +183,7 @@ fn text_length(text: &[u8]) -> Option<usize> {
         if text[at] == b'"' {
             return Some(at);
         }
+        // The byte behind a backslash is escaped, whatever it is.
         from = at + 2;
         text.get(from..)?;
     }
@@ -209,6 +214,7 @@ pub fn write_unescaped(buffer: &mut [u8], range: Range<usize>, to: usize) -> usi
                     digits.get(4..10).filter(|low| low.starts_with(b"\\u")).and_then(|low| hex(&low[2..]));
                 let units = high.into_iter().chain(low);
                 let decoded = char::decode_utf16(units).next().and_then(Result::ok);
+                // A letter beyond the basic plane is two escapes.
                 let length = decoded.map_or(2, |letter| letter.len_utf16() * 6);
                 (decoded.filter(|letter| !letter.is_control()), length)
             }

@@ -32,7 +32,6 @@ pub(crate) enum TimePart {
     Zone,
     /// The same, or nothing: UTC.
     ZoneIfAny,
-    /// Seconds since 1970.
     Epoch,
     /// Letters that say nothing new: a weekday, the name of a zone.
     Letters,
@@ -122,6 +121,7 @@ impl TimePattern {
                 parts.push(TimePart::Text(*byte));
                 continue;
             }
+            // Modifiers that change how a number is written, and not which.
             while let [b'E' | b'O' | b'-', more @ ..] = rest {
                 rest = more;
             }
@@ -136,6 +136,7 @@ impl TimePattern {
                 b'm' => parts.push(TimePart::Month),
                 b'b' | b'B' | b'h' => parts.push(TimePart::MonthName),
                 b'd' | b'e' => parts.push(TimePart::Day),
+                // One step instead of five for the usual time of day.
                 b'H' if let Some(more) = rest.strip_prefix(b":%M:%S") => {
                     parts.push(TimePart::TimeOfDay);
                     rest = more;
@@ -199,6 +200,7 @@ impl TimePattern {
         for part in &self.parts {
             rest = part.read(rest, clock)?;
         }
+        // A date may come from another field than this time.
         if clock.year > 0 {
             clock.date = Some(days_since_1970(clock.year, clock.month, clock.day)?);
         }
@@ -225,6 +227,7 @@ impl TimePart {
             TimePart::Day => clock.day = two_digits(text)?,
             TimePart::Hour | TimePart::Hour12 => {
                 let hour = at_most(two_digits(text)?, 23)?;
+                // Twelve is the hour 0 of its half of the day.
                 let hour = if *self == TimePart::Hour12 { hour % 12 } else { hour };
                 *clock.second_of_day.get_or_insert(0) += hour * 3600;
             }

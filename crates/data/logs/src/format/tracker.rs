@@ -90,6 +90,7 @@ impl FormatTracker {
         }
         let of_log = self.formats.iter().position(|counted| counted.format.is_self_described);
         match (w3c::from_directive(line), of_log) {
+            // A directive that cannot be used is like any comment, unless such a line has named the fields before.
             (None, _) | (Some(Err(_)), None) => Ok(()),
             (Some(Ok(format)), Some(place)) => {
                 self.formats[place].format = format;
@@ -134,6 +135,7 @@ impl FormatTracker {
             if place == last {
                 return false;
             }
+            // The format before has filled some of it.
             *access = Access::default();
             read_line(&counted.format, line, access).is_ok()
         })?;
@@ -149,6 +151,7 @@ impl FormatTracker {
         if self.is_given || self.is_lost || ahead.is_empty() || self.formats.len() >= MAX_FORMATS {
             return false;
         }
+        // A line that is read again with more behind it was counted the first time.
         self.malformed += u64::from(!self.wanted_more);
         if self.retry_after > 0 {
             self.retry_after -= 1;
@@ -173,6 +176,7 @@ impl FormatTracker {
         if is_block && self.redetect(&sample) {
             return true;
         }
+        // The more lines have failed, the rarer is a search: a file of rubbish is looked at a few times only.
         let again = if is_block { self.malformed / REDETECT_ONE_IN } else { 0 };
         self.retry_after = again.max(sample.len() as u64);
         false
@@ -180,6 +184,7 @@ impl FormatTracker {
 
     /// Adds the formats of lines that cannot be read, if most of them have any.
     fn redetect(&mut self, lines: &[&[u8]]) -> bool {
+        // `detect` leaves out a last line without an end.
         let text = [&lines.join(&b'\n')[..], b"\n"].concat();
         let Ok(DetectedFormats { format, others, fit, .. }) = detect(&text) else { return false };
         let is_known = self.formats.iter().any(|counted| counted.format.key() == format.key());

@@ -130,6 +130,7 @@ impl ErrorCause {
             .filter(|(_, norm)| *norm > 0.0)
             .map(|(one, norm)| one.iter().map(|deviation| deviation / norm).collect())
             .collect();
+        // A single figure that deviates needs no more than an interval of its own.
         if units.len() < 2 {
             return self.student();
         }
@@ -161,6 +162,7 @@ fn variance_inflation(parts: &[f64], mean: f64) -> f64 {
     if squares <= 0.0 {
         return 1.0;
     }
+    // Neighbours that differ more than by chance would narrow the interval, which is not to be relied on.
     let variance_inflation = (products / squares).clamp(0.0, MAX_AUTOCORRELATION);
     (1.0 + variance_inflation) / (1.0 - variance_inflation)
 }
@@ -186,6 +188,7 @@ fn skew(deviations: &[f64]) -> f64 {
     if squares <= 0.0 || count < 3.0 {
         return 0.0;
     }
+    // Cumulants of a sum are `count` times those of one part.
     let third = cubes * count * count / ((count - 1.0) * (count - 2.0));
     let second = squares * count / (count - 1.0);
     third / (second * libm::sqrt(second))

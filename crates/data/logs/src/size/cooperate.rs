@@ -406,6 +406,7 @@ impl HierarchyState<'_> {
         if !self.http.acts_as_get(semantics.kind) && !confirms {
             return (ServedBy::Origin, self.fetch_from_origin(request, semantics));
         }
+        // An expired copy is validated at a parent or the origin: siblings are asked for what is not stored.
         let may_query = !is_stored && semantics.kind == CacheRequest::Get;
         let holder = self.holder(at, request, at_ms, may_query);
         if let Some(Holder::Sibling(sibling)) = holder {
@@ -438,6 +439,7 @@ impl HierarchyState<'_> {
             let (Holder::Sibling(cache) | Holder::Parent(cache)) = *holder;
             self.nodes[cache].is_fresh(request, at_ms)
         };
+        // Only copies that need no validation count: a cache answers a query with a miss for others.
         let holders: Vec<Holder> = siblings.chain(parents).filter(has_it).collect();
         let turn = self.turn;
         self.turn += usize::from(holders.len() > 1);
@@ -474,6 +476,7 @@ impl HierarchyState<'_> {
         let (source, copy) = self.get(parent, request, semantics, depth + 1);
         let served = &mut self.nodes[parent].served[self.part];
         served.from_caches += 1;
+        // For the parent, the cache beneath it is a client.
         served.from_caches_hits += u64::from(source == ServedBy::Own);
         (if source == ServedBy::Origin { ServedBy::Origin } else { ServedBy::Parent }, copy)
     }

@@ -108,6 +108,7 @@ pub struct ReuseDistances<S> {
 impl<S: StoredSize> ReuseDistances<S> {
     /// For objects numbered below `objects`.
     pub fn new(objects: usize) -> Self {
+        // More positions than objects: they are moved up only once all have been used.
         let positions = (POSITIONS * objects).next_multiple_of(S::BLOCK).max(S::BLOCK);
         let mut levels = Vec::new();
         let mut nodes = positions / S::BLOCK;
@@ -151,6 +152,7 @@ impl<S: StoredSize> ReuseDistances<S> {
     /// likely to be in no cache of the processor; read together, they are waited for once and not one after the other.
     #[inline]
     pub fn prefetch(&self, objects: impl Iterator<Item = u32>) -> u64 {
+        // All positions first, so that the reads that depend on them do not wait for one another.
         let mut positions = [NEVER; BATCH];
         for (position, object) in positions.iter_mut().zip(objects) {
             *position = self.last.get(object as usize).copied().unwrap_or(NEVER);

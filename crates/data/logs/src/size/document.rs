@@ -378,7 +378,6 @@ impl SizeDocument {
         self.advice = words::advice(self);
     }
 
-    /// The JSON Schema.
     pub fn json_schema() -> serde_json::Value {
         schemars::schema_for!(SizeDocument).to_value()
     }

@@ -27,11 +27,7 @@ pub enum SizeError {
     Lcs { path: PathBuf, source: LcsError },
     /// A binary trace that is not in the form of CloudPhysics.
     #[error("{}", assay_base::quote::line::path(path))]
-    Vscsi {
-        /// The trace.
-        path: PathBuf,
-        source: VscsiError,
-    },
+    Vscsi { path: PathBuf, source: VscsiError },
     /// A file is no access log, and looks like a trace whose form is not known.
     #[error(
         "cannot read {}: it is no access log, and if it is a trace, its first line (`{line}`) names no columns",

@@ -272,6 +272,7 @@ impl<O: EvictionPolicy> SimulatedCache<'_, O> {
         let (object, bytes, at_ms) = (request.object, request.bytes, semantics.at_ms(request));
         let copy = self.copies[object as usize];
         let is_coming = copy.arrival != 0 && copy.bytes == bytes;
+        // A copy of another size is of another version of the object: it is not used.
         let is_stored = copy.arrival == 0 && self.store.holds(object, bytes);
         match semantics.kind {
             CacheRequest::Post => {
@@ -287,7 +288,9 @@ impl<O: EvictionPolicy> SimulatedCache<'_, O> {
                 }
                 return LookupOutcome::Missed;
             }
+            // Whether a request that is collapsed counts as a hit is decided by `is_hit`.
             _ if is_coming => return LookupOutcome::Collapsible,
+            // Room was made at the request, so the copy is in the store before its response is.
             _ if is_stored && at_ms < copy.arrives_ms => {
                 if self.http.behaviour.collapses {
                     self.store.request(object, bytes);
@@ -301,6 +304,7 @@ impl<O: EvictionPolicy> SimulatedCache<'_, O> {
             _ => {}
         }
         self.stale += u64::from(is_stored);
+        // A stored copy has expired here: a fresh one was a hit above.
         let is_current = is_stored && copy.version == semantics.version && semantics.version != NO_VALIDATOR;
         let is_validation = semantics.kind == CacheRequest::ConditionalUnchanged && is_stored;
         if !self.http.acts_as_get(semantics.kind) && !is_validation {
@@ -324,6 +328,7 @@ impl<O: EvictionPolicy> SimulatedCache<'_, O> {
             version: semantics.version,
             arrival: 0,
         };
+        // A response that is larger than the cache is refused at once, and drops what is stored of its object.
         let waits = self.allocation == AllocationTime::Arrival && copy.arrives_ms > at_ms;
         if waits && request.bytes <= self.capacity {
             copy.arrival = self.arrivals.send(copy.arrives_ms, 0, request.object, request.bytes);

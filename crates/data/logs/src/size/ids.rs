@@ -59,7 +59,6 @@ impl Ids {
         self.taken
     }
 
-    /// True without keys.
     pub fn is_empty(&self) -> bool {
         self.taken == 0
     }

@@ -283,6 +283,7 @@ impl CacheActions {
         if !self.is_logged {
             return AS_ALL_MS;
         }
+        // A hit takes as long as the cache, not as the origin.
         let from_origin =
             matches!(class::classify(access), Class::Miss | Class::Revalidated | Class::Unknown);
         if let Some(took_us) = access.duration_us.filter(|_| from_origin) {
@@ -298,6 +299,7 @@ impl CacheActions {
             _ if !self.as_proxy => None,
             (b"HEAD", 200..=299) => Some(CacheRequest::Head),
             (b"GET", 206) => Some(CacheRequest::Range),
+            // A 304 of a log confirms what the client had: the object is as it was.
             (b"GET", 304) => Some(CacheRequest::ConditionalUnchanged),
             (b"POST", _) => Some(CacheRequest::Post),
             _ => None,
@@ -341,6 +343,7 @@ impl LogReader {
         if !class::classify(access).is_request() {
             return;
         }
+        // Nothing is so large: the line is damaged.
         if access.bytes > LARGEST_BYTES {
             self.malformed += 1;
             return;
@@ -374,6 +377,7 @@ impl LogReader {
             None => {}
             Some(GroupBy::Host) => collector.set_label(&access.host().to_ascii_lowercase()),
             Some(GroupBy::Type) => {
+                // Parameters such as a charset make no other type.
                 let end = access.content_type.iter().position(|byte| *byte == b';');
                 let plain = &access.content_type[..end.unwrap_or(access.content_type.len())];
                 collector.set_label(&plain.trim_ascii().to_ascii_lowercase());
@@ -416,6 +420,7 @@ impl LogReader {
             return true;
         }
         let rule_s = keys::first(&mut rules.ttl, &shown).copied();
+        // A lifetime in the log goes before one by a rule.
         let life_s = logged_s.or(rule_s).unwrap_or(FOREVER_S);
         if cacheability != Cacheability::Whole {
             collector.add_partial(key, access.bytes, at_s);

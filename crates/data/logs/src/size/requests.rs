@@ -96,6 +96,7 @@ impl Requests {
     fn mark_large(&mut self, from_bytes: u64) {
         let is_large = |request: &Request| request.object != UNCACHABLE && request.bytes >= from_bytes;
         self.large = self.list.iter().map(is_large).collect();
+        // An empty list says the same as one of nothing but `false`.
         if !self.large.contains(&true) {
             self.large = Vec::new();
         }
@@ -320,6 +321,7 @@ impl RequestCollector {
                 self.large_objects.taken.requests += usize::from(!is_drawn);
                 self.push(object, self.known[object as usize], sent_bytes, at_s);
             }
+            // It is drawn by its key, for the sample to have its share of such requests.
             None if self.sampler.is_on() || self.labelling.is_some() => {
                 self.requests.uncachable += 1;
                 self.push(UNCACHABLE, key, sent_bytes, at_s);
@@ -340,6 +342,7 @@ impl RequestCollector {
             }
             return;
         }
+        // There is no object to draw it by: its number is as good as a key.
         let key = mix(self.sampler.read());
         if self.sampler.takes(key) {
             self.push(UNCACHABLE, key, sent_bytes, at_s);

@@ -267,6 +267,7 @@ impl Sampler {
     }
 
     fn mark(&mut self, kept: usize) {
+        // Every other mark goes, so that their number is bounded and the rest are evenly spaced.
         if self.marks.len() == MAX_MARKS {
             let mut number = 0;
             self.marks.retain(|_| {
@@ -298,6 +299,7 @@ impl Sampler {
         if self.threshold == 1 {
             return false;
         }
+        // A sample that nobody asked for has the default size.
         if self.take == SampleSize::All && !self.is_on() {
             self.limits = DEFAULT_SAMPLE;
             share = DEFAULT_SAMPLE.excess(requests, objects).unwrap_or(share);

@@ -166,6 +166,7 @@ fn offline<O: EvictionPolicy>(
 fn next_requests(requests: &Requests) -> Vec<u32> {
     let mut later = vec![u32::MAX; requests.objects];
     let mut next = vec![u32::MAX; requests.list.len()];
+    // Backwards, the last request seen for an object is the next one in time.
     for (number, request) in requests.list.iter().enumerate().rev() {
         if let Some(later) = later.get_mut(request.object as usize) {
             next[number] = std::mem::replace(later, number as u32);
@@ -195,6 +196,7 @@ pub fn lru_in_one_pass(requests: &Requests, sizes: &[u64], rules: SimulationRule
         None => requests.largest_bytes,
         Some(_) => requests.list.iter().map(|request| request.bytes).max().unwrap_or(0),
     };
+    // Half as many bytes per size leave twice as many of them in a cache line.
     if largest <= u64::from(u32::MAX) {
         by_distances::<u32>(requests, sizes, rules)
     } else {
@@ -295,6 +297,7 @@ impl HitsBySize {
     fn up_to(&self, size: usize, all: &[HitCounts]) -> Vec<HitCounts> {
         let rows = self.hits.chunks(self.sizes + 1).zip(all);
         let row = |(hits, all): (&[Hits], &HitCounts)| {
+            // Every larger cache has the hits of a smaller one: LRU keeps one list.
             let up_to = &hits[..=size];
             HitCounts {
                 hits: up_to.iter().map(|hits| hits.hits).sum(),

@@ -81,12 +81,14 @@ impl<const SUB_BITS: u32> DurationHistogram<SUB_BITS> {
 
     /// The time that a share of all did not exceed: the middle of its bucket.
     pub fn quantile_us(&self, quantile: f64) -> Option<f64> {
+        // Nearest rank, counted from 1.
         let rank = ((quantile * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut below = 0;
         for (index, count) in self.counts.iter().enumerate() {
             below += count;
             if below >= rank {
                 let (low, high) = edges::<SUB_BITS>(index);
+                // Nothing is longer than the longest, which the middle of the last bucket may be.
                 return Some(((low + high - 1) as f64 / 2.0).min(self.max_us as f64));
             }
         }

@@ -96,6 +96,7 @@ impl<X: Default> HeavyHitters<X> {
         });
         self.places.insert(hash, at);
         let entry = &mut self.entries[at as usize];
+        // The buffer of an entry that was dropped is used again.
         let mut buffer = std::mem::take(&mut entry.text);
         buffer.clear();
         text(&mut buffer);
@@ -103,6 +104,7 @@ impl<X: Default> HeavyHitters<X> {
             buffer.truncate(TEXT_BYTES - 3);
             buffer.extend_from_slice("…".as_bytes());
         }
+        // Whatever was dropped before, perhaps this text too, weighed no more than the floor.
         *entry = Entry { text: buffer, missed: self.floor, ..Entry::default() };
         entry
     }
@@ -122,7 +124,6 @@ impl<X: Default> HeavyHitters<X> {
         self.places.len()
     }
 
-    /// True without texts.
     pub fn is_empty(&self) -> bool {
         self.places.len() == 0
     }
@@ -140,6 +141,7 @@ impl<X: Default> HeavyHitters<X> {
     /// Drops the lightest: those that are light in all three ways.
     fn purge(&mut self) {
         for share in [0.6, 0.75, 0.85, 0.92, 0.96] {
+            // The floor never sinks: what is dropped is light in all ways, and at most three quarters stay.
             self.floor = Weights {
                 requests: self.quantile(share, |w| w.requests),
                 bytes: self.quantile(share, |w| w.bytes),
@@ -161,6 +163,7 @@ impl<X: Default> HeavyHitters<X> {
                 }
                 !drop
             });
+            // A quarter that is free lets so many texts come before the next purge.
             if self.places.len() <= self.capacity * 3 / 4 {
                 return;
             }

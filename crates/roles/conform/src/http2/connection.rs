@@ -225,11 +225,13 @@ impl Connection {
     ) -> io::Result<()> {
         let wire = outgoing.encode(self.next);
         let own = RequestStream { id: outgoing.last_stream().unwrap_or(self.next), method };
+        // Streams of clients have odd numbers.
         self.next += 2 * wire.streams;
         self.window = outgoing.window().unwrap_or(i64::from(WINDOW));
         (self.count, self.last) = (0, None);
         let mut incoming = Incoming::default();
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no response in time");
+        // The limits of the target hold once its SETTINGS are acknowledged.
         while outgoing.is_flood() && !self.has_settings && !received.closed {
             let read = timeout_at(deadline, self.stream.read_buf(&mut self.buf)).await.map_err(late)?;
             received.closed = !matches!(read, Ok(1..));
@@ -246,6 +248,7 @@ impl Connection {
                 break;
             }
             if received.goaway.is_some_and(|code| code != 0) && !is_over {
+                // An error of the connection ends it; the response does not come any more.
                 until = until.min(Instant::now() + CLOSE_TIMEOUT);
             }
             if is_over && !lingers {
@@ -318,6 +321,7 @@ impl Connection {
                 received.head_ms = now_ms();
             }
         }
+        // A frame that has not come in full stays for the next read.
         self.buf.drain(..used);
         if !out.is_empty() && self.stream.write_all(&out).await.is_err() {
             received.closed = true;

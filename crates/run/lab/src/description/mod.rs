@@ -484,7 +484,9 @@ mod tests {
     use super::*;
 
     fn check(format: &str) -> Result<(), String> {
-        AccessLog { path: "access.log".into(), format: format.into() }.check().map_err(|error| error.why.to_string())
+        AccessLog { path: "access.log".into(), format: format.into() }
+            .check()
+            .map_err(|error| error.why.to_string())
     }
 
     #[test]

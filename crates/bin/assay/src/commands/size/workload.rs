@@ -112,7 +112,12 @@ pub fn named(files: &[PathBuf], args: &WorkloadArgs) -> Result<Option<String>, F
 }
 
 /// The requests of a workload, as they act on a proxy.
-pub fn read(name: &str, args: &WorkloadArgs, model: &CacheModel, how: ReadOptions) -> Result<SizeInput, Failure> {
+pub fn read(
+    name: &str,
+    args: &WorkloadArgs,
+    model: &CacheModel,
+    how: ReadOptions,
+) -> Result<SizeInput, Failure> {
     read_as(name, args, args.planned.seed, model, how)
 }
 

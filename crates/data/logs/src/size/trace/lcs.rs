@@ -24,7 +24,6 @@ pub enum LcsError {
     /// The magic number is missing.
     #[error("cannot read the trace: it does not begin as libCacheSim's lcs does")]
     NoLcs,
-    /// Another version.
     #[error(
         "cannot read the trace: its version of libCacheSim's lcs is {0}, and 1 to 8 are read; write it as oracleGeneral, with traceConv of \
          libCacheSim"

@@ -122,7 +122,6 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// None yet.
     pub fn new(operation_names: &[OperationName]) -> Self {
         Self { operation_names: operation_names.to_vec(), ..Self::default() }
     }

@@ -46,7 +46,6 @@ fn layout(head: &[u8]) -> Option<&'static VscsiLayout> {
     (1..).zip(&LAYOUTS).find(|(version, layout)| says(*version, layout)).map(|(_, layout)| layout)
 }
 
-/// Reads records.
 #[derive(Debug, Default)]
 pub struct Vscsi {
     layout: Option<&'static VscsiLayout>,

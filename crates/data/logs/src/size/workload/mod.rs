@@ -28,7 +28,6 @@ use crate::size::requests::{RequestCollector, Sizes};
 /// Response time for best-effort robots, unless another one is given.
 const BEST_EFFORT_RESPONSE: Duration = Duration::from_millis(10);
 
-/// Workload to simulate.
 #[derive(Debug)]
 pub struct WorkloadPlan<'a> {
     /// Name, for the document and for messages.
