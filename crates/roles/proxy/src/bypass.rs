@@ -191,8 +191,7 @@ async fn attempt(
         let interim = Interim::default();
         let keep = |head: &ResponseHead<'_>| interim.push(head, &shared.name);
         let requested = shared.pool.exchange(address, &plan.request, patience, keep, take);
-        let taken =
-            interim.pass_on(&mut client.exchange, requested).await.map_err(BypassError::Client)?;
+        let taken = interim.pass_on(&mut client.exchange, requested).await.map_err(BypassError::Client)?;
         taken.map_err(upstream_error)?
     } else {
         // Not idempotent, so not sent on a pooled connection that the origin may just be closing. Only over HTTP/2 does an origin
@@ -307,11 +306,7 @@ async fn upload<T>(
     }
     let interim = Interim::default();
     let last = origin.final_head_after(limit, |head| interim.push(head, &name), take);
-    interim
-        .pass_on(&mut client.exchange, last)
-        .await
-        .map_err(BypassError::Client)?
-        .map_err(upstream_error)
+    interim.pass_on(&mut client.exchange, last).await.map_err(BypassError::Client)?.map_err(upstream_error)
 }
 
 fn upstream_error(error: UpstreamError) -> BypassError {

@@ -338,7 +338,7 @@ pub mod tests {
     #[test]
     fn the_head_for_others_has_no_framing_no_age_and_a_date() {
         let response = response(
-            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nAge: 5\r\nX-Assay-LostResponses: 1\r\nConnection: close\r\nETag: \"a\"\r\n\
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nAge: 5\r\nX-Assay-Lost: 1\r\nConnection: close\r\nETag: \"a\"\r\n\
              Cache-Control: max-age=60\r\n\r\n",
         );
         assert_eq!(
