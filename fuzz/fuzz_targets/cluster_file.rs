@@ -2,15 +2,15 @@
 //! that it extends.
 #![no_main]
 
-use assay_cluster::simulate::{Extended, cells, read};
+use assay_cluster::simulate::{BaseFile, cells, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     let (main, other) = text.split_once('\u{1}').unwrap_or((text, ""));
     let resolver = |_: &str| {
         match other {
-            "" => Err("there is no such file".to_owned()),
-            _ => Ok(Extended { name: "other.toml".to_owned(), text: other.to_owned() }),
+            "" => Err("there is no such file".into()),
+            _ => Ok(BaseFile { name: "other.toml".to_owned(), text: other.to_owned() }),
         }
     };
     match read("cluster.toml", main, &resolver) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use assay_base::settings::suggest::or_did_you_mean;
-use assay_cluster::simulate::{Experiment, Extended, read};
+use assay_cluster::simulate::{BaseFile, Experiment, read};
 
 use crate::bundled::{Bundled, included};
 use crate::exit::Failure;
@@ -65,7 +65,7 @@ pub fn source(named: &str) -> Result<(String, String), Failure> {
 pub fn experiment(named: &str, name: &str, text: &str) -> Result<Experiment, Failure> {
     let is_bundled = find(named).is_some();
     let folder = Path::new(named).parent().unwrap_or(Path::new(""));
-    let resolver = |extended: &str| {
+    let resolver = |extended: &str| -> Result<BaseFile, Box<dyn std::error::Error>> {
         let found = extended_file(folder, extended)?;
         // Bundled files extend bundled files, wherever one is.
         if let Some(note) = passed_over(folder, extended).filter(|_| !is_bundled) {
@@ -78,15 +78,15 @@ pub fn experiment(named: &str, name: &str, text: &str) -> Result<Experiment, Fai
 }
 
 /// File that a file in `folder` extends: the bundled one of that name, or else a file beside it.
-fn extended_file(folder: &Path, extended: &str) -> Result<Extended, String> {
+fn extended_file(folder: &Path, extended: &str) -> Result<BaseFile, String> {
     if let Some(bundled) = find(extended) {
-        return Ok(Extended { name: format!("the bundled {extended}"), text: bundled.text.to_owned() });
+        return Ok(BaseFile { name: format!("the bundled {extended}"), text: bundled.text.to_owned() });
     }
     let path = folder.join(extended);
     let text = assay_base::files::text(&path, assay_base::files::SETTINGS_MAX).map_err(|error| {
         format!("cannot read {}, and no bundled cluster has that name: {error}", path.display())
     })?;
-    Ok(Extended { name: path.display().to_string(), text })
+    Ok(BaseFile { name: path.display().to_string(), text })
 }
 
 /// A note, where a file beside the one that extends a bundled cluster has that cluster's name and may have been meant.

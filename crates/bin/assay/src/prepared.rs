@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Error, anyhow};
-use assay_lab::experiment::cells::at_rate;
+use assay_lab::experiment::cells::multiply_rate;
 use assay_report::require::Requirement;
 use assay_workload::digest::stream_digest;
 use assay_workload::explain::explain;
@@ -89,14 +89,14 @@ pub fn prepare(wish: &WorkloadOptions) -> Result<PreparedWorkload, Failure> {
         .map(|warning| format!("the workload, {}: {}", warning.location(&compiled.sources), warning.message))
         .collect();
     let cannot_run = |error: Error| Failure::usage(error.context(format!("{} cannot run", wish.workload)));
-    at_rate(&mut compiled.workload, wish.rate).map_err(|why| cannot_run(anyhow!(why)))?;
+    multiply_rate(&mut compiled.workload, wish.rate).map_err(|why| cannot_run(anyhow!(why)))?;
     wish.overrides.apply(&mut compiled.workload).map_err(|error| cannot_run(error.into()))?;
     let dropped = drop_requirements(&mut compiled.workload);
     let (workload, scale) = match wish.rehearse {
         None => (compiled.workload, None),
         Some(rehearsal) => {
             let (workload, scale) =
-                rehearsal.of(&compiled.workload).map_err(|error| cannot_run(error.into()))?;
+                rehearsal.apply(&compiled.workload).map_err(|error| cannot_run(error.into()))?;
             (workload, Some(scale))
         }
     };

@@ -21,11 +21,11 @@ use std::time::Duration;
 /// From nanoseconds since the start of the run to nanoseconds of the schedule, and back. Both only go forward.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdaptiveClock {
-    pieces: Vec<Piece>,
+    pieces: Vec<ClockPiece>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Piece {
+struct ClockPiece {
     real_ns: u64,
     schedule_ns: u64,
     multiple: f64,
@@ -40,7 +40,7 @@ impl Default for AdaptiveClock {
 impl AdaptiveClock {
     /// Schedule time is real time, until the first change.
     pub fn new() -> Self {
-        Self { pieces: vec![Piece { real_ns: 0, schedule_ns: 0, multiple: 1.0 }] }
+        Self { pieces: vec![ClockPiece { real_ns: 0, schedule_ns: 0, multiple: 1.0 }] }
     }
 
     /// From a moment on, schedule time runs at this multiple of real time; 0 stops it. A moment before the
@@ -49,7 +49,7 @@ impl AdaptiveClock {
         let last = self.last();
         let real_ns = real_ns.max(last.real_ns);
         let multiple = if multiple.is_finite() { multiple.max(0.0) } else { 0.0 };
-        let piece = Piece { real_ns, schedule_ns: last.schedule(real_ns), multiple };
+        let piece = ClockPiece { real_ns, schedule_ns: last.schedule(real_ns), multiple };
         if real_ns == last.real_ns {
             self.pieces.pop();
         }
@@ -77,18 +77,18 @@ impl AdaptiveClock {
         self.pieces[after.saturating_sub(1)].real(schedule_ns)
     }
 
-    /// How much of the schedule a phase takes that began at a moment of the schedule and ends at a moment of
-    /// the run, as things are.
+    /// Length in the schedule of a phase that began at a moment of the schedule and ends at a moment of the run, at the present
+    /// multiple.
     pub fn schedule_length(&self, began_schedule_ns: u64, ends_real_ns: u64) -> Duration {
         Duration::from_nanos(self.schedule_ns(ends_real_ns).saturating_sub(began_schedule_ns))
     }
 
-    fn last(&self) -> Piece {
+    fn last(&self) -> ClockPiece {
         self.pieces[self.pieces.len() - 1]
     }
 }
 
-impl Piece {
+impl ClockPiece {
     fn schedule(&self, real_ns: u64) -> u64 {
         let passed_ns = real_ns.saturating_sub(self.real_ns);
         // As it was: no rounding where nothing is adapted.

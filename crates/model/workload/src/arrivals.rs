@@ -24,7 +24,7 @@ use std::collections::binary_heap::PeekMut;
 use crate::Purpose;
 use crate::curve::{Curve, Line, Poly};
 use crate::density::revisit_line;
-use crate::layout::Place;
+use crate::layout::SchedulePosition;
 use crate::model::RobotIndex;
 use crate::schedule::Segment;
 use crate::sessions::{SessionClock, drawn_by_length};
@@ -39,11 +39,11 @@ use assay_base::random::Rng;
 pub(crate) struct Arrivals {
     slice: Slice,
     /// For each group, which of its robots are followed, and where their states are.
-    followed: Vec<Followed>,
+    followed: Vec<FollowedRobots>,
     /// For each group: the integral of a living robot's rate of own arrivals.
     sums: Vec<Curve>,
     next: BinaryHeap<Reverse<(u64, RobotIndex)>>,
-    states: Vec<State>,
+    states: Vec<ArrivalState>,
     /// Sessions of the robots that are followed. Empty when no robot has any.
     clocks: Vec<Option<SessionClock>>,
     /// As they were at the arrival before the next.
@@ -52,42 +52,42 @@ pub(crate) struct Arrivals {
 
 /// The robots of one group that a slice follows.
 #[derive(Debug, Clone, Copy)]
-struct Followed {
+struct FollowedRobots {
     /// All of them, or those of the slice.
     all: bool,
-    /// Where the state of the first one is, and what the slice's places of its robots, or all robots, begin with there.
+    /// Index of the state of the first robot, and the number that robots' indices start from.
     offset: usize,
     base: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct ArrivalState {
     /// Arrivals so far, the next one included.
     count: u64,
-    /// Where the next one is, and where the one before it was.
-    at: Place,
-    before: Place,
+    /// Positions of the next arrival and of the one before.
+    at: SchedulePosition,
+    before: SchedulePosition,
 }
 
 /// One arrival, with the generator that its draws come from.
 pub(crate) struct Arrival {
     pub(crate) robot: RobotIndex,
     pub(crate) due_ns: u64,
-    pub(crate) at: Place,
+    pub(crate) at: SchedulePosition,
     pub(crate) rng: Rng,
 }
 
 impl Arrivals {
     pub(crate) fn new(universe: &Universe, timeline: &Timeline, slice: Slice) -> Self {
-        let begin = Place { segment: 0, u: 0.0 };
-        let start = State { count: 0, at: begin, before: begin };
+        let begin = SchedulePosition { segment: 0, u: 0.0 };
+        let start = ArrivalState { count: 0, at: begin, before: begin };
         let (mut followed, mut robots) = (Vec::with_capacity(universe.groups().len()), Vec::new());
         for table in universe.groups() {
             let (all, offset) = (table.between.is_some(), robots.len());
             robots.extend(table.robots().filter(|robot| all || slice.has(*robot)));
             let first = robots.get(offset).copied().unwrap_or(table.first);
             let base = if all { first as usize } else { slice.place(first.max(slice.first)) };
-            followed.push(Followed { all, offset, base });
+            followed.push(FollowedRobots { all, offset, base });
         }
         let mut this = Self {
             slice,
@@ -110,17 +110,17 @@ impl Arrivals {
         for (group, table) in scheduled(universe) {
             let (slice, all) = (self.slice, self.followed[group].all);
             for robot in table.robots().filter(|robot| all || slice.has(*robot)) {
-                if let Some(due_ns) = self.advance(universe, timeline, (group, robot)) {
+                if let Some(due_ns) = self.advance(universe, timeline, group, robot) {
                     self.next.push(Reverse((due_ns, robot)));
                 }
             }
         }
     }
 
-    /// Where the state of a robot is that is followed.
+    /// Index of the state of a robot that is followed.
     #[inline]
-    fn place(&self, group: usize, robot: RobotIndex) -> usize {
-        let Followed { all, offset, base } = self.followed[group];
+    fn state_index(&self, group: usize, robot: RobotIndex) -> usize {
+        let FollowedRobots { all, offset, base } = self.followed[group];
         offset + if all { robot as usize } else { self.slice.place(robot) } - base
     }
 
@@ -136,20 +136,20 @@ impl Arrivals {
         self.advance_all(universe, timeline);
     }
 
-    /// When the soonest arrival is due, in nanoseconds.
+    /// Due time of the soonest arrival, in nanoseconds.
     pub(crate) fn peek(&self) -> Option<u64> {
         self.next.peek().map(|Reverse((due_ns, _))| *due_ns)
     }
 
     /// Takes the soonest arrival and puts the robot's next one in its place.
-    pub(crate) fn take(&mut self, universe: &Universe, timeline: &Timeline) -> Option<Arrival> {
+    pub(crate) fn pop(&mut self, universe: &Universe, timeline: &Timeline) -> Option<Arrival> {
         let Reverse((due_ns, robot)) = *self.next.peek()?;
         let group = universe.group_of(robot)?;
-        let State { count, at, .. } = self.states[self.place(group, robot)];
+        let ArrivalState { count, at, .. } = self.states[self.state_index(group, robot)];
         let mut rng = draws(universe, robot, count - 1);
         // The first draw was the time.
         rng.exponential();
-        match self.advance(universe, timeline, (group, robot)) {
+        match self.advance(universe, timeline, group, robot) {
             Some(next_ns) => *self.next.peek_mut()? = Reverse((next_ns, robot)),
             None => {
                 PeekMut::pop(self.next.peek_mut()?);
@@ -163,12 +163,13 @@ impl Arrivals {
         &mut self,
         universe: &Universe,
         timeline: &Timeline,
-        (group, robot): (usize, RobotIndex),
+        group: usize,
+        robot: RobotIndex,
     ) -> Option<u64> {
         let table = &universe.groups()[group];
         let rank = table.ranks[(robot - table.first) as usize];
         let sum = &self.sums[group];
-        let place = self.place(group, robot);
+        let place = self.state_index(group, robot);
         let state = &mut self.states[place];
         let clock = self.clocks.get_mut(place).and_then(Option::as_mut);
         let mut left = units(universe, table, robot, state.count);
@@ -176,19 +177,19 @@ impl Arrivals {
         if let (Some(clock), Some(before)) = (&clock, self.clocks_before.get_mut(place)) {
             *before = Some(**clock);
         }
-        let mut awake = Awake { universe, clock };
+        let mut busy = BusyPeriods { universe, clock };
         state.count += 1;
-        let Place { segment: first, mut u } = state.at;
+        let SchedulePosition { segment: first, mut u } = state.at;
         for (index, segment) in timeline.segments().iter().enumerate().skip(first) {
             let (from, to) = living_part(segment.shape.alive[group], rank);
             let mut from = from.max(u);
             while from < to.min(segment.cut()) {
-                let (begin, end) = awake.part(segment, from, to);
+                let (begin, end) = busy.next_busy(segment, from, to);
                 let before = sum.at(index, begin);
                 let here = sum.at(index, end.min(segment.cut())) - before;
                 if left < here {
                     let u = sum.solve(index, before + left, begin, end);
-                    state.at = Place { segment: index, u };
+                    state.at = SchedulePosition { segment: index, u };
                     return Some(segment.instant_ns(u));
                 }
                 left -= here;
@@ -201,15 +202,15 @@ impl Arrivals {
 }
 
 /// The busy periods of a robot, if it has sessions.
-struct Awake<'a> {
+struct BusyPeriods<'a> {
     universe: &'a Universe,
     clock: Option<&'a mut SessionClock>,
 }
 
-impl Awake<'_> {
+impl BusyPeriods<'_> {
     /// The first stretch within a part of a segment in which the robot is busy, or the end of the part.
     #[inline]
-    fn part(&mut self, segment: &Segment, from: f64, to: f64) -> (f64, f64) {
+    fn next_busy(&mut self, segment: &Segment, from: f64, to: f64) -> (f64, f64) {
         let Some(clock) = &mut self.clock else { return (from, to) };
         let state = clock.at(self.universe, segment.instant_ns(from));
         let change = segment.place_of(state.until_ns).clamp(from, to);
@@ -237,7 +238,7 @@ fn draws(universe: &Universe, robot: RobotIndex, count: u64) -> Rng {
     Rng::of(Purpose::Arrival, &[universe.seed(), u64::from(robot), count])
 }
 
-/// How much of the integral of its rate lies between two arrivals of a robot: 1 on average.
+/// Integral of the rate between two arrivals of a robot: 1 on average.
 fn units(universe: &Universe, table: &GroupTable, robot: RobotIndex, count: u64) -> f64 {
     let exponential = draws(universe, robot, count).exponential();
     let (Some(between), Some(rate)) = (&table.between, table.rate) else { return exponential };

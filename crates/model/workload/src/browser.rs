@@ -7,13 +7,13 @@ use std::collections::{HashSet, VecDeque};
 
 /// The cache of one robot.
 #[derive(Debug, Default)]
-pub struct Browser {
+pub struct BrowserCache {
     capacity: usize,
     held: HashSet<u64>,
     order: VecDeque<u64>,
 }
 
-impl Browser {
+impl BrowserCache {
     /// Room for so many objects; nothing is allocated before it is used.
     pub fn new(capacity: u32) -> Self {
         Self { capacity: capacity as usize, ..Self::default() }
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn the_first_that_was_put_in_makes_room() {
-        let mut browser = Browser::new(2);
+        let mut browser = BrowserCache::new(2);
         assert!(!browser.has(1, true) && !browser.has(2, true) && browser.has(1, true));
         assert!(!browser.has(3, true) && !browser.has(1, true) && browser.has(3, true));
         browser.clear();
@@ -64,7 +64,7 @@ mod tests {
             capacity in 0u32..5,
             wanted in prop::collection::vec((0u64..9, any::<bool>()), 0..60),
         ) {
-            let mut browser = Browser::new(capacity);
+            let mut browser = BrowserCache::new(capacity);
             for (key, cachable) in wanted {
                 browser.has(key, cachable);
                 prop_assert!(browser.held.len() <= capacity as usize);

@@ -16,17 +16,17 @@ pub struct Listener {
     pub robots: Share,
 }
 
-/// Which robots a cache gets.
+/// Robots of a cache.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Share {
     /// As many as its weight says, of every group that no other cache names; 0: none.
     Weight(f64),
-    /// Those of these groups (the `kind` of their PGL object). Several caches that name a group have equal parts of it.
+    /// Robots of these groups (the `kind` of their PGL object). Several caches that name a group have equal parts of it.
     Groups(Vec<String>),
 }
 
-/// Why robots cannot be spread as configured.
+/// Assignment that is impossible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AssignmentError {
     /// No group is called so.
@@ -58,7 +58,7 @@ pub fn assign_caches(shares: &[&Share], workload: &Workload) -> Result<Vec<u16>,
     Ok(all)
 }
 
-/// What each cache has of a group.
+/// Weight of each cache for a group.
 fn weights(shares: &[&Share], kind: &str) -> Vec<f64> {
     let names =
         |share: &&Share| matches!(share, Share::Groups(names) if names.iter().any(|name| name == kind));

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::Purpose;
 use crate::density::revisit_share;
-use crate::launch::{Draft, Launch};
+use crate::launch::{Launch, LaunchDraft};
 use crate::mix::DirectMix;
 use crate::model::{Ramp, RobotIndex};
 use crate::object::{ObjectId, Space};
@@ -20,6 +20,7 @@ use crate::picker::pick_few;
 use crate::popularity::{HotSet, NEIGHBOURS, Window, smallest};
 use crate::private::PrivateWorld;
 use crate::universe::{GroupTable, Universe, living};
+use crate::worlds::WorldKind;
 use assay_base::random::{Rng, hash};
 
 /// Numbers within a phase have this many bits in a serial.
@@ -67,19 +68,11 @@ struct PhaseMeans {
     living: u32,
 }
 
-/// Where a request goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Public,
-    Private,
-    Foreign,
-}
-
-/// What a request would be if everything it needs were at hand.
-struct Plan {
-    /// Which of the group's direct types.
+/// Intended request, before it is known whether everything that it needs exists.
+struct RequestPlan {
+    /// Index of the type among the group's direct types.
     chosen: usize,
-    kind: Kind,
+    kind: WorldKind,
     recur: bool,
     /// For what remains to be drawn.
     rng: Rng,
@@ -129,7 +122,7 @@ impl ClosedRobot {
         let table = &universe.groups()[self.group];
         let (object, revisit) = self.choose(universe, table, serial);
         self.count();
-        universe.dress(&Draft {
+        universe.complete_launch(&LaunchDraft {
             due: Duration::ZERO,
             robot: self.robot,
             number: serial,
@@ -214,7 +207,7 @@ impl ClosedRobot {
         if let Some(object) = revisited {
             return (object, true);
         }
-        if plan.kind == Kind::Foreign
+        if plan.kind == WorldKind::Foreign
             && let Some(object) = walked(universe, self.robot, serial)
         {
             return (object, false);
@@ -233,10 +226,10 @@ impl ClosedRobot {
 
     /// True for the request that introduces the object which revisits of a type get that find no first visit: the first revisit of
     /// the group's first robot, as long as there may be nothing else.
-    fn opens(&mut self, table: &GroupTable, plan: &Plan) -> bool {
+    fn opens(&mut self, table: &GroupTable, plan: &RequestPlan) -> bool {
         let introduced = self.expected_introductions() * f64::from(self.phase.living);
         if self.robot != table.by_rank[0]
-            || plan.kind != Kind::Public
+            || plan.kind != WorldKind::Public
             || !plan.recur
             || introduced >= SURELY_INTRODUCED
         {
@@ -249,12 +242,12 @@ impl ClosedRobot {
         &mut self,
         universe: &Universe,
         table: &GroupTable,
-        plan: &mut Plan,
+        plan: &mut RequestPlan,
     ) -> Option<(ObjectId, bool)> {
-        let world = self.private.get_mut(plan.chosen).filter(|_| plan.kind == Kind::Private)?;
+        let world = self.private.get_mut(plan.chosen).filter(|_| plan.kind == WorldKind::Private)?;
         let direct = &table.mix.direct[plan.chosen];
         let frozen = self.frozen_at.is_some();
-        world.visit(universe, (self.robot, direct), frozen, plan.recur, &mut plan.rng)
+        world.visit(universe, self.robot, direct, frozen, plan.recur, &mut plan.rng)
     }
 
     /// The object of some past first visit.
@@ -262,13 +255,13 @@ impl ClosedRobot {
         &mut self,
         universe: &Universe,
         table: &GroupTable,
-        wanted: &Plan,
+        wanted: &RequestPlan,
         serial: u64,
     ) -> Option<ObjectId> {
         let window = Window::new(self.introduced(), self.frozen_introduced)?;
         let popularity = match wanted.kind {
-            Kind::Foreign => &table.mix.popularity,
-            Kind::Public | Kind::Private => &table.mix.direct[wanted.chosen].popularity,
+            WorldKind::Foreign => &table.mix.popularity,
+            WorldKind::Public | WorldKind::Private => &table.mix.direct[wanted.chosen].popularity,
         };
         let mut rng = Rng::of(Purpose::ClosedRevisit, &[universe.seed(), u64::from(self.robot), serial]);
         let world = hash(Purpose::HotSet, &[universe.seed(), u64::from(table.first)]);
@@ -280,15 +273,16 @@ impl ClosedRobot {
             let serial = serial_of(phase, number);
             let mut plan = means.plan(universe, table, other, serial);
             let was_new = !plan.recur && plan.kind == wanted.kind;
-            let likes = |plan: &Plan| match plan.kind {
-                Kind::Foreign => 1.0,
-                Kind::Public | Kind::Private => self.phase.liking(&means, table, plan.chosen),
+            let accepts = |plan: &RequestPlan| match plan.kind {
+                WorldKind::Foreign => 1.0,
+                WorldKind::Public | WorldKind::Private => self.phase.acceptance(&means, table, plan.chosen),
             };
-            if was_new && rng.unit() < likes(&plan) {
-                if plan.kind == Kind::Foreign {
+            if was_new && rng.unit() < accepts(&plan) {
+                if plan.kind == WorldKind::Foreign {
                     return walked(universe, other, serial);
                 }
-                let preferred = self.prefer((universe, table), &means, (other, &plan, serial), &mut rng);
+                let picked = PickedVisit { robot: other, means: &means, chosen: plan.chosen, serial };
+                let preferred = picked.prefer(universe, table, &mut rng);
                 if preferred != serial {
                     return means.introduced_by(universe, table, other, preferred).map(|(object, _)| object);
                 }
@@ -297,28 +291,6 @@ impl ClosedRobot {
             }
         }
         None
-    }
-
-    /// The serial of the first visit that is revisited when another was picked: itself, or that of the
-    /// smallest cachable object of its type among what the same robot introduced around it.
-    fn prefer(
-        &self,
-        (universe, table): (&Universe, &GroupTable),
-        means: &PhaseMeans,
-        (robot, plan, serial): (RobotIndex, &Plan, u64),
-        rng: &mut Rng,
-    ) -> u64 {
-        let share = table.mix.direct[plan.chosen].popularity.size_preference;
-        if share <= 0.0 || rng.unit() >= share {
-            return serial;
-        }
-        let number = serial & NUMBERS;
-        let (low, high) = (serial - number.min(NEIGHBOURS), serial + NEIGHBOURS.min(NUMBERS - number));
-        smallest(low..=high, |serial| {
-            let (object, chosen) = means.introduced_by(universe, table, robot, serial)?;
-            (chosen == plan.chosen).then(|| universe.object(object))
-        })
-        .unwrap_or(serial)
     }
 
     /// Objects that this robot is expected to have introduced. The working set is counted in these, not in
@@ -350,7 +322,35 @@ impl ClosedRobot {
     }
 }
 
-/// An object that a robot introduced before its request with a serial, if the first look finds one.
+/// A first visit that a revisit picked.
+struct PickedVisit<'a> {
+    robot: RobotIndex,
+    means: &'a PhaseMeans,
+    /// Index of its type among the group's direct types.
+    chosen: usize,
+    serial: u64,
+}
+
+impl PickedVisit<'_> {
+    /// Serial of the first visit to revisit instead: the same, or that of the smallest cachable object of its type among those that the
+    /// robot introduced around it.
+    fn prefer(&self, universe: &Universe, table: &GroupTable, rng: &mut Rng) -> u64 {
+        let Self { robot, means, serial, .. } = *self;
+        let share = table.mix.direct[self.chosen].popularity.size_preference;
+        if share <= 0.0 || rng.unit() >= share {
+            return serial;
+        }
+        let number = serial & NUMBERS;
+        let (low, high) = (serial - number.min(NEIGHBOURS), serial + NEIGHBOURS.min(NUMBERS - number));
+        smallest(low..=high, |serial| {
+            let (object, chosen) = means.introduced_by(universe, table, robot, serial)?;
+            (chosen == self.chosen).then(|| universe.object(object))
+        })
+        .unwrap_or(serial)
+    }
+}
+
+/// An object that a robot introduced before its request with a serial, if the first draw finds one.
 pub(crate) fn older(universe: &Universe, robot: RobotIndex, serial: u64, rng: &mut Rng) -> Option<ObjectId> {
     if serial & OPENING != 0 {
         return None;
@@ -395,20 +395,20 @@ impl PhaseMeans {
         }
     }
 
-    /// What a request of a robot is meant to be.
-    fn plan(&self, universe: &Universe, table: &GroupTable, robot: RobotIndex, serial: u64) -> Plan {
+    /// Intended request of a robot.
+    fn plan(&self, universe: &Universe, table: &GroupTable, robot: RobotIndex, serial: u64) -> RequestPlan {
         let mut rng = Rng::of(Purpose::Closed, &[universe.seed(), u64::from(robot), serial]);
         let (of_kind, of_type, of_recurrence) = (rng.unit(), rng.unit(), rng.unit());
         let direct = &table.mix.direct;
         let chosen = pick_few(direct.iter().map(|d| d.share), of_type).unwrap_or(0);
         if of_kind >= table.private_share && of_kind < table.private_share + table.foreign_share {
             let recur = of_recurrence < revisit_share(table.mix.recurrence, self.recurrence);
-            return Plan { chosen, kind: Kind::Foreign, recur, rng };
+            return RequestPlan { chosen, kind: WorldKind::Foreign, recur, rng };
         }
-        let kind = if of_kind < table.private_share { Kind::Private } else { Kind::Public };
+        let kind = if of_kind < table.private_share { WorldKind::Private } else { WorldKind::Public };
         let recurrence = direct.get(chosen).map_or(0.0, |direct| direct.recurrence);
         let recur = of_recurrence < revisit_share(recurrence, self.recurrence);
-        Plan { chosen, kind, recur, rng }
+        RequestPlan { chosen, kind, recur, rng }
     }
 
     /// The public object that a request of a robot introduces, and which of the group's types it is of; none
@@ -421,7 +421,7 @@ impl PhaseMeans {
         serial: u64,
     ) -> Option<(ObjectId, usize)> {
         let mut plan = self.plan(universe, table, robot, serial);
-        let was_new = plan.kind == Kind::Public && !plan.recur;
+        let was_new = plan.kind == WorldKind::Public && !plan.recur;
         was_new.then(|| {
             let direct = &table.mix.direct[plan.chosen];
             (new_object(direct, Space::BestEffort(robot), serial, &mut plan.rng), plan.chosen)
@@ -437,10 +437,10 @@ impl PhaseMeans {
             + table.foreign_share * (1.0 - revisit_share(table.mix.recurrence, self.recurrence))
     }
 
-    /// The chance that a first visit of a type, made in a phase with the factors `then`, is taken for a revisit
-    /// now, so that types with a recurrence of their own get their share of revisits: what is revisited now over
-    /// what was introduced then, against the best liked type.
-    fn liking(&self, then: &PhaseMeans, table: &GroupTable, chosen: usize) -> f64 {
+    /// Probability that a first visit of a type, made in a phase with the factors `then`, is accepted for a revisit now, so that types with
+    /// a recurrence of their own get their share of revisits: revisits of the type now over its introductions then, relative to the type for
+    /// which this ratio is highest.
+    fn acceptance(&self, then: &PhaseMeans, table: &GroupTable, chosen: usize) -> f64 {
         let ratio = |direct: &DirectMix| {
             let introduced = 1.0 - revisit_share(direct.recurrence, then.recurrence);
             revisit_share(direct.recurrence, self.recurrence) / introduced.max(SMALLEST_SHARE)

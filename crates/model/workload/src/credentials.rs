@@ -6,20 +6,19 @@ use crate::universe::Universe;
 pub use crate::users::made_user;
 use assay_base::random::{hash, unit_of};
 
-/// What a robot sends in response to a challenge.
+/// Credentials that a robot sends in response to a challenge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
     pub user: String,
     /// The password it shows.
     pub password: String,
-    /// It is not the user's: on purpose.
+    /// Wrong password, on purpose.
     pub wrong: bool,
 }
 
 impl Universe {
-    /// Who a robot is in one of its sessions (robots without sessions are always in session 0); none: it is
-    /// anonymous. Users are taken in turn: robot i of a group of n is user (i + n × session), counted through
-    /// the group's list and round again.
+    /// Login of a robot in one of its sessions (robots without sessions are always in session 0); none if it is anonymous. Users are
+    /// assigned in turn: robot i of a group of n is user (i + n × session), modulo the length of the group's list.
     pub fn login(&self, robot: RobotIndex, session: u64) -> Option<Login> {
         let group = self.group_of(robot)?;
         let (table, credentials) = (&self.groups()[group], &self.workload().robots[group].credentials);
@@ -40,25 +39,25 @@ impl Universe {
             UserRun::One { user, password } => (user.clone(), password.clone()),
             UserRun::Made { realm, .. } => made_user(self.seed(), realm, left as u32),
         };
-        let wrong = self.is_mistaken(robot, session, credentials.wrong_share);
+        let wrong = self.has_wrong_password(robot, session, credentials.wrong_share);
         let password = if wrong { format!("{password}-wrong") } else { password };
         Some(Login { user, password, wrong })
     }
 
-    /// True when a robot never says who it is.
+    /// True if a robot has no users: it is anonymous.
     pub fn is_anonymous(&self, robot: RobotIndex) -> bool {
         let Some(group) = self.group_of(robot) else { return true };
         self.workload().robots[group].credentials.users.iter().all(|run| run.size() == 0)
     }
 
-    /// True when a robot can prove who it is: it is somebody, and shows the right password in this session.
-    pub fn is_welcome(&self, robot: RobotIndex, session: u64) -> bool {
+    /// True if a robot has a user and sends the right password in this session.
+    pub fn has_valid_login(&self, robot: RobotIndex, session: u64) -> bool {
         let Some(group) = self.group_of(robot) else { return false };
         let wrong_share = self.workload().robots[group].credentials.wrong_share;
-        !self.is_anonymous(robot) && !self.is_mistaken(robot, session, wrong_share)
+        !self.is_anonymous(robot) && !self.has_wrong_password(robot, session, wrong_share)
     }
 
-    fn is_mistaken(&self, robot: RobotIndex, session: u64, wrong_share: f64) -> bool {
+    fn has_wrong_password(&self, robot: RobotIndex, session: u64, wrong_share: f64) -> bool {
         let words = [self.seed(), u64::from(robot), session];
         wrong_share > 0.0 && unit_of(hash(Purpose::WrongPassword, &words)) < wrong_share
     }

@@ -81,11 +81,11 @@ impl Poly {
 /// A growing sum over all pieces of a schedule: the integral of a rate that is never negative.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Curve {
-    pieces: Vec<Piece>,
+    pieces: Vec<CurvePiece>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Piece {
+struct CurvePiece {
     /// The sum so far, as a function of the place in the piece.
     sum: Poly,
     straight: bool,
@@ -107,7 +107,7 @@ impl Curve {
                 // Rounding must not make a sum fall.
                 let end = sum.at(cut).max(begin);
                 let whole = sum.at(1.0).max(begin);
-                let piece = Piece { straight: sum.is_straight(), sum, begin, end, whole };
+                let piece = CurvePiece { straight: sum.is_straight(), sum, begin, end, whole };
                 begin = end;
                 piece
             })
@@ -129,7 +129,7 @@ impl Curve {
         self.pieces.last().map_or(0.0, |piece| piece.end)
     }
 
-    /// Where the sum reaches a value, looking from a piece on; none when it never does.
+    /// Position at which the sum reaches a value, searched from a piece on; none if it never does.
     #[inline]
     pub(crate) fn reach(&self, value: f64, from_piece: usize) -> Option<(usize, f64)> {
         let piece = (from_piece..self.pieces.len()).find(|index| self.pieces[*index].end > value)?;
@@ -143,7 +143,7 @@ impl Curve {
     }
 }
 
-impl Piece {
+impl CurvePiece {
     /// The place between `low` and `high` where the sum is `value`. Depends on the arguments alone, and not
     /// on where the piece is cut, so that every slice of a stream finds the same bits.
     #[inline]

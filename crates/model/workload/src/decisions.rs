@@ -67,16 +67,14 @@ impl Universe {
         }
     }
 
-    /// After how many bytes of a body of this size the robot breaks off; none: it takes all of it. Less than
-    /// the size.
+    /// Position at which the robot aborts a body of this size, below the size; none: it reads all of it.
     #[inline]
     pub fn robot_abort(&self, xact: XactId, size_bytes: u64) -> Option<u64> {
         let share = self.workload().robots[self.group_of(xact.robot)?].abort_share;
         self.abort(Purpose::RobotAbort, share, xact, size_bytes)
     }
 
-    /// After how many bytes of a body of this size the origin breaks off; none: it sends all of it. Less than
-    /// the size.
+    /// Position at which the origin aborts a body of this size, below the size; none: it sends all of it.
     #[inline]
     pub fn origin_abort(&self, xact: XactId, origin: OriginIndex, size_bytes: u64) -> Option<u64> {
         let share = self.server_of(origin)?.0.abort_share;
@@ -107,8 +105,8 @@ impl Universe {
         (rng.unit() < share).then(|| self.older(&object.id, &table.popularity, &mut rng)).flatten()
     }
 
-    /// How likely request types, methods and redirections are consulted in a phase, on average: what an
-    /// origin knows of a request is its phase.
+    /// Mean probability that request types, methods and redirections are consulted in a phase. The mean, since an origin knows only the
+    /// phase of a request.
     fn special_of(&self, phase: u16) -> f64 {
         let phase = self.workload().schedule.phases.get(usize::from(phase));
         phase.map_or(1.0, |phase| (phase.special.begin + phase.special.end) / 2.0)
@@ -145,13 +143,12 @@ impl Universe {
         }
     }
 
-    /// True when nothing is in store for an xact that would keep it from being basic: no fault, nothing
-    /// broken off, no redirection, and no refusal because the robot takes no coding that there is, never says who it
-    /// is, or shows a wrong password in this session of its. `phase` is the one it is due in.
+    /// True if nothing is decided for an xact that would keep it from being basic: no fault, no abort, no redirection, and no refusal for
+    /// want of an acceptable coding or of a valid login in this session. `phase` is the phase in which it is due.
     #[inline]
-    pub fn is_plain(&self, xact: XactId, (phase, session): (u16, u64), object: &Object) -> bool {
+    pub fn is_plain(&self, xact: XactId, phase: u16, session: u64, object: &Object) -> bool {
         let origin = object.id.origin;
-        let is_refused = || self.auth_demand(object).is_some() && !self.is_welcome(xact.robot, session);
+        let is_refused = || self.auth_demand(object).is_some() && !self.has_valid_login(xact.robot, session);
         self.fault(xact, origin).is_none()
             && !is_refused()
             && self.robot_abort(xact, object.size_bytes).is_none()
@@ -160,25 +157,24 @@ impl Universe {
             && self.has_acceptable(xact.robot, object.id.content)
     }
 
-    /// What a launch adds to the offered hit ratios, what is in store for it considered; `object` is that of
-    /// the launch.
+    /// Contribution of a launch to the offered hit ratios, with the faults and the like that are decided for it; `object` is that of the launch.
     #[inline]
     pub fn offered(&self, launch: &Launch, object: &Object) -> Offered {
         let xact = XactId { robot: launch.robot, number: launch.number, place: 0 };
         let offered = launch.offered(object);
         Offered {
-            basic: offered.basic && self.is_plain(xact, (launch.phase, launch.session), object),
+            basic: offered.basic && self.is_plain(xact, launch.phase, launch.session, object),
             ..offered
         }
     }
 
-    /// What an embedded object adds to them; `launch` is its page's, `object` its own.
+    /// Contribution of an embedded object to the offered hit ratios; `launch` is its page's, `object` its own.
     #[inline]
     pub fn offered_child(&self, launch: &Launch, child: &Child, object: &Object) -> Offered {
         let xact = XactId { robot: launch.robot, number: launch.number, place: child.place };
         let offered = child.offered(object);
         Offered {
-            basic: offered.basic && self.is_plain(xact, (launch.phase, launch.session), object),
+            basic: offered.basic && self.is_plain(xact, launch.phase, launch.session, object),
             ..offered
         }
     }
@@ -219,21 +215,20 @@ impl Universe {
         server.body_allowed >= 1.0 || self.draws(Purpose::BodyAllowed, xact).unit() < server.body_allowed
     }
 
-    /// What a request of type [`crate::model::RequestType::Range`] requests of an object of this type and
-    /// size; none when its robot has no ranges to choose from (a workload that passed validation has).
+    /// Parts that a request of type [`crate::model::RequestType::Range`] asks for; none if its robot has no ranges (a workload that passed
+    /// validation has).
     pub fn ranges(&self, xact: XactId, content: ContentIndex, size_bytes: u64) -> Option<Ranges> {
         let group = &self.groups()[self.group_of(xact.robot)?];
         group.mix.request(content).ranges.draw(size_bytes, &mut self.draws(Purpose::Range, xact))
     }
 
-    /// How long after it was due an xact is given up; none: never.
+    /// Time from due after which an xact is given up; none: never.
     pub fn lifetime(&self, xact: XactId) -> Option<Duration> {
         let lifetime = self.groups()[self.group_of(xact.robot)?].lifetime.as_ref()?;
         Some(seconds(lifetime.sample(&mut self.draws(Purpose::Lifetime, xact))))
     }
 
-    /// How long a robot that thinks ([`crate::model::Pace::Think`]) pauses after the launch with this number
-    /// has its response; zero for all others.
+    /// Pause of a thinking robot ([`crate::model::Pace::Think`]) after the response to the launch with this number; zero for all others.
     pub fn pause(&self, robot: RobotIndex, number: u64) -> Duration {
         let pause = self.group_of(robot).and_then(|group| self.groups()[group].pause.as_ref());
         let xact = XactId { robot, number, place: 0 };

@@ -13,7 +13,7 @@ use crate::timeline::Timeline;
 use crate::universe::Universe;
 use assay_base::random::{fold, hash};
 
-/// What one launch with its embedded objects adds to a digest; add them up with `wrapping_add`, in any order.
+/// Digest of one launch with its embedded objects; digests of launches are added with `wrapping_add`, in any order.
 pub fn launch_digest(launch: &Launch, universe: &Universe) -> u64 {
     let key = |id: ObjectId| universe.key(&id);
     let how = how(launch.request_type, launch.method) | u64::from(launch.revisit) << 8;
@@ -68,8 +68,7 @@ pub fn stream_digest(
     format!("{:016x}", part_digest(universe, timeline, per_robot, 0..universe.robot_count(), threads))
 }
 
-/// What a range of robots adds to [`stream_digest`]: the digests of parts that make up all robots come to
-/// that of the whole by `wrapping_add`.
+/// Digest of a range of robots: those of ranges that make up all robots add up to [`stream_digest`] by `wrapping_add`.
 pub fn part_digest(
     universe: &Arc<Universe>,
     timeline: &Arc<Timeline>,
@@ -80,7 +79,7 @@ pub fn part_digest(
     let count = threads.max(1);
     std::thread::scope(|scope| {
         let slice = |index| {
-            let slice = Slice::of(robots.clone(), index, count);
+            let slice = Slice::of_range(robots.clone(), index, count);
             move || slice_digest(universe, timeline, per_robot, slice)
         };
         let workers: Vec<_> = (0..count).map(|index| scope.spawn(slice(index))).collect();

@@ -13,11 +13,11 @@ const MAX_SIZE: f64 = 1_099_511_627_776.0;
 /// A distribution made ready for many draws: logarithms and sums are taken once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampler {
-    law: Law,
+    law: SamplerLaw,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Law {
+enum SamplerLaw {
     Constant(f64),
     Uniform {
         low: f64,
@@ -47,18 +47,18 @@ impl Sampler {
     pub fn new(distribution: &Distribution) -> Self {
         let finite = |x: f64| if x.is_finite() { x } else { 0.0 };
         let law = match distribution {
-            Distribution::Constant(x) => Law::Constant(finite(*x)),
+            Distribution::Constant(x) => SamplerLaw::Constant(finite(*x)),
             Distribution::Uniform { low, high } => {
-                Law::Uniform { low: finite(*low), width: finite(high - low) }
+                SamplerLaw::Uniform { low: finite(*low), width: finite(high - low) }
             }
-            Distribution::Exponential { mean } => Law::Exponential { mean: finite(*mean) },
+            Distribution::Exponential { mean } => SamplerLaw::Exponential { mean: finite(*mean) },
             Distribution::Normal { mean, deviation } => {
-                Law::Normal { mean: finite(*mean), deviation: finite(*deviation) }
+                SamplerLaw::Normal { mean: finite(*mean), deviation: finite(*deviation) }
             }
             Distribution::LogNormal { mean, deviation } => log_normal(finite(*mean), finite(*deviation)),
             Distribution::Zipf { n } => zipf(finite(*n)),
             // A pure draw has no memory, so a sequence stays at its first value.
-            Distribution::Sequence { first } => Law::Constant(finite(*first)),
+            Distribution::Sequence { first } => SamplerLaw::Constant(finite(*first)),
             Distribution::Table(_) => table(distribution),
         };
         Self { law }
@@ -67,20 +67,20 @@ impl Sampler {
     #[inline]
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         match &self.law {
-            Law::Constant(x) => *x,
-            Law::Uniform { low, width } => low + width * rng.unit(),
-            Law::Exponential { mean } => mean * rng.exponential(),
-            Law::Normal { mean, deviation } => {
+            SamplerLaw::Constant(x) => *x,
+            SamplerLaw::Uniform { low, width } => low + width * rng.unit(),
+            SamplerLaw::Exponential { mean } => mean * rng.exponential(),
+            SamplerLaw::Normal { mean, deviation } => {
                 let sum: f64 = (0..12).map(|_| rng.unit()).sum();
                 mean + deviation * (sum - 6.0)
             }
-            Law::LogNormal { mu, sigma } => {
+            SamplerLaw::LogNormal { mu, sigma } => {
                 // Box and Muller; the sum of twelve would cut the tail that makes the variable what it is.
                 let radius = libm::sqrt(2.0 * rng.exponential());
                 libm::exp(mu + sigma * radius * libm::cos(2.0 * PI * rng.unit()))
             }
-            Law::Zipf { log_n1, n } => libm::floor(libm::exp(log_n1 * rng.unit())).clamp(1.0, *n),
-            Law::Table(bars) => sample_table(bars, rng.unit()),
+            SamplerLaw::Zipf { log_n1, n } => libm::floor(libm::exp(log_n1 * rng.unit())).clamp(1.0, *n),
+            SamplerLaw::Table(bars) => sample_table(bars, rng.unit()),
         }
     }
 
@@ -104,21 +104,25 @@ fn round_up(value: f64) -> u64 {
     whole + u64::from((whole as f64) < value)
 }
 
-fn log_normal(mean: f64, deviation: f64) -> Law {
+fn log_normal(mean: f64, deviation: f64) -> SamplerLaw {
     if mean <= 0.0 {
-        return Law::Constant(0.0);
+        return SamplerLaw::Constant(0.0);
     }
     let ratio = deviation / mean;
     let variance = libm::log1p(ratio * ratio);
-    Law::LogNormal { mu: libm::log(mean) - variance / 2.0, sigma: libm::sqrt(variance) }
+    SamplerLaw::LogNormal { mu: libm::log(mean) - variance / 2.0, sigma: libm::sqrt(variance) }
 }
 
-fn zipf(n: f64) -> Law {
+fn zipf(n: f64) -> SamplerLaw {
     // Below 2 the formula can only give 1: `zipf(13%)` is a depth of one.
-    if n < 1.0 { Law::Constant(1.0) } else { Law::Zipf { log_n1: libm::log(n + 1.0), n: libm::floor(n) } }
+    if n < 1.0 {
+        SamplerLaw::Constant(1.0)
+    } else {
+        SamplerLaw::Zipf { log_n1: libm::log(n + 1.0), n: libm::floor(n) }
+    }
 }
 
-fn table(distribution: &Distribution) -> Law {
+fn table(distribution: &Distribution) -> SamplerLaw {
     let mut sum = 0.0;
     let bars: Vec<_> = bars(distribution)
         .map(|(low, high, weight)| {
@@ -126,7 +130,7 @@ fn table(distribution: &Distribution) -> Law {
             (sum, low, high)
         })
         .collect();
-    if bars.is_empty() { Law::Constant(0.0) } else { Law::Table(bars) }
+    if bars.is_empty() { SamplerLaw::Constant(0.0) } else { SamplerLaw::Table(bars) }
 }
 
 fn sample_table(bars: &[(f64, f64, f64)], unit: f64) -> f64 {
@@ -206,11 +210,11 @@ impl Distribution {
             }
             Self::Normal { mean, .. } => certain(libm::fabs(*mean) <= bound),
             Self::LogNormal { mean, deviation } => match log_normal(*mean, *deviation) {
-                Law::LogNormal { mu, sigma } if sigma > 0.0 && bound > 0.0 => {
+                SamplerLaw::LogNormal { mu, sigma } if sigma > 0.0 && bound > 0.0 => {
                     libm::erfc((mu - libm::log(bound)) / sigma / SQRT_2) / 2.0
                 }
-                Law::LogNormal { sigma, .. } if sigma > 0.0 => 0.0,
-                Law::LogNormal { .. } => certain(*mean <= bound),
+                SamplerLaw::LogNormal { sigma, .. } if sigma > 0.0 => 0.0,
+                SamplerLaw::LogNormal { .. } => certain(*mean <= bound),
                 _ => 1.0,
             },
             Self::Zipf { n } if *n < 1.0 || bound >= libm::floor(*n) => certain(bound >= 1.0),
@@ -237,10 +241,10 @@ impl Distribution {
             }
             Self::Normal { mean, .. } => libm::ceil(libm::fabs(*mean)),
             Self::LogNormal { mean, deviation } => match log_normal(*mean, *deviation) {
-                Law::LogNormal { mu, sigma } if sigma > 0.0 => {
+                SamplerLaw::LogNormal { mu, sigma } if sigma > 0.0 => {
                     ceiling_of(*mean, |k| libm::erfc((libm::log(k) - mu) / sigma / SQRT_2) / 2.0)
                 }
-                Law::LogNormal { .. } => libm::ceil(*mean),
+                SamplerLaw::LogNormal { .. } => libm::ceil(*mean),
                 _ => 0.0,
             },
             Self::Zipf { .. } => self.mean(),

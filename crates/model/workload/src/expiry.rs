@@ -15,7 +15,7 @@ const THINK_DRAW: u64 = 3;
 /// Draws that the share of requests given up is estimated from.
 const DRAWS: u64 = 4096;
 
-/// Where the think time of an origin about an xact is drawn from.
+/// Generator of the think time of an origin for an xact.
 #[inline]
 pub fn think_draws(seed: u64, xact: XactId) -> Rng {
     Rng::of(Purpose::Other, &[THINK_DRAW, seed, u64::from(xact.robot), xact.number, u64::from(xact.place)])
@@ -23,14 +23,14 @@ pub fn think_draws(seed: u64, xact: XactId) -> Rng {
 
 /// A kind of server that thinks, and not for ever.
 #[derive(Debug)]
-pub(crate) struct Expiry {
+pub(crate) struct RequestExpiry {
     think_s: Sampler,
     lifetime_s: Sampler,
 }
 
-impl Expiry {
+impl RequestExpiry {
     /// None: it responds to every request.
-    pub(crate) fn of(server: &Server) -> Option<Self> {
+    pub(crate) fn new(server: &Server) -> Option<Self> {
         let (think_s, lifetime_s) = (server.think_s.as_ref()?, server.faults.lifetime_s.as_ref()?);
         Some(Self { think_s: think_s.sampler(), lifetime_s: lifetime_s.sampler() })
     }
@@ -61,7 +61,7 @@ mod tests {
     fn share(think_s: Distribution, lifetime_s: Distribution) -> Option<f64> {
         let mut server = Server { think_s: Some(think_s), ..Server::default() };
         server.faults.lifetime_s = Some(lifetime_s);
-        Expiry::of(&server).map(|expiry| expiry.share())
+        RequestExpiry::new(&server).map(|expiry| expiry.share())
     }
 
     #[test]
@@ -71,6 +71,6 @@ mod tests {
         assert_eq!(share(Distribution::Constant(1.1), Distribution::Constant(1.0)), Some(1.0));
         let half = share(uniform, Distribution::Constant(1.0)).expect("it may be given up");
         assert!((half - 0.5).abs() < 0.03, "{half}");
-        assert!(Expiry::of(&Server::default()).is_none(), "who answers at once gives nothing up");
+        assert!(RequestExpiry::new(&Server::default()).is_none(), "who answers at once gives nothing up");
     }
 }

@@ -18,8 +18,8 @@ use assay_base::random::{hash, unit_of};
 const NUMBER_DIGITS: usize = 8;
 
 impl Universe {
-    /// The object of a line of the trace, counted round and round, and whether an earlier line (or round)
-    /// named it; none when there is no trace, or when its origin holds nothing.
+    /// Object of a line of the trace, counted modulo its length, and whether an earlier line (or round) named it; none without a trace, or if
+    /// its origin holds nothing.
     pub(crate) fn foreign(&self, line: u64) -> Option<(ObjectId, bool)> {
         self.foreign_of_walk(line, 0)
     }

@@ -17,9 +17,9 @@ const MOST_COOKIES: u64 = 50;
 /// One cookie that a response sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cookie {
-    /// Its name, unique for the object and the cookie's place.
+    /// Unique for the object and the index of the cookie.
     pub name: String,
-    /// Its value: letters and digits.
+    /// Letters and digits.
     pub value: String,
 }
 
@@ -78,7 +78,7 @@ impl Universe {
         unit_of(hash(Purpose::Cookie, &[self.seed(), u64::from(robot), 0])) < share
     }
 
-    /// How many cookies a robot keeps for each origin.
+    /// Most cookies that a robot keeps for each origin.
     pub fn cookie_limit(&self, robot: RobotIndex) -> u64 {
         let Some(group) = self.group_of(robot) else { return 0 };
         let mut rng = Rng::of(Purpose::Cookie, &[self.seed(), u64::from(robot), 1]);

@@ -10,32 +10,32 @@ use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::layout::Place;
+use crate::layout::SchedulePosition;
 use crate::points::Walk;
 use crate::schedule::Segment;
 use crate::worlds::{World, Worlds};
 
-/// Where a stream is in the first visits of all worlds.
+/// Progress of a stream in the first visits of all worlds.
 #[derive(Debug)]
 pub(crate) struct Introductions {
     /// The next point of each world's process: when it is due, and the world. Soonest first.
     next: BinaryHeap<Reverse<(u64, u32)>>,
-    states: Vec<State>,
+    states: Vec<WorldState>,
     /// Whether the sizes at the freeze have been noted.
     frozen: bool,
 }
 
-/// Where a stream is in the first visits of one world.
+/// Progress of a stream in the first visits of one world.
 #[derive(Debug)]
-struct State {
+struct WorldState {
     /// From the next point on, and where that is due.
     ahead: Walk,
-    at: Place,
-    /// What comes next is no point, but the first visit in place of a revisit.
+    at: SchedulePosition,
+    /// The next first visit is no point, but takes the place of a revisit.
     is_opening: bool,
     /// First visits so far: the serial of the next one.
     made: u64,
-    /// Its size when the working set froze.
+    /// Size of the world when the working set froze.
     frozen: u64,
     /// From the first point on that may not be revisited yet, and the points before it.
     behind: Walk,
@@ -49,18 +49,18 @@ struct State {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FirstVisit {
     pub(crate) due_ns: u64,
-    pub(crate) at: Place,
+    pub(crate) at: SchedulePosition,
     pub(crate) world: u32,
     pub(crate) serial: u64,
-    /// It takes the place of a revisit.
+    /// The visit takes the place of a revisit.
     pub(crate) is_opening: bool,
 }
 
 impl Introductions {
     pub(crate) fn new(worlds: &Worlds, segments: &[Segment]) -> Self {
-        let state = |world: &World| State {
+        let state = |world: &World| WorldState {
             ahead: Walk::new(world.points),
-            at: Place { segment: 0, u: 0.0 },
+            at: SchedulePosition { segment: 0, u: 0.0 },
             is_opening: false,
             made: 0,
             frozen: 0,
@@ -89,7 +89,7 @@ impl Introductions {
         }
     }
 
-    /// When the soonest point is due.
+    /// Due time of the soonest point.
     #[inline]
     pub(crate) fn peek(&self) -> Option<u64> {
         self.next.peek().map(|Reverse((due_ns, _))| *due_ns)
@@ -97,7 +97,7 @@ impl Introductions {
 
     /// Takes the soonest point and puts the next one of its world in its place.
     #[inline]
-    pub(crate) fn take(&mut self, worlds: &Worlds, segments: &[Segment]) -> Option<FirstVisit> {
+    pub(crate) fn pop(&mut self, worlds: &Worlds, segments: &[Segment]) -> Option<FirstVisit> {
         let mut top = self.next.peek_mut()?;
         let Reverse((due_ns, index)) = *top;
         let (world, state) = (&worlds.worlds()[index as usize], &mut self.states[index as usize]);
@@ -159,7 +159,8 @@ impl Introductions {
         worlds: &Worlds,
         segments: &[Segment],
         index: u32,
-        (now_ns, segment): (u64, usize),
+        now_ns: u64,
+        segment: usize,
     ) -> u64 {
         let (world, state) = (&worlds.worlds()[index as usize], &mut self.states[index as usize]);
         let Some(then_ns) = now_ns.checked_sub(world.delta_ns) else { return state.made };
@@ -175,14 +176,14 @@ impl Introductions {
     }
 }
 
-impl State {
+impl WorldState {
     /// Finds when the next first visit is due, looking from a segment on; none: not within the schedule.
     #[inline]
     fn find(&mut self, worlds: &Worlds, world: &World, segments: &[Segment], from: usize) -> Option<u64> {
-        let instant_ns = |at: &Place| segments[at.segment].instant_ns(at.u);
-        let point = self.ahead.peek().and_then(|point| worlds.place_of_point(world, point, from));
-        let opening = if self.made == 0 { worlds.place_of_opening(world) } else { None };
-        let due = |place: &Option<Place>| place.as_ref().map_or(u64::MAX, instant_ns);
+        let instant_ns = |at: &SchedulePosition| segments[at.segment].instant_ns(at.u);
+        let point = self.ahead.peek().and_then(|point| worlds.position_of_point(world, point, from));
+        let opening = if self.made == 0 { worlds.position_of_opening(world) } else { None };
+        let due = |place: &Option<SchedulePosition>| place.as_ref().map_or(u64::MAX, instant_ns);
         self.is_opening = due(&opening) < due(&point);
         self.at = if self.is_opening { opening? } else { point? };
         Some(instant_ns(&self.at))

@@ -13,17 +13,16 @@ use assay_base::random::{Rng, hash, unit_of};
 /// One request of a stream, before its embedded objects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Launch {
-    /// When it is due, since the start of the run. Best-effort robots have no schedule: zero, the caller's to set.
+    /// Due time since the start of the run. Best-effort robots have no schedule: zero, for the caller to set.
     pub due: Duration,
     /// The robot that sends it.
     pub robot: RobotIndex,
-    /// Which of the robot's launches this is. Scheduled robots count in due order from 0; best-effort robots
-    /// use phase × 2^40 + number within the phase, so it is unique within a run for both.
+    /// Number of the launch for its robot. Scheduled robots count in due order from 0; best-effort robots use
+    /// phase × 2^40 + number within the phase, so the number is unique within a run for both.
     pub number: u64,
     /// The phase it is due in.
     pub phase: u16,
-    /// Which of the robot's sessions it belongs to; 0 for robots without sessions. Best-effort robots count theirs as
-    /// they go: zero, the caller's to set.
+    /// Session of the robot; 0 for robots without sessions. Best-effort robots count sessions as they run: zero, for the caller to set.
     pub session: u64,
     pub object: ObjectId,
     /// True when the stream requested it before (or, for best effort, when it is another request's first visit).
@@ -40,7 +39,7 @@ pub struct Launch {
 /// An embedded object that a page's robot fetches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Child {
-    /// Its place in the page, from 1 (0 is the page itself).
+    /// Place in the page, from 1 (0 is the page itself).
     pub place: u16,
     /// The requested object; always by GET.
     pub object: ObjectId,
@@ -58,23 +57,23 @@ impl Launch {
         carries_body(self.method, self.request_type)
     }
 
-    /// What this request adds to the offered hit ratios if nothing on purpose is in store for it
-    /// ([`Universe::offered`] requests that as well); `object` is that of the launch.
+    /// Contribution of this request to the offered hit ratios if no fault or the like is decided for it ([`Universe::offered`] checks
+    /// that as well); `object` is that of the launch.
     pub fn offered(&self, object: &Object) -> Offered {
         Offered::new(self.method, self.request_type, object.cachable, self.revisit)
     }
 }
 
 impl Child {
-    /// What this request adds to the offered hit ratios if nothing on purpose is in store for it
-    /// ([`Universe::offered_child`] requests that as well); `object` is that of the child.
+    /// Contribution of this request to the offered hit ratios if no fault or the like is decided for it ([`Universe::offered_child`]
+    /// checks that as well); `object` is that of the child.
     pub fn offered(&self, object: &Object) -> Offered {
         Offered::new(Method::Get, self.request_type, object.cachable, self.revisit)
     }
 }
 
 /// A launch before its kind of request is drawn.
-pub(crate) struct Draft {
+pub(crate) struct LaunchDraft {
     pub(crate) due: Duration,
     pub(crate) robot: RobotIndex,
     pub(crate) number: u64,
@@ -87,8 +86,8 @@ pub(crate) struct Draft {
 
 impl Universe {
     /// Gives a launch its request type, method and body, hashed from robot and number.
-    pub(crate) fn dress(&self, draft: &Draft) -> Launch {
-        let &Draft { due, robot, number, phase, session, object, revisit, special } = draft;
+    pub(crate) fn complete_launch(&self, draft: &LaunchDraft) -> Launch {
+        let &LaunchDraft { due, robot, number, phase, session, object, revisit, special } = draft;
         let mut rng = Rng::of(Purpose::Request, &[self.seed(), u64::from(robot), number]);
         let (mut request_type, mut method, mut post_body) = (RequestType::Basic, Method::Get, None);
         if let Some(mix) = self.group_of(robot).map(|group| &self.groups()[group].mix) {
@@ -114,7 +113,7 @@ impl Universe {
     }
 }
 
-/// What decides which body a request carries.
+/// Input of the draw of a request body.
 pub(crate) struct BodyDraw {
     pub(crate) robot: RobotIndex,
     pub(crate) number: u64,
@@ -162,7 +161,7 @@ impl Universe {
     }
 }
 
-/// What one request means for the offered hit ratios: known from the stream alone.
+/// Contribution of a request to the offered hit ratios: known from the stream alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offered {
     /// A GET of type Basic: counts in the denominator.

@@ -8,31 +8,31 @@ use crate::mix::GroupMix;
 use crate::model::{ContentIndex, Distribution, OriginIndex, Workload};
 use crate::schedule::Segment;
 
-/// A place in the schedule: which segment, and how far into it (0 to 1).
+/// A position in the schedule: the segment, and the part of it that has passed (0 to 1).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct SchedulePosition {
     pub(crate) segment: usize,
     pub(crate) u: f64,
 }
 
-/// Which worlds there are, and how requests accrue in them: of a workload alone, whatever the seed.
+/// Public worlds and their requests: a function of the workload alone, whatever the seed.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    profiles: Vec<Profile>,
+    profiles: Vec<RequestProfile>,
     worlds: Vec<WorldShare>,
 }
 
 /// One world's part in its profile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorldShare {
-    pub(crate) what: What,
-    /// Place of its profile in the layout.
+    pub(crate) what: WorldContent,
+    /// Index of its profile in the layout.
     pub(crate) profile: usize,
     /// Requests per unit of the profile.
     pub(crate) scale: f64,
 }
 
-/// How often a group requests what.
+/// Request rates and shares of a group.
 #[derive(Debug)]
 pub(crate) struct GroupShares<'a> {
     pub(crate) group: usize,
@@ -41,20 +41,20 @@ pub(crate) struct GroupShares<'a> {
     pub(crate) per_second: f64,
     pub(crate) private_share: f64,
     pub(crate) foreign_share: f64,
-    /// Its robots make all requests at intervals of a law of their own.
+    /// All requests of its robots are at intervals of a law of their own.
     pub(crate) is_renewal: bool,
 }
 
-/// What a world consists of.
+/// Contents of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum What {
+pub(crate) enum WorldContent {
     /// Objects of one type at one origin.
     Objects(OriginIndex, ContentIndex),
     /// The lines of the trace, in order and round again.
     Trace,
 }
 
-impl What {
+impl WorldContent {
     fn content(self) -> Option<ContentIndex> {
         match self {
             Self::Objects(_, content) => Some(content),
@@ -63,9 +63,9 @@ impl What {
     }
 }
 
-/// How requests accrue in worlds that differ in scale only.
+/// Accrual of requests in worlds that differ in scale only.
 #[derive(Debug)]
-struct Profile {
+struct RequestProfile {
     content: Option<ContentIndex>,
     /// The expected number of first visits, and of those that are points of the world's process.
     sum: Curve,
@@ -74,11 +74,11 @@ struct Profile {
     requests: Curve,
     revisits: Curve,
     /// Groups that request it, with their part of its launches and its recurrence.
-    parts: Vec<Part>,
+    parts: Vec<GroupPart>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct GroupPart {
     pub(crate) group: usize,
     pub(crate) share: f64,
     /// Of a living robot, on average over its busy and idle periods.
@@ -91,7 +91,7 @@ impl Layout {
     pub(crate) fn new(workload: &Workload, groups: &[GroupShares<'_>], segments: &[Segment]) -> Self {
         let mut this = Self { profiles: Vec::new(), worlds: Vec::new() };
         // Shares of each (content, origin), group by group.
-        let mut shares: Vec<Vec<Vec<Part>>> =
+        let mut shares: Vec<Vec<Vec<GroupPart>>> =
             vec![vec![Vec::new(); workload.origins.len()]; workload.contents.len()];
         let mut trace = Vec::new();
         for of in groups {
@@ -99,32 +99,37 @@ impl Layout {
             for direct in &of.mix.direct {
                 for (origin, share) in &direct.origin_shares {
                     let share = share * (1.0 - of.private_share - of.foreign_share);
-                    let part = Part { group, share, per_second, recurrence: direct.recurrence, is_renewal };
+                    let part =
+                        GroupPart { group, share, per_second, recurrence: direct.recurrence, is_renewal };
                     shares[usize::from(direct.content)][usize::from(*origin)].push(part);
                 }
             }
             if of.foreign_share > 0.0 {
                 let recurrence = of.mix.recurrence;
-                trace.push(Part { group, share: of.foreign_share, per_second, recurrence, is_renewal });
+                trace.push(GroupPart { group, share: of.foreign_share, per_second, recurrence, is_renewal });
             }
         }
         for (content, origins) in shares.into_iter().enumerate() {
             for (origin, parts) in origins.into_iter().enumerate() {
-                this.add(What::Objects(origin as OriginIndex, content as ContentIndex), parts, segments);
+                this.add(
+                    WorldContent::Objects(origin as OriginIndex, content as ContentIndex),
+                    parts,
+                    segments,
+                );
             }
         }
-        this.add(What::Trace, trace, segments);
+        this.add(WorldContent::Trace, trace, segments);
         this
     }
 
     /// Adds a world, if any group requests it.
-    fn add(&mut self, what: What, mut parts: Vec<Part>, segments: &[Segment]) {
+    fn add(&mut self, what: WorldContent, mut parts: Vec<GroupPart>, segments: &[Segment]) {
         let scale: f64 = parts.iter().map(|part| part.share).sum();
         if !parts.iter().any(|part| part.share > 0.0) {
             return;
         }
         parts.iter_mut().for_each(|part| part.share /= scale);
-        let alike = |profile: &Profile| {
+        let alike = |profile: &RequestProfile| {
             profile.content == what.content()
                 && profile.parts.len() == parts.len()
                 && profile
@@ -135,7 +140,7 @@ impl Layout {
         };
         let profile = self.profiles.iter().position(alike).unwrap_or_else(|| {
             let with_rate = parts.iter().filter(|part| !part.is_renewal);
-            self.profiles.push(Profile {
+            self.profiles.push(RequestProfile {
                 content: what.content(),
                 sum: sum_of(parts.iter(), segments, |revisits| 1.0 - revisits),
                 points: sum_of(with_rate.clone(), segments, |revisits| 1.0 - revisits),
@@ -165,13 +170,13 @@ impl Layout {
     }
 
     /// The groups that request a world, with their shares of its scale.
-    pub(crate) fn parts(&self, world: usize) -> &[Part] {
+    pub(crate) fn parts(&self, world: usize) -> &[GroupPart] {
         self.parts_of(self.worlds[world].profile)
     }
 
     /// The groups that request the worlds of a profile, with their shares of its scale.
     #[inline]
-    pub(crate) fn parts_of(&self, profile: usize) -> &[Part] {
+    pub(crate) fn parts_of(&self, profile: usize) -> &[GroupPart] {
         &self.profiles[profile].parts
     }
 
@@ -181,28 +186,36 @@ impl Layout {
         at_instant(&self.profiles[profile].points, segments, at_ns, near)
     }
 
-    /// Where so many points of a profile are reached, looking from a segment on; none: not within the schedule.
+    /// Position at which this many points of a profile are reached, searched from a segment on; none: not within the schedule.
     #[inline]
-    pub(crate) fn place_of_point(&self, profile: usize, points: f64, from: usize) -> Option<Place> {
-        self.profiles[profile].points.reach(points, from).map(|(segment, u)| Place { segment, u })
+    pub(crate) fn position_of_point(
+        &self,
+        profile: usize,
+        points: f64,
+        from: usize,
+    ) -> Option<SchedulePosition> {
+        self.profiles[profile].points.reach(points, from).map(|(segment, u)| SchedulePosition { segment, u })
     }
 
-    /// Where so many revisits by robots with a rate are reached; none: not within the schedule.
-    pub(crate) fn place_of_revisit(&self, profile: usize, revisits: f64) -> Option<Place> {
-        self.profiles[profile].revisits.reach(revisits, 0).map(|(segment, u)| Place { segment, u })
+    /// Position at which this many revisits by robots with a rate are reached; none: not within the schedule.
+    pub(crate) fn position_of_revisit(&self, profile: usize, revisits: f64) -> Option<SchedulePosition> {
+        self.profiles[profile].revisits.reach(revisits, 0).map(|(segment, u)| SchedulePosition { segment, u })
     }
 
-    /// Where so many requests for a world are reached; none: never.
-    pub(crate) fn reach_requests(&self, world: usize, requests: f64) -> Option<Place> {
+    /// Position at which this many requests for a world are reached; none: never.
+    pub(crate) fn reach_requests(&self, world: usize, requests: f64) -> Option<SchedulePosition> {
         let WorldShare { profile, scale, .. } = self.worlds[world];
         let place = self.profiles[profile].requests.reach(requests / scale, 0);
-        place.map(|(segment, u)| Place { segment, u })
+        place.map(|(segment, u)| SchedulePosition { segment, u })
     }
 
-    /// Where so many first visits of a world are reached; none: never.
-    pub(crate) fn reach(&self, world: usize, visits: f64) -> Option<Place> {
+    /// Position at which this many first visits of a world are reached; none: never.
+    pub(crate) fn reach(&self, world: usize, visits: f64) -> Option<SchedulePosition> {
         let WorldShare { profile, scale, .. } = self.worlds[world];
-        self.profiles[profile].sum.reach(visits / scale, 0).map(|(segment, u)| Place { segment, u })
+        self.profiles[profile]
+            .sum
+            .reach(visits / scale, 0)
+            .map(|(segment, u)| SchedulePosition { segment, u })
     }
 }
 
@@ -236,13 +249,13 @@ fn at_instant(sum: &Curve, segments: &[Segment], at_ns: u64, near: usize) -> f64
 
 /// The sum of requests by the robots of some parts over all segments. `share` gives the part that counts from the share of revisits.
 fn sum_of<'a>(
-    parts: impl Iterator<Item = &'a Part> + Clone,
+    parts: impl Iterator<Item = &'a GroupPart> + Clone,
     segments: &[Segment],
     share: impl Fn(f64) -> f64,
 ) -> Curve {
     let rate = |segment: &Segment| {
         let shape = &segment.shape;
-        let of_part = |part: &Part| {
+        let of_part = |part: &GroupPart| {
             Poly::constant(part.per_second * part.share)
                 .times(shape.load)
                 .times(shape.alive[part.group])

@@ -59,7 +59,7 @@ mod worlds;
 mod xact;
 
 pub use adaptive::AdaptiveClock;
-pub use browser::Browser;
+pub use browser::BrowserCache;
 pub use closed::ClosedRobot;
 pub use credentials::Login;
 pub use headers::Cookie;

@@ -88,7 +88,7 @@ impl LifeLaw {
 }
 
 impl Cycle {
-    /// When modification `k` happens. Two that follow each other are at least a second apart.
+    /// Time of modification `k`. Consecutive ones are at least a second apart.
     fn modification(&self, k: i64) -> i64 {
         let jitter = 2.0 * unit_of(fold(hash(Purpose::Jitter, &[self.key]), k as u64)) - 1.0;
         libm::floor(self.birth + k as f64 * self.length + jitter * self.shift) as i64

@@ -37,7 +37,6 @@
 //! after the `Expires` with which the response was made. A validation that looks like a hit is still detected: the origin counts such
 //! validations (`OriginCounts::validated_basic`) and the summary moves them from hits to revalidated.
 
-/// Which xact a message is about; [`XactId::NOBODY`] when the request named none.
 use crate::path::hex_digits;
 use crate::xact::XactId;
 use assay_http::field::write_decimal;
@@ -45,9 +44,9 @@ use assay_http::field::write_decimal;
 /// Name of the header field.
 pub const HEADER: &str = "X-Assay";
 
-/// What kind of request it is, as far as an origin has to know.
+/// Class of a request, as far as an origin has to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum RequestKind {
     /// A basic GET: a condition on it is the proxy's own.
     Basic,
     /// The robot itself made it conditional.
@@ -57,16 +56,16 @@ pub enum Kind {
     Other,
 }
 
-/// What a request carries: `<robot>-<number>-<place>-<phase>-<kind>`.
+/// Field of a request: `<robot>-<number>-<place>-<phase>-<kind>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestMark {
     pub xact: XactId,
     /// Index of the phase it was due in.
     pub phase: u16,
-    pub kind: Kind,
+    pub kind: RequestKind,
 }
 
-/// What a response carries: `<robot>-<number>-<place>-<key>-<version>-<made>-<status>`, and sometimes `-h<held>`, `-d<delay>`
+/// Field of a response: `<robot>-<number>-<place>-<key>-<version>-<made>-<status>`, and sometimes `-h<held>`, `-d<delay>`
 /// and `-<note>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseMark {
@@ -76,7 +75,7 @@ pub struct ResponseMark {
     pub key: u64,
     /// Version of the object.
     pub version: u64,
-    /// When the origin made the response: microseconds since the start of the run, `CLOCK_MONOTONIC`.
+    /// Time at which the origin made the response: microseconds since the start of the run, `CLOCK_MONOTONIC`.
     pub made_us: u64,
     /// The status that the origin gave.
     pub status: u16,
@@ -84,13 +83,13 @@ pub struct ResponseMark {
     pub held_us: u32,
     /// `d<microseconds>`: by how much the origin itself was late with it, beside what it was to take. 0 is not written.
     pub delay_us: u32,
-    /// What is wrong with the response on purpose.
-    pub note: Option<Note>,
+    /// Announcement of a deliberate error in the response.
+    pub note: Option<ResponseNote>,
 }
 
-/// What an origin says beforehand about a response that is not as it should be.
+/// Announcement by an origin that a response is deliberately wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Note {
+pub enum ResponseNote {
     /// `a<bytes>`: it will break off after so many bytes of the body.
     BreaksOff(u64),
     /// `f`: this is a fault on purpose.
@@ -104,23 +103,23 @@ impl RequestMark {
         write_decimal(out, u64::from(self.phase));
         out.push(b'-');
         out.push(match self.kind {
-            Kind::Basic => b'b',
-            Kind::Conditional => b'c',
-            Kind::Reload => b'r',
-            Kind::Other => b'o',
+            RequestKind::Basic => b'b',
+            RequestKind::Conditional => b'c',
+            RequestKind::Reload => b'r',
+            RequestKind::Other => b'o',
         });
     }
 
     /// Reads the field's value; none when it is not ours.
     pub fn parse(value: &[u8]) -> Option<Self> {
-        let mut parts = Parts { rest: Some(value) };
+        let mut parts = FieldParts { rest: Some(value) };
         let xact = parts.xact()?;
         let phase = u16::try_from(parts.decimal()?).ok()?;
         let kind = match parts.last()? {
-            b"b" => Kind::Basic,
-            b"c" => Kind::Conditional,
-            b"r" => Kind::Reload,
-            b"o" => Kind::Other,
+            b"b" => RequestKind::Basic,
+            b"c" => RequestKind::Conditional,
+            b"r" => RequestKind::Reload,
+            b"o" => RequestKind::Other,
             _ => return None,
         };
         Some(Self { xact, phase, kind })
@@ -158,8 +157,8 @@ impl ResponseMark {
         }
         match self.note {
             None => {}
-            Some(Note::Fault) => out.extend_from_slice(b"-f"),
-            Some(Note::BreaksOff(bytes)) => {
+            Some(ResponseNote::Fault) => out.extend_from_slice(b"-f"),
+            Some(ResponseNote::BreaksOff(bytes)) => {
                 out.extend_from_slice(b"-a");
                 write_decimal(out, bytes);
             }
@@ -168,7 +167,7 @@ impl ResponseMark {
 
     /// Reads the field's value; none when it is not ours.
     pub fn parse(value: &[u8]) -> Option<Self> {
-        let mut parts = Parts { rest: Some(value) };
+        let mut parts = FieldParts { rest: Some(value) };
         let xact = parts.xact()?;
         let key = hexadecimal(parts.of_length(16)?)?;
         let version = parts.decimal()?;
@@ -177,16 +176,16 @@ impl ResponseMark {
         let status = assay_http::field::decimal(status).filter(|status| *status >= 100)? as u16;
         let held_us = parts.named(b'h')?;
         let delay_us = parts.named(b'd')?;
-        let note = if parts.rest.is_some() { Some(Note::parse(parts.last()?)?) } else { None };
+        let note = if parts.rest.is_some() { Some(ResponseNote::parse(parts.last()?)?) } else { None };
         Some(Self { xact, key, version, made_us, status, held_us, delay_us, note })
     }
 }
 
-impl Note {
+impl ResponseNote {
     fn parse(text: &[u8]) -> Option<Self> {
         match text {
-            b"f" => Some(Note::Fault),
-            [b'a', bytes @ ..] => assay_http::field::decimal(bytes).map(Note::BreaksOff),
+            b"f" => Some(ResponseNote::Fault),
+            [b'a', bytes @ ..] => assay_http::field::decimal(bytes).map(ResponseNote::BreaksOff),
             _ => None,
         }
     }
@@ -205,11 +204,11 @@ fn write_xact(out: &mut Vec<u8>, xact: XactId) {
 const SAFE_DIGITS: usize = 19;
 
 /// The parts between the dashes, left to right.
-struct Parts<'v> {
+struct FieldParts<'v> {
     rest: Option<&'v [u8]>,
 }
 
-impl<'v> Parts<'v> {
+impl<'v> FieldParts<'v> {
     #[inline]
     fn next(&mut self) -> Option<&'v [u8]> {
         let rest = self.rest?;
@@ -303,15 +302,20 @@ mod tests {
         any::<(u32, u64, u16)>().prop_map(|(robot, number, place)| XactId { robot, number, place })
     }
 
-    fn kind() -> impl Strategy<Value = Kind> {
-        prop::sample::select(vec![Kind::Basic, Kind::Conditional, Kind::Reload, Kind::Other])
+    fn kind() -> impl Strategy<Value = RequestKind> {
+        prop::sample::select(vec![
+            RequestKind::Basic,
+            RequestKind::Conditional,
+            RequestKind::Reload,
+            RequestKind::Other,
+        ])
     }
 
-    fn note() -> impl Strategy<Value = Option<Note>> {
+    fn note() -> impl Strategy<Value = Option<ResponseNote>> {
         prop_oneof![
             Just(None),
-            Just(Some(Note::Fault)),
-            any::<u64>().prop_map(|bytes| Some(Note::BreaksOff(bytes)))
+            Just(Some(ResponseNote::Fault)),
+            any::<u64>().prop_map(|bytes| Some(ResponseNote::BreaksOff(bytes)))
         ]
     }
 
@@ -319,7 +323,7 @@ mod tests {
     fn marks_look_as_the_architecture_says() {
         let xact = XactId { robot: 7, number: 12, place: 3 };
         let mut out = Vec::new();
-        RequestMark { xact, phase: 1, kind: Kind::Basic }.write(&mut out);
+        RequestMark { xact, phase: 1, kind: RequestKind::Basic }.write(&mut out);
         assert_eq!(out, b"7-12-3-1-b");
         out.clear();
         let mark = ResponseMark {
@@ -334,13 +338,16 @@ mod tests {
         };
         mark.write(&mut out);
         assert_eq!(out, b"7-12-3-00000000000000ab-0-1500000-304");
-        for (status, note, end) in [(503, Note::Fault, "-503-f"), (206, Note::BreaksOff(17), "-206-a17")] {
+        for (status, note, end) in
+            [(503, ResponseNote::Fault, "-503-f"), (206, ResponseNote::BreaksOff(17), "-206-a17")]
+        {
             out.clear();
             ResponseMark { status, note: Some(note), ..mark }.write(&mut out);
             assert_eq!(String::from_utf8_lossy(&out), format!("7-12-3-00000000000000ab-0-1500000{end}"));
         }
         out.clear();
-        ResponseMark { status: 206, delay_us: 310, note: Some(Note::BreaksOff(17)), ..mark }.write(&mut out);
+        ResponseMark { status: 206, delay_us: 310, note: Some(ResponseNote::BreaksOff(17)), ..mark }
+            .write(&mut out);
         assert!(out.ends_with(b"-1500000-206-d310-a17"), "{}", String::from_utf8_lossy(&out));
         out.clear();
         ResponseMark { status: 200, held_us: 40_012, delay_us: 310, ..mark }.write(&mut out);

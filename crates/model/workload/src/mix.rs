@@ -8,12 +8,12 @@ use crate::picker::Picker;
 use crate::ranges::RangeTable;
 use assay_base::random::Rng;
 
-/// What one group requests.
+/// Requests of one group, as shares.
 #[derive(Debug, Clone)]
 pub(crate) struct GroupMix {
     /// The types that it requests directly, with positive shares that add up to 1.
     pub(crate) direct: Vec<DirectMix>,
-    /// How it requests each content type of the workload, requested directly or not.
+    /// Request mix of each content type of the workload, requested directly or not.
     pub(crate) requests: Vec<RequestMix>,
     /// The group's own recurrence and popularity, for what is of no type of its own.
     pub(crate) recurrence: f64,
@@ -28,7 +28,7 @@ pub(crate) struct GroupMix {
 #[derive(Debug, Clone)]
 pub(crate) struct DirectMix {
     pub(crate) content: ContentIndex,
-    /// Its share in the group's launches.
+    /// Share of the type in the group's launches.
     pub(crate) share: f64,
     /// Before the phase's factor.
     pub(crate) recurrence: f64,
@@ -44,7 +44,7 @@ pub(crate) struct DirectMix {
 pub(crate) struct RequestMix {
     types: Picker<RequestType>,
     methods: Picker<Method>,
-    /// Which parts a Range request is for.
+    /// Parts that Range requests ask for.
     pub(crate) ranges: RangeTable,
     /// Share of types that are Basic, and of those whose response carries a whole body.
     basic_types: f64,
@@ -67,12 +67,11 @@ impl GroupMix {
             requests: (0..workload.contents.len()).map(|c| RequestMix::new(workload, group, c)).collect(),
             recurrence: group.recurrence,
             popularity: group.popularity.clone().unwrap_or(UNIFORM),
-            post_contents: Picker::of(&group.post_contents),
-            put_contents: Picker::of(&group.put_contents),
+            post_contents: Picker::from_weighted(&group.post_contents),
+            put_contents: Picker::from_weighted(&group.put_contents),
         }
     }
 
-    /// How the group requests a content type.
     #[inline]
     pub(crate) fn request(&self, content: ContentIndex) -> &RequestMix {
         &self.requests[usize::from(content)]
@@ -113,7 +112,7 @@ fn add_share(shares: &mut Vec<(OriginIndex, f64)>, origin: OriginIndex, share: f
     }
 }
 
-/// What a workload without a popularity model gets.
+/// Default of a workload without a popularity model.
 const UNIFORM: Popularity = Popularity {
     law: PopularityLaw::Uniform,
     hot_set_fraction: 1.0,
@@ -124,8 +123,8 @@ const UNIFORM: Popularity = Popularity {
 impl RequestMix {
     fn new(workload: &Workload, group: &RobotGroup, content: usize) -> Self {
         let behaviour = &workload.contents[content].behaviour;
-        let types = Picker::of(behaviour.request_types.as_ref().unwrap_or(&group.request_types));
-        let methods = Picker::of(behaviour.methods.as_ref().unwrap_or(&group.methods));
+        let types = Picker::from_weighted(behaviour.request_types.as_ref().unwrap_or(&group.request_types));
+        let methods = Picker::from_weighted(behaviour.methods.as_ref().unwrap_or(&group.methods));
         let type_share = |wanted: &dyn Fn(RequestType) -> bool| {
             let items = behaviour.request_types.as_ref().unwrap_or(&group.request_types).items();
             if types.sum() > 0.0 { sum(items.iter().filter(|(t, _)| wanted(*t))) } else { 1.0 }

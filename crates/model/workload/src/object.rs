@@ -12,7 +12,7 @@ pub const MOST_EMBEDDED: u16 = 255;
 pub struct ObjectId {
     pub origin: OriginIndex,
     pub content: ContentIndex,
-    /// Whose object it is and how it came to be.
+    /// World that the object belongs to.
     pub space: Space,
     /// Number within (origin, content, space). For an embedded object: its page's serial × 256 + place + 1.
     pub serial: u64,
@@ -25,7 +25,7 @@ pub enum Space {
     Public,
     /// One robot's private world.
     Private(RobotIndex),
-    /// What a robot sends: the body of a request. `serial` is the robot's request number, or that of a body that it sends again.
+    /// Body of a robot's request. `serial` is the robot's request number, or that of a body that it sends again.
     RequestBody(RobotIndex),
     /// Introduced by a best-effort robot; `serial` is phase × 2^40 + number within the phase.
     BestEffort(RobotIndex),

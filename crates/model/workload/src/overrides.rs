@@ -9,7 +9,7 @@ use crate::timeline::{ScheduleError, Timeline};
 /// The most requests that one robot may have under way at a time by itself.
 pub const MOST_STREAMS: u32 = 1_000;
 
-/// What is decided beside the workload; none: as the workload says.
+/// Settings that replace those of the workload; none: as in the workload.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Overrides {
     /// Length of the one phase of constant full load that takes the place of the schedule.
@@ -34,9 +34,9 @@ pub enum OverrideError {
     /// Some kind of robot would be left out.
     #[error("{robots} robots are too few for {kinds} kinds of robots, each of which must have one")]
     TooFewRobots {
-        /// How many robots there were to be.
+        /// Robots that were requested.
         robots: u32,
-        /// How many kinds there are.
+        /// Kinds of robots in the workload.
         kinds: usize,
     },
     /// No robot sends when it has a response, so that none can have several requests under way at a time by itself.
@@ -52,11 +52,27 @@ pub enum OverrideError {
     )]
     NoHttp2,
     /// No factor makes the load of a workload with these robots a given rate.
-    #[error("{0}")]
-    NoRate(String),
+    #[error(transparent)]
+    NoRate(#[from] RateError),
     /// The schedule that the rate is for cannot be run.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
+}
+
+/// A load that cannot be multiplied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RateError {
+    /// Robots wait for responses.
+    #[error(
+        "its robots of kind {kind} send when they have a response, so that they have no rate to multiply"
+    )]
+    Closed { kind: String },
+    /// A thermostat or a script sets the load.
+    #[error("its phase {phase} sets the load as it goes")]
+    Adaptive { phase: String },
+    /// No phase has a load above 0.
+    #[error("its robots never send anything, so that their rate cannot be raised")]
+    Idle,
 }
 
 impl Overrides {
@@ -87,20 +103,17 @@ impl Overrides {
     }
 }
 
-/// Multiplies the load of every phase; says why not where robots have no rate, or set it themselves as they go.
-pub fn at_rate(workload: &mut Workload, factor: f64) -> Result<(), String> {
+/// Multiplies the load of every phase; an error where robots have no rate, or where phases set it as they go.
+pub fn multiply_rate(workload: &mut Workload, factor: f64) -> Result<(), RateError> {
     if factor == 1.0 {
         return Ok(());
     }
     if let Some(group) = workload.robots.iter().find(|group| group.pace.is_closed()) {
-        return Err(format!(
-            "its robots of kind {} send when they have a response, so that they have no rate to multiply",
-            group.kind
-        ));
+        return Err(RateError::Closed { kind: group.kind.clone() });
     }
     let adapts = |phase: &Phase| phase.thermostat.is_some() || phase.script.is_some();
     if let Some(phase) = workload.schedule.phases.iter().find(|phase| adapts(phase)) {
-        return Err(format!("its phase {} sets the load as it goes", phase.name));
+        return Err(RateError::Adaptive { phase: phase.name.clone() });
     }
     for phase in &mut workload.schedule.phases {
         phase.load.begin *= factor;
@@ -137,11 +150,11 @@ fn set_rate(workload: &mut Workload, rate: f64) -> Result<(), OverrideError> {
     let highest = rates.map(|expected| expected.peak_request_rate).fold(0.0, f64::max);
     // Where some robots have no rate there is no highest one either, and the factor is refused below.
     let factor = if highest > 0.0 { rate / highest } else { 2.0 };
-    at_rate(workload, factor).map_err(OverrideError::NoRate)?;
+    multiply_rate(workload, factor)?;
     if highest > 0.0 {
         return Ok(());
     }
-    Err(OverrideError::NoRate("its robots never send anything, so that their rate cannot be raised".into()))
+    Err(RateError::Idle.into())
 }
 
 /// Each kind keeps its share of the robots, one at least, and each address its share of the kind.

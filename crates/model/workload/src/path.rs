@@ -12,7 +12,7 @@ use crate::universe::Universe;
 use crate::validate::id_exists;
 use assay_base::random::{fold, unit_of};
 
-/// Why a path names no object of this universe.
+/// A path that names no object of this universe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// The path is of the right form, but of another run.
@@ -66,12 +66,12 @@ impl Universe {
     }
 
     fn writes(&self, id: &ObjectId, path: &[u8]) -> bool {
-        let mut rest = Expected(Some(path));
+        let mut rest = PathMatcher(Some(path));
         self.emit_path(id, self.key(id), &mut rest);
         rest.0 == Some(b"")
     }
 
-    fn emit_path(&self, id: &ObjectId, key: u64, out: &mut impl Sink) {
+    fn emit_path(&self, id: &ObjectId, key: u64, out: &mut impl PathSink) {
         if id.space == Space::Foreign {
             return out.put(self.foreign_path(id).as_bytes());
         }
@@ -80,7 +80,7 @@ impl Universe {
         if let Some(index) = table.prefixes.pick(choice(Purpose::Prefix)) {
             out.put(content.prefixes.items()[index].0.as_bytes());
         }
-        let mut text = Text::default();
+        let mut text = PathBuffer::default();
         text.put(b"/w");
         text.hex(u64::from(self.world()), 8);
         text.put(b"/t");
@@ -99,18 +99,18 @@ impl Universe {
 }
 
 /// The middle of a path while it is put together: world, type, space and serial.
-struct Text {
-    bytes: [u8; Text::ROOM],
+struct PathBuffer {
+    bytes: [u8; PathBuffer::ROOM],
     length: usize,
 }
 
-impl Default for Text {
+impl Default for PathBuffer {
     fn default() -> Self {
-        Self { bytes: [0; Text::ROOM], length: 0 }
+        Self { bytes: [0; PathBuffer::ROOM], length: 0 }
     }
 }
 
-impl Text {
+impl PathBuffer {
     /// More than the longest takes, with all digits of its last number.
     const ROOM: usize = 96;
 
@@ -253,21 +253,21 @@ const fn spread(value: u32) -> u64 {
     word + (b'0' as u64) * ONES + letters * (b'a' - b'9' - 1) as u64
 }
 
-/// Where a path goes.
-trait Sink {
+/// Receiver of the pieces of a path.
+trait PathSink {
     fn put(&mut self, bytes: &[u8]);
 }
 
-impl Sink for Vec<u8> {
+impl PathSink for Vec<u8> {
     fn put(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
     }
 }
 
 /// A path that should be written next; none once something else was.
-struct Expected<'a>(Option<&'a [u8]>);
+struct PathMatcher<'a>(Option<&'a [u8]>);
 
-impl Sink for Expected<'_> {
+impl PathSink for PathMatcher<'_> {
     fn put(&mut self, bytes: &[u8]) {
         self.0 = self.0.and_then(|rest| rest.strip_prefix(bytes));
     }

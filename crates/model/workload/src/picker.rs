@@ -23,7 +23,7 @@ impl<T: Copy> Picker<T> {
         Self { items }
     }
 
-    pub(crate) fn of(weighted: &Weighted<T>) -> Self {
+    pub(crate) fn from_weighted(weighted: &Weighted<T>) -> Self {
         Self::new(weighted.items().iter().copied())
     }
 

@@ -2,8 +2,8 @@
 //!
 //! The half-line is cut into blocks. The first is [`LEAF`] long, and each later one as long as all before it together, so
 //! the process has no end that would have to be known. The number of points in a block is a Poisson draw. A block is
-//! halved again and again, and each time its points are divided between the halves by a binomial draw; a part of length
-//! [`LEAF`] has its points at uniform places, sorted. Every draw is hashed from the place of the block or part it is for.
+//! halved again and again, and each time its points are divided between the halves by a binomial draw; an interval of length
+//! [`LEAF`] has its points at uniform places, sorted. Every draw is hashed from the place of the block or interval it is for.
 //! Conditioned on their number, the points of a Poisson process are uniform and independent: so this is the process, and
 //! not an approximation of it (draws of large numbers are normal with corrections, which differ from the exact laws by
 //! less than any run could show).
@@ -12,7 +12,7 @@
 
 use assay_base::random::{Rng, fold};
 
-/// Length of the shortest parts, and the mean number of their points.
+/// Length of the shortest intervals, and the mean number of their points.
 const LEAF: f64 = 8.0;
 
 /// Blocks after the first; the last one ends near 10^18, where neighbouring numbers are further apart than points.
@@ -28,14 +28,14 @@ pub(crate) struct Walk {
     /// Blocks that have been entered.
     blocks: u32,
     /// Parts that lie ahead in the block, the nearest on top.
-    ahead: Vec<Part>,
-    /// Points of the part that is being walked through, the nearest on top.
+    ahead: Vec<Interval>,
+    /// Points of the interval that is being walked through, the nearest on top.
     points: Vec<f64>,
 }
 
-/// A part of the half-line: the `index`-th of those that are 2^`level` leaves long.
+/// An interval of the half-line: the `index`-th of those that are 2^`level` leaves long.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct Interval {
     level: u32,
     index: u64,
     points: u64,
@@ -51,8 +51,8 @@ impl Walk {
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<f64> {
         while self.points.is_empty() {
-            let part = self.pop()?;
-            self.enter(part);
+            let interval = self.pop()?;
+            self.enter(interval);
         }
         self.points.last().copied()
     }
@@ -75,62 +75,63 @@ impl Walk {
                 self.points.pop();
                 passed += 1;
             }
-            let Some(part) = self.pop() else { return passed };
-            if part.end() <= place {
-                passed += part.points;
-            } else if part.begin() <= place {
-                self.enter(part);
+            let Some(interval) = self.pop() else { return passed };
+            if interval.end() <= place {
+                passed += interval.points;
+            } else if interval.begin() <= place {
+                self.enter(interval);
             } else {
-                self.ahead.push(part);
+                self.ahead.push(interval);
                 return passed;
             }
         }
     }
 
-    /// The nearest part or, where a block has been walked through, the next block.
-    fn pop(&mut self) -> Option<Part> {
-        if let Some(part) = self.ahead.pop() {
-            return Some(part);
+    /// The nearest interval or, where a block has been walked through, the next block.
+    fn pop(&mut self) -> Option<Interval> {
+        if let Some(interval) = self.ahead.pop() {
+            return Some(interval);
         }
         if self.blocks > BLOCKS {
             return None;
         }
         let (level, index) = (self.blocks.saturating_sub(1), u64::from(self.blocks > 0));
         self.blocks += 1;
-        let mut part = Part { level, index, points: 0 };
-        part.points = poisson(part.length(), &mut part.draws(self.process, Draw::Number));
-        Some(part)
+        let mut interval = Interval { level, index, points: 0 };
+        interval.points = poisson(interval.length(), &mut interval.draws(self.process, PointDraw::Number));
+        Some(interval)
     }
 
-    /// Halves a part, or finds the points of one that is not halved further.
-    fn enter(&mut self, part: Part) {
-        if part.level > 0 {
-            let left = half(part.points, &mut part.draws(self.process, Draw::LeftHalf));
-            let of = |index, points| Part { level: part.level - 1, index, points };
-            let (left, right) = (of(2 * part.index, left), of(2 * part.index + 1, part.points - left));
-            self.ahead.extend([right, left].into_iter().filter(|part| part.points > 0));
+    /// Halves an interval, or finds the points of one that is not halved further.
+    fn enter(&mut self, interval: Interval) {
+        if interval.level > 0 {
+            let left = half(interval.points, &mut interval.draws(self.process, PointDraw::LeftHalf));
+            let of = |index, points| Interval { level: interval.level - 1, index, points };
+            let (left, right) =
+                (of(2 * interval.index, left), of(2 * interval.index + 1, interval.points - left));
+            self.ahead.extend([right, left].into_iter().filter(|interval| interval.points > 0));
             return;
         }
-        let begin = part.begin();
-        let mut rng = part.draws(self.process, Draw::Places);
-        self.points.extend((0..part.points).map(|_| begin + LEAF * rng.unit()));
+        let begin = interval.begin();
+        let mut rng = interval.draws(self.process, PointDraw::Places);
+        self.points.extend((0..interval.points).map(|_| begin + LEAF * rng.unit()));
         self.points.sort_unstable_by(|a, b| b.total_cmp(a));
     }
 }
 
-/// What is drawn for a part. The numbers are arbitrary and must stay.
+/// Draws for an interval. The numbers are arbitrary and must stay.
 #[derive(Debug, Clone, Copy)]
 #[repr(u64)]
-enum Draw {
-    /// How many points a block has.
+enum PointDraw {
+    /// Number of points in a block.
     Number = 1,
-    /// How many of a part's points are in its left half.
+    /// Number of points in the left half of an interval.
     LeftHalf = 2,
-    /// Where the points of a part lie that is not halved further.
+    /// Positions of the points in an interval that is not halved further.
     Places = 3,
 }
 
-impl Part {
+impl Interval {
     fn length(self) -> f64 {
         LEAF * (1u64 << self.level) as f64
     }
@@ -143,7 +144,7 @@ impl Part {
         self.length() * (self.index + 1) as f64
     }
 
-    fn draws(self, process: u64, draw: Draw) -> Rng {
+    fn draws(self, process: u64, draw: PointDraw) -> Rng {
         Rng::new(fold(fold(process, draw as u64 | u64::from(self.level) << 8), self.index))
     }
 }
@@ -170,7 +171,7 @@ fn poisson(mean: f64, rng: &mut Rng) -> u64 {
     count
 }
 
-/// How many of `n` points are in the left half: a binomial draw with probability 1/2.
+/// Number of `n` points in the left half: a binomial draw with probability 1/2.
 #[inline]
 fn half(n: u64, rng: &mut Rng) -> u64 {
     if n > MOST_COINS {

@@ -73,7 +73,7 @@ impl Window {
     }
 }
 
-/// How far on each side a smaller object is looked for.
+/// Neighbours on each side among which a smaller object is searched.
 pub(crate) const NEIGHBOURS: u64 = 4;
 
 /// The serial of the smallest cachable object.
@@ -101,8 +101,8 @@ fn age_at(bins: &[Bin], unit: f64) -> f64 {
     0.0
 }
 
-/// Where the hot set of one world lies. It stays put until it would fall out of the window, then moves to a
-/// random place in it: a function of the world and of how far the window has moved, however often this is called.
+/// Position of the hot set of one world. The set stays until it would fall out of the window, then moves to a random position in it: a
+/// function of the world and of how far the window has moved, however often this is called.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct HotSet {
     start: u64,

@@ -12,12 +12,12 @@ use assay_base::random::{Rng, fold, hash, unit_of};
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PrivateWorld {
     introduced: u32,
-    /// Its size when the working set froze, plus 1; 0: not yet.
+    /// Size when the working set froze, plus 1; 0: not yet.
     frozen: u32,
 }
 
 impl PrivateWorld {
-    /// Whose world of which type this is, as a hash.
+    /// Hash of the robot and the type of a world.
     pub(crate) fn identity(seed: u64, robot: RobotIndex, direct: &DirectMix) -> u64 {
         hash(Purpose::PrivateOrigin, &[seed, u64::from(robot), u64::from(direct.content)])
     }
@@ -27,7 +27,8 @@ impl PrivateWorld {
     pub(crate) fn visit(
         &mut self,
         universe: &Universe,
-        (robot, direct): (RobotIndex, &DirectMix),
+        robot: RobotIndex,
+        direct: &DirectMix,
         frozen: bool,
         recur: bool,
         rng: &mut Rng,

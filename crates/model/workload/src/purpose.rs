@@ -1,7 +1,7 @@
 //! What the hashes of a workload decide: each decision has a purpose of its own, so that two decisions about one thing do
 //! not agree by chance.
 
-/// What a hash decides. The numbers are arbitrary and must stay.
+/// Purpose of a hash. The numbers are arbitrary and must stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
@@ -25,13 +25,13 @@ pub enum Purpose {
     EmbeddedFetch = 0x656d_660b,
     /// The bytes of the pool.
     Pool = 0x706f_6f0c,
-    /// Where a body starts in the pool.
+    /// Offset of a body in the pool.
     BodyOffset = 0x626f_640d,
     /// The stamp at the start of a body.
     Stamp = 0x7374_610e,
     /// A public world: its first visits, its hot set.
     World = 0x736c_6f0f,
-    /// Which robot makes a first visit.
+    /// Robot that makes a first visit.
     Owner = 0x6f77_6e10,
     /// A robot's own arrivals.
     Arrival = 0x6172_7211,
@@ -39,13 +39,13 @@ pub enum Purpose {
     Request = 0x7265_7112,
     /// The origin of a private object.
     PrivateOrigin = 0x7072_6f13,
-    /// Where the hot set lies.
+    /// Position of the hot set.
     HotSet = 0x686f_7414,
     /// The order in which robots live and die.
     Rank = 0x7261_6e15,
-    /// What a best-effort robot requests.
+    /// Requests of a best-effort robot.
     Closed = 0x636c_6f16,
-    /// What a best-effort robot revisits.
+    /// Revisits of a best-effort robot.
     ClosedRevisit = 0x636c_7217,
     Digest = 0x6469_6718,
     /// Draws of other rooms that follow from a robot, an origin or a connection.
@@ -58,11 +58,11 @@ pub enum Purpose {
     Unique = 0x756e_691c,
     /// The body that objects of a content type share.
     SharedBody = 0x7368_621d,
-    /// Which file a body is, or at which entry it starts.
+    /// File of a body, or entry at which it starts.
     File = 0x6669_6c1e,
     /// Whether lines are put into a body, which, and where.
     Injection = 0x696e_6a1f,
-    /// Which part of an object is requested.
+    /// Requested part of an object.
     Range = 0x726e_6720,
     /// Whether a request meets a fault on purpose, and which.
     Fault = 0x666c_7421,
@@ -74,7 +74,7 @@ pub enum Purpose {
     Expect = 0x6578_7024,
     /// Whether an origin lets a body come.
     BodyAllowed = 0x6261_6c25,
-    /// Which body a request carries again.
+    /// Body that a request sends again.
     RequestBody = 0x7262_6f26,
     /// Fields that a request carries beside its own.
     RequestHeader = 0x7268_6427,
@@ -91,19 +91,19 @@ pub enum Purpose {
     WrongPassword = 0x7770_772d,
     /// Busy and idle periods.
     Session = 0x7365_732e,
-    /// How long a robot pauses between requests.
+    /// Pause of a robot between requests.
     Pause = 0x7061_752f,
-    /// How long an xact may take.
+    /// Lifetime of an xact.
     Lifetime = 0x6c66_7430,
-    /// Which URL of a trace is requested.
+    /// URL of a trace.
     Foreign = 0x666f_7231,
     /// Times between requests that are no Poisson arrivals.
     Renewal = 0x726e_7732,
-    /// Which objects are wanted for their size.
+    /// Revisits with size preference.
     SizePreference = 0x737a_7033,
     /// Whether an idle connection to a substitute is taken.
     Substitute = 0x7375_6234,
-    /// How long an origin gives a request.
+    /// Time that an origin gives a request.
     ServerLifetime = 0x736c_6635,
 }
 

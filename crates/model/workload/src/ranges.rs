@@ -31,7 +31,7 @@ impl ByteRange {
     }
 }
 
-/// What a `Range` request is for.
+/// Parts that a `Range` request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranges {
     parts: Vec<ByteRange>,
@@ -69,25 +69,25 @@ impl Ranges {
 /// Ways to request parts, ready for draws.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RangeTable {
-    specs: Vec<Spec>,
+    specs: Vec<RangeSampler>,
     choice: Picker<usize>,
 }
 
 #[derive(Debug, Clone)]
-enum Spec {
+enum RangeSampler {
     Span { first: Extent, last: Option<Extent> },
     Suffix(Extent),
-    Multiple { first: Option<Length>, length: Length, count: Sampler },
+    Multiple { first: Option<LengthSampler>, length: LengthSampler, count: Sampler },
 }
 
 /// A random length: bytes or a share.
 #[derive(Debug, Clone)]
-enum Length {
+enum LengthSampler {
     Bytes(Sampler, f64),
     Share(Sampler, f64),
 }
 
-impl Length {
+impl LengthSampler {
     fn new(extent: &RandomExtent) -> Self {
         match extent {
             RandomExtent::Bytes(bytes) => Self::Bytes(bytes.sampler(), bytes.mean()),
@@ -114,7 +114,7 @@ fn share_of(share: f64, size_bytes: u64) -> u64 {
     (libm::fabs(share) * size_bytes as f64) as u64
 }
 
-fn place(extent: Extent, size_bytes: u64) -> u64 {
+fn resolve(extent: Extent, size_bytes: u64) -> u64 {
     match extent {
         Extent::Bytes(bytes) => bytes,
         Extent::Share(share) => share_of(share, size_bytes),
@@ -124,11 +124,11 @@ fn place(extent: Extent, size_bytes: u64) -> u64 {
 impl RangeTable {
     pub(crate) fn new(specs: &Weighted<RangeSpec>) -> Self {
         let spec = |spec: &RangeSpec| match spec {
-            RangeSpec::Span { first, last } => Spec::Span { first: *first, last: *last },
-            RangeSpec::Suffix(length) => Spec::Suffix(*length),
-            RangeSpec::Multiple { first, length, count } => Spec::Multiple {
-                first: first.as_ref().map(Length::new),
-                length: Length::new(length),
+            RangeSpec::Span { first, last } => RangeSampler::Span { first: *first, last: *last },
+            RangeSpec::Suffix(length) => RangeSampler::Suffix(*length),
+            RangeSpec::Multiple { first, length, count } => RangeSampler::Multiple {
+                first: first.as_ref().map(LengthSampler::new),
+                length: LengthSampler::new(length),
                 count: count.sampler(),
             },
         };
@@ -138,19 +138,19 @@ impl RangeTable {
         }
     }
 
-    /// What one request requests of an object of this size; none when there is nothing to choose from.
+    /// Draws the parts for an object of this size; none if there are no specifications.
     pub(crate) fn draw(&self, size_bytes: u64, rng: &mut Rng) -> Option<Ranges> {
         let spec = &self.specs[self.choice.pick(rng.unit())?];
         let parts = match spec {
-            Spec::Span { first, last } => {
-                let first = place(*first, size_bytes);
+            RangeSampler::Span { first, last } => {
+                let first = resolve(*first, size_bytes);
                 vec![match last {
-                    Some(last) => ByteRange::Between(first, place(*last, size_bytes).max(first)),
+                    Some(last) => ByteRange::Between(first, resolve(*last, size_bytes).max(first)),
                     None => ByteRange::From(first),
                 }]
             }
-            Spec::Suffix(length) => vec![ByteRange::Last(place(*length, size_bytes).max(1))],
-            Spec::Multiple { first, length, count } => {
+            RangeSampler::Suffix(length) => vec![ByteRange::Last(resolve(*length, size_bytes).max(1))],
+            RangeSampler::Multiple { first, length, count } => {
                 let first = match first {
                     Some(first) => first.draw(size_bytes, rng),
                     None => rng.below(size_bytes),
@@ -163,7 +163,7 @@ impl RangeTable {
 }
 
 /// Parts from a place on, with gaps between them; those that the object has not are left out, but for the first.
-fn several(first: u64, length: &Length, count: u64, size_bytes: u64, rng: &mut Rng) -> Vec<ByteRange> {
+fn several(first: u64, length: &LengthSampler, count: u64, size_bytes: u64, rng: &mut Rng) -> Vec<ByteRange> {
     let (mut parts, mut at) = (Vec::with_capacity(count as usize), first);
     for index in 0..count {
         if index > 0 && at >= size_bytes {

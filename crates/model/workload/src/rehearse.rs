@@ -12,23 +12,22 @@ const CLOSE_ENOUGH_NS: i128 = 1_000;
 /// Farther than this from the wanted length is a failure.
 const TOO_FAR_NS: i128 = 1_000_000;
 const MENDINGS: u32 = 8;
-/// Why a schedule without an end cannot be rehearsed.
 const ENDLESS: &str = "its schedule has no end, so there is nothing to squeeze; give the run a --duration";
 /// Nothing is learned from a shorter sample.
 const SHORTEST_SAMPLE: Duration = Duration::from_millis(200);
 
-/// How much shorter a schedule is to be made.
+/// Length of a rehearsal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rehearsal {
     /// As long as that.
     Length(Duration),
-    /// This share of its own length, more than 0 and at most 1; also where only counts say how long that is.
+    /// Share of its own length, more than 0 and at most 1; also where that length depends on counts.
     Share(f64),
 }
 
 impl Rehearsal {
     /// The workload with a shorter schedule, and the scale that was used.
-    pub fn of(self, workload: &Workload) -> Result<(Workload, f64), ScheduleError> {
+    pub fn apply(self, workload: &Workload) -> Result<(Workload, f64), ScheduleError> {
         let share = match self {
             Self::Length(total) => return rehearse(workload, total),
             Self::Share(share) => share,
@@ -87,7 +86,7 @@ pub fn rehearse(workload: &Workload, total: Duration) -> Result<(Workload, f64),
     }
 }
 
-/// How much longer the schedule should be.
+/// Length that the schedule lacks.
 fn missing_ns(timeline: &Timeline, total: Duration) -> i128 {
     nanoseconds(total) - nanoseconds(timeline.total().unwrap_or_default())
 }

@@ -1,7 +1,7 @@
 //! The kinds of servers of a workload, ready for draws.
 
 use crate::distribution::Sampler;
-use crate::expiry::Expiry;
+use crate::expiry::RequestExpiry;
 use crate::model::{Popularity, Server};
 use crate::picker::Picker;
 
@@ -12,7 +12,7 @@ pub(crate) struct ServerTable {
     pub(crate) faults: f64,
     pub(crate) statuses: Picker<u16>,
     pub(crate) slow_start: Sampler,
-    pub(crate) expiry: Option<Expiry>,
+    pub(crate) expiry: Option<RequestExpiry>,
     pub(crate) redirect_share: f64,
     pub(crate) popularity: Popularity,
     /// Number and length of cookies.
@@ -27,9 +27,9 @@ impl ServerTable {
                 + faults.reset_share
                 + faults.slow_start_share
                 + faults.slow_body_share,
-            statuses: Picker::of(&faults.statuses),
+            statuses: Picker::from_weighted(&faults.statuses),
             slow_start: faults.slow_start_s.sampler(),
-            expiry: Expiry::of(server),
+            expiry: RequestExpiry::new(server),
             redirect_share: server.redirect_share,
             popularity: server.popularity.clone().unwrap_or_default(),
             cookies: server.cookies.as_ref().map(|c| (c.count.sampler(), c.value_bytes.sampler())),

@@ -11,14 +11,14 @@ use crate::model::RobotIndex;
 use crate::universe::Universe;
 use assay_base::random::Rng;
 
-/// What a robot does at a moment.
+/// State of a robot's sessions at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionState {
     /// Number of its session, from 0; an idle robot is at the end of this one.
     pub session: u64,
     /// Busy: it sends requests.
     pub busy: bool,
-    /// When that changes, in nanoseconds of the schedule; `u64::MAX`: at a count, or never.
+    /// End of this state, in nanoseconds of the schedule; `u64::MAX`: at a count, or never.
     pub until_ns: u64,
 }
 
@@ -33,7 +33,7 @@ const SHORTEST_BUSY_NS: u64 = 1_000_000;
 /// Candidates among which the period of the start is drawn by length.
 const CANDIDATES: usize = 16;
 
-/// Where one robot is in its sessions. Moments must be queried in order.
+/// Walk through the sessions of one robot. Moments must be queried in order.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionClock {
     robot: RobotIndex,
@@ -59,7 +59,7 @@ impl SessionClock {
         Some(Self { robot, group: group as u32, state })
     }
 
-    /// What the robot does at a moment of the schedule, not earlier than the last one queried.
+    /// State at a moment of the schedule, not earlier than the last one queried.
     #[inline]
     pub fn at(&mut self, universe: &Universe, now_ns: u64) -> SessionState {
         while self.state.until_ns <= now_ns {
@@ -68,7 +68,7 @@ impl SessionClock {
         self.state
     }
 
-    /// How many transactions a robot without a rate makes before a busy period ends; none: it need not count.
+    /// Transactions of a robot without a rate in a busy period; none: it does not count.
     pub fn transactions(&self, universe: &Universe) -> Option<u64> {
         universe.groups()[self.group as usize].session.as_ref()?.transactions
     }

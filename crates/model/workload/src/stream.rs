@@ -14,8 +14,8 @@ use std::time::Duration;
 use crate::arrivals::{Arrival, Arrivals};
 use crate::density::revisit_share;
 use crate::introductions::{FirstVisit, Introductions};
-use crate::launch::{Draft, Launch};
-use crate::layout::{Place, What};
+use crate::launch::{Launch, LaunchDraft};
+use crate::layout::{SchedulePosition, WorldContent};
 use crate::mix::DirectMix;
 use crate::model::{Popularity, RobotIndex};
 use crate::object::{ObjectId, Space};
@@ -26,7 +26,7 @@ use crate::schedule::Segment;
 use crate::sessions::SessionClock;
 use crate::timeline::{Freeze, Timeline};
 use crate::universe::Universe;
-use crate::worlds::Worlds;
+use crate::worlds::{WorldKind, Worlds};
 use assay_base::random::Rng;
 
 /// The version of how a stream follows from workload and seed. Streams of different versions request other things at other
@@ -34,11 +34,10 @@ use assay_base::random::Rng;
 /// where there is nothing to revisit makes the first visit.
 pub const STREAM_VERSION: u32 = 3;
 
-/// Which robots a stream is for: of those from `first` until before `end`, every `count`-th, beginning with
-/// the `index`-th.
+/// Robots of a stream: of those from `first` until before `end`, every `count`-th, starting with the `index`-th.
 ///
-/// A process that runs robots 500 to 999 with two threads uses `Slice::of(500..1000, 0, 2)` and
-/// `Slice::of(500..1000, 1, 2)`.
+/// A process that runs robots 500 to 999 with two threads uses `Slice::of_range(500..1000, 0, 2)` and
+/// `Slice::of_range(500..1000, 1, 2)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     /// First robot of the range.
@@ -60,7 +59,7 @@ impl Slice {
     }
 
     /// One of `count` parts of a range of robots.
-    pub fn of(robots: Range<RobotIndex>, index: u32, count: u32) -> Self {
+    pub fn of_range(robots: Range<RobotIndex>, index: u32, count: u32) -> Self {
         Self { first: robots.start, end: robots.end, ..Self::new(index, count) }
     }
 
@@ -105,15 +104,8 @@ pub struct Stream {
     clocks: Vec<Option<SessionClock>>,
 }
 
-/// Which of its worlds a robot requests something from.
-enum Kind {
-    Public,
-    Private,
-    Foreign,
-}
-
 /// A revisit before it is known of what.
-struct Pick<'a> {
+struct RevisitPick<'a> {
     group: usize,
     popularity: &'a Popularity,
     world: u32,
@@ -155,7 +147,7 @@ impl Stream {
         due.as_nanos() < u128::from(self.freeze_ns)
     }
 
-    /// When the next launch of any slice of the stream may be due; this one's is not sooner. None at the end.
+    /// Lower bound of the due time of the next launch, over all slices of the stream. None at the end.
     pub fn due(&self) -> Option<Duration> {
         let soonest = self.introductions.peek().into_iter().chain(self.arrivals.peek()).min();
         soonest.map(Duration::from_nanos)
@@ -175,10 +167,10 @@ impl Stream {
                 self.introductions.freeze();
             }
             let launch = if first == Some(soonest) {
-                let first = self.introductions.take(&self.worlds, self.timeline.segments())?;
+                let first = self.introductions.pop(&self.worlds, self.timeline.segments())?;
                 self.first_visit(&first)
             } else {
-                let arrival = self.arrivals.take(&self.universe, &self.timeline)?;
+                let arrival = self.arrivals.pop(&self.universe, &self.timeline)?;
                 self.own_arrival(arrival)
             };
             if launch.is_some() {
@@ -213,16 +205,16 @@ impl Stream {
         }
         let (object, revisit) = self.introduced(first.world, serial)?;
         let number = self.count(robot);
-        Some(self.dress(robot, number, due_ns, at, object, revisit))
+        Some(self.complete_launch(robot, number, due_ns, at, object, revisit))
     }
 
-    /// What a world's first visit with a serial requests, and whether it was requested before: a trace may name a URL twice.
+    /// Object of a world's first visit with a serial, and whether it was requested before: a trace may name a URL twice.
     fn introduced(&self, world: u32, serial: u64) -> Option<(ObjectId, bool)> {
         match self.worlds.worlds()[world as usize].what {
-            What::Objects(origin, content) => {
+            WorldContent::Objects(origin, content) => {
                 Some((ObjectId { origin, content, space: Space::Public, serial }, false))
             }
-            What::Trace => self.universe.foreign(serial),
+            WorldContent::Trace => self.universe.foreign(serial),
         }
     }
 
@@ -244,33 +236,32 @@ impl Stream {
         };
         let of_direct = |d: &DirectMix| weight(d.share, d.recurrence);
         let (of_kind, of_type, of_world) = (rng.unit(), rng.unit(), rng.unit());
-        let mut kind = Kind::Public;
+        let mut kind = WorldKind::Public;
         if table.private_share > 0.0 || table.foreign_share > 0.0 {
             let share = 1.0 - table.private_share - table.foreign_share;
             let public = share * direct.iter().map(of_direct).sum::<f64>();
             let foreign = weight(table.foreign_share, table.mix.recurrence);
             let unit = of_kind * (public + table.private_share + foreign);
             if unit < table.private_share {
-                kind = Kind::Private;
+                kind = WorldKind::Private;
             } else if unit < table.private_share + foreign {
-                kind = Kind::Foreign;
+                kind = WorldKind::Foreign;
             }
         }
         let is_ours = self.slice.has(robot);
         let (popularity, recurrence, world) = match kind {
-            Kind::Private if !is_ours => return None,
-            Kind::Private => {
+            WorldKind::Private if !is_ours => return None,
+            WorldKind::Private => {
                 let number = self.count(robot);
                 let chosen = pick_few(direct.iter().map(|d| d.share), of_type)?;
                 let recur = of_world < revisit_share(direct[chosen].recurrence, factor);
                 let world = self.private.get_mut(self.slice.place(robot) * self.private_stride + chosen)?;
                 let frozen = due_ns >= self.freeze_ns;
-                let (object, revisit) =
-                    world.visit(&universe, (robot, &direct[chosen]), frozen, recur, rng)?;
-                return Some(self.dress(robot, number, due_ns, at, object, revisit));
+                let (object, revisit) = world.visit(&universe, robot, &direct[chosen], frozen, recur, rng)?;
+                return Some(self.complete_launch(robot, number, due_ns, at, object, revisit));
             }
-            Kind::Foreign => (&table.mix.popularity, table.mix.recurrence, self.worlds.trace()?),
-            Kind::Public => {
+            WorldKind::Foreign => (&table.mix.popularity, table.mix.recurrence, self.worlds.trace()?),
+            WorldKind::Public => {
                 let chosen = pick_few(direct.iter().map(of_direct), of_type)?;
                 let world = self.worlds.pick(group, chosen, of_world)?;
                 (&direct[chosen].popularity, direct[chosen].recurrence, world)
@@ -289,17 +280,22 @@ impl Stream {
         }
         let (object, revisit) = match serial {
             Some(serial) => self.introduced(world, serial)?,
-            None => (self.public_revisit(&Pick { group, popularity, world }, due_ns, at, rng)?, true),
+            None => (self.public_revisit(&RevisitPick { group, popularity, world }, due_ns, at, rng)?, true),
         };
         let number = self.count(robot);
-        Some(self.dress(robot, number, due_ns, at, object, revisit))
+        Some(self.complete_launch(robot, number, due_ns, at, object, revisit))
     }
 
-    fn public_revisit(&mut self, pick: &Pick<'_>, due_ns: u64, at: Place, rng: &mut Rng) -> Option<ObjectId> {
+    fn public_revisit(
+        &mut self,
+        pick: &RevisitPick<'_>,
+        due_ns: u64,
+        at: SchedulePosition,
+        rng: &mut Rng,
+    ) -> Option<ObjectId> {
         let world = &self.worlds.worlds()[pick.world as usize];
-        let now = (due_ns, at.segment);
         let segments = self.timeline.segments();
-        let available = self.introductions.available(&self.worlds, segments, pick.world, now);
+        let available = self.introductions.available(&self.worlds, segments, pick.world, due_ns, at.segment);
         let frozen = self.introductions.frozen(pick.world);
         let universe = &self.universe;
         let window = Window::new(available, frozen)?;
@@ -308,10 +304,10 @@ impl Stream {
         let hot = self.hot.get_mut(place).unwrap_or(&mut unused);
         let picked = window.pick(pick.popularity, hot, world.hash, rng);
         let object = |serial| match world.what {
-            What::Objects(origin, content) => {
+            WorldContent::Objects(origin, content) => {
                 Some(ObjectId { origin, content, space: Space::Public, serial })
             }
-            What::Trace => universe.foreign(serial).map(|(object, _)| object),
+            WorldContent::Trace => universe.foreign(serial).map(|(object, _)| object),
         };
         let preference = pick.popularity.size_preference;
         let serial =
@@ -326,12 +322,12 @@ impl Stream {
         *next - 1
     }
 
-    fn dress(
+    fn complete_launch(
         &mut self,
         robot: RobotIndex,
         number: u64,
         due_ns: u64,
-        at: Place,
+        at: SchedulePosition,
         object: ObjectId,
         revisit: bool,
     ) -> Launch {
@@ -341,7 +337,16 @@ impl Stream {
         let clock = self.clocks.get_mut(robot as usize).and_then(Option::as_mut);
         let session = clock.map_or(0, |clock| clock.at(&self.universe, due_ns).session);
         let phase = segment.phase;
-        self.universe.dress(&Draft { due, robot, number, phase, session, object, revisit, special })
+        self.universe.complete_launch(&LaunchDraft {
+            due,
+            robot,
+            number,
+            phase,
+            session,
+            object,
+            revisit,
+            special,
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::density::Densities;
 use crate::model::Workload;
 pub use crate::schedule::{Adaptation, Expected, Freeze, PhaseSpan, ScheduleError, WorkingSetSize};
-use crate::schedule::{Segment, Solved, solve};
+use crate::schedule::{Segment, SolvedSchedule, solve};
 use crate::universe::UniverseOptions;
 use crate::validate::validate;
 
@@ -41,11 +41,12 @@ impl Timeline {
     ) -> Result<Self, ScheduleError> {
         validate(workload)?;
         let densities = Densities::new(workload, options);
-        let Solved { spans, segments, freeze, working_set } = solve(workload, &densities, adaptations)?;
+        let SolvedSchedule { spans, segments, freeze, working_set } =
+            solve(workload, &densities, adaptations)?;
         Ok(Self { phases: spans, freeze, segments, working_set })
     }
 
-    /// How large the working set will be; none when that depends on live counts (some robot is best effort).
+    /// Expected size of the working set; none if it depends on live counts (some robot is best effort).
     pub fn working_set(&self) -> Option<WorkingSetSize> {
         self.working_set
     }
@@ -69,7 +70,6 @@ impl Timeline {
         &self.phases
     }
 
-    /// When the working set stops growing.
     pub fn freeze(&self) -> Freeze {
         self.freeze
     }

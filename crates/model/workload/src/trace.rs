@@ -59,8 +59,8 @@ impl Trace {
 
 /// The types that a server's URLs of a trace may be of.
 pub(crate) fn types(server: &Server) -> Picker<ContentIndex> {
-    match Picker::of(&server.direct_access) {
+    match Picker::from_weighted(&server.direct_access) {
         direct if direct.sum() > 0.0 => direct,
-        _ => Picker::of(&server.contents),
+        _ => Picker::from_weighted(&server.contents),
     }
 }

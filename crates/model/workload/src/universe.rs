@@ -25,7 +25,7 @@
 use std::sync::Arc;
 
 use crate::Purpose;
-use crate::body::{BodyTable, FileBytes, Pool, needs};
+use crate::body::{BodyTable, FileBytes, Pool, pool_needs};
 use crate::distribution::Sampler;
 use crate::life::{Life, LifeLaw};
 use crate::mix::GroupMix;
@@ -169,7 +169,7 @@ impl Universe {
             servers: workload.servers.iter().map(ServerTable::new).collect(),
             users: Users::new(&workload),
             trace: Trace::new(&workload),
-            pool: Pool::of(seed, &needs(&workload), &workload, files)?,
+            pool: Pool::with_files(seed, &pool_needs(&workload), &workload, files)?,
             has_variants: has_variants(&workload),
             workload,
         })
@@ -188,7 +188,6 @@ impl Universe {
         self.world
     }
 
-    /// What was chosen beside the workload.
     pub fn options(&self) -> UniverseOptions {
         self.options
     }
@@ -217,12 +216,12 @@ impl Universe {
         Some(self.groups.partition_point(|group| group.first <= robot) - 1)
     }
 
-    /// What never changes about an object.
+    /// Everything about an object that never changes.
     ///
     /// # Panics
     ///
-    /// When the id names a content type that the workload does not have; ids that come from this universe
-    /// ([`Universe::parse_path`], its streams) never do.
+    /// If the id names a content type that the workload does not have; ids from this universe ([`Universe::parse_path`], its streams) never
+    /// do.
     #[inline]
     pub fn object(&self, id: ObjectId) -> Object {
         let key = self.key(&id);
@@ -358,7 +357,10 @@ impl ContentTable {
             life: content.life_cycle.as_ref().map(LifeLaw::new),
             prefixes: indexed(&content.prefixes),
             extensions: indexed(&content.extensions),
-            embedded: content.embedded.as_ref().map(|e| (e.count.sampler(), Picker::of(&e.contents))),
+            embedded: content
+                .embedded
+                .as_ref()
+                .map(|e| (e.count.sampler(), Picker::from_weighted(&e.contents))),
         }
     }
 }

@@ -27,27 +27,24 @@ pub enum UniverseError {
     Number {
         what: String,
         seen: f64,
-        /// What it may be.
+        /// Allowed values.
         wanted: &'static str,
     },
     /// Something is named that does not exist.
     #[error("{what} number {index} is named, but there are {count}")]
     Missing {
-        /// What kind of thing.
         what: &'static str,
         /// The index that was named.
         index: usize,
-        /// How many there are.
         count: usize,
     },
     /// Files were given that are not the workload's.
     #[error("the workload has {wanted} {what}, but {seen} were given; read them as the workload lists them")]
     Files {
-        /// What kind of thing.
         what: String,
-        /// How many were given.
+        /// Number given.
         seen: usize,
-        /// How many there are.
+        /// Number in the workload.
         wanted: usize,
     },
     /// A file is not what it was when the workload was compiled.
@@ -61,19 +58,12 @@ pub enum UniverseError {
     Lacks {
         /// The kind of request, and the robots that send it.
         what: String,
-        /// What it takes, and where to put it.
+        /// Missing setting.
         missing: &'static str,
     },
     /// More of something than ids have room for.
     #[error("the workload has {count} {what}; at most {most} are possible")]
-    TooMany {
-        /// What kind of thing.
-        what: &'static str,
-        /// How many there are.
-        count: u64,
-        /// How many there may be.
-        most: u64,
-    },
+    TooMany { what: &'static str, count: u64, most: u64 },
 }
 
 /// Phases are numbered in 16 bits, and so are contents and origins.
@@ -298,7 +288,7 @@ fn pace(group: &RobotGroup, name: &dyn Fn(&str) -> String) -> Result<(), Univers
     if seen.is_finite() { Ok(()) } else { Err(UniverseError::Number { what, seen, wanted: "a time" }) }
 }
 
-/// Where parts can be requested, there are parts to request.
+/// Robots with Range requests have ranges to choose from.
 fn ranges(group: &RobotGroup, workload: &Workload) -> Result<(), UniverseError> {
     let requests = |types: &Weighted<RequestType>| positive(types).any(|t| *t == RequestType::Range);
     for content in &workload.contents {

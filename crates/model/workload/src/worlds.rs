@@ -13,7 +13,9 @@ use std::collections::HashMap;
 use crate::Purpose;
 use crate::curve::Line;
 use crate::introductions::FirstVisit;
-use crate::layout::{GroupShares, Layout, Part, Place, What, WorldShare, delta_ns, trace_delta_ns};
+use crate::layout::{
+    GroupPart, GroupShares, Layout, SchedulePosition, WorldContent, WorldShare, delta_ns, trace_delta_ns,
+};
 use crate::mix::DirectMix;
 use crate::model::{OriginIndex, RobotIndex};
 use crate::picker::{Picker, pick_few};
@@ -24,6 +26,15 @@ use assay_base::random::{Rng, fold, hash};
 
 /// Draws of a busy robot before all are looked at.
 const LOOKS: u32 = 32;
+
+/// World of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WorldKind {
+    Public,
+    Private,
+    /// The trace.
+    Foreign,
+}
 
 /// All public worlds that scheduled robots request.
 #[derive(Debug)]
@@ -37,13 +48,13 @@ pub(crate) struct Worlds {
 /// One world: an origin and a content type, or the trace.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) what: What,
+    pub(crate) what: WorldContent,
     /// Start of all hashes about it.
     pub(crate) hash: u64,
     /// The process of its first visits.
     pub(crate) points: u64,
     profile: usize,
-    /// How many revisits by robots with a rate would have come when one of them makes the first visit.
+    /// Revisits by robots with a rate that would have come before one of them makes the first visit.
     opening: f64,
     /// Requests per unit of the profile.
     scale: f64,
@@ -76,7 +87,7 @@ impl Worlds {
         for (group, table) in scheduled(universe) {
             let of_type = |direct: &DirectMix| {
                 let world = |(origin, share): &(OriginIndex, f64)| {
-                    index.get(&What::Objects(*origin, direct.content)).map(|world| (*world, *share))
+                    index.get(&WorldContent::Objects(*origin, direct.content)).map(|world| (*world, *share))
                 };
                 Picker::new(direct.origin_shares.iter().filter_map(world))
             };
@@ -88,7 +99,7 @@ impl Worlds {
     /// The world of the trace.
     pub(crate) fn trace(&self) -> Option<u32> {
         let last = self.worlds.len().checked_sub(1)?;
-        (self.worlds[last].what == What::Trace).then_some(last as u32)
+        (self.worlds[last].what == WorldContent::Trace).then_some(last as u32)
     }
 
     pub(crate) fn worlds(&self) -> &[World] {
@@ -101,15 +112,20 @@ impl Worlds {
         self.pickers[group][direct].pick(unit)
     }
 
-    /// Where a point of a world's process is due, looking from a segment on; none: not within the schedule.
+    /// Position at which a point of a world's process is due, searched from a segment on; none: not within the schedule.
     #[inline]
-    pub(crate) fn place_of_point(&self, world: &World, point: f64, from: usize) -> Option<Place> {
-        self.layout.place_of_point(world.profile, point / world.scale, from)
+    pub(crate) fn position_of_point(
+        &self,
+        world: &World,
+        point: f64,
+        from: usize,
+    ) -> Option<SchedulePosition> {
+        self.layout.position_of_point(world.profile, point / world.scale, from)
     }
 
-    /// Where a revisit makes a world's first visit if nothing else has; none: not within the schedule.
-    pub(crate) fn place_of_opening(&self, world: &World) -> Option<Place> {
-        self.layout.place_of_revisit(world.profile, world.opening / world.scale)
+    /// Position at which a revisit makes a world's first visit if nothing else has; none: not within the schedule.
+    pub(crate) fn position_of_opening(&self, world: &World) -> Option<SchedulePosition> {
+        self.layout.position_of_revisit(world.profile, world.opening / world.scale)
     }
 
     /// The expected number of a world's points until an instant. `near` is a segment to look from.
@@ -138,7 +154,7 @@ impl Worlds {
         let parts = self.layout.parts_of(world.profile);
         let shape = &segment.shape;
         let factor = shape.recurrence.at(at.u);
-        let weight = |part: &Part| {
+        let weight = |part: &GroupPart| {
             if part.is_renewal {
                 return 0.0;
             }
@@ -174,11 +190,11 @@ impl World {
     fn new(universe: &Universe, share: &WorldShare) -> Self {
         let (workload, seed) = (universe.workload(), universe.seed());
         let (hash, delta_ns) = match share.what {
-            What::Objects(origin, content) => {
+            WorldContent::Objects(origin, content) => {
                 let words = [seed, u64::from(content), u64::from(origin)];
                 (hash(Purpose::World, &words), delta_ns(workload, origin))
             }
-            What::Trace => (hash(Purpose::World, &[seed]), trace_delta_ns(workload)),
+            WorldContent::Trace => (hash(Purpose::World, &[seed]), trace_delta_ns(workload)),
         };
         let WorldShare { what, profile, scale } = *share;
         let opening = Rng::new(fold(hash, OPENING)).exponential();

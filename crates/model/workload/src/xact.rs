@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::model::RobotIndex;
 
-/// Which xact: unique in a run.
+/// Identity of an xact, unique in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct XactId {
     pub robot: RobotIndex,
-    /// Its request number ([`crate::Launch::number`]).
+    /// Request number ([`crate::Launch::number`]).
     pub number: u64,
     /// 0: launched by the stream; else the place in its page.
     pub place: u16,
@@ -20,7 +20,7 @@ impl XactId {
     pub const NOBODY: Self = Self { robot: RobotIndex::MAX, number: 0, place: 0 };
 }
 
-/// How an origin misbehaves on purpose towards one request; one way at most.
+/// Deliberate fault of an origin for one request; one at most.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fault {
     /// Responses with this status, and no object.

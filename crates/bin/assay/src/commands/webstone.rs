@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
-use assay_cluster::simulate::Load;
+use assay_cluster::simulate::OfferedLoad;
 use assay_load::node::ModelClock;
 use assay_load::node::clients::{
     ClientShare, ClientsOutcome, ClientsSpec, ClientsTarget, run_unless as request,
@@ -295,7 +295,7 @@ fn once(
         services: plan.list.services.clone(),
         weights: plan.list.weights.clone(),
         seed: args.seed.wrapping_add(further),
-        load: Load::Clients(clients),
+        load: OfferedLoad::Clients(clients),
         share: plan.part.map_or(ClientShare::ALL, |part| ClientShare { first: part.number - 1, of: part.of }),
         target: ClientsTarget::One(plan.to),
         host: Some(plan.host.clone()),

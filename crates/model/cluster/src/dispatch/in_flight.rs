@@ -1,17 +1,17 @@
-//! The number of requests that each server has now.
+//! Requests in flight by server.
 
 use crate::dispatch::members::Members;
 use crate::dispatch::policy::ServerId;
 
-/// Requests started and not finished, by server; kept for servers that are gone too, so that one that comes back is
-/// not taken for idle while it still has requests.
+/// Requests started and not finished, by server. Counts of servers that are down are kept, so that one that comes back is not taken for
+/// idle while it still has requests.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InFlight {
     counts: Vec<u32>,
 }
 
 impl InFlight {
-    pub(crate) fn of(&self, server: ServerId) -> u32 {
+    pub(crate) fn count(&self, server: ServerId) -> u32 {
         self.counts.get(server.index()).copied().unwrap_or(0)
     }
 
@@ -28,15 +28,15 @@ impl InFlight {
         }
     }
 
-    /// Requests of the member at a place, for its weight.
-    pub(crate) fn for_weight(&self, members: &Members, place: usize) -> f64 {
-        f64::from(self.of(members.at(place))) / members.weight(place)
+    /// Requests of the member with this index, over its weight.
+    pub(crate) fn per_weight(&self, members: &Members, index: usize) -> f64 {
+        f64::from(self.count(members.at(index))) / members.weight(index)
     }
 
-    /// The place of the member with the fewest requests; of equal ones the first from `from` on.
+    /// Index of the member with the fewest requests; of equal ones the first from `from` on.
     pub(crate) fn least(&self, members: &Members, from: usize) -> Option<usize> {
         let len = members.len();
         let first = if from >= len { 0 } else { from };
-        (first..len).chain(0..first).min_by_key(|place| self.of(members.at(*place)))
+        (first..len).chain(0..first).min_by_key(|index| self.count(members.at(*index)))
     }
 }

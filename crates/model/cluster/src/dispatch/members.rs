@@ -1,4 +1,4 @@
-//! The servers that can be named now, and their weights.
+//! Servers that are up, and their weights.
 
 use assay_base::random::Rng;
 
@@ -20,80 +20,80 @@ impl Members {
         self.servers.len()
     }
 
-    pub(crate) fn at(&self, place: usize) -> ServerId {
-        self.servers[place]
+    pub(crate) fn at(&self, index: usize) -> ServerId {
+        self.servers[index]
     }
 
-    /// A place, each as likely as the others; 0 when there is none.
+    /// Index of a random member; 0 without members.
     pub(crate) fn draw(&self, draws: &mut Rng) -> usize {
         draws.below(self.len() as u64) as usize
     }
 
-    /// Two places that differ; there are at least two members.
+    /// Indices of two different random members, of at least two.
     pub(crate) fn draw_two(&self, draws: &mut Rng) -> (usize, usize) {
         let first = self.draw(draws);
         let second = draws.below(self.len() as u64 - 1) as usize;
         (first, if second >= first { second + 1 } else { second })
     }
 
-    pub(crate) fn weight(&self, place: usize) -> f64 {
-        self.weights[place]
+    pub(crate) fn weight(&self, index: usize) -> f64 {
+        self.weights[index]
     }
 
-    pub(crate) fn place(&self, server: ServerId) -> Option<usize> {
+    pub(crate) fn index_of(&self, server: ServerId) -> Option<usize> {
         self.servers.binary_search(&server).ok()
     }
 
     pub(crate) fn contains(&self, server: ServerId) -> bool {
-        self.place(server).is_some()
+        self.index_of(server).is_some()
     }
 
-    /// Puts a server in, or changes its weight. Gives the place that is new.
+    /// Adds a server, or changes its weight. Returns the index of a new one.
     pub(crate) fn insert(&mut self, server: ServerId, weight: f64) -> Option<usize> {
-        // A weight that is none would make every sum meaningless.
+        // An invalid weight would make every sum meaningless.
         let weight = if weight.is_finite() && weight > 0.0 { weight } else { 1.0 };
         match self.servers.binary_search(&server) {
-            Ok(place) => {
-                self.weights[place] = weight;
+            Ok(index) => {
+                self.weights[index] = weight;
                 None
             }
-            Err(place) => {
-                self.servers.insert(place, server);
-                self.weights.insert(place, weight);
-                Some(place)
+            Err(index) => {
+                self.servers.insert(index, server);
+                self.weights.insert(index, weight);
+                Some(index)
             }
         }
     }
 
-    /// Takes a server out. Gives the place that it had.
+    /// Removes a server, and returns its index.
     pub(crate) fn remove(&mut self, server: ServerId) -> Option<usize> {
-        let place = self.place(server)?;
-        self.servers.remove(place);
-        self.weights.remove(place);
-        Some(place)
+        let index = self.index_of(server)?;
+        self.servers.remove(index);
+        self.weights.remove(index);
+        Some(index)
     }
 }
 
-/// A place in a circle of members that stays with the same neighbour when members come and go.
+/// Round-robin position that stays before the same member when others come and go.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Turn(pub(crate) usize);
+pub(crate) struct Cursor(pub(crate) usize);
 
-impl Turn {
-    /// The place whose turn it is, and the next one's turn after it. `len` is not 0.
-    pub(crate) fn take(&mut self, len: usize) -> usize {
-        let place = if self.0 >= len { 0 } else { self.0 };
-        self.0 = place + 1;
-        place
+impl Cursor {
+    /// Index of the next member; moves the cursor behind it. `len` is not 0.
+    pub(crate) fn advance(&mut self, len: usize) -> usize {
+        let index = if self.0 >= len { 0 } else { self.0 };
+        self.0 = index + 1;
+        index
     }
 
-    pub(crate) fn inserted(&mut self, place: usize) {
-        if place < self.0 {
+    pub(crate) fn inserted(&mut self, index: usize) {
+        if index < self.0 {
             self.0 += 1;
         }
     }
 
-    pub(crate) fn removed(&mut self, place: usize) {
-        if place < self.0 {
+    pub(crate) fn removed(&mut self, index: usize) {
+        if index < self.0 {
             self.0 -= 1;
         }
     }

@@ -1,22 +1,21 @@
-//! Time, as policies and nodes count it. A moment, counted by whoever uses a policy or a node.
+//! Time of policies and nodes: an argument, in the clock of the caller.
 
 /// Nanoseconds in a second.
 const NANOS: f64 = 1e9;
 
-/// A moment: nanoseconds since an instant that the user chose. 584 years fit.
+/// Nanoseconds since an instant that the caller chose. 584 years fit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(u64);
 
 impl Moment {
-    /// The instant that was chosen.
+    /// The instant that the caller chose.
     pub const START: Self = Self(0);
 
-    /// So many nanoseconds after the start.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// So many seconds after the start, to the nearest nanosecond.
+    /// This many seconds after the start, rounded up to a nanosecond.
     pub fn from_secs(seconds: f64) -> Self {
         Self::START.plus_secs(seconds)
     }
@@ -31,13 +30,13 @@ impl Moment {
         self.0 as f64 / NANOS
     }
 
-    /// So many seconds later, rounded up: what takes time is never done before it is.
+    /// This many seconds later, rounded up, so that work never ends early.
     pub fn plus_secs(self, seconds: f64) -> Self {
         // A float too large for the integer saturates, and one below zero becomes zero.
         Self(self.0.saturating_add(libm::ceil(seconds * NANOS) as u64))
     }
 
-    /// So many nanoseconds later.
+    /// This many nanoseconds later.
     pub const fn plus_nanos(self, nanos: u64) -> Self {
         Self(self.0.saturating_add(nanos))
     }

@@ -1,9 +1,8 @@
-//! The interface of policies: the events that one gets, and the choices that it makes. One trait for all of them.
+//! Interface of all policies: the events that they receive, and the choices that they make.
 
 use crate::dispatch::moment::Moment;
 
-/// A server: a small number that whoever uses the policy gives it, and that stays with it when it goes and
-/// comes back. Policies keep tables by it, so numbers should be close to each other.
+/// Number of a server, which stays with it when it goes and comes back. Policies keep tables by it, so numbers should be dense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerId(pub u32);
 
@@ -13,75 +12,72 @@ impl ServerId {
     }
 }
 
-/// A class of requests: a small number, from 0.
+/// Number of a class of requests, from 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u16);
 
-/// What a policy may know of a request.
+/// A request, as far as policies know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     pub class: ClassId,
-    /// A hash of what it requests: equal for equal targets.
+    /// Hash of the requested document: equal for equal targets.
     pub document: u64,
 }
 
-/// How a request ended.
+/// End of a request on a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finish {
+pub struct Completion {
     /// Nanoseconds since it was started on that server.
     pub took_nanos: u64,
-    /// What it ended with.
-    pub end: End,
+    pub outcome: RequestOutcome,
 }
 
-/// What a request ended with.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum RequestOutcome {
     Responded,
     /// The server failed it: refused, reset, or too late.
     Failed,
-    /// Its client left before there was a response, which would have taken longer than the request did.
+    /// The client left before there was a response, which would have taken longer than the request did.
     Left,
 }
 
-/// The state that a server reports, by itself or in response to a probe. Shares are of the time since the last report, 0 to 1.
+/// State that a server reports, by itself or in response to a probe. Shares are of the time since the last report, 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ServerState {
-    /// Share of its processors that was busy.
+    /// Busy share of the processors.
     pub processor: f64,
-    /// Share of its disks that was busy.
+    /// Busy share of the disks.
     pub disk: f64,
-    /// Share of its network that was busy.
+    /// Busy share of the network.
     pub network: f64,
-    /// Requests that it has now.
+    /// Requests in flight.
     pub in_flight: u32,
-    /// How long it thinks that a request takes which comes now.
+    /// Estimated response time of a request that arrives now.
     pub latency_nanos: Option<u64>,
 }
 
-/// A policy: gets the events, and chooses a server for each request. Calls come in the order of their moments.
+/// Balancing policy: receives events, and chooses a server for each request. Calls come in the order of their moments.
 ///
-/// A server that is up can be named; one that is gone never is, although requests that it has may still finish.
-/// `started` follows for each server that was named and really got the request; `finished` follows each `started` once,
-/// whatever became of the server.
+/// Only servers that are up are chosen; requests of a server that is down may still finish. `started` follows for each server that was
+/// chosen and really got the request; `finished` follows each `started` once, whatever became of the server.
 pub trait Policy: std::fmt::Debug {
-    /// What it is called.
     fn name(&self) -> &'static str;
 
-    /// The servers that can be named now, in ascending order.
+    /// Servers that are up, in ascending order.
     fn servers(&self) -> &[ServerId];
 
-    /// A server can be named from now on, or its weight has changed. The weight is above 0; 1 is usual.
+    /// A server is up, or its weight has changed. The weight is above 0; 1 is usual.
     fn server_up(&mut self, server: ServerId, weight: f64, now: Moment);
 
-    /// A server must not be named any more: it is down, draining, or gone for good.
+    /// A server must not be chosen any more: it is down, draining, or removed.
     fn server_gone(&mut self, server: ServerId, now: Moment);
 
-    /// Chooses the server of a request; none when there is none.
+    /// Chooses the server of a request; none if no server is up.
     fn choose(&mut self, request: &Request, now: Moment) -> Option<ServerId>;
 
-    /// Chooses another server for a request that those of `tried` have failed. Without an implementation of its own, a policy
-    /// chooses once more; if it insists on one that was tried, the next server after that one takes its place.
+    /// Chooses another server for a request that those of `tried` have failed. By default the policy chooses once more; if it insists on one
+    /// that was tried, the next server in order takes its place.
     fn choose_again(&mut self, request: &Request, tried: &[ServerId], now: Moment) -> Option<ServerId> {
         let named = self.choose(request, now)?;
         if !tried.contains(&named) {
@@ -99,12 +95,11 @@ pub trait Policy: std::fmt::Debug {
     fn first_byte(&mut self, _server: ServerId, _request: &Request, _after_nanos: u64, _now: Moment) {}
 
     /// A request that was started has ended.
-    fn finished(&mut self, _server: ServerId, _request: &Request, _how: &Finish, _now: Moment) {}
+    fn finished(&mut self, _server: ServerId, _request: &Request, _completion: &Completion, _now: Moment) {}
 
     /// A server has reported its state: by itself, or in response to a probe ([`Policy::probes`]).
     fn reported(&mut self, _server: ServerId, _state: &ServerState, _now: Moment) {}
 
-    /// Servers that should be probed now that a request has come; responses come through
-    /// [`Policy::reported`]. They are added to `wanted`.
+    /// Appends to `wanted` the servers to probe now that a request has come; responses arrive through [`Policy::reported`].
     fn probes(&mut self, _now: Moment, _wanted: &mut Vec<ServerId>) {}
 }

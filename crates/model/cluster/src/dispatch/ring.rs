@@ -4,12 +4,12 @@ use assay_base::random::mix;
 
 use crate::dispatch::policy::ServerId;
 
-/// Points of a server of weight 1: the shares of servers differ by about a tenth.
+/// Points of a server of weight 1; with 100, the shares of servers differ by about a tenth.
 const POINTS: f64 = 100.0;
-/// No weight gives more.
+/// Most points of a server.
 const MOST_POINTS: f64 = 10_000.0;
 
-/// Points on a circle of 64 bits, each with its server. A server that comes or goes moves only what it takes or leaves.
+/// Points on a circle of 64 bits, each with its server. A server that comes or goes moves only its own documents.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ring {
     points: Vec<(u64, ServerId)>,
@@ -28,7 +28,7 @@ impl Ring {
         self.points.retain(|(_, owner)| *owner != server);
     }
 
-    /// Servers in the order of the circle, from a document on; each may come several times.
+    /// Servers in the order of the circle, from a document on; each may occur several times.
     pub(crate) fn from(&self, document: u64) -> impl Iterator<Item = ServerId> {
         let hash = mix(document);
         let first = self.points.partition_point(|(point, _)| *point < hash);

@@ -1,18 +1,16 @@
-//! What is to be simulated. Services, mixes, clusters, policies and loads, and all their combinations.
+//! Experiment of a cluster file: services, mixes, clusters, policies and loads, and all their combinations.
 
 use crate::dispatch::node::NodeSpec;
-use crate::dispatch::{Choice, ClassId, ServerId};
+use crate::dispatch::{ClassId, PolicyConfig, ServerId};
 
-/// What a cluster file says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
-    /// What it is about.
     pub title: String,
-    /// Seed of all that is random; repetition r has this plus r − 1.
+    /// Seed of everything random; repetition r has this plus r − 1.
     pub seed: u64,
-    /// How often each combination is run.
+    /// Runs of each combination.
     pub repetitions: u32,
-    /// Time before anything is counted.
+    /// Warm-up, before anything is counted.
     pub warm_up_s: f64,
     /// Time in which everything is counted.
     pub measure_s: f64,
@@ -20,128 +18,115 @@ pub struct Experiment {
     pub warm_memory: bool,
     /// The switch, and the network around it.
     pub switch: SwitchSpec,
-    /// Names of classes; their numbers are their places.
+    /// Names of classes, by number.
     pub classes: Vec<String>,
-    /// The services that can be requested.
     pub services: Vec<Service>,
-    /// How often each is requested.
-    pub mixes: Vec<Mix>,
+    pub mixes: Vec<ServiceMix>,
     pub clusters: Vec<Cluster>,
-    /// Ways in which a request reaches a node.
-    pub ways: Vec<Way>,
-    /// Policies that are compared; gains are over the first.
+    /// Ways in which the switch can forward requests.
+    pub forwarding_methods: Vec<ForwardingMethod>,
+    /// Policies that are compared; gains are relative to the first.
     pub policies: Vec<NamedPolicy>,
-    /// How many requests there are.
-    pub loads: Vec<Load>,
-    /// Nodes that fail and come back.
-    pub failures: Vec<Failure>,
-    /// What somebody measured, to hold results against.
-    pub references: Vec<Reference>,
-    /// Which file this one extends.
+    pub loads: Vec<OfferedLoad>,
+    pub failures: Vec<NodeFailure>,
+    /// Measurements of others, for comparison.
+    pub references: Vec<ReferenceCurve>,
+    /// Name of the file that this one extends.
     pub extends: Option<String>,
 }
 
 /// The switch, and the network around it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SwitchSpec {
-    /// Requests that it works on at a time.
+    /// Requests that the switch works on at a time.
     pub processors: u32,
-    /// What it needs for each.
+    /// Time of the switch for a request.
     pub per_request_s: f64,
-    /// What it needs for each byte of a response that it passes on.
+    /// Time of the switch for each byte of a response that it forwards.
     pub per_byte_s: f64,
-    /// It knows what is requested when it chooses (layer 7).
+    /// The switch sees requests when it chooses (layer 7).
     pub sees_requests: bool,
-    /// Responses go past it: neither its processors nor its link have anything to do with them.
-    pub is_passed: bool,
-    /// Time on the way from client to node and back, for a response of no size.
+    /// Direct server return: responses bypass the switch's processors and its link.
+    pub direct_return: bool,
+    /// Round-trip time between client and node, for a response of no size.
     pub network_s: f64,
-    /// The link over which all responses leave; none: as fast as anything.
+    /// Link over which all responses leave; none: infinitely fast.
     pub link_bits_per_s: Option<f64>,
-    /// Servers that are tried after the first.
+    /// Retries at other servers.
     pub retries: u32,
-    /// Time until the policy learns that a node is gone or back.
+    /// Time until the policy learns that a node is down or up.
     pub notices_after_s: f64,
-    /// Nodes report their state so often to policies that want it.
+    /// Interval of nodes' reports to policies that use them.
     pub reports_every_s: f64,
 }
 
-/// A way in which a request reaches a node, and what it costs the switch.
+/// Method by which the switch forwards requests to nodes, and its cost.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Way {
-    /// What it is called.
+pub struct ForwardingMethod {
     pub name: String,
-    /// What the switch needs for a request.
+    /// Time of the switch for a request.
     pub per_request_s: f64,
-    /// What it needs for each byte of a response.
+    /// Time of the switch for each byte of a response.
     pub per_byte_s: f64,
-    /// It knows what is requested.
+    /// The switch sees requests (layer 7).
     pub sees_requests: bool,
-    /// Responses go past the switch.
-    pub is_passed: bool,
+    /// Direct server return: responses bypass the switch.
+    pub direct_return: bool,
 }
 
-/// Something that can be requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Service {
-    /// What it is called.
     pub name: String,
-    /// Where it is requested over HTTP; of several documents the first.
+    /// Path over HTTP; of several documents the first.
     pub path: String,
     pub class: ClassId,
     /// Processor time at a node of speed 1.
     pub processor_s: f64,
-    /// Disk time that no memory spares.
+    /// Disk time that memory does not save.
     pub disk_s: f64,
-    pub law: Law,
-    /// Bytes of a response.
+    pub law: ServiceTimeLaw,
     pub bytes: u64,
-    /// Different documents, all of that size; 0: a program, which reads none.
+    /// Number of documents, all of that size; 0: a program, which reads none.
     pub documents: u64,
-    /// Exponent of the documents' popularity; 0: all alike.
+    /// Zipf exponent of the documents' popularity; 0: uniform.
     pub zipf: f64,
 }
 
-/// How a time varies around its mean.
+/// Distribution of a service time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Law {
-    /// Not at all.
+pub enum ServiceTimeLaw {
     Constant,
     Exponential,
 }
 
-/// How often each service is requested.
+/// Popularity of services.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Mix {
-    /// What it is called.
+pub struct ServiceMix {
     pub label: String,
-    /// By service, in any unit.
+    /// Weights by service, in any unit.
     pub weights: Vec<f64>,
 }
 
-/// Nodes behind the switch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
-    /// What it is called.
     pub label: String,
-    /// Nodes of each kind.
-    pub groups: Vec<Group>,
+    pub groups: Vec<NodeGroup>,
 }
 
-/// Nodes of one kind.
+/// Nodes of one configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Group {
+pub struct NodeGroup {
     pub count: u32,
     pub node: NodeSpec,
-    /// Its weight, for policies that have weights.
+    /// Weight, for policies that use weights.
     pub weight: f64,
-    /// Its link; none: as fast as anything.
+    /// Bandwidth of each node's link; none: infinitely fast.
     pub link_bits_per_s: Option<f64>,
 }
 
 impl Cluster {
-    /// All nodes, in the order of their numbers.
-    pub fn nodes(&self) -> impl Iterator<Item = &Group> {
+    /// Nodes in the order of their numbers.
+    pub fn nodes(&self) -> impl Iterator<Item = &NodeGroup> {
         self.groups.iter().flat_map(|group| std::iter::repeat_n(group, group.count as usize))
     }
 
@@ -150,32 +135,30 @@ impl Cluster {
     }
 }
 
-/// A policy under a name.
+/// A policy with its label.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedPolicy {
-    /// What it is called in tables.
     pub label: String,
-    /// Which one it is.
-    pub choice: PolicyChoice,
-    /// Place of the way in which its requests reach nodes; none: as `[switch]` says.
-    pub way: Option<usize>,
+    pub choice: PolicySpec,
+    /// Index of the forwarding method; none: that of `[switch]`.
+    pub forwarding: Option<usize>,
 }
 
-/// A policy, or how its settings are found.
+/// A policy, or a rule by which its settings are computed.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PolicyChoice {
-    Plain(Choice),
-    /// WARD, whose core the ward-analysis finds for each mix and cluster; a request that is handed over costs so much.
+pub enum PolicySpec {
+    Plain(PolicyConfig),
+    /// WARD with a core computed by the ward-analysis for each mix and cluster.
     Ward {
-        /// Cost of handing a request over.
+        /// Cost of handing a request over to another node.
         hand_over_s: f64,
     },
-    /// CAP with server state, whose profiles are what the services of each class need.
+    /// CAP with server state; the demands of a class are the mean ones of its services.
     CapWithState,
 }
 
-impl PolicyChoice {
-    /// It chooses by what is requested.
+impl PolicySpec {
+    /// True if the policy chooses by the request.
     pub fn needs_request(&self) -> bool {
         match self {
             Self::CapWithState | Self::Ward { .. } => true,
@@ -183,7 +166,7 @@ impl PolicyChoice {
         }
     }
 
-    /// It goes by what servers report of themselves.
+    /// True if the policy uses reports of servers.
     pub fn wants_reports(&self) -> bool {
         match self {
             Self::CapWithState => true,
@@ -193,62 +176,57 @@ impl PolicyChoice {
     }
 }
 
-/// How many requests there are.
+/// Load on a cluster.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Load {
-    /// So many clients, each of which sends the next request as soon as it has its response: a closed loop.
+pub enum OfferedLoad {
+    /// Closed loop: this many clients, each of which sends its next request as soon as it has a response.
     Clients(u32),
-    /// So many requests a second, whatever becomes of them, at random moments: an open loop.
+    /// Open loop: Poisson arrivals at this rate per second.
     Rate(f64),
 }
 
-/// A node that fails, and comes back.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Failure {
-    /// Which one, in every cluster that has so many.
+pub struct NodeFailure {
+    /// Number of the node, in every cluster that has one of this number.
     pub node: ServerId,
     pub at_s: f64,
-    /// How long it is gone; none: for good.
+    /// Length of the outage; none: for good.
     pub lasts_s: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reference {
-    /// Labels of mix, cluster and policy that it is about.
+pub struct ReferenceCurve {
+    /// Labels of the mix, cluster and policy that were measured.
     pub mix: String,
     pub cluster: String,
     pub policy: String,
-    /// Clients, and requests completed in a second.
+    /// Clients, and requests completed per second.
     pub points: Vec<(u32, f64)>,
-    /// How busy a node was with so many clients.
+    /// Utilisation of a node with this many clients.
     pub nodes: Vec<(u32, ReferenceNode)>,
 }
 
-/// How busy somebody found a node, on average.
+/// Measured mean utilisation of a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReferenceNode {
     pub node: u32,
-    /// Share of its processors that was busy.
+    /// Utilisation of its processors.
     pub processor: Option<f64>,
-    /// The same of its disks.
+    /// Utilisation of its disks.
     pub disk: Option<f64>,
 }
 
-/// One combination: places of mix, cluster, policy and load, and a repetition from 0.
+/// One combination: indices of mix, cluster, load and policy, and a repetition from 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell {
-    /// Place of the mix.
     pub mix: usize,
-    /// Place of the cluster.
     pub cluster: usize,
-    /// Place of the load.
     pub load: usize,
-    /// Place of the policy.
     pub policy: usize,
     pub repetition: u32,
 }
 
-/// All combinations, in the order in which they are told.
+/// All combinations, in the order of results.
 pub fn cells(experiment: &Experiment) -> Vec<Cell> {
     let mut all = Vec::new();
     for mix in 0..experiment.mixes.len() {
@@ -265,39 +243,41 @@ pub fn cells(experiment: &Experiment) -> Vec<Cell> {
 }
 
 impl Experiment {
-    /// The switch as it is under a policy, with the way in which its requests reach nodes.
+    /// The switch under a policy, with the policy's forwarding method.
     pub fn switch_under(&self, policy: &NamedPolicy) -> SwitchSpec {
-        let Some(way) = policy.way.and_then(|way| self.ways.get(way)) else { return self.switch };
+        let Some(method) = policy.forwarding.and_then(|index| self.forwarding_methods.get(index)) else {
+            return self.switch;
+        };
         SwitchSpec {
-            per_request_s: way.per_request_s,
-            per_byte_s: way.per_byte_s,
-            sees_requests: way.sees_requests,
-            is_passed: way.is_passed,
+            per_request_s: method.per_request_s,
+            per_byte_s: method.per_byte_s,
+            sees_requests: method.sees_requests,
+            direct_return: method.direct_return,
             ..self.switch
         }
     }
 
-    /// Failures that begin after the end of a simulation that is shorter than the file says: they change nothing.
-    pub fn failures_after_the_end(&self) -> impl Iterator<Item = &Failure> {
+    /// Failures after the end of a simulation that was made shorter than the file says: they have no effect.
+    pub fn failures_after_the_end(&self) -> impl Iterator<Item = &NodeFailure> {
         self.failures.iter().filter(|failure| failure.at_s >= self.warm_up_s + self.measure_s)
     }
 
-    /// What was measured where this cell is.
+    /// Reference rate for this cell.
     pub fn reference(&self, cell: &Cell) -> Option<f64> {
-        let Load::Clients(clients) = self.loads[cell.load] else { return None };
-        let mut points = self.about(cell).flat_map(|reference| &reference.points);
+        let OfferedLoad::Clients(clients) = self.loads[cell.load] else { return None };
+        let mut points = self.references_for(cell).flat_map(|reference| &reference.points);
         points.find(|(at, _)| *at == clients).map(|(_, per_s)| *per_s)
     }
 
-    /// The nodes that were measured where this cell is.
+    /// Reference utilisations for this cell.
     pub fn reference_nodes(&self, cell: &Cell) -> impl Iterator<Item = &ReferenceNode> {
-        let clients = if let Load::Clients(clients) = self.loads[cell.load] { clients } else { 0 };
-        let nodes = self.about(cell).flat_map(|reference| &reference.nodes);
+        let clients = if let OfferedLoad::Clients(clients) = self.loads[cell.load] { clients } else { 0 };
+        let nodes = self.references_for(cell).flat_map(|reference| &reference.nodes);
         nodes.filter(move |(at, _)| *at == clients).map(|(_, node)| node)
     }
 
-    /// What was measured with the mix, cluster and policy of a cell.
-    fn about(&self, cell: &Cell) -> impl Iterator<Item = &Reference> {
+    /// References for the mix, cluster and policy of a cell.
+    fn references_for(&self, cell: &Cell) -> impl Iterator<Item = &ReferenceCurve> {
         let labels = (
             &self.mixes[cell.mix].label,
             &self.clusters[cell.cluster].label,

@@ -1,72 +1,70 @@
-//! What happens, moment by moment. Clients send requests, the switch reads and chooses, nodes work, links carry, clients get
+//! Event loop of the simulation: clients send requests, the switch chooses nodes, nodes serve, links transmit, clients receive
 //! responses.
 
-use crate::dispatch::node::{Busy, JobId, Node};
-use crate::dispatch::{ClassId, End, Finish, Moment, Policy, Request, ServerId};
+use crate::dispatch::node::{BusyTime, JobId, Node};
+use crate::dispatch::{ClassId, Completion, Moment, Policy, Request, RequestOutcome, ServerId};
 use assay_base::random::Rng;
 use assay_workload::Purpose;
 
-use crate::simulate::agenda::{Agenda, Event};
-use crate::simulate::experiment::{Cell, Cluster, Experiment, Load, SwitchSpec};
+use crate::simulate::event_queue::{Event, EventQueue};
+use crate::simulate::experiment::{Cell, Cluster, Experiment, OfferedLoad, SwitchSpec};
 use crate::simulate::links::Links;
-use crate::simulate::policies::{choice, site};
-use crate::simulate::stream::{Requested, Stream};
+use crate::simulate::policies::{document_demands, policy_config};
+use crate::simulate::stream::{RequestStream, SimulatedRequest};
 use crate::simulate::switch::Switch;
 
-/// A client whose request failed sends the next one after this, in seconds.
+/// Pause of a client after a failed request, in seconds.
 pub const PAUSE_AFTER_FAILURE_S: f64 = 0.1;
-/// Nodes are looked at so often, in the model's time, in seconds.
+/// Interval at which nodes are sampled, in seconds of the model's time.
 pub const SAMPLE_EVERY_S: f64 = 1.0;
-/// The client of requests in an open loop, as far as the stream is concerned.
+/// Client number of requests in an open loop, in the stream.
 pub const NOBODY: u64 = u64::MAX;
 
-/// A request that got its response while everything is counted.
+/// A request that was completed while everything is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Responded {
-    /// Place of its service.
+pub struct CompletedRequest {
+    /// Index of the service.
     pub service: usize,
     pub class: ClassId,
     /// The node that responded.
     pub server: ServerId,
-    /// From when it was due to when the client had all of the response.
+    /// Nanoseconds from due to the last byte at the client.
     pub response_nanos: u64,
     /// Bytes of the response.
     pub bytes: u64,
 }
 
-/// A node, as somebody sees it who looks at all of them at one moment.
+/// State of a node at a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NodeSample {
-    /// Requests that it has.
+    /// Requests in flight.
     pub in_flight: u32,
-    /// Share of its processors that was busy since somebody looked last.
+    /// Busy share of its processors since the last sample.
     pub processor: f64,
-    /// The same of its disks.
+    /// Busy share of its disks.
     pub disk: f64,
-    /// The same of its link; 0 if it has none.
+    /// Busy share of its link; 0 if it has none.
     pub network: f64,
 }
 
-/// Who is told what happens; only what happens after warm-up.
+/// Receiver of results; only of those after warm-up.
 pub trait Recorder {
-    /// A request got its response.
-    fn responded(&mut self, what: &Responded);
-    /// A request failed on every server that it was tried on, or there was none.
-    fn failed(&mut self);
-    /// How all nodes are, once a second.
-    fn sampled(&mut self, nodes: &[NodeSample]);
+    fn record_response(&mut self, request: &CompletedRequest);
+    /// The request failed on every server that was tried, or no server was up.
+    fn record_failure(&mut self);
+    /// All nodes, at each sample.
+    fn record_sample(&mut self, nodes: &[NodeSample]);
 }
 
-/// A request on its way.
 #[derive(Debug, Clone)]
 struct Xact {
-    requested: Requested,
+    requested: SimulatedRequest,
     client: Option<u32>,
     due: Moment,
     server: Option<ServerId>,
     started: Moment,
-    /// Links that still carry its response.
-    carriers: u8,
+    /// Links that still transmit the response.
+    links_left: u8,
     tried: Vec<ServerId>,
 }
 
@@ -77,14 +75,14 @@ impl Xact {
 }
 
 #[derive(Debug)]
-struct Member {
+struct SimulatedNode {
     node: Node,
     alive: bool,
     planned: Option<Moment>,
-    sampled: (Moment, Busy),
-    /// How long its link had been busy when it was sampled.
+    sampled: (Moment, BusyTime),
+    /// Busy time of its link at the last sample.
     sampled_link_s: f64,
-    reported: (Moment, Busy),
+    reported: (Moment, BusyTime),
     /// Bytes sent since the last report.
     sent: u64,
 }
@@ -93,49 +91,49 @@ struct Kernel<'a, R> {
     spec: SwitchSpec,
     experiment: &'a Experiment,
     cluster: &'a Cluster,
-    load: Load,
-    stream: Stream,
+    load: OfferedLoad,
+    stream: RequestStream,
     recorder: &'a mut R,
     policy: Box<dyn Policy>,
-    agenda: Agenda,
+    events: EventQueue,
     switch: Switch,
     links: Links,
-    members: Vec<Member>,
+    members: Vec<SimulatedNode>,
     xacts: Vec<Xact>,
     free: Vec<u32>,
-    /// Requests sent so far, by client (or by none).
+    /// Requests sent so far by each client (or by none).
     numbers: Vec<u64>,
     arrivals: Rng,
     counting: bool,
     done: Vec<JobId>,
 }
 
-/// Runs one cell. Its repetition's seed decides everything.
+/// Runs one cell. Everything follows from its repetition's seed.
 pub fn simulate<R: Recorder>(experiment: &Experiment, cell: &Cell, recorder: &mut R) {
     let (mix, cluster) = (&experiment.mixes[cell.mix], &experiment.clusters[cell.cluster]);
     let chosen = &experiment.policies[cell.policy].choice;
     let seed = experiment.seed.wrapping_add(u64::from(cell.repetition));
-    let member = |group: &crate::simulate::experiment::Group| Member {
+    let member = |group: &crate::simulate::experiment::NodeGroup| SimulatedNode {
         node: Node::new(group.node),
         alive: true,
         planned: None,
-        sampled: (Moment::START, Busy::default()),
+        sampled: (Moment::START, BusyTime::default()),
         sampled_link_s: 0.0,
-        reported: (Moment::START, Busy::default()),
+        reported: (Moment::START, BusyTime::default()),
         sent: 0,
     };
     let spec = experiment.switch_under(&experiment.policies[cell.policy]);
     let load = experiment.loads[cell.load];
-    let clients = if let Load::Clients(clients) = load { clients as usize } else { 1 };
+    let clients = if let OfferedLoad::Clients(clients) = load { clients as usize } else { 1 };
     let mut kernel = Kernel {
         spec,
         experiment,
         cluster,
         load,
-        stream: Stream::new(&experiment.services, &mix.weights, seed),
+        stream: RequestStream::new(&experiment.services, &mix.weights, seed),
         recorder,
-        policy: choice(experiment, mix, cluster, chosen).build(seed),
-        agenda: Agenda::default(),
+        policy: policy_config(experiment, mix, cluster, chosen).build(seed),
+        events: EventQueue::default(),
         switch: Switch::new(spec.processors, spec.per_request_s),
         links: Links::new(spec.link_bits_per_s, cluster.nodes().map(|group| group.link_bits_per_s)),
         members: cluster.nodes().map(member).collect(),
@@ -147,11 +145,11 @@ pub fn simulate<R: Recorder>(experiment: &Experiment, cell: &Cell, recorder: &mu
         done: Vec::new(),
     };
     if experiment.warm_memory {
-        let mut documents = site(experiment, mix);
+        let mut documents = document_demands(experiment, mix);
         documents.retain(|requested| requested.requests > 0.0);
         documents.sort_by(|one, other| one.requests.total_cmp(&other.requests));
         for member in &mut kernel.members {
-            documents.iter().for_each(|requested| member.node.remember(requested.document, requested.bytes));
+            documents.iter().for_each(|requested| member.node.preload(requested.document, requested.bytes));
         }
     }
     kernel.begin(chosen.wants_reports());
@@ -165,50 +163,50 @@ impl<R: Recorder> Kernel<'_, R> {
             self.policy.server_up(ServerId(number as u32), group.weight, start);
         }
         match self.load {
-            Load::Clients(clients) => {
-                (0..clients).for_each(|client| self.agenda.put(start, Event::Request(Some(client))));
+            OfferedLoad::Clients(clients) => {
+                (0..clients).for_each(|client| self.events.push(start, Event::Request(Some(client))));
             }
-            Load::Rate(_) => self.plan_arrival(start),
+            OfferedLoad::Rate(_) => self.plan_arrival(start),
         }
-        self.agenda.put(Moment::from_secs(self.experiment.warm_up_s), Event::Measure);
+        self.events.push(Moment::from_secs(self.experiment.warm_up_s), Event::Measure);
         if wants_reports {
-            self.agenda.put(start.plus_secs(self.spec.reports_every_s), Event::Reports);
+            self.events.push(start.plus_secs(self.spec.reports_every_s), Event::Reports);
         }
         for (number, failure) in self.experiment.failures.iter().enumerate() {
             if failure.node.0 as usize >= self.members.len() {
                 continue;
             }
             let (number, at) = (number as u32, Moment::from_secs(failure.at_s));
-            self.agenda.put(at, Event::Fails(number));
-            self.agenda.put(at.plus_secs(self.spec.notices_after_s), Event::NoticedGone(number));
+            self.events.push(at, Event::Fail(number));
+            self.events.push(at.plus_secs(self.spec.notices_after_s), Event::FailureDetected(number));
             if let Some(lasts_s) = failure.lasts_s {
                 let back = at.plus_secs(lasts_s);
-                self.agenda.put(back, Event::Returns(number));
-                self.agenda.put(back.plus_secs(self.spec.notices_after_s), Event::NoticedBack(number));
+                self.events.push(back, Event::Recover(number));
+                self.events.push(back.plus_secs(self.spec.notices_after_s), Event::RecoveryDetected(number));
             }
         }
     }
 
     fn run(&mut self) {
         let end = Moment::from_secs(self.experiment.warm_up_s + self.experiment.measure_s);
-        while let Some((now, event)) = self.agenda.take().filter(|(now, _)| *now < end) {
-            self.happens(event, now);
+        while let Some((now, event)) = self.events.pop().filter(|(now, _)| *now < end) {
+            self.handle(event, now);
         }
     }
 
-    fn happens(&mut self, event: Event, now: Moment) {
+    fn handle(&mut self, event: Event, now: Moment) {
         match event {
             Event::Request(client) => self.request(client, now),
-            Event::AtSwitch(xact) => self.agenda.put(self.switch.read(now), Event::Dispatch(xact)),
+            Event::AtSwitch(xact) => self.events.push(self.switch.read(now), Event::Dispatch(xact)),
             Event::Dispatch(xact) => self.dispatch(xact, now),
             Event::Forwarded(xact) => self.carry(xact, now),
-            Event::Node(node) => self.node_is_due(node, now),
-            Event::Link(link) => self.link_is_due(link, now),
+            Event::Node(node) => self.on_node_timer(node, now),
+            Event::Link(link) => self.on_link_timer(link, now),
             Event::Response(xact) => self.respond(xact, now),
             Event::Probe(node) => self.report(node, now),
             Event::Reports => {
                 (0..self.members.len() as u32).for_each(|node| self.report(node, now));
-                self.agenda.put(now.plus_secs(self.spec.reports_every_s), Event::Reports);
+                self.events.push(now.plus_secs(self.spec.reports_every_s), Event::Reports);
             }
             Event::Sample => self.sample(now),
             Event::Measure => {
@@ -217,30 +215,30 @@ impl<R: Recorder> Kernel<'_, R> {
                     member.sampled = (now, member.node.busy(now));
                     member.sampled_link_s = self.links.busy_s(node as u32, now);
                 }
-                self.agenda.put(now.plus_secs(SAMPLE_EVERY_S), Event::Sample);
+                self.events.push(now.plus_secs(SAMPLE_EVERY_S), Event::Sample);
             }
-            Event::Fails(failure) => self.fail(self.failing(failure), now),
-            Event::Returns(failure) => {
-                let node = self.failing(failure);
+            Event::Fail(failure) => self.fail(self.failed_node(failure), now),
+            Event::Recover(failure) => {
+                let node = self.failed_node(failure);
                 self.members[node.0 as usize].alive = true;
             }
-            Event::NoticedGone(failure) => self.policy.server_gone(self.failing(failure), now),
-            Event::NoticedBack(failure) => {
-                let node = self.failing(failure);
+            Event::FailureDetected(failure) => self.policy.server_gone(self.failed_node(failure), now),
+            Event::RecoveryDetected(failure) => {
+                let node = self.failed_node(failure);
                 let weight = self.cluster.nodes().nth(node.0 as usize).map_or(1.0, |group| group.weight);
                 self.policy.server_up(node, weight, now);
             }
         }
     }
 
-    fn failing(&self, failure: u32) -> ServerId {
+    fn failed_node(&self, failure: u32) -> ServerId {
         self.experiment.failures[failure as usize].node
     }
 
     fn plan_arrival(&mut self, now: Moment) {
-        if let Load::Rate(per_s) = self.load {
+        if let OfferedLoad::Rate(per_s) = self.load {
             let gap_s = self.arrivals.exponential() / per_s;
-            self.agenda.put(now.plus_secs(gap_s), Event::Request(None));
+            self.events.push(now.plus_secs(gap_s), Event::Request(None));
         }
     }
 
@@ -251,8 +249,15 @@ impl<R: Recorder> Kernel<'_, R> {
         let number = &mut self.numbers[client.unwrap_or(0) as usize];
         let requested = self.stream.request(client.map_or(NOBODY, u64::from), *number);
         *number += 1;
-        let xact =
-            Xact { requested, client, due: now, server: None, started: now, carriers: 0, tried: Vec::new() };
+        let xact = Xact {
+            requested,
+            client,
+            due: now,
+            server: None,
+            started: now,
+            links_left: 0,
+            tried: Vec::new(),
+        };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.xacts[slot as usize] = xact;
@@ -263,14 +268,14 @@ impl<R: Recorder> Kernel<'_, R> {
                 self.xacts.len() as u32 - 1
             }
         };
-        self.agenda.put(now.plus_secs(self.spec.network_s / 2.0), Event::AtSwitch(slot));
+        self.events.push(now.plus_secs(self.spec.network_s / 2.0), Event::AtSwitch(slot));
     }
 
     fn dispatch(&mut self, slot: u32, now: Moment) {
         let mut probes = Vec::new();
         self.policy.probes(now, &mut probes);
         for server in probes {
-            self.agenda.put(now.plus_secs(self.spec.network_s), Event::Probe(server.0));
+            self.events.push(now.plus_secs(self.spec.network_s), Event::Probe(server.0));
         }
         let xact = &mut self.xacts[slot as usize];
         let request = xact.request();
@@ -292,21 +297,22 @@ impl<R: Recorder> Kernel<'_, R> {
         if taken {
             self.plan_node(server.0);
         } else {
-            self.try_again(slot, now);
+            self.retry(slot, now);
         }
     }
 
-    /// A server has failed a request.
-    fn try_again(&mut self, slot: u32, now: Moment) {
+    /// Records a failure at a server, and retries or gives up.
+    fn retry(&mut self, slot: u32, now: Moment) {
         let xact = &mut self.xacts[slot as usize];
         let Some(server) = xact.server.take() else { return };
         xact.tried.push(server);
-        let how = Finish { took_nanos: now.nanos_since(xact.started), end: End::Failed };
+        let completion =
+            Completion { took_nanos: now.nanos_since(xact.started), outcome: RequestOutcome::Failed };
         let (request, tried) = (xact.request(), xact.tried.len());
-        self.policy.finished(server, &request, &how, now);
+        self.policy.finished(server, &request, &completion, now);
         if tried <= self.spec.retries as usize {
-            // The refusal has to come back first.
-            self.agenda.put(now.plus_secs(self.spec.network_s), Event::Dispatch(slot));
+            // The refusal takes the way back and the request the way to the next node.
+            self.events.push(now.plus_secs(self.spec.network_s), Event::Dispatch(slot));
         } else {
             self.give_up(slot, now);
         }
@@ -314,12 +320,12 @@ impl<R: Recorder> Kernel<'_, R> {
 
     fn give_up(&mut self, slot: u32, now: Moment) {
         if self.counting {
-            self.recorder.failed();
+            self.recorder.record_failure();
         }
         let client = self.xacts[slot as usize].client;
         self.free.push(slot);
         if client.is_some() {
-            self.agenda.put(now.plus_secs(PAUSE_AFTER_FAILURE_S), Event::Request(client));
+            self.events.push(now.plus_secs(PAUSE_AFTER_FAILURE_S), Event::Request(client));
         }
     }
 
@@ -329,25 +335,25 @@ impl<R: Recorder> Kernel<'_, R> {
         let lost = member.node.fail(now);
         self.plan_node(server.0);
         for slot in lost {
-            self.try_again(slot as u32, now);
+            self.retry(slot as u32, now);
         }
     }
 
     fn plan_node(&mut self, node: u32) {
         let member = &mut self.members[node as usize];
-        let next = member.node.next();
+        let next = member.node.next_event();
         if next != member.planned {
             member.planned = next;
             if let Some(next) = next {
-                self.agenda.put(next, Event::Node(node));
+                self.events.push(next, Event::Node(node));
             }
         }
     }
 
-    fn node_is_due(&mut self, node: u32, now: Moment) {
+    fn on_node_timer(&mut self, node: u32, now: Moment) {
         let member = &mut self.members[node as usize];
         if member.planned != Some(now) {
-            // Something came in between, and another moment was planned.
+            // The node's state has changed since, and another moment is planned.
             return;
         }
         member.planned = None;
@@ -357,7 +363,7 @@ impl<R: Recorder> Kernel<'_, R> {
         self.plan_node(node);
     }
 
-    /// Nodes are done with these; their responses go on the links.
+    /// Starts to forward the responses of completed jobs.
     fn finish_all(&mut self, mut done: Vec<JobId>, now: Moment) {
         for job in done.drain(..) {
             let slot = job as u32;
@@ -369,7 +375,7 @@ impl<R: Recorder> Kernel<'_, R> {
             let work_s = bytes as f64 * self.spec.per_byte_s;
             if work_s > 0.0 {
                 let at = self.switch.work(now, work_s);
-                self.agenda.put(at, Event::Forwarded(slot));
+                self.events.push(at, Event::Forwarded(slot));
             } else {
                 self.carry(slot, now);
             }
@@ -377,56 +383,57 @@ impl<R: Recorder> Kernel<'_, R> {
         self.done = done;
     }
 
-    /// A response goes on its links.
+    /// Puts a response on its links.
     fn carry(&mut self, slot: u32, now: Moment) {
         let xact = &self.xacts[slot as usize];
         let Some(server) = xact.server else { return };
         let bytes = xact.requested.bytes;
-        let on = match self.spec.is_passed {
-            true => self.links.send_past(slot, bytes, server.0, now),
+        let on = match self.spec.direct_return {
+            true => self.links.send_direct(slot, bytes, server.0, now),
             false => self.links.send(slot, bytes, server.0, now),
         };
-        self.xacts[slot as usize].carriers = on;
+        self.xacts[slot as usize].links_left = on;
         match on {
-            0 => self.leaves(slot, now),
+            0 => self.leave_switch(slot, now),
             _ => [0, server.0 + 1].into_iter().for_each(|link| self.plan_link(link)),
         }
     }
 
     fn plan_link(&mut self, link: u32) {
         if let Some(next) = self.links.plan(link) {
-            self.agenda.put(next, Event::Link(link));
+            self.events.push(next, Event::Link(link));
         }
     }
 
-    fn link_is_due(&mut self, link: u32, now: Moment) {
+    fn on_link_timer(&mut self, link: u32, now: Moment) {
         if !self.links.due(link, now) {
             return;
         }
         while let Some(slot) = self.links.take(link, now) {
             let xact = &mut self.xacts[slot as usize];
-            xact.carriers -= 1;
-            if xact.carriers == 0 {
-                self.leaves(slot, now);
+            xact.links_left -= 1;
+            if xact.links_left == 0 {
+                self.leave_switch(slot, now);
             }
         }
         self.plan_link(link);
     }
 
-    /// The switch has sent all of a response.
-    fn leaves(&mut self, slot: u32, now: Moment) {
+    /// Ends a request at the switch, whose links have sent the whole response.
+    fn leave_switch(&mut self, slot: u32, now: Moment) {
         let xact = &self.xacts[slot as usize];
         if let Some(server) = xact.server {
-            let how = Finish { took_nanos: now.nanos_since(xact.started), end: End::Responded };
-            self.policy.finished(server, &xact.request(), &how, now);
+            let completion =
+                Completion { took_nanos: now.nanos_since(xact.started), outcome: RequestOutcome::Responded };
+            self.policy.finished(server, &xact.request(), &completion, now);
         }
-        self.agenda.put(now.plus_secs(self.spec.network_s / 2.0), Event::Response(slot));
+        self.events.push(now.plus_secs(self.spec.network_s / 2.0), Event::Response(slot));
     }
 
     fn respond(&mut self, slot: u32, now: Moment) {
         let xact = &self.xacts[slot as usize];
         if let (true, Some(server)) = (self.counting, xact.server) {
-            self.recorder.responded(&Responded {
+            self.recorder.record_response(&CompletedRequest {
                 service: xact.requested.service as usize,
                 class: xact.requested.class,
                 server,
@@ -441,7 +448,7 @@ impl<R: Recorder> Kernel<'_, R> {
         }
     }
 
-    /// A node says how it is.
+    /// Sends a node's report to the policy.
     fn report(&mut self, node: u32, now: Moment) {
         let member = &mut self.members[node as usize];
         if !member.alive {
@@ -460,7 +467,7 @@ impl<R: Recorder> Kernel<'_, R> {
 
     fn sample(&mut self, now: Moment) {
         let links = &self.links;
-        let look = |(node, member): (usize, &mut Member)| {
+        let look = |(node, member): (usize, &mut SimulatedNode)| {
             let (since, before) = member.sampled;
             let state = member.node.state(now, since, before);
             let link_s = links.busy_s(node as u32, now);
@@ -470,7 +477,7 @@ impl<R: Recorder> Kernel<'_, R> {
             NodeSample { in_flight: state.in_flight, processor: state.processor, disk: state.disk, network }
         };
         let nodes: Vec<NodeSample> = self.members.iter_mut().enumerate().map(look).collect();
-        self.recorder.sampled(&nodes);
-        self.agenda.put(now.plus_secs(SAMPLE_EVERY_S), Event::Sample);
+        self.recorder.record_sample(&nodes);
+        self.events.push(now.plus_secs(SAMPLE_EVERY_S), Event::Sample);
     }
 }

@@ -1,9 +1,9 @@
-//! When a response has left. The link of its node and that of the switch, each shared by all responses on it.
+//! Links of nodes and of the switch, each shared by all responses on it.
 //!
-//! A response flows through both at once, so it has left when the slower of them is done with it.
+//! A response flows through both links at once, so it has left when the slower of them has sent it.
 
 use crate::dispatch::Moment;
-use crate::dispatch::node::Sharing;
+use crate::dispatch::node::ProcessorSharing;
 
 /// Bits of a byte.
 const BITS: f64 = 8.0;
@@ -11,10 +11,10 @@ const BITS: f64 = 8.0;
 #[derive(Debug)]
 struct Link {
     bits_per_s: f64,
-    responses: Sharing<u32>,
-    /// The moment that is on the agenda for it.
+    responses: ProcessorSharing<u32>,
+    /// The moment of its event in the queue.
     planned: Option<Moment>,
-    /// Time in which it carried something, until `noted`.
+    /// Time in which it was busy, until `noted`.
     busy_s: f64,
     noted: Moment,
 }
@@ -38,11 +38,11 @@ pub struct Links {
 }
 
 impl Links {
-    /// The link of the switch, and those of nodes, in bits a second; none: as fast as anything.
+    /// The link of the switch, and those of nodes, in bits a second; none: infinitely fast.
     pub fn new(switch: Option<f64>, nodes: impl Iterator<Item = Option<f64>>) -> Self {
         let link = |bits_per_s| Link {
             bits_per_s,
-            responses: Sharing::new(1, 1.0, 1.0),
+            responses: ProcessorSharing::new(1, 1.0, 1.0),
             planned: None,
             busy_s: 0.0,
             noted: Moment::START,
@@ -50,13 +50,13 @@ impl Links {
         Self { links: std::iter::once(switch).chain(nodes).map(|rate| rate.map(link)).collect() }
     }
 
-    /// Puts a response on its links; gives how many there are.
+    /// Puts a response on the links of node and switch; returns the number of links.
     pub fn send(&mut self, response: u32, bytes: u64, node: u32, now: Moment) -> u8 {
         self.send_by([0, node as usize + 1].into_iter(), response, bytes, now)
     }
 
-    /// Puts a response on the link of its node alone: it goes past the switch.
-    pub fn send_past(&mut self, response: u32, bytes: u64, node: u32, now: Moment) -> u8 {
+    /// Puts a response on the link of its node alone, for direct server return.
+    pub fn send_direct(&mut self, response: u32, bytes: u64, node: u32, now: Moment) -> u8 {
         self.send_by(std::iter::once(node as usize + 1), response, bytes, now)
     }
 
@@ -72,14 +72,14 @@ impl Links {
         on
     }
 
-    /// A response that a link is done with by now, if that moment was planned; call it until there is none.
+    /// A response that a link has sent by now; called until there is none.
     pub fn take(&mut self, number: u32, now: Moment) -> Option<u32> {
         let link = self.links.get_mut(number as usize)?.as_mut()?;
         link.note(now);
-        link.responses.take(now)
+        link.responses.pop_done(now)
     }
 
-    /// Time since the beginning in which a node's link carried responses, at its full rate; 0 if it has none.
+    /// Time since the start in which a node's link was busy; 0 if it has none.
     pub fn busy_s(&self, node: u32, now: Moment) -> f64 {
         match self.links.get(node as usize + 1) {
             Some(Some(link)) => link.busy_s(now),
@@ -87,27 +87,27 @@ impl Links {
         }
     }
 
-    /// True when a moment is the one that was planned for a link.
+    /// True if this is the planned moment of a link's event; the next one may be planned then.
     pub fn due(&mut self, number: u32, now: Moment) -> bool {
         let Some(Some(link)) = self.links.get(number as usize) else { return false };
         let due = link.planned == Some(now);
         if due {
-            self.rang(number);
+            self.clear_planned(number);
         }
         due
     }
 
-    /// The moment that was planned for a link has come: the next may be planned.
-    pub fn rang(&mut self, number: u32) {
+    /// Clears the planned moment of a link, whose event has happened.
+    pub fn clear_planned(&mut self, number: u32) {
         if let Some(Some(link)) = self.links.get_mut(number as usize) {
             link.planned = None;
         }
     }
 
-    /// A moment to put on the agenda for a link, if there is a new one.
+    /// Moment of a link's next event, if it has changed.
     pub fn plan(&mut self, number: u32) -> Option<Moment> {
         let link = self.links.get_mut(number as usize)?.as_mut()?;
-        let next = link.responses.next();
+        let next = link.responses.next_event();
         if next == link.planned {
             return None;
         }

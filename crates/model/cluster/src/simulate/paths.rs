@@ -1,4 +1,4 @@
-//! The path of a document of a service over HTTP, and the document of a path.
+//! Paths of the documents of services over HTTP, in both directions.
 //!
 //! The first document is at the service's path (`/file5k.html`), number *n* has `-n` before the extension
 //! (`/file5k-17.html`): so a study's copies of WebStone's files have names of their own, and a switch can tell classes by
@@ -6,15 +6,15 @@
 
 use crate::simulate::experiment::Service;
 
-/// The path of a service that says none: files are pages, all else are programs.
-pub fn usual_path(name: &str, documents: u64) -> String {
+/// Path of a service without one of its own: files are pages, all others are programs.
+pub fn default_path(name: &str, documents: u64) -> String {
     match documents {
         0 => format!("/cgi-bin/{}.cgi", name.replace('-', "_")),
         _ => format!("/{name}.html"),
     }
 }
 
-/// Where document `number` of a service is.
+/// Path of document `number` of a service.
 pub fn path_of(service: &Service, number: u64) -> String {
     if number == 0 {
         return service.path.clone();
@@ -23,15 +23,15 @@ pub fn path_of(service: &Service, number: u64) -> String {
     format!("{stem}-{number}{extension}")
 }
 
-/// The path up to its extension, and that with whatever follows it.
+/// Splits a path before its extension.
 fn split(path: &str) -> (&str, &str) {
     let file = path.find('?').unwrap_or(path.len());
     let dot = path[..file].rfind('.').filter(|dot| !path[*dot..file].contains('/')).unwrap_or(file);
     path.split_at(dot)
 }
 
-/// The place of the service that a path requests, and which of its documents. Parameters of programs are theirs: they
-/// are not looked at.
+/// Index of the service that a path requests, and the number of the document. Queries are ignored: they are the parameters of
+/// programs.
 pub fn document_at(services: &[Service], path: &str) -> Option<(usize, u64)> {
     let file = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
     let requested = file(path);
@@ -54,11 +54,11 @@ mod tests {
     use crate::dispatch::ClassId;
 
     use super::*;
-    use crate::simulate::experiment::Law;
+    use crate::simulate::experiment::ServiceTimeLaw;
 
     fn service(name: &str, path: Option<&str>, documents: u64) -> Service {
-        let path = path.map_or_else(|| usual_path(name, documents), str::to_owned);
-        let (class, law) = (ClassId(0), Law::Constant);
+        let path = path.map_or_else(|| default_path(name, documents), str::to_owned);
+        let (class, law) = (ClassId(0), ServiceTimeLaw::Constant);
         Service {
             name: name.into(),
             path,

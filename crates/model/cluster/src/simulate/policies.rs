@@ -1,24 +1,24 @@
-//! The policy that runs in a cell. Some have settings that follow from the services and the cluster.
+//! Policy of a cell. The settings of some follow from the services and the cluster.
 
-use crate::dispatch::Choice;
-use crate::dispatch::policies::cap_with_state::{CapWithStateSettings, Profile};
-use crate::dispatch::policies::ward_analysis::{Costs, Requested, analyse};
+use crate::dispatch::PolicyConfig;
+use crate::dispatch::policies::cap_with_state::{CapWithStateSettings, ClassProfile};
+use crate::dispatch::policies::ward_analysis::{ClusterCosts, DocumentDemand, analyse};
 
-use crate::simulate::experiment::{Cluster, Experiment, Mix, PolicyChoice};
+use crate::simulate::experiment::{Cluster, Experiment, PolicySpec, ServiceMix};
 use crate::simulate::stream::{document_of, popularity};
 
-/// A site is requested so many requests in an analysis.
+/// Requests of a ward-analysis.
 const REQUESTS: f64 = 1e6;
 
-/// Every document of a mix, and how often it is requested.
-pub fn site(experiment: &Experiment, mix: &Mix) -> Vec<Requested> {
+/// Documents of a mix with their numbers of requests.
+pub fn document_demands(experiment: &Experiment, mix: &ServiceMix) -> Vec<DocumentDemand> {
     let total: f64 = mix.weights.iter().sum();
     let mut all = Vec::new();
     for (place, service) in experiment.services.iter().enumerate() {
         let share = mix.weights[place] / total;
         let ranks = |number| popularity(number, service.zipf);
         let sum: f64 = (0..service.documents).map(ranks).sum();
-        all.extend((0..service.documents).map(|number| Requested {
+        all.extend((0..service.documents).map(|number| DocumentDemand {
             document: document_of(place, number),
             bytes: service.bytes,
             requests: REQUESTS * share * ranks(number) / sum,
@@ -27,10 +27,10 @@ pub fn site(experiment: &Experiment, mix: &Mix) -> Vec<Requested> {
     all
 }
 
-/// What a cluster's nodes cost in a ward-analysis: those of the first group stand for all.
-pub fn ward_costs(cluster: &Cluster, hand_over_s: f64) -> Option<Costs> {
+/// Costs for a ward-analysis; the nodes of the first group stand for all.
+pub fn ward_costs(cluster: &Cluster, hand_over_s: f64) -> Option<ClusterCosts> {
     let first = cluster.groups.first()?;
-    Some(Costs {
+    Some(ClusterCosts {
         nodes: cluster.groups.iter().map(|group| group.count).sum(),
         node_memory_bytes: first.node.memory_bytes,
         hand_over_s,
@@ -39,25 +39,34 @@ pub fn ward_costs(cluster: &Cluster, hand_over_s: f64) -> Option<Costs> {
     })
 }
 
-/// The policy of a cell, with its settings.
-pub fn choice(experiment: &Experiment, mix: &Mix, cluster: &Cluster, chosen: &PolicyChoice) -> Choice {
+/// Policy of a cell, with its settings.
+pub fn policy_config(
+    experiment: &Experiment,
+    mix: &ServiceMix,
+    cluster: &Cluster,
+    chosen: &PolicySpec,
+) -> PolicyConfig {
     match chosen {
-        PolicyChoice::Plain(choice) => choice.clone(),
-        PolicyChoice::Ward { hand_over_s } => {
+        PolicySpec::Plain(choice) => choice.clone(),
+        PolicySpec::Ward { hand_over_s } => {
             let costs = ward_costs(cluster, *hand_over_s);
-            Choice::Ward(costs.map(|costs| analyse(&site(experiment, mix), &costs).core).unwrap_or_default())
+            PolicyConfig::Ward(
+                costs
+                    .map(|costs| analyse(&document_demands(experiment, mix), &costs).core)
+                    .unwrap_or_default(),
+            )
         }
-        PolicyChoice::CapWithState => {
+        PolicySpec::CapWithState => {
             let profiles =
                 (0..experiment.classes.len()).map(|class| profile(experiment, mix, class)).collect();
-            Choice::CapWithState(CapWithStateSettings { profiles, ..CapWithStateSettings::default() })
+            PolicyConfig::CapWithState(CapWithStateSettings { profiles, ..CapWithStateSettings::default() })
         }
     }
 }
 
-/// What the services of a class need, on average.
-fn profile(experiment: &Experiment, mix: &Mix, class: usize) -> Profile {
-    let mut profile = Profile { processor: 0.0, disk: 0.0, network: 0.0 };
+/// Mean demands of the services of a class.
+fn profile(experiment: &Experiment, mix: &ServiceMix, class: usize) -> ClassProfile {
+    let mut profile = ClassProfile { processor: 0.0, disk: 0.0, network: 0.0 };
     for (service, weight) in experiment.services.iter().zip(&mix.weights) {
         if usize::from(service.class.0) == class {
             profile.processor += weight * service.processor_s;

@@ -1,8 +1,8 @@
-//! From the text of a cluster file to an [`Experiment`]: what its fields mean.
+//! Parses a cluster file to an [`Experiment`].
 //!
-//! A file may extend another: whatever field it has itself at the top replaces the other's. So one description of
-//! a cluster serves many figures.
+//! A file may extend another: its own fields at the top replace the other's, so one description of a cluster serves many figures.
 
+use std::error::Error;
 use std::time::Duration;
 
 use crate::dispatch::node::NodeSpec;
@@ -12,29 +12,30 @@ use crate::dispatch::policies::lard::LardSettings;
 use crate::dispatch::policies::lard_replicated::LardReplicatedSettings;
 use crate::dispatch::policies::peak_ewma::PeakEwmaSettings;
 use crate::dispatch::policies::prequal::PrequalSettings;
-use crate::dispatch::{Choice, ClassId, ServerId};
+use crate::dispatch::{ClassId, PolicyConfig, ServerId};
 use assay_base::settings::suggest::nearest;
 use assay_base::settings::{Fields, Mistake, Source, Value, units};
 
+use crate::simulate::error::ClusterValueError;
 use crate::simulate::experiment::{
-    Cluster, Experiment, Failure, Group, Law, Load, Mix, NamedPolicy, PolicyChoice, Service, SwitchSpec, Way,
+    Cluster, Experiment, ForwardingMethod, NamedPolicy, NodeFailure, NodeGroup, OfferedLoad, PolicySpec,
+    Service, ServiceMix, ServiceTimeLaw, SwitchSpec,
 };
 use crate::simulate::failures;
-use crate::simulate::paths::usual_path;
+use crate::simulate::forwarding;
+use crate::simulate::paths::default_path;
 use crate::simulate::references;
-use crate::simulate::ways;
 
-/// A file that another one extends, as it was found.
+/// A file that another one extends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Extended {
-    /// Which file it is: its path, or that it is a bundled one. Mistakes in it, and results, name it so.
+pub struct BaseFile {
+    /// Name in messages and results: its path, or that it is bundled.
     pub name: String,
-    /// The whole of it.
     pub text: String,
 }
 
-/// Finds the file that another one extends, or says why not.
-pub type Resolver<'a> = &'a dyn Fn(&str) -> Result<Extended, String>;
+/// Finds the file that another one extends. The error is shown at the field `extends`.
+pub type Resolver<'a> = &'a dyn Fn(&str) -> Result<BaseFile, Box<dyn Error>>;
 
 const TOP: [&str; 21] = [
     "way",
@@ -112,7 +113,7 @@ pub fn read(file: &str, text: &str, resolver: Resolver<'_>) -> Result<Experiment
     only(&own)?;
     let Some(extended) = own.get("extends") else { return experiment(&Layers { own: &own, base: None }) };
     let name = extended.text()?;
-    let found = resolver(name).map_err(|why| extended.wrong(&why))?;
+    let found = resolver(name).map_err(|error| extended.wrong(&error.to_string()))?;
     let base_source = Source { file: &found.name, text: &found.text };
     let base_table = base_source.parse()?;
     let base = Fields::whole(base_source, "a cluster file", &base_table);
@@ -136,7 +137,7 @@ struct Layers<'f, 'a> {
 }
 
 impl<'f, 'a> Layers<'f, 'a> {
-    /// The fields in which this one is to be looked up.
+    /// The fields that define this one.
     fn holder(&self, key: &str) -> &'f Fields<'a> {
         match self.base {
             Some(base) if self.own.get(key).is_none() => base,
@@ -180,10 +181,10 @@ fn experiment(layers: &Layers<'_, '_>) -> Result<Experiment, Mistake> {
     if let Some(node) = &node {
         node.only(&NODE)?;
     }
-    let ways = layers
-        .tables("way", "[[way]]", &ways::KNOWN)?
+    let forwarding_methods = layers
+        .tables("way", "[[way]]", &forwarding::KNOWN)?
         .iter()
-        .map(ways::read)
+        .map(forwarding::read)
         .collect::<Result<Vec<_>, _>>()?;
     let clusters = clusters(layers, node.as_ref())?;
     let (warm_up_s, measure_s) = (long("warm-up", 10)?, long("measure", 60)?);
@@ -195,8 +196,8 @@ fn experiment(layers: &Layers<'_, '_>) -> Result<Experiment, Mistake> {
         measure_s,
         warm_memory: layers.get("warm-memory").map_or(Ok(false), |value| value.flag())?,
         switch: switch(layers)?,
-        policies: policies(layers, &classes, &ways)?,
-        ways,
+        policies: policies(layers, &classes, &forwarding_methods)?,
+        forwarding_methods,
         classes,
         services,
         mixes,
@@ -218,7 +219,7 @@ fn switch(layers: &Layers<'_, '_>) -> Result<SwitchSpec, Mistake> {
         per_request_s: 0.0,
         per_byte_s: 0.0,
         sees_requests: true,
-        is_passed: false,
+        direct_return: false,
         network_s: 0.0,
         link_bits_per_s: None,
         retries: 1,
@@ -233,7 +234,7 @@ fn switch(layers: &Layers<'_, '_>) -> Result<SwitchSpec, Mistake> {
         per_request_s: time(&fields, "per-request", 0.0)?,
         per_byte_s: time(&fields, "per-megabyte", 0.0)? / 1e6,
         sees_requests: true,
-        is_passed: false,
+        direct_return: false,
         network_s: time(&fields, "network", 0.0)?,
         link_bits_per_s: fields.get("link").map(|value| value.read(units::bit_rate)).transpose()?,
         retries: whole(&fields, "retries", 1, 0, 100)? as u32,
@@ -277,7 +278,7 @@ fn services(layers: &Layers<'_, '_>, classes: &[String]) -> Result<Vec<Service>,
         }
         let path = match fields.get("path") {
             Some(value) => value.read(path)?,
-            None => usual_path(&name, documents),
+            None => default_path(&name, documents),
         };
         if let Some(other) = found.iter().find(|other| other.path == path) {
             return Err(
@@ -290,7 +291,7 @@ fn services(layers: &Layers<'_, '_>, classes: &[String]) -> Result<Vec<Service>,
             class: ClassId(class as u16),
             processor_s,
             disk_s,
-            law: fields.get("law").map_or(Ok(Law::Constant), |value| value.read(law))?,
+            law: fields.get("law").map_or(Ok(ServiceTimeLaw::Constant), |value| value.read(law))?,
             bytes: whole(&fields, "bytes", 0, 0, 1 << 40)?,
             documents,
             zipf: match fields.get("zipf") {
@@ -305,17 +306,17 @@ fn services(layers: &Layers<'_, '_>, classes: &[String]) -> Result<Vec<Service>,
     }
 }
 
-fn path(text: &str) -> Result<String, String> {
+fn path(text: &str) -> Result<String, ClusterValueError> {
     let fits = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
-    if fits { Ok(text.to_owned()) } else { Err(format!("`{text}` is no path like \"/file.html\"")) }
+    if fits { Ok(text.to_owned()) } else { Err(ClusterValueError::Path(text.to_owned())) }
 }
 
 fn class_of(value: &Value<'_>, classes: &[String]) -> Result<usize, Mistake> {
-    place(value, value.text()?, classes.iter().map(String::as_str), "class")
+    index_of(value, value.text()?, classes.iter().map(String::as_str), "class")
 }
 
-/// The place of a name among those that are known.
-fn place<'n>(
+/// Index of a name among the known ones.
+fn index_of<'n>(
     value: &Value<'_>,
     name: &str,
     known: impl Iterator<Item = &'n str> + Clone,
@@ -331,37 +332,37 @@ fn place<'n>(
     known.clone().position(|other| other == name).ok_or_else(unknown)
 }
 
-fn law(text: &str) -> Result<Law, String> {
+fn law(text: &str) -> Result<ServiceTimeLaw, ClusterValueError> {
     match text {
-        "constant" => Ok(Law::Constant),
-        "exponential" => Ok(Law::Exponential),
-        other => Err(format!("`{other}` is neither \"constant\" nor \"exponential\"")),
+        "constant" => Ok(ServiceTimeLaw::Constant),
+        "exponential" => Ok(ServiceTimeLaw::Exponential),
+        other => Err(ClusterValueError::Law(other.to_owned())),
     }
 }
 
-fn mixes(layers: &Layers<'_, '_>, services: &[Service]) -> Result<Vec<Mix>, Mistake> {
+fn mixes(layers: &Layers<'_, '_>, services: &[Service]) -> Result<Vec<ServiceMix>, Mistake> {
     let names = || services.iter().map(|service| service.name.as_str());
     let mut found = Vec::new();
     for fields in layers.tables("mix", "[[mix]]", &["label", "weights"])? {
         let label = fields.need("label", "what it is called in tables")?.text()?.to_owned();
         let mut weights = vec![0.0; services.len()];
         for value in fields.need("weights", "a weight for each service")?.fields("weights")?.all() {
-            let service = place(&value, &value.key, names(), "service")?;
+            let service = index_of(&value, &value.key, names(), "service")?;
             weights[service] = value.number(0.0, 1e12)?;
         }
         if weights.iter().sum::<f64>() <= 0.0 {
             return Err(fields.wrong("it requests nothing: give a service a weight"));
         }
-        found.push(Mix { label, weights });
+        found.push(ServiceMix { label, weights });
     }
     if found.is_empty() {
-        found.push(Mix { label: "all alike".into(), weights: vec![1.0; services.len()] });
+        found.push(ServiceMix { label: "all alike".into(), weights: vec![1.0; services.len()] });
     }
     Ok(found)
 }
 
-/// A kind of node: what its own fields say, then those of the cluster, then `[node]`.
-fn group(layers: &[&Fields<'_>]) -> Result<Group, Mistake> {
+/// A group of nodes: its own fields, then those of the cluster, then `[node]`.
+fn group(layers: &[&Fields<'_>]) -> Result<NodeGroup, Mistake> {
     let get = |key: &str| layers.iter().find_map(|fields| fields.get(key));
     let whole = |key: &str, usual: u64, most: u64| get(key).map_or(Ok(usual), |value| value.whole(1, most));
     let number =
@@ -381,7 +382,7 @@ fn group(layers: &[&Fields<'_>]) -> Result<Group, Mistake> {
         workers: limit("workers", 1)?.map(|workers| workers as u32),
         queue: limit("queue", 0)?.map(|queue| queue as u32),
     };
-    Ok(Group {
+    Ok(NodeGroup {
         count: 1,
         node,
         weight: number("weight", 1.0, 1e6)?,
@@ -397,12 +398,12 @@ fn clusters(layers: &Layers<'_, '_>, node: Option<&Fields<'_>>) -> Result<Vec<Cl
         for own in fields.tables("group", "[[cluster.group]]", &known(&["nodes"]))? {
             let kinds: Vec<&Fields<'_>> = [&own, &fields].into_iter().chain(node).collect();
             let count = own.need("nodes", "how many nodes of this kind")?.whole(1, MOST_NODES)?;
-            groups.push(Group { count: count as u32, ..group(&kinds)? });
+            groups.push(NodeGroup { count: count as u32, ..group(&kinds)? });
         }
         if groups.is_empty() {
             let kinds: Vec<&Fields<'_>> = [&fields].into_iter().chain(node).collect();
             let count = fields.need("nodes", "how many nodes it has")?.whole(1, MOST_NODES)?;
-            groups.push(Group { count: count as u32, ..group(&kinds)? });
+            groups.push(NodeGroup { count: count as u32, ..group(&kinds)? });
         }
         let count: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
         if count > MOST_NODES {
@@ -421,9 +422,9 @@ fn clusters(layers: &Layers<'_, '_>, node: Option<&Fields<'_>>) -> Result<Vec<Cl
     }
 }
 
-fn loads(layers: &Layers<'_, '_>) -> Result<Vec<Load>, Mistake> {
+fn loads(layers: &Layers<'_, '_>) -> Result<Vec<OfferedLoad>, Mistake> {
     let mut found = Vec::new();
-    // A file that names rates does not want the clients of the one that it extends.
+    // Rates in a file replace the clients of the one that it extends, and the other way round.
     let own = |key: &str| layers.own.get(key);
     let both = match own("clients").is_some() || own("rates").is_some() {
         true => [own("clients"), own("rates")],
@@ -431,10 +432,10 @@ fn loads(layers: &Layers<'_, '_>) -> Result<Vec<Load>, Mistake> {
     };
     let [clients, rates] = both;
     for value in clients.map_or(Ok(Vec::new()), |value| value.list())? {
-        found.push(Load::Clients(value.whole(1, 10_000_000)? as u32));
+        found.push(OfferedLoad::Clients(value.whole(1, 10_000_000)? as u32));
     }
     for value in rates.map_or(Ok(Vec::new()), |value| value.list())? {
-        found.push(Load::Rate(value.read(units::rate)?));
+        found.push(OfferedLoad::Rate(value.read(units::rate)?));
     }
     match found.len() {
         0 => Err(layers.own.wrong("nobody asks: say clients = [2, 4, 8], or rates = [\"100/s\"]")),
@@ -442,27 +443,31 @@ fn loads(layers: &Layers<'_, '_>) -> Result<Vec<Load>, Mistake> {
     }
 }
 
-fn failures(layers: &Layers<'_, '_>, clusters: &[Cluster], end_s: f64) -> Result<Vec<Failure>, Mistake> {
+fn failures(layers: &Layers<'_, '_>, clusters: &[Cluster], end_s: f64) -> Result<Vec<NodeFailure>, Mistake> {
     let listed = layers.tables("failure", "[[failure]]", &failures::KNOWN)?;
     listed.iter().map(|fields| failures::read(fields, clusters, end_s)).collect()
 }
 
-fn policies(layers: &Layers<'_, '_>, classes: &[String], ways: &[Way]) -> Result<Vec<NamedPolicy>, Mistake> {
+fn policies(
+    layers: &Layers<'_, '_>,
+    classes: &[String],
+    methods: &[ForwardingMethod],
+) -> Result<Vec<NamedPolicy>, Mistake> {
     let own = |key: &str| layers.own.get(key).is_some();
     let from_own = own("policies") || own("policy");
     let holder = if from_own { layers.own } else { layers.holder("policies") };
     let mut found: Vec<NamedPolicy> = Vec::new();
     for value in holder.get("policies").map_or(Ok(Vec::new()), |value| value.list())? {
         let choice = named(&value)?;
-        found.push(NamedPolicy { label: value.text()?.to_owned(), choice, way: None });
+        found.push(NamedPolicy { label: value.text()?.to_owned(), choice, forwarding: None });
     }
     let holder = if from_own { layers.own } else { layers.holder("policy") };
     for fields in holder.tables("policy", "[[policy]]", &POLICY)? {
         let value = fields.need("name", "a policy")?;
         let choice = with_settings(named(&value)?, &fields, classes)?;
         let label = fields.get("label").map_or(value.text(), |label| label.text())?.to_owned();
-        let way = ways::of_policy(fields.get("way").as_ref(), &choice, ways)?;
-        found.push(NamedPolicy { label, choice, way });
+        let forwarding = forwarding::method_of_policy(fields.get("way").as_ref(), &choice, methods)?;
+        found.push(NamedPolicy { label, choice, forwarding });
     }
     if let Some(at) =
         (1..found.len()).find(|at| found[..*at].iter().any(|other| other.label == found[*at].label))
@@ -475,27 +480,23 @@ fn policies(layers: &Layers<'_, '_>, classes: &[String], ways: &[Way]) -> Result
     }
 }
 
-/// What a request that is handed over costs in WARD's analysis, unless it is said, in seconds: TCP hand-off in its paper.
+/// Default cost of handing a request over in WARD's analysis, in seconds: that of TCP hand-off in its paper.
 pub const HAND_OVER_S: f64 = 300e-6;
 
-fn named(value: &Value<'_>) -> Result<PolicyChoice, Mistake> {
+fn named(value: &Value<'_>) -> Result<PolicySpec, Mistake> {
     let name = value.text()?;
-    match Choice::named(name) {
-        Some(Choice::Ward(_)) => Ok(PolicyChoice::Ward { hand_over_s: HAND_OVER_S }),
-        Some(Choice::CapWithState(_)) => Ok(PolicyChoice::CapWithState),
-        Some(choice) => Ok(PolicyChoice::Plain(choice)),
+    match PolicyConfig::from_name(name) {
+        Some(PolicyConfig::Ward(_)) => Ok(PolicySpec::Ward { hand_over_s: HAND_OVER_S }),
+        Some(PolicyConfig::CapWithState(_)) => Ok(PolicySpec::CapWithState),
+        Some(choice) => Ok(PolicySpec::Plain(choice)),
         None => {
-            let all: Vec<&str> = Choice::all().iter().map(Choice::name).collect();
-            place(value, name, all.into_iter(), "policy").map(|_| PolicyChoice::Plain(Choice::Random))
+            let all: Vec<&str> = PolicyConfig::all().iter().map(PolicyConfig::name).collect();
+            index_of(value, name, all.into_iter(), "policy").map(|_| PolicySpec::Plain(PolicyConfig::Random))
         }
     }
 }
 
-fn with_settings(
-    choice: PolicyChoice,
-    fields: &Fields<'_>,
-    classes: &[String],
-) -> Result<PolicyChoice, Mistake> {
+fn with_settings(choice: PolicySpec, fields: &Fields<'_>, classes: &[String]) -> Result<PolicySpec, Mistake> {
     let number = |key: &str, usual: f64| fields.get(key).map_or(Ok(usual), |value| value.number(0.0, 1e9));
     let lard = |usual: LardSettings| -> Result<LardSettings, Mistake> {
         Ok(LardSettings {
@@ -504,40 +505,44 @@ fn with_settings(
             ..usual
         })
     };
-    let (allowed, choice): (&[&str], PolicyChoice) = match choice {
-        PolicyChoice::Ward { hand_over_s } => {
-            (&["hand-over"], PolicyChoice::Ward { hand_over_s: time(fields, "hand-over", hand_over_s)? })
+    let (allowed, choice): (&[&str], PolicySpec) = match choice {
+        PolicySpec::Ward { hand_over_s } => {
+            (&["hand-over"], PolicySpec::Ward { hand_over_s: time(fields, "hand-over", hand_over_s)? })
         }
-        PolicyChoice::CapWithState => (&[], choice),
-        PolicyChoice::Plain(plain) => {
-            let (allowed, plain): (&[&str], Choice) = match plain {
-                Choice::PeakEwma(usual) => (
+        PolicySpec::CapWithState => (&[], choice),
+        PolicySpec::Plain(plain) => {
+            let (allowed, plain): (&[&str], PolicyConfig) = match plain {
+                PolicyConfig::PeakEwma(usual) => (
                     &["decay"],
-                    Choice::PeakEwma(PeakEwmaSettings { decay_s: time(fields, "decay", usual.decay_s)? }),
+                    PolicyConfig::PeakEwma(PeakEwmaSettings {
+                        decay_s: time(fields, "decay", usual.decay_s)?,
+                    }),
                 ),
-                Choice::BoundedHash(usual) => {
+                PolicyConfig::BoundedHash(usual) => {
                     let bound = number("bound", usual.bound)?;
-                    (&["bound"], Choice::BoundedHash(BoundedHashSettings { bound }))
+                    (&["bound"], PolicyConfig::BoundedHash(BoundedHashSettings { bound }))
                 }
-                Choice::Lard(usual) => (&["t-low", "t-high"], Choice::Lard(lard(usual)?)),
-                Choice::LardReplicated(usual) => {
+                PolicyConfig::Lard(usual) => (&["t-low", "t-high"], PolicyConfig::Lard(lard(usual)?)),
+                PolicyConfig::LardReplicated(usual) => {
                     let shrink_after_s = time(fields, "shrink-after", usual.shrink_after_s)?;
                     let settings = LardReplicatedSettings { lard: lard(usual.lard)?, shrink_after_s };
-                    (&["t-low", "t-high", "shrink-after"], Choice::LardReplicated(settings))
+                    (&["t-low", "t-high", "shrink-after"], PolicyConfig::LardReplicated(settings))
                 }
-                Choice::Prequal(usual) => {
+                PolicyConfig::Prequal(usual) => {
                     let settings = PrequalSettings {
                         probes: number("probes", usual.probes)?,
                         pool: whole(fields, "pool", usual.pool as u64, 1, 100_000)? as usize,
                         age_s: time(fields, "age", usual.age_s)?,
                         ..usual
                     };
-                    (&["probes", "pool", "age"], Choice::Prequal(settings))
+                    (&["probes", "pool", "age"], PolicyConfig::Prequal(settings))
                 }
-                Choice::Cap(_) => (&["lists"], Choice::Cap(CapSettings { lists: lists(fields, classes)? })),
+                PolicyConfig::Cap(_) => {
+                    (&["lists"], PolicyConfig::Cap(CapSettings { lists: lists(fields, classes)? }))
+                }
                 other => (&[], other),
             };
-            (allowed, PolicyChoice::Plain(plain))
+            (allowed, PolicySpec::Plain(plain))
         }
     };
     let known: Vec<&str> = ["name", "label", "way"].iter().chain(allowed).copied().collect();
@@ -550,7 +555,7 @@ fn lists(fields: &Fields<'_>, classes: &[String]) -> Result<Vec<Option<Vec<Serve
     let mut lists = vec![None; classes.len()];
     let Some(value) = fields.get("lists") else { return Ok(lists) };
     for list in value.fields("lists")?.all() {
-        let class = place(&list, &list.key, classes.iter().map(String::as_str), "class")?;
+        let class = index_of(&list, &list.key, classes.iter().map(String::as_str), "class")?;
         let servers = list.list()?;
         let server = |value: &Value<'_>| Ok(ServerId(value.whole(0, MOST_NODES)? as u32));
         lists[class] = Some(servers.iter().map(server).collect::<Result<Vec<_>, Mistake>>()?);

@@ -1,17 +1,17 @@
-//! From a `[[reference]]` of a cluster file to what somebody measured there: rates, and how busy a node was.
+//! Parses a `[[reference]]` of a cluster file: measured rates, and measured utilisation of a node.
 
 use assay_base::settings::{Fields, Mistake};
 
-use crate::simulate::experiment::{Reference, ReferenceNode};
+use crate::simulate::experiment::{ReferenceCurve, ReferenceNode};
 
-/// What a reference can have.
+/// Fields of a reference.
 pub(crate) const KNOWN: [&str; 8] =
     ["mix", "cluster", "policy", "clients", "per-second", "node", "processor", "disk"];
 /// The most nodes that a cluster may have.
 const MOST_NODES: u64 = 1_000_000;
 
-/// Reads one of them.
-pub(crate) fn read(fields: &Fields<'_>) -> Result<Reference, Mistake> {
+/// Parses a reference.
+pub(crate) fn read(fields: &Fields<'_>) -> Result<ReferenceCurve, Mistake> {
     let text = |key: &str| Ok(fields.need(key, "the label of one")?.text()?.to_owned());
     let clients = fields.need("clients", "a list")?;
     let counts: Vec<u32> =
@@ -36,7 +36,7 @@ pub(crate) fn read(fields: &Fields<'_>) -> Result<Reference, Mistake> {
         (*count, ReferenceNode { node, processor: at(&processor, place), disk: at(&disk, place) })
     };
     let nodes = if is_of_node { counts.iter().enumerate().map(used).collect() } else { Vec::new() };
-    Ok(Reference {
+    Ok(ReferenceCurve {
         mix: text("mix")?,
         cluster: text("cluster")?,
         policy: text("policy")?,

@@ -5,41 +5,39 @@ use crate::dispatch::node::Work;
 use assay_base::random::{Rng, hash};
 use assay_workload::Purpose;
 
-use crate::simulate::experiment::{Law, Service};
+use crate::simulate::experiment::{Service, ServiceTimeLaw};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Requested {
-    /// Place of its service.
+pub struct SimulatedRequest {
+    /// Index of the service.
     pub service: u32,
     pub class: ClassId,
-    /// Which of the service's documents, from 0.
+    /// Number of the document in its service, from 0.
     pub number: u64,
-    /// Its hash, as policies and memories know it.
+    /// Hash of the document, for policies and memories.
     pub document: u64,
-    /// What it costs a node.
     pub work: Work,
     /// Bytes of the response.
     pub bytes: u64,
 }
 
-/// Makes requests of one mix. Request *n* of client *c* is the same wherever it is made: in a simulation, or by a client
-/// on a network.
+/// Requests of one mix. Request *n* of client *c* is the same in a simulation and on a network.
 #[derive(Debug)]
-pub struct Stream {
+pub struct RequestStream {
     services: Vec<Service>,
-    /// Share of the services up to each.
+    /// Cumulative shares of services.
     shares: Vec<f64>,
-    /// Share of the documents up to each, for services that have popular ones.
+    /// Cumulative shares of documents, for services with a Zipf exponent.
     popularity: Vec<Vec<f64>>,
     seed: u64,
 }
 
-/// The hash of a document, as policies and memories know it.
+/// Hash of a document, for policies and memories.
 pub fn document_of(service: usize, number: u64) -> u64 {
     hash(Purpose::Object, &[service as u64, number])
 }
 
-/// Parts of a whole, as the sum of all up to each.
+/// Cumulative shares of weights.
 fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut sums: Vec<f64> = Vec::new();
     for weight in weights {
@@ -49,12 +47,12 @@ fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
     sums.iter().map(|sum| sum / total).collect()
 }
 
-/// How much more often document `number` (from 0) is requested than the last of an endless row.
+/// Zipf weight of document `number`, from 0.
 pub(crate) fn popularity(number: u64, zipf: f64) -> f64 {
     libm::pow((number + 1) as f64, -zipf)
 }
 
-impl Stream {
+impl RequestStream {
     /// Requests for services with these weights, in any unit.
     pub fn new(services: &[Service], weights: &[f64], seed: u64) -> Self {
         let ranked = |service: &Service| match service.zipf > 0.0 {
@@ -70,7 +68,7 @@ impl Stream {
     }
 
     /// Request `number` of `client`.
-    pub fn request(&self, client: u64, number: u64) -> Requested {
+    pub fn request(&self, client: u64, number: u64) -> SimulatedRequest {
         let mut rng = Rng::of(Purpose::Request, &[self.seed, client, number]);
         let draw = rng.unit();
         let place = self.shares.partition_point(|share| *share <= draw).min(self.shares.len() - 1);
@@ -85,13 +83,13 @@ impl Stream {
         let number = number.min(service.documents.saturating_sub(1));
         let document = document_of(place, number);
         let mut time = |mean_s: f64| match service.law {
-            Law::Constant => mean_s,
-            Law::Exponential => mean_s * rng.exponential(),
+            ServiceTimeLaw::Constant => mean_s,
+            ServiceTimeLaw::Exponential => mean_s * rng.exponential(),
         };
         let (processor_s, disk_s) = (time(service.processor_s), time(service.disk_s));
         let read = (service.documents > 0).then_some((document, service.bytes));
         let work = Work { processor_s, disk_s, document: read };
-        Requested {
+        SimulatedRequest {
             service: place as u32,
             class: service.class,
             number,

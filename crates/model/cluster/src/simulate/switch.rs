@@ -1,4 +1,4 @@
-//! When the switch has read a request. Processors that take them one by one, in the order in which they came.
+//! The switch's processors: a FIFO queue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,23 +8,22 @@ use crate::dispatch::Moment;
 #[derive(Debug)]
 pub struct Switch {
     per_request_s: f64,
-    /// When each of them is free.
+    /// Moment from which each processor is free.
     free: BinaryHeap<Reverse<Moment>>,
 }
 
 impl Switch {
-    /// So many processors, each of which needs so long for a request.
     pub fn new(processors: u32, per_request_s: f64) -> Self {
         let free = (0..processors.max(1)).map(|_| Reverse(Moment::START)).collect();
         Self { per_request_s, free }
     }
 
-    /// A request comes; it is read at the moment that this gives.
+    /// Reads a request; returns the moment of completion.
     pub fn read(&mut self, now: Moment) -> Moment {
         self.work(now, self.per_request_s)
     }
 
-    /// There is so much for it to do; it is done at the moment that this gives.
+    /// Queues work; returns the moment of completion.
     pub fn work(&mut self, now: Moment, work_s: f64) -> Moment {
         let free = self.free.pop().map_or(now, |Reverse(free)| free);
         let done = free.max(now).plus_secs(work_s);

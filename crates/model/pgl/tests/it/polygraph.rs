@@ -1,6 +1,6 @@
 //! Programs as Web Polygraph reads them: each must mean the same here, or be refused.
 
-use assay_workload::script::{Action, Class, Factors, Sample, ScriptRun};
+use assay_workload::script::{Factors, ResponseClass, Sample, ScriptAction, ScriptRun};
 
 use crate::{compile_text, rendered};
 
@@ -21,10 +21,10 @@ fn scripted(script: &str) -> String {
 fn second() -> Sample {
     let mut sample = Sample::default();
     (sample.duration_s, sample.requests, sample.ok, sample.errors) = (1.0, 100, 93, 7);
-    (0..30).for_each(|_| sample.class_mut(Class::RealHit).record(0.1, 1000));
-    (0..10).for_each(|_| sample.class_mut(Class::RealMiss).record(0.1, 1000));
-    sample.class_mut(Class::Rep).record(0.1, 500);
-    sample.class_mut(Class::Rep).record(0.3, 1500);
+    (0..30).for_each(|_| sample.class_mut(ResponseClass::RealHit).record(0.1, 1000));
+    (0..10).for_each(|_| sample.class_mut(ResponseClass::RealMiss).record(0.1, 1000));
+    sample.class_mut(ResponseClass::Rep).record(0.1, 500);
+    sample.class_mut(ResponseClass::Rep).record(0.3, 1500);
     sample
 }
 
@@ -38,10 +38,10 @@ fn printed(statements: &str) -> Vec<String> {
     let factors = Factors { load: 1.0, population: 1.0 };
     let (mut run, _) = ScriptRun::start(script, factors);
     let line = |action| match action {
-        Action::Print(line) => line,
+        ScriptAction::Print(line) => line,
         other => panic!("{other:?}"),
     };
-    run.tell(&second(), factors).into_iter().map(line).collect()
+    run.on_interval(&second(), factors).into_iter().map(line).collect()
 }
 
 /// Whether a condition on `s` is true.

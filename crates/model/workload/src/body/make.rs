@@ -115,7 +115,7 @@ impl Universe {
 
     /// Puts lines into a body, a gap after each; or, without lines, the path of the object at its end.
     fn inject(&self, object: &Object, injection: &Injected, stamp_bytes: u64, overlay: &mut Overlay) {
-        let links: Vec<(u64, u64)> = overlay.places().collect();
+        let links: Vec<(u64, u64)> = overlay.ranges().collect();
         let mut lines = Overlay::default();
         match injection.lines {
             None => {
@@ -151,7 +151,7 @@ impl Universe {
                     if end > object.size_bytes {
                         break;
                     }
-                    lines.put(at, (circle, from), length);
+                    lines.put(at, circle, from, length);
                     at = end;
                 }
             }

@@ -9,10 +9,10 @@ mod table;
 
 use std::sync::Arc;
 
-use self::overlay::{At, Overlay};
+use self::overlay::{Overlay, OverlayLookup};
 use self::pool::{CircleIndex, DATA};
 pub use self::pool::{FileBytes, LONGEST_CHUNK, POOL_BYTES, Pool};
-pub(crate) use self::table::{BodyTable, extension, needs};
+pub(crate) use self::table::{BodyTable, extension, pool_needs};
 use crate::Purpose;
 use assay_base::random::{Rng, hash};
 
@@ -23,10 +23,10 @@ pub const STAMP_BYTES: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     stamp: [u8; STAMP_BYTES],
-    /// How much of the stamp it has: all or nothing.
+    /// Bytes of the stamp: all or none.
     stamp_bytes: u32,
     circle: CircleIndex,
-    /// Where in the circle it begins.
+    /// Start of the body in the circle.
     offset: u64,
     size: u64,
     overlay: Option<Arc<Overlay>>,
@@ -57,7 +57,6 @@ impl Body {
         Self { stamp, stamp_bytes: STAMP_BYTES as u32, circle, offset, size, overlay: None }
     }
 
-    /// Its length in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -88,8 +87,8 @@ impl Body {
     #[cold]
     fn overlaid<'a>(&'a self, overlay: &'a Overlay, pool: &'a Pool, from: u64, max: usize) -> &'a [u8] {
         match overlay.at(pool, from, max) {
-            At::Piece(bytes) => bytes,
-            At::Body(room) => self.base(pool, from, max.min(usize::try_from(room).unwrap_or(max))),
+            OverlayLookup::Overlay(bytes) => bytes,
+            OverlayLookup::Body(room) => self.base(pool, from, max.min(usize::try_from(room).unwrap_or(max))),
         }
     }
 

@@ -5,30 +5,30 @@ use super::pool::{CircleIndex, Pool};
 /// Pieces that replace what a body would hold at their places. In order, none on top of another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Overlay {
-    pieces: Vec<Piece>,
+    pieces: Vec<OverlayPiece>,
     /// Bytes of pieces that are made for this body.
     made: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Piece {
+struct OverlayPiece {
     begin: u64,
     end: u64,
-    source: Source,
+    source: PieceSource,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum PieceSource {
     /// From here in `made`.
     Made(usize),
     /// From here in a circle.
     Circle(CircleIndex, u64),
 }
 
-/// What is at a position.
-pub(crate) enum At<'a> {
+/// Bytes at a position: those of the overlay, or of the body below.
+pub(crate) enum OverlayLookup<'a> {
     /// Bytes of a piece.
-    Piece(&'a [u8]),
+    Overlay(&'a [u8]),
     /// The body itself, for so many bytes.
     Body(u64),
 }
@@ -39,17 +39,21 @@ impl Overlay {
         let from = self.made.len();
         write(&mut self.made);
         let length = (self.made.len() - from) as u64;
-        self.pieces.push(Piece { begin: end.saturating_sub(length), end, source: Source::Made(from) });
+        self.pieces.push(OverlayPiece {
+            begin: end.saturating_sub(length),
+            end,
+            source: PieceSource::Made(from),
+        });
     }
 
     /// Adds `length` bytes of a circle at a position. Pieces come in order.
-    pub(crate) fn put(&mut self, begin: u64, (circle, from): (CircleIndex, u64), length: u32) {
-        let source = Source::Circle(circle, from);
-        self.pieces.push(Piece { begin, end: begin + u64::from(length), source });
+    pub(crate) fn put(&mut self, begin: u64, circle: CircleIndex, from: u64, length: u32) {
+        let source = PieceSource::Circle(circle, from);
+        self.pieces.push(OverlayPiece { begin, end: begin + u64::from(length), source });
     }
 
     /// Begin and end of the pieces.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.pieces.iter().map(|piece| (piece.begin, piece.end))
     }
 
@@ -58,8 +62,8 @@ impl Overlay {
         let base = self.made.len();
         self.made.extend_from_slice(&other.made);
         self.pieces.extend(other.pieces.into_iter().map(|piece| match piece.source {
-            Source::Made(from) => Piece { source: Source::Made(base + from), ..piece },
-            Source::Circle(..) => piece,
+            PieceSource::Made(from) => OverlayPiece { source: PieceSource::Made(base + from), ..piece },
+            PieceSource::Circle(..) => piece,
         }));
         self.pieces.sort_by_key(|piece| piece.begin);
     }
@@ -68,18 +72,18 @@ impl Overlay {
         self.pieces.is_empty()
     }
 
-    /// What is at a position, up to `max` bytes of it.
-    pub(crate) fn at<'a>(&'a self, pool: &'a Pool, from: u64, max: usize) -> At<'a> {
+    /// Looks up a position, for up to `max` bytes.
+    pub(crate) fn at<'a>(&'a self, pool: &'a Pool, from: u64, max: usize) -> OverlayLookup<'a> {
         let next = self.pieces.partition_point(|piece| piece.end <= from);
-        let Some(piece) = self.pieces.get(next) else { return At::Body(u64::MAX) };
+        let Some(piece) = self.pieces.get(next) else { return OverlayLookup::Body(u64::MAX) };
         if from < piece.begin {
-            return At::Body(piece.begin - from);
+            return OverlayLookup::Body(piece.begin - from);
         }
         let (skip, left) = (from - piece.begin, (piece.end - from) as usize);
         let length = left.min(max);
-        At::Piece(match piece.source {
-            Source::Made(at) => &self.made[at + skip as usize..][..length],
-            Source::Circle(circle, at) => pool.slice(circle, at + skip, length),
+        OverlayLookup::Overlay(match piece.source {
+            PieceSource::Made(at) => &self.made[at + skip as usize..][..length],
+            PieceSource::Circle(circle, at) => pool.slice(circle, at + skip, length),
         })
     }
 }

@@ -14,7 +14,7 @@ pub const POOL_BYTES: usize = 256 * 1024;
 /// Any slice up to this length is contiguous, wherever in a circle it starts.
 pub const LONGEST_CHUNK: usize = 64 * 1024;
 
-/// Which circle a body is cut from.
+/// Index of the circle that a body is cut from.
 pub(crate) type CircleIndex = u16;
 /// Any byte.
 pub(crate) const DATA: CircleIndex = 0;
@@ -42,22 +42,22 @@ struct Circle {
     length: u64,
 }
 
-/// Where the files of a set are.
+/// Circles and offsets of the files of a set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FileCircles {
     /// The circle of the first file, if each has its own.
     pub(crate) first: Option<CircleIndex>,
     /// The circle of all files one after another.
     pub(crate) all: Option<CircleIndex>,
-    /// Where each file begins in that circle.
+    /// Start of each file in that circle.
     pub(crate) entries: Vec<u64>,
     /// First byte and length of each line, in that circle.
     pub(crate) lines: Vec<(u64, u32)>,
 }
 
-/// What a workload's bodies need.
+/// Contents of the pool that a workload needs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Needs {
+pub(crate) struct PoolNeeds {
     pub(crate) text: bool,
     pub(crate) words: bool,
     /// For each file set: whole files; entries one after another, or lines.
@@ -71,9 +71,9 @@ impl Pool {
     }
 
     /// With what a workload needs. Without the bytes of its files, their place is taken by text.
-    pub(crate) fn of(
+    pub(crate) fn with_files(
         seed: u64,
-        needs: &Needs,
+        needs: &PoolNeeds,
         workload: &Workload,
         files: Option<&FileBytes>,
     ) -> Result<Self, UniverseError> {
@@ -123,7 +123,7 @@ impl Pool {
         })
     }
 
-    /// Where the files of a set are; none when their bytes were not given.
+    /// Circles of a set of files; none if their bytes were not given.
     pub(crate) fn set(&self, index: u16) -> Option<&FileCircles> {
         self.sets.get(usize::from(index))
     }
@@ -178,7 +178,7 @@ fn check(workload: &Workload, files: &FileBytes) -> Result<(), UniverseError> {
     Ok(())
 }
 
-/// Where lines begin and how long they are, without their ends; empty ones are left out.
+/// Start and length of each line, without its end; empty lines are left out.
 fn lines(bytes: &[u8]) -> Vec<(u64, u32)> {
     let mut at = 0;
     let mut lines = Vec::new();
@@ -208,8 +208,8 @@ fn text(seed: u64) -> Circle {
     Circle::closed((0..POOL_BYTES).map(|_| letters[rng.below(letters.len() as u64) as usize]).collect())
 }
 
-/// How many different words there are; the k-th occurs about 1/k as often as the first. With so many, 16 KB
-/// of them compress to two fifths, and large bodies to a third.
+/// Number of different words; the k-th occurs about 1/k as often as the first. With 2,000 words, 16 KB of them compress to two fifths,
+/// and large bodies to a third.
 const VOCABULARY: u64 = 2000;
 
 /// Made-up words in sentences, as often as words are in prose.

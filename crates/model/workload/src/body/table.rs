@@ -1,13 +1,13 @@
 //! What the bodies of a content type are made of, and what they need of the pool.
 
 use super::STAMP_BYTES;
-use super::pool::{CircleIndex, DATA, Needs, TEXT, WORDS};
+use super::pool::{CircleIndex, DATA, PoolNeeds, TEXT, WORDS};
 use crate::Purpose;
 use crate::distribution::Sampler;
 use crate::model::{BodySource, BodySpec, ContentIndex, FileSet, FileSetIndex, Workload};
 use assay_base::random::{Rng, finalize};
 
-/// What the bodies of a content type are made of, ready for use.
+/// Sources of the bodies of a content type, ready for draws.
 #[derive(Debug)]
 pub(crate) struct BodyTable {
     /// Cut from this circle, with a key of its own and nothing put in: the fast path.
@@ -28,9 +28,9 @@ pub(super) struct Injected {
     pub(super) share: f64,
 }
 
-/// What the bodies of a workload need of the pool.
-pub(crate) fn needs(workload: &Workload) -> Needs {
-    let mut needs = Needs { sets: vec![(false, false); workload.files.len()], ..Needs::default() };
+/// Contents of the pool that the bodies of a workload need.
+pub(crate) fn pool_needs(workload: &Workload) -> PoolNeeds {
+    let mut needs = PoolNeeds { sets: vec![(false, false); workload.files.len()], ..PoolNeeds::default() };
     for content in &workload.contents {
         needs.text |= content.embedded.is_some() || content.body.source == BodySource::Text;
         needs.words |= content.body.source == BodySource::Words;
@@ -95,8 +95,7 @@ impl BodyTable {
     }
 }
 
-/// What stands before and after a path, so that a browser (or a proxy that fetches ahead) takes it for a link
-/// to that type.
+/// Markup before and after a path, by which a browser (or a prefetching proxy) takes it for a link to that type.
 fn markup(mime_type: Option<&str>) -> (&'static str, &'static str) {
     let mime_type = mime_type.unwrap_or_default();
     let essence = mime_type.split(';').next().unwrap_or_default().trim();

@@ -20,13 +20,13 @@ pub(crate) struct ContentMeans {
     /// Embedded objects of a page.
     pub(crate) embedded: f64,
     pub(crate) embedded_types: Vec<(ContentIndex, f64)>,
-    /// What a revisit finds that looks for a small object; none when no robot does.
-    pub(crate) smallest: Option<Smallest>,
+    /// The object that a revisit with size preference finds; none if no robot has that.
+    pub(crate) smallest: Option<SmallestNeighbour>,
 }
 
 /// The smallest cachable object among some neighbours.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Smallest {
+pub(crate) struct SmallestNeighbour {
     /// Chance that any of them is cachable.
     pub(crate) cachable: f64,
     /// Mean of its size, zero where none is cachable.
@@ -78,7 +78,7 @@ fn mean_file(workload: &Workload, set: u16) -> f64 {
     files.iter().map(|file| file.bytes as f64).sum::<f64>() / (files.len() as f64).max(1.0)
 }
 
-/// How much larger pages are on average than drawn, because their links need room.
+/// Mean growth of pages beyond their drawn size, because their links need room.
 fn raised(size: &Distribution, count: &Distribution, least_bytes: impl Fn(u16) -> u64) -> f64 {
     // E[max(S, m)] − E[S] is the sum over k below m of the chance that S is at most k.
     let (mut sum, mut at, mut raised, mut below) = (0.0, 0u64, 0.0, 0.0);
@@ -105,7 +105,7 @@ fn prefers(workload: &Workload, index: ContentIndex) -> bool {
     own.into_iter().chain(of_groups).any(|popularity| popularity.size_preference > 0.0)
 }
 
-fn smallest(size: &Distribution, cachable: f64) -> Smallest {
+fn smallest(size: &Distribution, cachable: f64) -> SmallestNeighbour {
     const STEPS: i32 = 4096;
     const LARGEST: f64 = 1e10;
     let looked_at = 2.0 * NEIGHBOURS as f64 + 1.0;
@@ -119,5 +119,5 @@ fn smallest(size: &Distribution, cachable: f64) -> Smallest {
     };
     // Sizes are rounded up.
     let rounding = (1.0 - none) / 2.0;
-    Smallest { cachable: 1.0 - none, size: (0..STEPS).map(area).sum::<f64>() + rounding }
+    SmallestNeighbour { cachable: 1.0 - none, size: (0..STEPS).map(area).sum::<f64>() + rounding }
 }

@@ -4,7 +4,7 @@ mod means;
 
 use self::means::ContentMeans;
 use crate::curve::Line;
-use crate::expiry::Expiry;
+use crate::expiry::RequestExpiry;
 use crate::mix::{DirectMix, GroupMix, RequestMix};
 use crate::model::{ContentIndex, Distribution, RobotGroup, Server, UserRun, Workload};
 use crate::periods::SessionTable;
@@ -52,11 +52,18 @@ struct DirectDensity {
 
 /// The objects that are requested directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum LaunchTarget {
     /// A direct type of the group, by its place in the mix.
     Direct(usize),
     /// A line of the trace.
     Trace,
+}
+
+/// Number and bytes of objects.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ObjectTotals {
+    pub(crate) objects: f64,
+    pub(crate) bytes: f64,
 }
 
 /// Averages per launch.
@@ -115,14 +122,14 @@ impl Densities {
         group.mix.direct.iter().map(|direct| direct.recurrence).chain(foreign)
     }
 
-    /// Objects and bytes of an object with what is embedded in it.
-    pub(crate) fn with_embedded(&self, content: ContentIndex) -> (f64, f64) {
+    /// Mean objects and bytes of an object together with its embedded ones.
+    pub(crate) fn with_embedded(&self, content: ContentIndex) -> ObjectTotals {
         let means = &self.contents[usize::from(content)];
         let size = |(content, share): &(ContentIndex, f64)| {
             share * self.contents[usize::from(*content)].embedded_size
         };
         let embedded: f64 = means.embedded_types.iter().map(size).sum();
-        (1.0 + means.embedded, means.size + means.embedded * embedded)
+        ObjectTotals { objects: 1.0 + means.embedded, bytes: means.size + means.embedded * embedded }
     }
 
     /// Mean size of what a line of the trace names.
@@ -132,7 +139,7 @@ impl Densities {
         lines.map_or(0.0, |lines| lines.iter().map(size).sum())
     }
 
-    /// What a launch brings while recurrence and request types are under these factors.
+    /// Averages per launch under these factors of recurrence and request types.
     pub(crate) fn per_launch(&self, group: usize, recurrence: f64, special: f64) -> PerLaunch {
         let density = &self.groups[group];
         let own = 1.0 - density.foreign_share;
@@ -140,17 +147,17 @@ impl Densities {
         for (index, direct) in density.mix.direct.iter().enumerate() {
             let revisit = revisit_share(direct.recurrence, recurrence);
             let share = if density.foreign_share > 0.0 { direct.share * own } else { direct.share };
-            sum.add_mix(&self.visits(group, Target::Direct(index), special), share, revisit);
+            sum.add_mix(&self.visits(group, LaunchTarget::Direct(index), special), share, revisit);
         }
         if density.foreign_share > 0.0 {
             let revisit = revisit_share(density.mix.recurrence, recurrence);
-            sum.add_mix(&self.visits(group, Target::Trace, special), density.foreign_share, revisit);
+            sum.add_mix(&self.visits(group, LaunchTarget::Trace, special), density.foreign_share, revisit);
         }
         sum
     }
 
-    /// What changes if a launch for something is a first visit instead of a revisit.
-    pub(crate) fn new_for_revisit(&self, group: usize, target: Target, special: f64) -> PerLaunch {
+    /// Change of the averages if a launch is a first visit instead of a revisit.
+    pub(crate) fn new_for_revisit(&self, group: usize, target: LaunchTarget, special: f64) -> PerLaunch {
         let (new, revisit) = self.visits(group, target, special);
         PerLaunch {
             requests: new.requests - revisit.requests,
@@ -164,12 +171,12 @@ impl Densities {
         }
     }
 
-    /// What a first visit and a revisit bring.
-    fn visits(&self, group: usize, target: Target, special: f64) -> (Visits, Visits) {
+    /// Averages of a first visit and of a revisit.
+    fn visits(&self, group: usize, target: LaunchTarget, special: f64) -> (Visits, Visits) {
         let density = &self.groups[group];
         match target {
-            Target::Direct(index) => self.visits_of(density, &density.direct[index], special),
-            Target::Trace => density.foreign.iter().fold(Default::default(), |sum, line| {
+            LaunchTarget::Direct(index) => self.visits_of(density, &density.direct[index], special),
+            LaunchTarget::Trace => density.foreign.iter().fold(Default::default(), |sum, line| {
                 let (new, revisit) = self.line_visits(density, line, special);
                 (plus(sum.0, new, line.share), plus(sum.1, revisit, line.share))
             }),
@@ -290,20 +297,24 @@ impl GroupDensity {
         let mix = GroupMix::new(workload, group);
         let session = group.session.as_ref().map(|session| SessionTable::new(session, group));
         let busy_share = session.map_or(1.0, |session| session.busy_share);
-        let density = |content, share, origins: &[(u16, f64)], size_preference| {
-            DirectDensity::new((workload, group, contents), &mix, (content, share), origins, size_preference)
+        let density = |part: &ContentShare<'_>| DirectDensity::new(workload, group, contents, &mix, part);
+        let direct = |direct: &DirectMix| {
+            density(&ContentShare {
+                content: direct.content,
+                share: direct.share,
+                origins: &direct.origin_shares,
+                size_preference: direct.popularity.size_preference,
+            })
         };
-        let direct =
-            |d: &DirectMix| density(d.content, d.share, &d.origin_shares, d.popularity.size_preference);
+        let line = |(content, share, origins): &ContentOrigins| {
+            density(&ContentShare { content: *content, share: *share, origins, size_preference: 0.0 })
+        };
         Self {
             count: group.count(),
             per_second: group.pace.per_second().map(|rate| rate * busy_share),
             private_share: if options.private_as_public { 0.0 } else { group.private_share },
             foreign_share: if workload.foreign.is_empty() { 0.0 } else { group.foreign_share },
-            foreign: lines(workload)
-                .iter()
-                .map(|(c, share, origins)| density(*c, *share, origins, 0.0))
-                .collect(),
+            foreign: lines(workload).iter().map(line).collect(),
             fetched: group.embedded_recurrence,
             connection_use: group
                 .connection_use_limit
@@ -316,11 +327,20 @@ impl GroupDensity {
     }
 }
 
-/// A content type with its share, and the origins that it is at with theirs.
-type Spread = (ContentIndex, f64, Vec<(u16, f64)>);
+/// A content type as a group requests it: its share, and the shares of the origins that hold it.
+struct ContentShare<'a> {
+    content: ContentIndex,
+    share: f64,
+    origins: &'a [(u16, f64)],
+    /// Share of revisits that look for a small object.
+    size_preference: f64,
+}
+
+/// A content type with its share, and the origins that hold it with theirs.
+type ContentOrigins = (ContentIndex, f64, Vec<(u16, f64)>);
 
 /// The content types of the lines of the trace.
-fn lines(workload: &Workload) -> Vec<Spread> {
+fn lines(workload: &Workload) -> Vec<ContentOrigins> {
     let mut shares: Vec<Vec<(u16, f64)>> = vec![Vec::new(); workload.contents.len()];
     let mut lines = vec![0u32; workload.origins.len()];
     workload.foreign.iter().for_each(|url| lines[usize::from(url.origin)] += 1);
@@ -342,12 +362,13 @@ fn lines(workload: &Workload) -> Vec<Spread> {
 
 impl DirectDensity {
     fn new(
-        (workload, group, contents): (&Workload, &RobotGroup, &[ContentMeans]),
+        workload: &Workload,
+        group: &RobotGroup,
+        contents: &[ContentMeans],
         mix: &GroupMix,
-        (content, share): (ContentIndex, f64),
-        origins: &[(u16, f64)],
-        size_preference: f64,
+        part: &ContentShare<'_>,
     ) -> Self {
+        let ContentShare { content, share, origins, size_preference } = *part;
         let (mut plain, mut redirected, mut sum) = (0.0, 0.0, 0.0);
         for (origin, weight) in origins {
             let server = &workload.servers[usize::from(workload.origins[usize::from(*origin)].server)];
@@ -380,7 +401,7 @@ fn plain_share(group: &RobotGroup, server: &Server) -> f64 {
     let anonymous = group.credentials.users.iter().map(UserRun::size).all(|users| users == 0);
     let refused = if anonymous { 1.0 } else { group.credentials.wrong_share };
     let demanded = server.authentication.as_ref().map_or(0.0, |demand| demand.share);
-    let expired = Expiry::of(server).map_or(0.0, |expiry| expiry.share());
+    let expired = RequestExpiry::new(server).map_or(0.0, |expiry| expiry.share());
     (1.0 - faulty)
         * (1.0 - expired)
         * (1.0 - server.abort_share)

@@ -83,7 +83,7 @@ fn body(workload: &Workload, content: &Content) -> Vec<String> {
     parts
 }
 
-/// What robots do differently once they have picked this type.
+/// Behaviour of robots that is specific to this type.
 fn behaviour(content: &Content) -> Vec<String> {
     let own = &content.behaviour;
     let mut parts = Vec::new();

@@ -14,7 +14,6 @@ use crate::model::{Coding, Goal, Link, Pace, Phase, Ramp, Thermostat, Workload};
 use crate::timeline::{Freeze, PhaseSpan, Timeline};
 use crate::universe::UniverseOptions;
 
-/// How long a phase without an end lasts.
 const UNTIL_STOPPED: &str = "until the run is stopped";
 
 /// A workload in plain words, a line each.
@@ -161,7 +160,7 @@ fn adapting(thermostat: &Thermostat) -> String {
     format!("  the load is adapted every {} by {}: it {bounds}", time(sample), percent(step))
 }
 
-/// What packets meet on the way.
+/// Emulated links.
 fn links(workload: &Workload) -> Vec<String> {
     let links = workload.links.unwrap_or_default();
     let sides = [("robots and the proxy", links.robots), ("the proxy and origins", links.origins)];
@@ -212,7 +211,7 @@ fn goal_in_words(goal: &Goal) -> String {
     goals.into_iter().flatten().collect::<Vec<_>>().join(" or ")
 }
 
-/// What a reader should know before believing the numbers.
+/// Caveats about the numbers.
 fn doubts(workload: &Workload, timeline: &Timeline) -> Vec<String> {
     let mut doubts = Vec::new();
     let mut note = |applies: bool, text: &str| {

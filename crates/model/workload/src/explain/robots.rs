@@ -57,7 +57,6 @@ fn pace(group: &RobotGroup) -> String {
     }
 }
 
-/// Which object a revisit picks.
 pub(super) fn popularity(popularity: &Popularity) -> String {
     let law = match &popularity.law {
         PopularityLaw::Uniform => "uniform popularity".into(),
@@ -113,7 +112,6 @@ fn connections(group: &RobotGroup) -> String {
     )
 }
 
-/// What requests carry, and which parts they request.
 fn bodies(workload: &Workload, group: &RobotGroup) -> Vec<String> {
     let mut parts = Vec::new();
     if !group.ranges.is_empty() {
@@ -152,7 +150,6 @@ fn range(range: &RangeSpec) -> String {
     }
 }
 
-/// What else its requests say, and when it gives up.
 fn habits(group: &RobotGroup) -> Vec<String> {
     let mut parts = Vec::new();
     let codings: Vec<_> = group.accepts.iter().map(|coding| coding_name(*coding)).collect();

@@ -15,7 +15,7 @@ const CUT: f64 = 0.005;
 /// From this ratio of its ends on, a range of positive values is divided by ratio and not by difference.
 const WIDE: f64 = 20.0;
 
-/// What a random variable counts.
+/// Unit of a random variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -30,7 +30,7 @@ pub enum Unit {
 /// One random variable of a workload and the histogram of its draws.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shape {
-    /// Whose it is, and of what.
+    /// Agent and property.
     pub name: String,
     pub unit: Unit,
     /// Lower end of the first bar.

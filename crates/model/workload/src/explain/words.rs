@@ -35,7 +35,7 @@ pub(super) fn random_extent(extent: &RandomExtent) -> String {
     }
 }
 
-/// What there is, with commas.
+/// Present parts, joined with commas.
 pub(super) fn joined(parts: impl IntoIterator<Item = Option<String>>) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

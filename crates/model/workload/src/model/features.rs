@@ -15,11 +15,10 @@ use assay_base::random::{finalize, fold};
 /// Index into [`super::Workload::files`].
 pub type FileSetIndex = u16;
 
-/// What the bodies of a content type are made of.
+/// Composition of the bodies of a content type.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BodySpec {
-    /// Where the bytes come from.
     pub source: BodySource,
     /// Share of objects with a body of their own; the rest share one. None: all have their own.
     pub unique: Option<f64>,
@@ -30,7 +29,7 @@ pub struct BodySpec {
     pub injection: Option<Injection>,
 }
 
-/// Where the bytes of bodies come from.
+/// Source of the bytes of bodies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BodySource {
@@ -69,7 +68,7 @@ pub struct FileSet {
 pub struct FileEntry {
     /// Relative to the root; empty when the root is the file.
     pub path: PathBuf,
-    /// Its length in bytes, positive.
+    /// Length in bytes, positive.
     pub bytes: u64,
     /// 64-bit digest of its bytes, so that a file that changed is found out.
     pub digest: u64,
@@ -108,7 +107,7 @@ pub struct HeaderRule {
     pub probability: f64,
 }
 
-/// Which part of an object a `Range` request is for. Fractions are of the object's size.
+/// Part of an object that a `Range` request asks for. Fractions are of the object's size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RangeSpec {
@@ -123,7 +122,7 @@ pub enum RangeSpec {
     Suffix(Extent),
     /// Several parts; the gaps between them are exponential with the mean of their lengths.
     Multiple {
-        /// Where the first begins; none: anywhere.
+        /// Start of the first part; none: anywhere.
         first: Option<RandomExtent>,
         length: RandomExtent,
         count: Distribution,
@@ -150,7 +149,7 @@ pub enum RandomExtent {
     Share(Distribution),
 }
 
-/// When a robot waits for 100 before it sends a body (`Expect: 100-continue`).
+/// Condition under which a robot waits for 100 before it sends a body (`Expect: 100-continue`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expectation {
@@ -183,12 +182,12 @@ fn is_all(share: &f64) -> bool {
     *share == all()
 }
 
-/// What a robot does with cookies.
+/// Cookies of a group of robots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CookieKeeping {
     /// Share of robots that send any; sticky.
     pub share: f64,
-    /// How many it keeps for each origin, the newest first; drawn once.
+    /// Most cookies kept for each origin, the newest first; drawn once per robot.
     pub limit: Distribution,
 }
 
@@ -212,7 +211,7 @@ pub struct AuthDemand {
     pub share: f64,
 }
 
-/// Who robots say they are.
+/// Users of a group of robots.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Credentials {
@@ -246,25 +245,24 @@ pub struct Session {
     pub idle_s: Distribution,
 }
 
-/// How an origin misbehaves on purpose (PGL fields of `Server` that Web Polygraph does not have). Whether a
-/// request is met with a fault is hashed from its identity, so robots know it as well; a second attempt at
-/// the same request within ten seconds gets a correct response.
+/// Deliberate faults of an origin (PGL fields of `Server` that Web Polygraph does not have). Faults are hashed from the identity of a
+/// request, so robots know them as well; a second attempt at the same request within ten seconds gets a correct response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Faults {
     /// Share of requests that get an error status.
     pub error_share: f64,
-    /// Which; empty: 500.
+    /// Error statuses; empty: 500.
     pub statuses: Weighted<u16>,
     /// Share of requests whose connection is reset after the request was read.
     pub reset_share: f64,
     /// Share of requests whose first byte is late.
     pub slow_start_share: f64,
-    /// By how much, in seconds.
+    /// Delay of a late first byte, in seconds.
     pub slow_start_s: Distribution,
     /// Share of responses whose body is sent slowly.
     pub slow_body_share: f64,
-    /// How fast, in bytes per second.
+    /// Bytes per second of a slow body.
     pub slow_body_bytes_per_s: f64,
     /// Think time added for every other request under way at the origin, in seconds.
     pub delay_per_active_s: f64,
@@ -292,9 +290,9 @@ impl Default for Faults {
 /// Changes the load so that response times stay within bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Thermostat {
-    /// How long a sample is.
+    /// Length of a sample.
     pub sample: Duration,
-    /// By what share the load moves after it.
+    /// Relative change of the load after a sample.
     pub step: f64,
     /// Below this mean response time the load rises.
     pub low: Option<Duration>,
@@ -306,7 +304,7 @@ pub struct Thermostat {
 /// serves any path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeignUrl {
-    /// Which origin stands for its host.
+    /// Origin that stands for its host.
     pub origin: OriginIndex,
     /// Path and query. [`ForeignUrl::NUMBER`] in it stands for the object's number: each new visit requests another URL.
     pub path: String,

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the pipes of all agents amount to.
+/// Links from the pipes of all agents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Links {
     /// Between robots and the target.

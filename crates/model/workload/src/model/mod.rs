@@ -56,16 +56,16 @@ pub struct Workload {
     /// URLs of traces, in order; robots with a foreign interest walk through them.
     #[serde(default)]
     pub foreign: Vec<ForeignUrl>,
-    /// Where TLS is spoken, and how; none: nowhere.
+    /// TLS; none: all connections are in the clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// What links there are to the target; none: nothing is said of links.
+    /// Links to the target; none: the workload specifies none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<Links>,
     /// Groups of origins that stand for one another when a connection is reused.
     #[serde(default)]
     pub substitutes: Vec<Vec<OriginIndex>>,
-    /// What a run must show, as written; it is for others to read.
+    /// Requirements on a run, as written; the workload does not interpret them.
     #[serde(default)]
     pub requirements: Vec<String>,
 }
@@ -83,23 +83,22 @@ pub struct Content {
     pub prefixes: Weighted<String>,
     /// Body size in bytes.
     pub size_bytes: Distribution,
-    /// How objects change; none: never, and no `Last-Modified` or `Expires` is sent.
+    /// Modification of objects; none: never, and no `Last-Modified` or `Expires` is sent.
     pub life_cycle: Option<LifeCycle>,
     /// Share of objects that may be cached.
     pub cachable: f64,
     /// Share of objects served with a checksum.
     pub checksum: f64,
-    /// What bodies are made of.
     pub body: BodySpec,
     /// Fields added to responses with a body of this type, and to requests that carry one; fixed per object.
     pub headers: Vec<HeaderRule>,
     /// Makes the type a page.
     pub embedded: Option<Embedded>,
-    /// What robots do differently once they have picked this type.
+    /// Behaviour of robots that is specific to this type.
     pub behaviour: ClientBehaviour,
 }
 
-/// What a page contains.
+/// Embedded objects of a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Embedded {
     /// Embedded objects per page.
@@ -107,7 +106,7 @@ pub struct Embedded {
     pub contents: Weighted<ContentIndex>,
 }
 
-/// How objects of a type are modified and how long they say they are fresh.
+/// Modification of objects of a type, and the freshness that they announce.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LifeCycle {
     /// Time between modifications, in seconds; one draw per object.
@@ -116,20 +115,19 @@ pub struct LifeCycle {
     pub variance: f64,
     /// Share of objects that show `Last-Modified`.
     pub with_last_modified: f64,
-    /// How `Expires` is made; one choice per object. Empty: no `Expires`.
+    /// Rule for `Expires`; one choice per object. Empty: no `Expires`.
     pub expires: Weighted<Option<Expiry>>,
 }
 
 /// `Expires` = base + after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expiry {
-    /// What the time is counted from.
     pub base: ExpiryBase,
     /// Seconds after it.
     pub after_s: Distribution,
 }
 
-/// What an expiry is counted from (PGL `now`, `lmt`, `nmt`).
+/// Base of an expiry (PGL `now`, `lmt`, `nmt`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpiryBase {
@@ -171,7 +169,7 @@ pub struct Server {
     /// Share of requests that get a redirection to another object of the same origin that was requested
     /// before.
     pub redirect_share: f64,
-    /// Which object that is; required when the share is positive.
+    /// Popularity model of that object; required when the share is positive.
     pub popularity: Option<Popularity>,
     /// Cookies that it sets; none: never any.
     pub cookies: Option<CookieSetting>,
@@ -183,7 +181,7 @@ pub struct Server {
     pub abort_share: f64,
     /// Fields added to every response, each with its probability.
     pub headers: Vec<HeaderRule>,
-    /// How it misbehaves on purpose.
+    /// Deliberate faults.
     pub faults: Faults,
 }
 
@@ -212,13 +210,12 @@ fn is_one(number: &u32) -> bool {
 #[serde(default)]
 pub struct RobotGroup {
     pub kind: String,
-    /// Their addresses, run-length coded; the counts add up to the number of robots.
+    /// Addresses, run-length coded; the counts add up to the number of robots.
     pub addresses: Vec<RobotAddress>,
     /// Origins they see, by weight.
     pub origins: Weighted<OriginIndex>,
     /// Forward proxies the workload names (`host:port`); used only when the command line names no target.
     pub proxies: Vec<String>,
-    /// When the next request is due.
     pub pace: Pace,
     /// Requests that a best-effort robot has under way at a time over HTTP/2, each on a stream of its own.
     #[serde(skip_serializing_if = "is_one")]
@@ -233,7 +230,7 @@ pub struct RobotGroup {
     pub recurrence: f64,
     /// Probability that an embedded object is fetched.
     pub embedded_recurrence: f64,
-    /// Which object a revisit picks; required when recurrence is positive.
+    /// Popularity model of revisits; required when recurrence is positive.
     pub popularity: Option<Popularity>,
     /// Share of requests to the robot's private world; the rest goes to the public one.
     pub private_share: f64,
@@ -249,7 +246,7 @@ pub struct RobotGroup {
     pub put_contents: Weighted<ContentIndex>,
     /// Probability that a request's body was sent before.
     pub body_recurrence: f64,
-    /// When it waits for 100 before it sends a body.
+    /// Expect: 100-continue.
     pub expectation: Expectation,
     /// Codings it accepts; empty: no `Accept-Encoding` is sent.
     pub accepts: Vec<Coding>,
@@ -257,9 +254,7 @@ pub struct RobotGroup {
     pub headers: Vec<HeaderRule>,
     /// Objects that its own cache holds (embedded ones that it finds there are not requested); 0: it has none.
     pub private_cache: u32,
-    /// What it does with cookies.
     pub cookies: CookieKeeping,
-    /// Who it says it is.
     pub credentials: Credentials,
     /// Busy and idle periods; none: always busy.
     pub session: Option<Session>,
@@ -284,15 +279,15 @@ pub struct RobotGroup {
     pub http_versions: Weighted<HttpVersion>,
 }
 
-/// When a robot's next request is due.
+/// Arrival process of a robot's requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
-    /// When the last one is complete (closed loop).
+    /// The next request is due when the last one is complete (closed loop).
     BestEffort,
-    /// So long after the last one is complete (closed loop), in seconds.
+    /// The next request is due this many seconds after the last one is complete (closed loop).
     Think(Distribution),
-    /// With these times between one and the next, whatever the proxy does (open loop), in seconds at load factor 1.
+    /// Renewal process with these intervals, whatever the proxy does (open loop), in seconds at load factor 1.
     Renewal(Distribution),
     /// Poisson arrivals at this mean rate, whatever the proxy does (open loop); embedded objects count.
     Rate {
@@ -301,7 +296,7 @@ pub enum Pace {
     },
 }
 
-/// Which of the objects that can be revisited a revisit picks.
+/// Popularity of the objects that can be revisited.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Popularity {
     pub law: PopularityLaw,
@@ -314,7 +309,7 @@ pub struct Popularity {
     pub size_preference: f64,
 }
 
-/// How popularity falls with age.
+/// Popularity as a function of age.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PopularityLaw {
@@ -395,7 +390,6 @@ impl HttpVersion {
 pub struct Schedule {
     /// In order; never empty in a workload that can run.
     pub phases: Vec<Phase>,
-    /// When the working set is frozen.
     pub working_set: WorkingSet,
 }
 
@@ -421,7 +415,7 @@ pub struct Phase {
     /// Adapts the load to response times.
     #[serde(default)]
     pub thermostat: Option<Thermostat>,
-    /// What happens when it starts, and on samples of it.
+    /// Script that runs when the phase starts, and on samples of it.
     #[serde(default)]
     pub script: Option<Script>,
 }
@@ -444,13 +438,13 @@ pub struct Ramp {
     pub end: f64,
 }
 
-/// When the working set stops growing; after that it slides.
+/// End of the growth of the working set; after that it slides.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkingSet {
     /// Never.
     Grows,
-    /// That long after the start.
+    /// This long after the start.
     FrozenAfter(Duration),
     /// After that many fill objects.
     FrozenAtFill(u64),

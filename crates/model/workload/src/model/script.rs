@@ -25,13 +25,7 @@ pub enum ScriptStatement {
         whole_phase: bool,
     },
     /// One way or the other.
-    If {
-        condition: ScriptExpr,
-        /// When it is true (not 0).
-        then: Vec<ScriptStatement>,
-        /// When it is not.
-        otherwise: Vec<ScriptStatement>,
-    },
+    If { condition: ScriptExpr, then: Vec<ScriptStatement>, otherwise: Vec<ScriptStatement> },
     /// Runs its body whenever a sample has reached one of these goals; then the sample starts anew.
     Every {
         /// The goals of a sample.

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the `ssl_wraps` of all agents amount to.
+/// TLS from the `ssl_wraps` of all agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tls {
     /// Robots speak it to the target.
@@ -34,7 +34,7 @@ pub enum TlsVersion {
     Tls13,
 }
 
-/// What encrypts records; each stands for the cipher suites of both versions that use it.
+/// Record cipher; each stands for the cipher suites of both versions that use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TlsCipher {
@@ -61,7 +61,7 @@ impl TlsCipher {
     /// All of them, in the order of preference.
     pub const ALL: [TlsCipher; 3] = [TlsCipher::Aes256, TlsCipher::Aes128, TlsCipher::Chacha20];
 
-    /// Its cipher suites of a version, named as in the registry of IANA.
+    /// Cipher suites of a version, named as in the registry of IANA.
     pub fn suites(self, version: TlsVersion) -> &'static [&'static str] {
         match (version, self) {
             (TlsVersion::Tls13, TlsCipher::Aes256) => &["TLS_AES_256_GCM_SHA384"],

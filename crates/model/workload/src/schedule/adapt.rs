@@ -8,43 +8,44 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Solver;
-use super::plan::Plan;
-use super::shape::{Count, Segment, Shape};
+use super::ScheduleSolver;
+use super::plan::PhasePlan;
+use super::shape::{GoalCount, Segment, SegmentShape};
 use super::span::Freeze;
 use crate::curve::Line;
 use crate::model::WorkingSet;
 use crate::universe::living;
 
-/// What became of a phase that has a thermostat or a script; for others, only its length counts. Kept with a
-/// run, it makes another run request the same.
+/// Adaptation of a phase with a thermostat or a script; for other phases, only the length counts. It is kept with a run, and makes another
+/// run request the same.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Adaptation {
     /// Index of the phase.
     pub phase: u16,
-    /// How much of the schedule it took; none: as planned.
+    /// Length in the schedule; none: as planned.
     pub length: Option<Duration>,
     /// Shares of robots alive, each from so long after the phase began (schedule time) until the next; in order.
     pub population: Vec<(Duration, f64)>,
 }
 
-/// What follows a ramp comes in segments of this length, so that a place in one of them does not depend on the end.
+/// Length of the segments after a ramp, so that a position in one of them does not depend on the end.
 const TAIL_NS: u64 = 24 * 3600 * 1_000_000_000;
 
 /// A stretch of a phase, in nanoseconds since the phase began.
-struct Piece {
+struct PhasePiece {
     begin_ns: u64,
     end_ns: u64,
-    shape: Shape,
+    shape: SegmentShape,
 }
 
-impl Solver<'_> {
+impl ScheduleSolver<'_> {
     /// Adds the segments of an adaptive phase, and notes a freeze within it.
     pub(super) fn adapt(
         &mut self,
-        plan: &Plan<'_>,
+        plan: &PhasePlan<'_>,
         index: u16,
-        (start_ns, end_ns): (u64, u64),
+        start_ns: u64,
+        end_ns: u64,
         population: &[(Duration, f64)],
     ) {
         let length_ns = end_ns - start_ns;
@@ -72,7 +73,7 @@ impl Solver<'_> {
     fn count_fill(&mut self, first: usize) {
         let densities = self.densities;
         for segment in &self.segments[first..] {
-            let until = |u: f64| segment.span_s() * segment.shape.sum(densities, Count::FillObjects, u);
+            let until = |u: f64| segment.span_s() * segment.shape.sum(densities, GoalCount::FillObjects, u);
             let all = until(segment.cut());
             if let (WorkingSet::FrozenAtFill(cap), Freeze::Never) = (self.working_set, self.freeze) {
                 let left = cap as f64 - self.fill_objects;
@@ -91,9 +92,9 @@ impl Solver<'_> {
 }
 
 /// The ramp's pieces as they were planned, and as many of what follows as it takes.
-fn pieces(plan: &Plan<'_>, length_ns: u64) -> Vec<Piece> {
+fn pieces(plan: &PhasePlan<'_>, length_ns: u64) -> Vec<PhasePiece> {
     let at = |part: f64| libm::round(plan.ramp_s * part * 1e9) as u64;
-    let ramp = plan.pieces.iter().map(|(from, to, shape)| Piece {
+    let ramp = plan.pieces.iter().map(|(from, to, shape)| PhasePiece {
         begin_ns: at(*from),
         end_ns: at(*to),
         shape: shape.clone(),
@@ -102,7 +103,7 @@ fn pieces(plan: &Plan<'_>, length_ns: u64) -> Vec<Piece> {
     let mut begin_ns = at(1.0);
     while begin_ns < length_ns {
         let end_ns = begin_ns + TAIL_NS;
-        pieces.push(Piece { begin_ns, end_ns, shape: plan.tail.clone() });
+        pieces.push(PhasePiece { begin_ns, end_ns, shape: plan.tail.clone() });
         begin_ns = end_ns;
     }
     pieces
@@ -110,8 +111,13 @@ fn pieces(plan: &Plan<'_>, length_ns: u64) -> Vec<Piece> {
 
 /// Cuts a piece where the population changes, and hands on each part: where it begins and ends, and where its
 /// lines end.
-fn cut(plan: &Plan<'_>, piece: Piece, changes: &[(u64, f64)], mut part: impl FnMut(u64, u64, u64, Shape)) {
-    let Piece { mut begin_ns, end_ns, mut shape } = piece;
+fn cut(
+    plan: &PhasePlan<'_>,
+    piece: PhasePiece,
+    changes: &[(u64, f64)],
+    mut part: impl FnMut(u64, u64, u64, SegmentShape),
+) {
+    let PhasePiece { mut begin_ns, end_ns, mut shape } = piece;
     let before = changes.iter().rev().find(|change| change.0 <= begin_ns);
     if let Some((_, share)) = before {
         set_population(plan, &mut shape, *share);
@@ -130,7 +136,7 @@ fn cut(plan: &Plan<'_>, piece: Piece, changes: &[(u64, f64)], mut part: impl FnM
     part(begin_ns, end_ns, end_ns, shape);
 }
 
-fn set_population(plan: &Plan<'_>, shape: &mut Shape, share: f64) {
+fn set_population(plan: &PhasePlan<'_>, shape: &mut SegmentShape, share: f64) {
     for (alive, group) in shape.alive.iter_mut().zip(&plan.densities.groups) {
         let robots = f64::from(living(group.count, share));
         *alive = Line { begin: robots, end: robots };

@@ -28,24 +28,15 @@ pub enum ScheduleError {
     Factor { phase: String, field: &'static str, seen: f64 },
     /// A thermostat that cannot work.
     #[error("the thermostat of phase {phase:?} cannot work: {why}")]
-    Thermostat {
-        phase: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
+    Thermostat { phase: String, why: &'static str },
     /// Longer than time can be counted.
     #[error("phase {phase:?} would end {years:.0} years after the start; at most 100 are possible")]
-    TooLong {
-        phase: String,
-        /// When it would end.
-        years: f64,
-    },
+    TooLong { phase: String, years: f64 },
     /// A rehearsal of nothing, or of what has no length.
     #[error("cannot rehearse {wanted}: {why}")]
     Rehearsal {
-        /// What was wanted, like `in 10s`.
+        /// Requested rehearsal, like `in 10s`.
         wanted: String,
-        /// What stands in the way.
         why: String,
     },
     /// The workload itself cannot be run.

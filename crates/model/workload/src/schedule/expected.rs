@@ -7,14 +7,14 @@
 
 use std::collections::HashSet;
 
-use super::shape::{Segment, Shape};
+use super::shape::{Segment, SegmentShape};
 use super::span::{Expected, WorkingSetSize};
 use crate::curve::integrate;
-use crate::density::{Densities, PerLaunch, Target, revisit_share};
-use crate::layout::{GroupShares, Layout, What};
+use crate::density::{Densities, LaunchTarget, ObjectTotals, PerLaunch, revisit_share};
+use crate::layout::{GroupShares, Layout, WorldContent};
 use crate::model::{Pace, Workload};
 
-/// What all phases together are computed with.
+/// Input of all expectations.
 struct Account<'a> {
     workload: &'a Workload,
     densities: &'a Densities,
@@ -61,39 +61,39 @@ impl Account<'_> {
         for (index, world) in layout.worlds().iter().enumerate() {
             let visits = layout.visits(index, self.segments, frozen_ns);
             match world.what {
-                What::Objects(_, content) => size.add(visits, self.densities.with_embedded(content)),
-                What::Trace => {
+                WorldContent::Objects(_, content) => size.add(visits, self.densities.with_embedded(content)),
+                WorldContent::Trace => {
                     let lines = self.workload.foreign.len() as f64;
                     let numbered = visits * self.numbered_lines();
                     let urls = numbered + visits.min(lines) * (1.0 - self.numbered_lines());
-                    size.add(urls, (1.0, self.densities.mean_line()));
+                    size.add(urls, ObjectTotals { objects: 1.0, bytes: self.densities.mean_line() });
                 }
             }
             let empty = |at_ns: u64| libm::exp(-layout.requests(index, self.segments, at_ns));
             let stretches = self.stretches_until_filled(&layout, index, frozen_ns);
             for part in layout.parts(index) {
                 let target = match world.what {
-                    What::Objects(_, content) => {
+                    WorldContent::Objects(_, content) => {
                         let direct = &self.densities.groups[part.group].mix.direct;
-                        direct.iter().position(|d| d.content == content).map(Target::Direct)
+                        direct.iter().position(|d| d.content == content).map(LaunchTarget::Direct)
                     }
-                    What::Trace => Some(Target::Trace),
+                    WorldContent::Trace => Some(LaunchTarget::Trace),
                 };
                 let Some(target) = target else { continue };
                 let share = part.share * world.scale;
                 let lost = |factor, at_ns| share * revisit_share(part.recurrence, factor) * empty(at_ns);
-                for from_until in &stretches {
-                    let opened = self.exchange(part.group, target, *from_until, lost, sums);
+                for (from_ns, until_ns) in stretches.iter().copied() {
+                    let opened = self.exchange(part.group, target, from_ns, until_ns, lost, sums);
                     match world.what {
-                        What::Objects(_, content) if from_until.1 <= frozen_ns => {
+                        WorldContent::Objects(_, content) if until_ns <= frozen_ns => {
                             size.add(opened, self.densities.with_embedded(content));
                         }
                         _ => {}
                     }
                 }
-                for (from_until, seen) in self.known_lines(&layout, index, world.what) {
+                for ((from_ns, until_ns), seen) in self.known_lines(&layout, index, world.what) {
                     let news = |factor, _| -share * (1.0 - revisit_share(part.recurrence, factor)) * seen;
-                    self.exchange(part.group, target, from_until, news, sums);
+                    self.exchange(part.group, target, from_ns, until_ns, news, sums);
                 }
             }
         }
@@ -124,11 +124,11 @@ impl Account<'_> {
         lines.iter().filter(|url| url.is_numbered()).count() as f64 / lines.len().max(1) as f64
     }
 
-    /// Where a trace names URLs again: stretches of time, and the share of the lines reached in them that
-    /// were there before. After the last line, all are whose URLs have no number.
-    fn known_lines(&self, layout: &Layout, world: usize, what: What) -> Vec<((u64, u64), f64)> {
+    /// Intervals of time in which a trace names URLs again, with the share of the lines reached in them that were there before. After the last
+    /// line, all are whose URLs have no number.
+    fn known_lines(&self, layout: &Layout, world: usize, what: WorldContent) -> Vec<((u64, u64), f64)> {
         const STRETCHES: usize = 64;
-        if what != What::Trace {
+        if what != WorldContent::Trace {
             return Vec::new();
         }
         let trace = &self.workload.foreign;
@@ -154,8 +154,9 @@ impl Account<'_> {
     fn exchange(
         &self,
         group: usize,
-        target: Target,
-        (from_ns, until_ns): (u64, u64),
+        target: LaunchTarget,
+        from_ns: u64,
+        until_ns: u64,
         part: impl Fn(f64, u64) -> f64,
         sums: &mut [Expected],
     ) -> f64 {
@@ -173,7 +174,7 @@ impl Account<'_> {
                 let launches = shape.requests(self.densities, group, u) * shape.launches[group].at(u);
                 launches * part(shape.recurrence.at(u), segment.instant_ns(u))
             };
-            sum.integrate(segment.span_s(), (from, until), |u| {
+            sum.integrate(segment.span_s(), from, until, |u| {
                 (launches(u), self.densities.new_for_revisit(group, target, shape.special.at(u)))
             });
             exchanged += segment.span_s() * integrate(from, until.max(from), launches);
@@ -217,7 +218,7 @@ impl Account<'_> {
                         let new = requested * alive * (1.0 - revisits) + lost;
                         size.add(new, self.densities.with_embedded(direct.content));
                     }
-                    let target = Target::Direct(index);
+                    let target = LaunchTarget::Direct(index);
                     let each = self.densities.new_for_revisit(group, target, shape.special.at(u));
                     sums[usize::from(segment.phase)].add(lost, &each);
                 }
@@ -231,7 +232,7 @@ impl Segment {
     fn add(&self, densities: &Densities, sum: &mut Expected) {
         let (shape, cut) = (&self.shape, self.cut());
         for group in 0..densities.groups.len() {
-            sum.integrate(self.span_s(), (0.0, cut), |u| shape.launches(densities, group, u));
+            sum.integrate(self.span_s(), 0.0, cut, |u| shape.launches(densities, group, u));
             sum.launches += self.span_s() * integrate(0.0, cut, |u| shape.launches(densities, group, u).0);
         }
         for u in [0.0, shape.bend(densities).min(cut), cut] {
@@ -247,9 +248,9 @@ impl Segment {
 
 impl WorkingSetSize {
     /// Adds things with the number of objects and bytes of each.
-    fn add(&mut self, things: f64, (objects, bytes): (f64, f64)) {
-        self.objects += things * objects;
-        self.bytes += things * bytes;
+    fn add(&mut self, things: f64, each: ObjectTotals) {
+        self.objects += things * each.objects;
+        self.bytes += things * each.bytes;
     }
 }
 
@@ -267,7 +268,7 @@ impl Expected {
     }
 
     /// Adds launches per second, and what each brings, over a part of a segment.
-    fn integrate(&mut self, span_s: f64, (from, until): (f64, f64), of: impl Fn(f64) -> (f64, PerLaunch)) {
+    fn integrate(&mut self, span_s: f64, from: f64, until: f64, of: impl Fn(f64) -> (f64, PerLaunch)) {
         if until <= from {
             return;
         }
@@ -290,7 +291,7 @@ impl Expected {
     }
 }
 
-impl Shape {
+impl SegmentShape {
     /// The place where the request rate is largest: it is a parabola, since load and population may both move.
     fn bend(&self, densities: &Densities) -> f64 {
         let rate = |u| (0..densities.groups.len()).map(|g| self.requests(densities, g, u)).sum::<f64>();

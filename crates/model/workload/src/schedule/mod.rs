@@ -11,8 +11,8 @@ use std::time::Duration;
 
 pub use self::adapt::Adaptation;
 pub use self::error::ScheduleError;
-use self::plan::Plan;
-use self::shape::Count;
+use self::plan::PhasePlan;
+use self::shape::GoalCount;
 pub(crate) use self::shape::Segment;
 pub use self::span::{Expected, Freeze, PhaseSpan, WorkingSetSize};
 use crate::density::Densities;
@@ -21,14 +21,14 @@ use crate::model::{Phase, Ramp, Thermostat, WorkingSet, Workload};
 const LONGEST_YEARS: f64 = 100.0;
 const YEAR_S: f64 = 365.25 * 86_400.0;
 
-pub(crate) struct Solved {
+pub(crate) struct SolvedSchedule {
     pub(crate) spans: Vec<PhaseSpan>,
     pub(crate) segments: Vec<Segment>,
     pub(crate) freeze: Freeze,
     pub(crate) working_set: Option<WorkingSetSize>,
 }
 
-struct Solver<'a> {
+struct ScheduleSolver<'a> {
     densities: &'a Densities,
     working_set: WorkingSet,
     /// Some robot is best effort; some robot has a rate.
@@ -47,12 +47,12 @@ pub(crate) fn solve(
     workload: &Workload,
     densities: &Densities,
     adaptations: &[Adaptation],
-) -> Result<Solved, ScheduleError> {
+) -> Result<SolvedSchedule, ScheduleError> {
     if workload.schedule.phases.is_empty() {
         return Err(ScheduleError::Empty);
     }
     let living_groups = || densities.groups.iter().filter(|g| g.count > 0);
-    let mut solver = Solver {
+    let mut solver = ScheduleSolver {
         densities,
         working_set: workload.schedule.working_set,
         closed: living_groups().any(|g| g.per_second.is_none()),
@@ -78,10 +78,10 @@ pub(crate) fn solve(
         spans.iter_mut().zip(expected).for_each(|(span, expected)| span.expected = Some(expected));
         working_set = Some(size);
     }
-    Ok(Solved { spans, segments: solver.segments, freeze: solver.freeze, working_set })
+    Ok(SolvedSchedule { spans, segments: solver.segments, freeze: solver.freeze, working_set })
 }
 
-impl<'a> Solver<'a> {
+impl<'a> ScheduleSolver<'a> {
     /// The freeze as far as it is known before any phase.
     fn known_freeze(&self) -> Result<Freeze, ScheduleError> {
         Ok(match self.working_set {
@@ -138,10 +138,10 @@ impl<'a> Solver<'a> {
         start_ns: u64,
         duration: Option<Duration>,
     ) -> Result<u64, ScheduleError> {
-        let mut plan = Plan::new(phase, self.densities);
+        let mut plan = PhasePlan::new(phase, self.densities);
         let goals = [
-            (Count::Requests, positive(phase.goal.transactions)),
-            (Count::FillBytes, positive(phase.goal.fill_bytes)),
+            (GoalCount::Requests, positive(phase.goal.transactions)),
+            (GoalCount::FillBytes, positive(phase.goal.fill_bytes)),
         ];
         let mut end_s = plan.stretch(duration, &goals)?;
         for (count, goal) in goals {
@@ -169,20 +169,20 @@ impl<'a> Solver<'a> {
                 self.freeze = freeze_before;
             }
             let population = adaptation.map_or(&[][..], |adaptation| adaptation.population.as_slice());
-            self.adapt(&plan, index, (start_ns, end_ns), population);
+            self.adapt(&plan, index, start_ns, end_ns, population);
             return Ok(end_ns);
         }
-        self.fill_objects += plan.sum_until(Count::FillObjects, end_s);
+        self.fill_objects += plan.sum_until(GoalCount::FillObjects, end_s);
         plan.emit(index, start_ns, end_ns, end_s, &mut self.segments);
         Ok(end_ns)
     }
 
     /// Notes a freeze within the phase, and puts off its end if it waits for one.
-    fn wait_for_freeze(&mut self, plan: &Plan, start_ns: u64, end_s: f64) -> Result<f64, ScheduleError> {
+    fn wait_for_freeze(&mut self, plan: &PhasePlan, start_ns: u64, end_s: f64) -> Result<f64, ScheduleError> {
         let start_s = start_ns as f64 / 1e9;
         if let (WorkingSet::FrozenAtFill(cap), Freeze::Never) = (self.working_set, self.freeze) {
             let left = cap as f64 - self.fill_objects;
-            match plan.reach(Count::FillObjects, left) {
+            match plan.reach(GoalCount::FillObjects, left) {
                 Some(at_s) if at_s <= end_s || plan.phase.wait_for_freeze => {
                     self.freeze =
                         Freeze::At(Duration::from_nanos(libm::round((start_s + at_s) * 1e9) as u64));

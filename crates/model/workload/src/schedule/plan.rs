@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::ScheduleError;
-use super::shape::{Count, Segment, Shape};
+use super::shape::{GoalCount, Segment, SegmentShape};
 use crate::curve::Line;
 use crate::density::Densities;
 use crate::model::{Phase, Ramp};
@@ -13,24 +13,24 @@ use crate::universe::living;
 const SPECIAL_PIECES: u32 = 32;
 
 /// A phase whose length is being sought.
-pub(super) struct Plan<'a> {
+pub(super) struct PhasePlan<'a> {
     pub(super) phase: &'a Phase,
     pub(super) densities: &'a Densities,
     /// Pieces with the places where they begin and end; the whole ramp goes from 0 to 1.
-    pub(super) pieces: Vec<(f64, f64, Shape)>,
-    pub(super) tail: Shape,
+    pub(super) pieces: Vec<(f64, f64, SegmentShape)>,
+    pub(super) tail: SegmentShape,
     /// Length of the ramp in seconds.
     pub(super) ramp_s: f64,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> PhasePlan<'a> {
     pub(super) fn new(phase: &'a Phase, densities: &'a Densities) -> Self {
         let whole = |ramp: Ramp| Line { begin: ramp.begin, end: ramp.end };
         let alive = |count: u32| whole(phase.population).map(|p| f64::from(living(count, p)));
         let shape = |from: f64, to: f64| {
             let special = whole(phase.special).part(from, to);
             let launches = |group| special.map(|s| 1.0 / (1.0 + densities.embedded(group, s)));
-            Shape {
+            SegmentShape {
                 load: whole(phase.load).part(from, to),
                 recurrence: whole(phase.recurrence).part(from, to),
                 special,
@@ -48,7 +48,7 @@ impl<'a> Plan<'a> {
     pub(super) fn stretch(
         &mut self,
         duration: Option<Duration>,
-        goals: &[(Count, Option<f64>)],
+        goals: &[(GoalCount, Option<f64>)],
     ) -> Result<f64, ScheduleError> {
         let first = goals.iter().find_map(|(count, goal)| goal.map(|goal| (*count, goal)));
         self.ramp_s = match (duration, first) {
@@ -66,17 +66,17 @@ impl<'a> Plan<'a> {
         Ok(self.ramp_s)
     }
 
-    fn why_never(&self, count: Count) -> &'static str {
+    fn why_never(&self, count: GoalCount) -> &'static str {
         match count {
-            Count::Requests => "its goal counts transactions, and its load is zero throughout",
-            Count::FillObjects | Count::FillBytes => {
+            GoalCount::Requests => "its goal counts transactions, and its load is zero throughout",
+            GoalCount::FillObjects | GoalCount::FillBytes => {
                 "its goal counts fill (basic first visits of cachable objects), and its load and recurrence allow none"
             }
         }
     }
 
     /// Seconds into the phase where a count is reached; none when it is not, even after the ramp.
-    pub(super) fn reach(&self, count: Count, goal: f64) -> Option<f64> {
+    pub(super) fn reach(&self, count: GoalCount, goal: f64) -> Option<f64> {
         let mut left = goal;
         if left <= 0.0 {
             return Some(0.0);
@@ -100,7 +100,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The count from the start of the phase until so many seconds into it.
-    pub(super) fn sum_until(&self, count: Count, end_s: f64) -> f64 {
+    pub(super) fn sum_until(&self, count: GoalCount, end_s: f64) -> f64 {
         let mut sum = 0.0;
         for (from, to, shape) in &self.pieces {
             let length_s = self.ramp_s * (to - from);
@@ -140,8 +140,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Where the ramp of a phase is cut so that everything is straight in between: where some recurrence becomes
-/// certain, and, for pages, along a ramp of request types.
+/// Positions at which the ramp of a phase is cut so that everything is straight in between: where some recurrence becomes certain, and, for
+/// pages, along a ramp of request types.
 fn cuts(phase: &Phase, densities: &Densities) -> Vec<f64> {
     let mut cuts = vec![0.0, 1.0];
     let groups = 0..densities.groups.len();

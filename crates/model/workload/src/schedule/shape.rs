@@ -3,9 +3,9 @@
 use crate::curve::{Line, integrate};
 use crate::density::{Densities, PerLaunch};
 
-/// What a goal counts, as a rate per second.
+/// Quantity that a goal counts, as a rate per second.
 #[derive(Clone, Copy)]
-pub(super) enum Count {
+pub(super) enum GoalCount {
     Requests,
     FillObjects,
     FillBytes,
@@ -17,14 +17,13 @@ pub(crate) struct Segment {
     pub(crate) phase: u16,
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
-    /// Where the lines end, seen from the start. Later than the end when the segment was cut short; its
-    /// places stay what they were.
+    /// End of the lines, from the start. Later than the end of the segment if it was cut short; positions in it stay the same.
     pub(crate) span_ns: u64,
-    pub(crate) shape: Shape,
+    pub(crate) shape: SegmentShape,
 }
 
 impl Segment {
-    /// How long its lines take.
+    /// Length of the lines in seconds.
     pub(crate) fn span_s(&self) -> f64 {
         self.span_ns as f64 / 1e9
     }
@@ -52,7 +51,7 @@ impl Segment {
 
 /// The lines of a segment.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Shape {
+pub(crate) struct SegmentShape {
     pub(crate) load: Line,
     pub(crate) recurrence: Line,
     pub(crate) special: Line,
@@ -62,7 +61,7 @@ pub(crate) struct Shape {
     pub(crate) launches: Vec<Line>,
 }
 
-impl Shape {
+impl SegmentShape {
     pub(super) fn part(&self, from: f64, to: f64) -> Self {
         let part = |line: &Line| line.part(from, to);
         Self {
@@ -86,19 +85,19 @@ impl Shape {
     }
 
     /// A count per second at a place.
-    pub(super) fn rate(&self, densities: &Densities, count: Count, u: f64) -> f64 {
+    pub(super) fn rate(&self, densities: &Densities, count: GoalCount, u: f64) -> f64 {
         let of_group = |group| {
             let requests = self.requests(densities, group, u);
             if requests == 0.0 {
                 return 0.0;
             }
             match count {
-                Count::Requests => requests,
-                Count::FillObjects => {
+                GoalCount::Requests => requests,
+                GoalCount::FillObjects => {
                     let (launches, each) = self.launches(densities, group, u);
                     launches * each.fill
                 }
-                Count::FillBytes => {
+                GoalCount::FillBytes => {
                     let (launches, each) = self.launches(densities, group, u);
                     launches * each.fill_bytes
                 }
@@ -108,7 +107,7 @@ impl Shape {
     }
 
     /// A count from the beginning to a place, if the whole took a second.
-    pub(super) fn sum(&self, densities: &Densities, count: Count, until: f64) -> f64 {
+    pub(super) fn sum(&self, densities: &Densities, count: GoalCount, until: f64) -> f64 {
         integrate(0.0, until, |u| self.rate(densities, count, u))
     }
 }

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use crate::model::Goal;
 
-/// When the working set stops growing.
+/// End of the growth of the working set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freeze {
     /// Never within the schedule.
     Never,
-    /// That long after the start.
+    /// This long after the start.
     At(Duration),
     /// At a count of fill objects that only the run can tell (best-effort robots).
     Live { fill_objects: u64 },
 }
 
-/// How large the working set is expected to be when it is frozen, or at the end of the schedule if it never is.
+/// Expected size of the working set when it is frozen, or at the end of the schedule if it never is.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct WorkingSetSize {
     /// Objects that can be requested, embedded ones included; all robots' private worlds together.
@@ -27,13 +27,12 @@ pub struct WorkingSetSize {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseSpan {
     pub name: String,
-    /// When it begins, since the start of the run; none when that depends on live counts.
+    /// Start of the phase in the run; none if it depends on live counts.
     pub start: Option<Duration>,
-    /// When it ends; none when that depends on live counts: some robot is best effort and the phase has a goal
-    /// other than time (or waits for a freeze that does). Then it ends at the first of its goals that is
-    /// reached, time included.
+    /// End of the phase; none if it depends on live counts: some robot is best effort and the phase has a goal other than time (or waits for
+    /// a freeze that does). Then the phase ends at the first of its goals that is reached, time included.
     pub end: Option<Duration>,
-    /// What is to be expected; none when some robot is best effort.
+    /// Expected numbers; none if some robot is best effort.
     pub expected: Option<Expected>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows a clock. The conductor tells it, at the end of every interval of measurement, what
 //! happened in it ([`Sample`]); `every` blocks whose sample has reached a goal by then run, and their sample
-//! starts anew. So a goal is noticed at the end of the interval in which it was reached. [`Thermometer`] does
+//! starts anew. So a goal is noticed at the end of the interval in which it was reached. [`ThermostatRun`] does
 //! the same for a thermostat.
 
 mod sample;
@@ -10,17 +10,17 @@ mod value;
 
 use std::sync::Arc;
 
-pub use self::sample::{Class, ClassSums, Sample, Spread, is_statistic};
-pub use self::value::Value;
+pub use self::sample::{ClassSums, Moments, ResponseClass, Sample, is_statistic};
+pub use self::value::ScriptValue;
 use self::value::{binary, extreme, unary};
 use crate::model::{Goal, Script, ScriptExpr, ScriptStatement, Thermostat};
 
-/// What a script (or a thermostat) wants.
+/// Action of a script or a thermostat.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Action {
-    /// This load factor from now on.
+pub enum ScriptAction {
+    /// Load factor from now on.
     Load(f64),
-    /// This share of robots alive from now on.
+    /// Share of robots alive from now on.
     Population(f64),
     /// A line for people.
     Print(String),
@@ -38,28 +38,28 @@ pub struct Factors {
 /// One script while its phase goes on.
 #[derive(Debug)]
 pub struct ScriptRun {
-    variables: Vec<Value>,
+    variables: Vec<ScriptValue>,
     samples: Vec<Sample>,
-    watchdogs: Vec<Watchdog>,
+    watchdogs: Vec<SampleBlock>,
     whole: Sample,
     factors: Factors,
-    actions: Vec<Action>,
+    actions: Vec<ScriptAction>,
 }
 
 /// An `every` block.
 #[derive(Debug)]
-struct Watchdog {
+struct SampleBlock {
     goal: Goal,
     body: Arc<[ScriptStatement]>,
     sample: Sample,
 }
 
-/// Blocks that start other blocks each time they run stop doing so here.
+/// Most blocks: a block that starts another each time it runs stops doing so here.
 const MOST_WATCHDOGS: usize = 256;
 
 impl ScriptRun {
-    /// Starts a script at the beginning of its phase; the actions are what it wants at once.
-    pub fn start(script: &Script, factors: Factors) -> (Self, Vec<Action>) {
+    /// Starts a script at the beginning of its phase; returns its first actions.
+    pub fn start(script: &Script, factors: Factors) -> (Self, Vec<ScriptAction>) {
         let mut this = Self {
             variables: Vec::new(),
             samples: Vec::new(),
@@ -73,8 +73,8 @@ impl ScriptRun {
         (this, actions)
     }
 
-    /// Tells it what happened in an interval, and which factors are on at its end.
-    pub fn tell(&mut self, interval: &Sample, factors: Factors) -> Vec<Action> {
+    /// Processes the measurements of an interval; `factors` are those at its end.
+    pub fn on_interval(&mut self, interval: &Sample, factors: Factors) -> Vec<ScriptAction> {
         self.factors = factors;
         self.whole.add(interval);
         self.watchdogs.iter_mut().for_each(|watchdog| watchdog.sample.add(interval));
@@ -111,17 +111,17 @@ impl ScriptRun {
                 ScriptStatement::Every { goal, body } => {
                     if self.watchdogs.len() < MOST_WATCHDOGS {
                         let (goal, body) = (goal.clone(), body.as_slice().into());
-                        self.watchdogs.push(Watchdog { goal, body, sample: Sample::default() });
+                        self.watchdogs.push(SampleBlock { goal, body, sample: Sample::default() });
                     }
                 }
                 ScriptStatement::Load { value, relative } => {
                     let most = self.factors.load.max(1.0);
                     self.factors.load = self.factor(value, *relative, self.factors.load, most);
-                    self.actions.push(Action::Load(self.factors.load));
+                    self.actions.push(ScriptAction::Load(self.factors.load));
                 }
                 ScriptStatement::Population { value, relative } => {
                     self.factors.population = self.factor(value, *relative, self.factors.population, 1.0);
-                    self.actions.push(Action::Population(self.factors.population));
+                    self.actions.push(ScriptAction::Population(self.factors.population));
                 }
                 ScriptStatement::SampleGoal(goal) => {
                     if let Some(index) = watchdog {
@@ -130,9 +130,9 @@ impl ScriptRun {
                 }
                 ScriptStatement::Print(parts) => {
                     let line = parts.iter().map(|part| self.value(part).to_string()).collect();
-                    self.actions.push(Action::Print(line));
+                    self.actions.push(ScriptAction::Print(line));
                 }
-                ScriptStatement::EndPhase => self.actions.push(Action::EndPhase),
+                ScriptStatement::EndPhase => self.actions.push(ScriptAction::EndPhase),
             }
         }
     }
@@ -144,20 +144,20 @@ impl ScriptRun {
         if wanted.is_nan() { now } else { wanted.clamp(0.0, most) }
     }
 
-    fn value(&self, expr: &ScriptExpr) -> Value {
+    fn value(&self, expr: &ScriptExpr) -> ScriptValue {
         match expr {
-            ScriptExpr::Number(number) => Value::Number(*number),
-            ScriptExpr::Time(time) => Value::Seconds(time.as_secs_f64()),
-            ScriptExpr::Text(text) => Value::Text(text.clone()),
+            ScriptExpr::Number(number) => ScriptValue::Number(*number),
+            ScriptExpr::Time(time) => ScriptValue::Seconds(time.as_secs_f64()),
+            ScriptExpr::Text(text) => ScriptValue::Text(text.clone()),
             ScriptExpr::Variable(index) => {
                 self.variables.get(usize::from(*index)).cloned().unwrap_or_default()
             }
             ScriptExpr::Statistic { sample, name } => {
                 let sample = self.samples.get(usize::from(*sample));
-                sample.and_then(|sample| sample.statistic(name)).unwrap_or(Value::Number(f64::NAN))
+                sample.and_then(|sample| sample.statistic(name)).unwrap_or(ScriptValue::Number(f64::NAN))
             }
-            ScriptExpr::LoadFactor => Value::Number(self.factors.load),
-            ScriptExpr::PopulationFactor => Value::Number(self.factors.population),
+            ScriptExpr::LoadFactor => ScriptValue::Number(self.factors.load),
+            ScriptExpr::PopulationFactor => ScriptValue::Number(self.factors.population),
             ScriptExpr::Unary(sign, of) => unary(*sign, self.value(of)),
             ScriptExpr::Binary(sign, left, right) => binary(sign, self.value(left), self.value(right)),
             ScriptExpr::Extreme { greatest, of } => {
@@ -178,27 +178,26 @@ fn slot<T: Default + Clone>(slots: &mut Vec<T>, index: u16) -> &mut T {
 
 /// Moves the load so that the mean response time stays within bounds.
 #[derive(Debug)]
-pub struct Thermometer {
+pub struct ThermostatRun {
     thermostat: Thermostat,
     sample: Sample,
 }
 
-impl Thermometer {
+impl ThermostatRun {
     /// At the beginning of its phase.
     pub fn new(thermostat: Thermostat) -> Self {
         Self { thermostat, sample: Sample::default() }
     }
 
-    /// Tells it what happened in an interval and which load factor was on at its end. Some at the end of a
-    /// sample whose mean response time was out of bounds: the load factor from now on. A sample without
-    /// responses is too slow.
-    pub fn tell(&mut self, interval: &Sample, load: f64) -> Option<f64> {
+    /// Processes the measurements of an interval; `load` is the load factor at its end. Returns the new load factor at the end of a sample
+    /// whose mean response time was out of bounds. A sample without responses counts as too slow.
+    pub fn on_interval(&mut self, interval: &Sample, load: f64) -> Option<f64> {
         self.sample.add(interval);
         if self.sample.duration_s < self.thermostat.sample.as_secs_f64() {
             return None;
         }
         let sample = std::mem::take(&mut self.sample);
-        let rep = sample.class(Class::Rep);
+        let rep = sample.class(ResponseClass::Rep);
         let mean_s = if rep.count > 0 { rep.time_s.sum / rep.count as f64 } else { f64::INFINITY };
         let Thermostat { step, low, high, .. } = self.thermostat;
         let moved = if high.is_some_and(|high| mean_s > high.as_secs_f64()) {

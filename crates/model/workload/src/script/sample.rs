@@ -2,12 +2,12 @@
 //!
 //! Sums that can be added: two intervals after one another make one longer one.
 
-use super::Value;
+use super::ScriptValue;
 use crate::model::Goal;
 
 /// Classes of responses that scripts tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub enum ResponseClass {
     Rep,
     /// Responses to basic requests.
     Basic,
@@ -40,7 +40,7 @@ pub enum Class {
     Page,
 }
 
-/// Names in scripts, in the order of [`Class`].
+/// Names in scripts, in the order of [`ResponseClass`].
 const CLASS_NAMES: [&str; 19] = [
     "rep",
     "basic",
@@ -65,20 +65,20 @@ const CLASS_NAMES: [&str; 19] = [
 
 /// Sums of one quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
+pub struct Moments {
     pub sum: f64,
     pub squares: f64,
     pub min: f64,
     pub max: f64,
 }
 
-impl Default for Spread {
+impl Default for Moments {
     fn default() -> Self {
         Self { sum: 0.0, squares: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY }
     }
 }
 
-impl Spread {
+impl Moments {
     #[inline]
     pub fn record(&mut self, value: f64) {
         self.sum += value;
@@ -100,9 +100,9 @@ impl Spread {
 pub struct ClassSums {
     pub count: u64,
     /// Response times in seconds.
-    pub time_s: Spread,
+    pub time_s: Moments,
     /// Sizes in bytes.
-    pub bytes: Spread,
+    pub bytes: Moments,
 }
 
 impl ClassSums {
@@ -114,10 +114,10 @@ impl ClassSums {
     }
 }
 
-/// What was measured in a stretch of time.
+/// Measurements of an interval of time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample {
-    /// Its length in seconds of real time.
+    /// Length in seconds of real time.
     pub duration_s: f64,
     pub requests: u64,
     /// Xacts that ended well.
@@ -130,12 +130,12 @@ pub struct Sample {
 
 impl Sample {
     /// The sums of a class.
-    pub fn class(&self, class: Class) -> &ClassSums {
+    pub fn class(&self, class: ResponseClass) -> &ClassSums {
         &self.classes[class as usize]
     }
 
     /// The sums of a class, to add to.
-    pub fn class_mut(&mut self, class: Class) -> &mut ClassSums {
+    pub fn class_mut(&mut self, class: ResponseClass) -> &mut ClassSums {
         &mut self.classes[class as usize]
     }
 
@@ -163,17 +163,17 @@ impl Sample {
         };
         goal.duration.is_some_and(|d| !d.is_zero() && self.duration_s >= d.as_secs_f64())
             || goal.transactions.is_some_and(|most| most > 0 && xacts >= most)
-            || goal.fill_bytes.is_some_and(|b| b > 0 && self.class(Class::Fill).bytes.sum >= b as f64)
+            || goal.fill_bytes.is_some_and(|b| b > 0 && self.class(ResponseClass::Fill).bytes.sum >= b as f64)
             || goal.errors.is_some_and(errors)
     }
 
     /// A statistic by its dotted name; none when there is none of that name. As in Web Polygraph, ratios and relative
     /// deviations are percents, and standard deviations plain numbers: milliseconds of times, bytes of sizes.
-    pub fn statistic(&self, name: &str) -> Option<Value> {
-        let number = |value: f64| Some(Value::Number(value));
+    pub fn statistic(&self, name: &str) -> Option<ScriptValue> {
+        let number = |value: f64| Some(ScriptValue::Number(value));
         let per_second = |count: u64| number(count as f64 / self.duration_s);
         match name {
-            "duration" => return Some(Value::Seconds(self.duration_s)),
+            "duration" => return Some(ScriptValue::Seconds(self.duration_s)),
             "ok_xact.count" => return number(self.ok as f64),
             "err_xact.count" => return number(self.errors as f64),
             "err_xact.ratio" => {
@@ -181,13 +181,25 @@ impl Sample {
             }
             "retr_xact.count" => return number(self.retries as f64),
             "baseline.req.rate" | "req.rate" => return per_second(self.requests),
-            "baseline.rep.rate" | "rep.rate" => return per_second(self.class(Class::Rep).count),
-            "offered.ratio.obj" => return number(self.ratio(Class::OfferedHit, Class::OfferedMiss, false)),
-            "offered.ratio.byte" => return number(self.ratio(Class::OfferedHit, Class::OfferedMiss, true)),
-            "real.ratio.obj" => return number(self.ratio(Class::RealHit, Class::RealMiss, false)),
-            "real.ratio.byte" => return number(self.ratio(Class::RealHit, Class::RealMiss, true)),
-            "cachable.ratio.obj" => return number(self.ratio(Class::CachableYes, Class::CachableNo, false)),
-            "cachable.ratio.byte" => return number(self.ratio(Class::CachableYes, Class::CachableNo, true)),
+            "baseline.rep.rate" | "rep.rate" => return per_second(self.class(ResponseClass::Rep).count),
+            "offered.ratio.obj" => {
+                return number(self.ratio(ResponseClass::OfferedHit, ResponseClass::OfferedMiss, false));
+            }
+            "offered.ratio.byte" => {
+                return number(self.ratio(ResponseClass::OfferedHit, ResponseClass::OfferedMiss, true));
+            }
+            "real.ratio.obj" => {
+                return number(self.ratio(ResponseClass::RealHit, ResponseClass::RealMiss, false));
+            }
+            "real.ratio.byte" => {
+                return number(self.ratio(ResponseClass::RealHit, ResponseClass::RealMiss, true));
+            }
+            "cachable.ratio.obj" => {
+                return number(self.ratio(ResponseClass::CachableYes, ResponseClass::CachableNo, false));
+            }
+            "cachable.ratio.byte" => {
+                return number(self.ratio(ResponseClass::CachableYes, ResponseClass::CachableNo, true));
+            }
             _ => {}
         }
         let name = name.strip_prefix("baseline.").map_or(name.to_owned(), |rest| format!("rep.{rest}"));
@@ -201,14 +213,14 @@ impl Sample {
         };
         let (value, has_unit) = moment(sums.count, spread, what)?;
         Some(match what {
-            "std_dev" if is_time => Value::Number(value * 1e3),
-            _ if is_time && has_unit => Value::Seconds(value),
-            _ => Value::Number(value),
+            "std_dev" if is_time => ScriptValue::Number(value * 1e3),
+            _ if is_time && has_unit => ScriptValue::Seconds(value),
+            _ => ScriptValue::Number(value),
         })
     }
 
     /// In percent.
-    fn ratio(&self, yes: Class, no: Class, bytes: bool) -> f64 {
+    fn ratio(&self, yes: ResponseClass, no: ResponseClass, bytes: bool) -> f64 {
         let of = |class| {
             let sums = self.class(class);
             if bytes { sums.bytes.sum } else { sums.count as f64 }
@@ -219,7 +231,7 @@ impl Sample {
 }
 
 /// A moment of a quantity by its name, and whether it has the quantity's unit.
-fn moment(count: u64, spread: &Spread, what: &str) -> Option<(f64, bool)> {
+fn moment(count: u64, spread: &Moments, what: &str) -> Option<(f64, bool)> {
     let n = count as f64;
     let of_some = |value: f64| if count > 0 { value } else { 0.0 };
     let mean = of_some(spread.sum / n);

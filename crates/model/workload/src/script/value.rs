@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A value. Truth is a number: 0 is false.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum ScriptValue {
     /// A number, a size in bytes or a rate per second.
     Number(f64),
     /// A time in seconds; printed with its unit.
@@ -13,14 +13,14 @@ pub enum Value {
     Text(String),
 }
 
-impl Default for Value {
+impl Default for ScriptValue {
     /// A variable that was never set: no number.
     fn default() -> Self {
         Self::Number(f64::NAN)
     }
 }
 
-impl Value {
+impl ScriptValue {
     /// As a number; text is none.
     pub fn number(&self) -> f64 {
         match self {
@@ -46,7 +46,7 @@ impl Value {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ScriptValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
@@ -78,20 +78,20 @@ fn short(number: f64) -> String {
 }
 
 /// `!` and `-`.
-pub(super) fn unary(sign: char, value: Value) -> Value {
+pub(super) fn unary(sign: char, value: ScriptValue) -> ScriptValue {
     match sign {
-        '!' => Value::Number(f64::from(u8::from(!value.is_true()))),
-        '-' => Value::of(-value.number(), value.is_time()),
+        '!' => ScriptValue::Number(f64::from(u8::from(!value.is_true()))),
+        '-' => ScriptValue::of(-value.number(), value.is_time()),
         _ => value,
     }
 }
 
 /// All operators between two values. A sum with text puts texts together.
-pub(super) fn binary(sign: &str, left: Value, right: Value) -> Value {
-    let truth = |truth: bool| Value::Number(f64::from(u8::from(truth)));
-    if let (Value::Text(_), _) | (_, Value::Text(_)) = (&left, &right) {
+pub(super) fn binary(sign: &str, left: ScriptValue, right: ScriptValue) -> ScriptValue {
+    let truth = |truth: bool| ScriptValue::Number(f64::from(u8::from(truth)));
+    if let (ScriptValue::Text(_), _) | (_, ScriptValue::Text(_)) = (&left, &right) {
         match sign {
-            "+" => return Value::Text(format!("{left}{right}")),
+            "+" => return ScriptValue::Text(format!("{left}{right}")),
             "==" => return truth(left.to_string() == right.to_string()),
             "!=" => return truth(left.to_string() != right.to_string()),
             _ => {}
@@ -100,12 +100,12 @@ pub(super) fn binary(sign: &str, left: Value, right: Value) -> Value {
     let (a, b) = (left.number(), right.number());
     let (time_a, time_b) = (left.is_time(), right.is_time());
     match sign {
-        "+" => Value::of(a + b, time_a || time_b),
-        "-" => Value::of(a - b, time_a || time_b),
-        "*" => Value::of(a * b, time_a != time_b),
-        "/" => Value::of(a / b, time_a && !time_b),
-        "%" => Value::of(a % b, time_a),
-        "^" => Value::Number(libm::pow(a, b)),
+        "+" => ScriptValue::of(a + b, time_a || time_b),
+        "-" => ScriptValue::of(a - b, time_a || time_b),
+        "*" => ScriptValue::of(a * b, time_a != time_b),
+        "/" => ScriptValue::of(a / b, time_a && !time_b),
+        "%" => ScriptValue::of(a % b, time_a),
+        "^" => ScriptValue::Number(libm::pow(a, b)),
         "==" => truth(a == b),
         "!=" => truth(a != b),
         "<" => truth(a < b),
@@ -115,13 +115,14 @@ pub(super) fn binary(sign: &str, left: Value, right: Value) -> Value {
         "&&" => truth(left.is_true() && right.is_true()),
         "||" => truth(left.is_true() || right.is_true()),
         "^^" => truth(left.is_true() != right.is_true()),
-        _ => Value::default(),
+        _ => ScriptValue::default(),
     }
 }
 
 /// The greatest or least of some values.
-pub(super) fn extreme(greatest: bool, values: impl Iterator<Item = Value>) -> Value {
-    let better =
-        |a: &Value, b: &Value| if greatest { b.number() > a.number() } else { b.number() < a.number() };
+pub(super) fn extreme(greatest: bool, values: impl Iterator<Item = ScriptValue>) -> ScriptValue {
+    let better = |a: &ScriptValue, b: &ScriptValue| {
+        if greatest { b.number() > a.number() } else { b.number() < a.number() }
+    };
     values.reduce(|a, b| if better(&a, &b) { b } else { a }).unwrap_or_default()
 }

@@ -104,7 +104,7 @@ fn a_schedule_of_counts_is_rehearsed_by_a_share_of_them() {
     workload.schedule.phases = vec![Phase { goal, ..phase("b", 0.0) }];
     let why = rehearse(&workload, seconds(10)).unwrap_err().to_string();
     assert!(why.contains("--rehearse 5%"), "{why}");
-    let (rehearsal, scale) = Rehearsal::Share(0.1).of(&workload).unwrap();
+    let (rehearsal, scale) = Rehearsal::Share(0.1).apply(&workload).unwrap();
     assert_eq!(scale, 0.1);
     let wanted = Goal { transactions: Some(50), errors: Some(3.0), ..Goal::default() };
     assert_eq!(rehearsal.schedule.phases[0].goal, wanted);
@@ -113,7 +113,7 @@ fn a_schedule_of_counts_is_rehearsed_by_a_share_of_them() {
 #[test]
 fn a_share_of_a_schedule_with_a_length_is_that_share_of_its_length() {
     let workload = fixtures::image_listing();
-    let (rehearsal, scale) = Rehearsal::Share(0.25).of(&workload).unwrap();
+    let (rehearsal, scale) = Rehearsal::Share(0.25).apply(&workload).unwrap();
     assert!((total(&rehearsal) - total(&workload) / 4.0).abs() < 1e-5);
     assert!((scale - 0.25).abs() < 1e-9);
 }
@@ -139,7 +139,7 @@ fn what_cannot_be_rehearsed_says_why() {
     workload.schedule.phases = vec![Phase::default_phase(Goal::ENDLESS)];
     let why = rehearse(&workload, seconds(1)).unwrap_err().to_string();
     assert!(why.contains("no end") && why.contains("--duration"), "{why}");
-    let why = Rehearsal::Share(0.05).of(&workload).unwrap_err().to_string();
+    let why = Rehearsal::Share(0.05).apply(&workload).unwrap_err().to_string();
     assert!(why.starts_with("cannot rehearse 5 % of it: its schedule has no end"), "{why}");
 }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use assay_workload::model::{Goal, Script, ScriptExpr, ScriptStatement, Thermostat};
-use assay_workload::script::{Action, Class, Factors, Sample, ScriptRun, Thermometer, Value, is_statistic};
+use assay_workload::script::{
+    Factors, ResponseClass, Sample, ScriptAction, ScriptRun, ScriptValue, ThermostatRun, is_statistic,
+};
 use proptest::prelude::*;
 
 const FULL: Factors = Factors { load: 0.5, population: 1.0 };
@@ -36,17 +38,17 @@ fn second(responses: u64, time_s: f64) -> Sample {
     let mut sample = Sample::default();
     (sample.duration_s, sample.requests, sample.ok) = (1.0, responses, responses);
     for _ in 0..responses {
-        sample.class_mut(Class::Rep).record(time_s, 1000);
-        sample.class_mut(Class::Fill).record(time_s, 1000);
+        sample.class_mut(ResponseClass::Rep).record(time_s, 1000);
+        sample.class_mut(ResponseClass::Fill).record(time_s, 1000);
     }
     sample
 }
 
 fn printed(statements: Vec<ScriptStatement>, interval: Option<&Sample>) -> Vec<String> {
     let (mut run, mut actions) = ScriptRun::start(&Script(statements), FULL);
-    actions.extend(interval.map(|interval| run.tell(interval, FULL)).unwrap_or_default());
+    actions.extend(interval.map(|interval| run.on_interval(interval, FULL)).unwrap_or_default());
     let line = |action| match action {
-        Action::Print(line) => line,
+        ScriptAction::Print(line) => line,
         other => panic!("{other:?}"),
     };
     actions.into_iter().map(line).collect()
@@ -64,8 +66,8 @@ fn a_watchdog_runs_once_a_sample_and_moves_the_load() {
     let mut load = 0.5;
     let mut seen = Vec::new();
     for time_s in [0.05, 0.05, 0.05, 0.3, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01] {
-        for action in run.tell(&second(10, time_s), Factors { load, population: 1.0 }) {
-            let Action::Load(factor) = action else { panic!("{action:?}") };
+        for action in run.on_interval(&second(10, time_s), Factors { load, population: 1.0 }) {
+            let ScriptAction::Load(factor) = action else { panic!("{action:?}") };
             load = factor;
         }
         seen.push((load * 1000.0_f64).round());
@@ -93,9 +95,9 @@ fn variables_and_samples_keep_their_values() {
     ];
     let script = Script(vec![ScriptStatement::Set { variable: 3, value: number(0.0) }, every(3, body)]);
     let (mut run, _) = ScriptRun::start(&script, FULL);
-    let actions: Vec<_> = (0..6).flat_map(|_| run.tell(&second(3, 0.1), FULL)).collect();
+    let actions: Vec<_> = (0..6).flat_map(|_| run.on_interval(&second(3, 0.1), FULL)).collect();
     // After three seconds, and from then on after five transactions.
-    let lines = ["1 of 3sec", "2 of 5sec"].map(|line| Action::Print(line.into()));
+    let lines = ["1 of 3sec", "2 of 5sec"].map(|line| ScriptAction::Print(line.into()));
     assert_eq!(actions, lines);
 }
 
@@ -108,8 +110,11 @@ fn a_phase_can_be_ended_and_its_population_set() {
         every(1, vec![ScriptStatement::EndPhase]),
     ];
     let (mut run, actions) = ScriptRun::start(&Script(statements), FULL);
-    assert_eq!(actions, [Action::Population(0.25), Action::Population(1.0), Action::Load(0.0)]);
-    assert_eq!(run.tell(&second(0, 0.0), FULL), [Action::EndPhase]);
+    assert_eq!(
+        actions,
+        [ScriptAction::Population(0.25), ScriptAction::Population(1.0), ScriptAction::Load(0.0)]
+    );
+    assert_eq!(run.on_interval(&second(0, 0.0), FULL), [ScriptAction::EndPhase]);
 }
 
 #[test]
@@ -119,7 +124,7 @@ fn every_kind_of_goal_ends_a_sample() {
         let (mut run, _) = ScriptRun::start(&Script(vec![ScriptStatement::Every { goal, body }]), FULL);
         let mut interval = second(1200, 0.1);
         interval.errors = errors;
-        !run.tell(&interval, FULL).is_empty()
+        !run.on_interval(&interval, FULL).is_empty()
     };
     let goal = Goal::default;
     assert!(
@@ -170,10 +175,10 @@ fn values_are_printed_with_their_units() {
 fn statistics_have_the_names_of_polygraph() {
     let mut sample = second(10, 0.2);
     sample.errors = 2;
-    sample.class_mut(Class::OfferedHit).record(0.1, 3000);
-    sample.class_mut(Class::OfferedMiss).record(0.1, 1000);
-    sample.class_mut(Class::Head).record(0.1, 300);
-    sample.class_mut(Class::Head).record(0.3, 100);
+    sample.class_mut(ResponseClass::OfferedHit).record(0.1, 3000);
+    sample.class_mut(ResponseClass::OfferedMiss).record(0.1, 1000);
+    sample.class_mut(ResponseClass::Head).record(0.1, 300);
+    sample.class_mut(ResponseClass::Head).record(0.3, 100);
     let value = |name: &str| sample.statistic(name).map(|value| value.number());
     for (name, expected) in [
         ("rep.rptm.mean", 0.2),
@@ -195,8 +200,8 @@ fn statistics_have_the_names_of_polygraph() {
     ] {
         assert!((value(name).expect(name) - expected).abs() < 1e-4, "{name}");
     }
-    assert_eq!(sample.statistic("duration"), Some(Value::Seconds(1.0)));
-    assert!(matches!(sample.statistic("head.rptm.std_dev"), Some(Value::Number(_))), "a plain number");
+    assert_eq!(sample.statistic("duration"), Some(ScriptValue::Seconds(1.0)));
+    assert!(matches!(sample.statistic("head.rptm.std_dev"), Some(ScriptValue::Number(_))), "a plain number");
     for name in ["rep", "rep.rptm", "rep.rptm.median", "rep.colour.mean", "nothing.rptm.mean", "", "."] {
         assert!(!is_statistic(name), "{name}");
     }
@@ -206,10 +211,10 @@ fn statistics_have_the_names_of_polygraph() {
 fn a_thermostat_keeps_response_times_within_bounds() {
     let ms = Duration::from_millis;
     let thermostat = Thermostat { sample: ms(2000), step: 0.1, low: Some(ms(50)), high: Some(ms(100)) };
-    let mut thermometer = Thermometer::new(thermostat);
+    let mut thermometer = ThermostatRun::new(thermostat);
     let mut tell = |times: [f64; 2], load| {
-        assert_eq!(thermometer.tell(&second(10, times[0]), load), None, "the sample is not over");
-        thermometer.tell(&second(10, times[1]), load)
+        assert_eq!(thermometer.on_interval(&second(10, times[0]), load), None, "the sample is not over");
+        thermometer.on_interval(&second(10, times[1]), load)
     };
     let near = |load: Option<f64>, wanted: f64| load.is_some_and(|load| (load - wanted).abs() < 1e-9);
     assert!(near(tell([0.02, 0.04], 0.5), 0.55));
@@ -217,9 +222,9 @@ fn a_thermostat_keeps_response_times_within_bounds() {
     assert_eq!(tell([0.02, 0.12], 0.5), None, "70 ms on average are fine");
     assert!(near(tell([0.01, 0.01], 0.95), 1.0), "not above 100 %");
     assert_eq!(tell([0.01, 0.01], 1.0), None);
-    let mut silent = Thermometer::new(thermostat);
-    silent.tell(&second(0, 0.0), 0.5);
-    assert!(near(silent.tell(&second(0, 0.0), 0.5), 0.45), "no response at all is too slow");
+    let mut silent = ThermostatRun::new(thermostat);
+    silent.on_interval(&second(0, 0.0), 0.5);
+    assert!(near(silent.on_interval(&second(0, 0.0), 0.5), 0.45), "no response at all is too slow");
 }
 
 fn any_expr() -> impl Strategy<Value = ScriptExpr> {
@@ -273,10 +278,10 @@ proptest! {
     fn no_script_breaks_it_and_factors_stay_factors(statements in prop::collection::vec(any_statement(), 0..6)) {
         let (mut run, mut actions) = ScriptRun::start(&Script(statements), FULL);
         for _ in 0..12 {
-            actions.extend(run.tell(&second(3, 0.1), FULL));
+            actions.extend(run.on_interval(&second(3, 0.1), FULL));
         }
         for action in actions {
-            if let Action::Load(factor) | Action::Population(factor) = action {
+            if let ScriptAction::Load(factor) | ScriptAction::Population(factor) = action {
                 prop_assert!((0.0..=1.0).contains(&factor), "{factor}");
             }
         }

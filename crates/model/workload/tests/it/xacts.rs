@@ -154,7 +154,7 @@ fn bodies_are_broken_off_in_the_middle() {
         assert!(is_share(early, places.len() as u64, 0.5), "anywhere in the body");
     }
     assert_eq!(universe.robot_abort(xact(1), 0), None, "there is nothing to break off");
-    let plain = (0..N).filter(|n| universe.is_plain(xact(*n), (0, 0), &public(&universe, *n))).count();
+    let plain = (0..N).filter(|n| universe.is_plain(xact(*n), 0, 0, &public(&universe, *n))).count();
     assert!(is_share(plain, N, 0.8 * 0.9));
 }
 
@@ -417,7 +417,7 @@ fn a_robot_that_accepts_none_of_the_codings_is_refused() {
         let universe = universe(workload);
         let object = public(&universe, 1);
         let is_acceptable = universe.has_acceptable(3, 0);
-        assert_eq!(universe.is_plain(xact(1), (0, 0), &object), is_acceptable);
+        assert_eq!(universe.is_plain(xact(1), 0, 0, &object), is_acceptable);
         (is_acceptable, universe.varies(0))
     };
     use Coding::{Gzip, Identity};
@@ -439,9 +439,7 @@ fn a_share_of_objects_is_protected() {
         (0..N).filter(|n| universe.auth_demand(&public(&universe, *n)).is_some()).collect();
     assert!(is_share(protected.len(), N, 0.3));
     assert_eq!(universe.auth_demand(&public(&universe, protected[0])), Some(&demand));
-    assert!(
-        universe.is_anonymous(3) && !universe.is_plain(xact(1), (0, 0), &public(&universe, protected[0]))
-    );
+    assert!(universe.is_anonymous(3) && !universe.is_plain(xact(1), 0, 0, &public(&universe, protected[0])));
 }
 
 #[test]

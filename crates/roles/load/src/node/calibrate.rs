@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use assay_cluster::simulate::{Load, Service};
+use assay_cluster::simulate::{OfferedLoad, Service};
 
 use crate::node::NodeError;
 use crate::node::clients::{ClientShare, ClientsSpec, ClientsTarget, run};
@@ -97,7 +97,7 @@ pub fn step(
         services: services.to_vec(),
         weights: weights.to_vec(),
         seed: spec.seed,
-        load: Load::Clients(clients),
+        load: OfferedLoad::Clients(clients),
         share: ClientShare::ALL,
         target: ClientsTarget::One(spec.address),
         host: None,

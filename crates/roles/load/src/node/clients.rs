@@ -1,6 +1,6 @@
 //! Clients that send the next request as soon as they have a response: a closed loop without a pause, as WebStone's.
 //!
-//! Request *n* of client *c* is the simulation's ([`Stream`]). What a cluster file says of switch and network (the time of
+//! Request *n* of client *c* is the simulation's ([`RequestStream`]). What a cluster file says of switch and network (the time of
 //! each request at the switch, the way there and back) can be waited for at the client: then a live switch, which takes
 //! next to no time, stands in the same surroundings as the simulated one.
 
@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use assay_base::clock::monotonic_ns;
 use assay_base::random::Rng;
-use assay_cluster::dispatch::{Choice, Moment, Request};
+use assay_cluster::dispatch::{Moment, PolicyConfig, Request};
 use assay_cluster::simulate::{
-    Law, Load, NOBODY, PAUSE_AFTER_FAILURE_S, Requested, Service, Stream, Switch, SwitchSpec, path_of,
+    NOBODY, OfferedLoad, PAUSE_AFTER_FAILURE_S, RequestStream, Service, ServiceTimeLaw, SimulatedRequest,
+    Switch, SwitchSpec, path_of,
 };
 use assay_measurement::own_error::MOST_WAITING;
 use assay_net::body::{BodyError, BodyReader};
@@ -46,7 +47,7 @@ pub enum ClientsTarget {
     Nodes {
         servers: Vec<(SocketAddr, f64)>,
         /// Policy that chooses the node of each request.
-        policy: Choice,
+        policy: PolicyConfig,
         /// Others that are tried after the first.
         retries: u32,
         /// All nodes report their state at this interval; none: only when the policy probes them.
@@ -75,7 +76,7 @@ pub struct ClientsSpec {
     /// Seed of the choice of documents.
     pub seed: u64,
     /// The number of clients in a closed loop, or the rate of requests.
-    pub load: Load,
+    pub load: OfferedLoad,
     /// Clients of this machine, in a closed loop.
     pub share: ClientShare,
     pub target: ClientsTarget,
@@ -179,7 +180,7 @@ fn runtime() -> Result<LocalRuntime, NodeError> {
 struct ClientPool {
     http_client: HttpClient,
     router: RequestRouter,
-    stream: Stream,
+    stream: RequestStream,
     services: Vec<Service>,
     host: String,
     surroundings: Option<(SwitchSpec, RefCell<Switch>)>,
@@ -212,7 +213,7 @@ async fn run_clients(spec: ClientsSpec) -> Result<ClientsOutcome, NodeError> {
     let client_pool = Rc::new(ClientPool {
         http_client,
         router,
-        stream: Stream::new(&spec.services, &spec.weights, spec.seed),
+        stream: RequestStream::new(&spec.services, &spec.weights, spec.seed),
         services: spec.services,
         host: spec.host.unwrap_or(named),
         surroundings,
@@ -224,12 +225,12 @@ async fn run_clients(spec: ClientsSpec) -> Result<ClientsOutcome, NodeError> {
         tally: RefCell::default(),
     });
     match spec.load {
-        Load::Clients(clients) => {
+        OfferedLoad::Clients(clients) => {
             for client in (spec.share.first..clients).step_by(spec.share.of.max(1) as usize) {
                 spawn_local(Rc::clone(&client_pool).client(client));
             }
         }
-        Load::Rate(per_s) => drop(spawn_local(Rc::clone(&client_pool).offer(per_s, spec.seed))),
+        OfferedLoad::Rate(per_s) => drop(spawn_local(Rc::clone(&client_pool).offer(per_s, spec.seed))),
     }
     if let (Some(every_s), RequestRouter::Policy(_)) = (reports, &client_pool.router) {
         spawn_local(Rc::clone(&client_pool).report(every_s));
@@ -289,7 +290,7 @@ impl ClientPool {
     }
 
     /// Sends a request that is due, and waits for its end. False: it failed.
-    async fn request(&self, requested: &Requested, due: Moment) -> bool {
+    async fn request(&self, requested: &SimulatedRequest, due: Moment) -> bool {
         if let Some((switch, processors)) = &self.surroundings {
             let read = processors.borrow_mut().read(due.plus_secs(switch.network_s / 2.0));
             self.timer.until(read).await;
@@ -315,7 +316,7 @@ impl ClientPool {
         response.is_some()
     }
 
-    async fn exchange(&self, requested: &Requested) -> Option<ReceivedResponse> {
+    async fn exchange(&self, requested: &SimulatedRequest) -> Option<ReceivedResponse> {
         let head = self.head(requested);
         match &self.router {
             RequestRouter::Fixed(address) => self.http_client.exchange(*address, head.as_bytes()).await,
@@ -326,13 +327,13 @@ impl ClientPool {
         }
     }
 
-    fn head(&self, requested: &Requested) -> String {
+    fn head(&self, requested: &SimulatedRequest) -> String {
         let service = &self.services[requested.service as usize];
         let (path, host) = (path_of(service, requested.number), &self.host);
         let connection = if self.http_client.0.keep_alive { "" } else { "Connection: close\r\n" };
         let cost = match service.law {
-            Law::Constant => String::new(),
-            Law::Exponential => {
+            ServiceTimeLaw::Constant => String::new(),
+            ServiceTimeLaw::Exponential => {
                 let micros = |seconds: f64| (seconds * 1e6).round() as u64;
                 format!(
                     "{WORK_FIELD}: {}-{}\r\n",
@@ -345,7 +346,7 @@ impl ClientPool {
     }
 
     /// Whether the response is the requested document.
-    fn check_response(&self, requested: &Requested, response: &ReceivedResponse) -> bool {
+    fn check_response(&self, requested: &SimulatedRequest, response: &ReceivedResponse) -> bool {
         if !response.is_fine() {
             self.http_client.count_failure(format!("status {}", response.status));
             return false;

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use assay_cluster::dispatch::Moment;
-use assay_cluster::simulate::{Cluster, Experiment, Failure, Group, Mix, SAMPLE_EVERY_S, Service, site};
+use assay_cluster::simulate::{
+    Cluster, Experiment, NodeFailure, NodeGroup, SAMPLE_EVERY_S, Service, ServiceMix, document_demands,
+};
 use assay_measurement::histogram::Histogram;
 use assay_net::listen::listen;
 use assay_record::cluster::NodeUse;
@@ -37,13 +39,13 @@ pub struct NodesSpec {
     /// The services that can be requested.
     pub services: Vec<Service>,
     /// One for each node.
-    pub nodes: Vec<Group>,
+    pub nodes: Vec<NodeGroup>,
     /// The switch's link, which all responses share; none: as fast as anything.
     pub link_bits_per_s: Option<f64>,
     /// Documents that all have in memory, with their sizes; the last is the one that was used last.
     pub remembered: Vec<(u64, u64)>,
     /// Nodes that fail, and come back.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<NodeFailure>,
     /// Address of the first; the others listen on the ports after that. Port 0: the system chooses for each.
     pub listen: SocketAddr,
     pub kind: NodeKind,
@@ -55,12 +57,13 @@ impl NodesSpec {
     pub fn new(
         experiment: &Experiment,
         cluster: &Cluster,
-        mix: &Mix,
+        mix: &ServiceMix,
         listen: SocketAddr,
         kind: NodeKind,
         clock: ModelClock,
     ) -> Self {
-        let mut documents = if experiment.warm_memory { site(experiment, mix) } else { Vec::new() };
+        let mut documents =
+            if experiment.warm_memory { document_demands(experiment, mix) } else { Vec::new() };
         documents.retain(|requested| requested.requests > 0.0);
         documents.sort_by(|one, other| one.requests.total_cmp(&other.requests));
         Self {
@@ -223,7 +226,7 @@ fn bind_nodes(spec: &NodesSpec) -> Result<BoundNodes, NodeError> {
 }
 
 fn real(
-    group: &Group,
+    group: &NodeGroup,
     directory: &Path,
     number: usize,
     clock: ModelClock,
@@ -243,7 +246,7 @@ fn address_of(spec: &NodesSpec, number: usize) -> Result<SocketAddr, NodeError> 
 
 /// Fails a node when it is time, and brings it back.
 async fn run_failure(
-    failure: Failure,
+    failure: NodeFailure,
     timer: Rc<ModelTimer>,
     up: Rc<watch::Sender<bool>>,
     virtual_nodes: Option<Rc<VirtualNodes>>,

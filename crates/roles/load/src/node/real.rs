@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use assay_base::clock::thread_cpu_ns;
 use assay_cluster::dispatch::node::{NodeSpec, Work};
 use assay_cluster::dispatch::{Moment, ServerState};
-use assay_cluster::simulate::Group;
+use assay_cluster::simulate::NodeGroup;
 use assay_record::cluster::{NodeTime, NodeUse};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -55,7 +55,7 @@ pub(crate) struct RealNode {
 
 impl RealNode {
     /// Takes a directory for itself.
-    pub(crate) fn new(group: &Group, directory: &Path, clock: ModelClock) -> Result<Self, NodeError> {
+    pub(crate) fn new(group: &NodeGroup, directory: &Path, clock: ModelClock) -> Result<Self, NodeError> {
         let (spec, link_bits_per_s) = (group.node, group.link_bits_per_s);
         fs::create_dir_all(directory)
             .map_err(|cause| NodeError::Directory { path: directory.display().to_string(), cause })?;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_cluster::dispatch::{End, Finish, Policy, Request, ServerId, ServerState};
+use assay_cluster::dispatch::{Completion, Policy, Request, RequestOutcome, ServerId, ServerState};
 use assay_net::upstream::Patience;
 use assay_record::cluster::NodeState;
 use tokio::task::spawn_local;
@@ -64,8 +64,8 @@ impl PolicyRouter {
             let exchange = http_client.exchange(self.servers[named.0 as usize], head).await;
             let (now, responded) =
                 (self.clock.now(), exchange.as_ref().is_some_and(ReceivedResponse::is_fine));
-            let end = if responded { End::Responded } else { End::Failed };
-            let finish = Finish { took_nanos: now.nanos_since(started), end };
+            let end = if responded { RequestOutcome::Responded } else { RequestOutcome::Failed };
+            let finish = Completion { took_nanos: now.nanos_since(started), outcome: end };
             self.policy.borrow_mut().first_byte(named, request, finish.took_nanos, now);
             self.policy.borrow_mut().finished(named, request, &finish, now);
             if responded || tried.len() >= self.retries as usize {

@@ -6,9 +6,9 @@
 use std::cell::RefCell;
 
 use assay_base::clock::monotonic_ns;
-use assay_cluster::dispatch::node::{Busy, Node, NodeSpec, Refused, Work};
+use assay_cluster::dispatch::node::{BusyTime, Node, NodeSpec, QueueFull, Work};
 use assay_cluster::dispatch::{Moment, ServerState};
-use assay_cluster::simulate::{Group, Links};
+use assay_cluster::simulate::{Links, NodeGroup};
 use assay_measurement::histogram::Histogram;
 use assay_net::timer::{Ticket, Timer};
 use assay_record::cluster::{NodeTime, NodeUse};
@@ -52,10 +52,10 @@ struct VirtualNode {
     node: Node,
     spec: NodeSpec,
     scheduled: Option<(Moment, Ticket)>,
-    sampled: (Moment, Busy),
+    sampled: (Moment, BusyTime),
     /// Busy time of its link at the last sample.
     sampled_link_s: f64,
-    reported: (Moment, Busy),
+    reported: (Moment, BusyTime),
     /// The last report, and when it was made.
     last_report: (Moment, ServerState),
     /// Bytes sent since the last report.
@@ -82,15 +82,15 @@ pub(crate) struct VirtualNodes {
 
 impl VirtualNodes {
     /// Idle nodes; `link` is that of the switch, which all responses share. Needs a runtime.
-    pub(crate) fn new(groups: &[Group], link: Option<f64>, clock: ModelClock) -> std::io::Result<Self> {
+    pub(crate) fn new(groups: &[NodeGroup], link: Option<f64>, clock: ModelClock) -> std::io::Result<Self> {
         let now = clock.now();
-        let node_state = |group: &Group| VirtualNode {
+        let node_state = |group: &NodeGroup| VirtualNode {
             node: Node::new(group.node),
             spec: group.node,
             scheduled: None,
-            sampled: (now, Busy::default()),
+            sampled: (now, BusyTime::default()),
             sampled_link_s: 0.0,
-            reported: (now, Busy::default()),
+            reported: (now, BusyTime::default()),
             last_report: (Moment::START, ServerState::default()),
             sent: 0,
         };
@@ -106,12 +106,12 @@ impl VirtualNodes {
     /// Puts documents into all memories; the last is the one that was used last.
     pub(crate) fn warm_memory(&self, documents: &[(u64, u64)]) {
         for node_state in &mut self.state.borrow_mut().nodes {
-            documents.iter().for_each(|(document, bytes)| node_state.node.remember(*document, *bytes));
+            documents.iter().for_each(|(document, bytes)| node_state.node.preload(*document, *bytes));
         }
     }
 
     /// Begins a request at a node.
-    pub(crate) fn arrive(&self, node: usize, work: Work, bytes: u64) -> Result<ResponseWaits, Refused> {
+    pub(crate) fn arrive(&self, node: usize, work: Work, bytes: u64) -> Result<ResponseWaits, QueueFull> {
         let now = self.clock.now();
         let ((worked, after_work), (left, after_links)) = (oneshot::channel(), oneshot::channel());
         let mut state = self.state.borrow_mut();
@@ -146,7 +146,7 @@ impl VirtualNodes {
                     }
                     NodeTimerEvent::Link(link) => {
                         state.link_tickets[link as usize] = None;
-                        state.links.rang(link);
+                        state.links.clear_planned(link);
                         while let Some(job) = state.links.take(link, now) {
                             state.finish_link(job);
                         }
@@ -234,7 +234,7 @@ impl VirtualNodes {
     /// Sets the timer for the next event of a node.
     fn set_timer(&self, state: &mut NodesState, node: usize) {
         let node_state = &mut state.nodes[node];
-        let next = node_state.node.next();
+        let next = node_state.node.next_event();
         let scheduled = node_state.scheduled.as_ref().map(|(at, _)| *at);
         if next != scheduled {
             if let Some((_, ticket)) = node_state.scheduled.take() {

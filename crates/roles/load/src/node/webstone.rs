@@ -4,7 +4,7 @@
 //! assignments: those that say how to run are taken, those that say how to copy programs to other machines are not.
 
 use assay_cluster::dispatch::ClassId;
-use assay_cluster::simulate::{Law, Service};
+use assay_cluster::simulate::{Service, ServiceTimeLaw};
 use thiserror::Error;
 
 /// WebStone's kilobyte: its `file5k.html` has 5,125 bytes.
@@ -81,7 +81,7 @@ pub fn file_list(text: &str) -> Result<FileList, WebstoneError> {
             class: ClassId(0),
             processor_s: 0.0,
             disk_s: 0.0,
-            law: Law::Constant,
+            law: ServiceTimeLaw::Constant,
             bytes: size.unwrap_or(0),
             documents: 0,
             zipf: 0.0,

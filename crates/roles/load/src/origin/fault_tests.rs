@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use assay_http::head::ResponseHead;
 use assay_workload::Fault;
-use assay_workload::mark::Note;
+use assay_workload::mark::ResponseNote;
 use assay_workload::model::{Distribution, Weighted, Workload};
 
 use super::special_tests::{bytes, lasting, mark, public, xact};
@@ -49,7 +49,7 @@ fn a_body_is_broken_off_where_the_response_said() {
         let response = response.expect("is there");
         assert_eq!(
             (response.status, response.mark().note, reset),
-            (200, Some(Note::BreaksOff(abort_after)), false)
+            (200, Some(ResponseNote::BreaksOff(abort_after)), false)
         );
         assert_eq!(response.field("content-length"), Some(&*whole.len().to_string()));
         assert!(response.body == whole[..abort_after as usize] && response.persists);
@@ -102,7 +102,7 @@ fn faults_are_made_once_and_second_attempts_get_responses() {
     let response = origins.get(&path, &mark(error));
     assert_eq!(
         (response.status, response.mark().status, response.mark().note),
-        (503, 503, Some(Note::Fault))
+        (503, 503, Some(ResponseNote::Fault))
     );
     assert_eq!(
         (response.mark().key, response.field("cache-control")),
@@ -131,7 +131,7 @@ fn slow_responses_take_their_time() {
         let response = origins.get(&path, &mark(number));
         assert!(begun.elapsed() >= Duration::from_millis(least_ms));
         assert!(response.is_object(&origins.shared, 0, 1));
-        assert_eq!(response.mark().note, Some(Note::Fault));
+        assert_eq!(response.mark().note, Some(ResponseNote::Fault));
     }
     let counts = &origins.stop()[0];
     assert_eq!((counts.fault_slow_starts, counts.fault_slow_bodies, counts.responses), (1, 1, 2));

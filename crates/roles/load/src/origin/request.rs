@@ -7,7 +7,7 @@ use assay_http::range::{ByteRange, parse_range};
 use assay_http::target::{Target, TargetError};
 use assay_net::HEALTH_PATH;
 use assay_workload::XactId;
-use assay_workload::mark::{Kind, RequestMark};
+use assay_workload::mark::{RequestKind, RequestMark};
 use assay_workload::model::{Method, OriginIndex};
 use assay_workload::{Fault, Object};
 
@@ -134,7 +134,7 @@ impl OriginRequest {
             client: client_persistence(head),
             complete_ns: 0,
             delay_us: 0,
-            validates: fields.conditional && kind != Some(Kind::Conditional),
+            validates: fields.conditional && kind != Some(RequestKind::Conditional),
             special,
         })
     }

@@ -14,7 +14,7 @@ use super::special::DecisionContext;
 use super::tally::OriginTally;
 use super::worker_state::WorkerState;
 use assay_base::clock::monotonic_ns;
-use assay_workload::mark::{Kind, ResponseMark};
+use assay_workload::mark::{RequestKind, ResponseMark};
 
 /// Bodies up to this size are copied behind their heads.
 const COPIED_BYTES: u64 = 8 * 1024;
@@ -299,7 +299,9 @@ impl WrittenResponse {
         counts.responses += 1;
         if self.not_modified {
             counts.not_modified += 1;
-            if let Some(mark) = request.mark.filter(|mark| request.validates && mark.kind == Kind::Basic) {
+            if let Some(mark) =
+                request.mark.filter(|mark| request.validates && mark.kind == RequestKind::Basic)
+            {
                 counts.validated_basic += 1;
                 counts.validated_basic_bytes += worker.shared.sent_bytes(mark.xact.robot, &object);
             }

@@ -10,7 +10,7 @@ use assay_http::digest::ContentMd5;
 use assay_http::range::{MultipartWriter, Span, satisfy};
 use assay_measurement::counts::OriginCounts;
 use assay_workload::body::Body;
-use assay_workload::mark::Note;
+use assay_workload::mark::ResponseNote;
 use assay_workload::model::{AuthDemand, Coding};
 use assay_workload::object::ObjectId;
 use assay_workload::{Fault, Object};
@@ -161,16 +161,16 @@ impl<'a> DecisionContext<'a> {
     }
 
     /// Note that announces a fault or an abort, and the bytes of the body after which the response is aborted.
-    pub fn note(&self, decision: &OriginDecision, body_bytes: u64) -> (Option<Note>, Option<u64>) {
+    pub fn note(&self, decision: &OriginDecision, body_bytes: u64) -> (Option<ResponseNote>, Option<u64>) {
         if self.special.fault.is_some() {
-            return (Some(Note::Fault), None);
+            return (Some(ResponseNote::Fault), None);
         }
         let has_body = matches!(decision, OriginDecision::Whole(_) | OriginDecision::Parts(_))
             && !self.request.head_only();
         let abort_after = has_body
             .then(|| self.shared.universe.origin_abort(self.request.xact(), self.request.origin, body_bytes))
             .flatten();
-        (abort_after.map(Note::BreaksOff), abort_after)
+        (abort_after.map(ResponseNote::BreaksOff), abort_after)
     }
 
     /// Body of the response to a GET, and its digest where the object is sent with one.

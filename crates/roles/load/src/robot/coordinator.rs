@@ -114,7 +114,7 @@ impl WorkerPool {
                 baseline_ns,
                 setup: setup.clone(),
                 timeline: timeline.clone(),
-                slice: Slice::of(robots.clone(), index, count),
+                slice: Slice::of_range(robots.clone(), index, count),
                 log: queues.pop(),
                 ready: ready.clone(),
                 started,

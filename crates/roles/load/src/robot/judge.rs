@@ -15,7 +15,7 @@ use super::xact::Xact;
 use crate::check::{CheckError, CheckVerdict, ReceivedHead, judge_head};
 use crate::tally::flights::OriginResidence;
 use assay_protocol::clock::RunClock;
-use assay_workload::mark::{Note, ResponseMark};
+use assay_workload::mark::{ResponseMark, ResponseNote};
 
 /// Judges the head of one response.
 #[derive(Debug)]
@@ -60,7 +60,8 @@ impl HeadJudge<'_> {
             wrong => wrong,
         })?;
         self.take_cookies(head);
-        let origin_aborts = response.mark.is_some_and(|mark| matches!(mark.note, Some(Note::BreaksOff(_))));
+        let origin_aborts =
+            response.mark.is_some_and(|mark| matches!(mark.note, Some(ResponseNote::BreaksOff(_))));
         if let Some((kind, payload)) = special::payload(universe, self.xact, head, verdict.version)? {
             return Ok(HeadVerdict { verdict, kind, origin_aborts, payload });
         }

@@ -177,7 +177,7 @@ impl Worker {
             let universe = &self.setup.universe;
             let memory = &self.robots[xact.robot as usize].memory;
             let session = memory.as_ref().map_or(0, |memory| memory.session());
-            xact.basic = xact.basic && universe.is_plain(xact.id, (xact.phase, session), &xact.object);
+            xact.basic = xact.basic && universe.is_plain(xact.id, xact.phase, session, &xact.object);
             xact.features = Some(special::request_features(universe, &xact, usize::from(group)));
             let place = self.xacts.insert(xact) as u32;
             self.set_expiry(place);

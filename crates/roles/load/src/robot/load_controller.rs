@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use assay_measurement::adapted::{Adapted, Decided};
 use assay_workload::model::{Phase, Workload};
-use assay_workload::script::{Action, Class, Factors, Sample, ScriptRun, Thermometer};
+use assay_workload::script::{Factors, ResponseClass, Sample, ScriptAction, ScriptRun, ThermostatRun};
 use assay_workload::{Adaptation, AdaptiveClock, Freeze, ScheduleError, Timeline, UniverseOptions};
 
 use super::schedule::{LoadChange, nanoseconds};
@@ -52,7 +52,7 @@ struct ControlledPhase {
     begin_ns: u64,
     begin_schedule_ns: u64,
     script: Option<ScriptRun>,
-    thermometer: Option<Thermometer>,
+    thermometer: Option<ThermostatRun>,
     /// Share of robots alive, once it was changed.
     population: Option<f64>,
     /// Measurements since the last decision.
@@ -90,14 +90,14 @@ impl LoadRequest {
         Self { load: Some(factor), ..Self::default() }
     }
 
-    fn from_actions(actions: Vec<Action>) -> Self {
+    fn from_actions(actions: Vec<ScriptAction>) -> Self {
         let mut request = Self::default();
         for action in actions {
             match action {
-                Action::Load(load) => request.load = Some(load),
-                Action::Population(share) => request.population = Some(share),
-                Action::Print(line) => request.lines.push(line),
-                Action::EndPhase => request.end = true,
+                ScriptAction::Load(load) => request.load = Some(load),
+                ScriptAction::Population(share) => request.population = Some(share),
+                ScriptAction::Print(line) => request.lines.push(line),
+                ScriptAction::EndPhase => request.end = true,
             }
         }
         request
@@ -179,7 +179,7 @@ impl LoadController {
             begin_ns,
             begin_schedule_ns: begin_schedule_ns.unwrap_or_default(),
             script,
-            thermometer: phase.thermostat.map(Thermometer::new),
+            thermometer: phase.thermostat.map(ThermostatRun::new),
             population: None,
             since: Sample::default(),
             last_sample_end_ns: begin_ns,
@@ -200,9 +200,10 @@ impl LoadController {
         sample.duration_s = length_ns as f64 / 1e9;
         controlled.since.add(&sample);
         let mut actions =
-            controlled.script.as_mut().map(|script| script.tell(&sample, factors)).unwrap_or_default();
-        let moved = controlled.thermometer.as_mut().and_then(|meter| meter.tell(&sample, factors.load));
-        actions.extend(moved.map(Action::Load));
+            controlled.script.as_mut().map(|script| script.on_interval(&sample, factors)).unwrap_or_default();
+        let moved =
+            controlled.thermometer.as_mut().and_then(|meter| meter.on_interval(&sample, factors.load));
+        actions.extend(moved.map(ScriptAction::Load));
         LoadRequest::from_actions(actions)
     }
 
@@ -303,7 +304,7 @@ impl LoadController {
 
     fn note(&self, what: Decided, at_ns: u64, value: f64) -> Adapted {
         let Some(controlled) = &self.phase else { return Adapted::default() };
-        let responses = controlled.since.class(Class::Rep);
+        let responses = controlled.since.class(ResponseClass::Rep);
         let mean_us = || (responses.time_s.sum / responses.count as f64 * 1e6) as u64;
         Adapted {
             at_ms: at_ns / 1_000_000,

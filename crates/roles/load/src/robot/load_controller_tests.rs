@@ -88,7 +88,7 @@ fn run(workload: &Arc<Workload>, workers: u32, response_s: impl Fn(f64) -> f64) 
             let load = controller.factors(now_ns).load;
             let mut sample = Sample::default();
             for _ in 0..(40.0 * load) as u64 {
-                sample.class_mut(Class::Rep).record(response_s(load), 1_000);
+                sample.class_mut(ResponseClass::Rep).record(response_s(load), 1_000);
                 sample.ok += 1;
             }
             let phase = next.saturating_sub(1) as u16;

@@ -5,7 +5,7 @@
 use assay_http::cookie::{Jar, SetCookie};
 use assay_http::head::ResponseHead;
 use assay_workload::model::{OriginIndex, RobotIndex};
-use assay_workload::{Browser, Login, SessionClock, SessionState, Universe, XactId};
+use assay_workload::{BrowserCache, Login, SessionClock, SessionState, Universe, XactId};
 
 use super::login::{AuthRequest, AuthStates, ProtectionSpace, SentCredentials};
 
@@ -29,7 +29,7 @@ pub struct RobotMemory {
     jars: Vec<(OriginIndex, Jar)>,
     /// Most cookies kept for each origin, once one was set.
     cookie_limit: Option<usize>,
-    browser: Option<Browser>,
+    browser: Option<BrowserCache>,
     sessions: Option<SessionPeriods>,
 }
 
@@ -47,7 +47,7 @@ impl RobotMemory {
         let group = universe.group_of(robot)?;
         let capacity = universe.workload().robots[group].private_cache;
         let sessions = SessionClock::new(universe, robot).map(|clock| SessionPeriods { clock, made: 0 });
-        let browser = (capacity > 0).then(|| Browser::new(capacity));
+        let browser = (capacity > 0).then(|| BrowserCache::new(capacity));
         let has_any = browser.is_some() || sessions.is_some();
         has_any.then(|| Box::new(Self { browser, sessions, ..Self::new(robot) }))
     }
@@ -78,7 +78,7 @@ impl RobotMemory {
         self.auth_states = AuthStates::default();
         self.jars.iter_mut().for_each(|(_, jar)| jar.end_session());
         self.jars.retain(|(_, jar)| !jar.is_empty());
-        self.browser.iter_mut().for_each(Browser::clear);
+        self.browser.iter_mut().for_each(BrowserCache::clear);
     }
 
     /// Whether the robot is busy at a moment of the schedule, not earlier than the last one queried; none: it has no

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_measurement::outcome::Outcome;
 use assay_workload::model::{Method, RequestType};
-use assay_workload::script::{Class, Sample};
+use assay_workload::script::{ResponseClass, Sample};
 
 use super::features::ResponseKind;
 use super::xact::Xact;
@@ -58,42 +58,42 @@ impl WorkerSampler {
     ) {
         let time_s = now_ns.saturating_sub(xact.due_ns) as f64 / 1e9;
         let mut record = |class| self.sample.class_mut(class).record(time_s, bytes);
-        record(Class::Rep);
-        record(if xact.object.cachable { Class::CachableYes } else { Class::CachableNo });
+        record(ResponseClass::Rep);
+        record(if xact.object.cachable { ResponseClass::CachableYes } else { ResponseClass::CachableNo });
         if xact.basic && kind.is_object() {
-            record(Class::Basic);
+            record(ResponseClass::Basic);
             let is_hit = xact.revisit && xact.object.cachable;
-            record(if is_hit { Class::OfferedHit } else { Class::OfferedMiss });
+            record(if is_hit { ResponseClass::OfferedHit } else { ResponseClass::OfferedMiss });
             let was_hit = matches!(outcome, Some(Outcome::Hit | Outcome::Collapsed));
-            record(if was_hit { Class::RealHit } else { Class::RealMiss });
+            record(if was_hit { ResponseClass::RealHit } else { ResponseClass::RealMiss });
             if !xact.revisit && xact.object.cachable {
-                record(Class::Fill);
+                record(ResponseClass::Fill);
             }
         }
         match xact.request_type {
-            RequestType::Ims200 | RequestType::Ims304 => record(Class::Ims),
-            RequestType::Reload => record(Class::Reload),
-            RequestType::Range => record(Class::Range),
+            RequestType::Ims200 | RequestType::Ims304 => record(ResponseClass::Ims),
+            RequestType::Reload => record(ResponseClass::Reload),
+            RequestType::Range => record(ResponseClass::Range),
             RequestType::Basic | RequestType::Upload => {}
         }
         match xact.method {
-            Method::Head => record(Class::Head),
-            Method::Post => record(Class::Post),
-            Method::Put => record(Class::Put),
+            Method::Head => record(ResponseClass::Head),
+            Method::Post => record(ResponseClass::Post),
+            Method::Put => record(ResponseClass::Put),
             Method::Get => {}
         }
         if xact.features.as_ref().is_some_and(|features| features.steps > 0) {
-            record(Class::RedirectedRequest);
-            record(Class::ResponseToRedirect);
+            record(ResponseClass::RedirectedRequest);
+            record(ResponseClass::ResponseToRedirect);
         }
         if matches!(kind, ResponseKind::OriginAborted | ResponseKind::ClientAborted) {
-            record(Class::Abort);
+            record(ResponseClass::Abort);
         }
     }
 
     /// Sums up a page that is complete.
     pub fn complete_page(&mut self, time_s: f64) {
-        self.sample.class_mut(Class::Page).record(time_s, 0);
+        self.sample.class_mut(ResponseClass::Page).record(time_s, 0);
     }
 
     /// Takes the samples before this number, all of this phase. A worker that stood still has measured nothing that belongs

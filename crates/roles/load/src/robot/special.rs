@@ -8,7 +8,7 @@ use assay_http::coding::{self, Accepted, GzipWriter, write_accept_encoding};
 use assay_http::head::ResponseHead;
 use assay_http::range::{ContentRange, Span, boundary};
 use assay_workload::Universe;
-use assay_workload::mark::{Note, ResponseMark};
+use assay_workload::mark::{ResponseMark, ResponseNote};
 use assay_workload::model::{Coding, RequestType};
 use assay_workload::object::ObjectId;
 
@@ -93,7 +93,7 @@ pub fn classify(
     let Some(features) = &xact.features else { return Ok(None) };
     let object = &xact.object;
     let status = head.status;
-    if status >= 400 && mark.is_some_and(|mark| mark.note == Some(Note::Fault)) {
+    if status >= 400 && mark.is_some_and(|mark| mark.note == Some(ResponseNote::Fault)) {
         return Ok(Some(ResponseKind::Fault));
     }
     Ok(match status {

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use assay_measurement::outcome::Outcome;
 use assay_measurement::own_error::BEGUN_LATE_US;
 use assay_workload::XactId;
-use assay_workload::mark::Kind;
+use assay_workload::mark::RequestKind;
 use assay_workload::model::{Method, RequestType};
 use assay_workload::object::ObjectId;
 use assay_workload::{Child, Fault, Object};
@@ -177,17 +177,17 @@ impl Xact {
     }
 
     /// Kind of request in the mark.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> RequestKind {
         match (self.method, self.request_type) {
-            (Method::Head | Method::Post | Method::Put, _) => Kind::Other,
-            (Method::Get, RequestType::Reload) => Kind::Reload,
-            _ if self.since_s.is_some() => Kind::Conditional,
-            (Method::Get, RequestType::Basic) => Kind::Basic,
+            (Method::Head | Method::Post | Method::Put, _) => RequestKind::Other,
+            (Method::Get, RequestType::Reload) => RequestKind::Reload,
+            _ if self.since_s.is_some() => RequestKind::Conditional,
+            (Method::Get, RequestType::Basic) => RequestKind::Basic,
             // It would have been conditional if the object had a date.
             (
                 Method::Get,
                 RequestType::Ims200 | RequestType::Ims304 | RequestType::Range | RequestType::Upload,
-            ) => Kind::Other,
+            ) => RequestKind::Other,
         }
     }
 

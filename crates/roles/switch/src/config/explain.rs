@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use assay_cluster::dispatch::Choice;
+use assay_cluster::dispatch::PolicyConfig;
 
 use super::{ClientHttp2, Config, GroupSpec, HealthCheck, LogFormat, Mode, ServerTls, Splice};
 use crate::classes::Condition;
@@ -221,26 +221,32 @@ fn bounds(out: &mut String, config: &Config) -> std::fmt::Result {
 }
 
 /// Settings of a policy, with the defaults of its paper filled in.
-fn settings(choice: &Choice) -> String {
+fn settings(choice: &PolicyConfig) -> String {
     match choice {
-        Choice::PeakEwma(own) => format!(" (decay {} s)", own.decay_s),
-        Choice::BoundedHash(own) => format!(" (bound {})", own.bound),
-        Choice::Lard(own) => format!(" (t-low {}, t-high {})", own.t_low, own.t_high),
-        Choice::LardReplicated(own) => format!(
+        PolicyConfig::PeakEwma(own) => format!(" (decay {} s)", own.decay_s),
+        PolicyConfig::BoundedHash(own) => format!(" (bound {})", own.bound),
+        PolicyConfig::Lard(own) => format!(" (t-low {}, t-high {})", own.t_low, own.t_high),
+        PolicyConfig::LardReplicated(own) => format!(
             " (t-low {}, t-high {}, shrink-after {} s)",
             own.lard.t_low, own.lard.t_high, own.shrink_after_s
         ),
-        Choice::Prequal(own) => format!(" (probes {}, pool {}, age {} s)", own.probes, own.pool, own.age_s),
-        Choice::Ward(core) => format!(" (core of {} documents)", core.len()),
-        Choice::CapWithState(own) => format!(" (trust {}, stale-after {} s)", own.trust, own.stale_after_s),
-        Choice::WeightedByLoad(own) => format!(" (trust {}, stale-after {} s)", own.trust, own.stale_after_s),
-        Choice::Random
-        | Choice::RoundRobin
-        | Choice::WeightedRoundRobin
-        | Choice::LeastConnections
-        | Choice::WeightedLeastConnections
-        | Choice::PowerOfTwo
-        | Choice::Cap(_) => String::new(),
+        PolicyConfig::Prequal(own) => {
+            format!(" (probes {}, pool {}, age {} s)", own.probes, own.pool, own.age_s)
+        }
+        PolicyConfig::Ward(core) => format!(" (core of {} documents)", core.len()),
+        PolicyConfig::CapWithState(own) => {
+            format!(" (trust {}, stale-after {} s)", own.trust, own.stale_after_s)
+        }
+        PolicyConfig::WeightedByLoad(own) => {
+            format!(" (trust {}, stale-after {} s)", own.trust, own.stale_after_s)
+        }
+        PolicyConfig::Random
+        | PolicyConfig::RoundRobin
+        | PolicyConfig::WeightedRoundRobin
+        | PolicyConfig::LeastConnections
+        | PolicyConfig::WeightedLeastConnections
+        | PolicyConfig::PowerOfTwo
+        | PolicyConfig::Cap(_) => String::new(),
     }
 }
 
@@ -283,7 +289,7 @@ fn unit(config: &Config) -> &'static str {
 }
 
 fn servers_of(config: &Config, group: &GroupSpec, class: usize) -> String {
-    if let Choice::Cap(settings) = &group.choice
+    if let PolicyConfig::Cap(settings) = &group.choice
         && let Some(Some(list)) = settings.lists.get(class)
     {
         let names: Vec<&str> = list.iter().map(|id| config.servers[id.0 as usize].name.as_str()).collect();
@@ -327,17 +333,17 @@ fn condition(condition: &Condition) -> String {
     }
 }
 
-fn heeds_weights(choice: &Choice) -> bool {
+fn heeds_weights(choice: &PolicyConfig) -> bool {
     matches!(
         choice,
-        Choice::WeightedRoundRobin
-            | Choice::WeightedLeastConnections
-            | Choice::PowerOfTwo
-            | Choice::PeakEwma(_)
-            | Choice::BoundedHash(_)
-            | Choice::Ward(_)
-            | Choice::CapWithState(_)
-            | Choice::WeightedByLoad(_)
+        PolicyConfig::WeightedRoundRobin
+            | PolicyConfig::WeightedLeastConnections
+            | PolicyConfig::PowerOfTwo
+            | PolicyConfig::PeakEwma(_)
+            | PolicyConfig::BoundedHash(_)
+            | PolicyConfig::Ward(_)
+            | PolicyConfig::CapWithState(_)
+            | PolicyConfig::WeightedByLoad(_)
     )
 }
 

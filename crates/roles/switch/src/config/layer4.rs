@@ -1,7 +1,7 @@
 //! The mode of a switch file, and the settings that layer 4 has no use for: it sees connections, and no request.
 
 use assay_base::settings::{Fields, Mistake, Value};
-use assay_cluster::dispatch::Choice;
+use assay_cluster::dispatch::PolicyConfig;
 use thiserror::Error;
 
 use super::{Mode, Splice};
@@ -41,12 +41,16 @@ pub(super) fn mode(top: &Fields<'_>) -> Result<(Mode, Splice), Mistake> {
 }
 
 /// Refuses a policy that chooses by request in layer-4 mode.
-pub(super) fn check_policy(mode: Mode, choice: &Choice, value: Option<&Value<'_>>) -> Result<(), Mistake> {
+pub(super) fn check_policy(
+    mode: Mode,
+    choice: &PolicyConfig,
+    value: Option<&Value<'_>>,
+) -> Result<(), Mistake> {
     match value {
         Some(value) if mode == Mode::Tcp && choice.needs_request() => {
-            let all = Choice::all();
+            let all = PolicyConfig::all();
             let others: Vec<&str> =
-                all.iter().filter(|choice| !choice.needs_request()).map(Choice::name).collect();
+                all.iter().filter(|choice| !choice.needs_request()).map(PolicyConfig::name).collect();
             Err(value.wrong(&format!(
                 "{} chooses by what is requested, and mode = \"tcp\" does not see it; these need no request: {}",
                 choice.name(),
@@ -95,10 +99,10 @@ mod tests {
 
     #[test]
     fn policies_that_need_a_request_are_refused_by_name_and_all_others_are_taken() {
-        for choice in Choice::all() {
+        for choice in PolicyConfig::all() {
             let name = choice.name();
             let setting = match choice {
-                Choice::Ward(_) => "policy = { name = \"ward\", core = [\"/a\"] }".to_owned(),
+                PolicyConfig::Ward(_) => "policy = { name = \"ward\", core = [\"/a\"] }".to_owned(),
                 _ => format!("policy = \"{name}\""),
             };
             match read("s.toml", &text(&setting)) {

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_cluster::dispatch::Choice;
+use assay_cluster::dispatch::PolicyConfig;
 use assay_net::limits::LEAST_RATE;
 use assay_net::tls::settings::Version;
 use assay_protocol::network::Network;
@@ -173,7 +173,7 @@ pub struct ClassSpec {
 /// Classes that share a policy, and the servers that it selects from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupSpec {
-    pub choice: Choice,
+    pub choice: PolicyConfig,
     /// Indices of the servers, ascending.
     pub servers: Vec<usize>,
 }

@@ -2,9 +2,9 @@
 
 use assay_base::settings::suggest::nearest;
 use assay_base::settings::{Fields, Mistake, Value};
-use assay_cluster::dispatch::Choice;
+use assay_cluster::dispatch::PolicyConfig;
 use assay_cluster::dispatch::policies::bounded_hash::BoundedHashSettings;
-use assay_cluster::dispatch::policies::cap_with_state::{CapWithStateSettings, Profile};
+use assay_cluster::dispatch::policies::cap_with_state::{CapWithStateSettings, ClassProfile};
 use assay_cluster::dispatch::policies::lard::LardSettings;
 use assay_cluster::dispatch::policies::lard_replicated::LardReplicatedSettings;
 use assay_cluster::dispatch::policies::peak_ewma::PeakEwmaSettings;
@@ -15,31 +15,31 @@ use super::values::{target, texts, time_or, whole_or};
 use crate::target_hash::hash_target;
 
 /// Parses `policy = "lc"` or `policy = { name = "lard", t-low = 25 }`.
-pub(super) fn policy(value: &Value<'_>) -> Result<Choice, Mistake> {
+pub(super) fn policy(value: &Value<'_>) -> Result<PolicyConfig, Mistake> {
     let Ok(name) = value.text() else {
         let fields = value.fields("a policy")?;
         let name = fields.need("name", "which policy")?;
         return with_settings(named(&name)?, &fields);
     };
-    let choice = Choice::named(name).ok_or_else(|| unknown(value, name))?;
+    let choice = PolicyConfig::from_name(name).ok_or_else(|| unknown(value, name))?;
     without_settings(choice, value)
 }
 
-fn named(value: &Value<'_>) -> Result<Choice, Mistake> {
+fn named(value: &Value<'_>) -> Result<PolicyConfig, Mistake> {
     let name = value.text()?;
-    Choice::named(name).ok_or_else(|| unknown(value, name))
+    PolicyConfig::from_name(name).ok_or_else(|| unknown(value, name))
 }
 
 fn unknown(value: &Value<'_>, name: &str) -> Mistake {
-    let all: Vec<&str> = Choice::all().iter().map(Choice::name).collect();
+    let all: Vec<&str> = PolicyConfig::all().iter().map(PolicyConfig::name).collect();
     let meant = nearest(name, all.iter().copied())
         .map_or_else(|| format!("there are {}", all.join(", ")), |near| format!("did you mean `{near}`?"));
     value.wrong(&format!("there is no policy `{name}`; {meant}"))
 }
 
-fn without_settings(choice: Choice, value: &Value<'_>) -> Result<Choice, Mistake> {
+fn without_settings(choice: PolicyConfig, value: &Value<'_>) -> Result<PolicyConfig, Mistake> {
     match choice {
-        Choice::Ward(_) => {
+        PolicyConfig::Ward(_) => {
             let message = "ward needs the documents that every server keeps: \
                        policy = { name = \"ward\", core = [\"/index.html\"] }; `assay simulate` finds them";
             Err(value.wrong(message))
@@ -48,7 +48,7 @@ fn without_settings(choice: Choice, value: &Value<'_>) -> Result<Choice, Mistake
     }
 }
 
-fn with_settings(choice: Choice, fields: &Fields<'_>) -> Result<Choice, Mistake> {
+fn with_settings(choice: PolicyConfig, fields: &Fields<'_>) -> Result<PolicyConfig, Mistake> {
     let secs = |key: &str, usual: f64| {
         time_or(fields, key, std::time::Duration::from_secs_f64(usual)).map(|time| time.as_secs_f64())
     };
@@ -63,52 +63,52 @@ fn with_settings(choice: Choice, fields: &Fields<'_>) -> Result<Choice, Mistake>
         }
         Ok(LardSettings { t_low, t_high, ..usual })
     };
-    let (allowed, choice): (&[&str], Choice) = match choice {
-        Choice::PeakEwma(usual) => {
-            (&["decay"], Choice::PeakEwma(PeakEwmaSettings { decay_s: secs("decay", usual.decay_s)? }))
+    let (allowed, choice): (&[&str], PolicyConfig) = match choice {
+        PolicyConfig::PeakEwma(usual) => {
+            (&["decay"], PolicyConfig::PeakEwma(PeakEwmaSettings { decay_s: secs("decay", usual.decay_s)? }))
         }
-        Choice::BoundedHash(usual) => {
+        PolicyConfig::BoundedHash(usual) => {
             let bound = number("bound", 1.0, usual.bound)?;
-            (&["bound"], Choice::BoundedHash(BoundedHashSettings { bound }))
+            (&["bound"], PolicyConfig::BoundedHash(BoundedHashSettings { bound }))
         }
-        Choice::Lard(usual) => (&["t-low", "t-high"], Choice::Lard(lard(usual)?)),
-        Choice::LardReplicated(usual) => {
+        PolicyConfig::Lard(usual) => (&["t-low", "t-high"], PolicyConfig::Lard(lard(usual)?)),
+        PolicyConfig::LardReplicated(usual) => {
             let shrink_after_s = secs("shrink-after", usual.shrink_after_s)?;
             let settings = LardReplicatedSettings { lard: lard(usual.lard)?, shrink_after_s };
-            (&["t-low", "t-high", "shrink-after"], Choice::LardReplicated(settings))
+            (&["t-low", "t-high", "shrink-after"], PolicyConfig::LardReplicated(settings))
         }
-        Choice::Prequal(usual) => {
+        PolicyConfig::Prequal(usual) => {
             let settings = PrequalSettings {
                 probes: number("probes", 0.0, usual.probes)?,
                 pool: whole_or(fields, "pool", usual.pool as u64, 1..=100_000)? as usize,
                 age_s: secs("age", usual.age_s)?,
                 ..usual
             };
-            (&["probes", "pool", "age"], Choice::Prequal(settings))
+            (&["probes", "pool", "age"], PolicyConfig::Prequal(settings))
         }
-        Choice::Ward(_) => {
+        PolicyConfig::Ward(_) => {
             fields.need("core", "the documents that every server keeps")?;
             let core: Result<Vec<u64>, Mistake> = texts(fields, "core")?
                 .iter()
                 .map(|value| target(value).map(|path| hash_target(path.as_bytes())))
                 .collect();
-            (&["core"], Choice::Ward(core?))
+            (&["core"], PolicyConfig::Ward(core?))
         }
-        Choice::CapWithState(usual) => {
+        PolicyConfig::CapWithState(usual) => {
             let settings = CapWithStateSettings {
                 trust: fields.get("trust").map_or(Ok(usual.trust), |value| value.number(0.0, 1.0))?,
                 stale_after_s: secs("stale-after", usual.stale_after_s)?,
                 ..usual
             };
-            (&["trust", "stale-after"], Choice::CapWithState(settings))
+            (&["trust", "stale-after"], PolicyConfig::CapWithState(settings))
         }
-        Choice::WeightedByLoad(usual) => {
+        PolicyConfig::WeightedByLoad(usual) => {
             let settings = WeightedByLoadSettings {
                 trust: fields.get("trust").map_or(Ok(usual.trust), |value| value.number(0.0, 1.0))?,
                 stale_after_s: secs("stale-after", usual.stale_after_s)?,
                 ..usual
             };
-            (&["trust", "stale-after"], Choice::WeightedByLoad(settings))
+            (&["trust", "stale-after"], PolicyConfig::WeightedByLoad(settings))
         }
         other => (&[], other),
     };
@@ -118,7 +118,7 @@ fn with_settings(choice: Choice, fields: &Fields<'_>) -> Result<Choice, Mistake>
 }
 
 /// Parses `needs = { processor = 0.9, disk = 0.1 }`.
-pub(super) fn needs(value: &Value<'_>) -> Result<Profile, Mistake> {
+pub(super) fn needs(value: &Value<'_>) -> Result<ClassProfile, Mistake> {
     let fields = value.fields("needs")?;
     fields.only(&["processor", "disk", "network"])?;
     let part = |key: &str| {
@@ -127,5 +127,5 @@ pub(super) fn needs(value: &Value<'_>) -> Result<Profile, Mistake> {
             _ => Err(value.wrong("it is a number from 0 on")),
         })
     };
-    Ok(Profile { processor: part("processor")?, disk: part("disk")?, network: part("network")? })
+    Ok(ClassProfile { processor: part("processor")?, disk: part("disk")?, network: part("network")? })
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use assay_base::settings::suggest::nearest;
 use assay_base::settings::{Fields, Mistake, Source, Value};
-use assay_cluster::dispatch::policies::cap_with_state::Profile;
-use assay_cluster::dispatch::{Choice, ServerId};
+use assay_cluster::dispatch::policies::cap_with_state::ClassProfile;
+use assay_cluster::dispatch::{PolicyConfig, ServerId};
 
 use super::conditions::conditions;
 use super::policy::{needs, policy};
@@ -322,8 +322,8 @@ fn server(fields: &Fields<'_>, defaults: &Defaults) -> Result<ServerSpec, Mistak
 struct ParsedClass {
     spec: ClassSpec,
     servers: Option<Vec<usize>>,
-    policy: Option<Choice>,
-    needs: Option<Profile>,
+    policy: Option<PolicyConfig>,
+    needs: Option<ClassProfile>,
 }
 
 fn classes(top: &Fields<'_>, servers: &[ServerSpec]) -> Result<(Vec<ClassSpec>, Vec<GroupSpec>), Mistake> {
@@ -349,7 +349,7 @@ fn classes(top: &Fields<'_>, servers: &[ServerSpec]) -> Result<(Vec<ClassSpec>, 
         let spec = ClassSpec { name: CATCH_ALL_CLASS.to_owned(), conditions: Vec::new(), group: 0 };
         found.push(ParsedClass { spec, servers: None, policy: None, needs: None });
     }
-    let common = top.get("policy").map_or(Ok(Choice::LeastConnections), |value| policy(&value))?;
+    let common = top.get("policy").map_or(Ok(PolicyConfig::LeastConnections), |value| policy(&value))?;
     Ok(group(found, common, servers.len()))
 }
 
@@ -387,15 +387,15 @@ fn server_index(value: &Value<'_>, servers: &[ServerSpec]) -> Result<usize, Mist
 /// Puts classes into groups. The first group has all servers and the policy of the file: classes without servers or policy of
 /// their own share it. So does, if that policy is CAP, a class that only has a list of servers: CAP itself restricts classes to
 /// lists.
-fn group(found: Vec<ParsedClass>, common: Choice, servers: usize) -> (Vec<ClassSpec>, Vec<GroupSpec>) {
+fn group(found: Vec<ParsedClass>, common: PolicyConfig, servers: usize) -> (Vec<ClassSpec>, Vec<GroupSpec>) {
     let all: Vec<usize> = (0..servers).collect();
     let mut groups = vec![GroupSpec { choice: common.clone(), servers: all.clone() }];
     let mut classes: Vec<ClassSpec> = Vec::new();
-    let needs: Vec<Profile> = found.iter().map(|class| class.needs.unwrap_or_default()).collect();
+    let needs: Vec<ClassProfile> = found.iter().map(|class| class.needs.unwrap_or_default()).collect();
     for (number, mut class) in found.into_iter().enumerate() {
         match (class.policy, class.servers) {
             (None, None) => {}
-            (None, Some(list)) if matches!(common, Choice::Cap(_)) => {
+            (None, Some(list)) if matches!(common, PolicyConfig::Cap(_)) => {
                 set_list(&mut groups[0].choice, number, &list);
             }
             (policy, list) => {
@@ -411,7 +411,7 @@ fn group(found: Vec<ParsedClass>, common: Choice, servers: usize) -> (Vec<ClassS
         classes.push(class.spec);
     }
     for group in &mut groups {
-        if let Choice::CapWithState(settings) = &mut group.choice {
+        if let PolicyConfig::CapWithState(settings) = &mut group.choice {
             settings.profiles.clone_from(&needs);
         }
     }
@@ -419,8 +419,8 @@ fn group(found: Vec<ParsedClass>, common: Choice, servers: usize) -> (Vec<ClassS
 }
 
 /// Gives a class its own list of servers, if the policy is CAP.
-fn set_list(choice: &mut Choice, class: usize, servers: &[usize]) {
-    if let Choice::Cap(settings) = choice {
+fn set_list(choice: &mut PolicyConfig, class: usize, servers: &[usize]) {
+    if let PolicyConfig::Cap(settings) = choice {
         settings.lists.resize(settings.lists.len().max(class + 1), None);
         settings.lists[class] = Some(servers.iter().map(|place| ServerId(*place as u32)).collect());
     }
@@ -444,7 +444,7 @@ mod tests {
         assert_eq!((config.timeouts, config.limits), (Timeouts::default(), SwitchLimits::default()));
         assert_eq!(config.servers[0].name, "127.0.0.1:9001");
         assert_eq!(config.classes.len(), 1);
-        assert_eq!(config.groups, [GroupSpec { choice: Choice::LeastConnections, servers: vec![0] }]);
+        assert_eq!(config.groups, [GroupSpec { choice: PolicyConfig::LeastConnections, servers: vec![0] }]);
         assert_eq!(config.servers[0].check, None);
     }
 
@@ -518,7 +518,7 @@ name = "rest"
         );
         assert!(b.is_backup && b.drains && b.check.is_none());
         assert_eq!(config.classes.iter().map(|class| class.group).collect::<Vec<_>>(), [0, 1, 0]);
-        let Choice::Cap(cap) = &config.groups[0].choice else { panic!("CAP") };
+        let PolicyConfig::Cap(cap) = &config.groups[0].choice else { panic!("CAP") };
         assert_eq!(cap.lists, [Some(vec![ServerId(1), ServerId(0)])], "in the order of the file");
         assert_eq!(config.groups[1].choice.name(), "bounded-hash");
         assert_eq!(config.classes[1].conditions.len(), 4);
@@ -573,7 +573,7 @@ name = "rest"
             "policy = \"cap-state\"\n{SMALL}[[class]]\nname = \"a\"\npath = \"/\"\nneeds = {{ disk = 1 }}\n"
         );
         let config = read("s.toml", &text).expect("is right");
-        let Choice::CapWithState(settings) = &config.groups[0].choice else { panic!("CAP with state") };
+        let PolicyConfig::CapWithState(settings) = &config.groups[0].choice else { panic!("CAP with state") };
         assert_eq!(settings.profiles.len(), 2);
         assert_eq!((settings.profiles[0].disk, settings.profiles[1].processor), (1.0, 1.0));
     }

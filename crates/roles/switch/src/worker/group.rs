@@ -3,14 +3,14 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use assay_cluster::dispatch::{Choice, Moment, Policy, Request, ServerId};
+use assay_cluster::dispatch::{Moment, Policy, PolicyConfig, Request, ServerId};
 
 use super::server::Server;
 
 /// A policy and the weights reported to it. Kept over a reload that does not change the policy.
 pub struct PolicyState {
     /// Settings that the policy was built from.
-    pub choice: Choice,
+    pub choice: PolicyConfig,
     policy: RefCell<Box<dyn Policy>>,
     /// Weights that the policy knows, by server number.
     reported: RefCell<Vec<Option<f64>>>,
@@ -41,7 +41,7 @@ pub enum Selection {
 impl Group {
     /// Creates a group; `former` is the state of its policy before a reload.
     pub fn new(
-        choice: Choice,
+        choice: PolicyConfig,
         seed: u64,
         servers: &[Rc<Server>],
         former: Option<Rc<PolicyState>>,
@@ -56,7 +56,7 @@ impl Group {
         for server in servers {
             by_id[server.id.0 as usize] = Some(Rc::clone(server));
         }
-        let probes = matches!(state.choice, Choice::Prequal(_));
+        let probes = matches!(state.choice, PolicyConfig::Prequal(_));
         let listens = probes || state.choice.wants_reports();
         let group = Self { state, by_id, waiting: Cell::new(0), probes, listens };
         group.report_weights(now);
@@ -157,7 +157,7 @@ mod tests {
     fn a_backup_is_only_named_when_nobody_else_is_there() {
         let all = servers(3);
         all[2].is_backup.set(true);
-        let group = Group::new(Choice::RoundRobin, 1, &all, None, NOW);
+        let group = Group::new(PolicyConfig::RoundRobin, 1, &all, None, NOW);
         assert_eq!(
             [chosen(&group, &[]), chosen(&group, &[]), chosen(&group, &[])],
             [Some(0), Some(1), Some(0)]
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn full_and_tried_servers_are_passed_over_and_told_apart_from_none() {
-        for choice in Choice::all() {
+        for choice in PolicyConfig::all() {
             let all = servers(3);
             let group = Group::new(choice, 1, &all, None, NOW);
             all[0].in_flight.set(1);
@@ -190,12 +190,12 @@ mod tests {
     #[test]
     fn a_reload_keeps_a_policy_that_stays_the_same_and_takes_servers_out_of_it() {
         let all = servers(3);
-        let group = Group::new(Choice::RoundRobin, 1, &all, None, NOW);
+        let group = Group::new(PolicyConfig::RoundRobin, 1, &all, None, NOW);
         assert_eq!(chosen(&group, &[]), Some(0));
-        let later = Group::new(Choice::RoundRobin, 1, &all[1..], Some(Rc::clone(&group.state)), NOW);
+        let later = Group::new(PolicyConfig::RoundRobin, 1, &all[1..], Some(Rc::clone(&group.state)), NOW);
         assert!(Rc::ptr_eq(&group.state, &later.state) && !later.has(ServerId(0)));
         assert_eq!([chosen(&later, &[]), chosen(&later, &[])], [Some(1), Some(2)]);
-        let other = Group::new(Choice::Random, 1, &all, Some(Rc::clone(&group.state)), NOW);
+        let other = Group::new(PolicyConfig::Random, 1, &all, Some(Rc::clone(&group.state)), NOW);
         assert!(!Rc::ptr_eq(&group.state, &other.state));
     }
 }

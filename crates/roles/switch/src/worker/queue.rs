@@ -95,14 +95,14 @@ impl Drop for QueueEntry {
 
 #[cfg(test)]
 mod tests {
-    use assay_cluster::dispatch::{Choice, Moment};
+    use assay_cluster::dispatch::{Moment, PolicyConfig};
 
     use super::super::server::Server;
     use super::*;
 
     fn group(number: u32) -> Rc<Group> {
         let server = Rc::new(Server::new(ServerId(number), "s".into(), ([127, 0, 0, 1], 9000).into()));
-        Rc::new(Group::new(Choice::RoundRobin, 1, &[server], None, Moment::START))
+        Rc::new(Group::new(PolicyConfig::RoundRobin, 1, &[server], None, Moment::START))
     }
 
     #[test]

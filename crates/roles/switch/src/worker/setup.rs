@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use assay_cluster::dispatch::policies::cap::CapSettings;
-use assay_cluster::dispatch::{Choice, ClassId, Moment, ServerId};
+use assay_cluster::dispatch::{ClassId, Moment, PolicyConfig, ServerId};
 
 use super::group::Group;
 use super::server::Server;
@@ -140,9 +140,9 @@ impl WorkerSetup {
 }
 
 /// Replaces indices of servers by their numbers.
-fn with_numbers(choice: &Choice, numbers: &[ServerId]) -> Choice {
-    let Choice::Cap(settings) = choice else { return choice.clone() };
+fn with_numbers(choice: &PolicyConfig, numbers: &[ServerId]) -> PolicyConfig {
+    let PolicyConfig::Cap(settings) = choice else { return choice.clone() };
     let numbered = |list: &Vec<ServerId>| list.iter().map(|place| numbers[place.0 as usize]).collect();
     let lists = settings.lists.iter().map(|list| list.as_ref().map(numbered)).collect();
-    Choice::Cap(CapSettings { lists })
+    PolicyConfig::Cap(CapSettings { lists })
 }

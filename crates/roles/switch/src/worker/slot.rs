@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use assay_cluster::dispatch::{ClassId, End, Finish, Request, ServerId};
+use assay_cluster::dispatch::{ClassId, Completion, Request, RequestOutcome, ServerId};
 use assay_http::head::ResponseHead;
 
 use super::context::{WorkerContext, moment};
@@ -144,13 +144,13 @@ impl Drop for Slot {
         let took_nanos = self.responded_ns.unwrap_or(now.nanos()).saturating_sub(self.started_ns);
         self.server.in_flight.set(self.server.in_flight.get() - 1);
         self.shared.counts.in_flight.set(self.shared.counts.in_flight.get() - 1);
-        let end = match (self.has_response, self.has_begun.get()) {
-            (false, _) => End::Failed,
-            (true, true) => End::Responded,
-            (true, false) => End::Left,
+        let outcome = match (self.has_response, self.has_begun.get()) {
+            (false, _) => RequestOutcome::Failed,
+            (true, true) => RequestOutcome::Responded,
+            (true, false) => RequestOutcome::Left,
         };
-        let finish = Finish { took_nanos, end };
-        self.group.policy().finished(self.server.id, &self.request, &finish, now);
+        let completion = Completion { took_nanos, outcome };
+        self.group.policy().finished(self.server.id, &self.request, &completion, now);
         if self.shared.queue.len() > 0 {
             self.shared.queue.notify_one(self.server.id);
         }

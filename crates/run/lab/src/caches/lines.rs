@@ -8,7 +8,7 @@ use assay_logs::format::Format;
 use assay_logs::read::for_each_request;
 use assay_record::caches::LogRead;
 use assay_workload::XactId;
-use assay_workload::mark::{Kind, RequestMark};
+use assay_workload::mark::{RequestKind, RequestMark};
 
 /// Logs of more requests than this are not put together: all of them would have to be in memory.
 pub(crate) const MOST_JOINED: usize = 4_000_000;
@@ -50,7 +50,7 @@ pub(crate) fn read(
             Some(mark) if class.is_request() => lines.push(LogLine {
                 xact: mark.xact,
                 phase: mark.phase,
-                is_basic: mark.kind == Kind::Basic,
+                is_basic: mark.kind == RequestKind::Basic,
                 cache,
                 class,
                 status: access.status,

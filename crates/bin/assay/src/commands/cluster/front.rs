@@ -6,8 +6,8 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use anyhow::anyhow;
-use assay_cluster::dispatch::Choice;
-use assay_cluster::simulate::{Cell, Experiment, Service, choice, document_of, path_of};
+use assay_cluster::dispatch::PolicyConfig;
+use assay_cluster::simulate::{Cell, Experiment, Service, document_of, path_of, policy_config};
 use assay_net::HEALTH_PATH;
 use assay_switch::Switch;
 use assay_switch::target_hash::hash_target;
@@ -32,12 +32,12 @@ pub fn start(
     let mut config = assay_switch::read("switch.toml", &text)
         .map_err(|mistake| Failure::failed(anyhow!("the switch's settings are not its own: {mistake}")))?;
     let (mix, cluster) = (&experiment.mixes[cell.mix], &experiment.clusters[cell.cluster]);
-    let chosen = match choice(experiment, mix, cluster, &experiment.policies[cell.policy].choice) {
-        Choice::Ward(core) => Choice::Ward(as_the_switch_knows(experiment, &core)),
+    let chosen = match policy_config(experiment, mix, cluster, &experiment.policies[cell.policy].choice) {
+        PolicyConfig::Ward(core) => PolicyConfig::Ward(as_the_switch_knows(experiment, &core)),
         other => other,
     };
     for group in &mut config.groups {
-        group.choice = chosen.slower(args.slower);
+        group.choice = chosen.with_time_scale(args.slower);
     }
     let switch = Switch::start(config).map_err(Failure::failed)?;
     let address = switch.addresses().first().copied();

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use assay_cluster::simulate::{Cell, Experiment, Load};
+use assay_cluster::simulate::{Cell, Experiment, OfferedLoad};
 use assay_load::node::ModelClock;
 use assay_load::node::nodes::{NodeKind, Nodes, NodesSpec};
 use assay_protocol::network::is_private;
@@ -202,7 +202,7 @@ fn choose(args: &ClusterArgs, experiment: &mut Experiment) -> Result<(), Failure
         experiment.policies = chosen;
     }
     if let Some(ClientCounts(clients)) = &args.clients {
-        experiment.loads = clients.iter().map(|clients| Load::Clients(*clients)).collect();
+        experiment.loads = clients.iter().map(|clients| OfferedLoad::Clients(*clients)).collect();
     }
     experiment.repetitions = args.repetitions.unwrap_or(experiment.repetitions);
     experiment.seed = args.seed.unwrap_or(experiment.seed);
@@ -254,7 +254,7 @@ fn check_ways(args: &ClusterArgs, experiment: &Experiment) -> Result<(), Failure
         (false, false) => 0,
     };
     let passed =
-        experiment.policies.iter().take(used).find(|policy| experiment.switch_under(policy).is_passed);
+        experiment.policies.iter().take(used).find(|policy| experiment.switch_under(policy).direct_return);
     passed.map_or(Ok(()), |policy| {
         let failure = anyhow!("policy `{}`: responses cannot go past a live switch", policy.label);
         Err(Failure::usage(failure).hint("hand-off is simulated only; name the other policies with --policy"))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use assay_cluster::dispatch::Moment;
-use assay_cluster::simulate::{Cell, Experiment, cells, choice};
+use assay_cluster::simulate::{Cell, Experiment, cells, policy_config};
 use assay_load::node::ModelClock;
 use assay_load::node::clients::{ClientShare, ClientsSpec, ClientsTarget, run_unless as request};
 use assay_load::node::node_monitor::NodeMonitor;
@@ -105,7 +105,7 @@ fn measure(
         let weights = cluster.nodes().map(|group| group.weight);
         ClientsTarget::Nodes {
             servers: addresses.iter().copied().zip(weights).collect(),
-            policy: choice(experiment, mix, cluster, chosen),
+            policy: policy_config(experiment, mix, cluster, chosen),
             retries: experiment.switch.retries,
             reports_every_s: chosen.wants_reports().then_some(experiment.switch.reports_every_s),
         }

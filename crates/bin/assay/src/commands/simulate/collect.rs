@@ -1,6 +1,8 @@
 //! The results of one combination of a simulation. A simulation's words, told to the counts that a measurement keeps too.
 
-use assay_cluster::simulate::{Cell, Experiment, Load, NodeSample, Recorder, ReferenceNode, Responded};
+use assay_cluster::simulate::{
+    Cell, CompletedRequest, Experiment, NodeSample, OfferedLoad, Recorder, ReferenceNode,
+};
 use assay_record::cluster::{ClusterResult, Labels, NodeReference, NodeUse, Origin, PointSum, SCHEMA, Tally};
 
 /// Nanoseconds of a microsecond, in which histograms count.
@@ -11,15 +13,15 @@ const NANOS: u64 = 1_000;
 pub struct RepetitionResult(pub Tally);
 
 impl Recorder for RepetitionResult {
-    fn responded(&mut self, what: &Responded) {
-        self.0.responded(what.service, what.response_nanos / NANOS, what.bytes);
+    fn record_response(&mut self, request: &CompletedRequest) {
+        self.0.responded(request.service, request.response_nanos / NANOS, request.bytes);
     }
 
-    fn failed(&mut self) {
+    fn record_failure(&mut self) {
         self.0.failed();
     }
 
-    fn sampled(&mut self, nodes: &[NodeSample]) {
+    fn record_sample(&mut self, nodes: &[NodeSample]) {
         let seen = |node: &NodeSample| NodeUse {
             processor: node.processor,
             disk: node.disk,
@@ -42,8 +44,8 @@ pub fn labels(experiment: &Experiment, cell: &Cell) -> Labels {
         mix: experiment.mixes[cell.mix].label.clone(),
         cluster: experiment.clusters[cell.cluster].label.clone(),
         policy: experiment.policies[cell.policy].label.clone(),
-        clients: if let Load::Clients(clients) = load { Some(clients) } else { None },
-        rate_per_s: if let Load::Rate(per_s) = load { Some(per_s) } else { None },
+        clients: if let OfferedLoad::Clients(clients) = load { Some(clients) } else { None },
+        rate_per_s: if let OfferedLoad::Rate(per_s) = load { Some(per_s) } else { None },
         reference_per_s: experiment.reference(cell),
         reference_nodes: experiment.reference_nodes(cell).map(measured).collect(),
     }

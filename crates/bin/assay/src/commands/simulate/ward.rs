@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use assay_cluster::dispatch::policies::ward_analysis::{Analysis, Cost, analyse};
-use assay_cluster::simulate::{Experiment, HAND_OVER_S, PolicyChoice, site, ward_costs};
+use assay_cluster::dispatch::policies::ward_analysis::{CoreCost, WardAnalysis, analyse};
+use assay_cluster::simulate::{Experiment, HAND_OVER_S, PolicySpec, document_demands, ward_costs};
 use serde::Serialize;
 
 /// Version of the document.
@@ -36,8 +36,8 @@ struct WardSum {
     load_s: f64,
 }
 
-impl From<Cost> for WardSum {
-    fn from(cost: Cost) -> Self {
+impl From<CoreCost> for WardSum {
+    fn from(cost: CoreCost) -> Self {
         Self {
             core_documents: cost.core_documents,
             core_bytes: cost.core_bytes,
@@ -49,9 +49,9 @@ impl From<Cost> for WardSum {
     }
 }
 
-fn all(experiment: &Experiment) -> Vec<(&str, &str, f64, Analysis)> {
+fn all(experiment: &Experiment) -> Vec<(&str, &str, f64, WardAnalysis)> {
     let said = experiment.policies.iter().find_map(|policy| match policy.choice {
-        PolicyChoice::Ward { hand_over_s } => Some(hand_over_s),
+        PolicySpec::Ward { hand_over_s } => Some(hand_over_s),
         _ => None,
     });
     let hand_over_s = said.unwrap_or(HAND_OVER_S);
@@ -59,7 +59,7 @@ fn all(experiment: &Experiment) -> Vec<(&str, &str, f64, Analysis)> {
     for mix in &experiment.mixes {
         for cluster in &experiment.clusters {
             if let Some(costs) = ward_costs(cluster, hand_over_s) {
-                let analysis = analyse(&site(experiment, mix), &costs);
+                let analysis = analyse(&document_demands(experiment, mix), &costs);
                 found.push((mix.label.as_str(), cluster.label.as_str(), hand_over_s, analysis));
             }
         }
@@ -69,7 +69,7 @@ fn all(experiment: &Experiment) -> Vec<(&str, &str, f64, Analysis)> {
 
 /// As JSON.
 pub fn document(experiment: &Experiment) -> WardDocument<'_> {
-    let one = |(mix, cluster, hand_over_s, analysis): (_, _, _, Analysis)| NodeCount {
+    let one = |(mix, cluster, hand_over_s, analysis): (_, _, _, WardAnalysis)| NodeCount {
         mix,
         cluster,
         hand_over_s,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use assay_cache::ideal::RequestClass as CacheRequest;
 use assay_workload::model::{Method, RequestType, RobotIndex};
 use assay_workload::object::ObjectId;
-use assay_workload::{Browser, Launch, Object, Slice, Stream, Universe, XactId};
+use assay_workload::{BrowserCache, Launch, Object, Slice, Stream, Universe, XactId};
 
 use super::WorkloadPlan;
 use super::best_effort::{BestEffortRobots, FillCounts};
@@ -30,7 +30,7 @@ pub(super) struct Walk {
     /// Variants of objects that were requested, by object: what a POST drops.
     variants: HashMap<u64, BTreeSet<u64>>,
     /// Robots' own caches, with the session that each is of.
-    browsers: HashMap<RobotIndex, (u64, Browser)>,
+    browsers: HashMap<RobotIndex, (u64, BrowserCache)>,
     is_counted: Vec<bool>,
     response_ns: u64,
     by: Option<GroupBy>,
@@ -158,7 +158,7 @@ impl Walk {
             return false;
         }
         let own = self.browsers.entry(launch.robot);
-        let (session, browser) = own.or_insert_with(|| (launch.session, Browser::new(capacity)));
+        let (session, browser) = own.or_insert_with(|| (launch.session, BrowserCache::new(capacity)));
         if *session != launch.session {
             *session = launch.session;
             browser.clear();
@@ -194,10 +194,10 @@ impl Walk {
         let is_basic = request.method == Method::Get && request.request_type == RequestType::Basic;
         let mut is_counted = is_basic && self.is_counted.get(usize::from(phase)).is_some_and(|is| *is);
         let mut object = *object;
-        if !universe.is_plain(xact, (phase, session), &object) {
+        if !universe.is_plain(xact, phase, session, &object) {
             is_counted = false;
             let is_refused =
-                universe.auth_demand(&object).is_some() && !universe.is_welcome(xact.robot, session);
+                universe.auth_demand(&object).is_some() && !universe.has_valid_login(xact.robot, session);
             if universe.fault(xact, object.id.origin).is_some()
                 || is_refused
                 || !universe.has_acceptable(xact.robot, object.id.content)

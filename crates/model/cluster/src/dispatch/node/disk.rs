@@ -1,4 +1,4 @@
-//! The disk of a node: when it is done with a request. One request at a time for each disk, in the order in which they came.
+//! Disks of a node: a FIFO queue, served by one request at a time for each disk.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::dispatch::node::JobId;
 #[derive(Debug)]
 pub(super) struct Disk {
     disks: u32,
-    /// What they are working on and until when; the first is done first.
+    /// Jobs in service with the time of their completion, soonest first.
     working: Vec<(Moment, JobId)>,
     waiting: VecDeque<(JobId, f64)>,
 }
@@ -31,13 +31,13 @@ impl Disk {
         }
     }
 
-    pub(super) fn next(&self) -> Option<Moment> {
+    pub(super) fn next_event(&self) -> Option<Moment> {
         self.working.first().map(|(until, _)| *until)
     }
 
-    /// What is done by now; call it until there is nothing.
-    pub(super) fn take(&mut self, now: Moment) -> Option<JobId> {
-        self.next().filter(|next| *next <= now)?;
+    /// A job that is complete by now; called until there is none.
+    pub(super) fn pop_done(&mut self, now: Moment) -> Option<JobId> {
+        self.next_event().filter(|next| *next <= now)?;
         let (until, job) = self.working.remove(0);
         if let Some((next, work_s)) = self.waiting.pop_front() {
             self.start(next, work_s, until);
@@ -52,7 +52,7 @@ impl Disk {
 
     fn start(&mut self, job: JobId, work_s: f64, now: Moment) {
         let until = now.plus_secs(work_s.max(0.0));
-        let place = self.working.partition_point(|(other, _)| *other <= until);
-        self.working.insert(place, (until, job));
+        let index = self.working.partition_point(|(other, _)| *other <= until);
+        self.working.insert(index, (until, job));
     }
 }

@@ -1,8 +1,8 @@
-//! The memory of a node: which documents are in it. What was used last stays, up to so many bytes.
+//! Memory of a node: an LRU cache of documents.
 
 use assay_cache::lru::Lru;
 
-/// Memory that a document needs beside its own bytes: a node has to know where it is.
+/// Memory that a document needs beside its own bytes, for the node's index.
 pub const DOCUMENT_OVERHEAD_BYTES: u64 = 128;
 
 /// A node's memory of documents.
@@ -16,13 +16,13 @@ impl Memory {
         Self { documents: Lru::new(bytes).with_overhead(DOCUMENT_OVERHEAD_BYTES) }
     }
 
-    /// True when it is there; it is used thereby.
-    pub(super) fn has(&mut self, document: u64) -> bool {
+    /// True if the document is in memory; counts as a use.
+    pub(super) fn touch(&mut self, document: u64) -> bool {
         self.documents.get(&document).is_some()
     }
 
-    /// Keeps it, and drops others for it. What is larger than the whole memory is not kept.
-    pub(super) fn keep(&mut self, document: u64, bytes: u64) {
+    /// Adds a document, and evicts others for it. One that is larger than the whole memory is not kept.
+    pub(super) fn insert(&mut self, document: u64, bytes: u64) {
         let _ = self.documents.insert(document, (), bytes);
     }
 }

@@ -1,10 +1,9 @@
-//! The model of a node: how long a request takes. Processors that share their time, a disk with a queue, a memory of
-//! documents.
+//! Model of a node: processor sharing, disks with a queue, and a memory of documents.
 //!
-//! A request waits for a worker (if their number is limited), reads its document from disk unless memory has it, shares the
-//! processors with all others that are computing, and then waits for its disk work. Requests only ever wait for each other:
-//! a node does nothing between the moments that [`Node::next`] names, so whoever drives it (a simulation, or a live virtual
-//! node that sleeps) calls [`Node::advance`] then and learns what is done.
+//! A request waits for a worker (if their number is limited), reads its document from disk unless it is in memory, shares the
+//! processors with all others that are computing, and then waits for its disk work. Nothing happens between the events whose times
+//! [`Node::next_event`] returns, so its caller (a simulation, or a live virtual node that sleeps) calls [`Node::advance`] at those
+//! times and receives the requests that are complete.
 //!
 //! A node with several processors may be slower than their sum when all are busy (memory and bus are shared):
 //! [`NodeSpec::shared_speed`]; and slower still when more requests compute than there are processors:
@@ -21,8 +20,8 @@ use std::collections::{HashMap, VecDeque};
 use thiserror::Error;
 
 pub use memory::DOCUMENT_OVERHEAD_BYTES;
-pub use sharing::Sharing;
-pub use usage::Busy;
+pub use sharing::ProcessorSharing;
+pub use usage::BusyTime;
 
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::ServerState;
@@ -34,23 +33,22 @@ use usage::Usage;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NodeSpec {
     pub processors: u32,
-    /// How fast each of them is; 1 takes the processor time of work as it is.
+    /// Speed of each processor; 1 takes the processor time of work as it is.
     pub speed: f64,
-    /// How fast each is, relative to that, when all are busy.
+    /// Speed of each processor when all are busy, relative to `speed`.
     pub shared_speed: f64,
-    /// How fast each is, relative to that, when more requests compute than there are processors.
+    /// Speed of each processor when more requests compute than there are processors, relative to `speed`.
     pub crowded_speed: f64,
     /// Disks, each of which serves one request at a time.
     pub disks: u32,
-    /// Finding a document on disk.
+    /// Time to find a document on disk.
     pub disk_seek_s: f64,
     pub disk_bytes_per_s: f64,
-    /// Memory for documents, each of which needs [`DOCUMENT_OVERHEAD_BYTES`] beside its own bytes; what it does not hold is
-    /// read from disk.
+    /// Memory for documents, each of which needs [`DOCUMENT_OVERHEAD_BYTES`] beside its own bytes; others are read from disk.
     pub memory_bytes: u64,
-    /// Requests that are worked on at a time; the others wait. None: all.
+    /// Requests in service at a time; the others wait. None: no limit.
     pub workers: Option<u32>,
-    /// Requests that may wait for a worker; none: all.
+    /// Requests that may wait for a worker; none: no limit.
     pub queue: Option<u32>,
 }
 
@@ -72,24 +70,24 @@ impl Default for NodeSpec {
     }
 }
 
-/// What a request costs.
+/// Service demands of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Work {
     /// Processor time, at speed 1.
     pub processor_s: f64,
-    /// Disk time that memory does not spare: writes.
+    /// Disk time that memory does not save: writes.
     pub disk_s: f64,
     /// The document that is read, and its size.
     pub document: Option<(u64, u64)>,
 }
 
-/// One request at a node, as whoever drives it names it.
+/// A request at a node, numbered by the caller.
 pub type JobId = u64;
 
-/// The node takes no more.
+/// A request that is refused, because the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("all {workers} workers are busy and {queue} requests wait already; send it elsewhere")]
-pub struct Refused {
+pub struct QueueFull {
     /// Requests worked on at a time.
     pub workers: u32,
     /// Requests that may wait.
@@ -100,26 +98,25 @@ pub struct Refused {
 struct Job {
     work: Work,
     came: Moment,
-    /// Requests that were here when it came.
+    /// Requests that were in the node when this one arrived.
     found: u32,
-    stage: Stage,
+    stage: JobStage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum JobStage {
     Reading,
     Computing,
     Writing,
 }
 
-/// A machine at work.
 #[derive(Debug)]
 pub struct Node {
     spec: NodeSpec,
     now: Moment,
     jobs: HashMap<JobId, Job>,
     waiting: VecDeque<JobId>,
-    processors: Sharing<JobId>,
+    processors: ProcessorSharing<JobId>,
     disk: Disk,
     memory: Memory,
     latencies: Latencies,
@@ -135,7 +132,7 @@ impl Node {
             now: Moment::START,
             jobs: HashMap::new(),
             waiting: VecDeque::new(),
-            processors: Sharing::new(spec.processors, spec.speed, spec.shared_speed)
+            processors: ProcessorSharing::new(spec.processors, spec.speed, spec.shared_speed)
                 .crowded_speed(spec.crowded_speed),
             disk: Disk::new(spec.disks),
             memory: Memory::new(spec.memory_bytes),
@@ -149,62 +146,62 @@ impl Node {
         &self.spec
     }
 
-    /// Requests that it has, waiting ones included.
+    /// Requests in the node, waiting ones included.
     pub fn in_flight(&self) -> u32 {
         self.jobs.len() as u32
     }
 
-    /// Documents that were read from disk because memory did not have them.
+    /// Documents read from disk because they were not in memory.
     pub fn reads(&self) -> u64 {
         self.reads
     }
 
-    /// Puts a document into memory as if it had been read before; it is the one that was used last.
-    pub fn remember(&mut self, document: u64, bytes: u64) {
-        self.memory.keep(document, bytes);
+    /// Puts a document into memory, as the most recently used, without reading it.
+    pub fn preload(&mut self, document: u64, bytes: u64) {
+        self.memory.insert(document, bytes);
     }
 
-    /// A request comes. Moments never go back.
+    /// Adds a request. Moments never go back.
     pub fn arrive(
         &mut self,
         id: JobId,
         work: Work,
         now: Moment,
         done: &mut Vec<JobId>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), QueueFull> {
         self.advance(now, done);
         let working = self.jobs.len() - self.waiting.len();
         let waits = self.spec.workers.is_some_and(|workers| working >= workers as usize);
         if let (true, Some(queue), Some(workers)) = (waits, self.spec.queue, self.spec.workers)
             && self.waiting.len() >= queue as usize
         {
-            return Err(Refused { workers, queue });
+            return Err(QueueFull { workers, queue });
         }
-        let job = Job { work, came: now, found: self.in_flight(), stage: Stage::Reading };
+        let job = Job { work, came: now, found: self.in_flight(), stage: JobStage::Reading };
         self.jobs.insert(id, job);
         if waits {
             self.waiting.push_back(id);
         } else {
-            self.begin(id, now);
+            self.start(id, now);
         }
         self.usage.note(now, self.processors.busy(), self.disk.busy());
         Ok(())
     }
 
-    /// When something will happen next; none when it is idle.
-    pub fn next(&self) -> Option<Moment> {
-        [self.processors.next(), self.disk.next()].into_iter().flatten().min()
+    /// Time of the next event; none when the node is idle.
+    pub fn next_event(&self) -> Option<Moment> {
+        [self.processors.next_event(), self.disk.next_event()].into_iter().flatten().min()
     }
 
-    /// Lets time pass; adds what is done by then to `done`, in the order in which it was.
+    /// Advances to a moment; appends jobs that are complete by then to `done`, in the order of completion.
     pub fn advance(&mut self, now: Moment, done: &mut Vec<JobId>) {
-        while let Some(next) = self.next().filter(|next| *next <= now) {
+        while let Some(next) = self.next_event().filter(|next| *next <= now) {
             self.step(next, done);
         }
         self.now = self.now.max(now);
     }
 
-    /// It fails: everything that it has is lost, and its memory is empty. Gives what is lost, in the order of ids.
+    /// Fails the node: all requests are lost, and memory is empty. Returns the lost requests in the order of ids.
     pub fn fail(&mut self, now: Moment) -> Vec<JobId> {
         let mut lost: Vec<JobId> = self.jobs.drain().map(|(id, _)| id).collect();
         lost.sort_unstable();
@@ -216,15 +213,15 @@ impl Node {
         lost
     }
 
-    /// Processor and disk time that was used since the beginning.
-    pub fn busy(&self, now: Moment) -> Busy {
+    /// Processor and disk time used since the start.
+    pub fn busy(&self, now: Moment) -> BusyTime {
         self.usage.until(now)
     }
 
-    /// How it is, for those who want to know; shares are of the time since `since`, when `before` was used.
-    pub fn state(&self, now: Moment, since: Moment, before: Busy) -> ServerState {
+    /// State for a report; shares are of the time since `since`, when the busy time was `before`.
+    pub fn state(&self, now: Moment, since: Moment, before: BusyTime) -> ServerState {
         let elapsed_s = now.secs_since(since);
-        let Busy { processor_s, disk_s } = self.busy(now);
+        let BusyTime { processor_s, disk_s } = self.busy(now);
         let share = |used: f64, of: u32| match elapsed_s > 0.0 {
             true => (used / elapsed_s / f64::from(of.max(1))).clamp(0.0, 1.0),
             false => 0.0,
@@ -238,55 +235,55 @@ impl Node {
         }
     }
 
-    /// What happens at exactly this moment.
+    /// Processes the events of exactly this moment.
     fn step(&mut self, now: Moment, done: &mut Vec<JobId>) {
-        while let Some(id) = self.processors.take(now) {
-            self.goes_on(id, Stage::Writing, now, done);
+        while let Some(id) = self.processors.pop_done(now) {
+            self.continue_job(id, JobStage::Writing, now, done);
         }
-        while let Some(id) = self.disk.take(now) {
-            let wrote = self.jobs.get(&id).is_some_and(|job| job.stage == Stage::Writing);
+        while let Some(id) = self.disk.pop_done(now) {
+            let wrote = self.jobs.get(&id).is_some_and(|job| job.stage == JobStage::Writing);
             if wrote {
-                self.ends(id, now, done);
+                self.finish(id, now, done);
             } else {
-                self.goes_on(id, Stage::Computing, now, done);
+                self.continue_job(id, JobStage::Computing, now, done);
             }
         }
         self.usage.note(now, self.processors.busy(), self.disk.busy());
     }
 
-    /// A worker takes a request.
-    fn begin(&mut self, id: JobId, now: Moment) {
+    /// Starts a request on a worker.
+    fn start(&mut self, id: JobId, now: Moment) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if let Some((document, bytes)) = job.work.document
-            && !self.memory.has(document)
+            && !self.memory.touch(document)
         {
             let read_s = self.spec.disk_seek_s + bytes as f64 / self.spec.disk_bytes_per_s;
-            self.memory.keep(document, bytes);
+            self.memory.insert(document, bytes);
             self.reads += 1;
             self.disk.add(id, read_s, now);
             return;
         }
-        job.stage = Stage::Computing;
+        job.stage = JobStage::Computing;
         self.processors.add(id, job.work.processor_s, now);
     }
 
-    fn goes_on(&mut self, id: JobId, stage: Stage, now: Moment, done: &mut Vec<JobId>) {
+    fn continue_job(&mut self, id: JobId, stage: JobStage, now: Moment, done: &mut Vec<JobId>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.stage = stage;
         match stage {
-            Stage::Writing if job.work.disk_s > 0.0 => self.disk.add(id, job.work.disk_s, now),
-            Stage::Writing => self.ends(id, now, done),
-            Stage::Reading | Stage::Computing => self.processors.add(id, job.work.processor_s, now),
+            JobStage::Writing if job.work.disk_s > 0.0 => self.disk.add(id, job.work.disk_s, now),
+            JobStage::Writing => self.finish(id, now, done),
+            JobStage::Reading | JobStage::Computing => self.processors.add(id, job.work.processor_s, now),
         }
     }
 
-    fn ends(&mut self, id: JobId, now: Moment, done: &mut Vec<JobId>) {
+    fn finish(&mut self, id: JobId, now: Moment, done: &mut Vec<JobId>) {
         if let Some(job) = self.jobs.remove(&id) {
-            self.latencies.learn(job.found, now.nanos_since(job.came));
+            self.latencies.record(job.found, now.nanos_since(job.came));
             done.push(id);
         }
         if let Some(next) = self.waiting.pop_front() {
-            self.begin(next, now);
+            self.start(next, now);
         }
     }
 }

@@ -9,7 +9,7 @@ fn work(processor_s: f64, disk_s: f64) -> Work {
 /// Lets everything finish; gives ids and seconds.
 fn run(node: &mut Node) -> Vec<(JobId, f64)> {
     let mut all = Vec::new();
-    while let Some(next) = node.next() {
+    while let Some(next) = node.next_event() {
         let mut done = Vec::new();
         node.advance(next, &mut done);
         all.extend(done.into_iter().map(|id| (id, (next.secs() * 1e6).round() / 1e6)));
@@ -78,7 +78,7 @@ fn with_one_worker_requests_are_served_in_order_and_too_many_are_refused() {
     arrive(&mut node, 1, work(1.0, 0.0), 0.0);
     arrive(&mut node, 2, work(0.1, 0.0), 0.0);
     let refused = node.arrive(3, work(0.1, 0.0), Moment::START, &mut Vec::new());
-    assert_eq!(refused, Err(Refused { workers: 1, queue: 1 }));
+    assert_eq!(refused, Err(QueueFull { workers: 1, queue: 1 }));
     assert_eq!(run(&mut node), [(1, 1.0), (2, 1.1)]);
 }
 
@@ -96,7 +96,7 @@ fn a_node_that_fails_loses_what_it_has_and_begins_again() {
     arrive(&mut node, 2, work(1.0, 0.0), 0.0);
     arrive(&mut node, 1, work(0.0, 1.0), 0.0);
     assert_eq!(node.fail(Moment::from_secs(0.5)), [1, 2]);
-    assert_eq!((node.in_flight(), node.next()), (0, None));
+    assert_eq!((node.in_flight(), node.next_event()), (0, None));
     arrive(&mut node, 3, work(0.5, 0.0), 1.0);
     assert_eq!(run(&mut node), [(3, 1.5)]);
 }
@@ -106,7 +106,7 @@ fn it_says_how_busy_it_was_and_how_long_a_request_takes() {
     let mut node = Node::new(NodeSpec { processors: 2, ..NodeSpec::default() });
     arrive(&mut node, 1, work(1.0, 0.0), 0.0);
     run(&mut node);
-    let state = node.state(Moment::from_secs(2.0), Moment::START, Busy::default());
+    let state = node.state(Moment::from_secs(2.0), Moment::START, BusyTime::default());
     assert!((state.processor - 0.25).abs() < 1e-9, "{state:?}");
     assert_eq!(state.latency_nanos, Some(1_000_000_000));
 }
@@ -129,7 +129,7 @@ proptest! {
                 done.extend(node.fail(now));
             }
         }
-        while let Some(next) = node.next() {
+        while let Some(next) = node.next_event() {
             node.advance(next, &mut done);
         }
         prop_assert_eq!(node.in_flight(), 0);

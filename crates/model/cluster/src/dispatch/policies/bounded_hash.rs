@@ -3,18 +3,17 @@
 //! Servers stand on a circle; a document belongs to the first one after its hash, so equal documents meet the same
 //! server's memory, and a server that comes or goes moves few documents. No server may have more than c times the average
 //! (rounded up); what would exceed it goes on to the next on the circle. Shares follow weights. Source: V. Mirrokni,
-//! M. Thorup and M. Zadimoghaddam, "Consistent Hashing with Bounded Loads", SODA 2018 (arXiv 1608.01350).
+//! M. Thorup and M. Zadimoghaddam, "Consistent Hashing with Bounded ServerLoads", SODA 2018 (arXiv 1608.01350).
 
 use crate::dispatch::in_flight::InFlight;
 use crate::dispatch::members::Members;
 use crate::dispatch::moment::Moment;
-use crate::dispatch::policy::{Finish, Policy, Request, ServerId};
+use crate::dispatch::policy::{Completion, Policy, Request, ServerId};
 use crate::dispatch::ring::Ring;
 
-/// What can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundedHashSettings {
-    /// A server has at most so many times the average; above 1.
+    /// Most requests of a server, in multiples of the average; above 1.
     pub bound: f64,
 }
 
@@ -25,7 +24,6 @@ impl Default for BoundedHashSettings {
     }
 }
 
-/// Consistent hashing with bounded loads.
 #[derive(Debug, Clone)]
 pub struct BoundedHash {
     settings: BoundedHashSettings,
@@ -35,17 +33,17 @@ pub struct BoundedHash {
 }
 
 impl BoundedHash {
-    /// Without servers. A bound of 1 or less is taken for 1: exactly even.
+    /// A bound of 1 or less counts as 1: exactly even.
     pub fn new(settings: BoundedHashSettings) -> Self {
         let settings = BoundedHashSettings { bound: settings.bound.max(1.0) };
         let (members, in_flight) = (Members::default(), InFlight::default());
         Self { settings, members, in_flight, ring: Ring::default() }
     }
 
-    /// The most that each server of weight 1 may have, once the request at hand is counted.
+    /// Most requests of a server of weight 1, the request at hand counted.
     fn limit_for_weight_one(&self) -> f64 {
         let servers = self.members.servers();
-        let requests: f64 = servers.iter().map(|server| f64::from(self.in_flight.of(*server))).sum();
+        let requests: f64 = servers.iter().map(|server| f64::from(self.in_flight.count(*server))).sum();
         let weights: f64 = (0..servers.len()).map(|place| self.members.weight(place)).sum();
         self.settings.bound * (requests + 1.0) / weights
     }
@@ -62,7 +60,7 @@ impl Policy for BoundedHash {
 
     fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
         self.members.insert(server, weight);
-        if let Some(place) = self.members.place(server) {
+        if let Some(place) = self.members.index_of(server) {
             self.ring.insert(server, self.members.weight(place));
         }
     }
@@ -75,10 +73,10 @@ impl Policy for BoundedHash {
     fn choose(&mut self, request: &Request, _now: Moment) -> Option<ServerId> {
         let limit = self.limit_for_weight_one();
         let has_room = |server: &ServerId| {
-            let weight = self.members.place(*server).map_or(1.0, |place| self.members.weight(place));
-            f64::from(self.in_flight.of(*server)) + 1.0 <= libm::ceil(limit * weight)
+            let weight = self.members.index_of(*server).map_or(1.0, |place| self.members.weight(place));
+            f64::from(self.in_flight.count(*server)) + 1.0 <= libm::ceil(limit * weight)
         };
-        // Limits add up to more than there is, so somebody has room.
+        // Limits add up to more than all requests, so some server has room.
         self.ring.from(request.document).find(has_room)
     }
 
@@ -86,7 +84,7 @@ impl Policy for BoundedHash {
         self.in_flight.started(server);
     }
 
-    fn finished(&mut self, server: ServerId, _request: &Request, _how: &Finish, _now: Moment) {
+    fn finished(&mut self, server: ServerId, _request: &Request, _completion: &Completion, _now: Moment) {
         self.in_flight.finished(server);
     }
 }
@@ -127,7 +125,7 @@ mod tests {
                 let server = send(&mut policy, &document(number), Moment::START);
                 under_way.push(server);
                 let most = (bound * under_way.len() as f64 / f64::from(servers)).ceil();
-                prop_assert!(f64::from(policy.in_flight.of(ServerId(server))) <= most);
+                prop_assert!(f64::from(policy.in_flight.count(ServerId(server))) <= most);
             }
         }
     }

@@ -9,43 +9,40 @@
 //! R. M. Jones's switch (Portland State University, 2002), whose three classes are disk (`load.cgi`), dynamic (other `.cgi`,
 //! and files of 500 KB and 5 MB) and static.
 
-use crate::dispatch::members::{Members, Turn};
+use crate::dispatch::members::{Cursor, Members};
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{ClassId, Policy, Request, ServerId};
 
-/// What can be chosen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CapSettings {
-    /// Servers of classes, in the order of their turns; a class without a list has all servers. By class.
+    /// Servers by class, in the order of their turns; a class without a list has all servers.
     pub lists: Vec<Option<Vec<ServerId>>>,
 }
 
-/// CAP.
 #[derive(Debug, Clone)]
 pub struct Cap {
     settings: CapSettings,
     members: Members,
-    /// Whose turn it is, by class; none before the first request.
-    turns: Vec<Option<Turn>>,
+    /// Next server of each class; none before its first request.
+    turns: Vec<Option<Cursor>>,
 }
 
 impl Cap {
-    /// Without servers.
     pub fn new(settings: CapSettings) -> Self {
         Self { settings, members: Members::default(), turns: Vec::new() }
     }
 }
 
-/// The turn of a class, which begins at its starting point.
-fn turn_of(turns: &mut Vec<Option<Turn>>, class: ClassId, start: impl Fn() -> usize) -> &mut Turn {
+/// Cursor of a class, which begins at its starting point.
+fn turn_of(turns: &mut Vec<Option<Cursor>>, class: ClassId, start: impl Fn() -> usize) -> &mut Cursor {
     let class = usize::from(class.0);
     if turns.len() <= class {
         turns.resize(class + 1, None);
     }
-    turns[class].get_or_insert_with(|| Turn(start()))
+    turns[class].get_or_insert_with(|| Cursor(start()))
 }
 
-/// Where a class without a list begins among so many servers.
+/// Starting index of a class without a list.
 pub(super) fn start_of(class: ClassId, servers: usize) -> usize {
     (servers - usize::from(class.0) % servers) % servers
 }
@@ -85,10 +82,10 @@ impl Policy for Cap {
         }
         let Some(list) = list(&self.settings, usize::from(request.class.0)) else {
             let turn = turn_of(&mut self.turns, request.class, || start_of(request.class, len));
-            return Some(self.members.at(turn.take(len)));
+            return Some(self.members.at(turn.advance(len)));
         };
         let turn = turn_of(&mut self.turns, request.class, || 0);
-        let named = (0..list.len()).map(|_| list[turn.take(list.len())]);
+        let named = (0..list.len()).map(|_| list[turn.advance(list.len())]);
         named.into_iter().find(|server| self.members.contains(*server))
     }
 }

@@ -7,36 +7,35 @@
 //! a report that is old counts no more. Source: the future work that R. M. Jones proposes (2002): CAP combined with weighted
 //! RR, fed by a daemon on each server that samples processor, disk and network; the rule for weights is ours.
 
-use super::believed::Beliefs;
-use super::weighted_round_robin::SmoothTurns;
+use super::server_states::ServerStates;
+use super::weighted_round_robin::SmoothRoundRobin;
 use crate::dispatch::members::Members;
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{ClassId, Policy, Request, ServerId, ServerState};
 
-/// What a class needs: parts of its work. They need not add up to 1.
+/// Resource demands of a class: shares of its work, which need not add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Profile {
+pub struct ClassProfile {
     pub processor: f64,
     pub disk: f64,
     pub network: f64,
 }
 
-impl Default for Profile {
+impl Default for ClassProfile {
     fn default() -> Self {
         Self { processor: 1.0, disk: 0.0, network: 0.0 }
     }
 }
 
-/// What can be chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CapWithStateSettings {
-    /// What classes need, by class.
-    pub profiles: Vec<Profile>,
-    /// Part of a new report in what is believed.
+    /// Demands by class.
+    pub profiles: Vec<ClassProfile>,
+    /// Weight of a new report in the smoothed state.
     pub trust: f64,
-    /// Headroom that a server always has.
+    /// Least headroom of a server, however busy.
     pub least_headroom: f64,
-    /// A report that is older, in seconds, counts no more.
+    /// Age in seconds above which a report is ignored.
     pub stale_after_s: f64,
 }
 
@@ -46,25 +45,23 @@ impl Default for CapWithStateSettings {
     }
 }
 
-/// CAP with server state.
 #[derive(Debug, Clone)]
 pub struct CapWithState {
     settings: CapWithStateSettings,
     members: Members,
-    beliefs: Beliefs,
-    turns: Vec<SmoothTurns>,
+    states: ServerStates,
+    turns: Vec<SmoothRoundRobin>,
 }
 
 impl CapWithState {
-    /// Without servers.
     pub fn new(settings: CapWithStateSettings) -> Self {
-        Self { settings, members: Members::default(), beliefs: Beliefs::default(), turns: Vec::new() }
+        Self { settings, members: Members::default(), states: ServerStates::default(), turns: Vec::new() }
     }
 
-    /// Makes sure that a class has turns.
+    /// Creates the round robin of a class, and of those below it.
     fn prepare(&mut self, class: usize) {
         while self.turns.len() <= class {
-            let mut turns = SmoothTurns::default();
+            let mut turns = SmoothRoundRobin::default();
             (0..self.members.len()).for_each(|place| turns.inserted(place));
             self.turns.push(turns);
         }
@@ -73,9 +70,9 @@ impl CapWithState {
     fn headroom(&self, class: ClassId, server: ServerId, now: Moment) -> f64 {
         let profile = self.settings.profiles.get(usize::from(class.0)).copied().unwrap_or_default();
         let needs = profile.processor + profile.disk + profile.network;
-        let believed = self.beliefs.fresh(server, self.settings.stale_after_s, now);
-        let Some(believed) = believed.filter(|_| needs > 0.0) else { return 1.0 };
-        let ServerState { processor, disk, network, .. } = believed;
+        let state = self.states.fresh(server, self.settings.stale_after_s, now);
+        let Some(state) = state.filter(|_| needs > 0.0) else { return 1.0 };
+        let ServerState { processor, disk, network, .. } = state;
         let busy = profile.processor * processor + profile.disk * disk + profile.network * network;
         (1.0 - busy / needs).clamp(self.settings.least_headroom, 1.0)
     }
@@ -100,7 +97,7 @@ impl Policy for CapWithState {
         if let Some(place) = self.members.remove(server) {
             self.turns.iter_mut().for_each(|turns| turns.removed(place));
         }
-        self.beliefs.forget(server);
+        self.states.forget(server);
     }
 
     fn choose(&mut self, request: &Request, now: Moment) -> Option<ServerId> {
@@ -109,14 +106,14 @@ impl Policy for CapWithState {
         let mut turns = std::mem::take(&mut self.turns[class]);
         let weight =
             |place| self.members.weight(place) * self.headroom(request.class, self.members.at(place), now);
-        let place = turns.take(weight);
+        let place = turns.select(weight);
         self.turns[class] = turns;
         place.map(|place| self.members.at(place))
     }
 
     fn reported(&mut self, server: ServerId, state: &ServerState, now: Moment) {
         if self.members.contains(server) {
-            self.beliefs.report(server, state, self.settings.trust, now);
+            self.states.report(server, state, self.settings.trust, now);
         }
     }
 }
@@ -127,8 +124,8 @@ mod tests {
     use super::*;
 
     fn policy() -> CapWithState {
-        let disk = Profile { processor: 0.0, disk: 1.0, network: 0.0 };
-        let profiles = vec![Profile::default(), disk];
+        let disk = ClassProfile { processor: 0.0, disk: 1.0, network: 0.0 };
+        let profiles = vec![ClassProfile::default(), disk];
         let mut policy =
             CapWithState::new(CapWithStateSettings { profiles, ..CapWithStateSettings::default() });
         up(&mut policy, 2);

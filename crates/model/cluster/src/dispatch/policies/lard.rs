@@ -11,16 +11,15 @@
 use assay_cache::lru::Lru;
 
 use crate::dispatch::in_flight::InFlight;
-use crate::dispatch::members::{Members, Turn};
+use crate::dispatch::members::{Cursor, Members};
 use crate::dispatch::moment::Moment;
-use crate::dispatch::policy::{Finish, Policy, Request, ServerId};
+use crate::dispatch::policy::{Completion, Policy, Request, ServerId};
 
-/// What can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LardSettings {
-    /// A server with fewer requests has room.
+    /// A server with fewer requests is lightly loaded.
     pub t_low: u32,
-    /// A server with more has too many, if another has room.
+    /// A server with more requests is overloaded, if another is lightly loaded.
     pub t_high: u32,
     /// Memory for the table of documents.
     pub table_bytes: u64,
@@ -32,36 +31,36 @@ impl Default for LardSettings {
     }
 }
 
-/// What LARD with and without replication share: who is up, who has how much, and when is that too much.
+/// State that LARD shares with and without replication: members, their requests, and the rule of overload.
 #[derive(Debug, Clone)]
-pub(super) struct Loads {
+pub(super) struct ServerLoads {
     pub(super) settings: LardSettings,
     pub(super) members: Members,
     in_flight: InFlight,
-    turn: Turn,
+    turn: Cursor,
 }
 
-impl Loads {
+impl ServerLoads {
     pub(super) fn new(settings: LardSettings) -> Self {
         let (members, in_flight) = (Members::default(), InFlight::default());
-        Self { settings, members, in_flight, turn: Turn::default() }
+        Self { settings, members, in_flight, turn: Cursor::default() }
     }
 
-    pub(super) fn of(&self, server: ServerId) -> u32 {
-        self.in_flight.of(server)
+    pub(super) fn requests(&self, server: ServerId) -> u32 {
+        self.in_flight.count(server)
     }
 
-    /// The server with the fewest requests; equal ones by turns, or all documents of a quiet hour would be one's.
+    /// The server with the fewest requests; equal ones in turn, or one would get all documents of a quiet hour.
     pub(super) fn least(&mut self) -> Option<ServerId> {
         let place = self.in_flight.least(&self.members, self.turn.0)?;
-        self.turn = Turn(place + 1);
+        self.turn = Cursor(place + 1);
         Some(self.members.at(place))
     }
 
-    /// Whether a server of so many requests must give a document away.
-    pub(super) fn too_many(&self, requests: u32) -> bool {
+    /// Whether a server with this many requests must give a document away.
+    pub(super) fn is_overloaded(&self, requests: u32) -> bool {
         let LardSettings { t_low, t_high, .. } = self.settings;
-        let room_elsewhere = || self.members.servers().iter().any(|server| self.of(*server) < t_low);
+        let room_elsewhere = || self.members.servers().iter().any(|server| self.requests(*server) < t_low);
         (requests > t_high && room_elsewhere()) || requests >= t_high.saturating_mul(2)
     }
 
@@ -74,20 +73,18 @@ impl Loads {
     }
 }
 
-/// LARD.
 #[derive(Debug)]
 pub struct Lard {
-    loads: Loads,
+    loads: ServerLoads,
     owners: Lru<u64, ServerId>,
 }
 
 impl Lard {
-    /// Without servers.
     pub fn new(settings: LardSettings) -> Self {
-        Self { owners: Lru::new(settings.table_bytes), loads: Loads::new(settings) }
+        Self { owners: Lru::new(settings.table_bytes), loads: ServerLoads::new(settings) }
     }
 
-    /// How many requests the paper's switch admits at a time.
+    /// Most requests at a time that the paper's switch admits.
     pub fn admits(&self) -> u64 {
         let servers = self.loads.members.len() as u64;
         let LardSettings { t_low, t_high, .. } = self.loads.settings;
@@ -115,7 +112,7 @@ impl Policy for Lard {
     fn choose(&mut self, request: &Request, _now: Moment) -> Option<ServerId> {
         let owner = self.owners.get(&request.document).copied();
         let stays = owner.filter(|owner| self.loads.members.contains(*owner));
-        if let Some(owner) = stays.filter(|owner| !self.loads.too_many(self.loads.of(*owner))) {
+        if let Some(owner) = stays.filter(|owner| !self.loads.is_overloaded(self.loads.requests(*owner))) {
             return Some(owner);
         }
         let owner = self.loads.least()?;
@@ -128,7 +125,7 @@ impl Policy for Lard {
         self.loads.started(server);
     }
 
-    fn finished(&mut self, server: ServerId, _request: &Request, _how: &Finish, _now: Moment) {
+    fn finished(&mut self, server: ServerId, _request: &Request, _completion: &Completion, _now: Moment) {
         self.loads.finished(server);
     }
 }

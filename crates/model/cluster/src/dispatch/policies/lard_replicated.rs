@@ -7,11 +7,10 @@
 
 use assay_cache::lru::Lru;
 
-use super::lard::{LardSettings, Loads};
+use super::lard::{LardSettings, ServerLoads};
 use crate::dispatch::moment::Moment;
-use crate::dispatch::policy::{Finish, Policy, Request, ServerId};
+use crate::dispatch::policy::{Completion, Policy, Request, ServerId};
 
-/// What can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LardReplicatedSettings {
     /// As for LARD.
@@ -32,19 +31,17 @@ struct Replicas {
     changed: Moment,
 }
 
-/// LARD with replication.
 #[derive(Debug)]
 pub struct LardReplicated {
     shrink_after_s: f64,
-    loads: Loads,
+    loads: ServerLoads,
     sets: Lru<u64, Replicas>,
 }
 
 impl LardReplicated {
-    /// Without servers.
     pub fn new(settings: LardReplicatedSettings) -> Self {
         let sets = Lru::new(settings.lard.table_bytes);
-        Self { shrink_after_s: settings.shrink_after_s, loads: Loads::new(settings.lard), sets }
+        Self { shrink_after_s: settings.shrink_after_s, loads: ServerLoads::new(settings.lard), sets }
     }
 }
 
@@ -71,11 +68,11 @@ impl Policy for LardReplicated {
         set.servers.retain(|server| self.loads.members.contains(*server));
         let mut changed = set.servers.len() != before;
 
-        let load = |loads: &Loads, server: &ServerId| loads.of(*server);
+        let load = |loads: &ServerLoads, server: &ServerId| loads.requests(*server);
         let least = set.servers.iter().min_by_key(|server| load(&self.loads, server)).copied();
         let most = set.servers.iter().max_by_key(|server| load(&self.loads, server)).copied();
         let named = match least {
-            Some(least) if !self.loads.too_many(self.loads.of(least)) => least,
+            Some(least) if !self.loads.is_overloaded(self.loads.requests(least)) => least,
             _ => {
                 let joins = self.loads.least()?;
                 if !set.servers.contains(&joins) {
@@ -102,7 +99,7 @@ impl Policy for LardReplicated {
         self.loads.started(server);
     }
 
-    fn finished(&mut self, server: ServerId, _request: &Request, _how: &Finish, _now: Moment) {
+    fn finished(&mut self, server: ServerId, _request: &Request, _completion: &Completion, _now: Moment) {
         self.loads.finished(server);
     }
 }

@@ -8,7 +8,7 @@
 use crate::dispatch::in_flight::InFlight;
 use crate::dispatch::members::Members;
 use crate::dispatch::moment::Moment;
-use crate::dispatch::policy::{Finish, Policy, Request, ServerId};
+use crate::dispatch::policy::{Completion, Policy, Request, ServerId};
 
 #[derive(Debug, Clone, Default)]
 pub struct LeastConnections {
@@ -18,7 +18,6 @@ pub struct LeastConnections {
 }
 
 impl LeastConnections {
-    /// Without servers.
     pub fn new() -> Self {
         Self::default()
     }
@@ -51,7 +50,7 @@ impl Policy for LeastConnections {
         self.in_flight.started(server);
     }
 
-    fn finished(&mut self, server: ServerId, _request: &Request, _how: &Finish, _now: Moment) {
+    fn finished(&mut self, server: ServerId, _request: &Request, _completion: &Completion, _now: Moment) {
         self.in_flight.finished(server);
     }
 }

@@ -1,10 +1,9 @@
-//! All balancing policies. One file each, with what it does, and who thought of it.
+//! All balancing policies, a file each, with its algorithm and its source.
 //!
 //! Blind to the request: [`random`], [`round_robin`], [`weighted_round_robin`], [`least_connections`],
 //! [`weighted_least_connections`], [`power_of_two`], [`peak_ewma`], [`prequal`]. By the requested document:
 //! [`bounded_hash`], [`lard`], [`lard_replicated`], [`ward`]. By the kind of work: [`cap`], [`cap_with_state`].
 
-mod believed;
 pub mod bounded_hash;
 pub mod cap;
 pub mod cap_with_state;
@@ -14,19 +13,20 @@ pub mod least_connections;
 pub mod peak_ewma;
 pub mod power_of_two;
 pub mod prequal;
-mod prequal_pool;
+mod probe_pool;
 pub mod random;
 pub mod round_robin;
+mod server_states;
 pub mod ward;
 pub mod ward_analysis;
 pub mod weighted_by_load;
 pub mod weighted_least_connections;
 pub mod weighted_round_robin;
 
-/// What the tests of policies share.
+/// Helpers of the tests of policies.
 #[cfg(test)]
 mod testing {
-    use crate::dispatch::{ClassId, End, Finish, Moment, Policy, Request, ServerId};
+    use crate::dispatch::{ClassId, Completion, Moment, Policy, Request, RequestOutcome, ServerId};
 
     pub(crate) const ANY: Request = Request { class: ClassId(0), document: 7 };
 
@@ -59,6 +59,11 @@ mod testing {
 
     /// A request ends well after so many nanoseconds.
     pub(crate) fn finish(policy: &mut dyn Policy, server: u32, took_nanos: u64, now: Moment) {
-        policy.finished(ServerId(server), &ANY, &Finish { took_nanos, end: End::Responded }, now);
+        policy.finished(
+            ServerId(server),
+            &ANY,
+            &Completion { took_nanos, outcome: RequestOutcome::Responded },
+            now,
+        );
     }
 }

@@ -11,9 +11,8 @@ use assay_base::random::{Rng, mix};
 use crate::dispatch::in_flight::InFlight;
 use crate::dispatch::members::Members;
 use crate::dispatch::moment::Moment;
-use crate::dispatch::policy::{End, Finish, Policy, Request, ServerId};
+use crate::dispatch::policy::{Completion, Policy, Request, RequestOutcome, ServerId};
 
-/// What can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PeakEwmaSettings {
     /// In so many seconds the average forgets all but 37 %.
@@ -29,7 +28,6 @@ impl Default for PeakEwmaSettings {
 /// Cost of a server that has requests and has never responded: more than any that has.
 const UNKNOWN: f64 = 1e18;
 
-/// Peak EWMA.
 #[derive(Debug, Clone)]
 pub struct PeakEwma {
     settings: PeakEwmaSettings,
@@ -86,7 +84,7 @@ impl PeakEwma {
 
     fn cost(&mut self, place: usize, now: Moment) -> f64 {
         let server = self.members.at(place);
-        let (decay_s, requests) = (self.settings.decay_s, f64::from(self.in_flight.of(server)));
+        let (decay_s, requests) = (self.settings.decay_s, f64::from(self.in_flight.count(server)));
         let average = self.average(server);
         // An average that is not fed falls: a server that was avoided is tried again.
         average.observe(0.0, decay_s, now);
@@ -130,13 +128,13 @@ impl Policy for PeakEwma {
         self.in_flight.started(server);
     }
 
-    fn finished(&mut self, server: ServerId, _request: &Request, how: &Finish, now: Moment) {
+    fn finished(&mut self, server: ServerId, _request: &Request, completion: &Completion, now: Moment) {
         self.in_flight.finished(server);
-        let (decay_s, nanos) = (self.settings.decay_s, how.took_nanos as f64);
+        let (decay_s, nanos) = (self.settings.decay_s, completion.took_nanos as f64);
         let average = self.average(server);
-        match how.end {
-            End::Responded | End::Failed => average.observe(nanos, decay_s, now),
-            End::Left => average.observe_at_least(nanos, now),
+        match completion.outcome {
+            RequestOutcome::Responded | RequestOutcome::Failed => average.observe(nanos, decay_s, now),
+            RequestOutcome::Left => average.observe_at_least(nanos, now),
         }
     }
 }
@@ -194,7 +192,7 @@ mod tests {
 
     /// What a server costs after requests, each with milliseconds before it, how long it took, and what it ended with; and after a
     /// rest.
-    fn cost_after(requests: impl IntoIterator<Item = (u64, u64, End)>, rest_ms: u64) -> f64 {
+    fn cost_after(requests: impl IntoIterator<Item = (u64, u64, RequestOutcome)>, rest_ms: u64) -> f64 {
         let mut policy = PeakEwma::new(PeakEwmaSettings::default(), 1);
         up(&mut policy, 1);
         let mut now_ms = 0;
@@ -202,8 +200,8 @@ mod tests {
             now_ms += before_ms;
             policy.started(ServerId(0), &ANY, at(now_ms));
             now_ms += took_ms;
-            let how = Finish { took_nanos: took_ms * MS, end };
-            policy.finished(ServerId(0), &ANY, &how, at(now_ms));
+            let completion = Completion { took_nanos: took_ms * MS, outcome: end };
+            policy.finished(ServerId(0), &ANY, &completion, at(now_ms));
         }
         policy.started(ServerId(0), &ANY, at(now_ms));
         policy.cost(0, at(now_ms + rest_ms))
@@ -215,7 +213,7 @@ mod tests {
             requests in proptest::collection::vec((0u64..20_000, 1u64..5_000, any::<bool>()), 1..20),
         ) {
             let all = requests.iter().map(|&(before_ms, took_ms, left)| {
-                (before_ms, took_ms, if left { End::Left } else { End::Responded })
+                (before_ms, took_ms, if left { RequestOutcome::Left } else { RequestOutcome::Responded })
             });
             // Where those are not counted, their time passes all the same.
             let mut passed_ms = 0;
@@ -225,7 +223,7 @@ mod tests {
                 if left {
                     passed_ms += took_ms;
                 } else {
-                    others.push((std::mem::take(&mut passed_ms), took_ms, End::Responded));
+                    others.push((std::mem::take(&mut passed_ms), took_ms, RequestOutcome::Responded));
                 }
             }
             prop_assert!(cost_after(all, 0) >= cost_after(others, passed_ms));
@@ -235,9 +233,9 @@ mod tests {
     #[test]
     fn a_client_that_leaves_after_long_tells_that_the_server_is_slow_and_one_that_leaves_soon_tells_nothing()
     {
-        let after = |took_ms, end| cost_after([(0, 100, End::Responded), (0, took_ms, end)], 0);
-        assert_eq!(after(3000, End::Left), after(3000, End::Responded));
-        assert_eq!(after(1, End::Left), cost_after([(0, 100, End::Responded)], 1));
-        assert_eq!(cost_after([(0, 1, End::Left)], 0), UNKNOWN + 1.0, "it has not responded yet");
+        let after = |took_ms, end| cost_after([(0, 100, RequestOutcome::Responded), (0, took_ms, end)], 0);
+        assert_eq!(after(3000, RequestOutcome::Left), after(3000, RequestOutcome::Responded));
+        assert_eq!(after(1, RequestOutcome::Left), cost_after([(0, 100, RequestOutcome::Responded)], 1));
+        assert_eq!(cost_after([(0, 1, RequestOutcome::Left)], 0), UNKNOWN + 1.0, "it has not responded yet");
     }
 }

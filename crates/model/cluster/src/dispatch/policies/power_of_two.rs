@@ -11,9 +11,8 @@ use assay_base::random::{Rng, mix};
 use crate::dispatch::in_flight::InFlight;
 use crate::dispatch::members::Members;
 use crate::dispatch::moment::Moment;
-use crate::dispatch::policy::{Finish, Policy, Request, ServerId};
+use crate::dispatch::policy::{Completion, Policy, Request, ServerId};
 
-/// Power of two choices.
 #[derive(Debug, Clone)]
 pub struct PowerOfTwo {
     members: Members,
@@ -28,7 +27,7 @@ impl PowerOfTwo {
     }
 
     fn load(&self, place: usize) -> f64 {
-        self.in_flight.for_weight(&self.members, place)
+        self.in_flight.per_weight(&self.members, place)
     }
 }
 
@@ -62,7 +61,7 @@ impl Policy for PowerOfTwo {
         self.in_flight.started(server);
     }
 
-    fn finished(&mut self, server: ServerId, _request: &Request, _how: &Finish, _now: Moment) {
+    fn finished(&mut self, server: ServerId, _request: &Request, _completion: &Completion, _now: Moment) {
         self.in_flight.finished(server);
     }
 }
@@ -89,7 +88,7 @@ mod tests {
         let mut policy = PowerOfTwo::new(4);
         up(&mut policy, 10_000);
         (0..10_000).for_each(|_| assert!(send(&mut policy, &ANY, Moment::START) < 10_000));
-        let most = (0..10_000).map(|number| policy.in_flight.of(ServerId(number))).max();
+        let most = (0..10_000).map(|number| policy.in_flight.count(ServerId(number))).max();
         assert!(most <= Some(4), "{most:?}");
     }
 }

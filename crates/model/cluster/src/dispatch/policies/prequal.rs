@@ -7,14 +7,13 @@
 //! try to make servers equal, only to keep latency low. Source: B. Wydrowski, R. Kleinberg, S. Rumble and A. Archer, "Load is
 //! not what you should balance: Introducing Prequal", NSDI 2024; the numbers are its own.
 
-use super::prequal_pool::Pool;
+use super::probe_pool::{Probe, ProbePool};
 use assay_base::random::{Rng, mix};
 
 use crate::dispatch::members::Members;
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{Policy, Request, ServerId, ServerState};
 
-/// What can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PrequalSettings {
     /// Probes for each request.
@@ -23,11 +22,11 @@ pub struct PrequalSettings {
     pub removals: f64,
     /// Responses that are kept.
     pub pool: usize,
-    /// Responses that are older count no more.
+    /// Age in seconds above which a response is dropped.
     pub age_s: f64,
     /// A server is hot above this quantile of requests in flight.
     pub hot_quantile: f64,
-    /// How much more often responses are used than would just do.
+    /// Margin by which responses may be reused more often than replacement requires.
     pub reuse_margin: f64,
 }
 
@@ -45,7 +44,7 @@ const LEAST_RESPONSES: usize = 2;
 pub struct Prequal {
     settings: PrequalSettings,
     members: Members,
-    pool: Pool,
+    pool: ProbePool,
     draws: Rng,
     probes_owed: f64,
     removals_owed: f64,
@@ -57,15 +56,15 @@ impl Prequal {
         Self {
             settings,
             members: Members::default(),
-            pool: Pool::default(),
+            pool: ProbePool::default(),
             draws: Rng::new(mix(seed)),
             probes_owed: 0.0,
             removals_owed: 0.0,
         }
     }
 
-    /// How often a response may be used, so that the pool neither runs dry nor grows stale.
-    fn uses(&self) -> u32 {
+    /// Most uses of a response, so that the pool neither runs dry nor grows stale.
+    fn max_uses(&self) -> u32 {
         let PrequalSettings { probes, removals, pool, reuse_margin, .. } = self.settings;
         let others = 1.0 - pool as f64 / self.members.len().max(1) as f64;
         let gained = others * probes - removals;
@@ -113,9 +112,14 @@ impl Policy for Prequal {
 
     fn reported(&mut self, server: ServerId, state: &ServerState, now: Moment) {
         if self.members.contains(server) {
-            let latency = state.latency_nanos.unwrap_or(0);
-            let uses = self.uses();
-            self.pool.add((server, state.in_flight), latency, (now, uses), self.settings.pool);
+            let probe = Probe {
+                server,
+                in_flight: state.in_flight,
+                latency_nanos: state.latency_nanos.unwrap_or(0),
+                at: now,
+                uses_left: self.max_uses(),
+            };
+            self.pool.add(probe, self.settings.pool);
         }
     }
 
@@ -187,6 +191,6 @@ mod tests {
         let mut policy = Prequal::new(PrequalSettings::default(), 1);
         up(&mut policy, 160);
         // (1 + 1) / ((1 − 16/160) · 3 − 1) = 1.18
-        assert_eq!(policy.uses(), 2);
+        assert_eq!(policy.max_uses(), 2);
     }
 }

@@ -11,7 +11,6 @@ use crate::dispatch::members::Members;
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{Policy, Request, ServerId};
 
-/// RAND.
 #[derive(Debug, Clone)]
 pub struct Random {
     members: Members,

@@ -5,15 +5,14 @@
 //! never worse than RAND for equal servers and requests. A server that comes or goes does not disturb the turns of
 //! the others. Source: as old as time sharing; here as in Jones's switch (2002), whose RR is CAP with one class.
 
-use crate::dispatch::members::{Members, Turn};
+use crate::dispatch::members::{Cursor, Members};
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{Policy, Request, ServerId};
 
-/// RR.
 #[derive(Debug, Clone, Default)]
 pub struct RoundRobin {
     members: Members,
-    turn: Turn,
+    turn: Cursor,
 }
 
 impl RoundRobin {
@@ -48,7 +47,7 @@ impl Policy for RoundRobin {
         if self.members.len() == 0 {
             return None;
         }
-        Some(self.members.at(self.turn.take(self.members.len())))
+        Some(self.members.at(self.turn.advance(self.members.len())))
     }
 }
 

@@ -9,24 +9,23 @@
 
 use std::collections::HashSet;
 
-use crate::dispatch::members::{Members, Turn};
+use crate::dispatch::members::{Cursor, Members};
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{Policy, Request, ServerId};
 use crate::dispatch::ring::Ring;
 
-/// WARD.
 #[derive(Debug, Clone)]
 pub struct Ward {
     core: HashSet<u64>,
     members: Members,
-    turn: Turn,
+    turn: Cursor,
     ring: Ring,
 }
 
 impl Ward {
     pub fn new(core: impl IntoIterator<Item = u64>) -> Self {
         let core = core.into_iter().collect();
-        Self { core, members: Members::default(), turn: Turn::default(), ring: Ring::default() }
+        Self { core, members: Members::default(), turn: Cursor::default(), ring: Ring::default() }
     }
 }
 
@@ -43,7 +42,7 @@ impl Policy for Ward {
         if let Some(place) = self.members.insert(server, weight) {
             self.turn.inserted(place);
         }
-        if let Some(place) = self.members.place(server) {
+        if let Some(place) = self.members.index_of(server) {
             self.ring.insert(server, self.members.weight(place));
         }
     }
@@ -60,7 +59,7 @@ impl Policy for Ward {
             return None;
         }
         if self.core.contains(&request.document) {
-            return Some(self.members.at(self.turn.take(self.members.len())));
+            return Some(self.members.at(self.turn.advance(self.members.len())));
         }
         self.ring.from(request.document).next()
     }

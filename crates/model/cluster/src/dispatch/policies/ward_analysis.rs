@@ -1,4 +1,4 @@
-//! The size of WARD's core. The ward-analysis: what each size would cost, and the cheapest.
+//! The ward-analysis: cost of each size of WARD's core, and the cheapest.
 //!
 //! Documents are put in order, most requested first. For each prefix taken as the core: it takes its bytes from every node's
 //! memory; what is left of all memories together holds the next documents, each once; the rest is read from disk at every
@@ -6,41 +6,41 @@
 //! over. Source: as [`super::ward`]; here requests that are read from disk pay a seek and their bytes, and loading the
 //! memories once is counted too.
 
-/// A document and how often it is requested.
+/// A document and its number of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Requested {
-    /// Its hash, as in a request.
+pub struct DocumentDemand {
+    /// Hash, as in a request.
     pub document: u64,
     pub bytes: u64,
     pub requests: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Costs {
+pub struct ClusterCosts {
     pub nodes: u32,
-    /// Memory for documents, of each.
+    /// Memory for documents of each node.
     pub node_memory_bytes: u64,
     /// Handing a request over to another node.
     pub hand_over_s: f64,
-    /// Finding a document on disk.
+    /// Time to find a document on disk.
     pub disk_seek_s: f64,
     pub disk_bytes_per_s: f64,
 }
 
-impl Costs {
+impl ClusterCosts {
     fn read_s(&self, bytes: u64) -> f64 {
         self.disk_seek_s + bytes as f64 / self.disk_bytes_per_s
     }
 }
 
-/// What a core of some size costs, over all requests.
+/// Cost of a core of some size, over all requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Cost {
+pub struct CoreCost {
     /// Documents in the core.
     pub core_documents: usize,
-    /// Their bytes.
+    /// Bytes of those documents.
     pub core_bytes: u64,
-    /// Documents that one node each has in memory.
+    /// Documents each in the memory of one node.
     pub partitioned_documents: usize,
     /// Requests handed over, in seconds.
     pub hand_over_s: f64,
@@ -50,28 +50,28 @@ pub struct Cost {
     pub load_s: f64,
 }
 
-impl Cost {
+impl CoreCost {
     pub fn total_s(&self) -> f64 {
         self.hand_over_s + self.disk_s + self.load_s
     }
 }
 
-/// What the analysis found.
+/// Result of the analysis.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Analysis {
+pub struct WardAnalysis {
     /// The core's documents, most requested first.
     pub core: Vec<u64>,
-    /// What the best size costs.
-    pub best: Cost,
-    /// What every document partitioned costs: no core.
-    pub no_core: Cost,
-    /// What the largest core that fits costs: everything everywhere.
-    pub full_core: Cost,
+    /// Cost of the best size.
+    pub best: CoreCost,
+    /// Cost without a core: every document partitioned.
+    pub no_core: CoreCost,
+    /// Cost of the largest core that fits.
+    pub full_core: CoreCost,
 }
 
 /// Finds the cheapest core.
-pub fn analyse(documents: &[Requested], costs: &Costs) -> Analysis {
-    let mut order: Vec<Requested> = documents.to_vec();
+pub fn analyse(documents: &[DocumentDemand], costs: &ClusterCosts) -> WardAnalysis {
+    let mut order: Vec<DocumentDemand> = documents.to_vec();
     order.sort_by(|one, other| {
         other
             .requests
@@ -79,7 +79,7 @@ pub fn analyse(documents: &[Requested], costs: &Costs) -> Analysis {
             .then(one.bytes.cmp(&other.bytes))
             .then(one.document.cmp(&other.document))
     });
-    let sums = Sums::of(&order, costs);
+    let sums = Sums::new(&order, costs);
     let mut best = sums.cost(0, costs);
     let (no_core, mut full_core) = (best, best);
     for core in 1..=order.len() {
@@ -92,10 +92,10 @@ pub fn analyse(documents: &[Requested], costs: &Costs) -> Analysis {
         }
     }
     let core = order[..best.core_documents].iter().map(|requested| requested.document).collect();
-    Analysis { core, best, no_core, full_core }
+    WardAnalysis { core, best, no_core, full_core }
 }
 
-/// Sums over the first documents, so that each size costs one search.
+/// Prefix sums over the documents, so that each size costs one search.
 struct Sums {
     bytes: Vec<u64>,
     requests: Vec<f64>,
@@ -106,7 +106,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(order: &[Requested], costs: &Costs) -> Self {
+    fn new(order: &[DocumentDemand], costs: &ClusterCosts) -> Self {
         let mut sums = Self { bytes: vec![0], requests: vec![0.0], disk_s: vec![0.0], load_s: vec![0.0] };
         for (place, requested) in order.iter().enumerate() {
             let read_s = costs.read_s(requested.bytes);
@@ -118,7 +118,7 @@ impl Sums {
         sums
     }
 
-    fn cost(&self, core: usize, costs: &Costs) -> Cost {
+    fn cost(&self, core: usize, costs: &ClusterCosts) -> CoreCost {
         let nodes = f64::from(costs.nodes.max(1));
         let last = self.bytes.len() - 1;
         let left = costs.node_memory_bytes.saturating_sub(self.bytes[core]);
@@ -126,7 +126,7 @@ impl Sums {
         // The first document of which the sum exceeds the room is the first on disk.
         let in_memory = (self.bytes.partition_point(|bytes| *bytes <= room) - 1).max(core);
         let elsewhere = (nodes - 1.0) / nodes;
-        Cost {
+        CoreCost {
             core_documents: core,
             core_bytes: self.bytes[core],
             partitioned_documents: in_memory - core,
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    const COSTS: Costs = Costs {
+    const COSTS: ClusterCosts = ClusterCosts {
         nodes: 4,
         node_memory_bytes: 1000,
         hand_over_s: 0.001,
@@ -151,13 +151,15 @@ mod tests {
         disk_bytes_per_s: 1e6,
     };
 
-    fn site(count: u64, requests: impl Fn(u64) -> f64) -> Vec<Requested> {
-        (0..count).map(|document| Requested { document, bytes: 100, requests: requests(document) }).collect()
+    fn document_demands(count: u64, requests: impl Fn(u64) -> f64) -> Vec<DocumentDemand> {
+        (0..count)
+            .map(|document| DocumentDemand { document, bytes: 100, requests: requests(document) })
+            .collect()
     }
 
     #[test]
     fn a_site_that_fits_one_node_is_all_core() {
-        let analysis = analyse(&site(10, |_| 1e6), &COSTS);
+        let analysis = analyse(&document_demands(10, |_| 1e6), &COSTS);
         assert_eq!(analysis.best.core_documents, 10);
         assert_eq!(analysis.best.hand_over_s, 0.0);
     }
@@ -165,14 +167,14 @@ mod tests {
     #[test]
     fn a_site_of_the_clusters_size_and_equal_documents_has_no_core() {
         // 40 documents fill four nodes exactly; each one in the core would push three to disk.
-        let analysis = analyse(&site(40, |_| 1e6), &COSTS);
+        let analysis = analyse(&document_demands(40, |_| 1e6), &COSTS);
         assert_eq!(analysis.best.core_documents, 0);
         assert_eq!(analysis.best.disk_s, 0.0);
     }
 
     #[test]
     fn a_skewed_site_has_a_small_core() {
-        let analysis = analyse(&site(60, |n| 1e7 / ((n + 1) as f64).powf(1.5)), &COSTS);
+        let analysis = analyse(&document_demands(60, |n| 1e7 / ((n + 1) as f64).powf(1.5)), &COSTS);
         let core = analysis.best.core_documents;
         assert!((1..10).contains(&core), "{core}");
         assert!(analysis.best.total_s() < analysis.no_core.total_s());
@@ -185,9 +187,9 @@ mod tests {
             sizes in proptest::collection::vec((1u64..400, 0.0f64..1e5), 1..60), nodes in 1u32..9,
         ) {
             let documents: Vec<_> = sizes.iter().enumerate()
-                .map(|(n, (bytes, requests))| Requested { document: n as u64, bytes: *bytes, requests: *requests })
+                .map(|(n, (bytes, requests))| DocumentDemand { document: n as u64, bytes: *bytes, requests: *requests })
                 .collect();
-            let costs = Costs { nodes, ..COSTS };
+            let costs = ClusterCosts { nodes, ..COSTS };
             let analysis = analyse(&documents, &costs);
             prop_assert!(analysis.best.core_bytes <= costs.node_memory_bytes);
             prop_assert_eq!(analysis.core.len(), analysis.best.core_documents);

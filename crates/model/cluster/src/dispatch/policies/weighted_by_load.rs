@@ -5,19 +5,18 @@
 //! falls to nothing; a report that is old counts no more. Source: R. M. Jones (2002) calls RR with weights relative to each
 //! server's current load WRR; here `wrr` has constant weights. The rule for weights is that of `cap-state`, without its classes.
 
-use super::believed::Beliefs;
+use super::server_states::ServerStates;
 use super::weighted_round_robin::WeightedRoundRobin;
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{Policy, Request, ServerId, ServerState};
 
-/// What can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WeightedByLoadSettings {
-    /// Part of a new report in what is believed.
+    /// Weight of a new report in the smoothed state.
     pub trust: f64,
-    /// What a server always has left.
+    /// Least headroom of a server, however busy.
     pub least_headroom: f64,
-    /// A report that is older, in seconds, counts no more.
+    /// Age in seconds above which a report is ignored.
     pub stale_after_s: f64,
 }
 
@@ -27,18 +26,16 @@ impl Default for WeightedByLoadSettings {
     }
 }
 
-/// Weighted RR by load.
 #[derive(Debug, Clone)]
 pub struct WeightedByLoad {
     settings: WeightedByLoadSettings,
     turns: WeightedRoundRobin,
-    beliefs: Beliefs,
+    states: ServerStates,
 }
 
 impl WeightedByLoad {
-    /// Without servers.
     pub fn new(settings: WeightedByLoadSettings) -> Self {
-        Self { settings, turns: WeightedRoundRobin::new(), beliefs: Beliefs::default() }
+        Self { settings, turns: WeightedRoundRobin::new(), states: ServerStates::default() }
     }
 }
 
@@ -57,13 +54,13 @@ impl Policy for WeightedByLoad {
 
     fn server_gone(&mut self, server: ServerId, now: Moment) {
         self.turns.server_gone(server, now);
-        self.beliefs.forget(server);
+        self.states.forget(server);
     }
 
     fn choose(&mut self, _request: &Request, now: Moment) -> Option<ServerId> {
-        let (beliefs, settings) = (&self.beliefs, &self.settings);
-        self.turns.take(|server| {
-            let state = beliefs.fresh(server, settings.stale_after_s, now).unwrap_or_default();
+        let (states, settings) = (&self.states, &self.settings);
+        self.turns.select(|server| {
+            let state = states.fresh(server, settings.stale_after_s, now).unwrap_or_default();
             let busiest = state.processor.max(state.disk).max(state.network);
             (1.0 - busiest).clamp(settings.least_headroom, 1.0)
         })
@@ -71,7 +68,7 @@ impl Policy for WeightedByLoad {
 
     fn reported(&mut self, server: ServerId, state: &ServerState, now: Moment) {
         if self.turns.has(server) {
-            self.beliefs.report(server, state, self.settings.trust, now);
+            self.states.report(server, state, self.settings.trust, now);
         }
     }
 }

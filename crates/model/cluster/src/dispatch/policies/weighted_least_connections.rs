@@ -8,7 +8,7 @@
 use crate::dispatch::in_flight::InFlight;
 use crate::dispatch::members::Members;
 use crate::dispatch::moment::Moment;
-use crate::dispatch::policy::{Finish, Policy, Request, ServerId};
+use crate::dispatch::policy::{Completion, Policy, Request, ServerId};
 
 #[derive(Debug, Clone, Default)]
 pub struct WeightedLeastConnections {
@@ -18,13 +18,12 @@ pub struct WeightedLeastConnections {
 }
 
 impl WeightedLeastConnections {
-    /// Without servers.
     pub fn new() -> Self {
         Self::default()
     }
 
     fn load(&self, place: usize) -> f64 {
-        self.in_flight.for_weight(&self.members, place)
+        self.in_flight.per_weight(&self.members, place)
     }
 }
 
@@ -66,7 +65,7 @@ impl Policy for WeightedLeastConnections {
         self.in_flight.started(server);
     }
 
-    fn finished(&mut self, server: ServerId, _request: &Request, _how: &Finish, _now: Moment) {
+    fn finished(&mut self, server: ServerId, _request: &Request, _completion: &Completion, _now: Moment) {
         self.in_flight.finished(server);
     }
 }

@@ -9,13 +9,13 @@ use crate::dispatch::members::Members;
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{Policy, Request, ServerId};
 
-/// Turns by weight; also what other policies use where they need them.
+/// Smooth weighted round robin, for this and other policies.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SmoothTurns {
+pub(crate) struct SmoothRoundRobin {
     credits: Vec<f64>,
 }
 
-impl SmoothTurns {
+impl SmoothRoundRobin {
     pub(crate) fn inserted(&mut self, place: usize) {
         self.credits.insert(place, 0.0);
     }
@@ -24,8 +24,8 @@ impl SmoothTurns {
         self.credits.remove(place);
     }
 
-    /// The place whose turn it is, with these weights; none without places.
-    pub(crate) fn take(&mut self, weight: impl Fn(usize) -> f64) -> Option<usize> {
+    /// Index of the next server for these weights; none without servers.
+    pub(crate) fn select(&mut self, weight: impl Fn(usize) -> f64) -> Option<usize> {
         let mut total = 0.0;
         let mut best: Option<usize> = None;
         for place in 0..self.credits.len() {
@@ -41,15 +41,13 @@ impl SmoothTurns {
     }
 }
 
-/// Weighted RR.
 #[derive(Debug, Clone, Default)]
 pub struct WeightedRoundRobin {
     members: Members,
-    turns: SmoothTurns,
+    turns: SmoothRoundRobin,
 }
 
 impl WeightedRoundRobin {
-    /// Without servers.
     pub fn new() -> Self {
         Self::default()
     }
@@ -58,10 +56,10 @@ impl WeightedRoundRobin {
         self.members.contains(server)
     }
 
-    /// The server whose turn it is where each has this share of its weight; none without servers.
-    pub(crate) fn take(&mut self, share: impl Fn(ServerId) -> f64) -> Option<ServerId> {
+    /// The next server, where each has this share of its weight; none without servers.
+    pub(crate) fn select(&mut self, share: impl Fn(ServerId) -> f64) -> Option<ServerId> {
         let members = &self.members;
-        let place = self.turns.take(|place| members.weight(place) * share(members.at(place)))?;
+        let place = self.turns.select(|place| members.weight(place) * share(members.at(place)))?;
         Some(members.at(place))
     }
 }
@@ -88,7 +86,7 @@ impl Policy for WeightedRoundRobin {
     }
 
     fn choose(&mut self, _request: &Request, _now: Moment) -> Option<ServerId> {
-        self.take(|_| 1.0)
+        self.select(|_| 1.0)
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use assay_cluster::dispatch::{Choice, ClassId, End, Finish, Moment, Policy, Request, ServerId, ServerState};
+use assay_cluster::dispatch::{
+    ClassId, Completion, Moment, Policy, PolicyConfig, Request, RequestOutcome, ServerId, ServerState,
+};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
@@ -11,12 +13,12 @@ enum Step {
     Gone(u32),
     Choose(u16, u64),
     RequestAgain(u16, u64),
-    Finish(usize, End),
+    Completion(usize, RequestOutcome),
     Report(u32, f64),
 }
 
-fn end() -> impl Strategy<Value = End> {
-    prop_oneof![Just(End::Responded), Just(End::Failed), Just(End::Left)]
+fn end() -> impl Strategy<Value = RequestOutcome> {
+    prop_oneof![Just(RequestOutcome::Responded), Just(RequestOutcome::Failed), Just(RequestOutcome::Left)]
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -25,7 +27,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0u32..8).prop_map(Step::Gone),
         8 => (0u16..4, 0u64..40).prop_map(|(class, document)| Step::Choose(class, document)),
         2 => (0u16..4, 0u64..40).prop_map(|(class, document)| Step::RequestAgain(class, document)),
-        5 => (0usize..20, end()).prop_map(|(which, end)| Step::Finish(which, end)),
+        5 => (0usize..20, end()).prop_map(|(which, end)| Step::Completion(which, end)),
         2 => (0u32..8, 0.0f64..1.0).prop_map(|(server, busy)| Step::Report(server, busy)),
     ]
 }
@@ -72,12 +74,13 @@ fn drive(policy: &mut dyn Policy, steps: &[Step]) -> Result<Vec<Option<ServerId>
                 prop_assert!(named.is_none_or(|server| up.contains(&server) && !tried.contains(&server)));
                 names.push(named);
             }
-            Step::Finish(which, end) => {
+            Step::Completion(which, end) => {
                 if *which < under_way.len() {
                     let (server, request) = under_way.swap_remove(*which);
                     policy.first_byte(server, &request, 1_000, now);
-                    let how = Finish { took_nanos: 1_000_000 * (1 + *which as u64), end: *end };
-                    policy.finished(server, &request, &how, now);
+                    let completion =
+                        Completion { took_nanos: 1_000_000 * (1 + *which as u64), outcome: *end };
+                    policy.finished(server, &request, &completion, now);
                 }
             }
             Step::Report(server, busy) => {
@@ -103,7 +106,7 @@ proptest! {
     fn no_policy_names_a_server_that_is_gone_and_a_seed_decides_all(
         seed in any::<u64>(), steps in proptest::collection::vec(step(), 1..120),
     ) {
-        for choice in Choice::all() {
+        for choice in PolicyConfig::all() {
             let once = drive(choice.build(seed).as_mut(), &steps)?;
             let again = drive(choice.build(seed).as_mut(), &steps)?;
             prop_assert_eq!(once, again, "{} is not the same twice", choice.name());
@@ -117,7 +120,7 @@ proptest! {
         // After everything has ended, policies that count must take all servers for equally idle: so many requests as
         // servers, started and not finished, go to all of them.
         for name in ["lc", "wlc"] {
-            let mut policy = Choice::named(name).expect("it exists").build(1);
+            let mut policy = PolicyConfig::from_name(name).expect("it exists").build(1);
             (0..servers).for_each(|server| policy.server_up(ServerId(server), 1.0, Moment::START));
             let request = Request { class: ClassId(0), document: 1 };
             let mut under_way = Vec::new();
@@ -126,7 +129,7 @@ proptest! {
                 policy.started(server, &request, Moment::START);
                 under_way.push(server);
             }
-            let well = Finish { took_nanos: 1, end: End::Responded };
+            let well = Completion { took_nanos: 1, outcome: RequestOutcome::Responded };
             under_way.iter().for_each(|server| policy.finished(*server, &request, &well, Moment::START));
             let mut named = BTreeSet::new();
             for _ in 0..servers {

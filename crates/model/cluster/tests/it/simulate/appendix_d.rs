@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_cluster::simulate::{Experiment, Load, cells};
+use assay_cluster::simulate::{Experiment, OfferedLoad, cells};
 
 use crate::simulate::support::{bundled, run};
 
@@ -38,7 +38,7 @@ fn every_point_of_appendix_d_is_in_the_figures_and_no_other() {
         let mut found = BTreeMap::new();
         for cell in cells(&experiment).iter().filter(|cell| cell.repetition == 0) {
             let Some(per_s) = experiment.reference(cell) else { continue };
-            let Load::Clients(clients) = experiment.loads[cell.load] else { panic!("{figure}") };
+            let OfferedLoad::Clients(clients) = experiment.loads[cell.load] else { panic!("{figure}") };
             let cluster = &experiment.clusters[cell.cluster];
             let nodes = cluster.nodes().count() as u32;
             let processors = cluster.nodes().next().expect("a node").node.processors;
@@ -69,7 +69,7 @@ fn points(name: &str, measure_s: f64) -> Vec<(String, f64, f64)> {
     let mut points = Vec::new();
     for cell in cells(&experiment) {
         let Some(measured) = experiment.reference(&cell) else { continue };
-        let Load::Clients(clients) = experiment.loads[cell.load] else { continue };
+        let OfferedLoad::Clients(clients) = experiment.loads[cell.load] else { continue };
         let (cluster, policy) =
             (&experiment.clusters[cell.cluster].label, &experiment.policies[cell.policy].label);
         let per_s = run(&experiment, &cell).responded as f64 / measure_s;
@@ -88,7 +88,7 @@ fn all_within(name: &str, measure_s: f64, part: f64) {
 
 /// The responses of a policy in a second with so many clients.
 fn at(name: &str, policy: &str, clients: u32) -> f64 {
-    let loads = vec![Load::Clients(clients)];
+    let loads = vec![OfferedLoad::Clients(clients)];
     let experiment = Experiment { repetitions: 1, measure_s: 300.0, loads, ..bundled(name) };
     let all = cells(&experiment);
     let is_it = |cell: &&assay_cluster::simulate::Cell| experiment.policies[cell.policy].label == policy;
@@ -191,7 +191,7 @@ const FIGURE_6: [(u32, [[f64; 11]; 2]); 2] = [
 fn figure_6_has_the_averages_of_the_studys_own_values() {
     let experiment = bundled("figure-6");
     for cell in cells(&experiment) {
-        let Load::Clients(clients) = experiment.loads[cell.load] else { panic!("a closed loop") };
+        let OfferedLoad::Clients(clients) = experiment.loads[cell.load] else { panic!("a closed loop") };
         let (_, [processor, disk]) =
             FIGURE_6.iter().find(|(count, _)| *count == clients).expect("a load of the study");
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64 / 100.0;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use assay_cluster::dispatch::node::DOCUMENT_OVERHEAD_BYTES;
-use assay_cluster::simulate::{Experiment, Extended, PolicyChoice, cells};
+use assay_cluster::simulate::{BaseFile, Experiment, PolicySpec, cells};
 
 use crate::simulate::support::{Seen, bundled, cluster, run};
 
@@ -58,7 +58,7 @@ fn without_retries_what_the_dead_node_had_is_lost_until_it_is_noticed() {
 fn server_state_makes_cap_cope_with_slow_nodes() {
     let mut experiment = Experiment { measure_s: 60.0, failures: Vec::new(), ..bundled("uneven") };
     experiment.clusters[0].groups.iter_mut().for_each(|group| group.weight = 1.0);
-    experiment.loads = vec![assay_cluster::simulate::Load::Rate(260.0)];
+    experiment.loads = vec![assay_cluster::simulate::OfferedLoad::Rate(260.0)];
     let seen = by_policy(&experiment, 0);
     let mean =
         |name: &str| seen.iter().find(|(label, _)| label == name).map_or(0.0, |(_, seen)| seen.mean_s());
@@ -74,14 +74,15 @@ fn thousands_of_nodes_are_no_trouble() {
 }
 
 fn mistake(text: &str) -> String {
-    let read = assay_cluster::simulate::read("x.toml", text, &|name| Err(format!("cannot read {name}")));
+    let read =
+        assay_cluster::simulate::read("x.toml", text, &|name| Err(format!("cannot read {name}").into()));
     read.expect_err("a mistake").to_string()
 }
 
 #[test]
 fn a_mistake_names_its_line_what_was_read_and_what_is_expected() {
     let good = "policies = [\"cap\"]\nclients = [2]\n[[cluster]]\nnodes = 2\n[[service]]\nname = \"a\"\nprocessor = \"1ms\"\n";
-    assert!(matches!(cluster(good).policies[0].choice, PolicyChoice::Plain(_)));
+    assert!(matches!(cluster(good).policies[0].choice, PolicySpec::Plain(_)));
     for (from, to, words) in [
         ("\"cap\"", "\"capp\"", "x.toml:1: policies: there is no policy `capp`; did you mean `cap`?"),
         ("nodes = 2", "nodse = 2", "x.toml:4: unknown field `nodse`; did you mean `nodes`?"),
@@ -125,7 +126,7 @@ fn a_failure_of_the_file_that_is_extended_is_held_against_both_and_can_be_replac
     let base = "clients = [2]\n[[cluster]]\nnodes = 2\n[[service]]\nname = \"a\"\nprocessor = \"1ms\"\n\
         [[failure]]\nnode = 1\nat = \"40s\"\n";
     let read = |own: &str| {
-        let found = |name: &str| Ok(Extended { name: format!("shelf/{name}"), text: base.to_owned() });
+        let found = |name: &str| Ok(BaseFile { name: format!("shelf/{name}"), text: base.to_owned() });
         let text = format!("extends = \"base\"\npolicies = [\"rand\"]\n{own}");
         assay_cluster::simulate::read("x.toml", &text, &found).map_err(|mistake| mistake.to_string())
     };
@@ -152,7 +153,7 @@ fn all_clusters_that_come_with_assay_are_read() {
 fn an_experiment_names_the_file_that_it_extends_and_mistakes_there_name_it_too() {
     let base = "clients = [2]\n[[cluster]]\nnodes = 2\n[[service]]\nname = \"a\"\nprocessor = \"1ms\"\n";
     let read = |base: String| {
-        let found = move |name: &str| Ok(Extended { name: format!("shelf/{name}"), text: base.clone() });
+        let found = move |name: &str| Ok(BaseFile { name: format!("shelf/{name}"), text: base.clone() });
         assay_cluster::simulate::read("x.toml", "extends = \"base\"\npolicies = [\"rand\"]\n", &found)
     };
     let experiment = read(base.to_owned()).expect("both are right");
@@ -200,7 +201,7 @@ fn a_policy_that_needs_a_request_is_refused_on_layer_4_by_name() {
         [("cap", true), ("lard", true), ("ward", true), ("cap-state", true), ("lc", false)]
     {
         let text = format!("{head}[[policy]]\nname = \"{policy}\"\nway = \"w\"\n");
-        let read = assay_cluster::simulate::read("x.toml", &text, &|_| Err(String::new()));
+        let read = assay_cluster::simulate::read("x.toml", &text, &|_| Err("".into()));
         assert_eq!(read.is_err(), refused, "{policy}");
         if let Err(seen) = read {
             assert!(seen.to_string().contains("`w` (layer 4) does not see it"), "{seen}");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use assay_cluster::simulate::{
-    Cell, Experiment, Extended, NodeSample, Recorder, Responded, cells, read, simulate,
+    BaseFile, Cell, CompletedRequest, Experiment, NodeSample, Recorder, cells, read, simulate,
 };
 
 /// Counts and sums of one cell.
@@ -21,19 +21,19 @@ pub struct Seen {
 }
 
 impl Recorder for Seen {
-    fn responded(&mut self, what: &Responded) {
+    fn record_response(&mut self, request: &CompletedRequest) {
         self.responded += 1;
-        self.response_s += what.response_nanos as f64 / 1e9;
-        let server = what.server.0 as usize;
+        self.response_s += request.response_nanos as f64 / 1e9;
+        let server = request.server.0 as usize;
         self.by_server.resize(self.by_server.len().max(server + 1), 0);
         self.by_server[server] += 1;
     }
 
-    fn failed(&mut self) {
+    fn record_failure(&mut self) {
         self.failed += 1;
     }
 
-    fn sampled(&mut self, nodes: &[NodeSample]) {
+    fn record_sample(&mut self, nodes: &[NodeSample]) {
         for node in nodes {
             let has = node.in_flight as usize;
             self.in_flight.resize(self.in_flight.len().max(has + 1), 0);
@@ -57,7 +57,7 @@ impl Seen {
 
 /// Reads a cluster from text.
 pub fn cluster(text: &str) -> Experiment {
-    read("test.toml", text, &|name| Err(format!("no {name} here")))
+    read("test.toml", text, &|name| Err(format!("no {name} here").into()))
         .unwrap_or_else(|mistake| panic!("{mistake}"))
 }
 
@@ -66,7 +66,7 @@ pub fn bundled(name: &str) -> Experiment {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../clusters");
     let text =
         |name: &str| std::fs::read_to_string(folder.join(format!("{name}.toml"))).map_err(|e| e.to_string());
-    let resolver = |name: &str| Ok(Extended { name: name.to_owned(), text: text(name)? });
+    let resolver = |name: &str| Ok(BaseFile { name: name.to_owned(), text: text(name)? });
     read(name, &text(name).expect("a bundled cluster"), &resolver)
         .unwrap_or_else(|mistake| panic!("{mistake}"))
 }

@@ -17,7 +17,7 @@ pub const SMALL: &str = "policies = [\"rr\"]\nclients = [4]\nwarm-up = \"50ms\"\
     [[mix]]\nlabel = \"all\"\nweights = { file5k = 8, file100k = 1, cpu-light = 2 }\n";
 
 pub fn cluster(text: &str) -> Experiment {
-    read("test.toml", text, &|name| Err(format!("no {name} here")))
+    read("test.toml", text, &|name| Err(format!("no {name} here").into()))
         .unwrap_or_else(|mistake| panic!("{mistake}"))
 }
 

@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use assay_cluster::dispatch::Choice;
-use assay_cluster::simulate::{Experiment, Load, Stream, path_of};
+use assay_cluster::dispatch::PolicyConfig;
+use assay_cluster::simulate::{Experiment, OfferedLoad, RequestStream, path_of};
 use assay_load::node::ModelClock;
 use assay_load::node::clients::{ClientShare, ClientsSpec, ClientsTarget, run};
 use assay_load::node::nodes::NodeKind;
@@ -57,9 +57,10 @@ fn clients_request_the_simulations_stream_in_its_order() {
     });
     let clock = ModelClock::now_at(1.0);
     let spec = clients(&experiment, ClientsTarget::One(address), clock);
-    let outcome = run(ClientsSpec { load: Load::Clients(1), check_sizes: false, ..spec }).expect("clients");
+    let outcome =
+        run(ClientsSpec { load: OfferedLoad::Clients(1), check_sizes: false, ..spec }).expect("clients");
     assert!(outcome.tally.count() > 10, "{:?}", outcome.failures);
-    let stream = Stream::new(&experiment.services, &experiment.mixes[0].weights, experiment.seed);
+    let stream = RequestStream::new(&experiment.services, &experiment.mixes[0].weights, experiment.seed);
     for (number, path) in requested.lock().expect("no panic").iter().enumerate() {
         let expected = stream.request(0, number as u64);
         assert_eq!(
@@ -77,7 +78,7 @@ fn every_service_is_served_with_its_bytes_by_all_nodes_in_turn() {
     let nodes = start(&experiment, NodeKind::Virtual, clock);
     let target = ClientsTarget::Nodes {
         servers: nodes.addresses().iter().map(|address| (*address, 1.0)).collect(),
-        policy: Choice::RoundRobin,
+        policy: PolicyConfig::RoundRobin,
         retries: 1,
         reports_every_s: None,
     };
@@ -104,7 +105,7 @@ fn a_failed_server_is_not_the_end_when_another_can_be_tried() {
     let gone = socket.local_addr().expect("is bound");
     let target = ClientsTarget::Nodes {
         servers: vec![(gone, 1.0), (nodes.addresses()[0], 1.0)],
-        policy: Choice::RoundRobin,
+        policy: PolicyConfig::RoundRobin,
         retries: 1,
         reports_every_s: Some(0.1),
     };

@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use assay_record::experiment::{ConditionInfo, SubjectInfo};
 
-pub use assay_workload::overrides::at_rate;
+pub use assay_workload::overrides::multiply_rate;
 pub use directory::ExperimentDir;
 pub use drive::{
     CellActivity, CellEvent, CellVerdict, ExperimentOutcome, ExperimentRun, drive, expected, planned,

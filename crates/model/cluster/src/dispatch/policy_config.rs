@@ -1,4 +1,4 @@
-//! Policies by name. All of them, with their settings, and the way to one.
+//! Policies by name, with their settings.
 
 use crate::dispatch::policies::bounded_hash::{BoundedHash, BoundedHashSettings};
 use crate::dispatch::policies::cap::{Cap, CapSettings};
@@ -19,7 +19,7 @@ use crate::dispatch::policy::Policy;
 
 /// A policy and its settings.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Choice {
+pub enum PolicyConfig {
     /// `rand`
     Random,
     /// `rr`
@@ -52,8 +52,8 @@ pub enum Choice {
     CapWithState(CapWithStateSettings),
 }
 
-impl Choice {
-    /// All of them, with the settings of their papers. WARD has no core: that is computed for a site.
+impl PolicyConfig {
+    /// All policies with the settings of their papers. WARD has no core: that is computed for a site.
     pub fn all() -> Vec<Self> {
         vec![
             Self::Random,
@@ -74,12 +74,12 @@ impl Choice {
         ]
     }
 
-    /// The one of a name, with the settings of its paper.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Policy with this name and the settings of its paper.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|choice| choice.name() == name)
     }
 
-    /// Its name, as in files and tables.
+    /// Name in files and tables.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Random => "rand",
@@ -100,7 +100,7 @@ impl Choice {
         }
     }
 
-    /// It chooses by the class or the document of a request: without a request, there is nothing to go by.
+    /// True if the policy chooses by the class or the document of a request.
     pub fn needs_request(&self) -> bool {
         match self {
             Self::BoundedHash(_)
@@ -121,8 +121,8 @@ impl Choice {
         }
     }
 
-    /// The same for a world in which everything takes so many times as long: what it times by itself does too.
-    pub fn slower(&self, times: f64) -> Self {
+    /// The policy for a cluster in which everything takes `times` as long: its own time constants are scaled.
+    pub fn with_time_scale(&self, times: f64) -> Self {
         let mut slower = self.clone();
         match &mut slower {
             Self::PeakEwma(settings) => settings.decay_s *= times,
@@ -144,12 +144,12 @@ impl Choice {
         slower
     }
 
-    /// It goes by what servers report of themselves.
+    /// True if the policy uses reports of servers.
     pub fn wants_reports(&self) -> bool {
         matches!(self, Self::CapWithState(_) | Self::WeightedByLoad(_))
     }
 
-    /// The policy itself, without servers. Whatever it draws follows from the seed.
+    /// The policy without servers. Its random draws follow from the seed.
     pub fn build(&self, seed: u64) -> Box<dyn Policy> {
         match self {
             Self::Random => Box::new(Random::new(seed)),
@@ -177,36 +177,36 @@ mod tests {
 
     #[test]
     fn a_slower_world_slows_what_policies_time_and_nothing_else() {
-        let slow = |choice: Choice| choice.slower(5.0);
+        let slow = |choice: PolicyConfig| choice.with_time_scale(5.0);
         let usual = PeakEwmaSettings::default();
         assert_eq!(
-            slow(Choice::PeakEwma(usual)),
-            Choice::PeakEwma(PeakEwmaSettings { decay_s: 5.0 * usual.decay_s })
+            slow(PolicyConfig::PeakEwma(usual)),
+            PolicyConfig::PeakEwma(PeakEwmaSettings { decay_s: 5.0 * usual.decay_s })
         );
         let usual = PrequalSettings::default();
         assert_eq!(
-            slow(Choice::Prequal(usual)),
-            Choice::Prequal(PrequalSettings { age_s: 5.0 * usual.age_s, ..usual })
+            slow(PolicyConfig::Prequal(usual)),
+            PolicyConfig::Prequal(PrequalSettings { age_s: 5.0 * usual.age_s, ..usual })
         );
         let usual = LardReplicatedSettings::default();
         let shrink_after_s = 5.0 * usual.shrink_after_s;
         assert_eq!(
-            slow(Choice::LardReplicated(usual)),
-            Choice::LardReplicated(LardReplicatedSettings { shrink_after_s, ..usual })
+            slow(PolicyConfig::LardReplicated(usual)),
+            PolicyConfig::LardReplicated(LardReplicatedSettings { shrink_after_s, ..usual })
         );
         for timeless in ["rand", "rr", "wrr", "lc", "wlc", "p2c", "bounded-hash", "lard", "ward", "cap"] {
-            let choice = Choice::named(timeless).expect("is there");
+            let choice = PolicyConfig::from_name(timeless).expect("is there");
             assert_eq!(slow(choice.clone()), choice);
         }
-        assert!(Choice::all().into_iter().all(|choice| choice.slower(1.0) == choice));
+        assert!(PolicyConfig::all().into_iter().all(|choice| choice.with_time_scale(1.0) == choice));
     }
 
     #[test]
     fn every_policy_is_found_by_the_name_that_it_gives_itself() {
-        for choice in Choice::all() {
+        for choice in PolicyConfig::all() {
             assert_eq!(choice.build(1).name(), choice.name());
-            assert_eq!(Choice::named(choice.name()), Some(choice));
+            assert_eq!(PolicyConfig::from_name(choice.name()), Some(choice));
         }
-        assert_eq!(Choice::named("fastest"), None);
+        assert_eq!(PolicyConfig::from_name("fastest"), None);
     }
 }

@@ -1,11 +1,11 @@
-//! The pool of the last probes. Prequal's pool: a few responses, each used a few times, the oldest and worst thrown away.
+//! Prequal's pool of probe responses: a few, each used a few times; the oldest and the worst are removed.
 
 use std::collections::VecDeque;
 
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::ServerId;
 
-/// Requests in flight of so many recent responses decide what counts as hot.
+/// Recent responses whose requests in flight define the quantile above which a server is hot.
 const RECENT: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
@@ -13,35 +13,31 @@ pub(super) struct Probe {
     pub(super) server: ServerId,
     pub(super) in_flight: u32,
     pub(super) latency_nanos: u64,
-    at: Moment,
-    uses_left: u32,
+    pub(super) at: Moment,
+    /// At least 1.
+    pub(super) uses_left: u32,
 }
 
 /// Responses, oldest first.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Pool {
+pub(super) struct ProbePool {
     probes: VecDeque<Probe>,
     recent: VecDeque<u32>,
     remove_worst_next: bool,
 }
 
-impl Pool {
+impl ProbePool {
     pub(super) fn len(&self) -> usize {
         self.probes.len()
     }
 
-    pub(super) fn add(
-        &mut self,
-        (server, in_flight): (ServerId, u32),
-        latency_nanos: u64,
-        (now, uses): (Moment, u32),
-        most: usize,
-    ) {
-        self.probes.push_back(Probe { server, in_flight, latency_nanos, at: now, uses_left: uses.max(1) });
-        if self.probes.len() > most {
+    /// Adds a response, in place of the oldest one if there are `capacity` already.
+    pub(super) fn add(&mut self, probe: Probe, capacity: usize) {
+        self.recent.push_back(probe.in_flight);
+        self.probes.push_back(probe);
+        if self.probes.len() > capacity {
             self.probes.pop_front();
         }
-        self.recent.push_back(in_flight);
         if self.recent.len() > RECENT {
             self.recent.pop_front();
         }
@@ -57,17 +53,17 @@ impl Pool {
         }
     }
 
-    /// Above how many requests in flight a server is hot.
+    /// Requests in flight above which a server is hot.
     pub(super) fn hot_above(&self, quantile: f64) -> u32 {
         let mut sorted: Vec<u32> = self.recent.iter().copied().collect();
         sorted.sort_unstable();
         let last = sorted.len().saturating_sub(1);
-        // A quantile is in 0..=1, so the place is one of them.
-        let place = libm::floor(quantile * last as f64) as usize;
-        sorted.get(place.min(last)).copied().unwrap_or(0)
+        // A quantile is in 0..=1, so the index exists.
+        let index = libm::floor(quantile * last as f64) as usize;
+        sorted.get(index.min(last)).copied().unwrap_or(0)
     }
 
-    /// The best response, which is used up once; its server has one request more from now on.
+    /// Server of the best response, which is used once more; the server counts as having one request more from now on.
     pub(super) fn take_best(&mut self, hot_above: u32) -> Option<ServerId> {
         let cold = |probe: &Probe| probe.in_flight <= hot_above;
         let key = |probe: &Probe| match cold(probe) {
@@ -86,7 +82,7 @@ impl Pool {
         Some(server)
     }
 
-    /// Throws one away: the oldest and the worst by turns, so that neither age nor a bad choice stays.
+    /// Removes the oldest and the worst response in turn, so that neither old nor bad ones accumulate.
     pub(super) fn remove_one(&mut self, hot_above: u32) {
         self.remove_worst_next = !self.remove_worst_next;
         if self.remove_worst_next {
@@ -95,11 +91,11 @@ impl Pool {
         }
         let hot = |probe: &Probe| probe.in_flight > hot_above;
         let any_hot = self.probes.iter().any(hot);
-        let badness = |probe: &Probe| match any_hot {
+        let cost = |probe: &Probe| match any_hot {
             true => (hot(probe), u64::from(probe.in_flight)),
             false => (false, probe.latency_nanos),
         };
-        if let Some(worst) = (0..self.probes.len()).max_by_key(|place| badness(&self.probes[*place])) {
+        if let Some(worst) = (0..self.probes.len()).max_by_key(|place| cost(&self.probes[*place])) {
             self.probes.remove(worst);
         }
     }
@@ -109,10 +105,17 @@ impl Pool {
 mod tests {
     use super::*;
 
-    fn pool(responses: &[(u32, u32, u64)]) -> Pool {
-        let mut pool = Pool::default();
+    fn pool(responses: &[(u32, u32, u64)]) -> ProbePool {
+        let mut pool = ProbePool::default();
         for (server, in_flight, latency) in responses {
-            pool.add((ServerId(*server), *in_flight), *latency, (Moment::START, 1), 16);
+            let probe = Probe {
+                server: ServerId(*server),
+                in_flight: *in_flight,
+                latency_nanos: *latency,
+                at: Moment::START,
+                uses_left: 1,
+            };
+            pool.add(probe, 16);
         }
         pool
     }
