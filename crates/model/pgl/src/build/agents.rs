@@ -25,6 +25,7 @@ impl Builder<'_> {
             );
             return None;
         };
+        // Numbers of addresses are `u32` in workloads.
         let runs = array.runs().filter(|_| array.count() <= u64::from(u32::MAX));
         let Some(runs) = runs else {
             self.error(

@@ -108,6 +108,7 @@ impl Builder<'_> {
             self.error(Code::TooMany, span, "this NetPipe has too many addresses", label);
             return None;
         };
+        // Without the field, a pipe carries both directions.
         let outgoing = self.boolean(record, "outgoing");
         let addresses: HashSet<HostPort> = addresses.into_iter().map(|(address, _)| address).collect();
         let hosts = addresses.iter().map(|address| address.host.clone()).collect();

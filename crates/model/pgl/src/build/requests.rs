@@ -41,11 +41,11 @@ impl Builder<'_> {
     ) -> RobotGroup {
         let methods = self.methods(record).unwrap_or_else(|| Weighted::one(Method::Get));
         let request_types = self.request_types(record).unwrap_or_else(|| Weighted::one(RequestType::Basic));
-        let has = |weighted: &Weighted<Method>, active_slot| {
-            weighted.items().iter().any(|(m, p)| *m == active_slot && *p > 0.0)
+        let has = |weighted: &Weighted<Method>, wanted| {
+            weighted.items().iter().any(|(method, share)| *method == wanted && *share > 0.0)
         };
-        let has_type = |weighted: &Weighted<RequestType>, active_slot| {
-            weighted.items().iter().any(|(t, p)| *t == active_slot && *p > 0.0)
+        let has_type = |weighted: &Weighted<RequestType>, wanted| {
+            weighted.items().iter().any(|(request_type, share)| *request_type == wanted && *share > 0.0)
         };
         let posts = Occurrence {
             own: has(&methods, Method::Post),
@@ -210,7 +210,6 @@ impl Builder<'_> {
         }
     }
 
-    /// `accept_content_encodings`.
     fn accepted_codings(&mut self, record: &Record) -> Vec<Coding> {
         let mut accepted = Vec::new();
         for choice in self.used_items(record, "accept_content_encodings") {

@@ -34,6 +34,7 @@ impl Builder<'_> {
         let popularity = self.popularity(record, span);
         let recurrence = self.recurrence(record, popularity.as_ref(), &reachable, span);
         let http_versions: Weighted<HttpVersion> = self.versions(record);
+        // An empty array, as opposed to none, turns embedding off.
         let embeds = self.array(record, "container_tags").is_none_or(|(tags, _)| tags.count() > 0);
         let embedded = self.share(record, "embed_recur").unwrap_or(0.0);
         let group = RobotGroup {
@@ -66,6 +67,7 @@ impl Builder<'_> {
         };
         let mut group = self.requests(record, &reachable, span, group);
         self.add_trace(record, foreign_share, span);
+        // Robots that request foreign URLs only have the origins of those URLs.
         if group.origins.is_empty() && foreign_share >= 1.0 {
             let origins: BTreeSet<OriginIndex> = self.foreign.iter().map(|url| url.origin).collect();
             group.origins = Weighted::new(origins.into_iter().map(|origin| (origin, 1.0)));
@@ -107,6 +109,7 @@ impl Builder<'_> {
             .collect();
         servers.sort_unstable();
         servers.dedup();
+        // Many groups of robots use the same servers.
         if let Some(known) = self.reachable_by_servers.get(&servers) {
             return known.clone();
         }
@@ -122,6 +125,7 @@ impl Builder<'_> {
         let mut found = vec![false; self.contents.len()];
         while let Some(content) = open.pop() {
             let index = usize::from(content);
+            // Contents may embed one another, even in cycles: each is expanded once.
             if found.get_mut(index).is_some_and(|found| !std::mem::replace(found, true))
                 && let Some(embedded) = self.contents.get(index).and_then(|c| c.embedded.as_ref())
             {
@@ -151,12 +155,12 @@ impl Builder<'_> {
             );
         }
         let recurrence = if unique { 0.0 } else { given };
-        let content_where =
+        let content_recurs =
             reachable.iter().filter_map(|content| self.contents.get(usize::from(*content))).any(|content| {
                 content.behaviour.recurrence.is_some_and(|r| r > 0.0)
                     && content.behaviour.popularity.is_none()
             });
-        if (recurrence > 0.0 || content_where) && popularity.is_none() && record.get("pop_model").is_none() {
+        if (recurrence > 0.0 || content_recurs) && popularity.is_none() && record.get("pop_model").is_none() {
             let at = record.get("recurrence").map_or(span, |slot| slot.span);
             self.diagnostics.add(
                 Diagnostic::error(Code::Required, at, "robots that revisit objects need a popularity model")
@@ -255,11 +259,11 @@ impl Builder<'_> {
     }
 }
 
-fn interest_share(interests: &Weighted<Interest>, active_slot: Interest) -> f64 {
+fn interest_share(interests: &Weighted<Interest>, wanted: Interest) -> f64 {
     interests
         .items()
         .iter()
-        .filter(|(interest, _)| *interest == active_slot)
+        .filter(|(interest, _)| *interest == wanted)
         .fold(0.0, |sum, (_, share)| sum + share)
 }
 

@@ -107,6 +107,7 @@ pub(crate) fn binary(left: &Value, operator: Operator, right: &Value, spans: (Sp
             | Operator::Greater
             | Operator::GreaterOrEqual
     );
+    // Zero needs no unit; as a factor or divisor it is a plain number.
     let right = if takes_zero { &zero_like(right, left) } else { right };
     match operator {
         Operator::Range => range(left, right, spans.0),
@@ -140,6 +141,7 @@ fn number_operation(left: &Value, operator: Operator, right: &Value) -> Operator
     match operator {
         Operator::Plus if a_kind == b_kind || both_plain => number_value(a_kind, a + b),
         Operator::Minus if a_kind == b_kind || both_plain => number_value(a_kind, a - b),
+        // `libm`, unlike the system's library, gives the same bits on every machine.
         Operator::Power if both_plain => number_value(NumberKind::Float, libm::pow(a, b)),
         Operator::Times => product(a_kind, b_kind).map_or_else(no_operator, |kind| number_value(kind, a * b)),
         Operator::Divide => match quotient(a_kind, b_kind) {
@@ -255,6 +257,7 @@ fn equal(left: &Value, right: &Value) -> Result<bool, OperatorError> {
             let (Some(a), Some(b)) = (a.runs(), b.runs()) else {
                 return Err(OperatorError::TooMany);
             };
+            // Runs are compared by hash: items can be objects and arrays of any size.
             let same = |(a, b): (&crate::value::array::Run, &crate::value::array::Run)| {
                 a.times == b.times && a.value.fingerprint() == b.value.fingerprint()
             };
@@ -297,6 +300,7 @@ fn range(left: &Value, right: &Value, span: Span) -> OperatorResult {
     if from.abs_diff(*to) as u64 >= crate::value::array::MAX_ITEMS {
         return Err(OperatorError::TooMany);
     }
+    // Checked above: the sequence is expanded.
     let up = (*from.min(to)..=*from.max(to)).map(Value::Int);
     Ok(if from <= to { Value::list(up, span) } else { Value::list(up.rev(), span) })
 }

@@ -40,6 +40,7 @@ fn mismatch(value: &Value, ty: Ty, help: Option<String>) -> TypeMismatch {
 fn to_array(value: Value, ty: Ty) -> Result<Value, TypeMismatch> {
     let item_ty = Ty { arrays: 0, ..ty };
     match value {
+        // No item needs a conversion, so the array is shared rather than copied.
         Value::Array(array) if array.leaves() == Leaves::None || array.leaves() == Leaves::Of(item_ty) => {
             Ok(Value::Array(array))
         }
@@ -81,6 +82,7 @@ fn to_random(value: Value, ty: Ty) -> Result<Value, TypeMismatch> {
         Value::Random(random) if random.kind == Base::Int && ty.base == Base::Float => {
             Ok(Value::Random(Rc::new(Random { kind: Base::Float, ..(*random).clone() })))
         }
+        // Zero needs no unit, and no `const()`.
         Value::Int(0) => {
             let law = Distribution::Constant(0.0);
             Ok(Value::Random(Rc::new(Random { kind: ty.base, law, moment: None })))

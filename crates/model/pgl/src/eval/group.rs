@@ -84,13 +84,14 @@ impl Interpreter<'_> {
                     .label(format!("these add up to {}%", (explicit * 1e4).round() / 1e2)),
             );
         }
+        // Names without a share divide the rest equally.
         let open = shares.iter().filter(|share| share.is_none()).count().max(1) as f64;
         let total = items.len() as f64;
         shuffle(&mut items, |n| self.generator.below(n));
         let mut parts = Vec::with_capacity(names);
         for share in shares {
             let share = share.unwrap_or((1.0 - explicit) / open);
-            // A share that is a whole number but for rounding is that number.
+            // Without the tolerance, 7% of 100 items would be 8: in floating point, 0.07 × 100 exceeds 7.
             let wanted = (share * total - 1e-9).ceil().max(0.0) as usize;
             let rest = items.split_off(wanted.min(items.len()));
             parts.push(list(std::mem::replace(&mut items, rest)));

@@ -333,12 +333,14 @@ fn object_in(value: &mut Value, ty: Ty) -> Option<&mut Rc<Record>> {
 
 fn write_field(object: &mut Rc<Record>, field: usize, rest: &[usize], value: Value, span: Span) {
     let ty = object.kind.fields().nth(field).map(|field| field.ty);
+    // Objects have value semantics: another holder of this one keeps its fields.
     let Some(slot) = Rc::make_mut(object).slot_mut(field) else {
         return;
     };
     match rest.split_first() {
         None => *slot = crate::value::Slot { value, span },
         Some((first, rest)) => {
+            // The object is created by this assignment, so messages about it point here.
             if matches!(slot.value, Value::Undefined) {
                 slot.span = span;
             }

@@ -58,7 +58,6 @@ pub(crate) struct Registrations {
     pub unused: Vec<UnusedObject>,
     /// `working_set_length()` in seconds.
     pub working_set_length: Option<(f64, Span)>,
-    /// `working_set_cap()`.
     pub working_set_cap: Option<(i32, Span)>,
     /// The end of the main source.
     pub end: Span,
@@ -279,6 +278,7 @@ impl Interpreter<'_> {
     /// Executes a block in the scope of an object.
     fn object(&mut self, block: &Rc<Block>, ty: Ty, current: Value, span: Span) -> EvalResult<Value> {
         if ty == Ty::one(Base::Code) {
+            // Scripts are compiled last, when these frames are gone; the outermost one still exists then.
             let frames = self.frames.get(1..).map_or_else(Vec::new, <[Frame]>::to_vec);
             return Ok(Value::Code(Rc::new(ScriptCode { block: block.clone(), frames })));
         }
@@ -313,6 +313,7 @@ impl Interpreter<'_> {
 
     fn collect_unused(&mut self) {
         let Some(program) = self.frames.first() else { return };
+        // Objects of included sources are libraries, of which a program may use as few as it likes.
         let unused = program.names.iter().filter_map(|(name, variable)| match variable {
             Variable { ty: Some(Ty { base: Base::Record(kind), .. }), declared, read, .. }
                 if declared.source == 0 && !read.get() =>
@@ -322,6 +323,7 @@ impl Interpreter<'_> {
             _ => None,
         });
         let mut unused: Vec<_> = unused.collect();
+        // Names come from a hash map, in no stable order.
         unused.sort_by_key(|object| object.span.start);
         self.registrations.unused = unused;
     }

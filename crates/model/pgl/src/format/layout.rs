@@ -31,7 +31,6 @@ struct LayoutLine {
     indent: usize,
     /// Code without the indentation; empty for an empty line.
     code: String,
-    /// Trailing comment.
     comment: Option<String>,
 }
 
@@ -91,6 +90,7 @@ impl Layout<'_, '_> {
                 line.comment = Some(element.text.to_owned());
             }
             ElementKind::BlockComment if element.text.contains('\n') => {
+                // Inner lines keep their position relative to the start of the comment.
                 let column = line.indent + columns(&line.code);
                 let mut lines = element.text.lines();
                 line.code.push_str(lines.next().unwrap_or_default().trim_end());
@@ -256,6 +256,7 @@ impl Layout<'_, '_> {
 
     /// True if the block that is opened here is on one line, and short enough to stay there.
     fn fits_one_line(&self, at: usize) -> bool {
+        // The line of the outer block, this one included, was measured before.
         if self.open.last().is_some_and(|open| !open.expanded) {
             return true;
         }

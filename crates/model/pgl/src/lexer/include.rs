@@ -24,6 +24,7 @@ impl Scanner<'_, '_, '_> {
             return;
         }
         let line = self.take_while(|c| c != '\n');
+        // A lone `#` does nothing, as in C.
         if line[1..].trim().is_empty() {
             return;
         }

@@ -37,6 +37,7 @@ impl Scanner<'_, '_, '_> {
                         self.at += escaped.len_utf8();
                         text.push(escaped);
                     }
+                    // The next turn reports the end of the text.
                     None => continue,
                 },
                 '[' => match self.string_range(at) {
@@ -100,6 +101,7 @@ impl Scanner<'_, '_, '_> {
 
     fn quoted_literal(&mut self, start: usize, inside: &str) -> Literal {
         let span = self.span(start);
+        // Neither addresses nor dates have a blank after a colon.
         if let Some((name, value)) = inside.split_once(": ") {
             return Literal::Header(name.into(), value.trim().into());
         }
@@ -150,6 +152,7 @@ fn date(text: &str) -> Option<f64> {
         Some(second) => second?,
         None => 0,
     };
+    // A second of 60 is a leap second.
     if parts.next().is_some() || hour > 23 || minute > 59 || second > 60 {
         return None;
     }

@@ -58,10 +58,10 @@ pub fn framed(message: &serde_json::Value) -> Vec<u8> {
 }
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    // A longer head is rejected, so it need not be searched to its end.
     bytes.windows(wanted.len()).take(HEAD_MAX).position(|window| window == wanted)
 }
 
-/// Value of `Content-Length`.
 fn length(head: &[u8]) -> Option<usize> {
     let head = std::str::from_utf8(head).ok()?;
     head.split("\r\n").find_map(|line| {

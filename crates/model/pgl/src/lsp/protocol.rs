@@ -68,7 +68,6 @@ pub(crate) fn parse_params<T: DeserializeOwned>(method: &str, params: Value) -> 
         .map_err(|error| RequestError::Params { method: method.to_owned(), why: error.to_string() })
 }
 
-/// Parameters of `initialize`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct InitializeParams {
@@ -99,14 +98,12 @@ pub(crate) struct TextDocumentItem {
     pub text: String,
 }
 
-/// Parameters of `textDocument/didOpen`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DidOpenParams {
     pub text_document: TextDocumentItem,
 }
 
-/// Parameters of `textDocument/didChange`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DidChangeParams {
@@ -136,7 +133,6 @@ pub(crate) struct PositionParams {
     pub position: Position,
 }
 
-/// Parameters of `textDocument/codeAction`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CodeActionParams {
@@ -144,7 +140,6 @@ pub(crate) struct CodeActionParams {
     pub range: Range,
 }
 
-/// Parameters of `textDocument/rename`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RenameParams {

@@ -149,31 +149,31 @@ impl<H: Host> Server<H> {
     /// Handles a request about a document; for one that is not open, the result is null.
     fn document_request(&self, method: &str, params: Value) -> Result<Value, RequestError> {
         let at = |params| parse_params::<PositionParams>(method, params);
-        let place = |at: &PositionParams| {
+        let locate = |at: &PositionParams| {
             let (document, analysis) = self.analysis(&at.text_document.uri)?;
             let offset = document.lines.offset(&document.text, at.position);
             Some((document, analysis, offset))
         };
         let result = match method {
-            "textDocument/hover" => place(&at(params)?).and_then(|(d, a, o)| features::hover(d, a, o)),
-            "textDocument/completion" => place(&at(params)?).map(|(d, a, o)| features::completion(d, a, o)),
+            "textDocument/hover" => locate(&at(params)?).and_then(|(d, a, o)| features::hover(d, a, o)),
+            "textDocument/completion" => locate(&at(params)?).map(|(d, a, o)| features::completion(d, a, o)),
             "textDocument/definition" => {
                 let at = at(params)?;
                 let uri = &at.text_document.uri;
-                place(&at).and_then(|(_, a, o)| features::definition(a, uri, o, &self.host))
+                locate(&at).and_then(|(_, a, o)| features::definition(a, uri, o, &self.host))
             }
             "textDocument/references" => {
                 let at = at(params)?;
                 let uri = &at.text_document.uri;
-                place(&at).map(|(_, a, o)| features::references(a, uri, o, &self.host))
+                locate(&at).map(|(_, a, o)| features::references(a, uri, o, &self.host))
             }
             "textDocument/documentHighlight" => {
-                place(&at(params)?).map(|(d, a, o)| features::highlights(d, a, o))
+                locate(&at(params)?).map(|(d, a, o)| features::highlights(d, a, o))
             }
             "textDocument/rename" => {
                 let rename: RenameParams = parse_params(method, params)?;
                 let at = PositionParams { text_document: rename.text_document, position: rename.position };
-                match place(&at) {
+                match locate(&at) {
                     Some((d, a, o)) => {
                         Some(features::rename(d, a, &at.text_document.uri, o, &rename.new_name)?)
                     }

@@ -9,7 +9,6 @@ use crate::units::{self, Unit};
 /// Precedence of the operand of `!`: `!a == b` is `!(a == b)`.
 const EQUALITY: u8 = 5;
 
-/// An infix operator.
 struct Infix {
     operator: Operator,
     /// Higher precedence binds tighter.

@@ -87,12 +87,14 @@ impl Array {
 
     pub fn push(&mut self, item: Item) {
         self.add_to_totals(&item);
+        // The hash covers all items.
         self.fingerprint = OnceCell::new();
         self.items.push(item);
     }
 
     /// Updates the totals with an item.
     fn add_to_totals(&mut self, item: &Item) {
+        // An empty array contributes no choice, weighted or not.
         let inner = matches!(&item.value, Value::Array(inner) if inner.count > 0 && inner.weighted);
         self.count = self.count.saturating_add(item.count());
         self.run_count = self.run_count.saturating_add(item.run_count());

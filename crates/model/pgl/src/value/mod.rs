@@ -71,7 +71,6 @@ pub(crate) struct ScriptCode {
     pub frames: Vec<Frame>,
 }
 
-/// A declared variable.
 #[derive(Debug, Clone)]
 pub(crate) struct Variable {
     /// None for a type that does not exist.
@@ -117,7 +116,6 @@ pub(crate) struct Random {
     pub moment: Option<ExpiryBase>,
 }
 
-/// An object.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub kind: RecordKind,

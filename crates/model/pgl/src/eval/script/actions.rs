@@ -69,7 +69,6 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// `setSamplingGoalTo(goal)`.
     pub(in crate::eval) fn set_sampling_goal(
         &mut self,
         call: &Call,
