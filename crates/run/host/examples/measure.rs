@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use assay_host::link::{LossPlan, probe};
 
-#[path = "../tests/real/link/bed.rs"]
-mod bed;
+#[path = "../tests/real/link/linked.rs"]
+mod linked;
 
-use bed::{Bed, THERE, bed};
+use assay_host::link::probe::Endpoint;
+use linked::{LinkedNamespaces, THERE, link_namespaces};
 
 fn main() {
-    let Some(mut line) = bed("delay=40ms,loss=0.05%", 1, "cubic") else { return };
+    let Some(mut line) = link_namespaces("delay=40ms,loss=0.05%", 1, "cubic") else { return };
     let trips = probe::round_trips(&line.here, THERE, 2000, Duration::from_millis(5), Duration::from_secs(2))
         .unwrap();
     let quantile = |q: f64| trips.times.quantile_us(q).unwrap();
@@ -38,24 +39,30 @@ fn main() {
         );
     }
     for name in ["cubic", "bbr"] {
-        let Some(lossy) = bed("delay=40ms,loss=0.05%", 1, name) else { return };
+        let Some(lossy) = link_namespaces("delay=40ms,loss=0.05%", 1, name) else { return };
         println!("TCP {name} delay=40ms,loss=0.05%: {:.1} Mbit/s of application data", bulk(&lossy) / 1e6);
     }
-    let Some(narrow) = bed("rate=10Mbit/s,queue=100kB", 1, "cubic") else { return };
-    let rate = probe::rate(&narrow.here, (&narrow.there, THERE), 10_000_000, Duration::from_secs(3)).unwrap();
+    let Some(narrow) = link_namespaces("rate=10Mbit/s,queue=100kB", 1, "cubic") else { return };
+    let rate = probe::rate(
+        &narrow.here,
+        Endpoint { namespace: &narrow.there, address: THERE },
+        10_000_000,
+        Duration::from_secs(3),
+    )
+    .unwrap();
     println!("UDP through 10 Mbit/s: {:.3} Mbit/s", rate.unwrap() / 1e6);
     for name in ["cubic", "bbr"] {
         for link in ["rate=10Mbit/s,queue=100kB", "rate=10Mbit/s,queue=100kB,delay=40ms"] {
-            let Some(bed) = bed(link, 1, name) else { return };
-            println!("TCP {name} {link}: {:.3} Mbit/s of application data", bulk(&bed) / 1e6);
+            let Some(linked) = link_namespaces(link, 1, name) else { return };
+            println!("TCP {name} {link}: {:.3} Mbit/s of application data", bulk(&linked) / 1e6);
         }
     }
 }
 
 /// Application bits a second of one TCP connection over ten seconds.
-fn bulk(bed: &Bed) -> f64 {
+fn bulk(linked: &LinkedNamespaces) -> f64 {
     use std::io::{Read, Write};
-    let listener = bed.there.run(|| std::net::TcpListener::bind((THERE, 0))).unwrap().unwrap();
+    let listener = linked.there.run(|| std::net::TcpListener::bind((THERE, 0))).unwrap().unwrap();
     let address = listener.local_addr().unwrap();
     let reader = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
@@ -69,7 +76,7 @@ fn bulk(bed: &Bed) -> f64 {
         }
         bytes as f64 * 8.0 / (begin.unwrap().elapsed().as_secs_f64() - 1.0)
     });
-    let mut stream = bed.here.run(|| std::net::TcpStream::connect(address)).unwrap().unwrap();
+    let mut stream = linked.here.run(|| std::net::TcpStream::connect(address)).unwrap().unwrap();
     let begin = std::time::Instant::now();
     while begin.elapsed() < Duration::from_secs(11) {
         stream.write_all(&[0; 16_384]).unwrap();

@@ -1,140 +1,144 @@
-//! Whether the machine is quiet enough for a run to begin, and how long to wait for that.
+//! Waiting until the machine is quiet enough for a run.
 //!
-//! A second is quiet when no processor was used or taken by the hypervisor for more than a tenth of it, and when programs waited
-//! for a processor for no more than a twentieth of it. The machine is quiet after three such seconds in a row. [`Patience`]
-//! decides, from what [`Activity`] says of each second; [`Watch`] reads that from the kernel.
+//! A second is quiet if no processor was used or stolen for more than a tenth of it, and if programs waited for a processor for
+//! no more than a twentieth of it. The machine is quiet after three such seconds in a row. [`QuietWait`] decides by the
+//! [`Activity`] of each second, which [`ActivityMonitor`] reads from the kernel.
 //!
-//! *Does not:* know who uses the processors, or judge a run: what disturbs one while it goes on is in [`crate::verdict`].
+//! *Does not:* know who uses the processors, or judge a run ([`crate::verdict`] does).
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use crate::metrics::kept::{self, Kept, Room};
-use crate::metrics::machine::{Files, Machine};
+use crate::metrics::machine::{MachineCounters, MachineFiles};
+use crate::metrics::proc_file::{self, ProcFile, ReadBuffer};
 
-/// A processor that others use for a larger share is busy. The system's own services stay below it.
-pub const MOST_USED: f64 = 0.1;
-/// A machine on which programs wait for a processor for a larger share of the time is busy.
-pub const MOST_WAITED: f64 = 0.05;
-/// Quiet seconds in a row. A single one may lie between two steps of a compiler.
-pub const IN_A_ROW: u32 = 3;
+/// Upper bound on the share of use of a processor in a quiet second. System services stay below it.
+pub const MAX_CPU_SHARE: f64 = 0.1;
+/// Upper bound on the share of a quiet second in which any program waits for a processor.
+pub const MAX_PRESSURE_SHARE: f64 = 0.05;
+/// Number of consecutive quiet seconds before a start. A single one may lie between two steps of a compiler.
+pub const QUIET_SECONDS: u32 = 3;
 
-/// The kernel's account of time in which programs waited for a processor. Not every kernel keeps one.
+/// Pressure stall information, which not every kernel has.
 const PRESSURE: &str = "/proc/pressure/cpu";
 
-/// What a second of this machine was like.
+/// Load of the machine in a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Activity {
-    /// The processor that was used most.
+    /// The most used processor.
     pub cpu: u32,
-    /// For which share of the time it was used, or taken by the hypervisor.
+    /// Share of the time in which `cpu` was busy or stolen.
     pub used: f64,
-    /// For which share of the time some program waited for a processor; none: the kernel does not tell.
+    /// Share of the time in which any program waited for a processor; none if the kernel does not count it.
     pub waited: Option<f64>,
 }
 
 impl Activity {
-    /// Nothing in it would disturb a run.
     pub fn is_quiet(&self) -> bool {
-        self.used <= MOST_USED && self.waited.unwrap_or(0.0) <= MOST_WAITED
+        self.used <= MAX_CPU_SHARE && self.waited.unwrap_or(0.0) <= MAX_PRESSURE_SHARE
     }
 
-    /// What there was, for a message.
-    pub fn words(&self) -> String {
-        let mut words = format!("processor {} is used for {:.0} % of the time", self.cpu, self.used * 100.0);
+    /// Description for messages.
+    pub fn describe(&self) -> String {
+        let mut text = format!("processor {} is used for {:.0} % of the time", self.cpu, self.used * 100.0);
         if let Some(waited) = self.waited {
             // Writing to a string cannot fail.
-            let _ = write!(words, ", and programs wait for one for {:.0} %", waited * 100.0);
+            let _ = write!(text, ", and programs wait for one for {:.0} %", waited * 100.0);
         }
-        words
+        text
     }
 }
 
-/// What to do after a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Look at another second.
+    /// Wait for another second.
     Wait,
     /// The machine is quiet.
     Start,
-    /// It is not, and the time is over.
+    /// The machine is not quiet, and the time is over.
     StartAnyway,
 }
 
-/// How long to wait, and for how many quiet seconds that has been done.
+/// A wait for a quiet machine, with a time limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patience {
-    longest: Duration,
-    in_a_row: u32,
+pub struct QuietWait {
+    limit: Duration,
+    quiet_seconds: u32,
 }
 
-impl Patience {
-    /// Waits for `longest` at most.
-    pub fn new(longest: Duration) -> Self {
-        Self { longest, in_a_row: 0 }
+impl QuietWait {
+    pub fn new(limit: Duration) -> Self {
+        Self { limit, quiet_seconds: 0 }
     }
 
-    /// What to do after a second like this, `waited` after the beginning. The time is over only after a whole second that
-    /// began within it, so a quiet machine is found to be quiet however short the time is.
+    /// Decides after a second, `waited` after the beginning. The time is over only after a whole second that began within it,
+    /// so that a quiet machine is found to be quiet however short the limit is.
     pub fn decide(&mut self, waited: Duration, activity: &Activity) -> Decision {
-        self.in_a_row = if activity.is_quiet() { self.in_a_row + 1 } else { 0 };
-        match self.in_a_row {
-            IN_A_ROW.. => Decision::Start,
-            // It may just have become quiet.
-            1.. if waited < self.longest + Duration::from_secs(u64::from(IN_A_ROW)) => Decision::Wait,
-            _ if waited < self.longest => Decision::Wait,
+        self.quiet_seconds = if activity.is_quiet() { self.quiet_seconds + 1 } else { 0 };
+        match self.quiet_seconds {
+            QUIET_SECONDS.. => Decision::Start,
+            // After a quiet second, wait for those that complete the row.
+            1.. if waited < self.limit + Duration::from_secs(u64::from(QUIET_SECONDS)) => Decision::Wait,
+            _ if waited < self.limit => Decision::Wait,
             _ => Decision::StartAnyway,
         }
     }
 }
 
-/// Reads what the machine does.
+/// Reads the load of the machine from the kernel.
 #[derive(Debug)]
-pub struct Watch {
-    files: Files,
-    pressure: Option<Kept>,
-    room: Room,
+pub struct ActivityMonitor {
+    files: MachineFiles,
+    pressure: Option<ProcFile>,
+    buffer: ReadBuffer,
     cpus: Vec<u32>,
     before: Reading,
 }
 
-/// When it was made, what processors did until then, and for how many microseconds programs waited for one.
-type Reading = (Instant, Machine, Option<u64>);
+/// A reading of the kernel's counters.
+#[derive(Debug)]
+struct Reading {
+    at: Instant,
+    machine: MachineCounters,
+    /// Time, in microseconds, in which any program waited for a processor.
+    pressure_us: Option<u64>,
+}
 
-impl Watch {
-    /// Begins to watch these processors.
-    pub fn begin(cpus: &[u32]) -> Self {
-        let (files, pressure, mut room) = (Files::open(), Kept::open(PRESSURE), Room::default());
-        let before = read(&files, pressure.as_ref(), &mut room);
-        Self { files, pressure, room, cpus: cpus.to_vec(), before }
+impl ActivityMonitor {
+    /// Starts to monitor these processors.
+    pub fn start(cpus: &[u32]) -> Self {
+        let (files, pressure, mut buffer) =
+            (MachineFiles::open(), ProcFile::open(PRESSURE), ReadBuffer::default());
+        let before = reading(&files, pressure.as_ref(), &mut buffer);
+        Self { files, pressure, buffer, cpus: cpus.to_vec(), before }
     }
 
-    /// What the machine did since the last look.
-    pub fn look(&mut self) -> Activity {
-        let now = read(&self.files, self.pressure.as_ref(), &mut self.room);
-        let length_us = (now.0 - self.before.0).as_micros().max(1) as f64;
+    /// Load since the last sample.
+    pub fn sample(&mut self) -> Activity {
+        let now = reading(&self.files, self.pressure.as_ref(), &mut self.buffer);
+        let length_us = (now.at - self.before.at).as_micros().max(1) as f64;
         let length_ms = (length_us / 1e3) as u64;
-        let each = now.1.processors_since(&self.before.1, 0, length_ms).into_iter();
+        let each = now.machine.processors_since(&self.before.machine, 0, length_ms).into_iter();
         let used = each
             .filter(|processor| self.cpus.contains(&processor.cpu))
             .map(|processor| (processor.cpu, (processor.busy_us + processor.steal_us) as f64 / length_us))
             .max_by(|a, b| a.1.total_cmp(&b.1));
         let (cpu, used) = used.unwrap_or_default();
-        let since = |(now, before): (u64, u64)| now.saturating_sub(before) as f64 / length_us;
-        let waited = now.2.zip(self.before.2).map(since);
+        let pressure = now.pressure_us.zip(self.before.pressure_us);
+        let waited = pressure.map(|(now, before)| now.saturating_sub(before) as f64 / length_us);
         self.before = now;
         Activity { cpu, used, waited }
     }
 }
 
-fn read(files: &Files, pressure: Option<&Kept>, room: &mut Room) -> Reading {
-    let machine = files.now(room);
-    let waited = kept::read(pressure, room).and_then(|text| waited_us(text.as_ref()));
-    (Instant::now(), machine, waited)
+fn reading(files: &MachineFiles, pressure: Option<&ProcFile>, buffer: &mut ReadBuffer) -> Reading {
+    let machine = files.now(buffer);
+    let pressure_us = proc_file::read(pressure, buffer).and_then(|text| parse_pressure_us(text.as_ref()));
+    Reading { at: Instant::now(), machine, pressure_us }
 }
 
 /// `total` in the line of `some`: microseconds in which at least one program waited.
-fn waited_us(pressure: &str) -> Option<u64> {
+fn parse_pressure_us(pressure: &str) -> Option<u64> {
     let some = pressure.lines().find_map(|line| line.strip_prefix("some "))?;
     some.split_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
 }
@@ -148,7 +152,7 @@ mod tests {
 
     /// When it starts, in seconds, and whether the machine is quiet then; `seconds` are repeated for ever.
     fn started(longest_s: u64, seconds: &[Activity]) -> (u64, Decision) {
-        let mut patience = Patience::new(Duration::from_secs(longest_s));
+        let mut patience = QuietWait::new(Duration::from_secs(longest_s));
         let all = (1..).zip(seconds.iter().cycle());
         let mut decided = all.map(|(at, second)| (at, patience.decide(Duration::from_secs(at), second)));
         decided.find(|(_, decision)| *decision != Decision::Wait).unwrap()
@@ -177,23 +181,23 @@ mod tests {
         assert!(!Activity { waited: Some(0.06), ..QUIET }.is_quiet());
         assert!(Activity { waited: None, ..QUIET }.is_quiet(), "not every kernel tells of waits");
         assert_eq!(
-            BUSY.words(),
+            BUSY.describe(),
             "processor 1 is used for 97 % of the time, and programs wait for one for 90 %"
         );
-        assert_eq!(Activity { waited: None, ..QUIET }.words(), "processor 0 is used for 3 % of the time");
+        assert_eq!(Activity { waited: None, ..QUIET }.describe(), "processor 0 is used for 3 % of the time");
     }
 
     #[test]
     fn the_kernels_account_of_waits_is_read() {
         let text = "some avg10=95.17 avg60=93.36 avg300=80.72 total=21293\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
-        assert_eq!(waited_us(text), Some(21_293));
-        assert_eq!(waited_us("full total=7"), None);
-        assert_eq!(waited_us("some total=x"), None);
+        assert_eq!(parse_pressure_us(text), Some(21_293));
+        assert_eq!(parse_pressure_us("full total=7"), None);
+        assert_eq!(parse_pressure_us("some total=x"), None);
     }
 
     #[test]
     fn only_the_processors_that_matter_are_watched() {
-        let none = Watch::begin(&[]).look();
+        let none = ActivityMonitor::start(&[]).sample();
         assert_eq!((none.cpu, none.used), (0, 0.0));
     }
 }

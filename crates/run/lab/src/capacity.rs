@@ -176,14 +176,14 @@ fn supply(plan: &RunPlan, placement: &Placement, cpus: &[u32]) -> Supply {
 
 /// First and last port that connections of this machine are given.
 pub fn ports() -> (u16, u16) {
-    let range = metrics::read_line(metrics::PORT_RANGE).and_then(|line| parse_ports(&line));
+    let range = metrics::read_words(metrics::PORT_RANGE).and_then(|line| parse_ports(&line));
     range.unwrap_or((32_768, 60_999))
 }
 
 /// Time for which the port of a closed connection rests here, in seconds; `loopback`: both its ends are on this machine.
 pub fn port_rest_s(loopback: bool) -> f64 {
     // 1: always; 2: between loopback addresses only.
-    match metrics::read_line(metrics::TW_REUSE).as_deref() {
+    match metrics::read_words(metrics::TW_REUSE).as_deref() {
         Some("1") => TIME_WAIT_REUSED_S,
         Some("2") if loopback => TIME_WAIT_REUSED_S,
         _ => TIME_WAIT_S,

@@ -70,7 +70,7 @@ impl ControlGroup {
 
     fn make_in(mounts: &str, own: &str, limits: &Limits, cpus: &[u32]) -> Result<Self, LabError> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{PREFIX}{}-{number}", Owner::me().mark());
+        let name = format!("{PREFIX}{}-{number}", Owner::current().mark());
         let mut wanted = Vec::new();
         wanted.extend(limits.cpus.map(|_| "cpu"));
         wanted.extend(limits.memory_bytes.map(|_| "memory"));
@@ -391,7 +391,7 @@ mod tests {
                 Process::start(launch).unwrap().wait().await.unwrap();
             });
             let said = fs::read_to_string(temp.path().join("out")).unwrap();
-            assert!(said.contains(&Owner::me().mark()), "it did not run in the group: {said}");
+            assert!(said.contains(&Owner::current().mark()), "it did not run in the group: {said}");
             drop(group);
             assert!(dirs.iter().all(|dir| !dir.exists()));
         }

@@ -33,7 +33,7 @@ pub fn clear_in(temp_dirs: &[PathBuf], group_parents: &[PathBuf]) -> Vec<String>
 
 /// A new directory for temporary files. If its owner is killed, [`clear`] removes it later.
 pub fn temporary_dir(kind: &str) -> std::io::Result<tempfile::TempDir> {
-    tempfile::Builder::new().prefix(&Owner::me().prefix(kind)).tempdir()
+    tempfile::Builder::new().prefix(&Owner::current().prefix(kind)).tempdir()
 }
 
 fn describe_removal(what: &str, path: &Path, done: std::io::Result<()>, ended: usize) -> String {
@@ -65,7 +65,7 @@ mod tests {
 
     /// The mark of this process, with other numbers where some are given.
     fn mark(others: [Option<&str>; 3]) -> String {
-        let mine = Owner::me().mark();
+        let mine = Owner::current().mark();
         let numbers = mine.strip_prefix('m').unwrap().split('_').zip(others);
         format!("m{}", numbers.map(|(mine, other)| other.unwrap_or(mine)).collect::<Vec<_>>().join("_"))
     }
@@ -79,7 +79,7 @@ mod tests {
             path
         };
         let left = make(format!("assay-squid-{}-aB3", mark([None, Some("1"), None])));
-        let mine = make(format!("assay-squid-{}-aB3", Owner::me().mark()));
+        let mine = make(format!("assay-squid-{}-aB3", Owner::current().mark()));
         let remote = make(format!("assay-squid-{}-aB3", mark([None, Some("1"), Some("7")])));
         let users = make("assay-squid-precious".into());
         let target = make("target".into());

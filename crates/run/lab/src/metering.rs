@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_host::metrics::{Meter, Trace};
+use assay_host::metrics::{BlockTrace, Meter};
 
 use crate::error::LabError;
 use crate::run::Session;
@@ -51,12 +51,12 @@ impl Session {
     }
 
     /// Begins to trace the disk of the proxy's store, if that is wanted. Where it cannot be, the run goes on without.
-    pub(crate) fn trace_disk(&mut self, running: &RunningRoles) -> Option<Trace> {
+    pub(crate) fn trace_disk(&mut self, running: &RunningRoles) -> Option<BlockTrace> {
         if !self.plan.trace_disk {
             return None;
         }
         let started = match self.store(running) {
-            Some(store) => Trace::start(store),
+            Some(store) => BlockTrace::start(store).map_err(|error| error.to_string()),
             None => Err("where the files of a proxy are that already runs is not known; say so with --watch-store DIR".to_owned()),
         };
         started

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use assay_host::quiet::{Decision, Patience, Watch};
+use assay_host::quiet::{ActivityMonitor, Decision, QuietWait};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -17,7 +17,8 @@ pub async fn wait(
     stop: &mut watch::Receiver<bool>,
     mut tell: impl FnMut(String),
 ) -> Option<String> {
-    let (mut watch, mut patience) = (Watch::begin(&placement::available()), Patience::new(longest));
+    let mut monitor = ActivityMonitor::start(&placement::available());
+    let mut quiet_wait = QuietWait::new(longest);
     let began = Instant::now();
     let mut told = false;
     loop {
@@ -29,11 +30,11 @@ pub async fn wait(
                 Err(_) => tokio::time::sleep(SECOND).await,
             },
         }
-        let activity = watch.look();
-        match patience.decide(began.elapsed(), &activity) {
+        let activity = monitor.sample();
+        match quiet_wait.decide(began.elapsed(), &activity) {
             Decision::Start => return None,
             Decision::StartAnyway => {
-                let seen = activity.words();
+                let seen = activity.describe();
                 return Some(format!(
                     "the machine did not become quiet within {longest:?} (--wait-quiet): {seen}; the run starts anyway"
                 ));
@@ -42,7 +43,7 @@ pub async fn wait(
                 told = true;
                 tell(format!(
                     "waiting for at most {longest:?} until the machine is quiet: {}",
-                    activity.words()
+                    activity.describe()
                 ));
             }
             Decision::Wait => {}

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use assay_base::settings::show::bytes;
-use assay_host::verdict::{doubts, settle};
+use assay_host::verdict::{apply_doubts, doubts};
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_protocol::message::ProxyCounters;
@@ -88,7 +88,7 @@ impl RunFindings {
             known
         });
         info.verdict = Verdict { partial, doubts: Vec::new(), warnings: self.warnings };
-        settle(info, found);
+        apply_doubts(info, found);
     }
 }
 

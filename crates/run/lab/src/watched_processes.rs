@@ -122,7 +122,7 @@ pub fn find(watch: &ProcessSelector, address: SocketAddr) -> Result<Vec<u32>, Wa
 /// For how long the threads of whoever listens at `address` wait for a processor from now on; none: it is not on this machine, or cannot be
 /// seen.
 pub fn processor_waits(address: SocketAddr) -> Option<ProcessorWaits> {
-    find(&ProcessSelector::Listener, address).ok().map(ProcessorWaits::of)
+    find(&ProcessSelector::Listener, address).ok().map(ProcessorWaits::new)
 }
 
 /// Name of a process, for the record.

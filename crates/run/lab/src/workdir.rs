@@ -37,7 +37,7 @@ impl WorkDir {
         };
         let parent_dir = std::path::absolute(&parent).map_err(|e| cannot("name", e))?;
         let dir = tempfile::Builder::new()
-            .prefix(&owner::Owner::me().prefix(proxy))
+            .prefix(&owner::Owner::current().prefix(proxy))
             .tempdir_in(parent_dir)
             .map_err(|e| cannot("make", e))?;
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755))

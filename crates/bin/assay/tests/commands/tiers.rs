@@ -26,7 +26,7 @@ const HARMLESS: [(&str, &str); 21] = [
     ("bin/assay/tests/commands/tiers.rs", "it names what it looks for"),
     ("roles/load/src/origin/fault_tests.rs", "lower bounds"),
     ("run/host/src/metrics/network.rs", "an instant as an argument"),
-    ("run/host/src/metrics/pace.rs", "an instant as an argument"),
+    ("run/host/src/metrics/pacer.rs", "an instant as an argument"),
     ("run/host/src/metrics/states.rs", "an instant as an argument"),
     ("run/host/src/owner.rs", "ends a process of its own"),
     ("run/lab/tests/it/killed.rs", "a limit that ends a hang; waits for conditions"),

@@ -1,8 +1,8 @@
-//! Packets on their way from one end of a link to the other.
+//! Forwarding of packets between the ends of a link.
 //!
-//! One thread carries a link's both directions between two TUN devices: it reads what was sent, lets the [`model`](crate::link::model)
-//! decide what becomes of it, and writes it at its time. It sleeps in one `ppoll` with one `timerfd` set to the next departure,
-//! and counts everything, how late it wrote included: that is the link's own fault, never a result.
+//! One thread carries both directions of a link between two TUN devices: it reads packets, passes them to the
+//! [`model`](crate::link::model), and writes each at its departure time. It sleeps in one `ppoll` with one `timerfd` set to the
+//! next departure. It counts packets, and how late it wrote them, which is an error of the link itself.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,94 +20,92 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use crate::link::model::{Fate, Model};
+use crate::link::model::{LinkModel, PacketFate};
 use crate::link::realtime;
 use crate::link::settings::LinkSettings;
 
-/// Room for a packet: the MTU, rounded up.
+/// Size of a packet buffer: the MTU, rounded up.
 const PACKET_BYTES: usize = 2048;
-/// Packets that are read before it is looked whether one is due.
+/// Packets that are read in a row before due ones are written.
 const BATCH: usize = 16;
-/// Packets that may be under way at once, both directions together: 256 MiB.
-const MOST_HELD: usize = 128 * 1024;
-/// How long the thread may take to respond.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Upper bound on queued packets of both directions: 256 MiB.
+const MAX_QUEUED: usize = 128 * 1024;
+/// Timeout of commands to the thread.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What one direction has carried since the link was made.
+/// Counters of one direction since the start of the link.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Packets that came to the link.
+pub struct LinkCounts {
+    /// Packets sent into the link.
     pub packets: u64,
-    /// Their bytes, IP headers included.
+    /// Bytes of `packets`, with IP headers.
     pub bytes: u64,
-    /// Packets that came out.
     pub delivered: u64,
-    /// Their bytes.
     pub delivered_bytes: u64,
-    /// Packets that the plan lost.
+    /// Packets lost by the loss plan.
     pub lost: u64,
-    /// Packets that found the queue full.
+    /// Packets dropped at a full queue.
     pub queue_full: u64,
-    /// Packets that were on the wire: what the plan counts. All but those that found the queue full.
+    /// Packets that got past the queue, which the loss plan counts.
     pub wire: u64,
-    /// Packets that the link itself could not carry: no memory left, or the device took none. Its own fault.
+    /// Packets dropped by the emulation itself: too many were queued, or the device refused them.
     pub failed: u64,
-    /// How late packets came out, since the last call.
+    /// Lateness of departures since the last call.
     pub lateness: SparseHistogram,
 }
 
-/// A link that carries packets, until it is dropped.
+/// A running link, which ends when it is dropped.
 #[derive(Debug)]
 pub struct Forwarder {
     wake: Arc<OwnedFd>,
-    requested: Arc<Mutex<Requested>>,
-    responses: Receiver<[Counts; 2]>,
+    command: Arc<Mutex<Command>>,
+    responses: Receiver<[LinkCounts; 2]>,
     thread: Option<JoinHandle<io::Result<()>>>,
-    /// Whether its thread goes before all others.
+    /// True if the thread has real-time priority.
     pub realtime: bool,
 }
 
 /// Commands to the thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Requested {
+enum Command {
     #[default]
     Nothing,
-    Counts,
+    ReadCounts,
     End,
 }
 
 impl Forwarder {
-    /// Begins to carry packets between two TUN devices: direction 0 is from the first to the second.
+    /// Starts forwarding between two TUN devices; direction 0 is from the first to the second.
     pub fn start(ends: [OwnedFd; 2], settings: &LinkSettings, seed: u64) -> io::Result<Self> {
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let timer =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        let requested = Arc::new(Mutex::new(Requested::default()));
+        let command = Arc::new(Mutex::new(Command::default()));
         let (response, responses) = sync_channel(1);
-        let (tell_realtime, hear_realtime) = sync_channel(1);
-        let mut worker = Worker {
-            directions: [0, 1].map(|direction| Direction::new(settings, seed, direction)),
+        let (realtime_sender, realtime_receiver) = sync_channel(1);
+        let mut worker = ForwardLoop {
+            directions: [0, 1].map(|direction| LinkDirection::new(settings, seed, direction)),
             ends,
             timer,
             armed_ns: None,
             pool: Vec::new(),
             wake: wake.clone(),
-            requested: requested.clone(),
+            command: command.clone(),
             response,
         };
         let thread = std::thread::Builder::new().name("link".into()).spawn(move || {
-            // Its starter waits for this message.
-            let _ = tell_realtime.send(realtime::request());
+            // The receiver below waits for this message.
+            let _ = realtime_sender.send(realtime::request());
             worker.run()
         })?;
-        let realtime = hear_realtime.recv().unwrap_or(false);
-        Ok(Self { wake, requested, responses, thread: Some(thread), realtime })
+        let realtime = realtime_receiver.recv().unwrap_or(false);
+        Ok(Self { wake, command, responses, thread: Some(thread), realtime })
     }
 
-    /// What was carried so far, by direction.
-    pub fn counts(&mut self) -> io::Result<[Counts; 2]> {
-        self.request(Requested::Counts);
-        self.responses.recv_timeout(PATIENCE).map_err(|_| match self.end() {
+    /// Counters by direction.
+    pub fn counts(&mut self) -> io::Result<[LinkCounts; 2]> {
+        self.request(Command::ReadCounts);
+        self.responses.recv_timeout(RESPONSE_TIMEOUT).map_err(|_| match self.end() {
             Err(error) => error,
             Ok(()) => io::Error::new(io::ErrorKind::TimedOut, "the link does not respond"),
         })
@@ -115,70 +113,70 @@ impl Forwarder {
 
     pub fn end(&mut self) -> io::Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        self.request(Requested::End);
+        self.request(Command::End);
         thread.join().unwrap_or_else(|_| Err(io::Error::other("the link's thread panicked")))
     }
 
-    fn request(&self, what: Requested) {
-        *self.requested.lock().unwrap_or_else(PoisonError::into_inner) = what;
-        // It cannot be full: nobody counts to 2⁶⁴.
+    fn request(&self, command: Command) {
+        *self.command.lock().unwrap_or_else(PoisonError::into_inner) = command;
+        // Fails only at 2⁶⁴ - 1 unread events.
         let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
     }
 }
 
 impl Drop for Forwarder {
     fn drop(&mut self) {
-        // Nobody is left to hear of it.
+        // No caller is left to report an error to.
         let _ = self.end();
     }
 }
 
-struct Packet {
+struct QueuedPacket {
     at_ns: u64,
     length: usize,
     bytes: Box<[u8]>,
 }
 
-struct Direction {
-    model: Model,
-    held: VecDeque<Packet>,
-    counts: Counts,
+struct LinkDirection {
+    model: LinkModel,
+    queued: VecDeque<QueuedPacket>,
+    counts: LinkCounts,
     lateness: Histogram,
 }
 
-impl Direction {
+impl LinkDirection {
     fn new(settings: &LinkSettings, seed: u64, direction: u8) -> Self {
         Self {
-            model: Model::new(settings, seed, direction),
-            held: VecDeque::new(),
-            counts: Counts::default(),
+            model: LinkModel::new(settings, seed, direction),
+            queued: VecDeque::new(),
+            counts: LinkCounts::default(),
             lateness: Histogram::new(),
         }
     }
 }
 
-struct Worker {
+struct ForwardLoop {
     ends: [OwnedFd; 2],
-    directions: [Direction; 2],
+    directions: [LinkDirection; 2],
     timer: OwnedFd,
     armed_ns: Option<u64>,
     pool: Vec<Box<[u8]>>,
     wake: Arc<OwnedFd>,
-    requested: Arc<Mutex<Requested>>,
-    response: SyncSender<[Counts; 2]>,
+    command: Arc<Mutex<Command>>,
+    response: SyncSender<[LinkCounts; 2]>,
 }
 
-impl Worker {
+impl ForwardLoop {
     fn run(&mut self) -> io::Result<()> {
         let mut ready = [true; 3];
         loop {
             for (direction, more) in ready.iter_mut().take(2).enumerate() {
-                // Where a whole batch was read, more may be there.
+                // After a full batch there may be more to read.
                 *more = *more && self.read(direction)?;
                 self.write_due(0);
                 self.write_due(1);
             }
-            if ready[2] && self.response()? == Requested::End {
+            if ready[2] && self.take_command()? == Command::End {
                 return Ok(());
             }
             if !(ready[0] || ready[1]) || ready[2] {
@@ -187,7 +185,7 @@ impl Worker {
         }
     }
 
-    /// Takes in what was sent at one end; true: there may be more.
+    /// Reads a batch of packets from one end; true if there may be more.
     fn read(&mut self, direction: usize) -> io::Result<bool> {
         for _ in 0..BATCH {
             let mut bytes = self.pool.pop().unwrap_or_else(|| vec![0; PACKET_BYTES].into_boxed_slice());
@@ -199,33 +197,33 @@ impl Worker {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let held = self.directions.iter().map(|direction| direction.held.len()).sum::<usize>();
-            let Direction { model, held: queue, counts, .. } = &mut self.directions[direction];
+            let queued = self.directions.iter().map(|direction| direction.queued.len()).sum::<usize>();
+            let LinkDirection { model, queued: queue, counts, .. } = &mut self.directions[direction];
             counts.packets += 1;
             counts.bytes += length as u64;
-            match model.offer(monotonic_ns(), u32::try_from(length).unwrap_or(u32::MAX)) {
-                Fate::Departs { at_ns } if held < MOST_HELD => {
-                    queue.push_back(Packet { at_ns, length, bytes });
+            match model.send(monotonic_ns(), u32::try_from(length).unwrap_or(u32::MAX)) {
+                PacketFate::Departs { at_ns } if queued < MAX_QUEUED => {
+                    queue.push_back(QueuedPacket { at_ns, length, bytes });
                     continue;
                 }
-                Fate::Departs { .. } => counts.failed += 1,
-                Fate::Lost => counts.lost += 1,
-                Fate::QueueFull => counts.queue_full += 1,
+                PacketFate::Departs { .. } => counts.failed += 1,
+                PacketFate::Lost => counts.lost += 1,
+                PacketFate::QueueFull => counts.queue_full += 1,
             }
             self.pool.push(bytes);
         }
         Ok(true)
     }
 
-    /// Writes what is due.
+    /// Writes the packets that are due.
     fn write_due(&mut self, direction: usize) {
-        let Direction { held, counts, lateness, .. } = &mut self.directions[direction];
-        while let Some(first) = held.front() {
+        let LinkDirection { queued, counts, lateness, .. } = &mut self.directions[direction];
+        while let Some(first) = queued.front() {
             let now_ns = monotonic_ns();
             if first.at_ns > now_ns {
                 return;
             }
-            let Some(packet) = held.pop_front() else { return };
+            let Some(packet) = queued.pop_front() else { return };
             match rustix::io::write(&self.ends[1 - direction], &packet.bytes[..packet.length]) {
                 Ok(_) => {
                     counts.delivered += 1;
@@ -238,30 +236,33 @@ impl Worker {
         }
     }
 
-    /// Carries out a command.
-    fn response(&mut self) -> io::Result<Requested> {
+    /// Takes the pending command, and responds to it.
+    fn take_command(&mut self) -> io::Result<Command> {
         let mut count = [0; 8];
-        // Nothing to read: it was woken twice for one command.
+        // There is nothing to read if the command was taken at an earlier wake-up.
         let _ = rustix::io::read(&*self.wake, &mut count);
-        let requested = std::mem::take(&mut *self.requested.lock().unwrap_or_else(PoisonError::into_inner));
-        if requested == Requested::Counts {
+        let command = std::mem::take(&mut *self.command.lock().unwrap_or_else(PoisonError::into_inner));
+        if command == Command::ReadCounts {
             let counts = [0, 1].map(|index| {
-                let Direction { model, counts, lateness, .. } = &mut self.directions[index];
-                let seen =
-                    Counts { wire: model.wire_packets(), lateness: lateness.to_sparse(), ..counts.clone() };
+                let LinkDirection { model, counts, lateness, .. } = &mut self.directions[index];
+                let counted = LinkCounts {
+                    wire: model.wire_packets(),
+                    lateness: lateness.to_sparse(),
+                    ..counts.clone()
+                };
                 lateness.clear();
-                seen
+                counted
             });
-            // A caller that did not wait for the response does not get it.
+            // The channel is full if an earlier caller has timed out.
             let _ = self.response.try_send(counts);
         }
-        Ok(requested)
+        Ok(command)
     }
 
-    /// Waits until something is to be done: which end can be read, and whether there is a command. With `peek`, it only looks.
+    /// Waits for readable ends and commands, or only polls with `peek`; returns readiness of both ends and of a command.
     fn wait(&mut self, peek: bool) -> io::Result<[bool; 3]> {
-        let next = self.directions.iter().filter_map(|direction| Some(direction.held.front()?.at_ns)).min();
-        // An alarm that has gone off must be set again, or it never stops.
+        let next = self.directions.iter().filter_map(|direction| Some(direction.queued.front()?.at_ns)).min();
+        // An expired timer stays readable until it is set again.
         if next != self.armed_ns || next.is_none_or(|at_ns| at_ns <= monotonic_ns()) {
             self.arm(next)?;
         }
@@ -283,7 +284,7 @@ impl Worker {
     }
 
     fn arm(&mut self, at_ns: Option<u64>) -> io::Result<()> {
-        // All zeroes would disarm it: a departure at boot cannot be meant.
+        // A time of zero would disarm the timer.
         let at = at_ns.map_or(0, |at_ns| at_ns.max(1));
         let second = 1_000_000_000;
         let it_value = Timespec { tv_sec: (at / second) as i64, tv_nsec: (at % second) as _ };

@@ -1,6 +1,6 @@
-//! What is in a namespace: its loopback, TUN devices, and settings of its network stack.
+//! Interfaces of a namespace (loopback, TUN devices, veth pairs) and settings of its network stack.
 //!
-//! Everything here acts on the namespace of the calling thread ([`crate::link::Namespace::run`]).
+//! All functions act on the namespace of the calling thread ([`crate::link::Namespace::run`]).
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use crate::link::namespace::{Namespace, NetError, check};
-use crate::link::netlink::{Message, NESTED};
+use crate::link::netlink::{NESTED, NetlinkRequest};
 
 // From the kernel's interface, linux/rtnetlink.h, linux/if_link.h and linux/veth.h.
 const RTM_NEWLINK: u16 = 16;
@@ -21,25 +21,25 @@ const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 
-/// Largest packet on a link, as on Ethernet.
+/// MTU of links, as on Ethernet.
 pub const MTU: u16 = 1500;
-/// Packets that may wait for the forwarder before the device drops them; it must never be what drops.
+/// Transmit queue of a TUN device, in packets: long enough that losses are the model's, not the device's.
 const DEVICE_QUEUE: libc::c_int = 10_000;
 
-/// A TUN device; gone when this (and every copy of its descriptor) is.
+/// A TUN device, which the kernel removes with the last copy of its descriptor.
 #[derive(Debug)]
 pub struct Tun {
-    /// Packets that were sent into the device are read from it, and what is written arrives.
+    /// Reads packets that were sent into the device; writes packets that arrive from it.
     pub descriptor: OwnedFd,
-    /// Its name in its namespace.
+    /// Name in its namespace.
     pub name: String,
 }
 
 impl Tun {
-    /// Makes one that is not up yet.
+    /// Creates a device, which is down.
     pub fn create(name: &str) -> Result<Self, NetError> {
-        let attempted = format!("make the TUN device {name}");
-        let made = || {
+        let action = format!("make the TUN device {name}");
+        let created = || {
             let file = OpenOptions::new()
                 .read(true)
                 .write(true)
@@ -52,33 +52,33 @@ impl Tun {
             check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
             Ok(file)
         };
-        let file = NetError::because(attempted, made())?;
+        let file = NetError::context(action, created())?;
         Ok(Self { descriptor: OwnedFd::from(file), name: name.into() })
     }
 
-    /// Gives it its address and brings it up.
-    pub fn up(&self, address: Ipv4Addr) -> Result<(), NetError> {
+    /// Sets the address, and brings the device up.
+    pub fn set_up(&self, address: Ipv4Addr) -> Result<(), NetError> {
         let admin = admin()?;
         let set = |call, fill: &dyn Fn(&mut libc::ifreq)| {
             let mut request = request(&self.name)?;
             fill(&mut request);
             ioctl(&admin, call, &mut request)
         };
-        let done = || {
+        let configured = || {
             set(libc::SIOCSIFMTU, &|request| request.ifr_ifru.ifru_mtu = libc::c_int::from(MTU))?;
-            // The queue's length is a plain number too, in the same place.
+            // `ifr_qlen` and `ifr_mtu` are the same member of the union.
             set(libc::SIOCSIFTXQLEN, &|request| request.ifr_ifru.ifru_mtu = DEVICE_QUEUE)?;
             set(libc::SIOCSIFADDR, &|request| request.ifr_ifru.ifru_addr = socket_address(address))?;
-            bring_up(&admin, &self.name)
+            set_up(&admin, &self.name)
         };
-        NetError::because(format!("bring {} up with {address}", self.name), done())
+        NetError::context(format!("bring {} up with {address}", self.name), configured())
     }
 }
 
-/// Joins the calling thread's namespace and another by a pair of devices, without any delay of its own; both come up, with no
+/// Joins the namespace of the calling thread and another by a veth pair, which adds no delay. Both ends are up, without an
 /// address.
-pub fn join(here: &str, there: &Namespace, there_name: &str) -> Result<(), NetError> {
-    let mut message = Message::new(RTM_NEWLINK, &[0; LINK_HEADER_BYTES]);
+pub fn add_veth_pair(here: &str, there: &Namespace, there_name: &str) -> Result<(), NetError> {
+    let mut message = NetlinkRequest::new(RTM_NEWLINK, &[0; LINK_HEADER_BYTES]);
     message.text(IFLA_IFNAME, here);
     message.nested(IFLA_LINKINFO | NESTED, |info| {
         info.text(IFLA_INFO_KIND, "veth");
@@ -90,27 +90,28 @@ pub fn join(here: &str, there: &Namespace, there_name: &str) -> Result<(), NetEr
             });
         });
     });
-    let attempted = format!("join two namespaces by {here} and {there_name}");
-    NetError::because(attempted.clone(), message.send())?;
-    NetError::because(attempted, bring_up(&admin()?, here))?;
-    there.run(|| NetError::because(format!("bring {there_name} up"), bring_up(&admin()?, there_name)))?
+    let action = format!("join two namespaces by {here} and {there_name}");
+    NetError::context(action.clone(), message.send())?;
+    NetError::context(action, set_up(&admin()?, here))?;
+    there.run(|| NetError::context(format!("bring {there_name} up"), set_up(&admin()?, there_name)))?
 }
 
-/// Gives a device an address that is all of its network.
-pub fn address(name: &str, address: Ipv4Addr) -> Result<(), NetError> {
+/// Sets the address of a device, with a netmask of 32 bits.
+pub fn set_address(name: &str, address: Ipv4Addr) -> Result<(), NetError> {
     let admin = admin()?;
     let set = |call, value: Ipv4Addr| {
         let mut request = request(name)?;
         request.ifr_ifru.ifru_addr = socket_address(value);
         ioctl(&admin, call, &mut request)
     };
-    let done = set(libc::SIOCSIFADDR, address).and_then(|()| set(libc::SIOCSIFNETMASK, Ipv4Addr::BROADCAST));
-    NetError::because(format!("give {name} the address {address}"), done)
+    let configured =
+        set(libc::SIOCSIFADDR, address).and_then(|()| set(libc::SIOCSIFNETMASK, Ipv4Addr::BROADCAST));
+    NetError::context(format!("give {name} the address {address}"), configured)
 }
 
 /// Brings the loopback interface up.
 pub fn loopback_up() -> Result<(), NetError> {
-    NetError::because("bring the loopback interface up", bring_up(&admin()?, "lo"))
+    NetError::context("bring the loopback interface up", set_up(&admin()?, "lo"))
 }
 
 /// Index of an interface.
@@ -121,38 +122,38 @@ pub fn index(name: &str) -> Result<i32, NetError> {
         // SAFETY: the kernel has filled in the index, and every bit pattern of it is a value.
         Ok(unsafe { request.ifr_ifru.ifru_ifindex })
     };
-    NetError::because(format!("find the interface {name}"), found())
+    NetError::context(format!("find the interface {name}"), found())
 }
 
-/// Sets something of the network stack, such as `net/ipv4/tcp_rmem`.
-pub fn set(name: &str, value: &str) -> Result<(), NetError> {
+/// Sets a sysctl, such as `net/ipv4/tcp_rmem`.
+pub fn set_sysctl(name: &str, value: &str) -> Result<(), NetError> {
     let written = std::fs::write(format!("/proc/sys/{name}"), value);
-    NetError::because(format!("set {} to {value}", name.replace('/', ".")), written)
+    NetError::context(format!("set {} to {value}", name.replace('/', ".")), written)
 }
 
-/// Reads something of the network stack.
-pub fn get(name: &str) -> Result<String, NetError> {
+/// Reads a sysctl.
+pub fn sysctl(name: &str) -> Result<String, NetError> {
     let read = std::fs::read_to_string(format!("/proc/sys/{name}"));
-    let text = NetError::because(format!("read {}", name.replace('/', ".")), read)?;
+    let text = NetError::context(format!("read {}", name.replace('/', ".")), read)?;
     Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Packets that the namespace's devices (all but loopback) dropped on their way out: the forwarder was too slow.
-pub fn dropped() -> u64 {
-    std::fs::read_to_string("/proc/thread-self/net/dev").map_or(0, |text| dropped_in(&text))
+/// Packets dropped at the transmit queues of the namespace's devices (all but loopback), because the forwarder was too slow.
+pub fn transmit_drops() -> u64 {
+    std::fs::read_to_string("/proc/thread-self/net/dev").map_or(0, |text| parse_transmit_drops(&text))
 }
 
-fn dropped_in(text: &str) -> u64 {
+fn parse_transmit_drops(text: &str) -> u64 {
     let one = |line: &str| {
         let (name, counters) = line.split_once(':')?;
-        // Eight columns of what came, then bytes, packets, errors and drops of what went.
+        // Eight columns of received traffic, then bytes, packets, errors and drops of sent traffic.
         let dropped = counters.split_whitespace().nth(11)?.parse::<u64>().ok()?;
         (name.trim() != "lo").then_some(dropped)
     };
     text.lines().filter_map(one).sum()
 }
 
-fn bring_up(admin: &File, name: &str) -> io::Result<()> {
+fn set_up(admin: &File, name: &str) -> io::Result<()> {
     let mut request = request(name)?;
     ioctl(admin, libc::SIOCGIFFLAGS, &mut request)?;
     // SAFETY: the kernel has filled in the flags, and every bit pattern of them is a value.
@@ -162,10 +163,10 @@ fn bring_up(admin: &File, name: &str) -> io::Result<()> {
 }
 
 fn admin() -> Result<File, NetError> {
-    NetError::because("open a socket", admin_socket())
+    NetError::context("open a socket", admin_socket())
 }
 
-/// A socket of this namespace, to configure its interfaces through.
+/// A socket for ioctls on the interfaces of this namespace.
 fn admin_socket() -> io::Result<File> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)?;
     Ok(File::from(OwnedFd::from(socket)))
@@ -207,7 +208,7 @@ mod tests {
                     face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo\n\
                     lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n \
                     link: 1 2 3 4 5 6 7 8 9 10 11 34 13 14 15 16\n";
-        assert_eq!(dropped_in(text), 34);
-        assert_eq!(dropped_in("odd: 1 2\nmore"), 0);
+        assert_eq!(parse_transmit_drops(text), 34);
+        assert_eq!(parse_transmit_drops("odd: 1 2\nmore"), 0);
     }
 }

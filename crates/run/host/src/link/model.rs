@@ -1,27 +1,24 @@
-//! What happens to a packet on a link. Pure: packets and their times go in, fates come out.
+//! Model of a link, pure: packets and their times in, fates out.
 //!
-//! A packet that arrives first waits for the rate, in a queue of so many bytes (or is dropped at its tail); then it is on
-//! the wire, where the plan may lose it; then it is delayed, and never overtakes one that came before it.
+//! A packet first waits for the rate, in a queue of limited bytes (or is dropped at its tail); then it is on the wire, where
+//! the loss plan may lose it; then it is delayed, without overtaking an earlier packet.
 
 use assay_base::random::{STEP, finalize, unit_of};
 
 use crate::link::settings::LinkSettings;
 
-/// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It comes out at the other end then, on the clock of its arrival.
-    Departs {
-        /// When, in nanoseconds.
-        at_ns: u64,
-    },
-    /// The plan loses it.
+pub enum PacketFate {
+    /// Leaves at the other end at this time, on the clock of its arrival.
+    Departs { at_ns: u64 },
+    /// Lost by the loss plan.
     Lost,
-    /// There was no room in the queue.
+    /// Dropped at a full queue.
     QueueFull,
 }
 
-/// Which packets of one direction are lost: packet `n` (from 0) of those that were on the wire.
+/// The lost packets of one direction, by their number (from 0) among those on the wire. A function of the seed, so that
+/// losses can be checked afterwards.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LossPlan {
     seed: u64,
@@ -34,43 +31,41 @@ impl LossPlan {
         Self { seed: finalize(seed ^ (0x10_55 + u64::from(direction))), share: settings.loss }
     }
 
-    /// True when packet `n` is lost.
-    pub fn loses(&self, n: u64) -> bool {
+    pub fn is_lost(&self, n: u64) -> bool {
         self.share > 0.0 && uniform(self.seed, n) < self.share
     }
 
-    /// How many of the first `packets` are lost.
+    /// Number of lost packets among the first `packets`.
     pub fn lost_among(&self, packets: u64) -> u64 {
-        if self.share > 0.0 { (0..packets).filter(|n| self.loses(*n)).count() as u64 } else { 0 }
+        if self.share > 0.0 { (0..packets).filter(|n| self.is_lost(*n)).count() as u64 } else { 0 }
     }
 }
 
 /// One direction of a link.
 #[derive(Debug, Clone)]
-pub struct Model {
+pub struct LinkModel {
     delay_ns: u64,
     jitter_ns: u64,
     jitter_seed: u64,
-    plan: LossPlan,
-    rate: Option<Rate>,
-    /// Packets that were on the wire so far.
+    loss_plan: LossPlan,
+    rate: Option<RateLimiter>,
     wire: u64,
     last_departure_ns: u64,
     last_arrival_ns: u64,
 }
 
-/// A wire that takes its time for every bit, and what waits for it.
+/// Serialisation at a rate, with a queue.
 #[derive(Debug, Clone)]
-struct Rate {
+struct RateLimiter {
     bits_per_s: u64,
     queue_bytes: u64,
-    /// When the last bit of what was accepted is on its way.
-    free_ns: u64,
-    /// What the rounding of `free_ns` left over, in bits × 10⁹ below the rate.
+    /// Time at which the last accepted bit is sent.
+    idle_at_ns: u64,
+    /// Rounding remainder of `idle_at_ns`, in bits × 10⁹; below the rate.
     carry: u128,
 }
 
-impl Model {
+impl LinkModel {
     /// A direction (0 or 1) of a link with this seed.
     pub fn new(settings: &LinkSettings, seed: u64, direction: u8) -> Self {
         let ns = |duration: std::time::Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
@@ -78,11 +73,11 @@ impl Model {
             delay_ns: ns(settings.delay),
             jitter_ns: ns(settings.jitter.min(settings.delay)),
             jitter_seed: finalize(seed ^ (0x71_77E6 + u64::from(direction))),
-            plan: LossPlan::new(settings, seed, direction),
-            rate: settings.rate_bits_per_s.map(|bits_per_s| Rate {
+            loss_plan: LossPlan::new(settings, seed, direction),
+            rate: settings.rate_bits_per_s.map(|bits_per_s| RateLimiter {
                 bits_per_s: bits_per_s.max(1),
                 queue_bytes: settings.queue_bytes(),
-                free_ns: 0,
+                idle_at_ns: 0,
                 carry: 0,
             }),
             wire: 0,
@@ -91,28 +86,28 @@ impl Model {
         }
     }
 
-    /// A packet of so many bytes arrives. Time that runs backwards stands still.
-    pub fn offer(&mut self, now_ns: u64, bytes: u32) -> Fate {
+    /// Decides on a packet that arrives. Treats a time before that of the last packet as equal to it.
+    pub fn send(&mut self, now_ns: u64, bytes: u32) -> PacketFate {
         let now_ns = now_ns.max(self.last_arrival_ns);
         self.last_arrival_ns = now_ns;
         let sent_ns = match &mut self.rate {
             None => now_ns,
             Some(rate) => match rate.accept(now_ns, u64::from(bytes)) {
                 Some(sent_ns) => sent_ns,
-                None => return Fate::QueueFull,
+                None => return PacketFate::QueueFull,
             },
         };
         let n = self.wire;
         self.wire += 1;
-        if self.plan.loses(n) {
-            return Fate::Lost;
+        if self.loss_plan.is_lost(n) {
+            return PacketFate::Lost;
         }
         let at_ns = sent_ns.saturating_add(self.delay_of(n)).max(self.last_departure_ns);
         self.last_departure_ns = at_ns;
-        Fate::Departs { at_ns }
+        PacketFate::Departs { at_ns }
     }
 
-    /// Packets that were on the wire so far: all but those that found the queue full.
+    /// Packets on the wire so far: all but those dropped at the queue.
     pub fn wire_packets(&self) -> u64 {
         self.wire
     }
@@ -126,27 +121,27 @@ impl Model {
     }
 }
 
-impl Rate {
-    /// When the packet's last bit is sent; none: the queue has no room for it.
+impl RateLimiter {
+    /// Time at which the last bit of a packet is sent; none if the queue is full.
     fn accept(&mut self, now_ns: u64, bytes: u64) -> Option<u64> {
-        if self.free_ns <= now_ns {
-            (self.free_ns, self.carry) = (now_ns, 0);
+        if self.idle_at_ns <= now_ns {
+            (self.idle_at_ns, self.carry) = (now_ns, 0);
         } else {
             let waiting_bits =
-                u128::from(self.free_ns - now_ns) * u128::from(self.bits_per_s) / 1_000_000_000;
+                u128::from(self.idle_at_ns - now_ns) * u128::from(self.bits_per_s) / 1_000_000_000;
             if waiting_bits / 8 + u128::from(bytes) > u128::from(self.queue_bytes) {
                 return None;
             }
         }
         let work = u128::from(bytes) * 8 * 1_000_000_000 + self.carry;
         let rate = u128::from(self.bits_per_s);
-        self.free_ns = self.free_ns.saturating_add(u64::try_from(work / rate).unwrap_or(u64::MAX));
+        self.idle_at_ns = self.idle_at_ns.saturating_add(u64::try_from(work / rate).unwrap_or(u64::MAX));
         self.carry = work % rate;
-        Some(self.free_ns)
+        Some(self.idle_at_ns)
     }
 }
 
-/// From 0 to just below 1.
+/// A uniform variable in `[0, 1)`.
 fn uniform(seed: u64, n: u64) -> f64 {
     unit_of(finalize(seed.wrapping_add(n.wrapping_mul(STEP))))
 }
@@ -181,19 +176,19 @@ mod tests {
         prop::collection::vec((0_u64..2_000_000, 20_u32..1500), 1..300)
     }
 
-    fn fates(settings: &LinkSettings, seed: u64, packets: &[(u64, u32)]) -> Vec<(u64, u32, Fate)> {
-        let mut model = Model::new(settings, seed, 0);
+    fn fates(settings: &LinkSettings, seed: u64, packets: &[(u64, u32)]) -> Vec<(u64, u32, PacketFate)> {
+        let mut model = LinkModel::new(settings, seed, 0);
         let mut now_ns = 1_000_000_000;
         let one = |(gap_ns, bytes): &(u64, u32)| {
             now_ns += gap_ns;
-            (now_ns, *bytes, model.offer(now_ns, *bytes))
+            (now_ns, *bytes, model.send(now_ns, *bytes))
         };
         packets.iter().map(one).collect()
     }
 
-    fn departures(fates: &[(u64, u32, Fate)]) -> Vec<(u64, u64, u32)> {
-        let departs = |(now, bytes, fate): &(u64, u32, Fate)| match fate {
-            Fate::Departs { at_ns } => Some((*now, *at_ns, *bytes)),
+    fn departures(fates: &[(u64, u32, PacketFate)]) -> Vec<(u64, u64, u32)> {
+        let departs = |(now, bytes, fate): &(u64, u32, PacketFate)| match fate {
+            PacketFate::Departs { at_ns } => Some((*now, *at_ns, *bytes)),
             _ => None,
         };
         fates.iter().filter_map(departs).collect()
@@ -221,14 +216,14 @@ mod tests {
 
         #[test]
         fn exactly_the_planned_packets_are_lost(settings in any_settings(), packets in any_packets(), seed: u64) {
-            let plan = LossPlan::new(&settings, seed, 0);
+            let loss_plan = LossPlan::new(&settings, seed, 0);
             let all = fates(&settings, seed, &packets);
-            let wire = all.iter().filter(|(.., fate)| *fate != Fate::QueueFull);
-            let lost: Vec<bool> = wire.map(|(.., fate)| *fate == Fate::Lost).collect();
-            let planned: Vec<bool> = (0..lost.len() as u64).map(|n| plan.loses(n)).collect();
+            let wire = all.iter().filter(|(.., fate)| *fate != PacketFate::QueueFull);
+            let lost: Vec<bool> = wire.map(|(.., fate)| *fate == PacketFate::Lost).collect();
+            let planned: Vec<bool> = (0..lost.len() as u64).map(|n| loss_plan.is_lost(n)).collect();
             prop_assert_eq!(&lost, &planned);
             let count = lost.iter().filter(|lost| **lost).count() as u64;
-            prop_assert_eq!(count, plan.lost_among(lost.len() as u64));
+            prop_assert_eq!(count, loss_plan.lost_among(lost.len() as u64));
         }
 
         #[test]
@@ -257,18 +252,18 @@ mod tests {
             prop_assert_eq!(fates(&settings, 5, &packets), fates(&settings, 5, &packets));
             let lossy = LinkSettings { loss: 0.5, ..settings };
             let (there, back) = (LossPlan::new(&lossy, 5, 0), LossPlan::new(&lossy, 5, 1));
-            prop_assert!((0..200).any(|n| there.loses(n) != back.loses(n)));
+            prop_assert!((0..200).any(|n| there.is_lost(n) != back.is_lost(n)));
         }
     }
 
     #[test]
     fn a_busy_wire_delivers_its_whole_rate() {
         let settings = LinkSettings { rate_bits_per_s: Some(10_000_000), ..LinkSettings::default() };
-        let mut model = Model::new(&settings, 1, 0);
+        let mut model = LinkModel::new(&settings, 1, 0);
         let mut bytes = 0_u64;
         // 1500 bytes take 1.2 ms; one comes every millisecond, for ten seconds.
         for n in 0..10_000 {
-            if let Fate::Departs { .. } = model.offer(n * 1_000_000, 1500) {
+            if let PacketFate::Departs { .. } = model.send(n * 1_000_000, 1500) {
                 bytes += 1500;
             }
         }
@@ -287,12 +282,12 @@ mod tests {
     #[test]
     fn a_packet_finds_room_on_an_idle_wire_however_short_the_queue() {
         let settings: LinkSettings = "rate=1Mbit/s,queue=1500B".parse().unwrap();
-        let mut model = Model::new(&settings, 1, 0);
-        assert_eq!(model.offer(0, 9000), Fate::Departs { at_ns: 72_000_000 });
-        assert_eq!(model.offer(0, 100), Fate::QueueFull);
+        let mut model = LinkModel::new(&settings, 1, 0);
+        assert_eq!(model.send(0, 9000), PacketFate::Departs { at_ns: 72_000_000 });
+        assert_eq!(model.send(0, 100), PacketFate::QueueFull);
         assert_eq!(
-            (model.wire_packets(), model.offer(72_000_000, 9000)),
-            (1, Fate::Departs { at_ns: 144_000_000 })
+            (model.wire_packets(), model.send(72_000_000, 9000)),
+            (1, PacketFate::Departs { at_ns: 144_000_000 })
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Routes and devices, told to the kernel. One message, one response (rtnetlink(7)).
+//! Requests of rtnetlink(7) that create routes and devices: one request, one response.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -9,23 +9,23 @@ use crate::link::namespace::check;
 const REQUEST_ACK_CREATE: u16 = 0x1 | 0x4 | 0x400;
 const NLMSG_ERROR: u16 = 2;
 const HEADER_BYTES: usize = 16;
-/// Marks an attribute that holds others.
+/// Flag of an attribute that contains attributes.
 pub(crate) const NESTED: u16 = 0x8000;
 
-/// A request that makes something; the response says whether it was made.
+/// A request that creates something.
 #[derive(Debug)]
-pub(crate) struct Message {
+pub(crate) struct NetlinkRequest {
     kind: u16,
     body: Vec<u8>,
 }
 
-impl Message {
-    /// One of a kind (`RTM_…`), with what this kind begins with.
+impl NetlinkRequest {
+    /// A request of a type (`RTM_…`), with the fixed part of its body.
     pub fn new(kind: u16, fixed: &[u8]) -> Self {
         Self { kind, body: fixed.to_vec() }
     }
 
-    /// Adds an attribute. Callers' values are short: all of it stays far below 64 KiB.
+    /// Adds an attribute. Values of callers are short, so that lengths fit 16 bits.
     pub fn attribute(&mut self, kind: u16, value: &[u8]) {
         self.body.extend((value.len() as u16 + 4).to_ne_bytes());
         self.body.extend(kind.to_ne_bytes());
@@ -33,13 +33,13 @@ impl Message {
         self.align();
     }
 
-    /// Adds a text, with the zero that ends it.
+    /// Adds a string with its terminating zero.
     pub fn text(&mut self, kind: u16, text: &str) {
         let value: Vec<u8> = text.bytes().chain([0]).collect();
         self.attribute(kind, &value);
     }
 
-    /// Adds an attribute that holds others.
+    /// Adds an attribute that contains those added by `fill`.
     pub fn nested(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) {
         let at = self.body.len();
         self.attribute(kind, &[]);
@@ -48,7 +48,7 @@ impl Message {
         self.body[at..at + 2].copy_from_slice(&length.to_ne_bytes());
     }
 
-    /// Adds bytes that are no attribute, as some that hold others begin with.
+    /// Adds bytes that are no attribute, which precede the attributes of some nested ones.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.body.extend(bytes);
         self.align();
@@ -68,7 +68,7 @@ impl Message {
         bytes
     }
 
-    /// Sends it in the namespace of the calling thread.
+    /// Sends the request, in the namespace of the calling thread.
     pub fn send(&self) -> io::Result<()> {
         // SAFETY: a plain system call; the descriptor it returns is owned by nobody else.
         let socket = unsafe {
@@ -84,7 +84,7 @@ impl Message {
     }
 }
 
-/// The kernel responds with an error number, which is 0 when all went well.
+/// Result of a response, which is an error message with number 0 on success.
 fn parse_response(response: &[u8]) -> io::Result<()> {
     let odd = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's response makes no sense");
     let kind = response.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn messages_are_as_long_as_they_say_and_aligned() {
         for name in ["bbr", "cubic", "reno"] {
-            let mut message = Message::new(24, &[0; 12]);
+            let mut message = NetlinkRequest::new(24, &[0; 12]);
             message.nested(8 | NESTED, |inner| {
                 inner.raw(&[7; 16]);
                 inner.text(16, name);

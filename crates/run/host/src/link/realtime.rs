@@ -1,9 +1,9 @@
-//! Real-time priority of a thread. A link that waits for a processor is late.
+//! Real-time priority of a link's thread, which would be late if it waited for a processor.
 
-/// Above robots and origins (10): what they wait for must not wait for them.
+/// Above robots and origins (10), which wait for the link.
 const PRIORITY: libc::c_int = 20;
 
-/// Requests `SCHED_FIFO` from the kernel; false: it refuses, and the thread goes on as it is.
+/// Requests `SCHED_FIFO` for the calling thread; false if the kernel refuses.
 pub fn request() -> bool {
     let wanted = libc::sched_param { sched_priority: PRIORITY };
     // SAFETY: a plain system call on the calling thread; `wanted` outlives it.

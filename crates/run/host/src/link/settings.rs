@@ -1,7 +1,7 @@
-//! What a link does to a packet, in each direction, and how that is written.
+//! Settings of a link, and their notation.
 //!
-//! On a command line a link is `delay=40ms,jitter=2ms,loss=0.05%,rate=10Mbit/s,queue=100kB`, each part at most once; in
-//! TOML and JSON it is that text or a table of such texts (`delay = "40ms"`). Every number has its unit.
+//! On a command line, a link is `delay=40ms,jitter=2ms,loss=0.05%,rate=10Mbit/s,queue=100kB`, each part at most once; in TOML
+//! and JSON it is that text or a table of such texts (`delay = "40ms"`). Every number has its unit.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,52 +11,51 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Bytes that may wait for a rate when no queue is named.
-pub const USUAL_QUEUE_BYTES: u64 = 100_000;
-/// The longest delay that is let through: further than the moon and back, thirty times.
-const MOST_DELAY: Duration = Duration::from_secs(60);
-/// Slower than a telegraph, or faster than any user-space link will ever be.
+/// Default length, in bytes, of the queue for a rate.
+pub const DEFAULT_QUEUE_BYTES: u64 = 100_000;
+/// Upper bound on delays; the longest wait of [`super::probe`] allows for it.
+const MAX_DELAY: Duration = Duration::from_secs(60);
+/// Bounds on rates, in bits per second: a packet must pass within seconds, and no user-space link is faster.
 const RATES: (f64, f64) = (1e3, 1e12);
-/// Below a packet, a queue lets nothing wait.
-const LEAST_QUEUE: f64 = 1500.0;
+/// Lower bound on queues, in bytes: one packet.
+const MIN_QUEUE: f64 = 1500.0;
 const KEYS: [&str; 5] = ["delay", "jitter", "loss", "rate", "queue"];
 const EXAMPLE: &str = "write a link like delay=40ms,jitter=2ms,loss=0.05%,rate=10Mbit/s,queue=100kB";
 
-/// A link, the same in both directions. The default lets everything pass at once.
+/// Settings of a link, for both directions. The default has no effect on packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LinkSettings {
     pub delay: Duration,
-    /// Most that is added to or taken from the delay, uniformly; packets keep their order.
+    /// Upper bound on the uniform deviation from `delay`; packets keep their order.
     pub jitter: Duration,
-    /// Share of packets that are lost, from 0 to 1; which ones follows from a seed.
+    /// Share of packets that are lost, from 0 to 1; a seed selects them.
     pub loss: f64,
-    /// Most that passes, in bits per second; none: no limit.
+    /// Rate in bits per second; none for no limit.
     pub rate_bits_per_s: Option<u64>,
-    /// Bytes that may wait for the rate; none: [`USUAL_QUEUE_BYTES`]. What comes on top is dropped.
+    /// Length of the drop-tail queue for the rate; none for [`DEFAULT_QUEUE_BYTES`].
     pub queue_bytes: Option<u64>,
 }
 
-/// A link that cannot be: what was written, and what is expected.
+/// Invalid settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SettingsError {
     pub message: String,
 }
 
-fn wrong<T>(message: String) -> Result<T, SettingsError> {
+fn invalid<T>(message: String) -> Result<T, SettingsError> {
     Err(SettingsError { message })
 }
 
 impl LinkSettings {
-    /// Bytes that may wait for the rate.
+    /// Length of the queue in bytes.
     pub fn queue_bytes(&self) -> u64 {
-        self.queue_bytes.unwrap_or(USUAL_QUEUE_BYTES)
+        self.queue_bytes.unwrap_or(DEFAULT_QUEUE_BYTES)
     }
 
-    /// From parts, each a name and a text.
     fn from_parts<'a>(parts: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, SettingsError> {
         let mut settings = Self::default();
-        let mut seen: Vec<&str> = Vec::new();
+        let mut keys: Vec<&str> = Vec::new();
         for (key, text) in parts {
             let text = text.trim();
             match key {
@@ -67,51 +66,51 @@ impl LinkSettings {
                 "queue" => settings.queue_bytes = Some(queue(text)?),
                 other => {
                     let keys = KEYS.join(", ");
-                    return wrong(format!("a link has no `{other}`; it has {keys}: {EXAMPLE}"));
+                    return invalid(format!("a link has no `{other}`; it has {keys}: {EXAMPLE}"));
                 }
             }
-            if seen.contains(&key) {
-                return wrong(format!("`{key}` is said twice; {EXAMPLE}"));
+            if keys.contains(&key) {
+                return invalid(format!("`{key}` is said twice; {EXAMPLE}"));
             }
-            seen.push(key);
+            keys.push(key);
         }
         settings.check().map(|()| settings)
     }
 
-    /// The same, if there can be such a link.
+    /// The settings, if they are valid.
     pub fn checked(self) -> Result<Self, SettingsError> {
         self.to_string().parse()
     }
 
     fn check(&self) -> Result<(), SettingsError> {
         if self.jitter > self.delay {
-            return wrong(format!(
+            return invalid(format!(
                 "a jitter of {} cannot be taken from a delay of {}; make the delay at least as long",
-                show_duration(self.jitter),
-                show_duration(self.delay)
+                format_duration(self.jitter),
+                format_duration(self.delay)
             ));
         }
         if self.queue_bytes.is_some() && self.rate_bits_per_s.is_none() {
-            return wrong("a queue without a rate never fills; name a rate, or leave the queue out".into());
+            return invalid("a queue without a rate never fills; name a rate, or leave the queue out".into());
         }
         Ok(())
     }
 
-    /// The parts that are set, as they are written.
+    /// Names and texts of the settings that are not the default.
     fn parts(&self) -> Vec<(&'static str, String)> {
         let mut parts = Vec::new();
         let is_plain = *self == Self::default();
         if !self.delay.is_zero() || is_plain {
-            parts.push(("delay", show_duration(self.delay)));
+            parts.push(("delay", format_duration(self.delay)));
         }
         if !self.jitter.is_zero() {
-            parts.push(("jitter", show_duration(self.jitter)));
+            parts.push(("jitter", format_duration(self.jitter)));
         }
         if self.loss > 0.0 {
-            parts.push(("loss", show_share(self.loss)));
+            parts.push(("loss", format_share(self.loss)));
         }
-        parts.extend(self.rate_bits_per_s.map(|rate| ("rate", show_scaled(rate, "bit/s"))));
-        parts.extend(self.queue_bytes.map(|bytes| ("queue", show_scaled(bytes, "B"))));
+        parts.extend(self.rate_bits_per_s.map(|rate| ("rate", format_scaled(rate, "bit/s"))));
+        parts.extend(self.queue_bytes.map(|bytes| ("queue", format_scaled(bytes, "B"))));
         parts
     }
 }
@@ -125,9 +124,9 @@ impl FromStr for LinkSettings {
             match part.split_once('=') {
                 Some((key, value)) => parts.push((key.trim(), value)),
                 None if part.trim().is_empty() => {
-                    return wrong(format!("a part is missing in `{text}`; {EXAMPLE}"));
+                    return invalid(format!("a part is missing in `{text}`; {EXAMPLE}"));
                 }
-                None => return wrong(format!("`{}` has no value; {EXAMPLE}", part.trim())),
+                None => return invalid(format!("`{}` has no value; {EXAMPLE}", part.trim())),
             }
         }
         Self::from_parts(parts.into_iter())
@@ -154,8 +153,8 @@ impl Serialize for LinkSettings {
 
 impl<'de> Deserialize<'de> for LinkSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
-        impl<'de> Visitor<'de> for Written {
+        struct SettingsVisitor;
+        impl<'de> Visitor<'de> for SettingsVisitor {
             type Value = LinkSettings;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -175,7 +174,7 @@ impl<'de> Deserialize<'de> for LinkSettings {
                     .map_err(A::Error::custom)
             }
         }
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(SettingsVisitor)
     }
 }
 
@@ -185,7 +184,7 @@ fn split<'a>(key: &str, text: &'a str, examples: &str) -> Result<(f64, &'a str),
     let (digits, unit) = text.split_at(end);
     match digits.parse::<f64>() {
         Ok(number) => Ok((number, unit.trim())),
-        Err(_) => wrong(format!("{key}: `{text}` does not begin with a number; {examples}")),
+        Err(_) => invalid(format!("{key}: `{text}` does not begin with a number; {examples}")),
     }
 }
 
@@ -197,12 +196,12 @@ fn duration(key: &str, text: &str) -> Result<Duration, SettingsError> {
         "ms" => 1e-3,
         "s" => 1.0,
         "" if number == 0.0 => 1.0,
-        "" => return wrong(format!("{key}: `{text}` has no unit; write {text}ms for milliseconds")),
-        other => return wrong(format!("{key}: `{other}` is not a unit of a link's time; {examples}")),
+        "" => return invalid(format!("{key}: `{text}` has no unit; write {text}ms for milliseconds")),
+        other => return invalid(format!("{key}: `{other}` is not a unit of a link's time; {examples}")),
     };
     match Duration::try_from_secs_f64(number * factor_s) {
-        Ok(duration) if duration <= MOST_DELAY => Ok(duration),
-        _ => wrong(format!("{key}: `{text}` is longer than {}", show_duration(MOST_DELAY))),
+        Ok(duration) if duration <= MAX_DELAY => Ok(duration),
+        _ => invalid(format!("{key}: `{text}` is longer than {}", format_duration(MAX_DELAY))),
     }
 }
 
@@ -211,10 +210,10 @@ fn share(text: &str) -> Result<f64, SettingsError> {
     let (number, unit) = split("loss", text, examples)?;
     match unit {
         "%" if number < 100.0 => Ok(number / 100.0),
-        "%" => wrong(format!("loss: a link that loses {text} lets nothing pass; {examples}")),
+        "%" => invalid(format!("loss: a link that loses {text} lets nothing pass; {examples}")),
         "" if number == 0.0 => Ok(0.0),
-        "" => wrong(format!("loss: `{text}` has no unit; write {text}% for percent")),
-        other => wrong(format!("loss: `{other}` is not %; {examples}")),
+        "" => invalid(format!("loss: `{text}` has no unit; write {text}% for percent")),
+        other => invalid(format!("loss: `{other}` is not %; {examples}")),
     }
 }
 
@@ -227,14 +226,16 @@ fn rate(text: &str) -> Result<u64, SettingsError> {
         "Mbit" => 1e6,
         "Gbit" => 1e9,
         "B" | "kB" | "KB" | "MB" | "GB" => {
-            return wrong(format!("rate: `{text}` is in bytes, and links are measured in bits; {examples}"));
+            return invalid(format!(
+                "rate: `{text}` is in bytes, and links are measured in bits; {examples}"
+            ));
         }
-        "" => return wrong(format!("rate: `{text}` has no unit; {examples}")),
-        other => return wrong(format!("rate: `{other}` is not a unit of rate; {examples}")),
+        "" => return invalid(format!("rate: `{text}` has no unit; {examples}")),
+        other => return invalid(format!("rate: `{other}` is not a unit of rate; {examples}")),
     };
     let bits_per_s = number * factor;
     if bits_per_s < RATES.0 || bits_per_s > RATES.1 {
-        return wrong(format!("rate: `{text}` is not between 1kbit/s and 1000Gbit/s"));
+        return invalid(format!("rate: `{text}` is not between 1kbit/s and 1000Gbit/s"));
     }
     Ok(bits_per_s.round() as u64)
 }
@@ -249,19 +250,19 @@ fn queue(text: &str) -> Result<u64, SettingsError> {
         "KiB" => 1024.0,
         "MiB" => 1_048_576.0,
         "KB" => {
-            return wrong(format!("queue: `{text}`: write kB for 1000 bytes or KiB for 1024; {examples}"));
+            return invalid(format!("queue: `{text}`: write kB for 1000 bytes or KiB for 1024; {examples}"));
         }
-        "" => return wrong(format!("queue: `{text}` has no unit; {examples}")),
-        other => return wrong(format!("queue: `{other}` is not a unit of size; {examples}")),
+        "" => return invalid(format!("queue: `{text}` has no unit; {examples}")),
+        other => return invalid(format!("queue: `{other}` is not a unit of size; {examples}")),
     };
     let bytes = number * factor;
-    if !(LEAST_QUEUE..=1e9).contains(&bytes) {
-        return wrong(format!("queue: `{text}` is not between 1500B (one packet) and 1000MB"));
+    if !(MIN_QUEUE..=1e9).contains(&bytes) {
+        return invalid(format!("queue: `{text}` is not between 1500B (one packet) and 1000MB"));
     }
     Ok(bytes.round() as u64)
 }
 
-fn show_duration(duration: Duration) -> String {
+fn format_duration(duration: Duration) -> String {
     let ns = duration.as_nanos();
     match ns {
         0 => "0ms".into(),
@@ -272,8 +273,8 @@ fn show_duration(duration: Duration) -> String {
     }
 }
 
-/// As few digits of percent as tell it apart.
-fn show_share(share: f64) -> String {
+/// The shortest percentage that reads back as the same share.
+fn format_share(share: f64) -> String {
     let percent = share * 100.0;
     let written = (0..17).map(|digits| format!("{percent:.digits$}"));
     let exact =
@@ -281,9 +282,9 @@ fn show_share(share: f64) -> String {
     format!("{}%", exact.unwrap_or_else(|| percent.to_string()))
 }
 
-fn show_scaled(value: u64, unit: &str) -> String {
+fn format_scaled(value: u64, unit: &str) -> String {
     let scales = [("G", 1_000_000_000), ("M", 1_000_000), ("k", 1000)];
-    // A queue is never written in gigabytes.
+    // Gigabytes are no unit of queues.
     let fitting = scales.into_iter().filter(|(name, _)| unit != "B" || *name != "G");
     let mut fitting = fitting.filter(|(_, scale)| value >= *scale && value.is_multiple_of(*scale));
     match fitting.next() {
@@ -302,7 +303,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn refused(text: &str) -> String {
+    fn check_available(text: &str) -> String {
         text.parse::<LinkSettings>().unwrap_err().to_string()
     }
 
@@ -343,7 +344,7 @@ mod tests {
             ("rate=1Mbit/s,queue=100KB", "write kB for 1000 bytes or KiB"),
             ("rate=1Mbit/s,queue=10B", "one packet"),
         ] {
-            let message = refused(text);
+            let message = check_available(text);
             assert!(message.contains(words), "{text}: {message}");
         }
     }

@@ -1,4 +1,4 @@
-//! The disks of this machine: what they do, and on which of them files are.
+//! Activity of disks, and the disk of a file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,68 +8,68 @@ use std::path::Path;
 use assay_measurement::machine::DiskInterval;
 use rustix::fs::{major, minor};
 
-use super::kept::{Kept, Room, read};
+use super::proc_file::{ProcFile, ReadBuffer, read};
 
-/// Bytes of a sector in the kernel's accounts, whatever the device's own are.
+/// Bytes of a sector in the kernel's counters, whatever the device's own size.
 const SECTOR_BYTES: u64 = 512;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Device {
-    /// The kernel's name of it.
+pub struct DiskDevice {
     pub name: String,
-    /// Its number as tracepoints have it.
+    /// Device number as in tracepoints.
     pub number: u32,
 }
 
-/// The disk that a file (or directory) is on; none where it is on no disk, or on several.
-pub fn device_of(path: &Path) -> Option<Device> {
+/// The disk of a file or directory; none if it is on no disk, or on several.
+pub fn disk_of(path: &Path) -> Option<DiskDevice> {
     let device = fs::metadata(path).ok()?.dev();
     let place = fs::canonicalize(format!("/sys/dev/block/{}:{}", major(device), minor(device))).ok()?;
-    // A partition's directory lies in that of its disk.
+    // The directory of a partition is in that of its disk.
     let place = if place.join("partition").exists() { place.parent()? } else { &place };
-    let (major, minor) = super::read_line(place.join("dev").to_str()?)?
+    let (major, minor) = super::read_words(place.join("dev").to_str()?)?
         .split_once(':')
         .and_then(|(major, minor)| Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?)))?;
-    Some(Device { name: place.file_name()?.to_str()?.to_owned(), number: (major << 20) | minor })
+    Some(DiskDevice { name: place.file_name()?.to_str()?.to_owned(), number: (major << 20) | minor })
 }
 
-/// What the kernel counts of each disk.
+/// Reader of the kernel's counters of disks.
 #[derive(Debug)]
 pub struct Disks {
-    file: Option<Kept>,
-    /// Whole devices: their last accounts. Partitions are none.
-    known: BTreeMap<String, Option<Account>>,
+    file: Option<ProcFile>,
+    /// Last counters of whole disks; none for partitions.
+    known: BTreeMap<String, Option<DiskCounters>>,
     store: Option<String>,
 }
 
-/// Reads, merged, sectors read, ms; writes, merged, sectors written, ms; in flight, ms busy, ms of all requests.
-type Account = [u64; 11];
+/// Fields of `/proc/diskstats`: reads, merged reads, sectors read, ms reading; the same four of writes; requests in flight, ms
+/// busy, weighted ms.
+type DiskCounters = [u64; 11];
 
 impl Disks {
-    /// Begins to watch; `store` is the disk that the proxy's files are on.
-    pub fn open(store: Option<String>, room: &mut Room) -> Self {
-        let mut disks = Self { file: Kept::open("/proc/diskstats"), known: BTreeMap::new(), store };
-        disks.intervals(0, 0, room);
+    /// Reads the first counters; `store` is the disk of the proxy's files.
+    pub fn open(store: Option<String>, buffer: &mut ReadBuffer) -> Self {
+        let mut disks = Self { file: ProcFile::open("/proc/diskstats"), known: BTreeMap::new(), store };
+        disks.intervals(0, 0, buffer);
         disks
     }
 
-    /// What each disk did since the last time; those that never did anything are left out.
-    pub fn intervals(&mut self, start_ms: u64, length_ms: u64, room: &mut Room) -> Vec<DiskInterval> {
-        let Some(text) = read(self.file.as_ref(), room) else { return Vec::new() };
+    /// Activity of each disk since the last call, without disks that were never used.
+    pub fn intervals(&mut self, start_ms: u64, length_ms: u64, buffer: &mut ReadBuffer) -> Vec<DiskInterval> {
+        let Some(text) = read(self.file.as_ref(), buffer) else { return Vec::new() };
         let mut intervals = Vec::new();
-        for (name, account) in text.lines().filter_map(parse) {
-            if account[0] + account[4] == 0 {
+        for (name, counters) in text.lines().filter_map(parse) {
+            if counters[0] + counters[4] == 0 {
                 continue;
             }
             let before = match self.known.get_mut(name) {
                 Some(known) => known,
                 None => {
                     let whole = Path::new("/sys/block").join(name.replace('/', "!")).exists();
-                    self.known.entry(name.to_owned()).or_insert(whole.then_some(account))
+                    self.known.entry(name.to_owned()).or_insert(whole.then_some(counters))
                 }
             };
             let Some(before) = before else { continue };
-            let since = |at: usize| account[at].saturating_sub(before[at]);
+            let since = |at: usize| counters[at].saturating_sub(before[at]);
             intervals.push(DiskInterval {
                 start_ms,
                 length_ms,
@@ -83,22 +83,22 @@ impl Disks {
                 write_ms: since(7),
                 busy_ms: since(9),
                 queue_ms: since(10),
-                in_flight: account[8],
+                in_flight: counters[8],
             });
-            *before = account;
+            *before = counters;
         }
         intervals
     }
 }
 
-fn parse(line: &str) -> Option<(&str, Account)> {
+fn parse(line: &str) -> Option<(&str, DiskCounters)> {
     let mut words = line.split_whitespace().skip(2);
     let name = words.next()?;
-    let mut account = Account::default();
-    for place in &mut account {
+    let mut counters = DiskCounters::default();
+    for place in &mut counters {
         *place = words.next()?.parse().ok()?;
     }
-    Some((name, account))
+    Some((name, counters))
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_is_on_no_disk_has_none() {
-        assert_eq!(device_of(Path::new("/proc")), None);
-        assert_eq!(device_of(Path::new("/no/such/file")), None);
+        assert_eq!(disk_of(Path::new("/proc")), None);
+        assert_eq!(disk_of(Path::new("/no/such/file")), None);
     }
 }

@@ -1,31 +1,31 @@
-//! The control group of a role's processes, and what the kernel charged to it.
+//! Resource usage of the control group of a role.
 //!
-//! A group is the role's own when it is not the one that this process is in: somebody put the role there. Both versions are
-//! read; in version 1 each controller has directories of its own.
+//! A role has a group of its own if it is in another one than this process. Both versions are supported; in version 1, each
+//! controller has a hierarchy of its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::kept::{Kept, Room, read};
+use super::proc_file::{ProcFile, ReadBuffer, read};
 use super::processes::ticks_us;
 
-/// The group of a role, where it has one.
+/// Open files of a role's own control group, if it has one.
 #[derive(Debug, Default)]
-pub struct Group {
-    /// Version 1: nanoseconds. Version 2: `cpu.stat`.
-    time: Option<Kept>,
-    /// Version 1: ticks in programs and in the kernel.
-    split: Option<Kept>,
-    memory: Option<Kept>,
-    memory_stat: Option<Kept>,
+pub struct ControlGroup {
+    /// `cpuacct.usage` (version 1) or `cpu.stat` (version 2).
+    time: Option<ProcFile>,
+    /// `cpuacct.stat` (version 1): user and system time in ticks.
+    split: Option<ProcFile>,
+    memory: Option<ProcFile>,
+    memory_stat: Option<ProcFile>,
 }
 
-/// What was charged to a group.
+/// Usage of a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Charged {
-    /// Time since it was made: in all, in programs, in the kernel.
-    pub cpu: Option<Time>,
-    /// Level: memory, page cache included.
+pub struct GroupUsage {
+    /// Processor time since the creation of the group.
+    pub cpu: Option<CpuTime>,
+    /// Level: memory, with the page cache.
     pub bytes: Option<u64>,
     /// Level: page cache.
     pub cache_bytes: Option<u64>,
@@ -33,20 +33,20 @@ pub struct Charged {
 
 /// Processor time, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Time {
+pub struct CpuTime {
     pub all_us: u64,
     pub user_us: u64,
     pub system_us: u64,
 }
 
-impl Group {
-    /// The group of a process, by the controllers for which it is not in ours.
-    pub fn of(pid: u32) -> Self {
+impl ControlGroup {
+    /// The group of a process, for those controllers for which it differs from that of this process.
+    pub fn of_process(pid: u32) -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let mounts = text("/proc/self/mountinfo");
         let (own, other) = (text("/proc/self/cgroup"), text(&format!("/proc/{pid}/cgroup")));
-        let dir = |controller| own_dir(&mounts, &own, &other, controller);
-        let open = |dir: &Option<PathBuf>, name: &str| Kept::open(dir.as_ref()?.join(name));
+        let dir = |controller| separate_dir(&mounts, &own, &other, controller);
+        let open = |dir: &Option<PathBuf>, name: &str| ProcFile::open(dir.as_ref()?.join(name));
         let (cpu, memory) = (dir("cpuacct"), dir("memory"));
         let time = open(&cpu, "cpuacct.usage").or_else(|| open(&cpu, "cpu.stat"));
         Self {
@@ -57,21 +57,19 @@ impl Group {
         }
     }
 
-    /// What was charged to it; nothing where there is none.
-    pub fn now(&self, room: &mut Room) -> Charged {
-        let split = read(self.split.as_ref(), room).map(|text| parse_split(&text));
-        let cpu = read(self.time.as_ref(), room).and_then(|text| parse_time(&text, split));
-        let bytes = read(self.memory.as_ref(), room).and_then(|text| text.trim().parse().ok());
-        let cache_bytes = read(self.memory_stat.as_ref(), room)
+    pub fn usage(&self, buffer: &mut ReadBuffer) -> GroupUsage {
+        let split = read(self.split.as_ref(), buffer).map(|text| parse_split(&text));
+        let cpu = read(self.time.as_ref(), buffer).and_then(|text| parse_time(&text, split));
+        let bytes = read(self.memory.as_ref(), buffer).and_then(|text| text.trim().parse().ok());
+        let cache_bytes = read(self.memory_stat.as_ref(), buffer)
             .and_then(|text| value(&text, "total_cache").or_else(|| value(&text, "file")));
-        Charged { cpu, bytes, cache_bytes }
+        GroupUsage { cpu, bytes, cache_bytes }
     }
 }
 
-impl Time {
-    /// The difference to an earlier account.
-    pub fn since(self, before: Time) -> Time {
-        Time {
+impl CpuTime {
+    pub fn since(self, before: CpuTime) -> CpuTime {
+        CpuTime {
             all_us: self.all_us.saturating_sub(before.all_us),
             user_us: self.user_us.saturating_sub(before.user_us),
             system_us: self.system_us.saturating_sub(before.system_us),
@@ -88,29 +86,29 @@ fn parse_split(text: &str) -> (u64, u64) {
     (ticks("user"), ticks("system"))
 }
 
-fn parse_time(text: &str, split: Option<(u64, u64)>) -> Option<Time> {
+fn parse_time(text: &str, split: Option<(u64, u64)>) -> Option<CpuTime> {
     if let Ok(all_ns) = text.trim().parse::<u64>() {
         let (user_us, system_us) = split?;
-        return Some(Time { all_us: all_ns / 1000, user_us, system_us });
+        return Some(CpuTime { all_us: all_ns / 1000, user_us, system_us });
     }
-    Some(Time {
+    Some(CpuTime {
         all_us: value(text, "usage_usec")?,
         user_us: value(text, "user_usec")?,
         system_us: value(text, "system_usec")?,
     })
 }
 
-/// The directory of a controller's group that `other` is in, if it is not the one that `own` is in.
-fn own_dir(mounts: &str, own: &str, other: &str, controller: &str) -> Option<PathBuf> {
-    let of_one = |text: &str| in_hierarchy(text, |names| names.split(',').any(|name| name == controller));
-    let of_two = |text: &str| in_hierarchy(text, str::is_empty);
-    let (path, (root, mount)) = match of_one(other) {
+/// The directory of the group of `other` for a controller, if it is not the group of `own`.
+fn separate_dir(mounts: &str, own: &str, other: &str, controller: &str) -> Option<PathBuf> {
+    let path_v1 = |text: &str| in_hierarchy(text, |names| names.split(',').any(|name| name == controller));
+    let path_v2 = |text: &str| in_hierarchy(text, str::is_empty);
+    let (path, (root, mount)) = match path_v1(other) {
         Some(path) => {
-            (Some(path).filter(|path| Some(path) != of_one(own).as_ref())?, mount_of(mounts, controller)?)
+            (Some(path).filter(|path| Some(path) != path_v1(own).as_ref())?, mount_of(mounts, controller)?)
         }
-        None => (of_two(other).filter(|path| Some(path) != of_two(own).as_ref())?, mount_of(mounts, "")?),
+        None => (path_v2(other).filter(|path| Some(path) != path_v2(own).as_ref())?, mount_of(mounts, "")?),
     };
-    // Only a part of the hierarchy may be mounted.
+    // The mount may show only a part of the hierarchy.
     let below = if root == "/" { path.as_str() } else { path.strip_prefix(root)? };
     Some(Path::new(mount).join(below.trim_start_matches('/')))
 }
@@ -123,18 +121,18 @@ fn in_hierarchy(text: &str, wanted: impl Fn(&str) -> bool) -> Option<String> {
     })
 }
 
-/// What is mounted of a controller's hierarchy, and where; without a name, of version 2.
+/// Root and mount point of a controller's hierarchy; of version 2 for an empty name.
 fn mount_of<'a>(mounts: &'a str, controller: &str) -> Option<(&'a str, &'a str)> {
     mounts.lines().find_map(|line| {
         let (place, kind) = line.split_once(" - ")?;
         let mut kind = kind.split_whitespace();
-        let right = match kind.next()? {
+        let matches = match kind.next()? {
             "cgroup" => !controller.is_empty() && kind.nth(1)?.split(',').any(|option| option == controller),
             "cgroup2" => controller.is_empty(),
             _ => false,
         };
         let mut place = place.split_whitespace().skip(3);
-        right.then_some((place.next()?, place.next()?))
+        matches.then_some((place.next()?, place.next()?))
     })
 }
 
@@ -151,22 +149,22 @@ mod tests {
     fn a_group_is_found_where_its_hierarchy_is_mounted() {
         let own = "4:memory:/outer/a\n2:cpu,cpuacct:/\n0::/\n";
         let other = "4:memory:/outer/a/p\n2:cpu,cpuacct:/p\n0::/\n";
-        let found = |controller| own_dir(MOUNTS, own, other, controller);
+        let found = |controller| separate_dir(MOUNTS, own, other, controller);
         assert_eq!(found("cpuacct"), Some("/sys/fs/cgroup/cpu/p".into()));
         assert_eq!(found("memory"), Some("/sys/fs/cgroup/memory/a/p".into()));
-        assert_eq!(own_dir(MOUNTS, own, own, "memory"), None, "it shares ours");
+        assert_eq!(separate_dir(MOUNTS, own, own, "memory"), None, "it shares ours");
         assert_eq!(
-            own_dir(MOUNTS, "0::/us\n", "0::/us/p\n", "memory"),
+            separate_dir(MOUNTS, "0::/us\n", "0::/us/p\n", "memory"),
             Some("/sys/fs/cgroup/unified/us/p".into())
         );
-        assert_eq!(own_dir("", "", "", "memory"), None);
+        assert_eq!(separate_dir("", "", "", "memory"), None);
     }
 
     #[test]
     fn both_versions_tell_the_same() {
         let split = Some(parse_split("user 3\nsystem 2\n"));
         let one = parse_time("50123456\n", split).unwrap();
-        assert_eq!(one, Time { all_us: 50_123, user_us: ticks_us(3), system_us: ticks_us(2) });
+        assert_eq!(one, CpuTime { all_us: 50_123, user_us: ticks_us(3), system_us: ticks_us(2) });
         let two = "usage_usec 50123\nuser_usec 30000\nsystem_usec 20000\nnr_periods 0\n";
         assert_eq!(parse_time(two, None).unwrap(), one);
         assert_eq!(parse_time("", split), None);
@@ -174,6 +172,9 @@ mod tests {
 
     #[test]
     fn this_process_has_no_group_of_its_own() {
-        assert_eq!(Group::of(std::process::id()).now(&mut Room::default()), Charged::default());
+        assert_eq!(
+            ControlGroup::of_process(std::process::id()).usage(&mut ReadBuffer::default()),
+            GroupUsage::default()
+        );
     }
 }

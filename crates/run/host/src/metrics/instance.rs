@@ -1,7 +1,7 @@
-//! A tracing instance of our own, which nobody else sees and nobody has to clear away.
+//! A private trace instance, which is removed without help of the user.
 //!
-//! tracefs is reached without mounting it anywhere. A trace instance lasts until it is removed, though: its name says who
-//! made it, and the next one removes those whose maker is gone.
+//! tracefs is accessed without a mount point. A trace instance lasts until it is removed, so its name has the mark of its
+//! owner, and the next instance removes those whose owner is gone.
 
 use std::ffi::CStr;
 use std::fs;
@@ -13,36 +13,52 @@ use std::time::Duration;
 
 use crate::owner::{Owner, PREFIX, abandoned};
 
-/// Flags and commands of the kernel's interface for file systems: close on exec, and make it.
+/// `FSOPEN_CLOEXEC` and `FSMOUNT_CLOEXEC`, and `FSCONFIG_CMD_CREATE`.
 const CLOSE_ON_EXEC: libc::c_ulong = 1;
 const CREATE: libc::c_ulong = 6;
-/// The last reader's files take a moment to be closed.
+/// Attempts to remove an instance, whose files take a moment to be closed.
 const REMOVALS: u32 = 20;
 const BETWEEN_REMOVALS: Duration = Duration::from_millis(10);
 
-/// A trace instance, gone when dropped.
+/// A disk that cannot be traced.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    #[error("{} is on no single disk (in memory, or on a file system over several)", .0.display())]
+    NoDisk(PathBuf),
+    #[error("tracing the disk needs root")]
+    NotPermitted,
+    #[error("this kernel has no tracefs")]
+    NoTracefs,
+    #[error("cannot open tracefs: {0}")]
+    Tracefs(io::Error),
+    #[error("cannot make a trace instance: {0}")]
+    Instance(io::Error),
+    #[error("the kernel refused to {action}: {error}")]
+    Refused { action: &'static str, error: io::Error },
+}
+
+/// A trace instance, which is removed when it is dropped.
 #[derive(Debug)]
-pub struct Instance {
+pub struct TraceInstance {
     path: PathBuf,
-    /// The file system that it is in.
+    /// Keeps `path` valid.
     _tracefs: OwnedFd,
 }
 
-impl Instance {
-    /// Makes one; why not, where that is not allowed.
-    pub fn make() -> Result<Self, String> {
+impl TraceInstance {
+    pub fn create() -> Result<Self, TraceError> {
         let tracefs = open_tracefs().map_err(|e| match e.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => "tracing the disk needs root".to_owned(),
-            Some(libc::ENODEV | libc::ENOSYS) => "this kernel has no tracefs".to_owned(),
-            _ => format!("cannot open tracefs: {e}"),
+            Some(libc::EPERM | libc::EACCES) => TraceError::NotPermitted,
+            Some(libc::ENODEV | libc::ENOSYS) => TraceError::NoTracefs,
+            _ => TraceError::Tracefs(e),
         })?;
         let instances = PathBuf::from(format!("/proc/self/fd/{}/instances", tracefs.as_raw_fd()));
         let path = instances.join(name());
         for left in abandoned(std::slice::from_ref(&instances)) {
-            // Whoever can make one can remove one; if not, the next one tries again.
+            // If this fails, the next instance tries again.
             let _ = remove(&left);
         }
-        fs::create_dir(&path).map_err(|e| format!("cannot make a trace instance: {e}"))?;
+        fs::create_dir(&path).map_err(TraceError::Instance)?;
         Ok(Self { path, _tracefs: tracefs })
     }
 
@@ -51,7 +67,7 @@ impl Instance {
     }
 }
 
-impl Drop for Instance {
+impl Drop for TraceInstance {
     fn drop(&mut self) {
         for _ in 0..REMOVALS {
             if remove(&self.path).is_ok() {
@@ -63,12 +79,12 @@ impl Drop for Instance {
 }
 
 fn remove(instance: &Path) -> io::Result<()> {
-    // It cannot go while somebody may still write into it.
+    // An instance with enabled events is busy.
     let _ = fs::write(instance.join("events/enable"), "0");
     fs::remove_dir(instance)
 }
 
-/// A descriptor of tracefs, which is mounted nowhere.
+/// Opens tracefs without a mount point.
 fn open_tracefs() -> io::Result<OwnedFd> {
     let checked = |result: libc::c_long| match i32::try_from(result) {
         Ok(number @ 0..) => Ok(number),
@@ -92,7 +108,7 @@ fn open_tracefs() -> io::Result<OwnedFd> {
 fn name() -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(1);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    format!("{PREFIX}{}-trace{number}", Owner::me().mark())
+    format!("{PREFIX}{}-trace{number}", Owner::current().mark())
 }
 
 #[cfg(test)]
@@ -104,8 +120,8 @@ mod tests {
         let (first, second) = (name(), name());
         assert_ne!(first, second);
         for name in [first, second] {
-            assert!(name.contains(&Owner::me().mark()), "{name}");
-            assert_eq!(Owner::of(&name), Some(Owner::me()), "{name}");
+            assert!(name.contains(&Owner::current().mark()), "{name}");
+            assert_eq!(Owner::from_name(&name), Some(Owner::current()), "{name}");
         }
     }
 }

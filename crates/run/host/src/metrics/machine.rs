@@ -1,20 +1,20 @@
-//! The processors and the memory of this machine, whoever uses them, and what the hypervisor took.
+//! Processors and memory of the machine as a whole, with stolen time.
 
 use std::collections::BTreeMap;
 
 use assay_measurement::health::ProcessorInterval;
 use assay_measurement::machine::MachineInterval;
 
-use super::kept::{Kept, Room, read};
+use super::proc_file::{ProcFile, ReadBuffer, read};
 use super::processes::ticks_us;
 
-/// The machine's own account since it was started, and its levels.
+/// Counters of the machine since boot, and its levels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Machine {
-    pub all: Work,
-    /// Each of them, by its number.
-    pub each: BTreeMap<u32, Work>,
-    pub memory: Memory,
+pub struct MachineCounters {
+    pub all: CpuTicks,
+    /// Processors by number.
+    pub each: BTreeMap<u32, CpuTicks>,
+    pub memory: MemoryLevels,
     context_switches: u64,
     interrupts: u64,
     forks: u64,
@@ -22,21 +22,20 @@ pub struct Machine {
     blocked: u64,
 }
 
-/// What a processor did, in ticks of the kernel's: user, nice, system, idle, iowait, irq, softirq, steal.
+/// Time of a processor in clock ticks: user, nice, system, idle, iowait, irq, softirq, steal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Work([u64; 8]);
+pub struct CpuTicks([u64; 8]);
 
-impl Work {
-    /// The difference to an earlier account.
-    pub fn since(self, before: Work) -> Work {
-        Work(std::array::from_fn(|at| self.0[at].saturating_sub(before.0[at])))
+impl CpuTicks {
+    pub fn since(self, before: CpuTicks) -> CpuTicks {
+        CpuTicks(std::array::from_fn(|at| self.0[at].saturating_sub(before.0[at])))
     }
 
     fn us<const N: usize>(self, parts: [usize; N]) -> u64 {
         ticks_us(parts.iter().map(|at| self.0[*at]).sum())
     }
 
-    /// User, system and interrupts.
+    /// User, system and interrupt time.
     pub fn busy_us(self) -> u64 {
         self.us([0, 1, 2, 5, 6])
     }
@@ -45,12 +44,12 @@ impl Work {
         self.us([0, 1])
     }
 
-    /// The kernel, with interrupts.
+    /// System and interrupt time.
     pub fn kernel_us(self) -> u64 {
         self.us([2, 5, 6])
     }
 
-    /// Taken by the hypervisor.
+    /// Time stolen by the hypervisor.
     pub fn steal_us(self) -> u64 {
         self.us([7])
     }
@@ -58,8 +57,8 @@ impl Work {
 
 /// Memory of the machine, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// What is not to be had.
+pub struct MemoryLevels {
+    /// Memory that is not available.
     pub used: u64,
     /// Page cache and buffers.
     pub cached: u64,
@@ -68,56 +67,57 @@ pub struct Memory {
     swapped: u64,
 }
 
-/// Where the kernel keeps these accounts.
+/// Open files with the counters.
 #[derive(Debug)]
-pub struct Files {
-    stat: Option<Kept>,
-    memory: Option<Kept>,
+pub struct MachineFiles {
+    stat: Option<ProcFile>,
+    memory: Option<ProcFile>,
 }
 
-impl Files {
+impl MachineFiles {
     pub fn open() -> Self {
-        Self { stat: Kept::open("/proc/stat"), memory: Kept::open("/proc/meminfo") }
+        Self { stat: ProcFile::open("/proc/stat"), memory: ProcFile::open("/proc/meminfo") }
     }
 
-    /// Reads them; what is not there counts as 0.
-    pub fn now(&self, room: &mut Room) -> Machine {
-        let mut machine = read(self.stat.as_ref(), room).map_or_else(Machine::default, |text| parse(&text));
+    /// Reads the counters; missing ones are 0.
+    pub fn now(&self, buffer: &mut ReadBuffer) -> MachineCounters {
+        let mut machine =
+            read(self.stat.as_ref(), buffer).map_or_else(MachineCounters::default, |text| parse(&text));
         machine.memory =
-            read(self.memory.as_ref(), room).map_or_else(Memory::default, |text| parse_memory(&text));
+            read(self.memory.as_ref(), buffer).map_or_else(MemoryLevels::default, |text| parse_memory(&text));
         machine
     }
 }
 
-impl Machine {
-    /// What each processor did since an earlier account.
+impl MachineCounters {
+    /// Activity of each processor since an earlier reading.
     pub fn processors_since(
         &self,
-        before: &Machine,
+        before: &MachineCounters,
         start_ms: u64,
         length_ms: u64,
     ) -> Vec<ProcessorInterval> {
-        let interval = |(&cpu, work): (&u32, &Work)| {
-            let work = work.since(before.each.get(&cpu).copied().unwrap_or(*work));
+        let interval = |(&cpu, ticks): (&u32, &CpuTicks)| {
+            let ticks = ticks.since(before.each.get(&cpu).copied().unwrap_or(*ticks));
             ProcessorInterval {
                 start_ms,
                 length_ms,
                 cpu,
-                busy_us: work.busy_us(),
-                steal_us: work.steal_us(),
-                user_us: work.user_us(),
-                system_us: work.us([2]),
-                irq_us: work.us([5]),
-                softirq_us: work.us([6]),
-                iowait_us: work.us([4]),
-                idle_us: work.us([3]),
+                busy_us: ticks.busy_us(),
+                steal_us: ticks.steal_us(),
+                user_us: ticks.user_us(),
+                system_us: ticks.us([2]),
+                irq_us: ticks.us([5]),
+                softirq_us: ticks.us([6]),
+                iowait_us: ticks.us([4]),
+                idle_us: ticks.us([3]),
             }
         };
         self.each.iter().map(interval).collect()
     }
 
-    /// What the machine as a whole did since an earlier account.
-    pub fn interval_since(&self, before: &Machine, start_ms: u64, length_ms: u64) -> MachineInterval {
+    /// Activity of the machine as a whole since an earlier reading.
+    pub fn interval_since(&self, before: &MachineCounters, start_ms: u64, length_ms: u64) -> MachineInterval {
         MachineInterval {
             start_ms,
             length_ms,
@@ -131,28 +131,28 @@ impl Machine {
             dirty_bytes: self.memory.dirty,
             writeback_bytes: self.memory.writeback,
             swapped_bytes: self.memory.swapped,
-            // What measuring it cost is not its own affair.
+            // The caller knows what measuring cost.
             metering_us: 0,
         }
     }
 }
 
-fn parse(stat: &str) -> Machine {
-    let mut machine = Machine::default();
+fn parse(stat: &str) -> MachineCounters {
+    let mut machine = MachineCounters::default();
     for line in stat.lines() {
         let Some((name, rest)) = line.split_once(' ') else { continue };
         let mut numbers = rest.split_whitespace().map_while(|number| number.parse().ok());
         if let Some(cpu) = name.strip_prefix("cpu") {
-            let work = Work(std::array::from_fn(|_| numbers.next().unwrap_or(0)));
+            let ticks = CpuTicks(std::array::from_fn(|_| numbers.next().unwrap_or(0)));
             match cpu.parse() {
-                Ok(cpu) => drop(machine.each.insert(cpu, work)),
-                Err(_) => machine.all = work,
+                Ok(cpu) => drop(machine.each.insert(cpu, ticks)),
+                Err(_) => machine.all = ticks,
             }
             continue;
         }
         let place = match name {
             "ctxt" => &mut machine.context_switches,
-            // The first is the sum of all that follow.
+            // The first number is the sum of the others.
             "intr" => &mut machine.interrupts,
             "processes" => &mut machine.forks,
             "procs_running" => &mut machine.running,
@@ -164,9 +164,9 @@ fn parse(stat: &str) -> Machine {
     machine
 }
 
-fn parse_memory(text: &str) -> Memory {
+fn parse_memory(text: &str) -> MemoryLevels {
     let bytes = |name| super::meminfo(text, name).unwrap_or(0);
-    Memory {
+    MemoryLevels {
         used: bytes("MemTotal").saturating_sub(bytes("MemAvailable")),
         cached: bytes("Cached") + bytes("Buffers"),
         dirty: bytes("Dirty"),
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(machine.each.keys().copied().collect::<Vec<u32>>(), [0, 11]);
         assert_eq!((machine.each[&11].busy_us(), machine.each[&11].steal_us()), (ticks_us(1), ticks_us(2)));
         assert_eq!((machine.interrupts, machine.context_switches, machine.forks), (7, 99, 5));
-        assert_eq!(parse(""), Machine::default());
+        assert_eq!(parse(""), MachineCounters::default());
     }
 
     #[test]

@@ -1,16 +1,15 @@
-//! What the machine is, and what the roles' processes, the processors, disks and network did in each interval.
+//! Facts about the machine, and metrics of roles, processors, disks and network in each interval.
 //!
-//! All of it is read once a second by the lab itself, from files of the kernel's that are kept open. What costs more than a
-//! little (connections by state, proportional memory) is read less often where it would take more than a small part of a
-//! processor: see [`pace`].
+//! The lab reads them once a second, from files of `/proc` that are kept open. Costly readings (connections by state,
+//! proportional memory) are made less often if they would take more than a small share of a processor: see [`pacer`].
 
 mod disks;
 mod group;
 mod instance;
-pub(crate) mod kept;
 pub(crate) mod machine;
 mod network;
-mod pace;
+mod pacer;
+pub(crate) mod proc_file;
 mod processes;
 mod states;
 mod trace;
@@ -27,21 +26,22 @@ use assay_measurement::waits::WaitReport;
 use assay_record::run::HostInfo;
 
 use disks::Disks;
-use group::{Charged, Group};
-use kept::Room;
-use machine::{Files, Machine};
-use network::Namespace;
-use pace::own_time;
-use processes::Tree;
-use waits::Waits;
+use group::{ControlGroup, GroupUsage};
+use machine::{MachineCounters, MachineFiles};
+use network::NetworkNamespace;
+use pacer::thread_cpu_time;
+use proc_file::ReadBuffer;
+use processes::ProcessTree;
+use waits::WaitMonitor;
 
+pub use instance::TraceError;
 pub use processes::ProcessorWaits;
-pub use trace::Trace;
+pub use trace::BlockTrace;
 
-/// The role whose waits are watched in short stretches.
+/// The role whose waits are monitored in short windows.
 const TARGET: &str = "proxy";
 
-/// Facts that can change numbers: name in `run.json`, and where the kernel keeps it.
+/// Settings of the machine that can affect results: name in `run.json`, and file.
 const SETTINGS: [(&str, &str); 10] = [
     ("tcp_congestion_control", "/proc/sys/net/ipv4/tcp_congestion_control"),
     ("ip_local_port_range", PORT_RANGE),
@@ -49,27 +49,27 @@ const SETTINGS: [(&str, &str); 10] = [
     ("tcp_rmem", "/proc/sys/net/ipv4/tcp_rmem"),
     ("tcp_wmem", "/proc/sys/net/ipv4/tcp_wmem"),
     ("somaxconn", "/proc/sys/net/core/somaxconn"),
-    // Where it is 1, a low priority in one session does not make room for another.
+    // With autogroups, nice values have an effect within a session only.
     ("sched_autogroup", "/proc/sys/kernel/sched_autogroup_enabled"),
     ("transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled"),
     ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     ("scaling_governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
 ];
-/// Where the range of source ports is.
+/// The range of source ports.
 pub const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
-/// Where it says whether ports of connections closed a moment ago are used again.
+/// Reuse of ports in TIME_WAIT.
 pub const TW_REUSE: &str = "/proc/sys/net/ipv4/tcp_tw_reuse";
 
-/// What the machine is.
+/// Facts about the machine.
 pub fn facts(descriptor_limit: u64) -> HostInfo {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let value = |line: &str| line.split_once(':').map(|(_, value)| value.trim().to_owned());
     let cpu_model =
         cpuinfo.lines().find(|line| line.starts_with("model name")).and_then(value).unwrap_or_default();
     let settings =
-        SETTINGS.iter().filter_map(|(name, path)| Some(((*name).to_owned(), read_line(path)?))).collect();
+        SETTINGS.iter().filter_map(|(name, path)| Some(((*name).to_owned(), read_words(path)?))).collect();
     HostInfo {
-        kernel: read_line("/proc/sys/kernel/osrelease").unwrap_or_default(),
+        kernel: read_words("/proc/sys/kernel/osrelease").unwrap_or_default(),
         cpus: u32::try_from(cpuinfo.lines().filter(|line| line.starts_with("processor")).count())
             .unwrap_or(0),
         cpu_model,
@@ -80,9 +80,9 @@ pub fn facts(descriptor_limit: u64) -> HostInfo {
     }
 }
 
-/// Which `CLOCK_MONOTONIC` this is: that of a boot of the kernel, as a time namespace moves it.
+/// Identity of `CLOCK_MONOTONIC`, which starts with a boot and is shifted by a time namespace.
 fn clock() -> Option<String> {
-    let boot = read_line("/proc/sys/kernel/random/boot_id")?;
+    let boot = read_words("/proc/sys/kernel/random/boot_id")?;
     let namespace = fs::read_link("/proc/self/ns/time").ok()?;
     Some(format!("{boot} {}", namespace.display()))
 }
@@ -97,61 +97,66 @@ fn meminfo(text: &str, name: &str) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// The first line of a file of the kernel's, without space around it.
-pub fn read_line(path: &str) -> Option<String> {
+/// Text of a small file, with single spaces between its words.
+pub fn read_words(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Measures roles and the machine once an interval.
+/// Reader of the metrics of roles and machine, called once per interval.
 #[derive(Debug)]
 pub struct Meter {
-    roles: Vec<Role>,
-    files: Files,
-    machine: Machine,
+    roles: Vec<MeteredRole>,
+    files: MachineFiles,
+    machine: MachineCounters,
     disks: Disks,
-    networks: Vec<Namespace>,
-    trace: Option<Trace>,
-    room: Room,
+    networks: Vec<NetworkNamespace>,
+    trace: Option<BlockTrace>,
+    buffer: ReadBuffer,
     last_ms: u64,
-    /// What the last sample cost, keeping it included.
+    /// Processor time of the last sample and its storage.
     cost: Duration,
 }
 
-/// A role that is measured.
 #[derive(Debug)]
-struct Role {
+struct MeteredRole {
     name: String,
-    tree: Tree,
-    group: Group,
-    charged: Charged,
-    /// How its threads wait, in short stretches; of the target only.
-    waits: Option<Waits>,
+    tree: ProcessTree,
+    group: ControlGroup,
+    group_usage: GroupUsage,
+    /// Waits of threads in short windows; for the target only.
+    waits: Option<WaitMonitor>,
 }
 
-impl Role {
-    fn new(name: String, pids: Vec<u32>, room: &mut Room) -> Self {
-        let group = pids.first().map_or_else(Group::default, |pid| Group::of(*pid));
-        let charged = group.now(room);
-        let tree = Tree::new(pids, room);
-        let waits = (name == TARGET).then(Waits::begin).flatten();
+impl MeteredRole {
+    fn new(name: String, pids: Vec<u32>, buffer: &mut ReadBuffer) -> Self {
+        let group = pids.first().map_or_else(ControlGroup::default, |pid| ControlGroup::of_process(*pid));
+        let group_usage = group.usage(buffer);
+        let tree = ProcessTree::new(pids, buffer);
+        let waits = (name == TARGET).then(WaitMonitor::start).flatten();
         if let Some(waits) = &waits {
-            waits.follow(&tree.waiting());
+            waits.watch(&tree.threads_by_wait());
         }
-        Self { name, tree, group, charged, waits }
+        Self { name, tree, group, group_usage, waits }
     }
 
-    fn interval(&mut self, start_ms: u64, length_ms: u64, now: Instant, room: &mut Room) -> HostInterval {
-        let used = self.tree.usage(now, room);
+    fn interval(
+        &mut self,
+        start_ms: u64,
+        length_ms: u64,
+        now: Instant,
+        buffer: &mut ReadBuffer,
+    ) -> HostInterval {
+        let used = self.tree.usage(now, buffer);
         let waits = self.waits.as_ref().map(|waits| {
-            let taken = waits.take(used.run_delay_us, room);
-            waits.follow(&self.tree.waiting());
+            let taken = waits.take(used.run_delay_us, buffer);
+            waits.watch(&self.tree.threads_by_wait());
             taken
         });
-        let charged = self.group.now(room);
-        let by_group = charged.cpu.zip(self.charged.cpu).map(|(now, before)| now.since(before));
-        self.charged = charged;
-        let by_process = group::Time {
+        let group_usage = self.group.usage(buffer);
+        let by_group = group_usage.cpu.zip(self.group_usage.cpu).map(|(now, before)| now.since(before));
+        self.group_usage = group_usage;
+        let by_process = group::CpuTime {
             all_us: used.user_us + used.system_us,
             user_us: used.user_us,
             system_us: used.system_us,
@@ -177,57 +182,57 @@ impl Role {
             pss_bytes: used.pss_bytes,
             disk_read_bytes: used.disk_read_bytes,
             disk_written_bytes: used.disk_written_bytes,
-            group_bytes: charged.bytes,
-            cache_bytes: charged.cache_bytes,
+            group_bytes: group_usage.bytes,
+            cache_bytes: group_usage.cache_bytes,
             waits: waits.unwrap_or_default(),
         }
     }
 }
 
 impl Meter {
-    /// Begins to measure: each role with the first processes of its trees. `store` is where the proxy keeps its files; `trace` is
-    /// that of its disk, if there is to be one.
-    pub fn new(roles: Vec<(String, Vec<u32>)>, store: Option<&Path>, trace: Option<Trace>) -> Self {
-        let mut room = Room::default();
+    /// Takes the first readings. `roles` are names with root processes; `store` is the directory of the proxy's files, and
+    /// `trace` a trace of its disk.
+    pub fn new(roles: Vec<(String, Vec<u32>)>, store: Option<&Path>, trace: Option<BlockTrace>) -> Self {
+        let mut buffer = ReadBuffer::default();
         let first: Vec<_> = roles.iter().map(|(name, pids)| (name.clone(), pids.first().copied())).collect();
-        let files = Files::open();
-        let store = store.and_then(disks::device_of).map(|device| device.name);
-        // Requests to it before the run are not the run's.
+        let files = MachineFiles::open();
+        let store = store.and_then(disks::disk_of).map(|device| device.name);
+        // Discards requests from before the run.
         trace.iter().for_each(|trace| drop(trace.intervals(0, 0)));
         Self {
-            machine: files.now(&mut room),
-            disks: Disks::open(store, &mut room),
-            networks: network::namespaces(&first, &mut room),
-            roles: roles.into_iter().map(|(name, pids)| Role::new(name, pids, &mut room)).collect(),
+            machine: files.now(&mut buffer),
+            disks: Disks::open(store, &mut buffer),
+            networks: network::namespaces(&first, &mut buffer),
+            roles: roles.into_iter().map(|(name, pids)| MeteredRole::new(name, pids, &mut buffer)).collect(),
             files,
             trace,
-            room,
+            buffer,
             last_ms: 0,
             cost: Duration::ZERO,
         }
     }
 
-    /// Measures, has it kept, and notes what both cost for the next sample.
-    pub fn measure<E>(&mut self, now_ms: u64, keep: impl FnOnce(Series) -> Result<(), E>) -> Result<(), E> {
-        let before = own_time();
+    /// Takes a sample and stores it; the cost of both is part of the next sample.
+    pub fn measure<E>(&mut self, now_ms: u64, store: impl FnOnce(Series) -> Result<(), E>) -> Result<(), E> {
+        let before = thread_cpu_time();
         let sample = self.sample(now_ms);
-        let kept = keep(sample);
-        self.cost = own_time().saturating_sub(before);
-        kept
+        let stored = store(sample);
+        self.cost = thread_cpu_time().saturating_sub(before);
+        stored
     }
 
-    /// When the target waited for processors since the last call, as often as anybody asks; none where it is not watched.
+    /// Waits of the target for processors since the last call; none if they are not monitored.
     pub fn waits(&self) -> Option<WaitReport> {
         self.roles.iter().find_map(|role| role.waits.as_ref()?.report())
     }
 
-    /// What each role and the machine did since the last time (or since the start of the run).
+    /// Metrics since the last sample, or since the start of the run.
     fn sample(&mut self, now_ms: u64) -> Series {
         let (start_ms, length_ms) = (self.last_ms, now_ms.saturating_sub(self.last_ms));
-        let (now, room) = (Instant::now(), &mut self.room);
+        let (now, buffer) = (Instant::now(), &mut self.buffer);
         let mut host: Vec<HostInterval> =
-            self.roles.iter_mut().map(|role| role.interval(start_ms, length_ms, now, room)).collect();
-        let machine = self.files.now(room);
+            self.roles.iter_mut().map(|role| role.interval(start_ms, length_ms, now, buffer)).collect();
+        let machine = self.files.now(buffer);
         let all = machine.all.since(self.machine.all);
         host.push(HostInterval {
             start_ms,
@@ -242,21 +247,24 @@ impl Meter {
             ..HostInterval::default()
         });
         let networks = &mut self.networks;
-        let watching: Duration =
-            self.roles.iter().filter_map(|role| role.waits.as_ref().map(Waits::cost)).sum();
-        let cost = self.cost + watching + self.trace.as_ref().map_or(Duration::ZERO, Trace::cost);
+        let monitor_cost: Duration =
+            self.roles.iter().filter_map(|role| role.waits.as_ref().map(WaitMonitor::cost)).sum();
+        let cost = self.cost + monitor_cost + self.trace.as_ref().map_or(Duration::ZERO, BlockTrace::cost);
         let sample = Series {
             host,
             processors: machine.processors_since(&self.machine, start_ms, length_ms),
-            network: networks.iter_mut().map(|each| each.interval(start_ms, length_ms, now, room)).collect(),
+            network: networks
+                .iter_mut()
+                .map(|each| each.interval(start_ms, length_ms, now, buffer))
+                .collect(),
             machine: vec![MachineInterval {
                 metering_us: u64::try_from(cost.as_micros()).unwrap_or(u64::MAX),
                 ..machine.interval_since(&self.machine, start_ms, length_ms)
             }],
-            disks: self.disks.intervals(start_ms, length_ms, room),
+            disks: self.disks.intervals(start_ms, length_ms, buffer),
             interfaces: networks
                 .iter_mut()
-                .flat_map(|each| each.traffic(start_ms, length_ms, room))
+                .flat_map(|each| each.traffic(start_ms, length_ms, buffer))
                 .collect(),
             blocks: self.trace.as_ref().map_or_else(Vec::new, |trace| trace.intervals(start_ms, length_ms)),
             ..Series::default()

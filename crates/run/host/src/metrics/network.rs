@@ -1,8 +1,7 @@
-//! The network stack of a namespace: what it dropped, sent again or ran out of, what went through its interfaces, and how
-//! many connections are in which state.
+//! The network stack of a namespace: TCP counters, traffic of interfaces, and connections by state.
 //!
-//! Small files that the kernel keeps for each namespace, read through a process that is in it; none of them grows with the
-//! number of connections. What it does not count itself is in [`super::states`].
+//! The sources are small files for each namespace, read through a process in it; none grows with the number of connections.
+//! [`super::states`] counts the states that the kernel does not.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,91 +10,96 @@ use std::time::Instant;
 use assay_measurement::health::NetworkInterval;
 use assay_measurement::machine::InterfaceInterval;
 
-use super::kept::{Kept, Room, read};
-use super::states::{Sockets, States};
+use super::proc_file::{ProcFile, ReadBuffer, read};
+use super::states::{ConnectionStates, SocketDiag};
 
-/// A network namespace in which roles are.
+/// A network namespace with roles in it.
 #[derive(Debug)]
-pub struct Namespace {
-    /// The roles, joined by `+`.
+pub struct NetworkNamespace {
+    /// Names of the roles, joined by `+`.
     role: String,
-    snmp: Option<Kept>,
-    netstat: Option<Kept>,
-    sockstat: Option<Kept>,
-    dev: Option<Kept>,
-    sockets: Option<Sockets>,
-    last: Network,
-    interfaces: BTreeMap<String, Traffic>,
+    snmp: Option<ProcFile>,
+    netstat: Option<ProcFile>,
+    sockstat: Option<ProcFile>,
+    dev: Option<ProcFile>,
+    sockets: Option<SocketDiag>,
+    last: TcpCounters,
+    interfaces: BTreeMap<String, InterfaceCounters>,
 }
 
-/// The namespaces of roles, by a process of each; roles that share one come together.
-pub fn namespaces(roles: &[(String, Option<u32>)], room: &mut Room) -> Vec<Namespace> {
+/// The distinct namespaces of roles, given with a process of each.
+pub fn namespaces(roles: &[(String, Option<u32>)], buffer: &mut ReadBuffer) -> Vec<NetworkNamespace> {
     let mut found: Vec<(u64, u32, Vec<&str>)> = Vec::new();
     for (role, pid) in roles {
         let Some(pid) = *pid else { continue };
-        let Some(number) = number_of(&pid.to_string()) else { continue };
+        let Some(number) = network_namespace_of(&pid.to_string()) else { continue };
         match found.iter_mut().find(|(known, ..)| *known == number) {
             Some((.., names)) => names.push(role),
             None => found.push((number, pid, vec![role])),
         }
     }
     if found.is_empty() {
-        // Nobody is there to look through: this process sees at least its own.
-        found.extend(number_of("self").map(|number| (number, std::process::id(), vec!["host"])));
+        // Without a role's process, read at least the namespace of this process.
+        found.extend(network_namespace_of("self").map(|number| (number, std::process::id(), vec!["host"])));
     }
-    found.into_iter().map(|(_, pid, names)| Namespace::open(names.join("+"), pid, room)).collect()
+    found.into_iter().map(|(_, pid, names)| NetworkNamespace::open(names.join("+"), pid, buffer)).collect()
 }
 
-/// What tells namespaces apart.
-pub fn number_of(process: &str) -> Option<u64> {
+/// Inode of the network namespace of a process.
+pub fn network_namespace_of(process: &str) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
     fs::metadata(format!("/proc/{process}/ns/net")).ok().map(|meta| meta.ino())
 }
 
-impl Namespace {
-    fn open(role: String, pid: u32, room: &mut Room) -> Self {
-        let open = |name: &str| Kept::open(format!("/proc/{pid}/net/{name}"));
+impl NetworkNamespace {
+    fn open(role: String, pid: u32, buffer: &mut ReadBuffer) -> Self {
+        let open = |name: &str| ProcFile::open(format!("/proc/{pid}/net/{name}"));
         let mut namespace = Self {
             role,
             snmp: open("snmp"),
             netstat: open("netstat"),
             sockstat: open("sockstat"),
             dev: open("dev"),
-            sockets: Sockets::open(pid),
-            last: Network::default(),
+            sockets: SocketDiag::open(pid),
+            last: TcpCounters::default(),
             interfaces: BTreeMap::new(),
         };
-        namespace.last = namespace.now(room);
-        namespace.traffic(0, 0, room);
+        namespace.last = namespace.now(buffer);
+        namespace.traffic(0, 0, buffer);
         namespace
     }
 
-    fn now(&self, room: &mut Room) -> Network {
+    fn now(&self, buffer: &mut ReadBuffer) -> TcpCounters {
         let page_bytes = rustix::param::page_size() as u64;
-        let mut text = |file: &Option<Kept>| {
-            read(file.as_ref(), room).map(std::borrow::Cow::into_owned).unwrap_or_default()
+        let mut text = |file: &Option<ProcFile>| {
+            read(file.as_ref(), buffer).map(std::borrow::Cow::into_owned).unwrap_or_default()
         };
-        Network::parse(&text(&self.snmp), &text(&self.netstat), &text(&self.sockstat), page_bytes)
+        TcpCounters::parse(&text(&self.snmp), &text(&self.netstat), &text(&self.sockstat), page_bytes)
     }
 
-    /// What the stack counted since the last time, and its levels.
+    /// Differences of counters since the last call, and levels.
     pub fn interval(
         &mut self,
         start_ms: u64,
         length_ms: u64,
         now: Instant,
-        room: &mut Room,
+        buffer: &mut ReadBuffer,
     ) -> NetworkInterval {
-        let counted = self.now(room);
-        let states = self.sockets.as_mut().and_then(|sockets| sockets.count(now, room));
+        let counted = self.now(buffer);
+        let states = self.sockets.as_mut().and_then(|sockets| sockets.count(now, buffer));
         let interval = counted.interval_since(&self.last, states, start_ms, length_ms);
         self.last = counted;
         NetworkInterval { role: self.role.clone(), ..interval }
     }
 
-    /// What went through its interfaces since the last time; those that nothing ever went through are left out.
-    pub fn traffic(&mut self, start_ms: u64, length_ms: u64, room: &mut Room) -> Vec<InterfaceInterval> {
-        let Some(text) = read(self.dev.as_ref(), room) else { return Vec::new() };
+    /// Traffic of interfaces since the last call, without unused interfaces.
+    pub fn traffic(
+        &mut self,
+        start_ms: u64,
+        length_ms: u64,
+        buffer: &mut ReadBuffer,
+    ) -> Vec<InterfaceInterval> {
+        let Some(text) = read(self.dev.as_ref(), buffer) else { return Vec::new() };
         let mut intervals = Vec::new();
         for (name, traffic) in text.lines().filter_map(parse_traffic) {
             let before = self.interfaces.get(name).copied().unwrap_or_default();
@@ -112,12 +116,12 @@ impl Namespace {
 
 /// Bytes, packets and drops: received, sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Traffic([u64; 6]);
+struct InterfaceCounters([u64; 6]);
 
-impl Traffic {
+impl InterfaceCounters {
     fn interval_since(
         self,
-        before: &Traffic,
+        before: &InterfaceCounters,
         role: &str,
         name: &str,
         start_ms: u64,
@@ -140,16 +144,16 @@ impl Traffic {
 }
 
 /// A line of `/proc/net/dev`: name, then 8 numbers for what came in and 8 for what went out.
-fn parse_traffic(line: &str) -> Option<(&str, Traffic)> {
+fn parse_traffic(line: &str) -> Option<(&str, InterfaceCounters)> {
     let (name, numbers) = line.split_once(':')?;
     let numbers: Vec<u64> = numbers.split_whitespace().map_while(|number| number.parse().ok()).collect();
     let at = |index: usize| numbers.get(index).copied();
-    Some((name.trim(), Traffic([at(0)?, at(1)?, at(3)?, at(8)?, at(9)?, at(11)?])))
+    Some((name.trim(), InterfaceCounters([at(0)?, at(1)?, at(3)?, at(8)?, at(9)?, at(11)?])))
 }
 
-/// What the stack has counted since it was started, and its levels.
+/// Counters of the stack since boot, and levels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Network {
+struct TcpCounters {
     segments_out: u64,
     retransmitted: u64,
     listen_overflows: u64,
@@ -164,12 +168,12 @@ struct Network {
     buffer_bytes: u64,
 }
 
-impl Network {
+impl TcpCounters {
     fn parse(snmp: &str, netstat: &str, sockstat: &str, page_bytes: u64) -> Self {
-        let tcp = |name| named(snmp, "Tcp:", name).unwrap_or(0);
-        let netstat = Named::of(netstat, "TcpExt:");
+        let tcp = |name| named_value(snmp, "Tcp:", name).unwrap_or(0);
+        let netstat = NamedValues::parse(netstat, "TcpExt:");
         let extended = |name| netstat.value(name).unwrap_or(0);
-        let level = |name| after(sockstat, "TCP:", name);
+        let level = |name| paired_value(sockstat, "TCP:", name);
         Self {
             segments_out: tcp("OutSegs"),
             retransmitted: tcp("RetransSegs"),
@@ -180,7 +184,7 @@ impl Network {
             memory_pressures: extended("TCPMemoryPressures"),
             sockets: level("inuse"),
             time_wait: level("tw"),
-            established: named(snmp, "Tcp:", "CurrEstab"),
+            established: named_value(snmp, "Tcp:", "CurrEstab"),
             buffer_bytes: level("mem") * page_bytes,
         }
     }
@@ -188,8 +192,8 @@ impl Network {
     /// Differences of counters to an earlier reading; levels as they are.
     fn interval_since(
         &self,
-        before: &Network,
-        states: Option<States>,
+        before: &TcpCounters,
+        states: Option<ConnectionStates>,
         start_ms: u64,
         length_ms: u64,
     ) -> NetworkInterval {
@@ -208,7 +212,7 @@ impl Network {
             sockets: self.sockets,
             time_wait: self.time_wait,
             buffer_bytes: self.buffer_bytes,
-            // The kernel counts both together; the one is counted by itself.
+            // `CurrEstab` includes CLOSE_WAIT.
             established: self.established.map(|both| both.saturating_sub(close_wait.unwrap_or(0))),
             syn_sent: states.map(|states| states.syn_sent),
             syn_received: states.map(|states| states.syn_received),
@@ -221,31 +225,31 @@ impl Network {
     }
 }
 
-/// A group of a file in which a line of names is followed by a line of values, both with the same first word.
-struct Named<'a> {
+/// A group in a file of pairs of lines, names and values, both with the group as first word.
+struct NamedValues<'a> {
     names: &'a str,
     values: &'a str,
 }
 
-impl<'a> Named<'a> {
-    fn of(text: &'a str, group: &str) -> Self {
+impl<'a> NamedValues<'a> {
+    fn parse(text: &'a str, group: &str) -> Self {
         let mut lines = text.lines().filter(|line| line.starts_with(group));
         Self { names: lines.next().unwrap_or(""), values: lines.next().unwrap_or("") }
     }
 
     fn value(&self, name: &str) -> Option<u64> {
         let mut both = self.names.split_whitespace().zip(self.values.split_whitespace());
-        // Some values are negative (-1: no limit); none of those that are read here.
+        // Some values are -1 (no limit), but none of those that are read here.
         both.find_map(|(key, value)| (key == name).then(|| value.parse().ok())?)
     }
 }
 
-fn named(text: &str, group: &str, name: &str) -> Option<u64> {
-    Named::of(text, group).value(name)
+fn named_value(text: &str, group: &str, name: &str) -> Option<u64> {
+    NamedValues::parse(text, group).value(name)
 }
 
 /// A value of a file whose lines are `GROUP: name value name value …`.
-fn after(text: &str, group: &str, name: &str) -> u64 {
+fn paired_value(text: &str, group: &str, name: &str) -> u64 {
     let Some(line) = text.lines().find_map(|line| line.strip_prefix(group)) else { return 0 };
     let words: Vec<&str> = line.split_whitespace().collect();
     let pair = words.chunks_exact(2).find(|pair| pair[0] == name);
@@ -265,10 +269,10 @@ mod tests {
 
     #[test]
     fn counters_are_found_by_name_in_their_own_group() {
-        let seen = Network::parse(SNMP, NETSTAT, SOCKSTAT, 4096);
+        let seen = TcpCounters::parse(SNMP, NETSTAT, SOCKSTAT, 4096);
         assert_eq!(
             seen,
-            Network {
+            TcpCounters {
                 segments_out: 5000,
                 retransmitted: 7,
                 listen_overflows: 1,
@@ -286,15 +290,18 @@ mod tests {
 
     #[test]
     fn what_an_older_kernel_does_not_count_is_zero() {
-        assert_eq!(Network::parse("", "TcpExt: ListenDrops\n", "TCP: inuse\n", 4096), Network::default());
-        assert_eq!(named("Tcp: MaxConn\nTcp: -1\n", "Tcp:", "MaxConn"), None);
+        assert_eq!(
+            TcpCounters::parse("", "TcpExt: ListenDrops\n", "TCP: inuse\n", 4096),
+            TcpCounters::default()
+        );
+        assert_eq!(named_value("Tcp: MaxConn\nTcp: -1\n", "Tcp:", "MaxConn"), None);
     }
 
     #[test]
     fn counters_become_differences_and_levels_stay() {
-        let before = Network::parse(SNMP, NETSTAT, SOCKSTAT, 1);
-        let now = Network { segments_out: 5100, retransmitted: 9, sockets: 40, ..before };
-        let states = Some(States { close_wait: 3, ..States::default() });
+        let before = TcpCounters::parse(SNMP, NETSTAT, SOCKSTAT, 1);
+        let now = TcpCounters { segments_out: 5100, retransmitted: 9, sockets: 40, ..before };
+        let states = Some(ConnectionStates { close_wait: 3, ..ConnectionStates::default() });
         let interval = now.interval_since(&before, states, 1000, 500);
         assert_eq!((interval.segments_out, interval.retransmitted, interval.listen_drops), (100, 2, 0));
         assert_eq!((interval.sockets, interval.start_ms, interval.length_ms), (40, 1000, 500));
@@ -310,7 +317,10 @@ mod tests {
         let text = "Inter-|   Receive  |  Transmit\n face |bytes packets errs drop\n  \
                     lo: 10 2 0 1 0 0 0 0 30 4 0 5 0 0 0 0\nveth-a:1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n";
         let found: Vec<_> = text.lines().filter_map(parse_traffic).collect();
-        assert_eq!(found, [("lo", Traffic([10, 2, 1, 30, 4, 5])), ("veth-a", Traffic([1; 6]))]);
+        assert_eq!(
+            found,
+            [("lo", InterfaceCounters([10, 2, 1, 30, 4, 5])), ("veth-a", InterfaceCounters([1; 6]))]
+        );
     }
 
     #[test]
@@ -318,11 +328,11 @@ mod tests {
         let pid = std::process::id();
         let roles =
             [("robots".to_owned(), Some(pid)), ("proxy".to_owned(), None), ("origins".to_owned(), Some(pid))];
-        let mut room = Room::default();
-        let mut found = namespaces(&roles, &mut room);
+        let mut buffer = ReadBuffer::default();
+        let mut found = namespaces(&roles, &mut buffer);
         assert_eq!(found.len(), 1);
-        let interval = found[0].interval(0, 1000, Instant::now(), &mut room);
+        let interval = found[0].interval(0, 1000, Instant::now(), &mut buffer);
         assert_eq!((interval.role.as_str(), interval.length_ms), ("robots+origins", 1000));
-        assert_eq!(namespaces(&[], &mut room)[0].role, "host");
+        assert_eq!(namespaces(&[], &mut buffer)[0].role, "host");
     }
 }

@@ -1,8 +1,7 @@
-//! What processes and all their descendants use.
+//! Resource usage of process trees.
 //!
-//! Each process and thread is followed by itself, and what it used since it was last looked at is added up, so that nothing
-//! is counted twice and little is lost when some of them end. A process that was once found below a role's own stays the
-//! role's, also when its parent is gone.
+//! The usage of each process and thread since the last reading is summed, so that nothing is counted twice and little is lost
+//! when some of them end. A process that was once found in a tree stays in it, even if its parent ends.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,17 +9,17 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::kept::{Kept, Room, read};
-use super::pace::Pace;
+use super::pacer::Pacer;
+use super::proc_file::{ProcFile, ReadBuffer, read};
 
-/// How often proportional memory is added up: the kernel walks all pages for it.
+/// Least interval between readings of proportional memory, for which the kernel walks all pages.
 const PSS_EVERY: Duration = Duration::from_secs(10);
-/// A tree that grows faster than it is walked is not one of ours.
-const MOST_PROCESSES: usize = 4096;
+/// Upper bound on the processes of a tree, against one that grows while it is walked.
+const MAX_PROCESSES: usize = 4096;
 
-/// What a tree of processes did since the last time, and holds now.
+/// Usage of a tree since the last reading, and its levels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct ProcessUsage {
     pub user_us: u64,
     /// Time in the kernel.
     pub system_us: u64,
@@ -32,7 +31,7 @@ pub struct Usage {
     pub run_delay_us: u64,
     /// Times that threads gave up the processor.
     pub voluntary_switches: u64,
-    /// Times that it was taken from them.
+    /// Times that threads were preempted.
     pub involuntary_switches: u64,
     /// Bytes read from disks.
     pub disk_read_bytes: Option<u64>,
@@ -40,7 +39,7 @@ pub struct Usage {
     pub disk_written_bytes: Option<u64>,
     /// Level: resident memory.
     pub rss_bytes: u64,
-    /// Level: proportional memory, where it was added up this time.
+    /// Level: proportional memory, if it was read this time.
     pub pss_bytes: Option<u64>,
     /// Level: open file descriptors.
     pub descriptors: u64,
@@ -50,41 +49,41 @@ pub struct Usage {
     pub threads: u64,
 }
 
-/// Clock ticks of the kernel's accounts, in microseconds.
+/// Clock ticks in microseconds.
 pub fn ticks_us(ticks: u64) -> u64 {
     ticks * 1_000_000 / rustix::param::clock_ticks_per_second().max(1)
 }
 
 /// The processes of a role.
 #[derive(Debug)]
-pub struct Tree {
+pub struct ProcessTree {
     roots: Vec<u32>,
     processes: BTreeMap<u32, Process>,
-    disk: Disk,
+    disk: DiskBytes,
     descriptors: u64,
-    counting: Pace,
-    pss: Pace,
+    counting: Pacer,
+    pss: Pacer,
     page_bytes: u64,
 }
 
-impl Tree {
-    /// Begins to follow processes and all their descendants.
-    pub fn new(roots: Vec<u32>, room: &mut Room) -> Self {
+impl ProcessTree {
+    /// The tree of some root processes.
+    pub fn new(roots: Vec<u32>, buffer: &mut ReadBuffer) -> Self {
         let mut tree = Self {
             roots,
             processes: BTreeMap::new(),
-            disk: Disk::default(),
+            disk: DiskBytes::default(),
             descriptors: 0,
-            counting: Pace::new(Duration::from_secs(1)),
-            pss: Pace::new(PSS_EVERY),
+            counting: Pacer::new(Duration::from_secs(1)),
+            pss: Pacer::new(PSS_EVERY),
             page_bytes: rustix::param::page_size() as u64,
         };
-        tree.follow(room);
+        tree.read_all(buffer);
         tree
     }
 
-    /// All threads, process and thread each, those first that waited most for a processor in the last interval.
-    pub fn waiting(&self) -> Vec<(u32, u32)> {
+    /// All threads (process id, thread id), those first that waited most for a processor in the last interval.
+    pub fn threads_by_wait(&self) -> Vec<(u32, u32)> {
         let mut all: Vec<(u64, (u32, u32))> = self
             .processes
             .iter()
@@ -96,29 +95,28 @@ impl Tree {
         all.into_iter().map(|(_, thread)| thread).collect()
     }
 
-    /// What they did since the last time.
-    pub fn usage(&mut self, now: Instant, room: &mut Room) -> Usage {
-        let mut usage = self.follow(room);
+    pub fn usage(&mut self, now: Instant, buffer: &mut ReadBuffer) -> ProcessUsage {
+        let mut usage = self.read_all(buffer);
         let processes = &self.processes;
-        let counted =
-            self.counting.when_due(now, || processes.keys().map(|pid| count_descriptors(*pid)).sum());
+        let counted = self.counting.if_due(now, || processes.keys().map(|pid| count_descriptors(*pid)).sum());
         self.descriptors = counted.unwrap_or(self.descriptors);
         usage.descriptors = self.descriptors;
         let pss = self
             .pss
-            .when_due(now, || processes.keys().filter_map(|pid| pss_bytes(*pid)).reduce(u64::wrapping_add));
+            .if_due(now, || processes.keys().filter_map(|pid| pss_bytes(*pid)).reduce(u64::wrapping_add));
         usage.pss_bytes = pss.flatten();
         usage
     }
 
-    fn follow(&mut self, room: &mut Room) -> Usage {
-        let mut usage = Usage::default();
-        let (mut own, mut ended, mut gone) = (Counts::default(), Counts::default(), Counts::default());
+    fn read_all(&mut self, buffer: &mut ReadBuffer) -> ProcessUsage {
+        let mut usage = ProcessUsage::default();
+        let (mut own, mut ended, mut gone) =
+            (ProcessCounters::default(), ProcessCounters::default(), ProcessCounters::default());
         let mut disk = None;
-        let mut seen = BTreeSet::new();
+        let mut visited = BTreeSet::new();
         let mut open: Vec<u32> = self.roots.iter().chain(self.processes.keys()).copied().collect();
         while let Some(pid) = open.pop() {
-            if !seen.insert(pid) || seen.len() > MOST_PROCESSES {
+            if !visited.insert(pid) || visited.len() > MAX_PROCESSES {
                 continue;
             }
             let process = match self.processes.entry(pid) {
@@ -128,7 +126,7 @@ impl Tree {
                     place.insert(process)
                 }
             };
-            let Some(stat) = process.stat(room) else {
+            let Some(stat) = process.stat(buffer) else {
                 gone = gone.plus(process.last.own).plus(process.last.ended);
                 self.processes.remove(&pid);
                 continue;
@@ -137,17 +135,17 @@ impl Tree {
             ended = ended.plus(stat.ended.since(process.last.ended));
             process.last = stat;
             usage.rss_bytes += stat.rss_pages * self.page_bytes;
-            if let Some(now) = read(process.io.as_ref(), room).map(|text| parse_io(&text)) {
-                let sum: &mut Disk = disk.get_or_insert_default();
+            if let Some(now) = read(process.io.as_ref(), buffer).map(|text| parse_io(&text)) {
+                let sum: &mut DiskBytes = disk.get_or_insert_default();
                 sum.read += now.read;
                 sum.written += now.written;
             }
             usage.processes += 1;
-            process.threads(pid, &mut usage, &mut open, room);
+            process.threads(pid, &mut usage, &mut open, buffer);
         }
-        // A parent that waits for a child's end takes over its account: what is new of that is what was not read from the child
-        // itself.
-        let Counts([user, system, minor, major]) = own.plus(ended.since(gone));
+        // When a parent reaps a child, the child's totals are added to the parent's `ended` counters. Subtract what was read from
+        // the child before.
+        let ProcessCounters([user, system, minor, major]) = own.plus(ended.since(gone));
         (usage.user_us, usage.system_us) = (ticks_us(user), ticks_us(system));
         (usage.minor_faults, usage.major_faults) = (minor, major);
         if let Some(disk) = disk {
@@ -159,65 +157,65 @@ impl Tree {
     }
 }
 
-/// For how long the threads of some processes and of all their descendants have waited for a processor, added up.
+/// Total wait for processors of the threads of process trees.
 #[derive(Debug)]
 pub struct ProcessorWaits {
-    tree: Tree,
-    room: Room,
+    tree: ProcessTree,
+    buffer: ReadBuffer,
     waited_us: u64,
 }
 
 impl ProcessorWaits {
-    /// From now on, of these processes and all below them.
-    pub fn of(roots: Vec<u32>) -> Self {
-        let mut room = Room::default();
-        Self { tree: Tree::new(roots, &mut room), room, waited_us: 0 }
+    /// Counts from now on, for these processes and their descendants.
+    pub fn new(roots: Vec<u32>) -> Self {
+        let mut buffer = ReadBuffer::default();
+        Self { tree: ProcessTree::new(roots, &mut buffer), buffer, waited_us: 0 }
     }
 
-    /// Until now, in microseconds. What a thread waited that has ended since the last call is missing.
+    /// Total so far, in microseconds, without waits since the last call of threads that have ended.
     pub fn until_now_us(&mut self) -> u64 {
-        self.waited_us += self.tree.follow(&mut self.room).run_delay_us;
+        self.waited_us += self.tree.read_all(&mut self.buffer).run_delay_us;
         self.waited_us
     }
 }
 
-/// Ticks in programs, ticks in the kernel, faults without a disk, faults with one.
+/// User ticks, system ticks, minor faults, major faults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Counts([u64; 4]);
+struct ProcessCounters([u64; 4]);
 
-impl Counts {
-    fn plus(self, other: Counts) -> Counts {
-        Counts(std::array::from_fn(|at| self.0[at].saturating_add(other.0[at])))
+impl ProcessCounters {
+    fn plus(self, other: ProcessCounters) -> ProcessCounters {
+        ProcessCounters(std::array::from_fn(|at| self.0[at].saturating_add(other.0[at])))
     }
 
-    fn since(self, before: Counts) -> Counts {
-        Counts(std::array::from_fn(|at| self.0[at].saturating_sub(before.0[at])))
+    fn since(self, before: ProcessCounters) -> ProcessCounters {
+        ProcessCounters(std::array::from_fn(|at| self.0[at].saturating_sub(before.0[at])))
     }
 }
 
-/// Bytes read from and written to disks, ended children that were waited for included.
+/// Bytes read from and written to disks, with those of reaped children.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Disk {
+struct DiskBytes {
     read: u64,
     written: u64,
 }
 
 #[derive(Debug)]
 struct Process {
-    stat: Kept,
-    /// Another user's is not ours to read.
-    io: Option<Kept>,
-    last: Stat,
-    threads: BTreeMap<u32, Thread>,
+    stat: ProcFile,
+    /// None for a process of another user, for which it is not readable.
+    io: Option<ProcFile>,
+    last: ProcessStat,
+    threads: BTreeMap<u32, ProcessThread>,
 }
 
 #[derive(Debug)]
-struct Thread {
-    schedstat: Option<Kept>,
-    status: Option<Kept>,
-    children: Option<Kept>,
+struct ProcessThread {
+    schedstat: Option<ProcFile>,
+    status: Option<ProcFile>,
+    children: Option<ProcFile>,
     run_delay_ns: u64,
-    /// How long it waited in the last interval.
+    /// Wait for a processor in the last interval.
     waited_ns: u64,
     switches: [u64; 2],
 }
@@ -225,19 +223,19 @@ struct Thread {
 impl Process {
     fn open(pid: u32) -> Option<Self> {
         Some(Self {
-            stat: Kept::open(format!("/proc/{pid}/stat"))?,
-            io: Kept::open(format!("/proc/{pid}/io")),
-            last: Stat::default(),
+            stat: ProcFile::open(format!("/proc/{pid}/stat"))?,
+            io: ProcFile::open(format!("/proc/{pid}/io")),
+            last: ProcessStat::default(),
             threads: BTreeMap::new(),
         })
     }
 
-    fn stat(&self, room: &mut Room) -> Option<Stat> {
-        parse_stat(&self.stat.read(room)?)
+    fn stat(&self, buffer: &mut ReadBuffer) -> Option<ProcessStat> {
+        parse_stat(&self.stat.read(buffer)?)
     }
 
-    /// Adds what its threads did, and finds its children.
-    fn threads(&mut self, pid: u32, usage: &mut Usage, open: &mut Vec<u32>, room: &mut Room) {
+    /// Adds the usage of threads, and adds children to `open`.
+    fn threads(&mut self, pid: u32, usage: &mut ProcessUsage, open: &mut Vec<u32>, buffer: &mut ReadBuffer) {
         let listed = fs::read_dir(format!("/proc/{pid}/task"));
         let ids: BTreeSet<u32> = listed
             .into_iter()
@@ -247,18 +245,18 @@ impl Process {
         self.threads.retain(|id, _| ids.contains(id));
         usage.threads += ids.len() as u64;
         for id in ids {
-            let thread = self.threads.entry(id).or_insert_with(|| Thread::open(pid, id));
-            if !thread.add(usage, open, room) {
-                // Gone; another may have its number, and be read next time.
+            let thread = self.threads.entry(id).or_insert_with(|| ProcessThread::open(pid, id));
+            if !thread.add_usage(usage, open, buffer) {
+                // Ended. A new thread with the same id is found next time.
                 self.threads.remove(&id);
             }
         }
     }
 }
 
-impl Thread {
+impl ProcessThread {
     fn open(pid: u32, id: u32) -> Self {
-        let open = |name: &str| Kept::open(format!("/proc/{pid}/task/{id}/{name}"));
+        let open = |name: &str| ProcFile::open(format!("/proc/{pid}/task/{id}/{name}"));
         Self {
             schedstat: open("schedstat"),
             status: open("status"),
@@ -269,43 +267,43 @@ impl Thread {
         }
     }
 
-    /// True as long as it runs.
-    fn add(&mut self, usage: &mut Usage, open: &mut Vec<u32>, room: &mut Room) -> bool {
-        let Some(switches) = read(self.status.as_ref(), room).map(|text| parse_switches(&text)) else {
+    /// Adds the usage since the last reading; false if the thread has ended.
+    fn add_usage(&mut self, usage: &mut ProcessUsage, open: &mut Vec<u32>, buffer: &mut ReadBuffer) -> bool {
+        let Some(switches) = read(self.status.as_ref(), buffer).map(|text| parse_switches(&text)) else {
             return false;
         };
         usage.voluntary_switches += switches[0].saturating_sub(self.switches[0]);
         usage.involuntary_switches += switches[1].saturating_sub(self.switches[1]);
         self.switches = switches;
-        if let Some(delay_ns) = read(self.schedstat.as_ref(), room).map(|text| parse_run_delay_ns(&text)) {
+        if let Some(delay_ns) = read(self.schedstat.as_ref(), buffer).map(|text| parse_run_delay_ns(&text)) {
             self.waited_ns = delay_ns.saturating_sub(self.run_delay_ns);
             usage.run_delay_us += self.waited_ns / 1000;
             self.run_delay_ns = delay_ns;
         }
-        if let Some(children) = read(self.children.as_ref(), room) {
+        if let Some(children) = read(self.children.as_ref(), buffer) {
             open.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
         }
         true
     }
 }
 
-/// What is read of `/proc/PID/stat`.
+/// Fields of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Stat {
-    own: Counts,
-    /// Of children that ended and were waited for.
-    ended: Counts,
+struct ProcessStat {
+    own: ProcessCounters,
+    /// Counters of reaped children.
+    ended: ProcessCounters,
     rss_pages: u64,
 }
 
-fn parse_stat(text: &str) -> Option<Stat> {
-    // The name, in parentheses, may hold anything: fields are counted from behind the last one.
+fn parse_stat(text: &str) -> Option<ProcessStat> {
+    // The name in parentheses may contain parentheses: fields are counted from after the last one.
     let (_, rest) = text.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    Some(Stat {
-        own: Counts([number(14)?, number(15)?, number(10)?, number(12)?]),
-        ended: Counts([number(16)?, number(17)?, number(11)?, number(13)?]),
+    Some(ProcessStat {
+        own: ProcessCounters([number(14)?, number(15)?, number(10)?, number(12)?]),
+        ended: ProcessCounters([number(16)?, number(17)?, number(11)?, number(13)?]),
         rss_pages: number(24)?,
     })
 }
@@ -320,10 +318,10 @@ fn parse_switches(status: &str) -> [u64; 2] {
         .map(|name| status.rfind(name).map_or(0, |at| first_number(&status[at + name.len()..])))
 }
 
-fn parse_io(io: &str) -> Disk {
+fn parse_io(io: &str) -> DiskBytes {
     let value = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)).map_or(0, first_number);
     let cancelled = value("cancelled_write_bytes:");
-    Disk { read: value("read_bytes:"), written: value("write_bytes:").saturating_sub(cancelled) }
+    DiskBytes { read: value("read_bytes:"), written: value("write_bytes:").saturating_sub(cancelled) }
 }
 
 fn first_number(text: &str) -> u64 {
@@ -353,8 +351,8 @@ mod tests {
     #[test]
     fn a_process_name_with_parentheses_confuses_nobody() {
         let text = "7 (a) b (c)) S 1 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 5 1000 77 0 0";
-        let (own, ended) = (Counts([10, 20, 1, 3]), Counts([30, 40, 2, 4]));
-        assert_eq!(parse_stat(text), Some(Stat { own, ended, rss_pages: 77 }));
+        let (own, ended) = (ProcessCounters([10, 20, 1, 3]), ProcessCounters([30, 40, 2, 4]));
+        assert_eq!(parse_stat(text), Some(ProcessStat { own, ended, rss_pages: 77 }));
         assert_eq!(parse_stat("7 (gone"), None);
     }
 
@@ -370,7 +368,7 @@ mod tests {
         assert_eq!(parse_switches(status), [12, 3]);
         assert_eq!(parse_switches("Name: x\n"), [0, 0]);
         let io = "rchar: 1\nwchar: 2\nread_bytes: 4096\nwrite_bytes: 10000\ncancelled_write_bytes: 4000\n";
-        assert_eq!(parse_io(io), Disk { read: 4096, written: 6000 });
+        assert_eq!(parse_io(io), DiskBytes { read: 4096, written: 6000 });
     }
 
     /// Reads what the kernel tells within a second.
@@ -389,22 +387,22 @@ mod tests {
                 shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             let mut words = BufReader::new(shell.stdout.take().unwrap()).lines();
             let mut input = shell.stdin.take().unwrap();
-            let mut room = Room::default();
+            let mut buffer = ReadBuffer::default();
 
             assert_eq!(words.next().unwrap().unwrap(), "up");
-            let mut tree = Tree::new(vec![shell.id()], &mut room);
-            let account = |tree: &Tree| {
+            let mut tree = ProcessTree::new(vec![shell.id()], &mut buffer);
+            let account = |tree: &ProcessTree| {
                 tree.processes[&shell.id()].last.own.plus(tree.processes[&shell.id()].last.ended)
             };
             let begin = account(&tree);
             writeln!(input, "go").unwrap();
             assert_eq!(words.next().unwrap().unwrap(), "below");
-            let first = tree.usage(Instant::now(), &mut room);
+            let first = tree.usage(Instant::now(), &mut buffer);
             assert_eq!((first.processes, first.threads), (2, 2));
             assert!(first.descriptors > 0 && first.pss_bytes.is_some() && first.rss_bytes > 0, "{first:?}");
             writeln!(input, "go").unwrap();
             assert_eq!(words.next().unwrap().unwrap(), "end");
-            let second = tree.usage(Instant::now(), &mut room);
+            let second = tree.usage(Instant::now(), &mut buffer);
             assert_eq!((second.processes, second.pss_bytes), (1, None));
 
             let faults = account(&tree).since(begin).0[2];
@@ -412,7 +410,7 @@ mod tests {
             assert_eq!(first.minor_faults + second.minor_faults, faults);
             drop(input);
             shell.wait().unwrap();
-            assert_eq!(tree.usage(Instant::now(), &mut room).processes, 0);
+            assert_eq!(tree.usage(Instant::now(), &mut buffer).processes, 0);
         }
     }
 }

@@ -1,8 +1,7 @@
-//! TCP connections by state, without looking at most of them.
+//! TCP connections by state, without a list of all.
 //!
-//! The kernel is queried (`sock_diag`) for sockets in the states that few are in for long; those in ESTABLISHED and TIME_WAIT,
-//! of which there may be tens of thousands, it counts itself. It still walks over all of them, so it is not queried more
-//! often than a small part of the time allows.
+//! The kernel is queried (`sock_diag`) for sockets in states that few are in for long; it counts those in ESTABLISHED and
+//! TIME_WAIT, of which there may be tens of thousands, itself. As it walks over all sockets for a query, queries are paced.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -13,11 +12,11 @@ use rustix::net::{
 };
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::kept::Room;
-use super::network::number_of;
-use super::pace::Pace;
+use super::network::network_namespace_of;
+use super::pacer::Pacer;
+use super::proc_file::ReadBuffer;
 
-/// Numbers of states, as the kernel has them.
+/// The kernel's numbers of states.
 mod state {
     pub const SYN_SENT: u8 = 2;
     pub const SYN_RECV: u8 = 3;
@@ -32,34 +31,28 @@ mod state {
         [SYN_SENT, SYN_RECV, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, LISTEN, CLOSING, NEW_SYN_RECV];
 }
 
-/// Message types of netlink: a query of ours, the end of a response, an error.
+/// Message types of netlink: query and response, end of a response, error.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const DONE: u16 = 3;
 const ERROR: u16 = 2;
-/// A query for all of them.
+/// `NLM_F_REQUEST | NLM_F_DUMP`.
 const REQUEST_DUMP: u16 = 0x301;
 const HEAD_BYTES: usize = 16;
 const TCP: u8 = 6;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct States {
-    /// SYN_SENT.
+pub struct ConnectionStates {
     pub syn_sent: u64,
-    /// SYN_RECV.
     pub syn_received: u64,
-    /// FIN_WAIT1.
     pub fin_wait1: u64,
-    /// FIN_WAIT2.
     pub fin_wait2: u64,
-    /// CLOSE_WAIT.
     pub close_wait: u64,
     /// LAST_ACK or CLOSING.
     pub last_ack: u64,
-    /// LISTEN.
     pub listening: u64,
 }
 
-impl States {
+impl ConnectionStates {
     fn add(&mut self, state: u8) {
         let place = match state {
             state::SYN_SENT => &mut self.syn_sent,
@@ -75,65 +68,70 @@ impl States {
     }
 }
 
-/// Queries the kernel about the sockets of one namespace.
+/// A `sock_diag` socket in a namespace.
 #[derive(Debug)]
-pub struct Sockets {
+pub struct SocketDiag {
     socket: OwnedFd,
-    pace: Pace,
+    pacer: Pacer,
 }
 
-impl Sockets {
-    /// A socket in the namespace that a process is in; none where that is not allowed.
+impl SocketDiag {
+    /// Opens a socket in the namespace of a process; none if that is not permitted.
     pub fn open(pid: u32) -> Option<Self> {
-        let socket = if number_of(&pid.to_string()) == number_of("self") {
-            diagnosing()
+        let socket = if network_namespace_of(&pid.to_string()) == network_namespace_of("self") {
+            open_socket()
         } else {
             let namespace = File::open(format!("/proc/{pid}/ns/net")).ok()?;
-            // A thread of its own goes there and ends; the socket stays where it was made.
-            let there = std::thread::spawn(move || {
+            // The thread enters the namespace and ends; the socket stays in it.
+            let thread = std::thread::spawn(move || {
                 move_into_link_name_space(
                     rustix::fd::AsFd::as_fd(&namespace),
                     Some(LinkNameSpaceType::Network),
                 )
                 .ok()?;
-                diagnosing()
+                open_socket()
             });
-            there.join().ok()?
+            thread.join().ok()?
         };
-        Some(Self { socket: socket?, pace: Pace::new(Duration::from_secs(1)) })
+        Some(Self { socket: socket?, pacer: Pacer::new(Duration::from_secs(1)) })
     }
 
-    /// Counts, if that is due and the kernel tells.
-    pub fn count(&mut self, now: Instant, room: &mut Room) -> Option<States> {
+    /// Counts connections by state, if that is due.
+    pub fn count(&mut self, now: Instant, buffer: &mut ReadBuffer) -> Option<ConnectionStates> {
         let socket = &self.socket;
-        self.pace.when_due(now, || {
-            let mut states = States::default();
+        self.pacer.if_due(now, || {
+            let mut states = ConnectionStates::default();
             for family in [AddressFamily::INET, AddressFamily::INET6] {
-                request(socket, family, &mut states, room)?;
+                query(socket, family, &mut states, buffer)?;
             }
             Some(states)
         })?
     }
 }
 
-fn diagnosing() -> Option<OwnedFd> {
+fn open_socket() -> Option<OwnedFd> {
     socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG)).ok()
 }
 
-fn request(socket: &OwnedFd, family: AddressFamily, states: &mut States, room: &mut Room) -> Option<()> {
-    send(socket, &question(u8::try_from(family.as_raw()).ok()?), SendFlags::empty()).ok()?;
+fn query(
+    socket: &OwnedFd,
+    family: AddressFamily,
+    states: &mut ConnectionStates,
+    buffer: &mut ReadBuffer,
+) -> Option<()> {
+    send(socket, &dump_request(u8::try_from(family.as_raw()).ok()?), SendFlags::empty()).ok()?;
     loop {
-        let room = room.bytes();
-        let (length, _) = recv(socket, &mut *room, RecvFlags::empty()).ok()?;
-        match take(&room[..length.min(room.len())], states) {
-            Taken::More => {}
-            Taken::All => return Some(()),
-            Taken::Refused => return None,
+        let buffer = buffer.bytes();
+        let (length, _) = recv(socket, &mut *buffer, RecvFlags::empty()).ok()?;
+        match parse_dump(&buffer[..length.min(buffer.len())], states) {
+            DumpProgress::More => {}
+            DumpProgress::Done => return Some(()),
+            DumpProgress::Refused => return None,
         }
     }
 }
 
-fn question(family: u8) -> [u8; 72] {
+fn dump_request(family: u8) -> [u8; 72] {
     let mut message = [0; 72];
     message[..4].copy_from_slice(&72u32.to_ne_bytes());
     message[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
@@ -144,28 +142,28 @@ fn question(family: u8) -> [u8; 72] {
     message
 }
 
-/// What a part of a response leaves to be done.
+/// Progress of a response after a part of it.
 #[derive(Debug, PartialEq, Eq)]
-enum Taken {
+enum DumpProgress {
     More,
-    All,
+    Done,
     Refused,
 }
 
-fn take(mut part: &[u8], states: &mut States) -> Taken {
+fn parse_dump(mut part: &[u8], states: &mut ConnectionStates) -> DumpProgress {
     while let Some((head, _)) = part.split_first_chunk::<HEAD_BYTES>() {
         let length = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]) as usize;
         match u16::from_ne_bytes([head[4], head[5]]) {
-            DONE => return Taken::All,
-            ERROR => return Taken::Refused,
-            _ if length < HEAD_BYTES => return Taken::Refused,
-            // The family, then the state.
+            DONE => return DumpProgress::Done,
+            ERROR => return DumpProgress::Refused,
+            _ if length < HEAD_BYTES => return DumpProgress::Refused,
+            // `inet_diag_msg` begins with the family and the state.
             SOCK_DIAG_BY_FAMILY => part.get(HEAD_BYTES + 1).into_iter().for_each(|state| states.add(*state)),
             _ => {}
         }
         part = part.get(length.next_multiple_of(4)..).unwrap_or(&[]);
     }
-    Taken::More
+    DumpProgress::More
 }
 
 #[cfg(test)]
@@ -184,20 +182,24 @@ mod tests {
     #[test]
     fn sockets_of_a_response_are_counted_by_state() {
         let socket = |state| message(SOCK_DIAG_BY_FAMILY, &[2, state, 0, 0, 9]);
-        let mut states = States::default();
+        let mut states = ConnectionStates::default();
         let part = [socket(state::CLOSE_WAIT), socket(state::CLOSE_WAIT), socket(state::CLOSING)].concat();
-        assert_eq!(take(&part, &mut states), Taken::More);
-        assert_eq!(take(&message(DONE, &[0; 4]), &mut states), Taken::All);
-        assert_eq!(states, States { close_wait: 2, last_ack: 1, ..States::default() });
-        assert_eq!(take(&message(ERROR, &[0; 4]), &mut states), Taken::Refused);
-        assert_eq!(take(&[0; 40], &mut states), Taken::Refused, "a length of nothing never ends");
+        assert_eq!(parse_dump(&part, &mut states), DumpProgress::More);
+        assert_eq!(parse_dump(&message(DONE, &[0; 4]), &mut states), DumpProgress::Done);
+        assert_eq!(states, ConnectionStates { close_wait: 2, last_ack: 1, ..ConnectionStates::default() });
+        assert_eq!(parse_dump(&message(ERROR, &[0; 4]), &mut states), DumpProgress::Refused);
+        assert_eq!(
+            parse_dump(&[0; 40], &mut states),
+            DumpProgress::Refused,
+            "a length of nothing never ends"
+        );
     }
 
     #[test]
     fn a_listener_of_this_process_is_counted() {
         let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut sockets = Sockets::open(std::process::id()).unwrap();
-        let states = sockets.count(Instant::now(), &mut Room::default()).unwrap();
+        let mut sockets = SocketDiag::open(std::process::id()).unwrap();
+        let states = sockets.count(Instant::now(), &mut ReadBuffer::default()).unwrap();
         assert!(states.listening > 0, "{states:?}");
     }
 }

@@ -1,12 +1,12 @@
-//! The requests to the disk of the proxy's store: where they go, and how far apart they are.
+//! Trace of the requests to the disk of the proxy's store: positions and distances.
 //!
-//! The kernel's tracepoint `block:block_rq_issue` writes a line for each request into an instance of tracefs that is ours
-//! alone; a thread adds the lines up, so that memory stays the same however long the run is. Nothing global is changed:
-//! tracefs is mounted nowhere, and the instance goes when this is dropped, or when the next one starts if Assay is killed.
+//! The tracepoint `block:block_rq_issue` writes a line for each request into a private instance of tracefs; a thread sums the
+//! lines, so that memory does not grow with the run. Nothing global is changed: tracefs is not mounted, and the instance is
+//! removed on drop, or by the next one if Assay is killed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -16,37 +16,34 @@ use std::time::Duration;
 
 use assay_measurement::machine::BlockInterval;
 
-use super::disks::{Device, device_of};
-use super::instance::Instance;
-use super::pace::own_time;
+use super::disks::{DiskDevice, disk_of};
+use super::instance::{TraceError, TraceInstance};
+use super::pacer::thread_cpu_time;
 
-/// Room for lines that wait to be read, in KiB for each processor: some 50 000 of them.
+/// Size of the trace buffer per processor, in KiB: some 50,000 lines.
 const BUFFER_KIB: &str = "4096";
-/// How often they are read.
+/// Interval between readings of the buffer.
 const EVERY: Duration = Duration::from_millis(100);
 const EVENT: &str = "events/block/block_rq_issue";
 
-/// A trace that goes on.
+/// A running trace of a disk.
 #[derive(Debug)]
-pub struct Trace {
-    reader: Arc<Mutex<Reader>>,
-    /// Dropped, it ends the thread.
+pub struct BlockTrace {
+    reader: Arc<Mutex<TraceReader>>,
+    /// Ends the thread when it is dropped.
     running: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    // Behind the thread, which holds a file of it open.
-    instance: Option<Instance>,
+    instance: Option<TraceInstance>,
 }
 
-impl Trace {
-    /// Begins to trace the disk that `store` is on; why not, where that cannot be.
-    pub fn start(store: &Path) -> Result<Self, String> {
-        let device = device_of(store).ok_or_else(|| {
-            format!("{} is on no single disk (in memory, or on a file system over several)", store.display())
-        })?;
-        let instance = Instance::make()?;
-        let cannot = |what: &str, e: &io::Error| format!("the kernel refused to {what}: {e}");
-        let set = |file: &str, value: &str, what: &str| {
-            fs::write(instance.path().join(file), value).map_err(|e| cannot(what, &e))
+impl BlockTrace {
+    /// Starts to trace the disk of `store`.
+    pub fn start(store: &Path) -> Result<Self, TraceError> {
+        let device = disk_of(store).ok_or_else(|| TraceError::NoDisk(store.to_owned()))?;
+        let instance = TraceInstance::create()?;
+        let refused = |action| move |error| TraceError::Refused { action, error };
+        let set = |file: &str, value: &str, action| {
+            fs::write(instance.path().join(file), value).map_err(refused(action))
         };
         set("buffer_size_kb", BUFFER_KIB, "keep a buffer for the trace")?;
         set(&format!("{EVENT}/filter"), &format!("dev == {}", device.number), "trace one disk alone")?;
@@ -54,9 +51,9 @@ impl Trace {
             .read(true)
             .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
             .open(instance.path().join("trace_pipe"))
-            .map_err(|e| cannot("hand out the trace", &e))?;
+            .map_err(refused("hand out the trace"))?;
         set(&format!("{EVENT}/enable"), "1", "trace requests to disks")?;
-        let reader = Arc::new(Mutex::new(Reader::new(device, pipe)));
+        let reader = Arc::new(Mutex::new(TraceReader::new(device, pipe)));
         let (running, ended) = mpsc::channel();
         let thread = std::thread::Builder::new().name("trace".into());
         let read = Arc::clone(&reader);
@@ -64,16 +61,16 @@ impl Trace {
             .spawn(move || {
                 while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
                     let mut reader = read.lock().unwrap_or_else(PoisonError::into_inner);
-                    let before = own_time();
+                    let before = thread_cpu_time();
                     reader.drain();
-                    reader.cost += own_time().saturating_sub(before);
+                    reader.cost += thread_cpu_time().saturating_sub(before);
                 }
             })
-            .map_err(|e| cannot("start a thread", &e))?;
+            .map_err(refused("start a thread"))?;
         Ok(Self { reader, running: Some(running), thread: Some(thread), instance: Some(instance) })
     }
 
-    /// The requests to the disk since the last call.
+    /// Requests since the last call.
     pub fn intervals(&self, start_ms: u64, length_ms: u64) -> Vec<BlockInterval> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         reader.drain();
@@ -86,43 +83,42 @@ impl Trace {
     }
 }
 
-impl Drop for Trace {
+impl Drop for BlockTrace {
     fn drop(&mut self) {
         drop(self.running.take());
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has nothing more to read.
             let _ = thread.join();
         }
-        // Its files must be closed before it can go.
+        // The instance cannot be removed while its files are open.
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).pipe = None;
         drop(self.instance.take());
     }
 }
 
-/// Reads lines and adds them up.
 #[derive(Debug)]
-struct Reader {
+struct TraceReader {
     pipe: Option<File>,
     rest: Vec<u8>,
-    sums: Sums,
+    sums: RequestSums,
     cost: Duration,
 }
 
-impl Reader {
-    fn new(device: Device, pipe: File) -> Self {
+impl TraceReader {
+    fn new(device: DiskDevice, pipe: File) -> Self {
         Self {
             pipe: Some(pipe),
             rest: Vec::new(),
-            sums: Sums { device: device.name, ..Sums::default() },
+            sums: RequestSums { device: device.name, ..RequestSums::default() },
             cost: Duration::ZERO,
         }
     }
 
-    /// Takes everything that is there.
+    /// Reads all available lines.
     fn drain(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
         let mut part = [0; 8192];
-        // Nothing more to read is an error here: the pipe does not wait.
+        // The pipe is non-blocking: an error ends the loop when nothing is left to read.
         while let Ok(length @ 1..) = pipe.read(&mut part) {
             self.rest.extend_from_slice(&part[..length]);
             let mut begin = 0;
@@ -135,31 +131,30 @@ impl Reader {
     }
 }
 
-/// The requests to the disk.
 #[derive(Debug, Default)]
-struct Sums {
+struct RequestSums {
     device: String,
-    kinds: BTreeMap<&'static str, Kind>,
+    kinds: BTreeMap<&'static str, OperationSums>,
     lost: u64,
-    /// Where the last request ended.
+    /// Sector after the last request.
     head: Option<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Kind {
+struct OperationSums {
     sums: BlockInterval,
     distances: BTreeMap<u64, u64>,
 }
 
-impl Sums {
+impl RequestSums {
     fn line(&mut self, line: &str) {
-        if let Some(lost) = lost(line) {
+        if let Some(lost) = parse_lost(line) {
             self.lost += lost;
-            // What came in between is not known.
+            // The position after the lost requests is not known.
             self.head = None;
             return;
         }
-        let Some(request) = Request::parse(line) else { return };
+        let Some(request) = BlockRequest::parse(line) else { return };
         let kind = self.kinds.entry(request.operation).or_default();
         kind.sums.requests += 1;
         kind.sums.bytes += request.bytes;
@@ -184,7 +179,7 @@ impl Sums {
         if self.lost > 0 {
             kinds.entry("other").or_default().sums.lost = std::mem::take(&mut self.lost);
         }
-        let interval = |(operation, kind): (&str, Kind)| BlockInterval {
+        let interval = |(operation, kind): (&str, OperationSums)| BlockInterval {
             start_ms,
             length_ms,
             device: self.device.clone(),
@@ -196,22 +191,21 @@ impl Sums {
     }
 }
 
-/// A line such as `CPU:1 [LOST 123 EVENTS]`.
-fn lost(line: &str) -> Option<u64> {
+/// Parses a line such as `CPU:1 [LOST 123 EVENTS]`.
+fn parse_lost(line: &str) -> Option<u64> {
     line.strip_prefix("CPU:")?.split_once("[LOST ")?.1.split_whitespace().next()?.parse().ok()
 }
 
-/// A request that was handed to the disk.
 #[derive(Debug, PartialEq, Eq)]
-struct Request {
+struct BlockRequest {
     operation: &'static str,
     bytes: u64,
     sector: u64,
     sectors: u64,
 }
 
-impl Request {
-    /// Of a line `comm-pid [cpu] flags time: block_rq_issue: MAJOR,MINOR KIND BYTES (COMMAND) SECTOR + SECTORS …`.
+impl BlockRequest {
+    /// Parses a line `comm-pid [cpu] flags time: block_rq_issue: MAJOR,MINOR KIND BYTES (COMMAND) SECTOR + SECTORS …`.
     fn parse(line: &str) -> Option<Self> {
         // No program's name is long enough to hold this.
         let (_, request) = line.split_once(": block_rq_issue: ")?;
@@ -223,7 +217,7 @@ impl Request {
         let mut place = place.split(' ');
         let sector = place.next()?.parse().ok()?;
         let sectors = place.nth(1)?.parse().ok()?;
-        // A flush has no place: the kernel writes the highest number there is.
+        // A flush has no position, for which the kernel writes the highest number.
         (sectors == 0 || u64::checked_add(sector, sectors).is_some()).then_some(Self {
             operation,
             bytes,
@@ -233,7 +227,7 @@ impl Request {
     }
 }
 
-/// The letters of a request: perhaps `F` for a flush before it, then what it is, then more.
+/// Parses the letters of a request: `F` for a preceding flush, perhaps, then the operation, then flags.
 fn operation(kind: &str) -> &'static str {
     let after_flush = kind.strip_prefix('F').filter(|rest| !rest.is_empty()).unwrap_or(kind);
     match after_flush.as_bytes().first() {
@@ -259,7 +253,7 @@ CPU:1 [LOST 7 EVENTS]
 
     #[test]
     fn requests_are_added_up_by_kind_and_their_distances_counted() {
-        let mut sums = Sums { device: "vda".into(), ..Sums::default() };
+        let mut sums = RequestSums { device: "vda".into(), ..RequestSums::default() };
         LINES.lines().for_each(|line| sums.line(line));
         let found = sums.take(1000, 500);
         let [other, read, write] = found.as_slice() else { panic!("{found:?}") };
@@ -283,7 +277,7 @@ CPU:1 [LOST 7 EVENTS]
 
     #[test]
     fn a_store_on_no_disk_is_refused_in_words() {
-        let refused = Trace::start(Path::new("/proc")).unwrap_err();
+        let refused = BlockTrace::start(Path::new("/proc")).unwrap_err().to_string();
         assert!(refused.contains("/proc is on no single disk"), "{refused}");
     }
 }

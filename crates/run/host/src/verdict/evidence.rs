@@ -1,6 +1,7 @@
-//! What was seen, added up phase by phase: all that a judgement needs, in memory that does not grow with the run.
+//! Evidence for the judgement, summed by phase, in memory that does not grow with the run.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
@@ -8,131 +9,177 @@ use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_measurement::measured::Measured;
 use assay_measurement::ratios::ratio;
-use assay_record::run::PhaseInfo;
+use assay_record::run::{PhaseInfo, RunInfo};
 
-/// A role whose threads are watched.
+/// A role whose threads report their own scheduling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
+pub enum WatchedRole {
     Robots,
     Origins,
 }
 
-impl Side {
-    pub const ALL: [Side; 2] = [Side::Robots, Side::Origins];
+impl WatchedRole {
+    pub const ALL: [WatchedRole; 2] = [WatchedRole::Robots, WatchedRole::Origins];
 
-    /// Its name in the record.
     pub fn name(self) -> &'static str {
         match self {
-            Side::Robots => "robots",
-            Side::Origins => "origins",
+            WatchedRole::Robots => "robots",
+            WatchedRole::Origins => "origins",
         }
     }
 
-    fn of(role: &str) -> Option<Side> {
-        Self::ALL.into_iter().find(|side| side.name() == role)
+    fn from_name(name: &str) -> Option<WatchedRole> {
+        Self::ALL.into_iter().find(|role| role.name() == name)
     }
 }
 
-/// Everything that was seen in a run.
+/// Evidence of a run.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// Phase by phase, in the order of `run.json`.
+    /// Phases in the order of `run.json`.
     pub phases: Vec<PhaseEvidence>,
-    /// How late a bare timer was before the run, of each thread: its 99th percentile, in microseconds.
-    pub baselines: Vec<(Side, u32, u64)>,
+    /// Lateness of a bare timer before the run, of each thread.
+    pub baselines: Vec<TimerBaseline>,
 }
 
-/// What was seen in a phase.
+/// Lateness of a bare timer in a thread before the run.
+#[derive(Debug)]
+pub struct TimerBaseline {
+    pub role: WatchedRole,
+    pub p99_us: u64,
+}
+
+/// Evidence of a phase.
 #[derive(Debug, Default)]
 pub struct PhaseEvidence {
-    /// From when to when, in milliseconds since the start of the run.
-    span_ms: (u64, u64),
+    /// Milliseconds since the start of the run.
+    span_ms: Range<u64>,
     pub robots: RobotCounts,
-    /// Response times, and how long those waited that were never sent.
+    /// Response times, and waits of requests that were never sent.
     pub response: Histogram,
-    /// Of the robots' requests.
+    /// Lateness of requests.
     pub lateness: Histogram,
-    /// Of the origins' think times.
+    /// Lateness of the ends of think times.
     pub origin_lateness: Histogram,
     /// Worker threads, by their number within the role.
-    pub threads: BTreeMap<(Side, u32), ThreadSum>,
-    /// What each processor did.
+    pub threads: BTreeMap<(WatchedRole, u32), ThreadSum>,
     pub processors: BTreeMap<u32, ProcessorSum>,
-    /// What the hypervisor took from all processors together, in microseconds, and out of how much time.
+    /// All processors together, of which steal counts.
     pub machine: ProcessorSum,
     /// Processor time of the target, if the lab started it.
     pub proxy_cpu_us: u64,
-    /// What the network stack counted; levels are not added up.
+    /// Counters of the network stack, without levels.
     pub network: NetworkInterval,
-    /// Where threads stood still.
-    pub stalls: BTreeMap<Side, StallSum>,
+    pub stalls: BTreeMap<WatchedRole, StallSum>,
 }
 
-/// What a worker thread did in a phase.
+/// Activity of a worker thread in a phase.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadSum {
-    /// The processor it is pinned to.
+    /// The processor to which the thread is pinned.
     pub cpu: Option<u32>,
-    /// How long it was watched.
+    /// Time covered by reports.
     pub wall_us: u64,
     pub cpu_us: u64,
-    /// Time that it was ready to run and had no processor.
+    /// Time ready to run, but without a processor.
     pub run_delay_us: u64,
-    /// Times it was put on a processor.
+    /// Number of times the thread got a processor.
     pub slices: u64,
-    /// The interval in which it waited most: when it began, and the share of it.
-    pub worst_wait: (u64, f64),
-    /// How late its timer was served: how often, by the least microseconds of a bucket.
+    /// The interval with the largest share of waiting.
+    pub worst_wait: WorstWait,
+    /// Histogram of timer lags: counts by the lower bound of a bucket, in microseconds.
     lags: BTreeMap<u64, u64>,
-    /// The fullest accept queue, and its limit.
-    pub accept_queue: (u32, u32),
-    pub accept_queue_at_ms: u64,
+    /// The fullest accept queue.
+    pub accept_queue: AcceptQueue,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct WorstWait {
+    pub at_ms: u64,
+    pub share: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AcceptQueue {
+    pub length: u32,
+    pub limit: u32,
+    pub at_ms: u64,
+}
+
+impl AcceptQueue {
+    pub fn fullness(&self) -> f64 {
+        share(self.length.into(), self.limit.into())
+    }
 }
 
 impl ThreadSum {
-    /// How often its timer was served more than so late, and how often in all.
+    /// Number of timer lags above a limit, and of all.
     pub fn lags_above(&self, late_us: u64) -> (u64, u64) {
         (self.lags.range(late_us..).map(|(_, count)| count).sum(), self.lags.values().sum())
     }
 
-    /// Share of the time that it was running or ready to run.
+    /// Share of the time running or ready to run.
     pub fn wanted(&self) -> f64 {
         share(self.cpu_us + self.run_delay_us, self.wall_us)
     }
 
-    /// Share of the time that it was ready to run and had no processor.
+    /// Share of the time ready to run, but without a processor.
     pub fn waited(&self) -> f64 {
         share(self.run_delay_us, self.wall_us)
     }
 
-    /// Share of the time that it was running.
+    /// Share of the time running.
     pub fn ran(&self) -> f64 {
         share(self.cpu_us, self.wall_us)
     }
 }
 
-/// What a processor did in a phase.
+/// Activity of a processor in a phase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessorSum {
-    /// How long it was watched.
+    /// Time covered by readings.
     pub wall_us: u64,
-    /// Time that it worked, for whomever.
     pub busy_us: u64,
-    /// Time that the hypervisor took.
+    /// Time stolen by the hypervisor.
     pub steal_us: u64,
 }
 
-/// Stalls of a phase that are told one by one.
-const STALLS_TOLD: usize = 4;
+/// Upper bound on the stalls of a phase that are listed.
+const MAX_LISTED_STALLS: usize = 4;
 
-/// Where threads of a role stood still in a phase.
+/// Stalls of the threads of a role in a phase.
 #[derive(Debug, Clone, Default)]
 pub struct StallSum {
     /// The longest ones, longest first.
     pub longest: Vec<Stall>,
     pub count: u64,
-    /// All together, in microseconds.
     pub total_us: u64,
+}
+
+/// A run under judgement.
+pub struct JudgedRun<'a> {
+    pub info: &'a RunInfo,
+    pub evidence: &'a Evidence,
+}
+
+impl<'a> JudgedRun<'a> {
+    /// Evidence of each phase, with its index.
+    pub fn phases(&self) -> impl Iterator<Item = (u16, &'a PhaseEvidence)> + use<'a> {
+        (0..).zip(&self.evidence.phases)
+    }
+
+    /// Lateness of a bare timer before the run, in the worst thread of a role.
+    pub fn baseline_us(&self, role: WatchedRole) -> Option<u64> {
+        let baselines = self.evidence.baselines.iter().filter(|baseline| baseline.role == role);
+        baselines.map(|baseline| baseline.p99_us).max()
+    }
+
+    /// Number of processors of the proxy, if it shares that of a thread; 0 if it may use all. None without a proxy of the lab.
+    pub fn proxy_beside(&self, cpu: Option<u32>) -> Option<usize> {
+        let proxy = self.info.placement.iter().find(|placed| placed.role == "proxy")?;
+        let shares = proxy.cpus.is_empty() || cpu.is_none_or(|cpu| proxy.cpus.contains(&cpu));
+        shares.then_some(proxy.cpus.len())
+    }
 }
 
 /// A part of a whole; 0 of nothing.
@@ -141,28 +188,28 @@ pub fn share(part: u64, whole: u64) -> f64 {
 }
 
 impl PhaseEvidence {
-    /// What phases belong to which time is known once they are over.
+    /// A phase without evidence. One without times overlaps no interval.
     fn new(phase: &PhaseInfo) -> Self {
         let start_ms = phase.start_ms.unwrap_or(u64::MAX);
-        Self { span_ms: (start_ms, phase.end_ms.unwrap_or(u64::MAX).max(start_ms)), ..Self::default() }
+        Self { span_ms: start_ms..phase.end_ms.unwrap_or(u64::MAX).max(start_ms), ..Self::default() }
     }
 
-    /// How long it lasted, as far as that is known.
+    /// Length of the phase; 0 if it is not known.
     pub fn length_ms(&self) -> u64 {
-        if self.span_ms.1 == u64::MAX { 0 } else { self.span_ms.1 - self.span_ms.0 }
+        if self.span_ms.end == u64::MAX { 0 } else { self.span_ms.end - self.span_ms.start }
     }
 
-    /// Milliseconds that it shares with an interval.
+    /// Overlap with an interval, in milliseconds.
     fn overlap_ms(&self, start_ms: u64, length_ms: u64) -> u64 {
-        (start_ms + length_ms).min(self.span_ms.1).saturating_sub(start_ms.max(self.span_ms.0))
+        (start_ms + length_ms).min(self.span_ms.end).saturating_sub(start_ms.max(self.span_ms.start))
     }
 
-    /// Processor time of robots and origins that are pinned to a processor; none: of those that are not pinned.
+    /// Processor time of the threads of robots and origins on a processor; for none, of those that are not pinned.
     pub fn own_cpu_us(&self, cpu: Option<u32>) -> u64 {
         self.threads.values().filter(|thread| thread.cpu == cpu).map(|thread| thread.cpu_us).sum()
     }
 
-    /// What the processors of a thread did, for whomever: its own one, or all.
+    /// Activity of the processors of a thread: the one to which it is pinned, or all.
     pub fn processors_of(&self, cpu: Option<u32>) -> ProcessorSum {
         match cpu {
             Some(cpu) => self.processors.get(&cpu).copied().unwrap_or_default(),
@@ -176,13 +223,13 @@ impl PhaseEvidence {
 }
 
 impl Evidence {
-    /// Nothing was seen yet in these phases. Times of phases must be known: intervals are sorted by them.
+    /// Phases without evidence. Their times must be known, since intervals are assigned by time.
     pub fn new(phases: &[PhaseInfo]) -> Self {
         Self { phases: phases.iter().map(PhaseEvidence::new).collect(), baselines: Vec::new() }
     }
 
-    /// Adds something that was measured.
-    pub fn take(&mut self, measured: &Measured) {
+    /// Adds a measurement.
+    pub fn add(&mut self, measured: &Measured) {
         match measured {
             Measured::Robots(interval) => self.robots(interval),
             Measured::Origins(interval) => self.origins(interval),
@@ -192,8 +239,8 @@ impl Evidence {
             Measured::Network(interval) => self.network(interval),
             Measured::Processors(intervals) => intervals.iter().for_each(|interval| self.processor(interval)),
             Measured::Host(interval) => self.host(interval),
-            // What the target and the machine under it did speaks for or against nobody, and what links did is held against
-            // their plan as it comes.
+            // The behaviour of the target and its machine is no reason for doubt, and links are checked against their plan
+            // elsewhere.
             _ => {}
         }
     }
@@ -212,7 +259,7 @@ impl Evidence {
     }
 
     /// Calls `add` for each phase that shares time with an interval, with a function that gives its share of a sum.
-    fn spread(
+    fn apportion(
         &mut self,
         start_ms: u64,
         length_ms: u64,
@@ -228,62 +275,65 @@ impl Evidence {
     }
 
     fn thread(&mut self, interval: &ThreadInterval) {
-        let Some(side) = Side::of(&interval.role) else { return };
+        let Some(role) = WatchedRole::from_name(&interval.role) else { return };
         let waited = share(interval.run_delay_us, interval.length_ms * 1000);
-        self.spread(interval.start_ms, interval.length_ms, |phase, part| {
-            let sum = phase.threads.entry((side, interval.thread)).or_default();
+        self.apportion(interval.start_ms, interval.length_ms, |phase, part| {
+            let sum = phase.threads.entry((role, interval.thread)).or_default();
             sum.cpu = interval.cpu;
             sum.wall_us += part(interval.length_ms * 1000);
             sum.cpu_us += part(interval.cpu_us);
             sum.run_delay_us += part(interval.run_delay_us);
             sum.slices += part(interval.slices);
-            if waited > sum.worst_wait.1 {
-                sum.worst_wait = (interval.start_ms, waited);
+            if waited > sum.worst_wait.share {
+                sum.worst_wait = WorstWait { at_ms: interval.start_ms, share: waited };
             }
             for &(low_us, count) in &interval.timer_lag.buckets {
                 *sum.lags.entry(low_us).or_default() += part(count);
             }
-            if interval.accept_queue >= sum.accept_queue.0 {
-                sum.accept_queue = (interval.accept_queue, interval.accept_queue_limit);
-                sum.accept_queue_at_ms = interval.start_ms;
+            if interval.accept_queue >= sum.accept_queue.length {
+                sum.accept_queue = AcceptQueue {
+                    length: interval.accept_queue,
+                    limit: interval.accept_queue_limit,
+                    at_ms: interval.start_ms,
+                };
             }
         });
     }
 
     fn stall(&mut self, stall: &Stall) {
-        let Some(side) = Side::of(&stall.role) else { return };
+        let Some(role) = WatchedRole::from_name(&stall.role) else { return };
         let length_ms = stall.length_us.div_ceil(1000).max(1);
-        let last = self.phases.iter().rposition(|phase| phase.span_ms.1 <= stall.at_ms);
+        let last = self.phases.iter().rposition(|phase| phase.span_ms.end <= stall.at_ms);
         let add = |phase: &mut PhaseEvidence, length_us: u64| {
-            let sum = phase.stalls.entry(side).or_default();
+            let sum = phase.stalls.entry(role).or_default();
             sum.count += 1;
             sum.total_us += length_us;
             let place = sum.longest.partition_point(|longer| longer.length_us >= stall.length_us);
             sum.longest.insert(place, stall.clone());
-            sum.longest.truncate(STALLS_TOLD);
+            sum.longest.truncate(MAX_LISTED_STALLS);
         };
         let mut seen = false;
-        self.spread(stall.at_ms, length_ms, |phase, part| {
+        self.apportion(stall.at_ms, length_ms, |phase, part| {
             seen = true;
             add(phase, part(stall.length_us));
         });
-        // After the last phase, its last responses are still under way.
+        // A stall after the last phase delays the last responses of that phase.
         if !seen && let Some(phase) = last.and_then(|last| self.phases.get_mut(last)) {
             add(phase, stall.length_us);
         }
     }
 
     fn baseline(&mut self, baseline: &Baseline) {
-        let Some(side) = Side::of(&baseline.role) else { return };
+        let Some(role) = WatchedRole::from_name(&baseline.role) else { return };
         let mut lag = Histogram::new();
         lag.merge_sparse(&baseline.lag);
         if let Some(p99_us) = lag.quantile_us(0.99) {
-            self.baselines.push((side, baseline.thread, p99_us));
+            self.baselines.push(TimerBaseline { role, p99_us });
         }
     }
 
     fn network(&mut self, interval: &NetworkInterval) {
-        self.spread(interval.start_ms, interval.length_ms, |phase, part| {
+        self.apportion(interval.start_ms, interval.length_ms, |phase, part| {
             let sum = &mut phase.network;
             sum.segments_out += part(interval.segments_out);
             sum.retransmitted += part(interval.retransmitted);
@@ -296,7 +346,7 @@ impl Evidence {
     }
 
     fn processor(&mut self, interval: &ProcessorInterval) {
-        self.spread(interval.start_ms, interval.length_ms, |phase, part| {
+        self.apportion(interval.start_ms, interval.length_ms, |phase, part| {
             let sum = phase.processors.entry(interval.cpu).or_default();
             sum.wall_us += part(interval.length_ms * 1000);
             sum.busy_us += part(interval.busy_us);
@@ -304,9 +354,9 @@ impl Evidence {
         });
     }
 
-    /// Robots and origins watch their threads themselves: what is needed here is the machine's steal, and the target.
+    /// Of host metrics, only steal and the target count here: robots and origins report their threads themselves.
     fn host(&mut self, interval: &HostInterval) {
-        self.spread(interval.start_ms, interval.length_ms, |phase, part| match interval.role.as_str() {
+        self.apportion(interval.start_ms, interval.length_ms, |phase, part| match interval.role.as_str() {
             "proxy" => phase.proxy_cpu_us += part(interval.cpu_us),
             "host" => {
                 let sum = &mut phase.machine;
@@ -345,9 +395,12 @@ mod tests {
             ..ThreadInterval::default()
         });
         for phase in &evidence.phases[..2] {
-            let sum = &phase.threads[&(Side::Origins, 0)];
+            let sum = &phase.threads[&(WatchedRole::Origins, 0)];
             assert_eq!((sum.wall_us, sum.cpu_us, sum.run_delay_us), (500_000, 200, 150));
-            assert_eq!((sum.worst_wait, sum.accept_queue.0), ((1000, 300e-6), 7));
+            assert_eq!(
+                (sum.worst_wait.at_ms, sum.worst_wait.share, sum.accept_queue.length),
+                (1000, 300e-6, 7)
+            );
             assert_eq!((sum.lags_above(1_000), sum.lags_above(3_000)), ((2, 6), (0, 6)));
         }
         assert!(evidence.phases[2].threads.is_empty(), "it never began");
@@ -359,12 +412,12 @@ mod tests {
         let stall = |at_ms, length_us| Stall { role: "robots".into(), at_ms, length_us, ..Stall::default() };
         evidence.stall(&stall(1400, 200_000));
         for phase in &evidence.phases[..2] {
-            let sum = &phase.stalls[&Side::Robots];
+            let sum = &phase.stalls[&WatchedRole::Robots];
             assert_eq!((sum.count, sum.total_us, sum.longest[0].length_us), (1, 100_000, 200_000));
         }
         evidence.stall(&stall(3100, 50_000));
         assert_eq!(
-            evidence.phases[1].stalls[&Side::Robots].count,
+            evidence.phases[1].stalls[&WatchedRole::Robots].count,
             2,
             "the last responses are still under way"
         );
@@ -374,7 +427,8 @@ mod tests {
     fn a_stall_that_begins_as_the_last_phase_ends_counts_for_that_phase() {
         let mut evidence = two_phases();
         evidence.stall(&Stall { role: "robots".into(), at_ms: 3000, length_us: 50_000, ..Stall::default() });
-        let counts = |phase: &PhaseEvidence| phase.stalls.get(&Side::Robots).map_or(0, |sum| sum.count);
+        let counts =
+            |phase: &PhaseEvidence| phase.stalls.get(&WatchedRole::Robots).map_or(0, |sum| sum.count);
         assert_eq!(evidence.phases.iter().map(counts).collect::<Vec<_>>(), [0, 1, 0]);
     }
 
@@ -382,7 +436,7 @@ mod tests {
     fn the_use_of_processors_is_added_up_one_by_one() {
         let mut evidence = two_phases();
         for cpu in [0, 1] {
-            evidence.take(&Measured::Processors(vec![ProcessorInterval {
+            evidence.add(&Measured::Processors(vec![ProcessorInterval {
                 length_ms: 1000,
                 cpu,
                 busy_us: 100 + u64::from(cpu),

@@ -1,27 +1,28 @@
-//! How what was found in single phases becomes one doubt per reason and role.
+//! Findings of phases, merged to one doubt per reason and role.
 
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_record::run::PhaseInfo;
 
-/// Something that was found in a phase, or in the run as a whole.
+/// A disturbance of a phase, or of the run as a whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     pub reason: Reason,
-    /// It disturbs the phase seriously; else it is worth knowing.
+    /// True if the phase is disturbed; otherwise the finding is only worth knowing.
     pub serious: bool,
-    /// The role in question; empty: the machine.
+    /// Name of the role; empty for the machine.
     pub role: &'static str,
-    /// Index of the phase; none: the run as a whole.
+    /// Index of the phase; none for the run as a whole.
     pub phase: Option<u16>,
-    /// How bad it is, beside others of its reason.
+    /// Severity, comparable among findings of a reason.
     pub weight: f64,
-    /// When the worst of it was.
+    /// Time of the worst.
     pub at_ms: Option<u64>,
+    /// Observation, as text.
     pub seen: String,
 }
 
-/// Doubts, worst first: the serious ones, in the order of the list, then those worth knowing. What is
-/// found in several phases is told once, in the words of the worst.
+/// Doubts, worst first: the serious ones in the order of reasons, then those worth knowing. Findings of several phases become
+/// one doubt with the text of the worst.
 pub fn doubts(findings: Vec<Finding>, phases: &[PhaseInfo]) -> Vec<Doubt> {
     let mut groups: Vec<Vec<Finding>> = Vec::new();
     for finding in findings {
@@ -32,7 +33,8 @@ pub fn doubts(findings: Vec<Finding>, phases: &[PhaseInfo]) -> Vec<Doubt> {
             None => groups.push(vec![finding]),
         }
     }
-    let mut doubts: Vec<Doubt> = groups.into_iter().filter_map(|group| told_once(group, phases)).collect();
+    let mut doubts: Vec<Doubt> =
+        groups.into_iter().filter_map(|group| merge_findings(group, phases)).collect();
     sort(&mut doubts);
     doubts
 }
@@ -41,8 +43,8 @@ pub fn sort(doubts: &mut [Doubt]) {
     doubts.sort_by_key(|doubt| (!doubt.serious, doubt.reason));
 }
 
-/// One doubt for findings of one reason and role. Where one is serious, those that are not are left out.
-fn told_once(mut group: Vec<Finding>, phases: &[PhaseInfo]) -> Option<Doubt> {
+/// Merges findings of one reason and role. If any is serious, the others are dropped.
+fn merge_findings(mut group: Vec<Finding>, phases: &[PhaseInfo]) -> Option<Doubt> {
     let serious = group.iter().any(|finding| finding.serious);
     group.retain(|finding| finding.serious == serious);
     let worst = group.iter().max_by(|a, b| a.weight.total_cmp(&b.weight))?;
@@ -74,8 +76,8 @@ fn told_once(mut group: Vec<Finding>, phases: &[PhaseInfo]) -> Option<Doubt> {
     })
 }
 
-/// A span of time with a unit that fits.
-pub fn time(us: u64) -> String {
+/// A duration in a fitting unit.
+pub fn format_time(us: u64) -> String {
     match us {
         0..1_000 => format!("{us} µs"),
         1_000..1_000_000 => format!("{:.1} ms", us as f64 / 1e3),
@@ -84,7 +86,7 @@ pub fn time(us: u64) -> String {
 }
 
 /// A share as a percentage.
-pub fn percent(share: f64) -> String {
+pub fn format_percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 1.0 { format!("{percent:.2} %") } else { format!("{percent:.0} %") }
 }
@@ -120,14 +122,17 @@ mod tests {
             finding(Reason::Late, true, 1, 1.0),
         ];
         let doubts = doubts(found, &phases());
-        let told: Vec<_> =
+        let doubts_of: Vec<_> =
             doubts.iter().map(|doubt| (doubt.reason, doubt.serious, doubt.phases.clone())).collect();
-        assert_eq!(told, [(Reason::Late, true, vec![1]), (Reason::Stalled, false, vec![0])]);
+        assert_eq!(doubts_of, [(Reason::Late, true, vec![1]), (Reason::Stalled, false, vec![0])]);
     }
 
     #[test]
     fn times_and_shares_have_units() {
-        assert_eq!([time(999), time(1_500), time(2_500_000)], ["999 µs", "1.5 ms", "2.50 s"]);
-        assert_eq!([percent(0.005), percent(0.951)], ["0.50 %", "95 %"]);
+        assert_eq!(
+            [format_time(999), format_time(1_500), format_time(2_500_000)],
+            ["999 µs", "1.5 ms", "2.50 s"]
+        );
+        assert_eq!([format_percent(0.005), format_percent(0.951)], ["0.50 %", "95 %"]);
     }
 }

@@ -1,9 +1,9 @@
-//! Looks for each of the reasons there are to doubt a run, phase by phase.
+//! Judgement of runs: checks each phase for the reasons to doubt its figures.
 //!
-//! The judge is a pure function of what the run directory holds: [`judge`] takes its head and the [`Evidence`], which
-//! is added up from the measurements in bounded memory. So a run that was killed can be judged from what it left.
-//! A file here looks for one family of reasons; every threshold is in [`limits`]. What the target does, however slow,
-//! is never a reason; whether the target kept up is seen in the numbers, and the report says it.
+//! The judgement is a pure function of the run directory: [`judge`] takes its head and the [`Evidence`], which is summed from
+//! the measurements in bounded memory. So a run that was killed can be judged by its remains. Each module checks one family of
+//! reasons; all thresholds are in [`limits`]. The behaviour of the target, however slow, is never a reason: the report states
+//! whether it kept up.
 //!
 //! # Judging
 //!
@@ -12,14 +12,13 @@
 //! explains their intervals. Only a few leave figures unknown (`Doubt::leaves_unknown`): a role that failed, conditions that could not be
 //! kept, a kernel out of memory. The target's behaviour (slow, refusing, thousands waiting) is never a reason.
 
-mod case;
 mod evidence;
 mod finding;
+mod lateness;
 pub mod limits;
 mod near_limit;
 mod network;
 mod own_limits;
-mod pace;
 mod processors;
 mod stalled;
 #[cfg(test)]
@@ -29,30 +28,35 @@ use assay_measurement::doubt::Doubt;
 use assay_record::dir::{RunDir, RunDirError};
 use assay_record::run::RunInfo;
 
-use case::Case;
+use evidence::JudgedRun;
 
 pub use evidence::Evidence;
 
-/// Every reason to doubt a run that is found in what was measured, worst first.
+/// Doubts about a run by its measurements, worst first.
 pub fn judge(info: &RunInfo, evidence: &Evidence) -> Vec<Doubt> {
-    let case = Case { info, evidence };
-    let looks =
-        [own_limits::look, stalled::look, processors::look, pace::look, network::look, near_limit::look];
-    finding::doubts(looks.iter().flat_map(|look| look(&case)).collect(), &info.phases)
+    let run = JudgedRun { info, evidence };
+    let checks = [
+        own_limits::findings,
+        stalled::findings,
+        processors::findings,
+        lateness::findings,
+        network::findings,
+        near_limit::findings,
+    ];
+    finding::doubts(checks.iter().flat_map(|check| check(&run)).collect(), &info.phases)
 }
 
-/// Everything that speaks against a run, worst first: what is known to be wrong, and what is found in what its directory
-/// holds, also where it was killed.
+/// All doubts about a run, worst first: known ones, and those by the measurements in its directory, which may be incomplete.
 pub fn doubts(dir: &RunDir, info: &RunInfo, mut known: Vec<Doubt>) -> Result<Vec<Doubt>, RunDirError> {
     let mut evidence = Evidence::new(&info.phases);
-    dir.for_each_measured(|measured| evidence.take(&measured))?;
+    dir.for_each_measured(|measured| evidence.add(&measured))?;
     known.extend(judge(info, &evidence));
     finding::sort(&mut known);
     Ok(known)
 }
 
-/// Writes doubts into the head of a run: the phases that serious ones touch are disturbed.
-pub fn settle(info: &mut RunInfo, doubts: Vec<Doubt>) {
+/// Stores doubts in the head of a run, and marks phases with serious ones as disturbed.
+pub fn apply_doubts(info: &mut RunInfo, doubts: Vec<Doubt>) {
     for (index, phase) in info.phases.iter_mut().enumerate() {
         phase.disturbed = doubts.iter().any(|doubt| doubt.serious && doubt.touches(index));
     }
@@ -70,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_quiet_run_leaves_nothing_to_doubt() {
-        let mut run = Run::of(&["a", "b"]);
+        let mut run = Run::new(&["a", "b"]);
         run.times(0, &[900; 100], &[20; 100]);
         run.thread("robots", used(200_000, 4_000));
         run.baseline("robots", 0, 60);
@@ -79,22 +83,22 @@ mod tests {
 
     #[test]
     fn a_serious_doubt_disturbs_the_phases_that_it_touches_and_the_run() {
-        let mut info = Run::of(&["a", "b"]).info;
+        let mut info = Run::new(&["a", "b"]).info;
         let late = Doubt { phases: vec![1], ..Doubt::serious(Reason::Late, "late") };
-        settle(&mut info, vec![late.clone()]);
+        apply_doubts(&mut info, vec![late.clone()]);
         assert_eq!(
             (info.phases[0].disturbed, info.phases[1].disturbed, info.verdict.is_disturbed()),
             (false, true, true)
         );
-        settle(&mut info, vec![Doubt { serious: false, ..late }]);
+        apply_doubts(&mut info, vec![Doubt { serious: false, ..late }]);
         assert!(!info.verdict.is_disturbed() && !info.phases[1].disturbed && info.verdict.doubts.len() == 1);
-        settle(&mut info, vec![Doubt::serious(Reason::RoleFailed, "gone")]);
+        apply_doubts(&mut info, vec![Doubt::serious(Reason::RoleFailed, "gone")]);
         assert!(info.phases.iter().all(|phase| phase.disturbed));
     }
 
     #[test]
     fn the_cause_is_named_before_the_effect() {
-        let mut run = Run::of(&["a"]);
+        let mut run = Run::new(&["a"]);
         run.times(0, &[1_000], &[50_000; 100]);
         run.thread("robots", late_timer(used(200_000, 300_000), 20));
         let reasons: Vec<Reason> = run.judge().iter().map(|doubt| doubt.reason).collect();
@@ -105,7 +109,7 @@ mod tests {
     fn a_killed_run_can_be_judged_from_what_it_left() {
         let tmp = tempfile::tempdir().unwrap();
         let dir = RunDir::create(&tmp.path().join("run")).unwrap();
-        let mut info = Run::of(&["a"]).info;
+        let mut info = Run::new(&["a"]).info;
         info.phases[0].end_ms = None;
         let mut writer = assay_record::series::SeriesWriter::create(&dir).unwrap();
         let mut interval = RobotInterval::default();

@@ -1,21 +1,21 @@
-//! Whether the run came near what this machine can offer at all.
+//! Rates near the calibrated capacity of the machine.
 
 use assay_measurement::doubt::Reason;
 
-use super::case::Case;
-use super::finding::{Finding, percent};
+use super::evidence::JudgedRun;
+use super::finding::{Finding, format_percent};
 use super::limits::NEAR_LIMIT_SHARE;
 
-/// A finding, where the machine was calibrated.
-pub fn look(case: &Case<'_>) -> Vec<Finding> {
-    let Some(limit) = case.info.calibration.as_ref().map(|found| found.requests_per_s) else {
+/// Findings of phases, if the machine was calibrated.
+pub fn findings(run: &JudgedRun<'_>) -> Vec<Finding> {
+    let Some(limit) = run.info.calibration.as_ref().map(|found| found.requests_per_s) else {
         return Vec::new();
     };
     if limit <= 0.0 {
         return Vec::new();
     }
-    let near = case.phases().filter_map(|(index, phase)| {
-        // A phase of less than a second has no rate worth the name.
+    let near = run.phases().filter_map(|(index, phase)| {
+        // The rate of a phase of less than a second means nothing.
         let length_s = phase.length_ms() as f64 / 1e3;
         let rate = if length_s >= 1.0 { phase.robots.completed as f64 / length_s } else { 0.0 };
         let weight = rate / limit;
@@ -28,7 +28,7 @@ pub fn look(case: &Case<'_>) -> Vec<Finding> {
             at_ms: None,
             seen: format!(
                 "{rate:.0} requests completed per second, {} of the {limit:.0} that this machine can offer",
-                percent(weight)
+                format_percent(weight)
             ),
         })
     });
@@ -45,17 +45,17 @@ mod tests {
     #[test]
     fn a_run_near_the_limit_of_the_machine_is_told() {
         let judge = |completed| {
-            let mut run = Run::of(&["a"]);
+            let mut run = Run::new(&["a"]);
             run.counts(0, |counts| counts.completed = completed);
             assert_eq!(run.judge(), [], "nobody knows the limit");
             run.info.calibration = Some(Calibration { requests_per_s: 1000.0, ..Calibration::default() });
             run.judge()
         };
         assert_eq!(judge(7_900), []);
-        let told = judge(8_100);
-        assert_eq!((told[0].reason, told[0].serious), (Reason::NearLimit, false));
+        let doubts_of = judge(8_100);
+        assert_eq!((doubts_of[0].reason, doubts_of[0].serious), (Reason::NearLimit, false));
         assert_eq!(
-            told[0].seen,
+            doubts_of[0].seen,
             "in phase a, 810 requests completed per second, 81 % of the 1000 that this machine can offer"
         );
     }

@@ -1,15 +1,15 @@
-//! Whether Assay ran out of descriptors, ports or room for samples.
+//! Exhausted resources of Assay: descriptors, ports, buffers of samples.
 
 use assay_measurement::doubt::Reason;
 use assay_measurement::error_kind::ErrorKind;
 
-use super::case::Case;
+use super::evidence::JudgedRun;
 use super::finding::Finding;
 
-/// One finding per phase and kind.
-pub fn look(case: &Case<'_>) -> Vec<Finding> {
+/// A finding per phase and resource.
+pub fn findings(run: &JudgedRun<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (index, phase) in case.phases() {
+    for (index, phase) in run.phases() {
         let errors = |kind| phase.robots.errors.get(&kind).copied().unwrap_or(0);
         let counts = [
             (
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn what_assay_ran_out_of_is_serious() {
-        let mut run = Run::of(&["a", "b"]);
+        let mut run = Run::new(&["a", "b"]);
         run.counts(1, |counts| {
             counts.dropped_samples = 1;
             counts.errors.insert(ErrorKind::PortsExhausted, 2);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn errors_of_the_target_are_results() {
-        let mut run = Run::of(&["a"]);
+        let mut run = Run::new(&["a"]);
         run.counts(0, |counts| {
             for kind in
                 [ErrorKind::WrongBytes, ErrorKind::Stale, ErrorKind::ConnectFailed, ErrorKind::TimedOut]

@@ -1,4 +1,4 @@
-//! Runs that never were, for the tests of each reason.
+//! Made-up runs for the tests of each reason.
 
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::doubt::Doubt;
@@ -46,7 +46,7 @@ fn histogram(values_us: &[u64]) -> SparseHistogram {
 
 impl Run {
     /// Phases of these names.
-    pub fn of(names: &[&str]) -> Self {
+    pub fn new(names: &[&str]) -> Self {
         let phases = names.iter().zip(0..).map(|(name, index)| PhaseInfo {
             name: (*name).into(),
             start_ms: Some(index * PHASE_MS),
@@ -62,7 +62,7 @@ impl Run {
     }
 
     fn robots(&mut self, interval: RobotInterval) {
-        self.evidence.take(&Measured::Robots(interval.into()));
+        self.evidence.add(&Measured::Robots(interval.into()));
     }
 
     /// Robots counted this in a phase.
@@ -89,25 +89,25 @@ impl Run {
     pub fn origin_lateness(&mut self, phase: u16, lateness_us: &[u64]) {
         let interval =
             OriginInterval { phase, lateness: histogram(lateness_us), ..OriginInterval::default() };
-        self.evidence.take(&Measured::Origins(interval.into()));
+        self.evidence.add(&Measured::Origins(interval.into()));
     }
 
     /// What a thread did.
     pub fn thread(&mut self, role: &str, interval: ThreadInterval) {
         let interval = ThreadInterval { role: role.into(), ..interval };
-        self.evidence.take(&Measured::Thread(interval.into()));
+        self.evidence.add(&Measured::Thread(interval.into()));
     }
 
     /// A thread stood still.
     pub fn stall(&mut self, stall: Stall) {
-        self.evidence.take(&Measured::Stall(stall.into()));
+        self.evidence.add(&Measured::Stall(stall.into()));
     }
 
     /// How late a bare timer was, all the time.
     pub fn baseline(&mut self, role: &str, thread: u32, lag_us: u64) {
         let lag = histogram(&[lag_us; 200]);
         let baseline = Baseline { role: role.into(), thread, lag, ..Baseline::default() };
-        self.evidence.take(&Measured::Baseline(baseline.into()));
+        self.evidence.add(&Measured::Baseline(baseline.into()));
     }
 
     /// How busy a processor was in each second of the first phase.
@@ -115,7 +115,7 @@ impl Run {
         let busy_us = busy_us * PHASE_MS / 1000;
         let interval =
             ProcessorInterval { length_ms: PHASE_MS, cpu, busy_us, ..ProcessorInterval::default() };
-        self.evidence.take(&Measured::Processors(vec![interval]));
+        self.evidence.add(&Measured::Processors(vec![interval]));
     }
 
     /// What the target used in each second of the first phase, and the processors it is placed on.
@@ -123,7 +123,7 @@ impl Run {
         let cpu_us = cpu_us * PHASE_MS / 1000;
         let interval =
             HostInterval { role: "proxy".into(), length_ms: PHASE_MS, cpu_us, ..HostInterval::default() };
-        self.evidence.take(&Measured::Host(interval.into()));
+        self.evidence.add(&Measured::Host(interval.into()));
         let placed = PlacementInfo { role: "proxy".into(), cpus: cpus.to_vec(), ..PlacementInfo::default() };
         self.info.placement.push(placed);
     }
@@ -135,12 +135,12 @@ impl Run {
         let steal_us = steal_us * PHASE_MS / 1000;
         let interval =
             HostInterval { role: "host".into(), length_ms: PHASE_MS, steal_us, ..HostInterval::default() };
-        self.evidence.take(&Measured::Host(interval.into()));
+        self.evidence.add(&Measured::Host(interval.into()));
     }
 
     /// What the network stack counted in the first phase.
     pub fn network(&mut self, interval: NetworkInterval) {
         let interval = NetworkInterval { length_ms: PHASE_MS, ..interval };
-        self.evidence.take(&Measured::Network(interval.into()));
+        self.evidence.add(&Measured::Network(interval.into()));
     }
 }

@@ -12,7 +12,7 @@ fn the_reference_page_lists_every_reason_with_its_thresholds() {
     let page = std::fs::read_to_string(&path).unwrap();
     let begin = page.find(BEGIN).expect("the page marks where its reasons begin") + BEGIN.len();
     let end = page.find(END).expect("the page marks where its reasons end");
-    let reasons = format!("\n{}", assay_host::verdict::limits::reasons_as_markdown());
+    let reasons = format!("\n{}", assay_host::verdict::limits::reasons_markdown());
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, format!("{}{reasons}{}", &page[..begin], &page[end..])).unwrap();
         return;

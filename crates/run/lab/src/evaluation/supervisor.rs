@@ -155,8 +155,8 @@ impl Evaluation {
         let reals = self.reals.iter().filter_map(|(label, proxy)| {
             Some((self.progress.labels.iter().position(|known| known == label)?, proxy.pids()))
         });
-        let targets = builtins.chain(reals).map(|(target, pids)| (target, ProcessorWaits::of(pids)));
-        ProcessorWatch { began: Instant::now(), own: ProcessorWaits::of(own), targets: targets.collect() }
+        let targets = builtins.chain(reals).map(|(target, pids)| (target, ProcessorWaits::new(pids)));
+        ProcessorWatch { began: Instant::now(), own: ProcessorWaits::new(own), targets: targets.collect() }
     }
 
     fn count_waits(&mut self) {

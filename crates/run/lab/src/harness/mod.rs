@@ -266,7 +266,7 @@ impl IsolatedProxy {
             ProxyProcess::Real(real) => real.pids(),
             ProxyProcess::Builtin(role) => role.pid().into_iter().collect(),
         });
-        ProcessorWaits::of(pids.collect())
+        ProcessorWaits::new(pids.collect())
     }
 
     /// Ends it; of several, those first that send requests to others.

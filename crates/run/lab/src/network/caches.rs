@@ -89,19 +89,19 @@ impl EmulatedNetwork {
         {
             namespace_of_roles.namespace.run(|| {
                 let device = format!("cache-{place}");
-                interface::join(&device, cache_namespace, TO_HUB)?;
+                interface::add_veth_pair(&device, cache_namespace, TO_HUB)?;
                 // Who speaks from here without choosing an address, such as a check of health, needs one.
-                interface::address(&device, GATEWAY)?;
-                route::through(host_network(address), &device, congestion_control)
+                interface::set_address(&device, GATEWAY)?;
+                route::add_direct(host_network(address), &device, congestion_control)
             })??;
         }
         cache_namespace.run(|| {
-            interface::address(TO_HUB, address)?;
-            route::through(host_network(GATEWAY), TO_HUB, congestion_control)?;
+            interface::set_address(TO_HUB, address)?;
+            route::add_direct(host_network(GATEWAY), TO_HUB, congestion_control)?;
             let everybody = [Segment::Robots, Segment::Target, Segment::Origins];
             everybody
                 .into_iter()
-                .try_for_each(|place| route::via(place.network(), GATEWAY, TO_HUB, congestion_control))
+                .try_for_each(|place| route::add_via(place.network(), GATEWAY, TO_HUB, congestion_control))
         })?
     }
 
@@ -111,8 +111,8 @@ impl EmulatedNetwork {
         let device = |own: &CacheNamespace, other: &CacheNamespace, number: usize| {
             own.namespace.run(|| {
                 let tun = Tun::create(&format!("peer-{number}"))?;
-                tun.up(own.address)?;
-                route::through(host_network(other.address), &tun.name, &self.congestion_control)?;
+                tun.set_up(own.address)?;
+                route::add_direct(host_network(other.address), &tun.name, &self.congestion_control)?;
                 Ok(tun.descriptor)
             })?
         };
@@ -137,8 +137,8 @@ mod real_tests {
 
     #[test]
     fn caches_reach_each_other_by_their_link_only_and_everybody_else_without() {
-        if let Some(why) = assay_host::link::namespace::refused() {
-            return assay_testbed::skip(&why);
+        if let Err(error) = assay_host::link::namespace::check_available() {
+            return assay_testbed::skip(&error.to_string());
         }
         let text = "[[cache]]\nname = \"y\"\ncount = 2\nsiblings = [\"y\"]\npeer-link = \"delay=5ms\"\n";
         let usual = CacheDefaults {

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use assay_host::link::probe::Endpoint;
 use assay_host::link::{LinkSettings, Namespace, NetError, probe};
 use assay_record::run::LinkTest;
 
@@ -62,14 +63,16 @@ impl LinkUnderTest {
         let every = (settings.jitter * 2).clamp(Duration::from_millis(2), Duration::from_millis(20));
         let patience = self.expected() * 2 + Duration::from_secs(1);
         let trips = probe::round_trips(here, self.addresses[1], PACKETS, every, patience)?;
+        let near = Endpoint { namespace: here, address: self.addresses[0] };
+        let far = Endpoint { namespace: there, address: self.addresses[1] };
         let mut rates = Vec::new();
         if let Some(bits_per_s) = settings.rate_bits_per_s {
-            for (from, to) in [(here, (there, self.addresses[1])), (there, (here, self.addresses[0]))] {
+            for (from, to) in [(here, far), (there, near)] {
                 rates.push(probe::rate(from, to, bits_per_s, RATE_TIME)?.unwrap_or(0.0));
             }
         }
         let connect = Duration::from_secs(10) + 20 * self.expected();
-        let message = probe::congestion_control(here, (there, self.addresses[1]), connect)?;
+        let message = probe::congestion_control(here, far, connect)?;
         Ok(LinkTest {
             packets_sent: trips.sent.into(),
             packets_back: trips.times.count(),

@@ -161,9 +161,9 @@ impl EmulatedNetwork {
         topology: Option<&Topology>,
         seed: u64,
     ) -> Result<Self, LabError> {
-        if let Some(why) = namespace::refused() {
+        if let Err(error) = namespace::check_available() {
             return Err(LabError::plan(format!(
-                "links and congestion control take network namespaces: {why}; run it as root, or leave --robot-link, \
+                "links and congestion control take network namespaces: {error}; run it as root, or leave --robot-link, \
                  --origin-link, --congestion and `peer-link` out (where the workload has a NetPipe: --robot-link off, \
                  --origin-link off): then everything runs on the machine's own loopback"
             )));
@@ -205,12 +205,12 @@ impl EmulatedNetwork {
             let made = namespace_of_roles.namespace.run(|| {
                 set_up_namespace(&settings)?;
                 if forwards {
-                    interface::set("net/ipv4/ip_forward", "1")?;
+                    interface::set_sysctl("net/ipv4/ip_forward", "1")?;
                 }
                 for place in &namespace_of_roles.places {
                     let network =
                         if parted && *place == Segment::Target { caches::HUB } else { place.network() };
-                    route::own(network, &self.congestion_control)?;
+                    route::add_local(network, &self.congestion_control)?;
                 }
                 let device =
                     |gap: usize, end: usize, beyond: &[RoleNamespace]| self.device(&gaps[gap], end, beyond);
@@ -247,9 +247,9 @@ impl EmulatedNetwork {
     /// In a link's room at one end: its device, and behind it all rooms beyond.
     fn device(&self, gap: &LinkPosition, end: usize, beyond: &[RoleNamespace]) -> Result<Tun, NetError> {
         let tun = Tun::create(&format!("to-{}", gap.ends[1 - end].name()))?;
-        tun.up(gap.addresses()[end])?;
+        tun.set_up(gap.addresses()[end])?;
         for place in beyond.iter().flat_map(|namespace_of_roles| &namespace_of_roles.places) {
-            route::through(place.network(), &tun.name, &self.congestion_control)?;
+            route::add_direct(place.network(), &tun.name, &self.congestion_control)?;
         }
         Ok(tun)
     }
@@ -359,7 +359,7 @@ impl EmulatedNetwork {
         let namespaces = self.namespaces.iter().map(|namespace_of_roles| &namespace_of_roles.namespace);
         let all =
             namespaces.chain(self.cache_namespaces.iter().map(|cache_namespace| &cache_namespace.namespace));
-        all.filter_map(|namespace| namespace.run(interface::dropped).ok()).sum()
+        all.filter_map(|namespace| namespace.run(interface::transmit_drops).ok()).sum()
     }
 }
 
@@ -397,7 +397,7 @@ fn layout(plan: &NetworkPlan, direct: bool) -> (Vec<Vec<Segment>>, Vec<LinkPosit
 }
 
 fn check_congestion_control(name: &str) -> Result<(), LabError> {
-    let available = interface::get("net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let available = interface::sysctl("net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     if available.split_whitespace().any(|known| known == name) {
         return Ok(());
     }
@@ -411,9 +411,9 @@ fn check_congestion_control(name: &str) -> Result<(), LabError> {
 /// Settings of every namespace, by name.
 fn settings() -> Vec<(String, String)> {
     let outside =
-        AS_OUTSIDE.into_iter().filter_map(|name| Some((name.to_owned(), interface::get(name).ok()?)));
+        AS_OUTSIDE.into_iter().filter_map(|name| Some((name.to_owned(), interface::sysctl(name).ok()?)));
     let mut all: Vec<(String, String)> = outside.collect();
-    if let Ok(reuse) = interface::get(TW_REUSE) {
+    if let Ok(reuse) = interface::sysctl(TW_REUSE) {
         // Here nothing is on loopback that would be there outside.
         all.push((TW_REUSE.into(), if reuse == "2" { "1".into() } else { reuse }));
     }
@@ -431,14 +431,14 @@ fn recorded_settings(settings: Vec<(String, String)>) -> BTreeMap<String, String
 fn set_up_namespace(settings: &[(String, String)]) -> Result<(), NetError> {
     disable_ipv6();
     interface::loopback_up()?;
-    settings.iter().try_for_each(|(name, value)| interface::set(name, value))
+    settings.iter().try_for_each(|(name, value)| interface::set_sysctl(name, value))
 }
 
 /// Nothing but the roles is to send packets: without IPv6, no router is solicited.
 fn disable_ipv6() {
     for which in ["all", "default"] {
         // A kernel without IPv6 has nothing to be told.
-        let _ = interface::set(&format!("net/ipv6/conf/{which}/disable_ipv6"), "1");
+        let _ = interface::set_sysctl(&format!("net/ipv6/conf/{which}/disable_ipv6"), "1");
     }
 }
 

@@ -63,7 +63,7 @@ impl PacketAudit {
             return Err(LinkError::Unknown { link: interval.link.clone(), from: interval.from.clone() });
         };
         let next = totals.wire..totals.wire + interval.wire;
-        totals.planned_lost += next.filter(|n| plan.loses(*n)).count() as u64;
+        totals.planned_lost += next.filter(|n| plan.is_lost(*n)).count() as u64;
         totals.wire += interval.wire;
         totals.packets += interval.packets;
         totals.lost += interval.lost;
@@ -162,7 +162,7 @@ mod tests {
     fn losses_are_held_against_the_plan_wherever_intervals_end() {
         let mut packet_audit = packet_audit("loss=10%");
         let plan = LossPlan::new(&"loss=10%".parse().unwrap(), 3, 0);
-        let lost = |from: u64, to: u64| (from..to).filter(|n| plan.loses(*n)).count() as u64;
+        let lost = |from: u64, to: u64| (from..to).filter(|n| plan.is_lost(*n)).count() as u64;
         assert_eq!(packet_audit.record(&interval(100, lost(0, 100), 0)), Ok(()));
         assert_eq!(packet_audit.record(&interval(50, lost(100, 150), 0)), Ok(()));
         let mut info = BedInfo {

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::Duration;
 
 use assay_base::clock::monotonic_ns;
-use assay_host::link::{Counts, Forwarder, LinkSettings};
+use assay_host::link::{Forwarder, LinkCounts, LinkSettings};
 use assay_measurement::health::LinkInterval;
 use assay_measurement::measured::Measured;
 use assay_protocol::message::{Command, Event};
@@ -51,7 +51,7 @@ const TUN: u64 = 10 << 8 | 200;
 struct CarriedLink {
     spec: LinkSpec,
     forwarder: Forwarder,
-    before: [Counts; 2],
+    before: [LinkCounts; 2],
 }
 
 /// Carries packets until the parent has heard everything or is gone. The descriptors that the spec names are taken over;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use assay_host::metrics::{self, PORT_RANGE};
-use assay_host::quiet::{Activity, Watch};
+use assay_host::quiet::{Activity, ActivityMonitor};
 use assay_lab::cgroup::ControlGroup;
 use assay_lab::process::find_program;
 use assay_lab::{Limits, placement, realtime};
@@ -62,10 +62,10 @@ pub struct Facts {
 /// Looks at the machine; takes a second. `runs`: the directory in which runs are kept, which may not exist yet.
 pub async fn facts(runs: &Path) -> Facts {
     let cpus = placement::available();
-    let mut watch = Watch::begin(&cpus);
+    let mut monitor = ActivityMonitor::start(&cpus);
     tokio::time::sleep(WATCHED).await;
     // First, so that what follows is not taken for other work.
-    let activity = watch.look();
+    let activity = monitor.sample();
     let host = metrics::facts(0);
     Facts {
         cpu_model: host.cpu_model,
@@ -74,8 +74,10 @@ pub async fn facts(runs: &Path) -> Facts {
         memory_available_bytes: metrics::memory("MemAvailable"),
         disk_free_bytes: disk_free_bytes(runs),
         descriptors: getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX),
-        ports: metrics::read_line(PORT_RANGE).and_then(|line| ports(&line)),
-        namespaces_refused: assay_host::link::namespace::refused(),
+        ports: metrics::read_words(PORT_RANGE).and_then(|line| ports(&line)),
+        namespaces_refused: assay_host::link::namespace::check_available()
+            .err()
+            .map(|error| error.to_string()),
         limits_refused: limits_refused(),
         realtime_refused: realtime::refused(),
         activity,

@@ -95,7 +95,7 @@ fn processors(count: usize) -> Finding {
 }
 
 fn other_work(facts: &Facts) -> Finding {
-    let words = facts.activity.words();
+    let words = facts.activity.describe();
     if facts.activity.is_quiet() {
         return Finding::good("other work", format!("none that would disturb a run: {words}"));
     }

@@ -1,58 +1,60 @@
-//! When a processor stopped being idle.
+//! Ends of the idle times of a processor.
 //!
-//! A thread that is bound to one processor and was woken while that was idle had to wait for nobody: what passes until it runs is
-//! how long the processor takes to wake up. It waited for others only since the processor was idle last.
+//! A pinned thread that is woken while its processor is idle waits for no other thread: the time until it runs is the wake-up
+//! latency of the processor. It waits for others only since the processor was idle last.
 //!
-//! *Does not:* tell anything of a thread that may run on several processors: it can have waited for another one.
+//! *Does not:* apply to a thread that may run on several processors, which may have waited for another one.
 
 use std::collections::VecDeque;
 use std::io;
 
-use super::records::{OUT, Records, Whose, time_and_cpu};
+use super::records::{OUT, PerfRecords, PerfTarget, time_and_cpu};
 
-/// A record of a switch on a processor: it names the other thread, too.
+/// `PERF_RECORD_SWITCH_CPU_WIDE`, which names the other thread too.
 const RECORD_SWITCH_CPU_WIDE: u32 = 15;
-/// The thread that runs when no other does.
+/// Id of the idle thread.
 const IDLE: u32 = 0;
-/// The record of a processor and that of the thread that gets it are written one after the other, at most so far apart.
+/// Upper bound on the time between the records of a processor and of a thread for the same switch.
 const APART_NS: u64 = 5_000;
-/// For how long it is known, in nanoseconds.
+/// Retention of idle ends, in nanoseconds.
 const KNOWN_NS: u64 = 200_000_000;
 
-/// A processor that is watched.
+/// Records of the idle times of a processor.
 #[derive(Debug)]
-pub struct Processor {
+pub struct IdleMonitor {
     number: u32,
-    records: Records,
+    records: PerfRecords,
     ends: IdleEnds,
 }
 
-/// When a processor was idle until, in order.
+/// Ends of idle times, in order.
 #[derive(Debug, Default)]
 pub struct IdleEnds {
     at_ns: VecDeque<u64>,
 }
 
-impl Processor {
-    /// From now on; why not, where the kernel refuses.
-    pub fn watch(number: u32) -> io::Result<Self> {
-        Ok(Self { number, records: Records::of(Whose::Processor(number))?, ends: IdleEnds::default() })
+impl IdleMonitor {
+    /// Starts recording.
+    pub fn open(number: u32) -> io::Result<Self> {
+        Ok(Self {
+            number,
+            records: PerfRecords::open(PerfTarget::Processor(number))?,
+            ends: IdleEnds::default(),
+        })
     }
 
-    /// Which one it is.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// When it was idle until.
     pub fn ends(&self) -> &IdleEnds {
         &self.ends
     }
 
-    /// Reads what was recorded since the last time; what was long before `now_ns` is forgotten.
+    /// Reads new records, and forgets those long before `now_ns`.
     pub fn read(&mut self, now_ns: u64) {
         let Self { records, ends, .. } = self;
-        // A record that was lost leaves a wait longer than it was, which is on the safe side.
+        // A lost record makes a wait seem longer, which is on the safe side.
         records.take(|kind, misc, record| {
             if kind == RECORD_SWITCH_CPU_WIDE {
                 ends.at_ns.extend(idle_end_ns(misc, record));
@@ -63,7 +65,7 @@ impl Processor {
 }
 
 impl IdleEnds {
-    /// How long ago, at an instant when a thread got the processor, that had been idle last. None: it is not known.
+    /// Time since the processor was idle last, at an instant when a thread got it; none if that is not known.
     pub fn since_ns(&self, at_ns: u64) -> Option<u64> {
         let later = self.at_ns.partition_point(|end_ns| *end_ns <= at_ns + APART_NS);
         let end_ns = self.at_ns.get(later.checked_sub(1)?)?;
@@ -84,7 +86,7 @@ impl FromIterator<u64> for IdleEnds {
     }
 }
 
-/// When the processor stopped being idle, if that is what the record says: a thread got it, and the one before was none.
+/// End of an idle time, if the record is of a switch from the idle thread to another.
 fn idle_end_ns(misc: u16, record: &[u8]) -> Option<u64> {
     let before = u32::from_ne_bytes(record.get(12..16)?.try_into().ok()?);
     let (at_ns, _) = time_and_cpu(record)?;

@@ -1,14 +1,14 @@
-//! For how long the threads of a role waited for a processor in each stretch of two milliseconds, and when that can be felt.
+//! Waits of a role's threads for processors, in windows of two milliseconds, and the backlog after them.
 //!
-//! What the kernel counts tells how long all waits were together, and neither how long each was nor when: ten waits of a tenth
-//! of a millisecond touch other figures than one of a millisecond, and none of them touches a request that came later. So a
-//! thread of the lab's own reads the counts often.
+//! The kernel counts the sum of all waits, but neither their lengths nor their times: ten waits of a tenth of a millisecond
+//! affect other figures than one of a millisecond, and none of them affects a later request. So a thread of the lab reads the
+//! counters often.
 //!
-//! Without records of switches ([`switches`]), waiting for others cannot be told from waiting for threads of the same role.
+//! Without records of switches ([`switches`]), waits for other programs cannot be told from waits for threads of the same role.
 
-mod felt;
+mod backlog;
 mod idle;
-mod placed;
+mod locator;
 mod records;
 mod switches;
 
@@ -24,172 +24,174 @@ use assay_measurement::own_error::WAIT_WINDOW;
 use assay_measurement::waits::{Wait, WaitReport};
 use rustix::thread::{CpuSet, Pid, sched_getaffinity};
 
-use super::kept::{Kept, Room};
-use super::pace::own_time;
-use felt::Felt;
-use idle::Processor;
-use placed::{Placed, Runs};
-use switches::Switches;
+use super::pacer::thread_cpu_time;
+use super::proc_file::{ProcFile, ReadBuffer};
+use backlog::Backlog;
+use idle::IdleMonitor;
+use locator::{LocatorContext, RunIntervals, WaitLocator};
+use switches::SwitchRecords;
 
-/// Threads that are watched at most; of more, those that have waited most.
-pub const THREADS: usize = 32;
-/// A thread has surely slept once so much of the time is left over by what it ran and waited, in nanoseconds: the kernel
-/// adds up what a running thread has had once a tick, of which there are 250 a second or more.
-const SURELY_SLEPT_NS: u64 = 5_000_000;
-/// After a reading, so many times as long as it took passes before the next, which is 1 % of a processor.
-const PASSES: u32 = 100;
-/// But no longer than this, however long it took: what is not read for seconds is known too late.
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-/// Waits that are reported at most at a time: whoever does not ask for them has no use for more.
-const MOST_WAITS: usize = 100_000;
+/// Upper bound on monitored threads; of more, those are selected that have waited most.
+pub const MAX_THREADS: usize = 32;
+/// Time neither run nor waited, in nanoseconds, after which a thread has certainly slept: the kernel updates the counters of a
+/// running thread once per tick, of which there are at least 250 per second.
+const CERTAIN_SLEEP_NS: u64 = 5_000_000;
+/// Pause after a reading, as a multiple of its cost: 1 % of a processor.
+const COST_FACTOR: u32 = 100;
+/// Upper bound on the pause, however long a reading took, so that waits are known in time.
+const MAX_PAUSE: Duration = Duration::from_millis(20);
+/// Upper bound on unreported waits, for callers that never request a report.
+const MAX_WAITS: usize = 100_000;
 
-/// Watches threads from a thread of its own, until it is dropped.
+/// Monitors threads from a thread of its own, until it is dropped.
 #[derive(Debug)]
-pub struct Waits {
+pub struct WaitMonitor {
     shared: Arc<Shared>,
-    watcher: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     ends: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<WaitState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    threads: Vec<Thread>,
-    /// Processors that some of them are bound to, as far as the kernel lets us watch them.
-    processors: Vec<Processor>,
+struct WaitState {
+    threads: Vec<WatchedThread>,
+    /// Processors to which threads are pinned, as far as the kernel permits records of them.
+    processors: Vec<IdleMonitor>,
     waits: Histogram,
-    /// All of it together.
+    /// Sum of the waits of monitored threads, since it was last taken.
     watched_ns: u64,
-    /// What was seen of it that others will count in the next stretch only.
-    ahead_us: u64,
-    /// When waits could be felt, since the last report.
-    felt: Vec<Wait>,
-    /// When the threads had processors, as far as the kernel tells.
-    runs: Runs,
-    /// Up to when that was reported.
+    /// Part of `watched_ns` that the role's total will include in the next interval only.
+    counted_early_us: u64,
+    /// Backlog since the last report.
+    backlog: Vec<Wait>,
+    /// Times for which the threads had processors.
+    runs: RunIntervals,
+    /// End of the last report.
     reported_ns: u64,
-    /// When the counts were read last.
+    /// Time of the last reading.
     read_ns: u64,
-    /// What reading took of a processor, since that was last asked for.
+    /// Processor time of readings, since it was last taken.
     cost: Duration,
 }
 
-/// A thread that is watched.
 #[derive(Debug)]
-struct Thread {
+struct WatchedThread {
     id: u32,
-    schedstat: Kept,
-    /// The processor that it is bound to; none: it may run on several.
+    schedstat: ProcFile,
+    /// The processor to which the thread is pinned; none if it may run on several.
     processor: Option<u32>,
-    last: Counts,
-    felt: Felt,
-    /// None where the kernel gives no records of its switches: then a wait lies somewhere in its window.
-    exact: Option<Exact>,
+    last: SchedCounters,
+    backlog: Backlog,
+    /// None if the kernel permits no records of its switches; then waits are located to the window.
+    tracker: Option<SwitchTracker>,
 }
 
-/// What tells where the waits of a thread lie.
+/// Locates the waits of a thread by its switches.
 #[derive(Debug)]
-struct Exact {
-    switches: Switches,
-    placed: Placed,
-    /// Of the switches since the last reading, none were lost.
+struct SwitchTracker {
+    switches: SwitchRecords,
+    locator: WaitLocator,
+    /// No record since the last reading was lost.
     is_complete: bool,
 }
 
-/// What a thread has had since its start.
+/// Counters of a thread since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Counts {
+struct SchedCounters {
     ran_ns: u64,
     waited_ns: u64,
-    /// How often it got a processor.
+    /// Number of times it got a processor.
     times: u64,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked while holding it left counts that are as good as any.
+    fn lock(&self) -> MutexGuard<'_, WaitState> {
+        // Every state in which a panic can leave the counters is valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waits {
-    /// Watches nothing yet. None where no thread can be started for it.
-    pub fn begin() -> Option<Self> {
+impl WaitMonitor {
+    /// Starts without threads to monitor; none if the monitoring thread cannot be started.
+    pub fn start() -> Option<Self> {
         let shared = Arc::new(Shared::default());
-        let its_own = Arc::clone(&shared);
-        let watcher = std::thread::Builder::new().name("waits".into()).spawn(move || watch(&its_own)).ok()?;
-        Some(Self { shared, watcher: Some(watcher) })
+        let thread_shared = Arc::clone(&shared);
+        let thread =
+            std::thread::Builder::new().name("waits".into()).spawn(move || run(&thread_shared)).ok()?;
+        Some(Self { shared, thread: Some(thread) })
     }
 
-    /// Watches these threads from now on: process and thread, each.
-    pub fn follow(&self, threads: &[(u32, u32)]) {
+    /// Sets the threads to monitor (process id, thread id), of which the first [`MAX_THREADS`] count.
+    pub fn watch(&self, threads: &[(u32, u32)]) {
         let mut state = self.shared.lock();
-        let threads = &threads[..threads.len().min(THREADS)];
+        let threads = &threads[..threads.len().min(MAX_THREADS)];
         state.threads.retain(|known| threads.iter().any(|(_, id)| *id == known.id));
         for (pid, id) in threads {
             if state.threads.iter().any(|known| known.id == *id) {
                 continue;
             }
-            let Some(schedstat) = Kept::open(format!("/proc/{pid}/task/{id}/schedstat")) else { continue };
-            state.threads.push(Thread::of(*id, schedstat));
+            let Some(schedstat) = ProcFile::open(format!("/proc/{pid}/task/{id}/schedstat")) else {
+                continue;
+            };
+            state.threads.push(WatchedThread::new(*id, schedstat));
         }
         state.watch_processors();
     }
 
-    /// How long they waited in each stretch since the last call, in microseconds. Nothing, where that is not nearly all of
-    /// what all threads of the role waited meanwhile, as was counted a moment ago: it would tell nothing of how that was spread.
-    pub fn take(&self, of_all_us: u64, room: &mut Room) -> SparseHistogram {
+    /// Histogram of the waits per window since the last call, in microseconds. Empty if the monitored threads have not waited
+    /// nearly as long as all threads of the role, `of_all_us`, because it would not be representative.
+    pub fn take(&self, of_all_us: u64, buffer: &mut ReadBuffer) -> SparseHistogram {
         let mut state = self.shared.lock();
-        // The last reading may be many milliseconds ago, if the watcher had to wait itself.
+        // The last reading may be many milliseconds ago, if the monitoring thread had to wait itself.
         let before_ns = state.watched_ns;
-        state.read(room);
+        state.read(buffer);
         let last_us = (state.watched_ns - before_ns) / 1_000;
         let waits = state.waits.to_sparse();
         state.waits.clear();
-        let watched_us = state.ahead_us + std::mem::take(&mut state.watched_ns) / 1_000;
-        state.ahead_us = ahead_us(watched_us, of_all_us, last_us);
+        let watched_us = state.counted_early_us + std::mem::take(&mut state.watched_ns) / 1_000;
+        state.counted_early_us = counted_early_us(watched_us, of_all_us, last_us);
         if is_nearly_all(watched_us, of_all_us) { waits } else { SparseHistogram::default() }
     }
 
-    /// When waits could be felt since the last call. None as long as nothing was read.
+    /// Backlog since the last call; none before the first reading.
     pub fn report(&self) -> Option<WaitReport> {
         let mut state = self.shared.lock();
-        let State { threads, felt, reported_ns, read_ns, .. } = &mut *state;
+        let WaitState { threads, backlog, reported_ns, read_ns, .. } = &mut *state;
         if *read_ns == *reported_ns {
             return None;
         }
-        threads.iter_mut().for_each(|thread| thread.felt.report(*read_ns, felt));
+        threads.iter_mut().for_each(|thread| thread.backlog.report(*read_ns, backlog));
         let from_ns = std::mem::replace(reported_ns, *read_ns);
-        Some(WaitReport { from_ns, until_ns: *read_ns, waits: std::mem::take(felt) })
+        Some(WaitReport { from_ns, until_ns: *read_ns, waits: std::mem::take(backlog) })
     }
 
-    /// Processor time of its thread since the last call.
+    /// Processor time of the monitoring thread since the last call.
     pub fn cost(&self) -> Duration {
         std::mem::take(&mut self.shared.lock().cost)
     }
 }
 
-impl Drop for Waits {
+impl Drop for WaitMonitor {
     fn drop(&mut self) {
         self.shared.ends.store(true, Relaxed);
-        if let Some(watcher) = self.watcher.take() {
-            let _ = watcher.join();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
         }
     }
 }
 
-impl Counts {
-    /// Of `schedstat`: what it ran, what it waited, and how often.
+impl SchedCounters {
+    /// Parses `schedstat`: run time, wait time, and number of time slices.
     fn parse(schedstat: &str) -> Option<Self> {
         let mut numbers = schedstat.split_whitespace().map(|number| number.parse().ok());
         Some(Self { ran_ns: numbers.next()??, waited_ns: numbers.next()??, times: numbers.next()?? })
     }
 
-    fn since(self, before: Counts) -> Self {
+    fn since(self, before: SchedCounters) -> Self {
         Self {
             ran_ns: self.ran_ns.saturating_sub(before.ran_ns),
             waited_ns: self.waited_ns.saturating_sub(before.waited_ns),
@@ -198,94 +200,98 @@ impl Counts {
     }
 }
 
-impl Thread {
-    fn of(id: u32, schedstat: Kept) -> Self {
-        // First, so that no switch is counted without a record.
-        let exact = Switches::of(id).ok();
-        let exact = exact.map(|switches| Exact { switches, placed: Placed::default(), is_complete: true });
-        let (last, felt) = (Counts::default(), Felt::default());
-        let mut thread = Self { id, schedstat, processor: None, last, felt, exact };
-        thread.since(&mut Room::default());
+impl WatchedThread {
+    fn new(id: u32, schedstat: ProcFile) -> Self {
+        // Before the counters are read, so that every counted switch has a record.
+        let tracker = SwitchRecords::open(id).ok();
+        let tracker = tracker.map(|switches| SwitchTracker {
+            switches,
+            locator: WaitLocator::default(),
+            is_complete: true,
+        });
+        let (last, backlog) = (SchedCounters::default(), Backlog::default());
+        let mut thread = Self { id, schedstat, processor: None, last, backlog, tracker };
+        thread.since(&mut ReadBuffer::default());
         thread
     }
 
-    /// What it has had since the last time; nothing once it has ended.
-    fn since(&mut self, room: &mut Room) -> Counts {
-        let Some(now) = self.schedstat.read(room).and_then(|text| Counts::parse(&text)) else {
-            return Counts::default();
+    /// Counters since the last call; zero after the end of the thread.
+    fn since(&mut self, buffer: &mut ReadBuffer) -> SchedCounters {
+        let Some(now) = self.schedstat.read(buffer).and_then(|text| SchedCounters::parse(&text)) else {
+            return SchedCounters::default();
         };
         now.since(std::mem::replace(&mut self.last, now))
     }
 
-    /// Reads its switches since the last time, and adds when it ran.
-    fn read_switches(&mut self, runs: &mut Runs) {
-        if let Some(Exact { switches, placed, is_complete }) = &mut self.exact {
-            *is_complete = switches.take(&mut placed.switches);
-            placed.add_runs(runs);
+    /// Reads new switches, and adds the run intervals to `runs`.
+    fn read_switches(&mut self, runs: &mut RunIntervals) {
+        if let Some(SwitchTracker { switches, locator, is_complete }) = &mut self.tracker {
+            *is_complete = switches.take(&mut locator.switches);
+            locator.add_runs(runs);
         }
     }
 
-    /// Finds when what it waited in a window can be felt.
-    fn place(
+    /// Locates the waits of a window, and adds the backlog to `waits`.
+    fn locate(
         &mut self,
         window: [u64; 2],
-        had: &Counts,
-        (runs, processors): (&Runs, &[Processor]),
+        used: &SchedCounters,
+        runs: &RunIntervals,
+        processors: &[IdleMonitor],
         waits: &mut Vec<Wait>,
     ) {
-        if let Some(Exact { placed, is_complete, .. }) = &mut self.exact {
+        if let Some(SwitchTracker { locator, is_complete, .. }) = &mut self.tracker {
             let own = processors.iter().find(|processor| Some(processor.number()) == self.processor);
-            let known = (&mut self.felt, runs, own.map(Processor::ends));
-            return placed.place(window, had, *is_complete, known, waits);
+            let context = LocatorContext { runs, idle: own.map(IdleMonitor::ends) };
+            return locator.locate(window, used, *is_complete, &mut self.backlog, context, waits);
         }
-        let slept_ns = (window[1] - window[0]).saturating_sub(had.ran_ns + had.waited_ns);
-        // What it slept in the window of a wait may have been before that.
-        self.felt.sleep(window[1], slept_ns, SURELY_SLEPT_NS, waits);
-        if had.waited_ns > 0 {
-            self.felt.wait(window, had.waited_ns, waits);
+        let slept_ns = (window[1] - window[0]).saturating_sub(used.ran_ns + used.waited_ns);
+        // Sleep in the window of a wait may have been before it, so it is added before the wait.
+        self.backlog.sleep(window[1], slept_ns, CERTAIN_SLEEP_NS, waits);
+        if used.waited_ns > 0 {
+            self.backlog.wait(window, used.waited_ns, waits);
         }
     }
 }
 
-impl State {
-    /// Watches the processors that threads are bound to now, and no others.
+impl WaitState {
+    /// Monitors exactly the processors to which threads are pinned.
     fn watch_processors(&mut self) {
         for thread in &mut self.threads {
-            thread.processor = bound_to(thread.id);
+            thread.processor = pinned_processor(thread.id);
         }
         let bound: BTreeSet<u32> = self.threads.iter().filter_map(|thread| thread.processor).collect();
         self.processors.retain(|known| bound.contains(&known.number()));
         for number in bound {
             if self.processors.iter().all(|known| known.number() != number) {
-                self.processors.extend(Processor::watch(number));
+                self.processors.extend(IdleMonitor::open(number));
             }
         }
     }
 
-    /// Reads what all threads have had since the last time.
-    fn read(&mut self, room: &mut Room) {
+    fn read(&mut self, buffer: &mut ReadBuffer) {
         let now_ns = monotonic_ns();
         let window = [self.read_ns, now_ns];
         self.read_ns = now_ns;
         if window[0] == 0 {
-            // The first time, there is nothing to compare with.
+            // The first reading has no predecessor to compare with.
             for thread in &mut self.threads {
-                thread.since(room);
+                thread.since(buffer);
             }
             self.reported_ns = now_ns;
             return;
         }
-        let State { threads, processors, felt, runs, .. } = self;
-        let had: Vec<Counts> = threads.iter_mut().map(|thread| thread.since(room)).collect();
+        let WaitState { threads, processors, backlog, runs, .. } = self;
+        let used: Vec<SchedCounters> = threads.iter_mut().map(|thread| thread.since(buffer)).collect();
         threads.iter_mut().for_each(|thread| thread.read_switches(runs));
         processors.iter_mut().for_each(|processor| processor.read(now_ns));
-        for (thread, had) in threads.iter_mut().zip(&had) {
-            thread.place(window, had, (runs, processors), felt);
+        for (thread, used) in threads.iter_mut().zip(&used) {
+            thread.locate(window, used, runs, processors, backlog);
         }
         runs.forget(now_ns);
-        let waited_ns: u64 = had.iter().map(|had| had.waited_ns).sum();
-        if felt.len() > MOST_WAITS {
-            felt.clear();
+        let waited_ns: u64 = used.iter().map(|used| used.waited_ns).sum();
+        if backlog.len() > MAX_WAITS {
+            backlog.clear();
             self.reported_ns = now_ns;
         }
         self.watched_ns += waited_ns;
@@ -296,39 +302,40 @@ impl State {
     }
 }
 
-/// The only processor that a thread may run on.
-fn bound_to(thread: u32) -> Option<u32> {
+/// The processor to which a thread is pinned.
+fn pinned_processor(thread: u32) -> Option<u32> {
     let id = Pid::from_raw(thread.cast_signed())?;
     let allowed = sched_getaffinity(Some(id)).ok()?;
     let mut all = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
     all.next().filter(|_| all.next().is_none()).map(|cpu| cpu as u32)
 }
 
-fn watch(shared: &Shared) {
-    let mut room = Room::default();
+fn run(shared: &Shared) {
+    let mut buffer = ReadBuffer::default();
     let mut pause = WAIT_WINDOW;
     while !shared.ends.load(Relaxed) {
         std::thread::sleep(pause);
-        let before = own_time();
+        let before = thread_cpu_time();
         let mut state = shared.lock();
-        state.read(&mut room);
-        let cost = own_time().saturating_sub(before);
+        state.read(&mut buffer);
+        let cost = thread_cpu_time().saturating_sub(before);
         state.cost += cost;
-        pause = (cost * PASSES).clamp(WAIT_WINDOW, LONGEST_PAUSE);
+        pause = (cost * COST_FACTOR).clamp(WAIT_WINDOW, MAX_PAUSE);
     }
 }
 
-/// Nine tenths are nearly all; and so is all but a millisecond, which may have been waited between two readings.
+/// True for nine tenths, and for all but a millisecond, which may fall between two readings.
 fn is_nearly_all(watched_us: u64, of_all_us: u64) -> bool {
     watched_us + (of_all_us / 10).max(1_000) >= of_all_us
 }
 
-/// How much of what was watched others will count in the next stretch: no more than the last reading had, which came after their count.
-fn ahead_us(watched_us: u64, of_all_us: u64, last_us: u64) -> u64 {
+/// Part of the monitored waits that the total of all threads will include in the next interval only: at most that of the last
+/// reading, which came after the total was read.
+fn counted_early_us(watched_us: u64, of_all_us: u64, last_us: u64) -> u64 {
     watched_us.saturating_sub(of_all_us).min(last_us)
 }
 
-/// A stretch that was longer than meant counts as several, in each of which all of it was waited.
+/// Number of windows for a reading: one that came late counts as several, each with the whole wait.
 fn windows(length: Duration) -> u64 {
     let windows = length.as_secs_f64() / WAIT_WINDOW.as_secs_f64();
     (windows.round() as u64).max(1)
@@ -353,12 +360,12 @@ mod tests {
     #[test]
     fn what_was_read_after_it_was_counted_is_watched_in_the_next_stretch_too() {
         // 8 ms were waited between the count and the last reading: of the next stretch, they are counted and not watched.
-        let ahead_us = ahead_us(28_000, 20_000, 8_000);
-        assert_eq!(ahead_us, 8_000);
-        assert!(is_nearly_all(ahead_us + 2_000, 10_000) && !is_nearly_all(2_000, 10_000));
+        let counted_early_us = counted_early_us(28_000, 20_000, 8_000);
+        assert_eq!(counted_early_us, 8_000);
+        assert!(is_nearly_all(counted_early_us + 2_000, 10_000) && !is_nearly_all(2_000, 10_000));
         // What never was counted hides nothing later.
         assert_eq!(
-            [super::ahead_us(28_000, 20_000, 3_000), super::ahead_us(20_000, 28_000, 3_000)],
+            [super::counted_early_us(28_000, 20_000, 3_000), super::counted_early_us(20_000, 28_000, 3_000)],
             [3_000, 0]
         );
     }
@@ -379,10 +386,10 @@ mod tests {
 
         #[test]
         fn no_more_threads_are_watched_than_there_is_room_for() {
-            let waits = Waits::begin().expect("a thread can be started");
+            let waits = WaitMonitor::start().expect("a thread can be started");
             let pid = std::process::id();
             let ends = Arc::new(AtomicBool::new(false));
-            let others: Vec<_> = (0..2 * THREADS)
+            let others: Vec<_> = (0..2 * MAX_THREADS)
                 .map(|_| {
                     let ends = Arc::clone(&ends);
                     std::thread::spawn(move || {
@@ -396,11 +403,11 @@ mod tests {
             let ids: Vec<(u32, u32)> = listed
                 .filter_map(|entry| Some((pid, entry.ok()?.file_name().to_str()?.parse().ok()?)))
                 .collect();
-            assert!(ids.len() > 2 * THREADS);
-            waits.follow(&ids);
+            assert!(ids.len() > 2 * MAX_THREADS);
+            waits.watch(&ids);
             let reversed: Vec<_> = ids.iter().rev().copied().collect();
-            waits.follow(&reversed);
-            assert!(waits.shared.lock().threads.len() <= THREADS);
+            waits.watch(&reversed);
+            assert!(waits.shared.lock().threads.len() <= MAX_THREADS);
             ends.store(true, Relaxed);
             for other in others {
                 other.thread().unpark();
@@ -410,7 +417,7 @@ mod tests {
 
         #[test]
         fn a_thread_that_shares_its_processor_waits_and_it_is_reported_when() {
-            let waits = Waits::begin().expect("a thread can be started");
+            let waits = WaitMonitor::start().expect("a thread can be started");
             let ends = Arc::new(AtomicBool::new(false));
             let (say, ids) = std::sync::mpsc::channel();
             let busy: Vec<_> = (0..2)
@@ -429,7 +436,7 @@ mod tests {
             // One of the two is watched: what the other has of the processor is taken from it.
             let id = ids.recv().expect("it runs");
             let begun_ns = monotonic_ns();
-            waits.follow(&[(std::process::id(), id)]);
+            waits.watch(&[(std::process::id(), id)]);
             let (mut waited_us, mut until_ns) = (0, None);
             while waited_us < 20_000 {
                 std::thread::sleep(WAIT_WINDOW);
@@ -450,18 +457,18 @@ mod tests {
 
         #[test]
         fn the_stretches_of_a_thread_that_is_watched_are_counted() {
-            let waits = Waits::begin().expect("a thread can be started");
-            let mut room = Room::default();
-            assert_eq!(waits.take(0, &mut room).buckets, [], "nothing is watched");
+            let waits = WaitMonitor::start().expect("a thread can be started");
+            let mut buffer = ReadBuffer::default();
+            assert_eq!(waits.take(0, &mut buffer).buckets, [], "nothing is watched");
             let pid = std::process::id();
-            waits.follow(&[(pid, pid), (pid, u32::MAX)]);
+            waits.watch(&[(pid, pid), (pid, u32::MAX)]);
             let mut count = 0;
             while count < 3 {
                 std::thread::sleep(WAIT_WINDOW);
-                count += waits.take(0, &mut room).count();
+                count += waits.take(0, &mut buffer).count();
             }
-            waits.follow(&[]);
-            waits.take(0, &mut room);
+            waits.watch(&[]);
+            waits.take(0, &mut buffer);
             assert_eq!(waits.shared.lock().threads.len(), 0);
         }
     }

@@ -1,9 +1,9 @@
-//! Records that the kernel writes when a thread gets a processor and when it gives it up or loses it.
+//! Records of context switches, from a ring buffer that is shared with the kernel (`perf_event_open` with `context_switch`).
 //!
-//! It writes them into memory that it shares with us (`perf_event_open` with `context_switch`): those of a thread for whoever may
-//! watch it where `perf_event_paranoid` is 2 or less, those of a processor for root or where it is 0 or less.
+//! Records of a thread are permitted to those who may trace it, if `perf_event_paranoid` is 2 or less; those of a processor to
+//! root, or to all if it is 0 or less.
 //!
-//! *Does not:* know what is in a record but its time and processor; [`super::switches`] and [`super::idle`] do.
+//! *Does not:* interpret a record beyond its time and processor; [`super::switches`] and [`super::idle`] do.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The kernel's `struct perf_event_attr`, as long as its version 3.
+/// The kernel's `struct perf_event_attr`, version 3.
 #[repr(C)]
 #[derive(Debug, Default)]
 struct Attributes {
@@ -32,40 +32,40 @@ struct Attributes {
 }
 
 const SOFTWARE: u32 = 1;
-/// An event that never happens by itself.
+/// `PERF_COUNT_SW_DUMMY`, which counts nothing.
 const DUMMY: u64 = 9;
-/// Each record ends with its time and its processor.
+/// `PERF_SAMPLE_TIME | PERF_SAMPLE_CPU`, which end each record.
 const TIME_AND_CPU: u64 = 1 << 2 | 1 << 7;
 /// `exclude_kernel`, `exclude_hv` (nothing in them is looked at), `watermark`, `sample_id_all`, `use_clockid`, `context_switch`.
 const FLAGS: u64 = 1 << 5 | 1 << 6 | 1 << 14 | 1 << 18 | 1 << 25 | 1 << 26;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
-/// Nobody is woken for a record: they are read when it suits.
+/// Watermark in bytes that is never reached: records are polled.
 const NEVER: u32 = 1 << 30;
 
-/// Pages for records, of which there are 170 on each: as many as are wanted, and as few as every user may have for 32 threads.
+/// Pages of the ring, with 170 records each: the preferred number, and the number that every user may lock for 32 threads.
 const PAGES: [usize; 2] = [32, 2];
-/// Where the kernel says how far it has written, and we how far we have read.
+/// Offsets of `data_head`, written by the kernel, and `data_tail`, written by the reader.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 
 const HEADER: usize = 8;
 const RECORD_LOST: u32 = 2;
-/// What is particular about a record of a switch: the thread gave up its processor, or lost it.
+/// `PERF_RECORD_MISC_SWITCH_OUT`: a switch away from the thread.
 pub const OUT: u16 = 1 << 13;
 
-/// Whose switches are recorded.
+/// The thread or processor whose switches are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
-    /// Those of this thread, wherever it runs.
+pub enum PerfTarget {
+    /// A thread, on any processor.
     Thread(u32),
-    /// Those of all threads on this processor: needs `CAP_PERFMON`, or `perf_event_paranoid` of 0 or less.
+    /// All threads on a processor; needs `CAP_PERFMON`, or `perf_event_paranoid` of 0 or less.
     Processor(u32),
 }
 
 /// The records of one thread or processor.
 #[derive(Debug)]
-pub struct Records {
+pub struct PerfRecords {
     memory: *mut u8,
     page: usize,
     pages: usize,
@@ -73,14 +73,14 @@ pub struct Records {
 }
 
 // SAFETY: the memory belongs to this value alone, and is not bound to a thread.
-unsafe impl Send for Records {}
+unsafe impl Send for PerfRecords {}
 
-impl Records {
-    /// From now on; why not, where the kernel refuses.
-    pub fn of(whose: Whose) -> io::Result<Self> {
+impl PerfRecords {
+    /// Starts recording.
+    pub fn open(whose: PerfTarget) -> io::Result<Self> {
         let (thread, processor) = match whose {
-            Whose::Thread(thread) => (thread.cast_signed(), -1),
-            Whose::Processor(processor) => (-1, processor.cast_signed()),
+            PerfTarget::Thread(thread) => (thread.cast_signed(), -1),
+            PerfTarget::Processor(processor) => (-1, processor.cast_signed()),
         };
         let attributes = Attributes {
             kind: SOFTWARE,
@@ -122,17 +122,16 @@ impl Records {
         Err(refused.unwrap_or_else(|| io::ErrorKind::Unsupported.into()))
     }
 
-    /// Hands all records since the last call to `each`, in order: what a record is, what is particular about it, and its bytes
-    /// with the header. False: some were lost.
+    /// Passes all new records to `each`, in order: type, `misc` field, and bytes with the header. False if records were lost.
     pub fn take(&mut self, mut each: impl FnMut(u32, u16, &[u8])) -> bool {
-        let head = self.place(HEAD).load(Ordering::Acquire);
-        let mut at = self.place(TAIL).load(Ordering::Relaxed);
+        let head = self.position(HEAD).load(Ordering::Acquire);
+        let mut at = self.position(TAIL).load(Ordering::Relaxed);
         let mut is_complete = true;
         while at < head {
             let mut record = [0; 64];
             self.copy(at, &mut record[..HEADER]);
             let (kind, misc, length) = header(&record);
-            // A record that says that it is shorter than its header would never be passed.
+            // A length below that of the header would stop progress.
             let length = length.max(HEADER);
             let known = length.min(record.len());
             self.copy(at, &mut record[..known]);
@@ -142,17 +141,17 @@ impl Records {
             }
             at += length as u64;
         }
-        self.place(TAIL).store(at, Ordering::Release);
+        self.position(TAIL).store(at, Ordering::Release);
         is_complete
     }
 
-    fn place(&self, offset: usize) -> &AtomicU64 {
+    fn position(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: the first page has these two fields of eight bytes, at a multiple of eight; the kernel shares them as atomics,
         // and they are there for as long as the mapping, which `self` owns.
         unsafe { AtomicU64::from_ptr(self.memory.add(offset).cast()) }
     }
 
-    /// Copies from a place in the ring of records.
+    /// Copies from a position in the ring.
     fn copy(&self, from: u64, into: &mut [u8]) {
         let size = self.pages * self.page;
         let place = (from % size as u64) as usize;
@@ -167,21 +166,21 @@ impl Records {
     }
 }
 
-impl Drop for Records {
+impl Drop for PerfRecords {
     fn drop(&mut self) {
-        // SAFETY: mapped in `of` with this length, and not used after this.
+        // SAFETY: mapped in `open` with this length, and not used after this.
         unsafe { libc::munmap(self.memory.cast(), (1 + self.pages) * self.page) };
     }
 }
 
-/// What a record is, what is particular about it, and its length.
+/// Type, `misc` field and length of a record.
 fn header(record: &[u8; 64]) -> (u32, u16, usize) {
     let kind = u32::from_ne_bytes([record[0], record[1], record[2], record[3]]);
     let misc = u16::from_ne_bytes([record[4], record[5]]);
     (kind, misc, usize::from(u16::from_ne_bytes([record[6], record[7]])))
 }
 
-/// Where a record says when it was written, in nanoseconds of `CLOCK_MONOTONIC`, and on which processor: at its end.
+/// Time, in nanoseconds of `CLOCK_MONOTONIC`, and processor at the end of a record.
 pub fn time_and_cpu(record: &[u8]) -> Option<(u64, u32)> {
     let (time, cpu) = record.get(record.len().checked_sub(16)?..)?.split_at(8);
     let cpu = cpu.get(..4)?;

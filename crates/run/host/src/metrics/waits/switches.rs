@@ -1,10 +1,10 @@
-//! When a thread got a processor, and when it gave it up or lost it: from the kernel's records, exactly.
+//! Context switches of a thread, from the kernel's records.
 //!
-//! *Does not:* know when a thread that slept was woken. What it waited from then on is in the kernel's sum of all waits.
+//! *Does not:* know when a blocked thread was woken; its wait since then is in the kernel's sum of all waits only.
 
 use std::io;
 
-use super::records::{OUT, Records, Whose, time_and_cpu};
+use super::records::{OUT, PerfRecords, PerfTarget, time_and_cpu};
 
 /// A switch of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,17 +12,17 @@ pub struct Switch {
     /// `CLOCK_MONOTONIC`, in nanoseconds.
     pub at_ns: u64,
     pub cpu: u32,
-    pub kind: Kind,
+    pub kind: SwitchKind,
 }
 
-/// What happened to a thread.
+/// Direction and cause of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// It got a processor.
+pub enum SwitchKind {
+    /// The thread got a processor.
     In,
-    Slept,
-    /// It lost the processor, and was ready to run on.
-    Lost,
+    Blocked,
+    /// The thread lost its processor, still ready to run.
+    Preempted,
 }
 
 const RECORD_SWITCH: u32 = 14;
@@ -30,15 +30,15 @@ const PREEMPTED: u16 = 1 << 14;
 
 /// The switches of one thread.
 #[derive(Debug)]
-pub struct Switches(Records);
+pub struct SwitchRecords(PerfRecords);
 
-impl Switches {
-    /// Of a thread from now on; why not, where the kernel refuses.
-    pub fn of(thread: u32) -> io::Result<Self> {
-        Ok(Self(Records::of(Whose::Thread(thread))?))
+impl SwitchRecords {
+    /// Starts recording the switches of a thread.
+    pub fn open(thread: u32) -> io::Result<Self> {
+        Ok(Self(PerfRecords::open(PerfTarget::Thread(thread))?))
     }
 
-    /// Takes all since the last call, in order; false: some were lost.
+    /// Reads new switches, in order; false if some were lost.
     pub fn take(&mut self, switches: &mut impl Extend<Switch>) -> bool {
         self.0.take(|kind, misc, record| {
             if kind == RECORD_SWITCH {
@@ -51,9 +51,9 @@ impl Switches {
 fn switch(misc: u16, record: &[u8]) -> Option<Switch> {
     let (at_ns, cpu) = time_and_cpu(record)?;
     let kind = match (misc & OUT != 0, misc & PREEMPTED != 0) {
-        (false, _) => Kind::In,
-        (true, false) => Kind::Slept,
-        (true, true) => Kind::Lost,
+        (false, _) => SwitchKind::In,
+        (true, false) => SwitchKind::Blocked,
+        (true, true) => SwitchKind::Preempted,
     };
     Some(Switch { at_ns, cpu, kind })
 }
@@ -67,7 +67,10 @@ mod tests {
         let mut record = [0u8; 24];
         record[8..16].copy_from_slice(&77u64.to_ne_bytes());
         record[16..20].copy_from_slice(&3u32.to_ne_bytes());
-        assert_eq!(switch(OUT | PREEMPTED, &record), Some(Switch { at_ns: 77, cpu: 3, kind: Kind::Lost }));
+        assert_eq!(
+            switch(OUT | PREEMPTED, &record),
+            Some(Switch { at_ns: 77, cpu: 3, kind: SwitchKind::Preempted })
+        );
         assert_eq!(switch(OUT | PREEMPTED, &record[..12]), None);
     }
 
@@ -89,21 +92,22 @@ mod tests {
                 }
             });
             let id = said.recv().expect("it sends its id");
-            match Switches::of(id) {
+            match SwitchRecords::open(id) {
                 // Not permitted, as in many containers: nothing to test.
                 Err(refused) => {
                     assay_testbed::skip(&format!("the kernel does not let us watch switches: {refused}"))
                 }
                 Ok(mut switches) => {
                     let mut seen: Vec<Switch> = Vec::new();
-                    while seen.iter().filter(|switch| switch.kind == Kind::Slept).count() < 1_000 {
+                    while seen.iter().filter(|switch| switch.kind == SwitchKind::Blocked).count() < 1_000 {
                         go.send(()).expect("it waits");
                         said.recv().expect("it responds");
                         assert!(switches.take(&mut seen), "none were lost");
                     }
                     assert!(seen.is_sorted_by_key(|switch| switch.at_ns));
-                    let takes_turns =
-                        |pair: &[Switch]| (pair[0].kind == Kind::In) != (pair[1].kind == Kind::In);
+                    let takes_turns = |pair: &[Switch]| {
+                        (pair[0].kind == SwitchKind::In) != (pair[1].kind == SwitchKind::In)
+                    };
                     assert!(seen.windows(2).all(takes_turns), "in and out");
                 }
             }

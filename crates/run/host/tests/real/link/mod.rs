@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use assay_host::link::{LinkSettings, LossPlan, Namespace, interface, probe};
 
-mod bed;
+mod linked;
 
-use bed::{THERE, bed};
+use assay_host::link::probe::Endpoint;
+use linked::{THERE, link_namespaces};
 
 fn socket(namespace: &Namespace, address: Ipv4Addr) -> UdpSocket {
     let made = namespace.run(|| UdpSocket::bind((address, 0)));
@@ -20,17 +21,17 @@ fn socket(namespace: &Namespace, address: Ipv4Addr) -> UdpSocket {
 fn exactly_the_planned_packets_are_missing_at_the_other_end() {
     let seed = 7;
     let settings = "loss=20%";
-    let Some(mut bed) = bed(settings, seed, "reno") else { return };
+    let Some(mut linked) = link_namespaces(settings, seed, "reno") else { return };
     // Any address of the network is the namespace's own, without having been added.
-    let receiver = socket(&bed.there, Ipv4Addr::new(10, 2, 77, 9));
-    let sender = socket(&bed.here, Ipv4Addr::new(10, 1, 3, 4));
+    let receiver = socket(&linked.there, Ipv4Addr::new(10, 2, 77, 9));
+    let sender = socket(&linked.here, Ipv4Addr::new(10, 1, 3, 4));
     receiver.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let to: SocketAddr = receiver.local_addr().unwrap();
     let plan = LossPlan::new(&settings.parse().unwrap(), seed, 0);
     let mut buffer = [0; 8];
     for n in 0..500_u64 {
         sender.send_to(&n.to_be_bytes(), to).unwrap();
-        if plan.loses(n) {
+        if plan.is_lost(n) {
             continue;
         }
         // One after the other: what comes is this one, or the plan was not kept.
@@ -39,17 +40,18 @@ fn exactly_the_planned_packets_are_missing_at_the_other_end() {
     }
     receiver.set_nonblocking(true).unwrap();
     assert_eq!(receiver.recv(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-    let [there, back] = bed.link.counts().unwrap();
+    let [there, back] = linked.link.counts().unwrap();
     assert_eq!((there.packets, there.wire, there.lost), (500, 500, plan.lost_among(500)));
     assert_eq!((there.delivered, there.failed, back.packets), (500 - there.lost, 0, 0));
-    bed.link.end().unwrap();
+    linked.link.end().unwrap();
 }
 
 #[test]
 fn no_round_trip_is_shorter_than_its_delays() {
-    let Some(bed) = bed("delay=20ms", 1, "reno") else { return };
+    let Some(linked) = link_namespaces("delay=20ms", 1, "reno") else { return };
     let trips =
-        probe::round_trips(&bed.here, THERE, 50, Duration::from_millis(1), Duration::from_secs(10)).unwrap();
+        probe::round_trips(&linked.here, THERE, 50, Duration::from_millis(1), Duration::from_secs(10))
+            .unwrap();
     assert_eq!(trips.times.count(), 50);
     assert!(trips.times.to_sparse().buckets[0].0 >= 39_900);
 }
@@ -57,11 +59,17 @@ fn no_round_trip_is_shorter_than_its_delays() {
 #[test]
 fn a_rate_is_never_passed_and_what_comes_on_top_is_dropped_at_the_queue() {
     let settings: LinkSettings = "rate=4Mbit/s,queue=20kB".parse().unwrap();
-    let Some(mut bed) = bed(&settings.to_string(), 1, "reno") else { return };
-    let rate = probe::rate(&bed.here, (&bed.there, THERE), 4_000_000, Duration::from_millis(500)).unwrap();
+    let Some(mut linked) = link_namespaces(&settings.to_string(), 1, "reno") else { return };
+    let rate = probe::rate(
+        &linked.here,
+        Endpoint { namespace: &linked.there, address: THERE },
+        4_000_000,
+        Duration::from_millis(500),
+    )
+    .unwrap();
     let rate = rate.unwrap();
     assert!(rate < 4_100_000.0, "{rate}");
-    let [there, _] = bed.link.counts().unwrap();
+    let [there, _] = linked.link.counts().unwrap();
     assert!(there.queue_full > 0);
     assert_eq!(there.packets, there.delivered + there.queue_full);
 }
@@ -69,12 +77,16 @@ fn a_rate_is_never_passed_and_what_comes_on_top_is_dropped_at_the_queue() {
 #[test]
 fn connections_are_carried_by_the_congestion_control_that_was_named() {
     for name in ["reno", "cubic", "bbr"] {
-        if !interface::get("net/ipv4/tcp_available_congestion_control").unwrap().contains(name) {
+        if !interface::sysctl("net/ipv4/tcp_available_congestion_control").unwrap().contains(name) {
             continue;
         }
-        let Some(bed) = bed("delay=1ms", 1, name) else { return };
-        let seen =
-            probe::congestion_control(&bed.here, (&bed.there, THERE), Duration::from_secs(10)).unwrap();
+        let Some(linked) = link_namespaces("delay=1ms", 1, name) else { return };
+        let seen = probe::congestion_control(
+            &linked.here,
+            Endpoint { namespace: &linked.there, address: THERE },
+            Duration::from_secs(10),
+        )
+        .unwrap();
         assert_eq!(seen, [name, name]);
     }
 }

@@ -131,17 +131,17 @@ impl RecentMeasurements {
         let mut evidence = Evidence::new(&info.phases);
         let of_machine =
             |measured: &&Measured| !matches!(measured, Measured::Robots(_) | Measured::Origins(_));
-        self.all.iter().filter(of_machine).for_each(|measured| evidence.take(measured));
+        self.all.iter().filter(of_machine).for_each(|measured| evidence.add(measured));
         let window = self.window(&info, from_ms, to_ms);
         for interval in window.robots {
             let mut interval = interval.clone();
             interval.phase = 0;
-            evidence.take(&Measured::Robots(interval.into()));
+            evidence.add(&Measured::Robots(interval.into()));
         }
         for interval in window.origins {
             let mut interval = interval.clone();
             interval.phase = 0;
-            evidence.take(&Measured::Origins(interval.into()));
+            evidence.add(&Measured::Origins(interval.into()));
         }
         let mut doubts = verdict::judge(&info, &evidence);
         doubts.retain(|doubt| doubt.serious);

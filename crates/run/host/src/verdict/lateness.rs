@@ -1,68 +1,67 @@
-//! Whether everything was sent, and think times ended, when they should have been.
+//! Lateness of requests and of the ends of think times.
 
 use assay_measurement::doubt::Reason;
 use assay_measurement::histogram::Histogram;
 
-use super::case::Case;
-use super::evidence::{PhaseEvidence, Side, share};
-use super::finding::{Finding, percent, time};
+use super::evidence::{JudgedRun, PhaseEvidence, WatchedRole, share};
+use super::finding::{Finding, format_percent, format_time};
 use super::limits::{
     LATE_CEILING_US, LATE_COUNT, LATE_FLOOR_US, LATE_QUANTILE, LATE_SHARE, UNQUIET_US, UNSENT_LATE_SHARE,
 };
 
-/// What lateness may be in a phase, in microseconds.
+/// Upper bound, in microseconds, on lateness in a phase.
 pub fn late_limit_us(phase: &PhaseEvidence) -> u64 {
-    // There was no response and no wait: there is no time that could have been shaped.
+    // Without any response or wait, there are no times that lateness could distort.
     let Some(median_us) = phase.response.quantile_us(0.5) else { return LATE_CEILING_US };
     ((median_us as f64 * LATE_SHARE) as u64).clamp(LATE_FLOOR_US, LATE_CEILING_US)
 }
 
-/// The lateness that is judged: the 99th percentile, but at least so many must be that late.
+/// The judged lateness: the 99th percentile, or a lower one so that at least [`LATE_COUNT`] requests are that late.
 fn judged_us(lateness: &Histogram) -> Option<u64> {
     let count = lateness.count();
     if count < LATE_COUNT {
         return None;
     }
-    // The rank of the value that has as many at or above it, half a rank down against rounding.
+    // The rank of the value with LATE_COUNT values at or above it, lowered by half a rank against rounding.
     let few = (count as f64 - LATE_COUNT as f64 + 0.5) / count as f64;
     lateness.quantile_us(LATE_QUANTILE.min(few))
 }
 
-/// Findings of both roles, and of what was not sent at all.
-pub fn look(case: &Case<'_>) -> Vec<Finding> {
+/// Findings of lateness in both roles, and of requests that were not sent.
+pub fn findings(run: &JudgedRun<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (index, phase) in case.phases() {
-        for side in Side::ALL {
-            found.extend(late(case, index, phase, side));
+    for (index, phase) in run.phases() {
+        for role in WatchedRole::ALL {
+            found.extend(late(run, index, phase, role));
         }
         found.extend(unsent_late(index, phase));
     }
     found
 }
 
-fn late(case: &Case<'_>, index: u16, phase: &PhaseEvidence, side: Side) -> Option<Finding> {
-    let (lateness, what) = match side {
-        Side::Robots => (&phase.lateness, "requests were sent"),
-        Side::Origins => (&phase.origin_lateness, "think times ended"),
+fn late(run: &JudgedRun<'_>, index: u16, phase: &PhaseEvidence, role: WatchedRole) -> Option<Finding> {
+    let (lateness, events) = match role {
+        WatchedRole::Robots => (&phase.lateness, "requests were sent"),
+        WatchedRole::Origins => (&phase.origin_lateness, "think times ended"),
     };
     let late_us = judged_us(lateness)?;
     let limit_us = late_limit_us(phase);
     if late_us <= LATE_FLOOR_US {
         return None;
     }
-    let of_all = percent(1.0 - LATE_QUANTILE);
+    let of_all = format_percent(1.0 - LATE_QUANTILE);
     let mut seen = format!(
-        "{of_all} of {what} more than {} later than they could be; here, {} is too much",
-        time(late_us),
-        time(limit_us)
+        "{of_all} of {events} more than {} later than they could be; here, {} is too much",
+        format_time(late_us),
+        format_time(limit_us)
     );
-    if let Some(bare_us) = case.baseline_us(side).filter(|bare_us| *bare_us > UNQUIET_US) {
-        seen = format!("{seen} (a bare timer was late by {} before the run already)", time(bare_us));
+    if let Some(bare_us) = run.baseline_us(role).filter(|bare_us| *bare_us > UNQUIET_US) {
+        seen = format!("{seen} (a bare timer was late by {} before the run already)", format_time(bare_us));
     }
     Some(Finding {
         reason: Reason::Late,
         serious: late_us > limit_us,
-        role: side.name(),
+        role: role.name(),
         phase: Some(index),
         weight: late_us as f64 / limit_us as f64,
         at_ms: None,
@@ -76,7 +75,7 @@ fn unsent_late(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
     (weight > UNSENT_LATE_SHARE).then(|| Finding {
         reason: Reason::UnsentLate,
         serious: true,
-        role: Side::Robots.name(),
+        role: WatchedRole::Robots.name(),
         phase: Some(index),
         weight,
         at_ms: None,
@@ -93,7 +92,7 @@ mod tests {
 
     /// A phase of so many requests, some of them late, with responses after `response_ms`.
     fn phase(late: usize, of: usize, late_us: u64, response_ms: u64) -> Run {
-        let mut run = Run::of(&["top1"]);
+        let mut run = Run::new(&["top1"]);
         let lateness: Vec<u64> = (0..of).map(|i| if i < late { late_us } else { 20 }).collect();
         run.times(0, &[response_ms * 1000], &lateness);
         run
@@ -135,7 +134,7 @@ mod tests {
 
     #[test]
     fn where_nothing_was_due_nothing_can_be_shaped() {
-        let mut run = Run::of(&["a"]);
+        let mut run = Run::new(&["a"]);
         run.origin_lateness(0, &[20_000; 100]);
         assert_eq!(judged(&run), [(Reason::Late, false)]);
     }
@@ -150,7 +149,7 @@ mod tests {
 
     #[test]
     fn think_times_that_end_late_are_the_origins_lateness() {
-        let mut run = Run::of(&["a"]);
+        let mut run = Run::new(&["a"]);
         run.times(0, &[1_000], &[]);
         run.origin_lateness(0, &[20_000; 100]);
         let doubts = run.judge();
@@ -171,7 +170,7 @@ mod tests {
     #[test]
     fn what_assay_itself_was_too_late_for_is_its_own_fault() {
         let judge = |unsent_late| {
-            let mut run = Run::of(&["a"]);
+            let mut run = Run::new(&["a"]);
             run.counts(0, |counts| {
                 (counts.due, counts.unsent, counts.unsent_late) = (10_000, 100, unsent_late);
             });

@@ -1,4 +1,4 @@
-//! Two namespaces joined by a link, for tests and for the measurement.
+//! Two namespaces joined by a link, for tests and the example.
 
 use std::net::Ipv4Addr;
 
@@ -9,16 +9,16 @@ use assay_host::link::{Forwarder, LinkSettings, Namespace};
 pub const HERE: Ipv4Addr = Ipv4Addr::new(10, 1, 255, 1);
 pub const THERE: Ipv4Addr = Ipv4Addr::new(10, 2, 255, 1);
 
-pub struct Bed {
+pub struct LinkedNamespaces {
     pub here: Namespace,
     pub there: Namespace,
     pub link: Forwarder,
 }
 
 /// Two namespaces joined by a link; none where this user may not have them.
-pub fn bed(link: &str, seed: u64, congestion_control: &str) -> Option<Bed> {
-    if let Some(why) = assay_host::link::namespace::refused() {
-        assay_testbed::skip(&why);
+pub fn link_namespaces(link: &str, seed: u64, congestion_control: &str) -> Option<LinkedNamespaces> {
+    if let Err(error) = assay_host::link::namespace::check_available() {
+        assay_testbed::skip(&error.to_string());
         return None;
     }
     let settings: LinkSettings = link.parse().unwrap();
@@ -29,17 +29,17 @@ pub fn bed(link: &str, seed: u64, congestion_control: &str) -> Option<Bed> {
     };
     let end = |namespace: &Namespace, own: Ipv4Addr, other: Ipv4Addr| {
         let furnish = || {
-            interface::set("net/ipv6/conf/default/disable_ipv6", "1")?;
+            interface::set_sysctl("net/ipv6/conf/default/disable_ipv6", "1")?;
             interface::loopback_up()?;
             let tun = Tun::create("link")?;
-            tun.up(own)?;
-            route::own(network(own), congestion_control)?;
-            route::through(network(other), "link", congestion_control)?;
+            tun.set_up(own)?;
+            route::add_local(network(own), congestion_control)?;
+            route::add_direct(network(other), "link", congestion_control)?;
             Ok::<_, assay_host::link::NetError>(tun.descriptor)
         };
         namespace.run(furnish).unwrap().unwrap()
     };
     let ends = [end(&here, HERE, THERE), end(&there, THERE, HERE)];
     let link = Forwarder::start(ends, &settings, seed).unwrap();
-    Some(Bed { here, there, link })
+    Some(LinkedNamespaces { here, there, link })
 }
